@@ -1,1 +1,1 @@
-"""What perfgate concludes: pure functions of values; no files, clock, process, network or random source."""
+"""What perfgate concludes: pure functions of values, without files, clock, processes, network or randomness."""

@@ -1,4 +1,4 @@
-"""The metrics that can be limited, as one table, and the figures that a test takes itself."""
+"""The metrics that limits can name, as one table, and figures that a test takes itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOW, _HIGH, _NEITHER = Better.LOWER, Better.HIGHER, Better.NEITHER
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
 
 _TRACED = ("case", "op", "category", "rank", "gpu", "step", "shapes", "types", "strides", "scalars")
-"""Scopes of what a test times and a trace splits by operator."""
+"""Scopes of a test's own metrics that a trace splits by operator."""
 
 TIMING_KINDS: tuple[MetricKind, ...] = (
     MetricKind(
@@ -168,7 +168,7 @@ KERNEL_KINDS: tuple[MetricKind, ...] = (
 )  # fmt: skip
 
 CODE_NAMES = frozenset(kind.name for kind in KERNEL_KINDS if kind.source == _CODE)
-"""What machine code says by itself, without a GPU and without a clock."""
+"""Metrics of machine code alone, without a GPU and without a clock."""
 
 PASS_KINDS: tuple[MetricKind, ...] = (
     MetricKind(
@@ -195,7 +195,7 @@ PASS_KINDS: tuple[MetricKind, ...] = (
         doc="the first call of a fresh process with cold caches, less a steady one",
     ),
 )
-"""Of a timed call, in a run of their own; only taken where somebody asks."""
+"""Metrics of a timed call in runs of their own, taken only on request."""
 
 PASSES = tuple(kind.name for kind in PASS_KINDS)
 
@@ -211,7 +211,7 @@ OWN_KIND = MetricKind(
 
 
 def own_kind(name: str) -> MetricKind:
-    """The kind of a figure that a test takes itself; its unit, and so its dimension, is known when it ran."""
+    """Return the kind of a figure that a test takes itself; its unit and dimension are known after the run."""
     return replace(OWN_KIND, name=name, scopes=(), positional="")
 
 
@@ -227,7 +227,7 @@ BUILT_IN: tuple[MetricKind, ...] = (
 
 
 def by_name(extra: Iterable[MetricKind] = ()) -> Mapping[str, MetricKind]:
-    """Kinds under every name they answer to; a plugin's kind does not replace a built-in."""
+    """Return kinds under all of their names; a plugin's kind does not replace a built-in."""
     table: dict[str, MetricKind] = {}
     for kind in (*BUILT_IN, *extra):
         for name in (kind.name, *kind.aliases):
@@ -238,13 +238,13 @@ def by_name(extra: Iterable[MetricKind] = ()) -> Mapping[str, MetricKind]:
 _NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 
 _ITEMS = re.compile(r"([MGTP]?)[a-z][a-z_-]+/s", re.ASCII)
-"""Items of the user's own: the unit ``tokens/s``; a k before them is a letter of theirs, as in ``kernels/s``."""
+"""A unit of items of the user's own: ``tokens/s``; a first k belongs to the name, as in ``kernels/s``."""
 
 _DIRECTIONS = {"lower": Better.LOWER, "higher": Better.HIGHER, "neither": Better.NEITHER}
 
 
 def own_reading(name: str, values: Any, *, unit: str = "", better: str = "lower", exact: bool = False) -> Reading:
-    """A figure of the user's own as ``perfgate.metric`` takes it; raises where no limit could be held against it."""
+    """Return a user's own figure from ``perfgate.metric``; raise if no limit could judge it."""
     from pytest_perfgate.model.measurement import Reading
 
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -269,11 +269,11 @@ def own_reading(name: str, values: Any, *, unit: str = "", better: str = "lower"
 _OF_RATES = {Dimension.BANDWIDTH: "bandwidth", Dimension.FLOPS: "tflops", Dimension.RATE: "throughput"}
 
 COUNTED = "count"
-"""The unit of what is counted, for ``perfgate.record``."""
+"""The unit of counts, for ``perfgate.record``."""
 
 
 def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
-    """Numbers from elsewhere that are no times: a rate is that metric, of anything else the call's name names it."""
+    """Return numbers that are not times: a rate as that metric, others under the call's name."""
     from pytest_perfgate.model.measurement import Reading
 
     if unit == COUNTED:
@@ -290,14 +290,14 @@ def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
 
 
 def named_among(figures: Mapping[str, Any], limits: Iterable[Limit]) -> tuple[Reading, ...]:
-    """The numbers that limits name, from the figures that a test reported itself."""
+    """Return the numbers that limits name, from the figures that a test reported itself."""
     named = sorted({limit.metric for limit in limits} & figures.keys())
     numbers = ((name, figures[name]) for name in named if isinstance(figures[name], (int, float)))
     return tuple(own_reading(name, number) for name, number in numbers if math.isfinite(number))
 
 
 def unit_of(unit: str) -> tuple[float, Dimension]:
-    """What a number of this unit is multiplied by inside, and what it measures; without a unit a plain number."""
+    """Return the factor to internal units and the dimension of a unit; without a unit, a plain number."""
     if not unit:
         return 1.0, Dimension.PLAIN
     dimension = dimension_of(unit) if isinstance(unit, str) else None

@@ -1,4 +1,4 @@
-"""The metrics of traces and of Nsight Systems' exports that can be limited."""
+"""The metrics of traces and of Nsight Systems' exports that limits can name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOW, _HIGH, _NEITHER = Better.LOWER, Better.HIGHER, Better.NEITHER
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 _COUNTED = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.WORK})
-"""What a profile counts: the same program gives the same number."""
+"""Counts of a profile, which are the same for the same program."""
 
 SCOPES = ("stage", "rank", "gpu", "stream", "step", "kernel", "op", "category", "pid")
 
@@ -20,7 +20,7 @@ _SOURCE = "a trace or an nsys export"
 
 
 def profile_kind(name: str, dimension: Dimension, better: Better, doc: str, positional: str = "stage") -> MetricKind:
-    """A kind that a profile produces, with the scopes all profiles share."""
+    """Return a kind that a profile produces, with the scopes that all profiles share."""
     return MetricKind(
         name=name, dimension=dimension, better=better, doc=doc, scopes=SCOPES, positional=positional, source=_SOURCE,
         exact=dimension in _COUNTED,
@@ -76,7 +76,7 @@ OVERLAP_KINDS: tuple[MetricKind, ...] = (
 )
 
 ARGUMENTS = ("shapes", "types", "strides", "scalars")
-"""What an argument set of an operator is told apart by."""
+"""Scopes that distinguish an operator's argument sets."""
 
 _OWN = (*ARGUMENTS, "launcher", "module", "target", "part", "side", "collective", "group")
 

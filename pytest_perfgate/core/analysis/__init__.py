@@ -1,1 +1,1 @@
-"""What artifacts say: intervals, overlap, rooflines, trees, machine code."""
+"""Analyses of artifacts: intervals, overlap, rooflines, trees, machine code."""

@@ -1,4 +1,4 @@
-"""What holds a kernel or a window back."""
+"""The bottleneck of a kernel or of a window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_perfgate.model.values import value
 
 
 class Bottleneck(str, enum.Enum):
-    """What limits, in the order in which it is asked."""
+    """Bottlenecks, in the order in which they are tested."""
 
     INVALID = "invalid"
     COMMUNICATION = "communication"
@@ -33,7 +33,7 @@ _UNKNOWN = f"cause {ABSENT_CAUSE}"
 
 @value
 class Thresholds:
-    """Where each class begins: fractions of the window or of a roof, nanoseconds, warps."""
+    """The bounds of each class: fractions of the window or of a roof, nanoseconds, warps."""
 
     exposed: float = 0.20
     sync: float = 0.10
@@ -42,18 +42,18 @@ class Thresholds:
     """The host's launch share that counts as high beside an idle device."""
     short_ns: float = 10_000.0
     roof: float = 0.60
-    """Where a roof begins to hold a kernel that lies at the balance point."""
+    """The fraction of a roof that makes it the bottleneck of a kernel at the balance point."""
     far: float = 0.40
-    """The same for one that lies far from it: only one roof is in its way."""
+    """The same for a kernel far from the balance point, which only one roof can limit."""
     filled: float = 1.0
-    """From here on both roofs together leave no time that nothing explains: no latency, but work in turns."""
+    """The sum of both fractions from which latency is excluded, and work alternates between the roofs."""
     balances: float = 4.0
-    """How many times the balance point is far."""
+    """The multiple of the balance point that counts as far."""
     alone: float = 0.80
-    """From here on a roof holds a kernel, whatever the other one, which nobody measured, may be."""
+    """The fraction that makes a roof the bottleneck even if the other roof was not measured."""
     near: float = 0.10
     beyond: float = 1.05
-    """No hardware does more of a roof than this: the peak or the work is wrong."""
+    """The largest plausible fraction of a roof; above it the peak or the work is wrong."""
     warps: float = 8.0
     l2_hit: float = 0.80
 
@@ -63,29 +63,29 @@ THRESHOLDS = Thresholds()
 
 @value
 class Signals:
-    """What instruments saw. ``None`` is not collected, and so is NaN."""
+    """Measured signals. ``None`` and NaN mean not collected."""
 
     compute: float | None = None
     """Fraction of the compute roof."""
     memory: float | None = None
     """Fraction of the memory roof."""
     warps: float | None = None
-    """Active warps a multiprocessor, or those that the launch allows where nobody counted."""
+    """Active warps a multiprocessor, or those that the launch allows if none were counted."""
     idle: float | None = None
     launch_share: float | None = None
     kernel_ns: float | None = None
-    """Mean kernel of a train of kernels back to back; leave out for a single kernel."""
+    """The mean kernel of a train of kernels back to back; None for a single kernel."""
     exposed: float | None = None
     sync: float | None = None
     waits: int | None = None
-    """How many blocking synchronisations."""
+    """The number of blocking synchronisations."""
     l2_hit: float | None = None
     stall: tuple[str, float] | None = None
-    """The leading stall reason and its share."""
+    """The most frequent stall reason, and its share."""
     waves: float | None = None
-    """Waves of blocks a multiprocessor."""
+    """Waves of blocks for each multiprocessor."""
     inside: tuple[str, float] | None = None
-    """The busiest part of the memory inside the chip, and how near its peak it is."""
+    """The busiest part of the on-chip memory, and its fraction of peak."""
     intensity: float | None = None
     ridge: float | None = None
     problems: tuple[str, ...] = ()
@@ -93,22 +93,22 @@ class Signals:
 
 @value
 class Classification:
-    """One class, the numbers it rests on, and how far the runner-up is."""
+    """One class, the numbers behind it, and the distance to the second most likely one."""
 
     bottleneck: Bottleneck
     evidence: tuple[str, ...]
     runner_up: Bottleneck | None = None
     distance: float | None = None
-    """How far the nearest number would have to move to make it the runner-up: 0.02 is two points."""
+    """The change of the nearest number that would select the second class: 0.02 is two points."""
     notes: tuple[str, ...] = ()
     measured: bool = True
-    """False: a bound from intensity, not a measurement."""
+    """Whether it was measured; False for a bound from intensity."""
     lost: float | None = None
-    """The part of a window that goes into what holds it back."""
+    """The part of a window that its bottleneck takes."""
 
     @property
     def facts(self) -> dict[str, str | float]:
-        """What advice on a window asks for: its class, and how much faster it gets at most without what holds it."""
+        """Return the facts for advice on a window: its class, and the largest speed-up without the bottleneck."""
         if self.lost is None:
             return {"class": self.bottleneck.value}
         share = min(self.lost, _MOST_LOST)
@@ -116,7 +116,7 @@ class Classification:
 
     @property
     def cause(self) -> str:
-        """What a latency-bound kernel waits for, or that nobody collected it."""
+        """Return what a latency-bound kernel waits for, or that this was not collected."""
         known = self.bottleneck is not Bottleneck.LATENCY or _UNKNOWN not in self.evidence
         return "known" if known else ABSENT_CAUSE
 
@@ -131,7 +131,7 @@ class Classification:
 
     @property
     def short(self) -> str:
-        """The class and how far the next one is, for where the evidence has lines of its own."""
+        """Return the class and the distance to the next, for use beside separate evidence."""
         return f"{self._named}{self._near}" if self.evidence else self._named
 
     @property
@@ -152,7 +152,7 @@ _BOUND = {
 }  # fmt: skip
 
 Margin = Callable[[Signals, Thresholds], "float | None"]
-"""How far inside its region a class is, as a fraction; negative outside, ``None`` when not collected."""
+"""Returns how far inside its region a class is, as a fraction; negative outside, ``None`` if not collected."""
 
 
 def _known(number: float | None) -> float | None:
@@ -197,7 +197,7 @@ def _side(first: str, second: str) -> Margin:
 
 
 def _begins(mine: float, other: float, at: Thresholds) -> float:
-    """From which part of a roof on it is the limit: the further from the balance point, the sooner."""
+    """Return the fraction from which a roof is the bottleneck, lower for kernels far from the balance point."""
     if mine <= other:
         return at.roof
     times = mine / other if other > 0 else at.balances
@@ -205,7 +205,7 @@ def _begins(mine: float, other: float, at: Thresholds) -> float:
 
 
 def completed(signals: Signals) -> Signals:
-    """A roof that was not measured follows from the other one, where the intensity and the balance point are known."""
+    """Return signals with a missing roof computed from the other one, by intensity and balance point."""
     compute, memory = _known(signals.compute), _known(signals.memory)
     intensity, ridge = _known(signals.intensity), _known(signals.ridge)
     if not intensity or not ridge or (compute is None) is (memory is None):
@@ -223,11 +223,11 @@ ORDER: tuple[tuple[Bottleneck, Margin, bool], ...] = (
     (Bottleneck.COMPUTE, _side("compute", "memory"), True),
     (Bottleneck.MEMORY, _side("memory", "compute"), True),
 )
-"""Asked from the top; the first whose margin is positive (or not negative, where the edge belongs to it)."""
+"""Tested from the top; the first with a positive margin holds (or zero, if the edge belongs to it)."""
 
 
 def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
-    """The class of these signals; every point of the plane has exactly one."""
+    """Return the class of these signals; every point of the plane has exactly one."""
     if signals.problems:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=signals.problems)
     signals = completed(signals)
@@ -257,7 +257,7 @@ def _beyond(signals: Signals, at: Thresholds) -> Iterator[str]:
 
 
 def _idles(signals: Signals, at: Thresholds) -> bool:
-    """Whether the device does nothing for so much of a window that no roof can be what holds it back."""
+    """Return whether the device idles for so much of a window that no roof can be its bottleneck."""
     idle = _known(signals.idle)
     return idle is not None and idle > at.idle
 
@@ -284,11 +284,11 @@ _LOST = {Bottleneck.COMMUNICATION: "exposed", Bottleneck.SYNCHRONISATION: "sync"
 def _runner_up(
     name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thresholds
 ) -> tuple[Bottleneck | None, float | None]:
-    """The class across the nearest edge: one asked earlier that almost holds, or what is left if this one fails."""
+    """Return the class across the nearest edge: an earlier one that almost holds, or the one after this."""
     margins = {other: margin(signals, at) for other, margin, _ in ORDER}
     places = list(margins)
     earlier = places[: places.index(name)] if name in margins else places
-    silent = {other for other, field in _LOST.items() if _known(getattr(signals, field)) == 0}  # nothing of the kind
+    silent = {other for other, field in _LOST.items() if _known(getattr(signals, field)) == 0}  # no such events at all
     edges = [(-gap, other) for other in earlier if other not in silent and (gap := margins[other]) is not None]
     mine = margins.get(name)
     if mine is not None:
@@ -300,7 +300,7 @@ def _runner_up(
 
 
 def _after(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thresholds) -> Bottleneck:
-    """What it would be called if the first class did not hold."""
+    """Return the class if the first one did not hold."""
     compute, memory = _known(signals.compute), _known(signals.memory)
     if name is not Bottleneck.BALANCED or compute is None or memory is None:
         return also[0] if also else Bottleneck.LATENCY
@@ -368,7 +368,7 @@ def _cause(signals: Signals, at: Thresholds) -> str:
 
 
 def _inside(signals: Signals, at: Thresholds) -> str:
-    """Memory inside the chip that is busy: no roof of the plane, and yet a cause."""
+    """Return on-chip memory that is busy, a cause outside of the two roofs."""
     if signals.inside is None or math.isnan(signals.inside[1]) or signals.inside[1] < at.roof:
         return ""
     return f"{signals.inside[0]} {signals.inside[1] * 100:.1f} % of its peak inside the chip"

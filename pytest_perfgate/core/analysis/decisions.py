@@ -1,4 +1,4 @@
-"""Decision rows: advice as data."""
+"""Rules of advice, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_perfgate.model.values import value
 Fact = Union[str, float]
 
 Situation = Mapping[str, Fact]
-"""What is known of a kernel, by the names that the rows ask for; what is not known is not in it."""
+"""Known facts of a kernel by name; unknown ones are absent."""
 
 NO_ROW = "no other row applies"
 
@@ -35,12 +35,12 @@ class Row:
     advice: str
     why: str = ""
     gain: tuple[float, float] | None = None
-    """Speed-up minus one as measured elsewhere; without one, the room under the roof bounds it."""
+    """The speed-up minus one that was measured elsewhere; without one, the room under the roof bounds it."""
     doubt: str = ""
     conflicts: tuple[str, ...] = ()
     up_to_roof: bool = True
     last: bool = False
-    """Only when no other row applies."""
+    """Whether it applies only if no other rule does."""
 
 
 _TWICE, _PRESSURE, _ACCUMULATORS, _CAP = (
@@ -49,7 +49,7 @@ _TWICE, _PRESSURE, _ACCUMULATORS, _CAP = (
     "more accumulators",
     "a register cap",
 )
-"""Conflicts that are worked out for the kernel at hand: ``conflict_text``."""
+"""Conflicts that are computed for the kernel: ``conflict_text``."""
 
 _OCCUPANCY = "smaller tiles lower the reuse of what was loaded"
 
@@ -190,7 +190,7 @@ ROWS: tuple[Row, ...] = (
 
 
 def recommendations(situation: Situation, rows: Sequence[Row] = ROWS) -> tuple[Finding, ...]:
-    """Advice whose conditions all hold, best expected gain first; each names what triggered it."""
+    """Return advice whose conditions all hold, the largest gain first, each with what triggered it."""
     findings = [_finding(row, situation) for row in rows if not row.last and _applies(row, situation)]
     if not findings:
         findings = [_finding(row, situation) for row in rows if row.last and _applies(row, situation)]
@@ -229,7 +229,7 @@ def _finding(row: Row, situation: Situation) -> Finding:
 
 
 def conflict_text(name: str, situation: Situation) -> str:
-    """What a remedy would cost this kernel; empty where it is known to cost nothing."""
+    """Return what a remedy would cost this kernel; "" if it is known to cost nothing."""
     if name == _TWICE:
         return _doubled(situation)
     if name == _CAP:
@@ -264,7 +264,7 @@ _WINDOWS, _OF_WINDOW = {"communication", "synchronisation", "launch"}, "the part
 
 
 def _gain(row: Row, situation: Situation) -> tuple[Interval | None, str]:
-    """What was measured elsewhere, capped by the room that the nearest roof leaves."""
+    """Return the gain that was measured elsewhere, limited by the room under the nearest roof."""
     room = situation.get("room")
     if row.gain is None:
         if row.up_to_roof and isinstance(room, (int, float)):
@@ -284,7 +284,7 @@ def _written(fact: Fact) -> str:
 
 
 def advice_items(advice: Sequence[Finding]) -> Iterator[str]:
-    """One item each, in the order given."""
+    """Yield one item for each, in the given order."""
     for finding in advice:
         parts = [f"{finding.title} — {gain_text(finding)} — trigger: {finding.trigger}", sentence(finding.advice)]
         parts += [sentence(finding.detail)] if finding.detail else []
@@ -294,7 +294,7 @@ def advice_items(advice: Sequence[Finding]) -> Iterator[str]:
 
 
 def gain_text(finding: Finding) -> str:
-    """``estimated 0-35 % gain``; a gain that nobody measured says so."""
+    """Return ``estimated 0-35 % gain``; a gain that was not measured says so."""
     if finding.gain is None:
         return "gain not known"
     low, high = finding.gain.low * 100, finding.gain.high * 100
@@ -302,7 +302,7 @@ def gain_text(finding: Finding) -> str:
 
 
 def sentence(text: str) -> str:
-    """The same from a capital to a full stop; a name of code keeps its letters."""
+    """Return text as a sentence with capital and full stop; a name of code keeps its letters."""
     start = text[:1] if any(mark in text.partition(" ")[0] for mark in ("_", "::")) else text[:1].upper()
     return start + text[1:] + ("" if text.endswith(".") else ".")
 
@@ -314,7 +314,7 @@ def four_sections(
     findings: Sequence[Finding],
     advice: tuple[Block, ...] = (),
 ) -> Document:
-    """Summary, metrics, findings with their evidence, recommendations: by default those of the findings."""
+    """Return summary, metrics, findings with evidence, and recommendations, by default those of the findings."""
     title, note = heading
     facts = tuple(map(_text_of, findings)) or (NOTHING,)
     items = tuple(advice_items([finding for finding in findings if finding.advice]))
@@ -332,7 +332,7 @@ def four_sections(
 
 
 def findings_block(found: Sequence[Finding]) -> Block:
-    """Findings as sentences with their trigger."""
+    """Return findings as sentences with their trigger."""
     items = tuple(_text_of(f) + (f" Next: {f.advice}." if f.advice else "") for f in found)
     return Bullets(items=items) if items else Paragraph(text=NOTHING)
 
@@ -343,18 +343,18 @@ def _text_of(finding: Finding) -> str:
 
 
 def saving(low: float, high: float) -> Interval:
-    """Shares of the window that may be saved, as the speed-up minus one that they come to."""
+    """Return shares of the window that may be saved, as speed-ups minus one."""
     most = 1 - 1e-3
     return Interval(low=1 / (1 - min(low, most)) - 1, high=1 / (1 - min(high, most)) - 1, confidence=0.0)
 
 
 def saved(gain: Interval) -> tuple[float, float]:
-    """The same back: shares of the window."""
+    """Return speed-ups minus one as shares of the window."""
     return 1 - 1 / (1 + gain.low), 1 - 1 / (1 + gain.high)
 
 
 _BUSY, _WORTH, _GRAVE = 0.95, 0.05, 0.2
-"""Shares of a window: computation that is enough, what beside it is worth a finding, and what is a warning."""
+"""Shares of a window: sufficient computation, other time that is worth a finding, and a warning."""
 
 _OUTSIDE = (
     ("idle", "Idle time takes"),
@@ -366,7 +366,7 @@ _OUTSIDE = (
 def outside_computation(
     computation: float, shares: Sequence[float], window: str, advice: Sequence[str]
 ) -> Iterator[Finding]:
-    """Idle time, exposed communication and exposed copies, while computation is under 95 % of a window."""
+    """Yield idle time, exposed communication and exposed copies, if computation is under 95 % of a window."""
     asked = (*advice, "use pinned memory and a stream of its own")
     for (name, words), share, next_step in zip(_OUTSIDE, shares, asked):
         if computation < _BUSY and share >= _WORTH:
@@ -384,12 +384,12 @@ SHORT_NS, _MANY = 10_000, 20
 
 
 def mostly_short(count: int, short: int) -> bool:
-    """Whether most are, of so many that it says something of a program."""
+    """Return whether most kernels are short, of enough kernels to be meaningful."""
     return count >= _MANY and short > count / 2
 
 
 def short_kernels(counts: tuple[int, int], part: float, where: str = "") -> Iterator[Finding]:
-    """Most kernels that compute are short: of how many how many, and the part of their time that those hold."""
+    """Yield a finding if most computing kernels are short, with counts and their part of the time."""
     count, short = counts
     if mostly_short(count, short) and part >= _WORTH:
         yield Finding(

@@ -1,4 +1,4 @@
-"""What an unreadable file is, by its first bytes."""
+"""The kind of an unreadable file, by its first bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
 
 
 def foreign(head: bytes) -> tuple[str, str]:
-    """What these bytes are and what fixes it; empty where they say nothing."""
+    """Return the kind of these bytes and the fix; empty texts if unknown."""
     if head.startswith(GZIP):
         inside = unpacked_head(head)
         if not inside.strip():
@@ -82,7 +82,7 @@ def _plain(head: bytes) -> tuple[str, str]:
 
 
 def unpacked_head(head: bytes) -> bytes:
-    """As much as the first bytes of a gzip file tell; nothing where they are damaged."""
+    """Return what the first bytes of a gzip file contain; empty if they are damaged."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 4096)
     except zlib.error:
@@ -170,11 +170,11 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[bytes], str, str], ...]:
-    """Compiled when the first file is met that nothing reads."""
+    """Return the patterns, compiled when the first unreadable file is met."""
     return tuple((re.compile(pattern.encode(), re.MULTILINE), what, fix) for pattern, what, fix in _TABLES)
 
 
 def foreign_text(head: bytes) -> tuple[str, str]:
-    """What a text is by its first lines, and what to give instead; empty where they say nothing."""
+    """Return the kind of a text by its first lines, and what to give instead; empty texts if unknown."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip().replace(b"\r\n", b"\n").lower()
     return next(((what, fix) for pattern, what, fix in _patterns() if pattern.search(text)), ("", ""))

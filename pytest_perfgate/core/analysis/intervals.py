@@ -1,4 +1,4 @@
-"""Intervals of work on a device: what kind each is; their unions, intersections and differences as sorted columns."""
+"""Intervals of work on a device: their kinds, and unions, intersections and differences as sorted columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def union(starts: Ints, ends: Ints) -> Spans:
-    """The disjoint, sorted intervals that cover the same points; empty ones vanish."""
+    """Return the disjoint, sorted intervals that cover the same points, without empty ones."""
     lasting = ends > starts
     starts, ends = starts[lasting], ends[lasting]
     if not len(starts):
@@ -35,44 +35,44 @@ def union(starts: Ints, ends: Ints) -> Spans:
 
 
 def length(spans: Spans) -> int:
-    """Total length of disjoint intervals."""
+    """Return the total length of disjoint intervals."""
     return int(np.sum(spans[1] - spans[0]))
 
 
 def distinct(column: NDArray[np.signedinteger[Any]]) -> list[int]:
-    """Its values in rising order; asked for nothing else, np.unique imports masked arrays first."""
+    """Return sorted distinct values; np.unique would first import masked arrays."""
     values: list[int] = np.unique(column, return_index=True)[0].tolist()
     return values
 
 
 def covered(starts: Ints, ends: Ints) -> int:
-    """Length of the union."""
+    """Return the length of the union."""
     return length(union(starts, ends))
 
 
 def middle(numbers: NDArray[Any]) -> float:
-    """The median: that of numpy loads its masked arrays first, which takes longer than small traces."""
+    """Return the median; numpy's imports masked arrays, which takes longer than reading small traces."""
     ordered, half = np.sort(numbers), len(numbers) // 2
     return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 def together(a: Spans, b: Spans) -> Spans:
-    """The union of two sets of intervals."""
+    """Return the union of two sets of intervals."""
     return union(np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]]))
 
 
 def shared(a: Spans, b: Spans) -> int:
-    """Length of the intersection of two disjoint, sorted sets."""
+    """Return the length of the intersection of two disjoint, sorted sets."""
     return length(a) + length(b) - length(together(a, b))
 
 
 def gaps(spans: Spans) -> Spans:
-    """What lies between disjoint, sorted intervals."""
+    """Return the gaps between disjoint, sorted intervals."""
     return spans[1][:-1], spans[0][1:]
 
 
 def without(a: Spans, b: Spans) -> Spans:
-    """The part of ``a`` that ``b`` does not cover; both disjoint and sorted."""
+    """Return the part of ``a`` that ``b`` does not cover; both are disjoint and sorted."""
     if not len(a[0]) or not len(b[0]):
         return a
     low, high = min(a[0][0], b[0][0]) - 1, max(a[1][-1], b[1][-1]) + 1
@@ -81,7 +81,7 @@ def without(a: Spans, b: Spans) -> Spans:
 
 
 def crossed(a: Spans, b: Spans) -> Spans:
-    """The intersection of two disjoint, sorted sets, as intervals."""
+    """Return the intersection of two disjoint, sorted sets, as intervals."""
     first = np.searchsorted(b[1], a[0], side="right")
     last = np.searchsorted(b[0], a[1], side="left")
     counts = np.maximum(last - first, 0)
@@ -95,7 +95,7 @@ def crossed(a: Spans, b: Spans) -> Spans:
 
 
 def covered_by(starts: Ints, ends: Ints, cover: Spans) -> Ints:
-    """For each interval, how much of it a disjoint, sorted set covers."""
+    """Return how much of each interval a disjoint, sorted set covers."""
     edges = np.empty(2 * len(cover[0]), dtype=np.int64)
     edges[0::2], edges[1::2] = cover
     steps = np.zeros(len(edges) + 1, dtype=np.int64)
@@ -103,7 +103,7 @@ def covered_by(starts: Ints, ends: Ints, cover: Spans) -> Ints:
     steps[1::2] = steps[0:-1:2]
 
     def before(points: Ints) -> Ints:
-        """Covered length left of each point."""
+        """Return the covered length left of each point."""
         at = np.searchsorted(edges, points, side="right")
         inside = at % 2 == 1
         opened = np.where(inside, edges[np.maximum(at - 1, 0)] if len(edges) else 0, points)
@@ -115,9 +115,9 @@ def covered_by(starts: Ints, ends: Ints, cover: Spans) -> Ints:
 
 
 def idle_behind(busy: Spans, waits: tuple[Ints, Ints], edges: tuple[int, int]) -> int:
-    """How long a device did nothing behind calls that wait for it: from where one waits until the next work begins.
+    """Return how long a device idled after calls that wait for it, from a wait's start until the next work.
 
-    A gap counts where a wait ends in it; one that ends while the device works has cost nothing.
+    A gap counts if a wait ends in it; a wait that ends while the device works has cost nothing.
     """
     begun, done = waits
     if not len(done):
@@ -134,11 +134,11 @@ def idle_behind(busy: Spans, waits: tuple[Ints, Ints], edges: tuple[int, int]) -
 
 
 TRAIN = 20
-"""Kernels from which on a window has a train of them."""
+"""The least kernels of a train."""
 
 
 def train(starts: Ints, ends: Ints, close_ns: int, window_ns: int) -> float | None:
-    """The mean length where many intervals that follow each other closely fill most of a window; none where not."""
+    """Return the mean length if many close intervals fill most of a window, else None."""
     if len(starts) < TRAIN:
         return None
     order = np.argsort(starts, kind="stable")
@@ -148,24 +148,24 @@ def train(starts: Ints, ends: Ints, close_ns: int, window_ns: int) -> float | No
 
 
 LAUNCHES = re.compile("launch|^runFunction", re.IGNORECASE)
-"""Calls that launch something; MTIA's is ``runFunction - job_prep_and_submit_for_execution``."""
+"""Calls that launch work; MTIA's is ``runFunction - job_prep_and_submit_for_execution``."""
 
 BLOCKS = re.compile(r"^(?:cuda|hip|cu)(?:Device|Stream|Event|Ctx)Synchronize|^(?:cuda|hip)Memcpy(?!.*Async)")
-"""Calls that return when the device has done its work; a copy without Async is one of them."""
+"""Calls that return when the device has done its work, including copies without Async."""
 
 PATTERNS = (
     r"(?i:nccl|rccl|cross_device_reduce)",
     r"(^|::|\s)(deep_ep|dpsk::ep)::.*(dispatch|combine|notify)",
     r"(?i:\bnvshmem|(^|::)multimem|nvshmemi?_)",
 )
-"""Case matters in the second: a bare ``dispatch`` would take CUB's ``DispatchReduceByKey``."""
+"""The second is case-sensitive: a plain ``dispatch`` would match CUB's ``DispatchReduceByKey``."""
 
 MARKS = ("nccl", "rccl", "cross_device_reduce", "deep_ep", "dpsk::ep", "nvshmem", "multimem")
-"""In lower case, what a name has in it before one of the patterns can find it: told a hundred times sooner."""
+"""In lower case, parts of every name that the patterns match; testing them first is a hundred times faster."""
 
 
 def communication(extra: Sequence[str] = ()) -> re.Pattern[str]:
-    """One pattern that finds communication kernels, with the user's own beside the known ones."""
+    """Return one pattern for communication kernels, with the user's own beside the known ones."""
     return re.compile("|".join(f"(?:{pattern})" for pattern in (*PATTERNS, *extra)))
 
 
@@ -175,7 +175,7 @@ _FILL = re.compile(r"fillBuffer|^MEMORY_FILL")
 
 
 def gpu_rows(trace: Trace) -> NDArray[np.int64]:
-    """Rows of kernels, copies and fills, in the order of the file; none where not one of them took time."""
+    """Return the rows of kernels, copies and fills in the order of the file; none if none of them took time."""
     rows = np.flatnonzero((trace.category >= Category.KERNEL) & (trace.category <= Category.MEMSET))
     return rows if (trace.end[rows] > trace.start[rows]).any() else rows[:0]
 
@@ -183,7 +183,7 @@ def gpu_rows(trace: Trace) -> NDArray[np.int64]:
 def kinds(
     trace: Trace, rows: NDArray[np.int64], extra: Sequence[str] = (), sent: NDArray[np.bool_] | None = None
 ) -> NDArray[np.uint8]:
-    """The class of each of these GPU rows; ``extra`` patterns and ``sent``, one a row, find more communication."""
+    """Return the class of each of these GPU rows; ``extra`` patterns and ``sent`` mark more communication."""
     by_name = np.zeros(len(trace.names), np.uint8)
     pattern = communication(extra)
     for name in distinct(trace.name[rows]):

@@ -1,4 +1,4 @@
-"""Occupancy, cliffs, architectures."""
+"""Occupancy, its cliffs, and limits of architectures."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pytest_perfgate.model.values import value
 WARP = 32
 
 ENOUGH_WARPS = 8
-"""Fewer active warps a multiprocessor do not hide latency."""
+"""The least active warps a multiprocessor that hide latency."""
 
 MOST_REGISTERS = 255
-"""Of one thread, on every architecture so far."""
+"""The most registers of a thread, on every architecture so far."""
 
 MOST_THREADS = 1024
-"""Of one block, on every architecture so far."""
+"""The most threads of a block, on every architecture so far."""
 
 
 @value
@@ -31,7 +31,7 @@ class Occupancy:
     limiting: tuple[str, ...]
     threads: int
     shared: int
-    """Bytes a block as allocated: rounded up, with what the driver keeps."""
+    """Bytes a block as allocated: rounded up, with the driver's reserve."""
     registers: int
     """Registers a warp as allocated."""
     why_none: str = ""
@@ -43,7 +43,7 @@ class Occupancy:
 
     @property
     def note(self) -> str:
-        """What lets no more blocks in, or why none starts."""
+        """Return what limits the number of blocks, or why none starts."""
         return self.why_none or f"limited by {', '.join(self.limiting)}"
 
 
@@ -56,7 +56,7 @@ def occupancy(
     configured: int | None = None,
     most: int | None = None,
 ) -> Occupancy:
-    """The exact figure; ``configured`` is the shared memory carved out, ``most`` the threads it was compiled for."""
+    """Return the exact occupancy; ``configured`` is the shared memory carved out, ``most`` the compiled threads."""
     warps = -(-threads // WARP)
     per_warp = rounded_up(registers * WARP, sm.register_unit)
     allocated = shared_allocated(sm, shared)
@@ -86,7 +86,7 @@ def occupancy(
 
 
 def shared_allocated(sm: SmLimits, shared: int) -> int:
-    """Bytes that a block takes of the multiprocessor's shared memory."""
+    """Return the bytes that a block takes of the multiprocessor's shared memory."""
     return rounded_up(shared, sm.smem_unit) + sm.smem_reserved
 
 
@@ -103,7 +103,7 @@ def _by_registers(sm: SmLimits, per_warp: int, warps: int) -> int:
 
 
 def _by_shared(sm: SmLimits, allocated: int, configured: int | None) -> int:
-    """A block that takes none is held back by the number of blocks alone."""
+    """Return the blocks that shared memory allows; without any use of it, only their number limits them."""
     return min((configured or sm.smem_bytes) // allocated, sm.blocks) if allocated else sm.blocks
 
 
@@ -119,15 +119,15 @@ def _impossible(sm: SmLimits, threads: int, registers: int, shared: int) -> str:
 
 @value
 class Cliff:
-    """Where a block stands before the drop from two blocks a multiprocessor to one."""
+    """The position of a block before the drop from two blocks a multiprocessor to one."""
 
     edge: int
     """The largest block of which two fit."""
     shared: int
-    """What the block asks for."""
+    """The shared memory that the block requests."""
     crossed: bool
     moot: str
-    """The resource that allows one block only whatever the shared memory; empty when none does."""
+    """The resource that allows only one block whatever the shared memory; "" if none does."""
     next_edge: int
     """The largest block of which as many fit as now."""
     distance: int
@@ -136,7 +136,7 @@ class Cliff:
     doubled_blocks: int
     """Blocks with twice the shared memory: double buffering."""
     alone: int = 0
-    """Blocks that fit by shared memory alone, with as much of it as can be configured."""
+    """Blocks that fit by shared memory alone, at its largest configuration."""
 
     @property
     def doubling_crosses(self) -> bool:
@@ -144,13 +144,13 @@ class Cliff:
 
 
 def edge(sm: SmLimits, blocks: int = 2) -> int:
-    """The largest shared memory a block with which so many fit by shared memory alone."""
+    """Return the largest shared memory a block with which so many fit by shared memory alone."""
     size = sm.smem_bytes // blocks - sm.smem_reserved
     return max(0, min(size - size % (sm.smem_unit or 1), sm.smem_block_bytes))
 
 
 def cliff(sm: SmLimits, *, threads: int, registers: int, shared: int) -> Cliff:
-    """Distance to the next drop, and whether double buffering would fall."""
+    """Return the distance to the next drop, and whether double buffering would cross it."""
 
     def at(size: int) -> Occupancy:
         return occupancy(sm, threads=threads, registers=registers, shared=size)
@@ -173,7 +173,7 @@ def cliff(sm: SmLimits, *, threads: int, registers: int, shared: int) -> Cliff:
 
 
 def register_edge(sm: SmLimits, *, threads: int, registers: int, shared: int) -> int | None:
-    """The most registers a thread of which as many blocks fit as now; ``None`` where none more would cost a block."""
+    """Return the most registers a thread with as many blocks as now; ``None`` if more never cost a block."""
     now = occupancy(sm, threads=threads, registers=registers, shared=shared).blocks
     fitting = (
         n
@@ -184,11 +184,11 @@ def register_edge(sm: SmLimits, *, threads: int, registers: int, shared: int) ->
 
 
 _FEWEST = 24
-"""Registers under which nobody caps a kernel."""
+"""The least useful cap on registers."""
 
 
 def register_cap(sm: SmLimits, *, threads: int, registers: int, shared: int) -> int | None:
-    """The most registers a thread with which one block more fits; ``None`` where no cap would bring one."""
+    """Return the most registers a thread with which one more block fits; ``None`` if no cap allows one."""
     now = occupancy(sm, threads=threads, registers=registers, shared=shared).blocks
     fitting = (
         n
@@ -203,7 +203,7 @@ _KIB = 1024
 _REGISTERS, _REGISTER_UNIT = 65536, 256
 
 _DRIVERS_OWN = 1024
-"""Bytes of each block that the driver keeps from sm_80 on, where shared memory is handed out more finely too."""
+"""The driver's bytes of each block from sm_80 on, where the allocation unit is smaller too."""
 
 
 def _before_80(shared: int, of_a_block: int, warps: int, blocks: int) -> SmLimits:
@@ -258,4 +258,4 @@ LIMITS: Mapping[str, SmLimits] = {
     "sm_120": _ADA,
     "sm_121": _ADA,
 }
-"""``sm_101`` is what CUDA 12 called ``sm_110``."""
+"""``sm_101`` is CUDA 12's name of ``sm_110``."""

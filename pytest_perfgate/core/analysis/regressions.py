@@ -1,4 +1,4 @@
-"""What got slower and stayed so, by the commit that moved it; and what nobody measured for days."""
+"""Lasting slowdowns by the commit that caused them, and cases that have not been measured for days."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey
 
 LEVEL = 0.01
-"""Chance of a change in a line that has none: of a thousand a few show one, most smaller than ``OVER``."""
+"""The error rate of change points: of a thousand series without any, a few show one, mostly below ``OVER``."""
 
 STEP = 0.01
-"""Smaller ones are not told from a line that wanders."""
+"""Smaller changes cannot be distinguished from a drifting series."""
 
 OVER = 0.02
-"""Smaller steps are no regression of their own; an anchor sees them add up."""
+"""Smaller steps are not reported as regressions; the anchor catches their sum."""
 
 STALE_DAYS = 14
 
 _DIGITS, _DIGITS_OF_LINE = 7, 20
 
 _SHOWN = 20
-"""Rows of a table that a person reads; the largest changes stand in them."""
+"""The most rows of a table for people, with the largest changes."""
 
 _BACK = 0.5
-"""A step has gone away when less than this share of it is left."""
+"""A step is gone when less than this share of it remains."""
 
 
 class Trend:
-    """One case on one device over its runs, as far as they were measured as the newest was: its times, or a figure."""
+    """A case on one device over the runs that were measured like the newest: its times, or a figure."""
 
     def __init__(
         self, sittings: Sequence[Sitting], accepted: Baseline | None = None, anchor: Baseline | None = None,
@@ -58,14 +58,14 @@ class Trend:
         alike = [s.identity in {"", newest.identity} and 0 < n < inf for s, n in zip(sittings, every)]
         self.sittings = sittings if all(alike) else [*compress(sittings, alike)]
         self.levels = array("d", compress(every, alike))
-        self.runs = self.sittings or sittings  # those of a case without a time, too
+        self.runs = self.sittings or sittings  # including those of a case without a time
         self.accepted = accepted if _alike(newest, accepted) else None
         self.anchor = anchor if _alike(newest, anchor) else None
 
     @cached_property
     def changes(self) -> tuple[ChangePoint, ...]:
-        """Where the line goes over to another level, as far as that is a step to speak of."""
-        if self.of.exact:  # what repeats itself needs no test of chance
+        """The change points that are large enough to report."""
+        if self.of.exact:  # values that repeat need no statistical test
             steps_of = enumerate(pairwise(self.levels), 1)
             return tuple(ChangePoint(index=at, before=a, after=b, p=0.0) for at, (a, b) in steps_of if a != b)
         changes = change_points(self.levels, level=LEVEL)
@@ -77,21 +77,21 @@ class Trend:
 
     @property
     def digest(self) -> str:
-        """Of all that the changes are found in: equal where they are."""
+        """A digest of everything that change points depend on."""
         return hashlib.sha256(self.levels.tobytes()).hexdigest()[:_DIGITS_OF_LINE]
 
     @property
     def now(self) -> float:
-        """The newest level; 0 of a case without a time."""
+        """The newest level; 0 for a case without a time."""
         return self.levels[-1] if self.levels else 0.0
 
     @property
     def level(self) -> float:
-        """What a call takes now: the middle of the runs since the last change; without one the newest time."""
+        """The present level: the median since the last change; without one the newest time."""
         return self.changes[-1].after if self.changes else self.now
 
     def moved(self, change: ChangePoint) -> tuple[tuple[str, str, str], ...]:
-        """(name, then, now) of what a change came with beside the commit: no run of the other level has it."""
+        """Return (name, then, now) of facts other than the commit that changed with the level."""
         return self._moved[change.index]
 
     @cached_property
@@ -102,14 +102,14 @@ class Trend:
 
 
 def _of_levels(times: Sequence[float], changes: Sequence[ChangePoint]) -> tuple[ChangePoint, ...]:
-    """The same changes between the middles of the levels that are left."""
+    """Return the changes with the medians of the remaining levels."""
     edges = [0, *(change.index for change in changes), len(times)]
     middle = [median(times[a:b]) for a, b in pairwise(edges)]
     return tuple(replace(change, before=a, after=b) for change, (a, b) in zip(changes, pairwise(middle)))
 
 
 def _apart(then: Sequence[Sitting], now: Sequence[Sitting]) -> Iterator[tuple[str, str, str]]:
-    """What reads otherwise throughout, as the runs next to the change have it."""
+    """Yield facts that differ in all runs of both levels, as in the runs next to the change."""
     before, after = _surroundings(reversed(then)), _surroundings(now)
     for name in dict.fromkeys((*before, *after)) if before and after else ():
         old, new = before.get(name, [""]), after.get(name, [""])
@@ -118,7 +118,7 @@ def _apart(then: Sequence[Sitting], now: Sequence[Sitting]) -> Iterator[tuple[st
 
 
 def _surroundings(sittings: Iterable[Sitting]) -> dict[str, list[str]]:
-    """What each fact read, in order: host, card, driver, packages."""
+    """Return the values of each fact in order: host, card, driver, packages."""
     facts: dict[str, list[str]] = {}
     for host, card, others in dict.fromkeys((s.host, s.card, s.facts) for s in sittings):
         for name, text in (("host", host), ("card", card), *others):
@@ -128,7 +128,7 @@ def _surroundings(sittings: Iterable[Sitting]) -> dict[str, list[str]]:
 
 
 def _alike(sitting: Sitting, line: Baseline | None) -> bool:
-    """Whether a line says something of how this was measured."""
+    """Return whether a line was measured in the same way."""
     if line is None or not line.time:
         return False
     if line.identity is None or not sitting.identity:
@@ -138,14 +138,14 @@ def _alike(sitting: Sitting, line: Baseline | None) -> bool:
 
 @value
 class Step:
-    """A level of one case that came and, where it is a regression, stayed."""
+    """A change of a case's level."""
 
     key: CaseKey
     device: str
     commit: str
-    """The first that was measured at the new level."""
+    """The first commit measured at the new level."""
     earlier: str
-    """The last before it; the same where no commit came between."""
+    """The last commit before it; the same one if no commit was in between."""
     when: str
     before: float
     after: float
@@ -154,9 +154,9 @@ class Step:
     """The fastest level before it."""
     moved: tuple[tuple[str, str, str], ...] = ()
     accepted: str = ""
-    """Why somebody accepted the new time."""
+    """The reason for which the new time was accepted."""
     of: FigureLevel = TIMES
-    """What the levels are of, where that is a figure beside the time."""
+    """The figure of the levels, if it is not the time."""
 
     @property
     def change(self) -> float:
@@ -164,17 +164,17 @@ class Step:
 
     @property
     def gone(self) -> bool:
-        """Whether less than half of it is left, or its contrary."""
+        """Return whether less than half of it remains, or it was reversed."""
         return abs(self.now - self.before) < _BACK * abs(self.after - self.before) or self._over_the_top
 
     @property
     def _over_the_top(self) -> bool:
-        """Slower then, and faster now than ever before; or the other way round."""
+        """Return whether it was a slowdown and the case is now faster than ever, or the reverse."""
         return (self.now - self.before) * (self.after - self.before) < 0
 
 
 def steps(trend: Trend, over: float = OVER) -> Iterator[Step]:
-    """Every change of level that is large enough to speak of."""
+    """Yield every change of level that is large enough to report."""
     for change in trend.changes:
         if abs(change.change) < (0.0 if trend.of.exact else over):
             continue
@@ -188,7 +188,7 @@ def steps(trend: Trend, over: float = OVER) -> Iterator[Step]:
 
 
 def _accepted(step: Step, line: Baseline | None) -> str:
-    """The reason of the line that accepts the new level; empty while the line asks for the old one."""
+    """Return the reason of the line that accepts the new level; "" while the line has the old one."""
     nearer = line is not None and abs(line.time - step.after) <= abs(line.time - step.before)
     if line is None or line.when[:10] < step.when[:10] or not nearer:
         return ""
@@ -196,16 +196,16 @@ def _accepted(step: Step, line: Baseline | None) -> str:
 
 
 class Stale(NamedTuple):
-    """A case that nobody has measured for a while; without a key, all of a device."""
+    """A case without recent runs; without a key, a whole device."""
 
     device: str
     key: CaseKey | None
     when: str
-    """Of its newest run."""
+    """The commit of its newest run."""
 
 
 def stale(trends: Iterable[Trend], before: str) -> Iterator[Stale]:
-    """Cases without a run since a day; a device of which that holds throughout is named once."""
+    """Yield cases without a run since a day; a device without any run is named once."""
     newest: dict[str, list[tuple[str, CaseKey]]] = {}
     for trend in trends:
         newest.setdefault(trend.device, []).append((trend.newest.when, trend.key))
@@ -219,10 +219,10 @@ def stale(trends: Iterable[Trend], before: str) -> Iterator[Stale]:
 
 @value
 class Findings:
-    """All that is to be said of a project's runs."""
+    """All findings on a project's runs."""
 
     slower: tuple[Step, ...] = ()
-    """Regressions that did not go away and that nobody accepted."""
+    """Regressions that remain and that nobody accepted."""
     accepted: tuple[Step, ...] = ()
     gone: tuple[Step, ...] = ()
     faster: tuple[Step, ...] = ()
@@ -234,7 +234,7 @@ class Findings:
 def findings(
     trends: Sequence[Trend], figures: Sequence[Trend] = (), *, since: str = "", before: str = "", over: float = OVER
 ) -> Findings:
-    """What the steps since a day came to; ``before`` is the day from which a case without a run is stale."""
+    """Return the findings on steps since a day; cases without a run since ``before`` are stale."""
     lines = (*trends, *figures)
     every = [step for trend in lines for step in steps(trend, over) if step.when[:10] >= since[:10]]
     up = [step for step in every if step.of.sign * step.change > 0]
@@ -251,7 +251,7 @@ def findings(
 
 
 def joined_runs(trends: Iterable[Trend]) -> list[list[Sitting]]:
-    """The runs of each run, the oldest first; runs of one commit without a case in common are shards of one."""
+    """Return the sittings of each run, oldest first; runs of one commit without a common case are its shards."""
     parts: dict[tuple[str, str], tuple[set[int], list[Sitting]]] = {}
     for number, trend in enumerate(trends):
         for sitting in trend.runs:
@@ -273,7 +273,7 @@ def joined_runs(trends: Iterable[Trend]) -> list[list[Sitting]]:
 
 
 def by_commit(every: Iterable[Step]) -> list[tuple[str, list[Step]]]:
-    """(what moved them, the steps), the newest first: those of one commit together, whatever the device."""
+    """Return (cause, steps), newest first; steps of one commit are together, whatever the device."""
     groups: dict[str, list[Step]] = {}
     for step in every:
         groups.setdefault(mover(step), []).append(step)
@@ -283,7 +283,7 @@ def by_commit(every: Iterable[Step]) -> list[tuple[str, list[Step]]]:
 
 
 def mover(step: Step) -> str:
-    """The commit at which the level was first seen; where the commit is the same, what else moved."""
+    """Return the commit at which the level was first measured; if it did not change, what else did."""
     if step.commit and step.commit != step.earlier:
         return short_commit(step.commit, _DIGITS)
     if step.moved:
@@ -298,7 +298,7 @@ _COLUMNS = (
 
 
 def findings_document(every: Findings, *, since: str = "", stale_days: int = STALE_DAYS) -> Document:
-    """A page for a person, or a digest for a week: what to look at first stands first."""
+    """Return a page, or a weekly digest, with the most important findings first."""
     blocks: list[Block] = [Paragraph(text=_summary(every, stale_days))]
     for commit, group in by_commit(every.slower):
         blocks.append(Section(title=_title(commit, group), blocks=(*_notes(group), *_tables(group))))
@@ -337,7 +337,7 @@ def _title(commit: str, group: Sequence[Step]) -> str:
 
 
 def _notes(group: Sequence[Step]) -> Iterator[Block]:
-    """The commit before, and what else is other on all of these lines."""
+    """Yield the commit before, and what else changed in all of these series."""
     step = group[0]
     if step.commit and step.earlier and step.commit != step.earlier:
         yield Paragraph(text=f"Measured before it: {short_commit(step.earlier, _DIGITS)}.")
@@ -348,7 +348,7 @@ def _notes(group: Sequence[Step]) -> Iterator[Block]:
 
 
 def _tables(group: Sequence[Step], *, why: bool = False, commit: bool = False) -> Iterator[Block]:
-    """The largest changes, and how many others there are."""
+    """Yield the largest changes, and the number of others."""
     ordered = sorted(group, key=lambda step: -abs(step.change))
     yield _table(ordered[:_SHOWN], why=why, commit=commit)
     if len(ordered) > _SHOWN:
@@ -356,7 +356,7 @@ def _tables(group: Sequence[Step], *, why: bool = False, commit: bool = False) -
 
 
 def _by_commit_table(every: Sequence[Step]) -> Table:
-    """A row a commit: nobody has to look at these cases any more."""
+    """Return a row for each commit whose changes are gone, so that nobody needs to act."""
     columns = (
         Column(name="at"),
         Column(name="cases"),

@@ -30,7 +30,7 @@ Pair = tuple[CaseReport, Metric, Metric]
 """A case of the later run, with its time before and after."""
 
 Place = tuple[CaseKey, str]
-"""A case on a device, by its key: a merged run has cases on several."""
+"""A case on a device, by its key: a merged run has several devices."""
 
 
 def place_of(key: CaseKey, measurement: Measurement) -> Place:
@@ -38,18 +38,18 @@ def place_of(key: CaseKey, measurement: Measurement) -> Place:
 
 
 def _several(run: RunReport) -> bool:
-    """Whether a run is of more than one device."""
+    """Return whether a run is of more than one device."""
     return len({case.measurement.device.key for case in run.cases if case.measurement}) > 1
 
 
 def _scope(case: CaseReport, *, several: bool) -> Labels:
-    """The case, of several devices with its own."""
+    """Return the case as a scope, with its device if there are several."""
     device = {"device": case.measurement.device.key} if several and case.measurement else {}
     return labels(case=str(case.key), **device)
 
 
 def metrics_of_run(run: RunReport) -> MetricSet:
-    """The metrics of all cases, each with the case as a scope, and with the device where there are several."""
+    """Return the metrics of all cases, scoped by case, and by device if there are several."""
     several = _several(run)
     measured = [(_scope(case, several=several), case.measurement) for case in run.cases if case.measurement]
     return MetricSet(
@@ -67,7 +67,7 @@ def _scoped(scope: Labels, metric: Metric) -> Metric:
 
 
 def pairs(before: RunReport, after: RunReport) -> list[Pair]:
-    """The times of cases that both runs measured alike: same device, same identity."""
+    """Return the times of cases that both runs measured on the same device with the same identity."""
     old = {place_of(c.key, c.measurement): c.measurement for c in before.cases if c.measurement}
     matched = []
     for case in after.cases:
@@ -86,7 +86,7 @@ def _time(measurement: Measurement) -> Metric | None:
 
 
 def compared(before: RunReport, after: RunReport) -> MetricSet:
-    """The slowdown of every case, with the widest interval that both times allow."""
+    """Return the slowdown of every case, with the widest interval that both times allow."""
     several = _several(after)
     return MetricSet(
         metrics=tuple(
@@ -118,17 +118,17 @@ def comparison_table(before: RunReport, after: RunReport) -> Table:
 
 
 def _named(case: CaseReport, *, several: bool) -> str:
-    """The case, of several devices with its own."""
+    """Return the case's name, with its device if there are several."""
     return f"{case.key}, {case.measurement.device.key}" if several and case.measurement else str(case.key)
 
 
 def _fastest(pair: Pair) -> float:
-    """What got faster most comes last."""
+    """Return the sort key by which the largest speed-ups are last."""
     return -pair[2].value / pair[1].value
 
 
 def dropped(before: RunReport, after: RunReport) -> tuple[Problem, ...]:
-    """Cases that the later run lacks, or measured in another way."""
+    """Return the cases that the later run lacks, or measured in another way."""
     paired = {place_of(case.key, case.measurement) for case, *_ in pairs(before, after) if case.measurement}
     several = _several(before)
     lost = [c for c in before.cases if c.measurement and place_of(c.key, c.measurement) not in paired]
@@ -144,17 +144,17 @@ class Previous:
     """One case as it was before."""
 
     commit: str
-    """Short, marked where the tree had changes; empty where nobody knows it."""
+    """The short commit, marked if the tree had changes; "" if unknown."""
     when: str
     """ISO date."""
     metrics: MetricSet | None = None
-    """What was measured then; nothing where only a time was accepted."""
+    """What was measured then; None if only a time was accepted."""
     time: float | None = None
     """The accepted time."""
 
 
 def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterable[RunReport]) -> dict[Place, Previous]:
-    """By case and device; ``earlier`` are runs, the newest first, of which no more is read than is needed."""
+    """Return previous cases by case and device; ``earlier`` runs, newest first, are read as far as needed."""
     version = _version(report)
     wanted = {place_of(case.key, case.measurement): case.measurement for case in cases if case.measurement is not None}
     previous: dict[Place, Previous] = {}
@@ -170,7 +170,7 @@ def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterabl
         place = (case.key, case.measurement.device.key if case.measurement else line.device if line else "")
         if place not in previous and line is not None and _other(line, version):
             previous[place] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
-    return tried | previous  # what was tried before a commit is most often that commit: it is asked last
+    return tried | previous  # a run just before a commit is often of that commit, so it is checked last
 
 
 def _before(report: RunReport, earlier: Iterable[RunReport]) -> Iterator[RunReport]:
@@ -182,13 +182,13 @@ def _version(run: RunReport) -> str:
 
 
 def _other(line: Baseline, version: str) -> bool:
-    """Whether a line is of something else than this version; one of this very commit is no previous one."""
+    """Return whether a line is of another version; a line of this commit is not a previous one."""
     commit = short_commit(line.commit)
     return not (commit and version) or not (version.startswith(commit) or commit.startswith(version))
 
 
 def _alike(run: RunReport, wanted: dict[Place, Measurement]) -> Iterator[tuple[Place, Previous]]:
-    """Cases that this run measured in the same way, on the same device."""
+    """Yield cases that this run measured in the same way, on the same device."""
     for case in run.cases:
         then = case.measurement
         now = wanted.get(place_of(case.key, then)) if then is not None else None
@@ -205,7 +205,7 @@ Results = Sequence[BenchResult]
 
 
 def metrics_of(results: Results) -> MetricSet:
-    """A time for each benchmark and whatever rates its tool derived; what was skipped is absent with its reason."""
+    """Return a time and the tool's rates for each benchmark; a skipped one is absent with the reason."""
     return MetricSet(
         metrics=tuple(metric for result in results for metric in _metrics(result)),
         absent=tuple(
@@ -240,7 +240,7 @@ def result_table(results: Results) -> Table:
 
 
 def _keyed(results: Results) -> dict[tuple[str, str, int], BenchResult]:
-    """What has a time, by name and device; the second of one name on one device meets the second."""
+    """Return timed benchmarks by name and device; a repeated name is matched by position."""
     by_key: dict[tuple[str, str, int], BenchResult] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
@@ -250,7 +250,7 @@ def _keyed(results: Results) -> dict[tuple[str, str, int], BenchResult]:
 
 
 def _both(old: BenchResult, new: BenchResult) -> tuple[float, float] | None:
-    """One statistic of both sides: the later file's own, else the first that the earlier one has too."""
+    """Return one statistic of both sides: the later file's own, else the first that the earlier one has too."""
     known = {old.statistic: old.time, **dict(old.also)}
     for statistic, time in ((new.statistic, new.time), *new.also):
         was = known.get(statistic)
@@ -260,14 +260,14 @@ def _both(old: BenchResult, new: BenchResult) -> tuple[float, float] | None:
 
 
 def _pairs(before: Results, after: Results) -> list[tuple[BenchResult, float, float]]:
-    """Benchmarks that both sides timed by one statistic."""
+    """Return benchmarks that both sides timed by one statistic."""
     old = _keyed(before)
     met = ((new, _both(old[key], new)) for key, new in _keyed(after).items() if key in old)
     return [(new, *both) for new, both in met if both]
 
 
 def comparison_metrics(before: Results, after: Results) -> MetricSet:
-    """The slowdown of each benchmark that both sides have."""
+    """Return the slowdown of each benchmark that both sides have."""
     matched = _pairs(before, after)
     return MetricSet(
         metrics=tuple(
@@ -296,7 +296,7 @@ def _slowest(row: tuple[str, float, float, float, str]) -> float:
 
 
 def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:
-    """What only one side has: new ones are a finding, dropped and unlike ones make the comparison doubtful."""
+    """Return what only one side has: new benchmarks are a finding, dropped and unlike ones a problem."""
     old, new = _keyed(before), _keyed(after)
     fresh, gone = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
     unlike = sorted(key for key in old.keys() & new.keys() if not _both(old[key], new[key]))
@@ -313,7 +313,7 @@ def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tup
 
 
 def unread(count: int) -> tuple[Finding, ...]:
-    """What a file holds beside times."""
+    """Return a finding on a file's content other than times."""
     return (Finding(title=f"{count} benchmarks of memory or another unit are not read"),) if count else ()
 
 
@@ -322,7 +322,7 @@ def _some(keys: Sequence[tuple[str, str, int]]) -> str:
 
 
 def of_longest(metrics: MetricSet, name: str) -> Metric | None:
-    """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
+    """Return the metric of the call, or of the longest kernel; None for several kernels without times."""
     matching = metrics.find(name)
     plain = next((m for m in matching if not m.labels), None)
     if plain or len(matching) < 2:
@@ -333,7 +333,7 @@ def of_longest(metrics: MetricSet, name: str) -> Metric | None:
 
 
 def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
-    """Limits that were not kept, and figures that are not healthy."""
+    """Yield limits that were missed, and unhealthy figures."""
     from pytest_perfgate.core.analysis.kernels.views import health_sentence, unhealthy
 
     for case in cases:

@@ -1,4 +1,4 @@
-"""Rooflines and fractions of them."""
+"""Rooflines, and fractions of them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _BANDS = ((0.8, "excellent"), (0.6, "good"), (0.4, "acceptable"), (0.0, "needs i
 
 
 BEYOND = 1.05
-"""Of a roof: what is above it is no measurement of this work on this device."""
+"""The largest plausible fraction of a roof; above it the work, the device or the time is wrong."""
 
 
 @value
 class Placement:
-    """Work done in a time, held against a roof; what the roof does not say is ``None``."""
+    """Work done in a time, compared with a roof; ``None`` where the roof has no figure."""
 
     flops_rate: float | None
     bandwidth: float | None
@@ -34,29 +34,29 @@ class Placement:
     compute: float | None
     """Rate of operations as a fraction of the roof."""
     memory: float | None
-    """Bandwidth as a fraction of the roof; ``None`` where the working set fits the last cache."""
+    """Bandwidth as a fraction of the roof; ``None`` if the working set fits the last cache."""
     bound: str
-    """``compute``, ``memory``, ``cache`` or empty when the roof cannot say."""
+    """``compute``, ``memory``, ``cache`` or "" if the roof does not show it."""
     ideal_ns: float | None
     """The least time that the roof allows."""
     cached: bool = False
     untyped: str = ""
-    """Why a rate of no stated type cannot be: it is above the peak of every type."""
+    """Why a rate without a stated type is impossible: it is above the peak of every type."""
 
     @property
     def fraction(self) -> float | None:
-        """How near the time came to the roof that binds: speed of light; nothing where it cannot be."""
+        """The fraction of the limiting roof, the speed of light; None if it is impossible."""
         return None if self.impossible else self.claimed
 
     @property
     def claimed(self) -> float | None:
-        """The same as worked out, also where it is more than the hardware can do."""
+        """The same fraction as computed, even if it exceeds the hardware's limit."""
         known = [part for part in (self.compute, self.memory) if part is not None]
         return max(known, default=None)
 
     @property
     def impossible(self) -> str:
-        """Why this cannot be, where it is more than the hardware can do; empty where it can."""
+        """Why this is impossible; "" if it is not."""
         if self.untyped:
             return self.untyped
         sides = (("compute", self.compute, "the peak of its type"), ("memory", self.memory, "the bandwidth"))
@@ -68,7 +68,7 @@ class Placement:
 
 
 def place(work: Work, time_ns: float, roof: Roof) -> Placement:
-    """Hold work done in ``time_ns`` against a roof."""
+    """Compare work done in ``time_ns`` with a roof."""
     rate = work.flops / time_ns * 1e9 if work.flops is not None and time_ns > 0 else None
     moved = work.bytes / time_ns * 1e9 if work.bytes is not None and time_ns > 0 else None
     peak, band = roof.rate(work.dtype), roof.bandwidth
@@ -89,7 +89,7 @@ def place(work: Work, time_ns: float, roof: Roof) -> Placement:
 
 
 def above_every_peak(rate: float, roof: Roof) -> str:
-    """Why no type of this device does so many operations a second; empty where one may."""
+    """Return why no type of this device can do so many operations a second; "" if one may."""
     dtype, most = max(roof.compute, key=lambda pair: pair[1], default=("", math.inf))
     if rate <= BEYOND * most:
         return ""
@@ -99,7 +99,7 @@ def above_every_peak(rate: float, roof: Roof) -> str:
 
 
 def ideal_ns(work: Work, roof: Roof) -> float | None:
-    """The least time that a roof allows for this work."""
+    """Return the least time that a roof allows for this work."""
     peak, band = roof.rate(work.dtype), roof.bandwidth
     times = [work.flops / peak * 1e9] if work.flops and peak else []
     times += [work.bytes / band * 1e9] if work.bytes and band and not fits_cache(work, roof) else []
@@ -107,7 +107,7 @@ def ideal_ns(work: Work, roof: Roof) -> float | None:
 
 
 def bound(work: Work, roof: Roof) -> str:
-    """Which roof binds this work."""
+    """Return which roof limits this work."""
     peak, band = roof.rate(work.dtype), roof.bandwidth
     if work.flops and peak and work.bytes and band:
         if work.flops / peak >= work.bytes / band:
@@ -119,28 +119,28 @@ def bound(work: Work, roof: Roof) -> str:
 
 
 def fits_cache(work: Work, roof: Roof) -> bool:
-    """Whether the working set stays in the last cache, where the memory roof does not apply."""
+    """Return whether the working set stays in the last cache, so that the memory roof does not apply."""
     touched = work.working_set if work.working_set is not None else work.bytes
     return bool(roof.cache_bytes and touched is not None and touched <= roof.cache_bytes)
 
 
 def ridge(roof: Roof, dtype: str) -> float | None:
-    """The intensity at which both roofs bind."""
+    """Return the intensity at which both roofs limit."""
     peak = roof.rate(dtype)
     return peak / roof.bandwidth if peak and roof.bandwidth else None
 
 
 def band(fraction: float) -> str:
-    """The word for an efficiency."""
+    """Return the word for an efficiency."""
     return next(word for floor, word in _BANDS if fraction >= floor)
 
 
 _SLICES = 8
-"""Memory of a partitioned GPU is handed out in eighths."""
+"""The memory of a partitioned GPU is assigned in eighths."""
 
 
 def roofs(device: Device, clocks_hz: Sequence[float] = (), ceilings: Ceilings | None = None) -> tuple[Roof, ...]:
-    """Every roof that is known; one without its instrument is left out, never guessed."""
+    """Return every known roof; one without data is left out, never guessed."""
     rooflines = []
     if device.spec is not None:
         rooflines = [datasheet_roof(device, device.spec)]
@@ -152,7 +152,7 @@ def roofs(device: Device, clocks_hz: Sequence[float] = (), ceilings: Ceilings | 
 
 
 def clock_roof(device: Device, spec: DeviceSpec, hertz: float) -> Roof:
-    """Multiprocessors x operations per clock of one x the clock that ran."""
+    """Return multiprocessors x operations per clock of one x the measured clock."""
     units = device.multiprocessors or spec.multiprocessors
     compute = tuple((p.dtype, units * p.per_clock_per_sm * hertz) for p in spec.peaks if p.per_clock_per_sm)
     return Roof(
@@ -166,7 +166,7 @@ def clock_roof(device: Device, spec: DeviceSpec, hertz: float) -> Roof:
 
 
 def datasheet_roof(device: Device, spec: DeviceSpec) -> Roof:
-    """What the data sheet prints, dense; a part of a GPU has its part of it."""
+    """Return the data sheet's dense rates; a part of a GPU has its part of them."""
     share = _share(device, spec)
     return Roof(
         basis=Basis.DATASHEET,
@@ -178,7 +178,7 @@ def datasheet_roof(device: Device, spec: DeviceSpec) -> Roof:
 
 
 def ceiling_roof(device: Device, ceilings: Ceilings) -> Roof:
-    """What was measured here."""
+    """Return the roof that was measured here."""
     return Roof(
         basis=Basis.CEILING,
         compute=ceilings.compute,
@@ -190,7 +190,7 @@ def ceiling_roof(device: Device, ceilings: Ceilings) -> Roof:
 
 
 def _share(device: Device, spec: DeviceSpec) -> float:
-    """The part of the multiprocessors that this device has; another count is another product or a partition."""
+    """Return this device's part of the multiprocessors; another count means another product or a partition."""
     here, whole = device.multiprocessors, spec.multiprocessors
     return 1.0 if not here or not whole or isclose(here, whole) else here / whole
 
@@ -204,13 +204,13 @@ def _bandwidth(device: Device, spec: DeviceSpec) -> float | None:
 
 
 def _cache(device: Device, spec: DeviceSpec) -> float | None:
-    """The last cache: one behind the L2 wins over what a driver reports as L2."""
+    """Return the last cache: one behind the L2 takes precedence over the driver's L2."""
     known = [size for size in (device.cache_bytes, spec.cache_bytes or spec.l2_bytes) if size]
     return max(known, default=None)
 
 
 def partitioned(device: Device) -> bool:
-    """Whether this is an instance of a GPU cut by MIG."""
+    """Return whether this is a MIG instance."""
     return " MIG " in f"{device.name} " or device.uuid.startswith("MIG-")
 
 
@@ -230,7 +230,7 @@ _KNOWN = {
 
 
 class Fraction(NamedTuple):
-    """Nanoseconds that a roof needs at least, or why it does not apply."""
+    """The least nanoseconds that a roof needs, or why it does not apply."""
 
     roof: str
     least_ns: float | None = None
@@ -239,7 +239,7 @@ class Fraction(NamedTuple):
 
 
 def of_compute(work: Work, roof: Roof) -> Fraction:
-    """The time in which the peak of the work's dtype would have done its operations."""
+    """Return the time of the work's operations at the peak of its dtype."""
     if not work.flops:
         return Fraction(roof="compute", why="the work counts no operations", fix="pass work= with flops")
     rate = roof.rate(work.dtype)
@@ -249,7 +249,7 @@ def of_compute(work: Work, roof: Roof) -> Fraction:
 
 
 def of_memory(work: Work, roof: Roof, device: Device, identity: Identity) -> Fraction:
-    """The time in which memory would have moved the bytes; only where they come from memory at all."""
+    """Return the time of moving the bytes at the memory's bandwidth, if they come from memory."""
     if not work.bytes:
         return Fraction(roof="memory", why="the work counts no bytes", fix="pass work= with bytes")
     if not roof.bandwidth:
@@ -264,7 +264,7 @@ def of_memory(work: Work, roof: Roof, device: Device, identity: Identity) -> Fra
 
 
 def _without_rate(dtype: str, roof: Roof) -> Fraction:
-    """A dtype that nobody knows the peak of; measuring ceilings again measures the same dtypes again."""
+    """Return that a dtype's peak is unknown; measuring ceilings again would not measure it."""
     known = ", ".join(name for name, _ in roof.compute)
     why = f"there is no {_KNOWN[roof.basis]} for {dtype}"
     if known and roof.basis is Basis.CEILING:
@@ -280,13 +280,13 @@ def _fix(roof: Roof) -> str:
 
 
 def balance_point(work: Work, roof: Roof) -> float | None:
-    """Operations per byte above which compute binds."""
+    """Return the operations per byte above which compute limits."""
     rate = roof.rate(work.dtype)
     return rate / roof.bandwidth if rate and roof.bandwidth else None
 
 
 def roof_of(device: Device, tail: str) -> tuple[Roof | None, str]:
-    """The roof that a metric's name asks for, and what to say when a host has no such thing."""
+    """Return the roof that a metric's name selects, and the text for a host without it."""
     if tail == "_datasheet":
         return device.roof(Basis.DATASHEET), ""
     if tail == "_ceiling":
@@ -297,7 +297,7 @@ def roof_of(device: Device, tail: str) -> tuple[Roof | None, str]:
 
 
 def no_roof(device: Device, tail: str) -> tuple[str, str]:
-    """Why a roof is missing, and what would give it."""
+    """Return why a roof is missing, and how to get it."""
     if tail == "_datasheet":
         return f"no data sheet for {device.name}", "add the device to [tool.perfgate]"
     if tail == "_ceiling" or device.kind != "gpu":
@@ -318,7 +318,7 @@ _SCALE = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 
 def given_roof(peak: str = "", bandwidth: str = "", code: str = "trace-option") -> Roof | None:
-    """A roof from ``bf16=708TFLOPS,fp32=163TFLOPS`` and ``5.3TB/s``; what does not read is an error of that code."""
+    """Return a roof from ``bf16=708TFLOPS,fp32=163TFLOPS`` and ``5.3TB/s``; raise for unreadable text."""
     from pytest_perfgate.core.analysis.work import dtype_name
 
     if not peak and not bandwidth:
@@ -349,7 +349,7 @@ def parse_bandwidth(text: str, code: str = "trace-option") -> float:
 
 
 def _rate(text: str, form: re.Pattern[str], example: str, code: str) -> float:
-    """A rate with its unit: a bare number could be any multiple of it."""
+    """Return a rate with its unit; a number without one is refused, since its unit is unclear."""
     match = form.match(text.strip())
     rate = float(match.group(1)) * _SCALE[match.group(2).upper()] if match else 0.0
     if not 0 < rate < math.inf:
@@ -358,7 +358,7 @@ def _rate(text: str, form: re.Pattern[str], example: str, code: str) -> float:
 
 
 def rated(spec: DeviceSpec, roof: Roof, rates: str, code: str) -> Roof:
-    """The roof of a data sheet with the rates asked for; a device without achievable ones is refused, not guessed."""
+    """Return a data sheet's roof with the requested rates; raise if the device has no achievable ones."""
     if rates not in RATES:
         raise PerfgateError(code, f"rates={rates!r}", fix=" or ".join(RATES))
     if rates == RATES[0]:
@@ -371,7 +371,7 @@ def rated(spec: DeviceSpec, roof: Roof, rates: str, code: str) -> Roof:
 
 
 def sheet_roof(spec: DeviceSpec, rates: str = "datasheet", code: str = "trace-option") -> Roof:
-    """The data sheet's roof, or its achievable rates, which are a column of their own."""
+    """Return the data sheet's roof, or its achievable rates, which have a column of their own."""
     roof = Roof(
         basis=Basis.DATASHEET,
         compute=tuple((p.dtype, p.datasheet) for p in spec.peaks if p.datasheet),
@@ -390,7 +390,7 @@ _ITEMS = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")
 
 
 def parse_items(text: str, code: str = "kernel-option") -> tuple[float | None, str]:
-    """What throughput is told in: ``8192 tokens``; nothing where nothing was stated."""
+    """Parse the items of throughput, such as ``8192 tokens``; None and "" for an empty text."""
     if not text:
         return None, "items"
     match = _ITEMS.fullmatch(text)

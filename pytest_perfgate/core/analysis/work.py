@@ -1,4 +1,4 @@
-"""Work of matrix products, collectives, dtypes, stated work."""
+"""Work of matrix products and collectives, dtypes, and work as stated by the user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
 def exact(count: Callable[P, T]) -> Callable[P, T]:
-    """The same work from Python's own numbers, which have no end."""
+    """Convert arguments to Python's own numbers, which do not overflow."""
 
     @wraps(count)
     def counted(*args: P.args, **given: P.kwargs) -> T:
@@ -29,7 +29,7 @@ def exact(count: Callable[P, T]) -> Callable[P, T]:
 
 
 def plain(value: Any) -> Any:
-    """A number, or numbers, of numpy and the like as Python's; anything else as it is."""
+    """Return numbers of numpy and the like as Python's; anything else unchanged."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, (tuple, list)):
@@ -134,7 +134,7 @@ _ALIASES = {
 
 
 def known_dtype(name: str) -> str | None:
-    """The canonical name of an element type, or ``None`` where it is no element type."""
+    """Return the canonical name of an element type, or ``None`` if it is not one."""
     plain = name.strip().lower().removeprefix("torch.").removeprefix("numpy.")
     canonical = _ALIASES.get(plain, plain)
     return canonical if canonical in WIDTHS else None
@@ -165,7 +165,7 @@ def collective(kind: str, message: float, ranks: int) -> Work:
 
 
 def bus_factor(kind: str, ranks: int) -> float:
-    """Bus bandwidth over algorithm bandwidth of a collective among ``ranks``."""
+    """Return bus bandwidth over algorithm bandwidth of a collective among ``ranks``."""
     plain = "".join(char for char in kind.lower() if char.isalpha()).removesuffix("base").removesuffix("v")
     factor = next((f for name, f in _FACTORS.items() if name in plain), None)
     return factor * (ranks - 1) / ranks if factor and ranks > 0 else 1.0
@@ -173,7 +173,7 @@ def bus_factor(kind: str, ranks: int) -> float:
 
 @exact
 def items(count: float, unit: str = "items") -> Work:
-    """``count`` of something that throughput is told in: tokens, images, requests."""
+    """``count`` items as the unit of throughput: tokens, images, requests."""
     return Work(items=stated("count", count), unit=unit, family="items")
 
 
@@ -205,7 +205,7 @@ _FIGURES = ("flops", "bytes", "items", "working_set")
 
 
 def stated(name: str, count: Any) -> Any:
-    """The count itself; what is negative, not finite or no number at all is refused."""
+    """Return the count; refuse a negative or infinite one, and anything that is not a number."""
     fault = count_fault(count)
     if fault:
         raise ValueError(f"{name}={count!r:.60} {fault}")
@@ -213,7 +213,7 @@ def stated(name: str, count: Any) -> Any:
 
 
 def count_fault(count: Any) -> str:
-    """What keeps something from being a count; empty where it is one."""
+    """Return why something is not a count; "" if it is one."""
     if isinstance(count, int) and not isinstance(count, bool):
         return "is negative" if count < 0 else ""
     try:
@@ -228,7 +228,7 @@ def count_fault(count: Any) -> str:
 
 
 def work_fault(work: Work) -> str:
-    """What is wrong with the figures of an operator's work, such as one of a negative size; empty where nothing is."""
+    """Return what is wrong with an operator's work, such as a negative size; "" if nothing is."""
     counts = ((name, getattr(work, name)) for name in _FIGURES)
     faults = ((name, count, count_fault(count)) for name, count in counts if count is not None)
     return next((f"its {name} {fault}: {count!r:.60}" for name, count, fault in faults if fault), "")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class AttentionOptions(TypedDict, total=False):
-    """What attention may be told beside its square, single-group form."""
+    """Options of attention beyond its square, single-group form."""
 
     keys: int
     kv_heads: int
@@ -45,7 +45,7 @@ def attention_backward(
 
 
 def kept_area(queries: int, keys: int, *, bottom_right: bool = False) -> int:
-    """Scores that a causal mask keeps of ``queries`` x ``keys``."""
+    """Return the scores that a causal mask keeps of ``queries`` x ``keys``."""
     shift = keys - queries if bottom_right else 0
     first, last = shift + 1, shift + queries
     full = max(0, last - keys) if last > keys else 0
@@ -64,7 +64,7 @@ def _dense(sizes: tuple[int, int, int, int], dtype: str, options: AttentionOptio
 
 
 class PackedOptions(TypedDict, total=False):
-    """What packed attention may be told beside its single-group form."""
+    """Options of packed attention beyond its single-group form."""
 
     keys: Sequence[int]
     kv_heads: int
@@ -76,7 +76,7 @@ class PackedOptions(TypedDict, total=False):
 
 @value
 class Packing:
-    """What is known of packed sequences without their lengths: totals, how many, the longest."""
+    """The known facts of packed sequences without their lengths: totals, number, the longest."""
 
     queries: int
     keys: int
@@ -119,7 +119,7 @@ def packed_attention(
 
 
 def packed_work(area: int | None, tokens: tuple[int, int], heads: Heads, dtype: str, *, backward: bool = False) -> Work:
-    """The work of an area of scores over so many tokens; without an area only the bytes are known."""
+    """Return the work of an area of scores over so many tokens; without an area, only the bytes."""
     if heads.key < 1 or heads.query % heads.key:
         raise ValueError(f"{heads.query} query heads cannot share {heads.key} key heads")
     queries, keys = tokens
@@ -141,7 +141,7 @@ def packed_work(area: int | None, tokens: tuple[int, int], heads: Heads, dtype: 
 
 
 def area_bounds(packing: Packing, *, causal: bool) -> tuple[int, int]:
-    """The least and most scores that sequences of unknown length can keep; equal where they are certain.
+    """Return the least and most scores that sequences of unknown length can keep; equal if they are certain.
 
     Equal totals and equal longest are taken as self-attention: a sequence has as many keys as queries.
     """
@@ -158,7 +158,7 @@ def area_bounds(packing: Packing, *, causal: bool) -> tuple[int, int]:
 
 
 def _equal_queries(packing: Packing, causal: bool) -> tuple[int, int]:
-    """Every sequence has the longest's queries."""
+    """Return the bounds if every sequence has the longest's number of queries."""
     each, count, keys = packing.longest_query, packing.sequences, packing.keys
     whole = each * keys
     if not causal or each == 1:
@@ -170,7 +170,7 @@ def _equal_queries(packing: Packing, causal: bool) -> tuple[int, int]:
 
 
 def _most_squares(total: int, longest: int) -> int:
-    """The largest sum of squares of lengths up to the longest that sum to the total."""
+    """Return the largest sum of squares of lengths up to the longest that sum to the total."""
     full, rest = divmod(total, max(longest, 1))
     return full * longest * longest + rest * rest
 
@@ -179,7 +179,7 @@ Sizes = Union[int, Sequence[int]]
 
 
 class ConvolutionOptions(TypedDict, total=False):
-    """What a convolution may be told beside its shapes."""
+    """Options of a convolution beyond its shapes."""
 
     stride: Sizes
     padding: Sizes
@@ -213,7 +213,7 @@ def conv_backward(
     mask: tuple[bool, bool, bool] = (True, True, True),
     **options: Unpack[ConvolutionOptions],
 ) -> Work:
-    """The gradients of input, weight and bias that ``mask`` asks for, each product as in the forward pass."""
+    """The gradients of input, weight and bias selected by ``mask``, each product as in the forward pass."""
     out = convolution_shape(x, weight, **options)
     flops = (mask[0] + mask[1]) * _forward(x, weight, out, options) + (prod(out) if mask[2] else 0)
     moved = width(dtype) * (
@@ -228,7 +228,7 @@ def conv_backward(
 def convolution_shape(
     x: Sequence[int], weight: Sequence[int], **options: Unpack[ConvolutionOptions]
 ) -> tuple[int, ...]:
-    """The shape of the result."""
+    """Return the shape of the result."""
     rank = len(x) - 2
     if rank < 1 or len(weight) != len(x):
         raise ValueError(f"input {tuple(x)} and weight {tuple(weight)} need the same rank of at least 3")
@@ -287,7 +287,7 @@ def norm_backward(
     mask: tuple[bool, bool, bool] = (True, True, True),
     affine: bool = True,
 ) -> Work:
-    """The gradients of input, weight and bias that ``mask`` asks for."""
+    """The gradients of input, weight and bias selected by ``mask``."""
     count, size = elements(shape), width(dtype)
     per_channel = count / channels
     flops = channels * (
@@ -352,12 +352,12 @@ def copy(moved: float) -> Work:
 
 
 def elements(shape: Shape) -> int:
-    """How many elements a shape holds; a number stands for itself."""
+    """Return the number of elements of a shape; a number is its own."""
     return shape if isinstance(shape, int) else prod(shape)
 
 
 def streamed(flops: float, moved: float, dtype: str, family: str) -> Work:
-    """Work whose working set is what it moves."""
+    """Return work whose working set is what it moves."""
     return Work(flops=flops, bytes=moved, dtype=dtype_name(dtype) if dtype else "", working_set=moved, family=family)
 
 

@@ -1,1 +1,1 @@
-"""Kernels diagnosed: from facts to metrics, a class with its evidence, and advice."""
+"""Diagnosis of kernels: from facts to metrics, a class with its evidence, and advice."""

@@ -1,4 +1,4 @@
-"""The bottleneck report."""
+"""The bottleneck report of a kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pytest_perfgate.model.values import UNITS, Dimension, Work, value
 
 @value
 class Timing:
-    """What a timer and the test's own statement of work say of the kernel."""
+    """The measured time and the stated work of a kernel."""
 
     problem: str = ""
     time_ns: float | None = None
@@ -51,13 +51,13 @@ _STATED = {
     "arithmetic intensity": (_FLOPS, _BYTES),
     "balance point": ("--set dtype=fp16", "--device 'H100 SXM'"),
 }
-"""How a person states what no file says."""
+"""How to state what no file contains."""
 
 _COUNTERS = "perfgate profile NODEID --mode annotation"
 
 
 def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Document:
-    """What holds this kernel back, from what was collected; what was not says how to collect it."""
+    """Return the bottleneck of a kernel by what was collected, and how to collect the rest."""
     facts = diagnosis.facts
     time = timing or Timing(time_ns=diagnosis.numbers.get("duration"), by="the profiler")
     where = " · ".join(part for part in (facts.device, facts.arch, facts.source) if part)
@@ -78,7 +78,7 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
 
 
 def in_short(diagnosis: Diagnosis) -> str:
-    """The class, what the code shows, and the first thing to try."""
+    """Return the class, what the code shows, and the first thing to try."""
     classification, evidence = diagnosis.classification, list(code_evidence(diagnosis))
     collected = classification.bottleneck is not Bottleneck.NOT_COLLECTED
     parts = [_sentence(classification.sentence)] if collected else []
@@ -93,7 +93,7 @@ def _sentence(text: str) -> str:
 
 
 def _listed(known: Iterator[str], missing: str) -> Block:
-    """What is known, and one line for all that is not."""
+    """Return what is known, and one line for the rest."""
     items = tuple(known)
     if items:
         return Bullets(items=(*items, missing) if missing else items)
@@ -131,7 +131,7 @@ def _unknown(time: Timing) -> list[str]:
 
 
 def _missing(names: Sequence[str], printed: Sequence[str] = (), device: str = "") -> str:
-    """What is not there, and how to state it: neither what was asked for further up, nor a device that is known."""
+    """Return what is missing and how to state it, without what was printed before or is known of the device."""
     flags = [flag for name in names for flag in _STATED.get(name, ()) if not (device and flag.startswith("--device"))]
     fresh = " ".join(dict.fromkeys(flag for flag in flags if flag not in printed))
     above = "the work as above" if any(flag in printed for flag in flags) else ""
@@ -164,11 +164,11 @@ _COMPUTES = {
     "IMMA": ("int8", "uint8", "int4"), "HMMA": ("fp16", "bf16", "tf32", "fp16_acc16"), "QMMA": ("fp8",),
     "DMMA": ("fp64_tc", "fp64"), "FFMA": ("fp32",), "DFMA": ("fp64",), "HFMA2": ("fp16", "bf16"),
 }  # fmt: skip
-"""The types that an instruction computes in."""
+"""The types that instructions compute in."""
 
 
 def _doubted(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
-    """A stated type that the machine code does not compute in: peak and balance point would be another kernel's."""
+    """Yield a stated type that the machine code does not compute in, so that the peak would be wrong."""
     inner = diagnosis.inner.compute if diagnosis.inner else ""
     types = _COMPUTES.get(inner, ())
     if time.dtype and types and time.dtype not in types:
@@ -190,11 +190,11 @@ def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
 _DEVICES = {
     "sm_75": "T4", "sm_80": "A100-SXM4-80GB", "sm_86": "RTX 3070 Ti", "sm_89": "RTX 4090", "sm_100": "B200",
 }  # fmt: skip
-"""A device of the catalogue that runs code of an architecture, for the hint."""
+"""A device of each architecture, for the hint."""
 
 
 def _of_this_code(hint: str, diagnosis: Diagnosis) -> str:
-    """The same with a type that this code computes in, and a device that runs it."""
+    """Return the hint with a type that this code computes in, and a device that runs it."""
     dtype = _COMPUTES.get(diagnosis.inner.compute if diagnosis.inner else "", ("fp16",))[0]
     device = _DEVICES.get(diagnosis.facts.arch.rstrip("a"), "H100 SXM")
     return hint.replace("dtype=fp16", f"dtype={dtype}").replace("H100 SXM", device)
@@ -241,12 +241,12 @@ class Stated:
 
     @property
     def configuration(self) -> dict[str, str]:
-        """What the contract says of the call beside its launch."""
+        """Return the stated facts of the call other than its launch."""
         stated = {"parameters": self.problem, "dtype": self.dtype}
         return {name: text for name, text in stated.items() if text}
 
     def placed(self, time_ns: float | None) -> Placement | None:
-        """The work done in a time, held against the roof as far as it is known."""
+        """Return the work done in a time, compared with the known part of the roof."""
         return place(self.work, time_ns, self.roof or _NO_ROOF) if self.work and time_ns else None
 
 
@@ -254,7 +254,7 @@ _NO_ROOF = datasheet_roof(Device(key="", name="", kind="gpu"), DeviceSpec(name="
 
 
 def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
-    """Options as values; what does not read is an error, never left out."""
+    """Return options as values; raise for an unreadable one."""
     flops, moved = _amount(options, "flops", Dimension.WORK), _amount(options, "bytes", Dimension.BYTES)
     items, unit = parse_items(options.get("items", ""))
     dtype = options.get("dtype", "")
@@ -274,7 +274,7 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
 
 
 def _roof(options: Mapping[str, str], spec: DeviceSpec | None) -> Roof | None:
-    """Peaks as given, else those of the device by the column asked for."""
+    """Return given peaks, else those of the device in the requested column."""
     roof = given_roof(options.get("peak", ""), options.get("bandwidth", ""), "kernel-option")
     if roof is not None or spec is None:
         return roof
@@ -296,7 +296,7 @@ def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> floa
 
 
 def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
-    """Baseline and roofline of a report."""
+    """Return the baseline and the roofline of a report."""
     return Timing(
         problem=stated.problem,
         time_ns=time_ns,
@@ -309,7 +309,7 @@ def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
 
 
 def signals(stated: Stated, time_ns: float | None) -> Signals | None:
-    """Both fractions of the roof as timed; nothing where there is no time, no work or no roof."""
+    """Return both fractions of the roof by the timing; None without time, work or roof."""
     placed = stated.placed(time_ns)
     wrong = (placed.impossible,) if placed and placed.impossible else ()
     if placed is None or stated.roof is None or (placed.compute is None and placed.memory is None and not wrong):
@@ -330,7 +330,7 @@ _PARTS = (
     ("mfu_datasheet", Dimension.FRACTION, "operations, their type and a device", f"{_FLOPS} --set dtype=fp16"),
     ("sol_datasheet", Dimension.FRACTION, "work and a device", _WORK),
 )
-"""Figures of stated work: what each needs, and how that is stated."""
+"""Figures of stated work, with what each needs and how to state it."""
 
 _OF_TIME = ("tflops", "bandwidth", "mfu_datasheet", "sol_datasheet", "mfu", "sol")
 
@@ -338,7 +338,7 @@ _CHECK = "check --set flops=, bytes=, dtype= and the time, and --device, --peak 
 
 
 def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
-    """Rates and fractions of a roof of the work that was stated, for limits; what is missing says how to state it."""
+    """Return rates and fractions of stated work for limits; missing ones say how to state the work."""
     placed, work = stated.placed(time_ns), stated.work
     if placed is None or work is None or not time_ns:
         why, fix = ("no work is stated", _WORK) if work is None else ("no time is known", "--set time=11.2ms")
@@ -379,7 +379,7 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
 
 
 def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, str]]:
-    """Figures of the whole run for the analysis report; what cannot be told is left to the report to say."""
+    """Yield figures of the whole run for the analysis report, as far as they are known."""
     placed, work = stated.placed(time_ns), stated.work
     if placed is None or work is None or not time_ns:
         return

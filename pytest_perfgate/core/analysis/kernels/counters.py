@@ -1,4 +1,4 @@
-"""Plain names of counters, NVIDIA and AMD."""
+"""Plain names of NVIDIA's and AMD's counters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 @value
 class Plain:
-    """A plain name, the full names that answer it in order, and the section that collects them, where one does."""
+    """A plain name, the full names that provide it in order, and the section that collects them."""
 
     name: str
     full: tuple[str, ...]
@@ -75,14 +75,14 @@ PIPES = (
     ("FP16", f"sm__inst_executed_pipe_fp16{_ELAPSED}"),
     ("XU (transcendentals, conversions)", f"sm__inst_executed_pipe_xu{_ELAPSED}"),
 )
-"""What computes. The load-store pipe is in ``sm__throughput`` too, and a kernel bound by it computes nothing."""
+"""Pipes that compute. ``sm__throughput`` also includes the load-store pipe, whose use is not computation."""
 
 INSIDE = (
     ("L1 data", f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"),
     ("load-store", f"sm__inst_executed_pipe_lsu{_ELAPSED}"),
     ("L2", f"lts__throughput{_ELAPSED}"),
 )
-"""Memory inside the chip: busy here is neither compute nor DRAM."""
+"""On-chip memory, whose use is neither compute nor DRAM."""
 
 _STALL = ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio")
 
@@ -91,7 +91,7 @@ _STALL_LATENCY = ("smsp__average_warp_latency_issue_stalled_", ".ratio")
 _NO_STALL = "selected"
 
 _ALL_STALLS = "smsp__average_warp_latency_per_inst_issued.ratio"
-"""What all reasons come to, issuing itself among them."""
+"""The sum over all reasons, including issuing."""
 
 _REASONS = frozenset((
     "barrier", "branch_resolving", "dispatch_stall", "drain", "imc_miss", "lg_throttle", "long_scoreboard",
@@ -104,7 +104,7 @@ _WHOLE = 0.99
 
 
 def plain(counters: Mapping[str, Counter]) -> Iterator[tuple[Plain, str, float]]:
-    """(plain name, full name that answered, value inside) of all that was collected."""
+    """Yield (plain name, full name, value in internal units) of all that was collected."""
     for entry in PLAIN:
         for full in entry.full:
             counter = counters.get(full)
@@ -114,15 +114,15 @@ def plain(counters: Mapping[str, Counter]) -> Iterator[tuple[Plain, str, float]]
 
 
 def leading(counters: Mapping[str, Counter], table: tuple[tuple[str, str], ...]) -> tuple[str, float] | None:
-    """The busiest of these, as a fraction of its peak."""
+    """Return the busiest of these, as a fraction of its peak."""
     shares = [(words, counters[full].value * 0.01) for words, full in table if full in counters]
     return max((pair for pair in shares if math.isfinite(pair[1])), key=lambda pair: pair[1], default=None)
 
 
 def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
-    """Share of a warp's time by the reason it waits for; issuing itself is left out of the names, not of the sum.
+    """Return the share of a warp's time by stall reason, without issuing, which the total includes.
 
-    A share is of all reasons: nothing is said where neither their sum nor every one of them was collected.
+    A share is of all reasons, so it is empty if neither their sum nor every one of them was collected.
     """
     for head, tail in (_STALL, _STALL_LATENCY):
         reasons = _reasons(counters, head, tail)
@@ -133,7 +133,7 @@ def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
 
 
 def stalls_missing(counters: Mapping[str, Counter]) -> str:
-    """Why there is no share of stalls; empty where nothing of them was collected."""
+    """Return why there are no shares of stalls; "" if none of their counters was collected."""
     reasons = _reasons(counters, *_STALL) or _reasons(counters, *_STALL_LATENCY)
     if not reasons:
         return ""
@@ -149,7 +149,7 @@ def _reasons(counters: Mapping[str, Counter], head: str, tail: str) -> dict[str,
 
 
 def _total(found: Mapping[str, float], counters: Mapping[str, Counter]) -> float | None:
-    """What the reasons are shares of; none where a part of them is all there is."""
+    """Return the total of the reasons; None if only some of them were collected."""
     known, total = sum(found.values()), counters.get(_ALL_STALLS)
     if not 0 < known < math.inf:
         return None
@@ -161,14 +161,14 @@ def _total(found: Mapping[str, float], counters: Mapping[str, Counter]) -> float
 _WAVE = 64
 
 _MOPS = 512
-"""Operations that one count of MFMA_MOPS stands for."""
+"""Operations for each count of MFMA_MOPS."""
 
 _VECTOR = (("F16", "fp16"), ("F32", "fp32"), ("F64", "fp64"))
 
 _MATRIX = (("F16", "fp16"), ("BF16", "bf16"), ("F32", "fp32"), ("F64", "fp64"), ("I8", "int8"))
 
 _DERIVED = (("tc_util", "MfmaUtil"), ("occupancy", "OccupancyPercent"))
-"""Plain names that rocprof answers by itself."""
+"""Plain names that rocprof provides itself."""
 
 COLLECT = {
     "tc_util": "--pmc MfmaUtil",
@@ -178,7 +178,7 @@ COLLECT = {
     "sm": "with --kernel-trace and --device",
     "duration": "--kernel-trace",
 }
-"""How a plain metric is collected; what is not here no counter of AMD says."""
+"""How to collect each plain metric; counters of AMD cannot provide the others."""
 
 _EACH = ("ADD", "MUL", "TRANS", "FMA")
 
@@ -186,17 +186,17 @@ _OPERATIONS = (
     *(f"SQ_INSTS_VALU_{op}_{suffix}" for suffix, _ in _VECTOR for op in _EACH),
     *(f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}" for suffix, _ in _MATRIX),
 )
-"""All that ``sm`` is a sum of: one that was not collected is not zero."""
+"""All parts of the ``sm`` sum; a missing one is not zero."""
 
 
 def collected_with(name: str, counters: Mapping[str, Counter]) -> str:
-    """The options of rocprofv3 that bring a plain metric, as far as these counters do not."""
+    """Return rocprofv3's options for a plain metric, as far as these counters lack it."""
     lacking = " ".join(counter for counter in _OPERATIONS if counter not in counters) if name == "sm" else ""
     return f"--pmc {lacking}, {COLLECT[name]}" if lacking else COLLECT[name]
 
 
 def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[str, float]]:
-    """(plain name, value) of all that these counters and this data sheet allow."""
+    """Yield (plain name, value) of all that these counters and this data sheet allow."""
     counters = facts.counters
     hit = _l2_hit(counters)
     if hit is not None:
@@ -223,7 +223,7 @@ def _l2_hit(counters: Mapping[str, Counter]) -> float | None:
 
 
 def _share(counters: Mapping[str, Counter], name: str) -> float | None:
-    """A per cent that rocprof derives; one beyond the whole was summed over something, and says nothing."""
+    """Return a percentage of rocprof; None above 100 %, which means that it was summed over something."""
     derived = _of(counters, name)
     return derived / 100 if derived is not None and 0 <= derived <= 100 else None
 
@@ -233,10 +233,10 @@ def _of(counters: Mapping[str, Counter], *names: str) -> float | None:
 
 
 def memory_bytes(counters: Mapping[str, Counter]) -> float | None:
-    """Bytes between L2 and memory: requests of 32, 64 and 128 bytes, under their names of gfx90a and gfx942.
+    """Return the bytes between L2 and memory: requests of 32, 64 and 128 bytes, by names of gfx90a and gfx942.
 
-    Where they were not all asked for, the kilobytes that rocprof derives from them. Of 128 bytes there are none where
-    the counters bear the names of gfx90a.
+    If some were not collected, rocprof's kilobytes are used. Counters with names of gfx90a have no requests of 128
+    bytes.
     """
     reads = _of(counters, "TCC_EA0_RDREQ_sum", "TCC_EA_RDREQ_sum")
     small = _of(counters, "TCC_EA0_RDREQ_32B_sum", "TCC_EA_RDREQ_32B_sum")
@@ -252,7 +252,7 @@ def memory_bytes(counters: Mapping[str, Counter]) -> float | None:
 
 
 def _compute(counters: Mapping[str, Counter], duration: float | None, spec: DeviceSpec | None) -> float | None:
-    """Time that the counted operations need at the data sheet's rates, as a fraction of the time taken."""
+    """Return the time of the counted operations at the data sheet's rates, as a fraction of the time taken."""
     if not duration or spec is None or any(name not in counters for name in _OPERATIONS):
         return None
     seconds = 0.0

@@ -1,4 +1,4 @@
-"""One kernel diagnosed."""
+"""The diagnosis of one kernel."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.profiles import Counter, KernelFacts
 
 _HEAVY_LOADS = 5
-"""Compute instructions a load under which loads are many."""
+"""The compute instructions a load below which loads are many."""
 
 _HEAVY = {"tensor cores": "HMMA", "FMA": "FFMA"}
-"""What a busy pipe says of the mix where there is no machine code."""
+"""The mix that a busy pipe indicates if there is no machine code."""
 
 
 @array_value
 class Diagnosis:
-    """What is known of one kernel, and what follows from it."""
+    """The facts of one kernel, and what follows from them."""
 
     facts: KernelFacts
     name: str
@@ -54,10 +54,10 @@ class Diagnosis:
     sm: SmLimits | None = None
     whole: Mix | None = None
     inner: Mix | None = None
-    """Of the main loop, or of the whole kernel where there is no loop."""
+    """The mix of the main loop, or of the whole kernel if there is no loop."""
     loop: Loop | None = None
     ran: Mix | None = None
-    """What was executed, where a profiler counted it."""
+    """The executed mix, if a profiler counted it."""
     stalls: Mapping[str, float] = field(default_factory=dict)
     pipe: tuple[str, float] | None = None
 
@@ -69,7 +69,7 @@ def diagnose(
     signals: Signals | None = None,
     extra: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """Everything that follows from the facts; ``signals`` and ``extra`` bring what the caller knows besides."""
+    """Return everything that follows from the facts; ``signals`` and ``extra`` add the caller's knowledge."""
     plain_numbers = [
         (entry.name, full, number) for entry, full, number in plain(facts.counters) if _usable(entry.name, facts)
     ]
@@ -89,7 +89,7 @@ def diagnose(
     room = _room(classification, inputs)
     if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         situation["class"] = classification.bottleneck.value
-        if not facts.arch.startswith("gfx"):  # nothing that is read here collects what warps of AMD wait for
+        if not facts.arch.startswith("gfx"):  # no reader collects stall reasons of AMD
             situation["cause"] = classification.cause
     if room is not None:
         situation["room"] = room
@@ -113,7 +113,7 @@ def diagnose(
 
 
 def _usable(name: str, facts: KernelFacts) -> bool:
-    """A counter of time that is zero or less is no duration."""
+    """Return whether a counter is usable: a time that is zero or less is not a duration."""
     return name != "duration" or facts.duration is not None
 
 
@@ -131,7 +131,7 @@ def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
 
 
 def shared_of(facts: KernelFacts) -> int:
-    """Bytes a block asks for: static, and what the launch adds where it is known."""
+    """Return the bytes that a block requests: static ones, and those of the launch if it is known."""
     return static_shared(facts) + (facts.launch.shared_dynamic if facts.launch else 0)
 
 
@@ -148,12 +148,12 @@ def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cli
 
 
 def _with_warps(signals: Signals, held: Occupancy | None, numbers: Mapping[str, float]) -> Signals:
-    """What the caller knows of the roofs, and the warps that the launch allows."""
+    """Return the caller's signals of the roofs with the warps that the launch allows."""
     return replace(signals, warps=resident(held, numbers)) if held and signals.warps is None else signals
 
 
 def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, sm: SmLimits | None) -> Signals:
-    """What counters say of both roofs; without the pipes, the multiprocessor's own figure stands in."""
+    """Return the signals of counters for both roofs; without pipes, the multiprocessor's own figure is used."""
     pipe = leading(facts.counters, PIPES)
     waits = stalls(facts.counters)
     warps = facts.counters.get("sm__warps_active.avg.per_cycle_active")
@@ -172,7 +172,7 @@ def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy |
 
 
 def _unexplained(found: Classification, signals: Signals, numbers: Mapping[str, float]) -> Classification:
-    """A busy multiprocessor that no pipe accounts for is said, not left as one that merely waits."""
+    """Return a busy multiprocessor without a busy pipe as unexplained, instead of as latency."""
     busy, inside = numbers.get("sm", 0.0), signals.inside[1] if signals.inside else 0.0
     if found.bottleneck is not Bottleneck.LATENCY or busy < THRESHOLDS.roof or inside >= THRESHOLDS.roof:
         return found
@@ -204,7 +204,7 @@ def _situation(
 
 
 def _next_steps(facts: KernelFacts, held: Occupancy | None, step: Cliff | None, sm: SmLimits | None) -> dict[str, Fact]:
-    """What the usual remedies would do to the blocks that fit: twice the shared memory, more registers."""
+    """Return the effect of usual remedies on the blocks that fit: twice the shared memory, more registers."""
     if held is None or step is None or sm is None or facts.resources is None:
         return {}
     known: dict[str, Fact] = {
@@ -217,7 +217,7 @@ def _next_steps(facts: KernelFacts, held: Occupancy | None, step: Cliff | None, 
 
 
 def _ran_situation(ran: Mix | None) -> dict[str, Fact]:
-    """What the executed instructions say where there is no machine code; with it, the main loop says more."""
+    """Return the facts of executed instructions without machine code, whose main loop would say more."""
     if ran is None:
         return {}
     known: dict[str, Fact] = {
@@ -249,13 +249,13 @@ def _code_situation(facts: KernelFacts, whole: Mix | None, inner: Mix | None, lo
 
 
 def _load_heavy(inner: Mix) -> bool:
-    """Whether loads are a large part of what the main loop issues."""
+    """Return whether loads are a large part of the main loop's instructions."""
     few = inner.ratio is not None and inner.ratio < _HEAVY_LOADS
     return few or bool(inner.loads and not inner.bulk and not inner.computing)
 
 
 def _room(found: Classification, signals: Signals) -> float | None:
-    """How much faster it could be under the nearest roof; none for a bound that was not measured."""
+    """Return the possible speed-up under the nearest roof; None for a bound that was not measured."""
     if not found.measured or found.bottleneck not in (Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.BALANCED):
         return None
     nearest = max((n for n in (signals.compute, signals.memory) if n), default=None)
@@ -263,11 +263,11 @@ def _room(found: Classification, signals: Signals) -> float | None:
 
 
 _ROUNDED = 0.05
-"""How far reports round ``waves``; a block more or less follows from it."""
+"""The rounding of ``waves`` in reports, which may change the number of blocks by one."""
 
 
 def resident(held: Occupancy, numbers: Mapping[str, float]) -> int:
-    """Warps that can be there: those of the blocks that a multiprocessor holds, or that there are for it."""
+    """Return the warps that can be resident: of the blocks that a multiprocessor holds, or that the grid has for it."""
     waves = numbers.get("waves", math.inf)
     if waves >= 1:
         return held.warps
@@ -276,7 +276,7 @@ def resident(held: Occupancy, numbers: Mapping[str, float]) -> int:
 
 
 def theoretical_warps(held: Occupancy, sm: SmLimits, numbers: Mapping[str, float]) -> str:
-    """The sentence on latency: called sufficient only where neither the grid nor what was active says otherwise."""
+    """Return the sentence on latency; warps are only called sufficient if grid and active warps agree."""
     return f"Theoretical warps/SM: {held.warps} of {sm.warps} ({_judged(held, sm, numbers)})"
 
 
@@ -297,7 +297,7 @@ _TOUCHES = ("sass__inst_executed_local_loads", "sass__inst_executed_local_stores
 
 
 def unspilled(ran: Mix | None, counters: Mapping[str, Counter]) -> str:
-    """Why a kernel spills nothing; empty where that does not follow: instructions that ran tell of no bytes."""
+    """Return why a kernel spills nothing; "" if unknown, since executed instructions have no byte counts."""
     if ran is not None:
         return "" if _touched(ran) else "no LDL or STL was executed"
     values = [counters[name].value for name in _TOUCHES if name in counters]
@@ -305,7 +305,7 @@ def unspilled(ran: Mix | None, counters: Mapping[str, Counter]) -> str:
 
 
 def why_no_bytes(ran: Mix | None) -> str:
-    """What is known of spills whose bytes were not collected."""
+    """Return what is known of spills whose bytes were not collected."""
     touched = _touched(ran) if ran is not None else 0
     return (
         f"{touched:,} LDL and STL were executed, and how many bytes a thread has was not collected" if touched else ""
@@ -313,7 +313,7 @@ def why_no_bytes(ran: Mix | None) -> str:
 
 
 def depth_unknown(whole: Mix) -> str:
-    """Why code that uses its stack tells no size of it."""
+    """Return why the size of a used stack is unknown."""
     return f"{_touched(whole):,} LDL and STL use a stack of no fixed size: a function calls itself"
 
 
@@ -322,7 +322,7 @@ def _touched(ran: Mix) -> int:
 
 
 def code_evidence(diagnosis: Diagnosis) -> Iterator[str]:
-    """What resources and machine code say of a kernel, in a few words."""
+    """Yield what resources and machine code show of a kernel, in a few words."""
     numbers, occupied = diagnosis.numbers, diagnosis.occupancy
     if "registers" in numbers:
         yield f"{numbers['registers']:.0f} registers"
@@ -346,9 +346,9 @@ def _loop(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def findings_of(diagnoses: Sequence[Diagnosis]) -> tuple[Finding, ...]:
-    """The class of each kernel with its numbers, our advice, then the profiler's own rules.
+    """Return the class of each kernel with its numbers, our advice, then the profiler's own rules.
 
-    The longest kernel comes first, and without times the one with most to say.
+    The longest kernel comes first; without times, the one with most findings.
     """
     ranked = sorted(diagnoses, key=_weight, reverse=True)
     return tuple(finding for d in ranked for finding in _of(d, alone=len(diagnoses) == 1))

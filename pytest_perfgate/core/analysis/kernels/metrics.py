@@ -29,9 +29,9 @@ _DIMENSIONS = {kind.name: kind.dimension for kind in KERNEL_KINDS}
 
 
 def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[Labels] = ()) -> MetricSet:
-    """Every metric of every kernel. Launches of one kernel carry their number, so that each must hold.
+    """Return every metric of every kernel. Launches of one kernel are numbered, so that each is judged.
 
-    ``asked`` names instructions that a limit counts beside the opcodes that occur: with modifiers, or not there at all.
+    ``asked`` adds instructions that limits count: with modifiers, or absent from the code.
     """
     every = [mix for d in diagnoses for mix in (d.whole, d.ran) if mix]
     opcodes = sorted({name for mix in every for name in mix.counts})
@@ -48,7 +48,7 @@ def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[Labe
 
 
 def _in_several_files(diagnoses: Sequence[Diagnosis]) -> set[tuple[str, str]]:
-    """Kernels by name and architecture that more than one file holds: a number alone does not say which is meant."""
+    """Return kernels by name and architecture that several files contain, so that a number is ambiguous."""
     files = {(d.name, d.facts.arch, d.facts.source) for d in diagnoses}
     counts = Counter((name, arch) for name, arch, _ in files)
     return {key for key, number in counts.items() if number > 1}
@@ -59,7 +59,7 @@ def _of_file(found: Metric, source: str) -> Metric:
 
 
 def _meant(asked: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]) -> dict[Labels, str]:
-    """Of what is asked, the instructions that there are: a name that no architecture has is left to be refused."""
+    """Return the requested instructions that exist; a name that no architecture has is refused later."""
     exact = {opcode for mix in every for opcode in mix.exact}
     full = {labelled: whole_name(labelled) for labelled in asked}
     return {
@@ -70,9 +70,9 @@ def _meant(asked: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]
 
 
 def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
-    """Kernel, architecture and, as soon as one kernel was launched twice, the number of the launch for all.
+    """Return kernel, architecture and, if any kernel was launched twice, the number of the launch for all.
 
-    A limit selects the metrics with the fewest labels, so all must carry the same ones or some would be left out.
+    A limit selects the metrics with the fewest labels, so all must have the same ones or it would miss some.
     """
     counts: Counter[tuple[str, str]] = Counter()
     numbered = []
@@ -138,7 +138,7 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
 
 
 def requested_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Metric]:
-    """Counts of the instructions that limits name, in the kernel, in its main loop, as executed."""
+    """Yield counts of the instructions that limits name, in the kernel, in its main loop, as executed."""
     whole, inner, ran = diagnosis.whole, diagnosis.inner, diagnosis.ran
     for label, name in written.items():
         note = _too_early(name, diagnosis.facts.arch)
@@ -156,12 +156,12 @@ def _too_early(name: str, arch: str) -> str:
 
 
 def _bare(name: str, ran: Mix) -> bool:
-    """Whether modifiers are asked for where the profiler counted opcodes without theirs."""
+    """Return whether modifiers are requested but the profiler counted opcodes without them."""
     return "." in name and not any("." in opcode for opcode in ran.exact)
 
 
 def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Absent]:
-    """Executed instructions whose modifiers nobody counted."""
+    """Yield executed instructions whose modifiers were not counted."""
     for label, name in written.items():
         if diagnosis.ran is not None and _bare(name, diagnosis.ran):
             yield Absent(
@@ -173,14 +173,14 @@ def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) 
 
 
 def _scheduling(code: KernelCode, rows: range, who: Labels) -> Iterator[Metric]:
-    """What the control words say; nothing where they were not at hand."""
+    """Yield metrics of the control words; nothing without them."""
     for name, number in (("stall_cycles", stall_cycles(code, rows)), ("barrier_waits", barrier_waits(code, rows))):
         if number is not None:
             yield metric(name, number, who)
 
 
 def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
-    """What this instrument could have brought and did not, with the section to add."""
+    """Yield what this instrument could have collected and did not, with the section to add."""
     if source == "ncu":
         for entry in PLAIN:
             if entry.name not in diagnosis.numbers:
@@ -217,7 +217,7 @@ _THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"
 
 
 def theoretical(diagnosis: Diagnosis) -> float | None:
-    """Theoretical occupancy by the profiler's own word."""
+    """Return the profiler's own theoretical occupancy."""
     counter = diagnosis.facts.counters.get(_THEORETICAL)
     return counter.value / 100 if counter is not None and math.isfinite(counter.value) else None
 
@@ -248,26 +248,26 @@ _KINDS = {kind.name: kind for kind in KERNEL_KINDS}
 _SIZE = re.compile(r"(\d+)\s*(B|KiB|KB|MiB|MB)?")
 
 _FAMILY = re.compile(r"^(sm_\d+)[af]$")
-"""Code for one architecture alone, or for its family: a multiprocessor of it holds the same."""
+"""Suffixes of code for one architecture or its family, whose multiprocessor has the same limits."""
 
 _UNITS = {"": 1, "B": 1, "KB": 1000, "KiB": 1024, "MB": 1000**2, "MiB": 1024**2}
 
 
 @value
 class RequestedLaunch:
-    """A block of so many threads on an architecture, with what the launch adds to shared memory."""
+    """A block of so many threads on an architecture, with the launch's shared memory."""
 
     threads: int
     arch: str = ""
-    """Empty: the one that the code was compiled for."""
+    """"" means the architecture that the code was compiled for."""
     shared: int | None = None
-    """Dynamic bytes as asked; ``None`` where nothing was said."""
+    """Requested dynamic bytes; ``None`` if not stated."""
     written: tuple[tuple[str, str], ...] = ()
-    """The scope as it was written, which the metric must answer to."""
+    """The scope as written, by which the metric is selected."""
 
 
 def requested_launches(options: Mapping[str, str]) -> tuple[RequestedLaunch, ...]:
-    """From the options ``threads``, ``arch`` and ``smem``, and from ``limits``: the text of the limits to judge."""
+    """Return launches from the options ``threads``, ``arch`` and ``smem``, and from the judged ``limits``."""
     scopes = [_pairs(inside) for inside in _SCOPED.findall(options.get("limits", ""))]
     if "threads" in options:
         scopes.append({name: options[name] for name in ("threads", "arch", "smem") if name in options})
@@ -297,13 +297,13 @@ def _number(name: str, text: str) -> int:
 
 
 def requested_opcodes(options: Mapping[str, str]) -> tuple[Labels, ...]:
-    """Instructions that the limits to judge count: ``count(LDG.E.128)`` or ``count(LDG, modifiers=E.128)``."""
+    """Return instructions that limits count: ``count(LDG.E.128)`` or ``count(LDG, modifiers=E.128)``."""
     scopes = (dict(_scope(line)) for line in options.get("limits", "").splitlines())
     return tuple(dict.fromkeys(instruction(**scope) for scope in scopes if "opcode" in scope))
 
 
 def instruction(opcode: str, modifiers: str = "", **_: str) -> Labels:
-    """Modifiers are a label of their own, so that a pattern of opcodes selects opcodes alone."""
+    """Return labels with modifiers apart, so that a pattern of opcodes only matches opcodes."""
     modifier = modifiers or opcode.partition(".")[2]
     return (*((("modifiers", modifier),) if modifier else ()), ("opcode", opcode))
 
@@ -319,9 +319,9 @@ def _scope(line: str) -> Labels:
 def requested_metrics(
     diagnoses: Sequence[Diagnosis], asked: Sequence[RequestedLaunch], limits: Mapping[str, SmLimits]
 ) -> Iterator[Metric]:
-    """Occupancy and cliff distance of each kernel under each asked launch.
+    """Yield occupancy and cliff distance of each kernel under each requested launch.
 
-    Code compiled for the asked architecture answers alone; without any, every build answers with its registers.
+    Only code of the requested architecture counts; without any, every build counts with its registers.
     """
     for launch in asked:
         exact = [d for d in diagnoses if d.facts.arch == launch.arch]

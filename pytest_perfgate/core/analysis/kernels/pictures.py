@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _POINTS, _BARS = 12, 20
 
 _OPS = (("fp64", "d"), ("fp32", "f"), ("fp16", "h"))
-"""Types with the letter that their instructions begin with."""
+"""Types, with the first letter of their instructions."""
 
 _PER_CYCLE = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed"
 
@@ -33,7 +33,7 @@ _LIMIT = "derived__sm__sass_thread_inst_executed_op_{}fma_pred_on_x2"
 
 @value
 class Placed:
-    """A launch under the roof that its own clocks give: operations and bytes a second."""
+    """A launch under the roof of its own clocks: operations and bytes a second."""
 
     dtype: str
     rate: float
@@ -47,7 +47,7 @@ class Placed:
 
     @property
     def share(self) -> float:
-        """Of the nearer roof."""
+        """Return the fraction of the nearer roof."""
         return self.rate / min(dict(self.peaks)[self.dtype], self.intensity * self.bandwidth)
 
     @property
@@ -56,7 +56,7 @@ class Placed:
 
 
 def placed(counters: Mapping[str, Counter]) -> Placed | None:
-    """What the sections of the roofline counted; ``None`` where they were not collected, or nothing was computed."""
+    """Return what the roofline's sections counted; ``None`` if they are missing, or nothing was computed."""
 
     def number(name: str) -> float:
         counter = counters.get(name)
@@ -78,7 +78,7 @@ def placed(counters: Mapping[str, Counter]) -> Placed | None:
 
 
 def kernels_roofline(diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis] = ()) -> Picture:
-    """Launches under the roof of the longest one's clocks; of two reports each with the place where it was."""
+    """Draw launches under the roof of the longest one's clocks; of two reports each with its earlier place."""
     known = [(d, at) for d in diagnoses if (at := placed(d.facts.counters)) is not None]
     if not known:
         raise PerfgateError(
@@ -113,7 +113,7 @@ def _point(d: Diagnosis, at: Placed, then: Placed | None) -> Point:
 
 
 def launches_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
-    """How long each launch took."""
+    """Draw the time of each launch."""
     timed = [(d, time) for d in diagnoses if (time := d.numbers.get("duration"))]
     if not timed:
         raise PerfgateError("picture-none", "no launch has a duration")
@@ -137,7 +137,7 @@ def _time(number: float) -> str:
 
 
 def occupancy_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
-    """Warps a multiprocessor of the longest kernel against registers, shared memory and threads."""
+    """Draw the warps of the longest kernel against registers, shared memory and threads."""
     known = [(d, fit) for d in diagnoses for fit in [d.occupancy] if fit is not None]
     if not known:
         raise PerfgateError(
@@ -156,7 +156,7 @@ def occupancy_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
 
 
 def _limits(fit: Occupancy, sm: SmLimits) -> Iterator[Bar]:
-    """How many blocks each resource would allow by itself."""
+    """Yield how many blocks each resource would allow by itself."""
     most = max(1, *(blocks for _, blocks in fit.limits))
     for name, blocks in fit.limits:
         held = ", the limit" if name in fit.limiting else ""
@@ -181,7 +181,7 @@ _KIB = 1024
 
 
 def _panel(label: str, places: Sequence[float], here: float, level: Callable[[Any], float]) -> Panel:
-    """The figure over these places, and the last one from which it does not yet fall."""
+    """Return the figure over these places, and the last place before it falls."""
     levels = [(float(at), level(at)) for at in places]
     steps = [levels[0], *(two for one, two in pairwise(levels) if two[1] != one[1])]
     now = level(here)
@@ -193,7 +193,7 @@ def _panel(label: str, places: Sequence[float], here: float, level: Callable[[An
 
 
 def draw(name: str, diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis] = ()) -> Picture:
-    """One picture of a report."""
+    """Draw one picture of a report."""
     if name == "roofline":
         return kernels_roofline(diagnoses, before)
     return {"occupancy": occupancy_picture, "launches": launches_picture}[name](diagnoses)

@@ -1,4 +1,4 @@
-"""Compact result for other programs, summary, devlog."""
+"""Reports of kernels: a compact result for programs, a summary, a devlog."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STAGES = ("Stage", "Duration (us)", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key 
 
 @array_value
 class Given:
-    """What the caller knows beside a report: the kernel's version, the call, the report of the version before."""
+    """The caller's facts beside a report: the kernel's version, the call, the report of the version before."""
 
     version: str = ""
     configuration: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Given:
 
 
 def contract_document(diagnoses: Sequence[Diagnosis], given: Given | None = None) -> Document:
-    """Configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
+    """Return configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
     given = given or Given()
     longest = longest_stage(diagnoses)
     settings = _columns(configuration(diagnoses, given))
@@ -59,7 +59,7 @@ def contract_document(diagnoses: Sequence[Diagnosis], given: Given | None = None
 
 
 def configuration(diagnoses: Sequence[Diagnosis], given: Given) -> dict[str, str]:
-    """How the longest stage was launched and profiled, with what was stated of the call."""
+    """Return how the longest stage was launched and profiled, with the stated facts of the call."""
     profiler = profiler_of(diagnoses)
     return {
         **given.configuration,
@@ -69,7 +69,7 @@ def configuration(diagnoses: Sequence[Diagnosis], given: Given) -> dict[str, str
 
 
 def _columns(settings: Mapping[str, str]) -> dict[str, str]:
-    """A column each for the parameters of a test; a problem in words of its own keeps one."""
+    """Return a column for each parameter of a test; another text of the problem keeps one column."""
     parts = [part.partition("=") for part in settings.get("parameters", "").split(", ")]
     if not all(name.isidentifier() and text and "=" not in text for name, _, text in parts):
         return dict(settings)
@@ -78,7 +78,7 @@ def _columns(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def profiler_of(diagnoses: Sequence[Diagnosis]) -> str:
-    """The instrument with its version, where the report says it: ``ncu 2025.3.1``."""
+    """Return the instrument with its version if the report has it: ``ncu 2025.3.1``."""
     names = dict.fromkeys(d.facts.notes.get("profiler", "") for d in diagnoses)
     return ", ".join(filter(None, names))
 
@@ -98,7 +98,7 @@ def _configuration(diagnosis: Diagnosis) -> dict[str, str]:
 
 
 def said(diagnosis: Diagnosis) -> str:
-    """``Memory-bound``; what is no bound keeps its own name."""
+    """Return ``Memory-bound``; a class that is not a bound keeps its name."""
     name: Bottleneck = diagnosis.classification.bottleneck
     if name in (Bottleneck.INVALID, Bottleneck.BALANCED, Bottleneck.NOT_COLLECTED):
         return str(name.value).capitalize()
@@ -106,7 +106,7 @@ def said(diagnosis: Diagnosis) -> str:
 
 
 def root_cause(diagnosis: Diagnosis) -> str:
-    """Two sentences at the most."""
+    """Return at most two sentences on the cause."""
     classification = diagnosis.classification
     return " ".join((f"{diagnosis.name} is {classification.sentence}.", *map(sentence, classification.notes[:1])))
 
@@ -130,7 +130,7 @@ def _issue(diagnosis: Diagnosis) -> str:
 
 
 def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """Our advice and the profiler's own rules by what they could gain; our first one is always among them."""
+    """Return our advice and the profiler's rules by possible gain, always with our first one."""
     own = [f for f in diagnosis.advice if f.trigger != NO_ROW]
     every = [*own, *(f for f in diagnosis.facts.findings if f.gain)]
     ranked = sorted(every, key=lambda f: f.gain.high if f.gain else -1.0, reverse=True)
@@ -146,7 +146,7 @@ def _opportunities(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def contract_data(diagnoses: Sequence[Diagnosis], given: Given | None = None) -> dict[str, Any]:
-    """The same as plain data. A number that was not collected is ``null``, never zero."""
+    """Return the same as plain data; a number that was not collected is ``null``, never zero."""
     given = given or Given()
     longest = longest_stage(diagnoses)
     settings = configuration(diagnoses, given)
@@ -182,7 +182,7 @@ def contract_data(diagnoses: Sequence[Diagnosis], given: Given | None = None) ->
 
 
 def contract_text(diagnoses: Sequence[Diagnosis], given: Given | None = None) -> str:
-    """The JSON as a file."""
+    """Return the JSON as a file."""
     return json.dumps(contract_data(diagnoses, given), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -247,7 +247,7 @@ CONTRACT_SCHEMA: Mapping[str, Any] = {
 def analysis_report(
     diagnoses: Sequence[Diagnosis], title: str, extra: Sequence[tuple[str, str]] = (), placed: Placement | None = None
 ) -> Document:
-    """``extra`` brings figures of the whole run, such as its throughput; ``placed`` its place under the roof."""
+    """Return the report; ``extra`` adds figures of the run, such as throughput, ``placed`` its place under the roof."""
     longest = longest_stage(diagnoses)
     mfu = placed.compute if placed and not placed.impossible else None
     total = sum(d.numbers.get("duration", 0.0) for d in diagnoses)
@@ -288,7 +288,7 @@ _DRAM = "dram__bytes.sum.per_second"
 
 
 def _weighted(diagnoses: Sequence[Diagnosis], name: str) -> float | None:
-    """The mean over time; absent as soon as one kernel does not have it."""
+    """Return the mean over time; None if any kernel lacks the metric."""
     pairs = [(d.numbers.get(name), d.numbers.get("duration")) for d in diagnoses]
     known = [(number, spent) for number, spent in pairs if number is not None and spent]
     total = sum(spent for _, spent in known)
@@ -305,7 +305,7 @@ def _findings(diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
 
 
 def _noted(diagnosis: Diagnosis, row: Health) -> bool:
-    """Locality stands beside the class already."""
+    """Return whether a metric needs no note, because the class already covers it."""
     return row.name == "l2_hit" and bool(diagnosis.classification.notes)
 
 
@@ -316,7 +316,7 @@ def _advice(longest: Diagnosis, share: float | None, mfu: float | None) -> Block
 
 
 def _of_all(finding: Finding, share: float | None, mfu: float | None) -> str:
-    """What the gain of the longest kernel is of the whole, which the others do not get faster with."""
+    """Return the gain of the longest kernel as a share of the whole."""
     if finding.gain is None or share is None:
         return ""
     times = 1 / (1 - share + share / (1 + finding.gain.high))
@@ -327,13 +327,13 @@ def _of_all(finding: Finding, share: float | None, mfu: float | None) -> str:
 
 
 MOST = 10
-"""Changes of the instruction mix that an entry shows; the rest is counted."""
+"""The most changes of the instruction mix in an entry; the rest is counted."""
 
 _RESOURCES = frozenset({"registers", "shared memory", "stack", "spills"})
 
 
 def devlog_part(now: Sequence[Diagnosis], then: Sequence[Diagnosis] = ()) -> Document:
-    """One section a kernel; with a version before, what moved in it."""
+    """Return one section for each kernel; with an earlier version, what changed."""
     partners = {id(new): old for old, new in paired(then, now)}
     sections: list[Block] = [
         Section(title=d.name, blocks=tuple(_kernel(d, partners.get(id(d)), bool(then)))) for d in now
@@ -370,7 +370,7 @@ def _class(diagnosis: Diagnosis) -> str:
 
 
 def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
-    """What the compiler changed, the largest differences first; resources stand in the table above."""
+    """Yield what the compiler changed, the largest differences first; resources are in the table above."""
     if old.facts.code is None or new.facts.code is None:
         return
     if same_code(old.facts, new.facts):

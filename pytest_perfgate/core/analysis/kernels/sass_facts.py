@@ -1,4 +1,4 @@
-"""Kernels of a disassembly: flow, loops, changes."""
+"""Kernels of a disassembly: control flow, loops, changes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pytest_perfgate.model.profiles import FROM_CODE, FROM_LOG, Disassembly, Ker
 from pytest_perfgate.model.values import value
 
 _SYSTEM_SHARED_FROM = 90
-"""From sm_90 on a cubin counts the driver's own kilobyte among a block's shared memory."""
+"""From sm_90 on a cubin counts the driver's own kilobyte in a block's shared memory."""
 
 _SYSTEM_SHARED = 1024
 
 
 def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
-    """Every kernel of one file; device functions that are no kernel are left out."""
+    """Return every kernel of one file, without device functions that cannot be launched."""
     if disassembly.log:
         source = disassembly.source
         logged = parse_log(disassembly.log, source)
@@ -54,12 +54,12 @@ def _facts(disassembly: Disassembly, name: str, arch: str, code: KernelCode) -> 
 
 
 def _launch(name: str, launches: Mapping[str, Launch]) -> Launch | None:
-    """The launch of that name; one without a name is the file's only one."""
+    """Return the launch of that name; a launch without a name is the file's only one."""
     return launches.get(name) or launches.get("")
 
 
 def static_shared(facts: KernelFacts) -> int:
-    """Bytes of shared memory that the source asks for: what the driver keeps for itself is not among them."""
+    """Return the bytes of shared memory that the source requests, without the driver's own."""
     if facts.resources is None:
         return 0
     shared = facts.resources.shared
@@ -76,9 +76,9 @@ def architecture(arch: str) -> int | None:
 
 
 def spilled(facts: KernelFacts) -> int | None:
-    """Bytes of local memory a thread: the stack frame, where the code writes or reads local memory at all.
+    """Return bytes of local memory a thread: the stack frame, if the code uses local memory at all.
 
-    ``None`` where it does and no frame is told: a function that calls itself has one of any depth.
+    ``None`` if it does and no frame is stated, as for a recursive function, whose stack has any depth.
     """
     touched = facts.code is None or any(o.startswith(("STL", "LDL")) for o in set(facts.code.opcodes))
     if facts.resources is None or not touched:
@@ -88,7 +88,7 @@ def spilled(facts: KernelFacts) -> int | None:
 
 
 def labels_of(facts: Iterable[KernelFacts]) -> dict[int, str]:
-    """A short name for each kernel by ``id``; the whole mangled name where short ones collide."""
+    """Return a short name for each kernel by ``id``, and the mangled name if short ones are equal."""
     listed = list(facts)
     short = {id(f): short_name(f.name) for f in listed}
     homes: dict[tuple[str, str], set[str]] = {}
@@ -98,7 +98,7 @@ def labels_of(facts: Iterable[KernelFacts]) -> dict[int, str]:
 
 
 def short_name(name: str) -> str:
-    """The last part of a mangled or written-out C++ name, without arguments: ``k`` for ``_Z1kILi79EEvPKf``."""
+    """Return the last part of a C++ name, mangled or not, without arguments: ``k`` for ``_Z1kILi79EEvPKf``."""
     if name.startswith("_Z"):
         return _mangled(name) or name
     plain = re.sub(r"\(anonymous namespace\)", "", re.sub(r"^(void|auto) ", "", name))
@@ -107,7 +107,7 @@ def short_name(name: str) -> str:
 
 
 def _mangled(name: str) -> str:
-    """The last of the length-prefixed parts before the template arguments."""
+    """Return the last of the length-prefixed parts before the template arguments."""
     at, last = 3 if name.startswith("_ZN") else 2, ""
     while (number := re.match(r"[KVrS]?(\d+)", name[at:])) is not None:
         begin = at + number.end()
@@ -121,13 +121,13 @@ JUMPS = frozenset(("BRA", "JMP"))
 _ENDS, _ANYWHERE = frozenset(("EXIT", "RET", "KILL")), frozenset(("BRX", "BRXU", "JMX", "JMXU"))
 
 _ALWAYS = 7
-"""The guard of an instruction that has none."""
+"""The guard of an unconditional instruction."""
 
 Edges = list[list[int]]
 
 
 def closing(code: KernelCode, branches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of the branches back (target, row), those that repeat; all of them where a table says where code goes on."""
+    """Return the backward branches (target, row) that close loops; all of them if a table holds jump targets."""
     roots = {opcode: opcode.partition(".")[0] for opcode in set(code.opcodes)}
     if not branches or _ANYWHERE & set(roots.values()):
         return list(branches)
@@ -140,7 +140,7 @@ def closing(code: KernelCode, branches: Sequence[tuple[int, int]]) -> list[tuple
 
 
 def _blocks(code: KernelCode, rows: Sequence[int], roots: dict[str, str]) -> tuple[list[int], Edges]:
-    """Where stretches without a branch begin, and to which of them each goes on."""
+    """Return where stretches without a branch begin, and the successors of each."""
     jumps = {row: _target(code, row) for row in rows if roots[code.opcodes[row]] in JUMPS}
     inside = (target for target in jumps.values() if target is not None)
     begins = sorted({0, *inside, *(row + 1 for row in rows if row + 1 < len(code))})
@@ -161,14 +161,14 @@ def _target(code: KernelCode, row: int) -> int | None:
 
 
 def _conditional(code: KernelCode, row: int, *, jump: bool) -> bool:
-    """By its guard, or by the condition that a jump has among its operands."""
+    """Return whether a branch is conditional, by its guard or by a condition among a jump's operands."""
     if jump and "," in code.operands[row]:
         return True
     return code.words[INSTRUCTION * row + 1] >> 4 != _ALWAYS if code.words else bool(code.predicates[row])
 
 
 def _dominators(edges: Edges) -> list[int]:
-    """For each stretch the nearest that every way to it leads through; -1 where no way leads to it."""
+    """Return the nearest dominator of each stretch; -1 if it is unreachable."""
     order = _order(edges)
     rank = {block: place for place, block in enumerate(order)}
     before: Edges = [[] for _ in edges]
@@ -200,7 +200,7 @@ def _common(above: list[int], rank: dict[int, int], one: int, other: int) -> int
 
 
 def _order(edges: Edges) -> list[int]:
-    """Stretches that can be reached, each before those that follow it but for branches back."""
+    """Return reachable stretches, each before its successors except for backward branches."""
     visited, done, stack = {0}, [], [(0, iter(edges[0]))]
     while stack:
         block, following = stack[-1]
@@ -239,13 +239,13 @@ class Loop:
 
 
 def loops(code: KernelCode) -> tuple[Loop, ...]:
-    """Every loop in the order of the code; branches back to one place are one loop."""
+    """Return every loop in the order of the code; branches to one place form one loop."""
     spans = sorted(dict(closing(code, list(_back(code)))).items())
     return tuple(Loop(first=a, last=b, innermost=not _holds_another(a, b, spans)) for a, b in spans)
 
 
 def _back(code: KernelCode) -> Iterator[tuple[int, int]]:
-    """(target, row) of every branch to somewhere before it."""
+    """Yield (target, row) of every backward branch."""
     branches = _named(code, JUMPS)
     for row, opcode in enumerate(code.opcodes):
         if opcode in branches:
@@ -255,7 +255,7 @@ def _back(code: KernelCode) -> Iterator[tuple[int, int]]:
 
 
 def _named(code: KernelCode, roots: frozenset[str]) -> frozenset[str]:
-    """The whole opcodes that this code has of these."""
+    """Return the full opcodes of this code that have these roots."""
     return frozenset(opcode for opcode in set(code.opcodes) if opcode.partition(".")[0] in roots)
 
 
@@ -264,7 +264,7 @@ def _holds_another(first: int, last: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def main_loop(code: KernelCode) -> Loop | None:
-    """The loop that carries the work: the smallest that holds more than half of what loops compute and load.
+    """Return the main loop: the smallest with more than half of the compute and load instructions of loops.
 
     An unrolled loop wins over its remainder, and a tile loop with tensor cores over a small loop inside it.
     """
@@ -282,7 +282,7 @@ def main_loop(code: KernelCode) -> Loop | None:
 
 
 def _stretches(found: tuple[Loop, ...]) -> Iterator[tuple[int, int]]:
-    """What loops cover together, each row once; they come in the order of the code."""
+    """Yield the ranges that loops cover, each row once; loops come in the order of the code."""
     begin, end = 0, -1
     for loop in found:
         if loop.first > end:
@@ -294,7 +294,7 @@ def _stretches(found: tuple[Loop, ...]) -> Iterator[tuple[int, int]]:
 
 @value
 class Change:
-    """One fact of a kernel before and after; ``None`` where a build does not have it."""
+    """One fact of a kernel before and after; ``None`` if a build lacks it."""
 
     what: str
     before: float | None
@@ -302,20 +302,20 @@ class Change:
 
 
 def same_code(before: KernelFacts, after: KernelFacts) -> bool:
-    """Whether the machine code is the same to the last control bit."""
+    """Return whether the machine code is equal to the last control bit."""
     if before.code is None or after.code is None:
         return False
     return identity(before.code) == identity(after.code)
 
 
 def identity(code: KernelCode) -> str:
-    """A hash of the machine code without its padding; of the listing where the code itself was not at hand."""
+    """Return a hash of the machine code without padding, or of the listing if there is no code."""
     text = code.words or repr((code.predicates, code.opcodes, code.operands)).encode()
     return hashlib.sha256(text).hexdigest()[:16]
 
 
 def changes(before: KernelFacts, after: KernelFacts) -> tuple[Change, ...]:
-    """What differs, resources first, then instructions, the inner loop after the whole kernel."""
+    """Return what differs: resources first, then instructions, the inner loop after the whole kernel."""
     here, there = dict(_changed_facts(before)), dict(_changed_facts(after))
     names = [*here, *(name for name in there if name not in here)]
     return tuple(

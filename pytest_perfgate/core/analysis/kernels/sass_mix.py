@@ -14,7 +14,7 @@ TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGM
           "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA")  # fmt: skip
 
 _WHOLE_TILE = ("HGMMA", "IGMMA", "QGMMA", "BGMMA", "UTC")
-"""Issued for a warp group or a block: a count of them does not compare with HMMA."""
+"""Instructions for a warp group or a block, whose counts are not comparable with HMMA."""
 
 ARITHMETIC = ("FFMA", "FFMA2", "HFMA2", "DFMA", "FADD", "FADD2", "FMUL", "FMUL2", "HADD2", "HMUL2", "DADD", "DMUL")
 
@@ -30,10 +30,10 @@ COUNTED = (
     *TENSOR, "FFMA", "FFMA2", "HFMA2", "DFMA", "LDG", "LDGSTS", "UBLKCP", "UTMALDG", "STG", "LDS", "STS", "LDSM",
     "BAR.SYNC", "SHFL", "MUFU", "LDL", "STL", "ATOMG", "RED",
 )  # fmt: skip
-"""Counted in every kernel, zero where there is none: a limit on them always finds its number."""
+"""Counted in every kernel, even as zero, so that a limit on them always has a figure."""
 
 TENSOR_TOTAL = "MMA"
-"""All tensor-core instructions together."""
+"""The name of all tensor-core instructions together."""
 
 Cell = TypeVar("Cell")
 
@@ -44,19 +44,19 @@ WIDE = 16
 
 @value
 class Mix:
-    """Counts of one kernel, or of one loop of it."""
+    """Counts of one kernel, or of one of its loops."""
 
     instructions: int
     counts: Mapping[str, int] = field(default_factory=dict)
-    """By opcode without its modifiers, the names of ``COUNTED``, and ``MMA`` for all tensor cores."""
+    """By opcode without modifiers, the names of ``COUNTED``, and ``MMA`` for all tensor cores."""
     widths: tuple[tuple[int, int], ...] = ()
     """(bytes a thread, global loads), widest first."""
     compute: str = ""
-    """The compute instruction that there are most of, tensor cores before anything else."""
+    """The most frequent compute instruction, tensor cores before anything else."""
     exact: Mapping[str, int] = field(default_factory=dict)
     """By opcode with all its modifiers."""
     constants: int = 0
-    """Half-precision multiply-adds that only write a constant: counted, and no computing."""
+    """Half-precision multiply-adds that only write a constant, which are not computation."""
 
     @property
     def computing(self) -> int:
@@ -64,7 +64,7 @@ class Mix:
 
     @property
     def computed(self) -> str:
-        """The number of compute instructions with their opcode: ``64 HMMA``, or ``70, mostly FFMA``."""
+        """Return the number of compute instructions with their opcode: ``64 HMMA``, or ``70, mostly FFMA``."""
         alone = self.computing == _computing(self.counts, self.constants).get(self.compute, 0)
         return (
             f"{self.computing:,}{' ' if alone else ', mostly '}{self.compute}"
@@ -78,18 +78,18 @@ class Mix:
 
     @property
     def bulk(self) -> int:
-        """Bulk copies that load; those to global memory, ``UBLKCP.G.S``, store."""
+        """Count the bulk copies that load; those to global memory, ``UBLKCP.G.S``, store."""
         stored = sum(number for opcode, number in self.exact.items() if opcode.startswith(_BULK_STORE))
         return sum(self.counts.get(name, 0) for name in BULK) - stored
 
     @property
     def ratio(self) -> float | None:
-        """Compute instructions for each global load; ``None`` where ``no_ratio`` says why."""
+        """Return compute instructions for each global load; ``None`` if ``no_ratio`` has a reason."""
         return None if self.no_ratio else self.computing / self.loads
 
     @property
     def no_ratio(self) -> str:
-        """Why compute instructions and loads of this mix cannot be held against each other; empty where they can."""
+        """Return why compute instructions and loads of this mix are not comparable; "" if they are."""
         if self.bulk:
             return "bulk copies load whole tiles"
         if not self.loads:
@@ -100,13 +100,13 @@ class Mix:
 
     @property
     def wide(self) -> float | None:
-        """The share of global loads that move 16 bytes a thread or more."""
+        """Return the share of global loads that move 16 bytes a thread or more."""
         total = sum(count for _, count in self.widths)
         return sum(count for width, count in self.widths if width >= WIDE) / total if total else None
 
 
 def mix(code: KernelCode, rows: Sequence[int] | range | None = None) -> Mix:
-    """What the rows hold; all of them where none are named."""
+    """Return the mix of the rows, by default of all."""
     chosen = range(len(code)) if rows is None else rows
     exact = Counter(at_rows(code.opcodes, chosen))
     constants = _constants(code, chosen, exact)
@@ -131,7 +131,7 @@ def mix(code: KernelCode, rows: Sequence[int] | range | None = None) -> Mix:
 
 
 def executed_mix(executed: Mapping[str, float]) -> Mix:
-    """What a profiler counted as executed, by opcode; it knows no widths of loads."""
+    """Return the mix that a profiler counted as executed, which has no widths of loads."""
     counts: Counter[str] = Counter()
     for opcode, number in executed.items():
         counts[opcode.partition(".")[0]] += int(number)
@@ -145,19 +145,19 @@ def executed_mix(executed: Mapping[str, float]) -> Mix:
 
 
 def _leading(counts: Mapping[str, int]) -> str:
-    """The compute instruction that there are most of, tensor cores before anything else."""
+    """Return the most frequent compute instruction, tensor cores before anything else."""
     ranked = [name for name in (*TENSOR, *ARITHMETIC) if counts.get(name)]
     tensor = [name for name in ranked if name in TENSOR]
     return max(tensor or ranked, key=lambda name: counts[name], default="")
 
 
 def _computing(counts: Mapping[str, int], constants: int) -> Mapping[str, int]:
-    """The counts without the multiply-adds that only write a constant."""
+    """Return the counts without the multiply-adds that only write a constant."""
     return {**counts, _HALF: counts.get(_HALF, 0) - constants}
 
 
 def _constants(code: KernelCode, rows: Sequence[int] | range, exact: Mapping[str, int]) -> int:
-    """Half-precision multiply-adds of zeros: how the compiler writes a constant on the pipe that is free."""
+    """Count half-precision multiply-adds of zeros, by which compilers write constants on a free pipe."""
     halves = frozenset(opcode for opcode in exact if opcode.partition(".")[0] == _HALF)
     if not halves:
         return 0
@@ -166,14 +166,14 @@ def _constants(code: KernelCode, rows: Sequence[int] | range, exact: Mapping[str
 
 
 def at_rows(column: Sequence[Cell], rows: Sequence[int] | range) -> Sequence[Cell]:
-    """The cells of these rows; a range is cut out whole, for kernels have tens of thousands of them."""
+    """Return the cells of these rows; a range is sliced, since kernels have tens of thousands of rows."""
     if isinstance(rows, range) and rows.step == 1:
         return column[rows.start : rows.stop]
     return [column[row] for row in rows]
 
 
 def load_width(opcode: str) -> int:
-    """Bytes that one thread moves."""
+    """Return the bytes that one thread moves."""
     return next((_BITS[part] for part in opcode.split(".")[1:] if part in _BITS), 4)
 
 
@@ -181,7 +181,7 @@ _BARRIER, _SHARED_STORES = "BAR.SYNC", frozenset(("STS", "STSM", "LDGSTS", "ATOM
 
 
 def barriers_a_stage(code: KernelCode, rows: range) -> float:
-    """Barriers for each stretch between two of them that fills shared memory, however far the loop is unrolled."""
+    """Return the barriers for each section that fills shared memory, independent of unrolling."""
     barriers, filled, stages = 0, False, 0
     opcodes = at_rows(code.opcodes, rows)
     first = next((row for row, opcode in enumerate(opcodes) if opcode.startswith(_BARRIER)), 0)
@@ -197,7 +197,7 @@ _STALL, _WAITS = 0xF, 0x3F << 11
 
 
 def control(bits: int) -> Control:
-    """The fields of 21 control bits, as they are on sm_75 to sm_120."""
+    """Return the fields of 21 control bits, as on sm_75 to sm_120."""
     return Control(
         stall=bits & 0xF,
         yields=not bits >> 4 & 1,
@@ -209,12 +209,12 @@ def control(bits: int) -> Control:
 
 
 def stall_cycles(code: KernelCode, rows: Sequence[int] | range) -> int | None:
-    """Sum of the stall counts: a signal for differences, not a time."""
+    """Return the sum of the stall counts: useful for differences, not as a time."""
     return sum(map(_STALL.__and__, at_rows(code.controls, rows))) if code.controls else None
 
 
 def usual_stall(code: KernelCode, family: str, rows: Sequence[int] | range) -> int | None:
-    """The most frequent stall count of one opcode, the smaller of equals."""
+    """Return the most frequent stall count of an opcode, the smallest in a tie."""
     shown = at_rows(code.opcodes, rows)
     names = frozenset(opcode for opcode in set(shown) if opcode.partition(".")[0] == family)
     if not names or not code.controls:
@@ -224,12 +224,12 @@ def usual_stall(code: KernelCode, family: str, rows: Sequence[int] | range) -> i
 
 
 def barrier_waits(code: KernelCode, rows: Sequence[int] | range) -> int | None:
-    """Instructions that wait for at least one scoreboard barrier."""
+    """Count instructions that wait for at least one scoreboard barrier."""
     return sum(1 for bits in at_rows(code.controls, rows) if bits & _WAITS) if code.controls else None
 
 
 def counted(code: KernelCode, whole: Mix, rows: range) -> Iterator[tuple[str, int | None]]:
-    """What there is of the counted instructions, with the usual stall in these rows or else in the kernel."""
+    """Yield the counted instructions, with the usual stall in these rows or else in the kernel."""
     for name in COUNTED:
         if whole.counts.get(name):
             root = name.partition(".")[0]
@@ -238,11 +238,11 @@ def counted(code: KernelCode, whole: Mix, rows: range) -> Iterator[tuple[str, in
 
 
 _FREQUENT = 4
-"""Opcodes that are named of all that have no line of their own."""
+"""The most opcodes without a row of their own that are named."""
 
 
 def others(whole: Mix, loop: Mix | None) -> Iterator[tuple[str, int, int | None, str, str]]:
-    """What has no line of its own, so that the column adds up: addresses, conversions, branches."""
+    """Yield opcodes without a row of their own, so that the column adds up: addresses, conversions, branches."""
     rest = {name: _left(whole, name) for name in whole.counts}
     total = sum(rest.values())
     if total:
@@ -252,7 +252,7 @@ def others(whole: Mix, loop: Mix | None) -> Iterator[tuple[str, int, int | None,
 
 
 def _left(mix: Mix, name: str) -> int:
-    """Instructions of an opcode that the lines of the table leave out; of ``BAR`` all but ``BAR.SYNC``."""
+    """Count an opcode's instructions outside of the table's rows; for ``BAR``, all but ``BAR.SYNC``."""
     if name in COUNTED or name == TENSOR_TOTAL:
         return 0
     return mix.counts[name] - sum(mix.counts.get(n, 0) for n in COUNTED if n.startswith(f"{name}."))

@@ -1,6 +1,6 @@
 """Machine code as text: lines of the disassembler, opcodes and modifiers by name, likely typing errors in them.
 
-The names are those of NVIDIA's instruction set reference and of what its disassembler prints, sm_75 to sm_120.
+The names are those of NVIDIA's instruction set reference and of its disassembler's output, sm_75 to sm_120.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ SINCE: Mapping[str, int] = {
     **dict.fromkeys(_SINCE_90.split(), 90),
     **dict.fromkeys(_SINCE_100.split(), 100),
 }
-"""The first architecture that has an opcode; those of sm_75 may be older."""
+"""The first architecture with each opcode; those of sm_75 may be older."""
 MODIFIERS = frozenset(_MODIFIERS.split())
-"""Modifiers that an instruction may carry; one that a file shows is known as well."""
+"""Modifiers that an instruction may have; those in a file are accepted as well."""
 TOTALS = frozenset({"MMA"})
 """Names that stand for several opcodes."""
 _SHAPE = re.compile(r"\d+x\d+x\d+|[A-Z]+[0-9]+x[0-9]+|(?:[A-Z]+[0-9]*_)+[A-Z0-9]+")
 
 
 def matches_opcode(written: str, opcode: str) -> bool:
-    """Whether an instruction is meant: the same opcode, with the written modifiers among its own in their order.
+    """Return whether a name matches an instruction: the same opcode, and the written modifiers in their order.
 
     ``LDG``, ``LDG.E``, ``LDG.128`` and ``LDG.E.128`` all mean ``LDG.E.128.CONSTANT``.
     """
@@ -77,17 +77,17 @@ def matches_opcode(written: str, opcode: str) -> bool:
 
 
 def counted(written: str, exact: Mapping[str, float]) -> float:
-    """How many of these instructions are meant."""
+    """Count the matching instructions."""
     return sum(number for opcode, number in exact.items() if matches_opcode(written, opcode))
 
 
 def is_pattern(written: str) -> bool:
-    """Whether it names several opcodes at once."""
+    """Return whether a name matches several opcodes."""
     return any(char in written for char in "*?[")
 
 
 def known(written: str, seen: Iterable[str] = ()) -> bool:
-    """Whether an architecture, or a file that shows these opcodes, has such an instruction."""
+    """Return whether an architecture, or a file with these opcodes, has such an instruction."""
     root, *parts = written.split(".")
     there = set(seen)
     if root in TOTALS:
@@ -99,19 +99,19 @@ def known(written: str, seen: Iterable[str] = ()) -> bool:
 
 
 def whole_name(labels: Iterable[tuple[str, str]]) -> str:
-    """The instruction that the labels ``opcode`` and ``modifiers`` of a scope mean together."""
+    """Return the instruction of the labels ``opcode`` and ``modifiers`` of a scope together."""
     names = dict(labels)
     opcode, modifiers = names.get("opcode", ""), names.get("modifiers", "")
     return f"{opcode.partition('.')[0]}.{modifiers}" if modifiers else opcode
 
 
 def since(written: str) -> int:
-    """The first architecture that has the opcode; zero where that is not known."""
+    """Return the first architecture with the opcode; zero if unknown."""
     return SINCE.get(written.partition(".")[0], 0)
 
 
 def closest(written: str, seen: Iterable[str] = ()) -> tuple[str, ...]:
-    """Instructions whose names are near to one that does not exist, the nearest first."""
+    """Return instructions with names similar to an unknown one, the nearest first."""
     there = sorted(set(seen))
     root, *parts = written.split(".")
     roots = sorted({*SINCE, *TOTALS, *(opcode.partition(".")[0] for opcode in there)})
@@ -132,7 +132,7 @@ def closest(written: str, seen: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def _repaired(part: str, shown: list[str]) -> str:
-    """The modifier that was probably meant, one that the file shows before any other."""
+    """Return the probable modifier, preferably one that occurs in the file."""
     if part in MODIFIERS:
         return part
     for names in (shown, sorted(MODIFIERS)):
@@ -152,7 +152,7 @@ _CONTROL_SHIFT, _CONTROL_MASK = 41, 0x1FFFFF
 
 
 def parse_listing(listing: bytes, words: Mapping[str, bytes]) -> Iterator[tuple[str, str, KernelCode]]:
-    """(function, architecture, code) of everything in the listing, padding stripped."""
+    """Yield (function, architecture, code) of everything in the listing, without padding."""
     header, functions, *shared = json.loads(listing)
     version = header.get("SM", {}).get("version", {})
     arch = f"sm_{version.get('major', '')}{version.get('minor', '')}"
@@ -166,7 +166,7 @@ def parse_listing(listing: bytes, words: Mapping[str, bytes]) -> Iterator[tuple[
 
 
 def _columns(instructions: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """Opcodes, operands, predicates."""
+    """Return opcodes, operands, predicates."""
     return (
         tuple(i["opcode"] for i in instructions),
         tuple(i.get("operands", "") for i in instructions),
@@ -175,7 +175,7 @@ def _columns(instructions: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
 
 
 def _picked(column: Column, places: Sequence[int]) -> Column:
-    """A cell for each instruction of a listing that tells each kind of instruction once."""
+    """Return a cell for each instruction from a listing with one entry for each kind of instruction."""
     return tuple(map(column.__getitem__, places))
 
 
@@ -195,17 +195,17 @@ def _code(columns: tuple[Column, ...], words: bytes, tools: tuple[str, str]) -> 
 
 
 def parse_controls(words: bytes, count: int) -> tuple[int, ...]:
-    """The scheduling bits of each instruction; nothing where the words are cut short or zeroed out."""
+    """Return the scheduling bits of each instruction; empty if the words are incomplete or zeroed."""
     if len(words) < count * INSTRUCTION or not words.strip(b"\0"):
         return ()
-    import numpy as np  # here: limits ask this module for names, and no child may load numpy for that
+    import numpy as np  # imported here: limits use this module for names, and a child must not load numpy for that
 
     pairs = np.frombuffer(words, dtype="<u8", count=2 * count)
     return tuple(((pairs[1::2] >> np.uint64(_CONTROL_SHIFT)) & np.uint64(_CONTROL_MASK)).tolist())
 
 
 def _end(opcodes: Column, operands: Column) -> int:
-    """Where code ends and padding begins: ``NOP`` after the ``BRA`` to itself."""
+    """Return where code ends and padding begins: ``NOP`` after the ``BRA`` to itself."""
     end = len(opcodes)
     while end and opcodes[end - 1] == "NOP":
         end -= 1
@@ -214,7 +214,7 @@ def _end(opcodes: Column, operands: Column) -> int:
 
 
 def branch_target(operands: str) -> int | None:
-    """The address a branch goes to, where it is written as one."""
+    """Return the address of a branch, if it is written as one."""
     last = operands.rpartition(",")[2].strip().strip("`()")
     try:
         return int(last, 16) if last.startswith("0x") else None
@@ -233,7 +233,7 @@ _SHARED, _CONSTANT = re.compile(r"(\d+)(?:\+\d+)? bytes smem"), re.compile(r"(\d
 
 
 def parse_log(log: str, source: str) -> tuple[tuple[str, str, Resources], ...]:
-    """(kernel, architecture, resources) as ``ptxas -v`` says; lines of two compilers at once are refused."""
+    """Return (kernel, architecture, resources) of ``ptxas -v``; mixed lines of two compilers are refused."""
     kernels: list[tuple[str, str, Resources]] = []
     entry, function, stack = ("", ""), "", None
     for line in _SAID.finditer(log):

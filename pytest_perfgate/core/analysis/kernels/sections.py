@@ -1,4 +1,4 @@
-"""Sections of the bottleneck report that rest on resources and machine code."""
+"""Sections of the bottleneck report on resources and machine code."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _TIGHT = {
     "IMMA": (4, "S02 is possible: 15-20 % is claimed, 0 to 1.6 % was measured with care"),
     "FFMA": (4, "independent FFMAs could issue at S01"),
 }
-"""From which stall on a note is worth its line."""
+"""The stall from which a note is worth its line."""
 
 _HMMA = 8
-"""The stall that one HMMA needs before the next on Ampere; a shorter one says that something else stands between."""
+"""The stall of one HMMA before the next on Ampere; a shorter one means other instructions in between."""
 
 _ENOUGH_BARRIERS = 2
-"""A stage: one when it is filled, one before it is filled again."""
+"""Barriers of a stage: one when it is filled, one before it is filled again."""
 
 LOW, HIGH = 5.0, 20.0
-"""Compute instructions a load, under which cp.async pays and over which it does not."""
+"""The compute instructions a load below which cp.async pays, and above which it does not."""
 
 _TILED = ("LDS", "LDSM", "STS", "LDGSTS")
-"""What shows that tiles go through shared memory."""
+"""Opcodes that show tiles in shared memory."""
 
 _NO_CODE = (
     "Not collected: it needs the machine code (perfgate profile NODEID --mode cubin, perfgate inspect FILE.cubin)."
@@ -57,7 +57,7 @@ _NOTES = {
 
 
 def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
-    """The table of four resources, with the one that limits."""
+    """Yield the table of four resources, with the limiting one."""
     options, sm, facts = diagnosis.occupancy, diagnosis.sm, diagnosis.facts
     if options is None or sm is None or facts.resources is None:
         yield from _possible(sm, facts)
@@ -79,7 +79,7 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def _capped(held: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[str]:
-    """What a cap on registers would bring, where they alone hold the blocks down."""
+    """Yield the effect of a cap on registers, if they alone limit the blocks."""
     if held.why_none or held.limiting != ("registers",) or facts.resources is None:
         return
     registers = facts.resources.registers
@@ -94,7 +94,7 @@ _SIZES = (64, 128, 256, 512, 1024)
 
 
 def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
-    """What blocks of the usual sizes would come to, where the launch is not known."""
+    """Yield the occupancy of blocks of usual sizes, if the launch is unknown."""
     if sm is None or facts.resources is None or "shared" in facts.resources.unsaid:
         yield Paragraph(text=f"Not collected: {_unknown(facts)}.")
         return
@@ -114,7 +114,7 @@ def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
 
 
 def _unknown(facts: KernelFacts) -> str:
-    """What occupancy cannot be worked out without."""
+    """Return what is missing for occupancy."""
     if facts.resources is None:
         return "the registers of a thread are not known here"
     if "shared" in facts.resources.unsaid:
@@ -143,7 +143,7 @@ def _resource_rows(held: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterato
 
 
 def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
-    """Compute instructions for each global load in the main loop, and what that means for cp.async."""
+    """Yield compute instructions for each global load in the main loop, and what that means for cp.async."""
     inner = diagnosis.inner
     if inner is None:
         yield _executed_ratio(diagnosis.ran) if diagnosis.ran else Paragraph(text=_NO_CODE)
@@ -162,7 +162,7 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def _executed_ratio(ran: Mix) -> Block:
-    """Of what was executed, all loops in their true proportion."""
+    """Return the ratio of executed instructions, with all loops by their real frequency."""
     return Bullets(
         items=(
             f"Compute instructions executed: {ran.computed}",
@@ -173,7 +173,7 @@ def _executed_ratio(ran: Mix) -> Block:
 
 
 def _ratio(inner: Mix, whole: Mix | None) -> str:
-    """The ratio and what it says of cp.async; of a kernel that copies so already, whether that pays."""
+    """Return the ratio and its meaning for cp.async; for a kernel that uses it, whether it pays."""
     if inner.ratio is None:
         return f"none ({inner.no_ratio})"
     copies = whole is not None and bool(whole.counts.get("LDGSTS") or whole.bulk)
@@ -192,7 +192,7 @@ def _ratio(inner: Mix, whole: Mix | None) -> str:
 
 
 def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
-    """Instructions of the kernel and of its main loop, with the usual stall of each."""
+    """Yield instructions of the kernel and of its main loop, with the usual stall of each."""
     code, whole, inner = diagnosis.facts.code, diagnosis.whole, diagnosis.inner
     if code is None or whole is None or inner is None:
         yield _executed_table(diagnosis.ran) if diagnosis.ran else Paragraph(text=_NO_CODE_EITHER)
@@ -214,11 +214,11 @@ def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
 _SHOWN, _LEAST = 16, 0.001
 
 _TELLING = frozenset((*TENSOR, *LOCAL))
-"""Shown however few there are."""
+"""Rows that are shown even if there are few."""
 
 
 def _executed_table(ran: Mix) -> Block:
-    """The opcodes that were executed most; stalls need the machine code."""
+    """Return the most executed opcodes; stalls need the machine code."""
     telling = {n: c for n, c in ran.counts.items() if c >= _LEAST * ran.instructions or (c and n in _TELLING)}
     ranked = sorted(((n, c) for n, c in telling.items() if n != TENSOR_TOTAL), key=lambda pair: -pair[1])
     whole = ran.instructions or None
@@ -252,7 +252,7 @@ def _note(name: str, diagnosis: Diagnosis, stall: int | None) -> str:
 
 
 def cliff_section(diagnosis: Diagnosis) -> Iterator[Block]:
-    """Where the block stands before the drop from two blocks to one."""
+    """Yield the block's position before the drop from two blocks to one."""
     step = diagnosis.cliff
     if step is None:
         yield Paragraph(text=_static_cliff(diagnosis))
@@ -275,7 +275,7 @@ def cliff_section(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def _static_cliff(diagnosis: Diagnosis) -> str:
-    """What can be said without a launch."""
+    """Return what is known without a launch."""
     if diagnosis.facts.resources is None or "shared" in diagnosis.facts.resources.unsaid:
         return "Shared memory a block: not collected."
     own = quantity(shared_of(diagnosis.facts), Dimension.BYTES)

@@ -1,4 +1,4 @@
-"""Instructions and lines with the most stalls."""
+"""Instructions and source lines with the most stalls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COUNT, _PART = Dimension.COUNT, Dimension.FRACTION
 
 
 class _Shown(NamedTuple):
-    """A column that is left out where no line has anything for it."""
+    """A column that is left out if it would be empty."""
 
     column: Column
     cell: Callable[[SourceLine], Cell]
@@ -45,7 +45,7 @@ _COLUMNS = (
 
 
 def annotation_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
-    """Samples by instruction and by source line, the hottest first."""
+    """Return samples by instruction and by source line, the most frequent first."""
     return Document(
         title=f"{title}: where they wait",
         blocks=tuple(Section(title=d.name, blocks=tuple(_blocks(d.facts))) for d in diagnoses),
@@ -89,12 +89,12 @@ def _by_source(facts: KernelFacts, total: float) -> Table:
 
 
 def sampled(facts: KernelFacts) -> float:
-    """All samples that were taken on instructions."""
+    """Return all samples on instructions."""
     return sum(line.samples or 0.0 for line in facts.lines)
 
 
 def source_lines(facts: KernelFacts) -> dict[str, tuple[float, str]]:
-    """(samples, leading reason) by place; an instruction without a place is left out."""
+    """Return (samples, leading reason) by place, without instructions that have no place."""
     reasons: dict[str, dict[str, float]] = {}
     for line in facts.lines:
         if line.place:
@@ -108,7 +108,7 @@ def _leading(reasons: Mapping[str, float]) -> str:
 
 
 def source_text(facts: KernelFacts, place: str) -> str:
-    """The line of source at a place, where the report brought the file."""
+    """Return the source line at a place, if the report includes the file."""
     name, _, number = place.rpartition(":")
     lines = facts.sources.get(name, "").splitlines()
     return lines[int(number) - 1].strip() if number.isdigit() and 0 < int(number) <= len(lines) else ""
@@ -122,12 +122,12 @@ _HEADER = "offset\tshare\tsamples\texecuted\twaits for\tinstruction\tsource"
 
 
 def code_files(diagnoses: Sequence[Diagnosis]) -> Mapping[str, Callable[[], str]]:
-    """``sass/KERNEL.tsv``, ``source/KERNEL/FILE.txt`` and ``ptx/KERNEL.ptx`` of all that the reports hold."""
+    """Return ``sass/KERNEL.tsv``, ``source/KERNEL/FILE.txt`` and ``ptx/KERNEL.ptx`` of all in the reports."""
     return dict(pair for stem, d in _stems(diagnoses) for pair in _files(stem, d.facts))
 
 
 def _stems(diagnoses: Sequence[Diagnosis]) -> Iterator[tuple[str, Diagnosis]]:
-    """A file name for each launch; a kernel launched again is numbered."""
+    """Yield a file name for each launch; repeated launches of a kernel are numbered."""
     used: dict[str, int] = {}
     for diagnosis in diagnoses:
         name = _safe(diagnosis.name)
@@ -150,7 +150,7 @@ def _safe(name: str) -> str:
 
 
 def sass_text(facts: KernelFacts) -> str:
-    """Every instruction in the order of the code, tab-separated; what was not collected is an empty cell."""
+    """Return every instruction in order, tab-separated; what was not collected is an empty cell."""
     total = sampled(facts)
     rows = (
         (
@@ -172,7 +172,7 @@ def _cell(number: float | None) -> str:
 
 
 def annotated_source(facts: KernelFacts, name: str) -> str:
-    """The file as it was compiled, each line with its share of the samples and what it waits for."""
+    """Return the file as compiled, each line with its share of samples and its stall reason."""
     total, source = sampled(facts), source_lines(facts)
     lines = []
     for number, text in enumerate(facts.sources[name].splitlines(), 1):
@@ -183,7 +183,7 @@ def annotated_source(facts: KernelFacts, name: str) -> str:
 
 
 def ptx_text(facts: KernelFacts) -> str:
-    """The PTX behind the instructions, in the order of the code; neighbours from one line are one line."""
+    """Return the PTX of the instructions in order; neighbours from one line are merged."""
     lines: list[str] = []
     for line in facts.lines:
         if line.ptx and (not lines or lines[-1] != line.ptx):

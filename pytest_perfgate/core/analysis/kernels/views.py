@@ -1,4 +1,4 @@
-"""Several kernels side by side, rules, health."""
+"""Views of several kernels: side by side, rules, health."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Key = tuple[str, str]
 
 
 def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
-    """What a cubin says of each kernel: one line each."""
+    """Return what a cubin shows of each kernel: one row each."""
     columns = (
         Column(name="kernel"), Column(name="arch"), Column(name="registers", dimension=_COUNT),
         Column(name="spills", dimension=_BYTES), Column(name="smem", dimension=_BYTES),
@@ -71,7 +71,7 @@ def _code_row(diagnosis: Diagnosis) -> tuple[Cell, ...]:
 
 
 def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
-    """What counters say of each kernel, the longest first."""
+    """Return what counters show of each kernel, the longest first."""
     ranked = sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True)
     every = [entry.name for entry in PLAIN if entry.name not in {"duration", "registers", "spills"}]
     names = [name for name in every if any(name in d.numbers for d in ranked)]
@@ -95,11 +95,11 @@ def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
 
 
 _LAUNCHES = 20
-"""Launches that a person sees one by one, where a table above has them by kernel."""
+"""The most single launches that are listed below a table by kernel."""
 
 
 def _by_name(ranked: Sequence[Diagnosis]) -> Iterator[Table]:
-    """Launches of one kernel added up, where one has several and all have times."""
+    """Yield launches of one kernel summed up, if one has several and all have times."""
     spent: dict[str, list[float]] = {}
     for d in ranked:
         spent.setdefault(d.name, []).append(d.numbers.get("duration", 0.0))
@@ -125,7 +125,7 @@ def _evidence(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
 
 
 def _loud(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
-    """What a person should not have to look for."""
+    """Yield what a reader should not have to search for."""
     advice = [(d.name, f) for d in diagnoses for f in d.advice if f.title != "Micro-benchmark"]
     items = [f"{name}: {f.title} ({f.trigger}): {f.advice}" for name, f in advice]
     rules = [f"{d.name}: {f.title} — {f.detail}" for d in diagnoses for f in d.facts.findings if f.gain]
@@ -136,7 +136,7 @@ def _loud(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
 
 
 def mix_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
-    """Counts of every kernel, and its loops."""
+    """Return counts of every kernel, and its loops."""
     blocks: list[Block] = []
     for d in diagnoses:
         if d.whole is None or d.facts.code is None:
@@ -168,7 +168,7 @@ def _kind(main: bool, innermost: bool) -> str:
 
 
 def bottleneck_view(diagnoses: Sequence[Diagnosis], title: str, timing: Timing | None = None) -> Document:
-    """The bottleneck report of each kernel in one document; ``timing`` is of the one kernel that there is."""
+    """Return the bottleneck reports of all kernels in one document; ``timing`` requires a single kernel."""
     reports = [bottleneck_report(d, timing if len(diagnoses) == 1 else None) for d in diagnoses]
     if len(reports) == 1:
         return reports[0]
@@ -182,7 +182,7 @@ def bottleneck_view(diagnoses: Sequence[Diagnosis], title: str, timing: Timing |
 
 
 def changes_view(before: Sequence[Diagnosis], after: Sequence[Diagnosis], title: str) -> Document:
-    """What the compiler changed between two builds, kernel by kernel."""
+    """Return what the compiler changed between two builds, kernel by kernel."""
     there = {(d.name, d.facts.arch): d for d in after}
     here = {(d.name, d.facts.arch): d for d in before}
     blocks: list[Block] = []
@@ -198,7 +198,7 @@ def changes_view(before: Sequence[Diagnosis], after: Sequence[Diagnosis], title:
 
 
 def _renamed(here: Iterable[_Key], there: Iterable[_Key]) -> dict[_Key, _Key]:
-    """The one kernel of an architecture without a partner in the second build, by its like in the first."""
+    """Return the only unmatched kernel of an architecture in each build as a renamed pair."""
     gone, come = (_by_arch(set(side) - set(other)) for side, other in ((here, there), (there, here)))
     return {gone[arch][0]: come[arch][0] for arch in gone if len(gone[arch]) == len(come.get(arch, ())) == 1}
 
@@ -211,7 +211,7 @@ def _by_arch(keys: Iterable[_Key]) -> dict[str, list[_Key]]:
 
 
 def _compilers(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterator[Block]:
-    """Machine code depends on the compiler: a change of it is said before any other."""
+    """Yield a change of compiler, first, since machine code depends on it."""
     old, new = (sorted({d.facts.code.compiler for d in side if d.facts.code}) for side in (before, after))
     if old != new:
         compilers = [", ".join(filter(None, names)) or "not said" for names in (old, new)]
@@ -237,7 +237,7 @@ def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:
 
 @value
 class Health:
-    """A metric, the bound that it is healthy over (or, for spills, at), and what it means where it is not."""
+    """A metric, its healthy bound (for spills, the healthy value), and its meaning beyond that."""
 
     name: str
     dimension: Dimension
@@ -271,14 +271,14 @@ HEALTH: tuple[Health, ...] = (
     ),
     _over("waves", 1.0, "more blocks", Dimension.PLAIN),
 )
-"""Healthy is more than bound: DRAM binds from 60 % on, and is used well from 70 %."""
+"""The healthy bound is above the class's: DRAM limits from 60 % on, and is used well from 70 %."""
 
 _SIDES = frozenset({"tc_util", "dram"})
-"""A kernel is bound on one side: only both under their bounds say that something is wrong."""
+"""Metrics of which one may be low, since a kernel is limited on one side: only both low are unhealthy."""
 
 
 def unhealthy(numbers: Mapping[str, float]) -> Iterator[tuple[Health, float]]:
-    """What should be looked at; one busy side excuses the other, and what was not collected is not judged."""
+    """Yield unhealthy metrics; one busy side excuses the other, and missing metrics are not judged."""
     bad = [(row, numbers[row.name]) for row in HEALTH if row.name in numbers and not row.keeps(numbers[row.name])]
     excused = any(row.name in numbers and row.keeps(numbers[row.name]) for row in HEALTH if row.name in _SIDES)
     return ((row, number) for row, number in bad if not (excused and row.name in _SIDES))
@@ -290,13 +290,13 @@ def health_sentence(row: Health, number: float, numbers: Mapping[str, float]) ->
 
 
 def _otherwise(row: Health, numbers: Mapping[str, float]) -> str:
-    """What it means; blocks that do not fill the device once leave it empty, whatever each of them takes."""
+    """Return the meaning; a grid that does not fill the device once leaves it partly idle anyway."""
     few = row.name == "occupancy" and numbers.get("waves", 1.0) < 1
     return "too few blocks for the device: see waves" if few else row.otherwise
 
 
 def health_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
-    """Every kernel against the table."""
+    """Return every kernel compared with the table."""
     columns = tuple(Column(name=name) for name in ("metric", "value", "healthy", "if not"))
     return Document(
         title=f"{title}: health",
@@ -317,7 +317,7 @@ def _rows(numbers: Mapping[str, float]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def rules_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
-    """Every result with its estimated gain, the largest first."""
+    """Return every rule's result with its estimated gain, the largest first."""
     sections = tuple(
         Section(
             title=d.name,
@@ -346,7 +346,7 @@ SHOWN = (
 
 
 def paired(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> list[tuple[Diagnosis, Diagnosis]]:
-    """Launches of one name in their order; what has no partner is left out and shown as such."""
+    """Return launches matched by name and order; unmatched ones are listed elsewhere."""
     there: dict[str, list[Diagnosis]] = {}
     for d in after:
         there.setdefault(d.name, []).append(d)
@@ -354,7 +354,7 @@ def paired(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> list[tupl
 
 
 def slowdowns(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterator[Metric]:
-    """Time against time of each pair, minus one."""
+    """Yield the time ratio of each pair, minus one."""
     for old, new in paired(before, after):
         then, now = old.numbers.get("duration"), new.numbers.get("duration")
         if then and now:
@@ -364,7 +364,7 @@ def slowdowns(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterat
 
 
 def counters_compared(before: Sequence[Diagnosis], after: Sequence[Diagnosis], subject: str) -> Document:
-    """A table for each pair, and the kernels that appeared or left."""
+    """Return a table for each pair, and the kernels that are new or gone."""
     pairs = paired(before, after)
     blocks: list[Block] = [Section(title=new.name, blocks=(moved_table(old, new),)) for old, new in pairs]
     gone = [d.name for d in before if all(d is not old for old, _ in pairs)]
@@ -376,7 +376,7 @@ def counters_compared(before: Sequence[Diagnosis], after: Sequence[Diagnosis], s
 
 
 def moved_table(old: Diagnosis, new: Diagnosis) -> Table:
-    """Metric, before, after, change: every row has a dimension of its own, so cells are text."""
+    """Return metric, before, after, change; cells are text, since every row has another dimension."""
     rows: list[tuple[Cell, ...]] = []
     for name, dimension in SHOWN:
         then, now = old.numbers.get(name), new.numbers.get(name)

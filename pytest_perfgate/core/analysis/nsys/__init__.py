@@ -1,1 +1,1 @@
-"""Nsight Systems: who ran what when, and how much of the communication was hidden."""
+"""Nsight Systems: when each rank ran what, and how much communication was hidden."""

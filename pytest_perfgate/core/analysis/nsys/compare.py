@@ -1,4 +1,4 @@
-"""Before against after."""
+"""Comparison of two jobs, before and after."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @value
 class Pair:
-    """One thing on both sides; ``None`` where a side does not have it."""
+    """One thing on both sides; ``None`` if a side does not have it."""
 
     rank: str
     name: str
@@ -51,7 +51,7 @@ class Pair:
 
     @property
     def slowdown(self) -> float | None:
-        """After over before, minus one; nothing for what one side lacks."""
+        """After over before, minus one; None if a side lacks it."""
         if self.before_ns is None or self.after_ns is None:
             return None
         if not self.before_ns:
@@ -61,23 +61,23 @@ class Pair:
 
 @value
 class Comparison:
-    """Two jobs side by side, the greatest difference first."""
+    """Two jobs compared, the greatest difference first."""
 
     total: Pair
     """Time in kernels, over all ranks."""
     communication: Pair
     step: Pair
-    """What a person waits for: windows where an anchor chose them, busy time otherwise; mean over ranks."""
+    """The time that a user waits: of windows if an anchor chose them, otherwise busy time; mean over ranks."""
     kernels: tuple[Pair, ...]
     stages: tuple[Pair, ...]
     ranks: tuple[Pair, ...]
     anchored: bool
     talkers: tuple[str, ...] = ()
-    """Names of the kernels that communicate, on either side."""
+    """Names of the communication kernels, of either side."""
 
 
 def comparison(before: Job, after: Job) -> Comparison:
-    """Everything that can be matched by name, and what cannot."""
+    """Compare everything that can be matched by name, and list the rest."""
     anchored = all(_anchored(job) for job in (before, after))
     return Comparison(
         total=_summed("", "all kernels", before, after, lambda lane: np.ones(len(lane.talks), dtype=bool)),
@@ -96,7 +96,7 @@ def _talkers(lane: Lane) -> set[str]:
 
 
 def _anchored(job: Job) -> bool:
-    """Whether every window is a range of the program, and so one step of it."""
+    """Return whether every window is a range of the program, and so one step."""
     return all(result.lane.window.how.endswith("that match") for result in job.ranks)
 
 
@@ -124,7 +124,7 @@ Named = Callable[[RankResult], Iterable[tuple[str, float, int]]]
 
 
 def _matched(before: Job, after: Job, named: Named) -> Iterator[Pair]:
-    """One pair per rank and name, in the order of the first side that has it."""
+    """Yield one pair for each rank and name, in the order of the first side that has it."""
     sides = [
         {(r.rank.name, name): (amount, count) for r in job.ranks for name, amount, count in named(r)}
         for job in (before, after)
@@ -150,7 +150,7 @@ def _kernels(result: RankResult) -> Iterator[tuple[str, float, int]]:
 
 
 def _stages(result: RankResult) -> Iterator[tuple[str, float, int]]:
-    """A stage's time is the union of all that it launched."""
+    """Yield stages with the union of the time of all that they launched."""
     lane = result.lane
     for at, stage in enumerate(lane.stages):
         on = lane.stage == at
@@ -163,7 +163,7 @@ def _sorted(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def comparison_metrics(found: Comparison, after: Job) -> MetricSet:
-    """``slowdown`` of the step, each rank, stage and kernel, beside the figures of the second side."""
+    """Return ``slowdown`` of the step, each rank, stage and kernel, and the figures of the second side."""
     rows: list[tuple[Pair, Labels]] = [(found.step, ())]
     rows += [(pair, labels(rank=pair.rank)) for pair in found.ranks]
     rows += [(pair, labels(rank=pair.rank, stage=pair.name)) for pair in found.stages]
@@ -182,7 +182,7 @@ _ABSENT = "-"
 
 
 def difference(found: Comparison, before: Job, after: Job) -> Document:
-    """The whole in sentences, then ranks, stages with their overlap, and kernels."""
+    """Return sentences on the whole, then ranks, stages with their overlap, and kernels."""
     tables = (
         _table("Ranks", found.ranks, "rank", found.step.name),
         _overlaps(before, after),
@@ -196,7 +196,7 @@ def difference(found: Comparison, before: Job, after: Job) -> Document:
 
 
 def sentences(found: Comparison) -> str:
-    """What a person waits for, what runs, what communicates, and the greatest difference."""
+    """Return sentences on the waiting time, the kernels, the communication, and the greatest difference."""
     lines = [
         f"The {found.step.name} of a rank went {_change(found.step)}; time in kernels went {_change(found.total)}."
     ]
@@ -249,7 +249,7 @@ def _sides() -> tuple[Column, ...]:
 
 
 def _overlaps(before: Job, after: Job) -> Table:
-    """Exposed communication and overlap per rank and stage, both sides in one row."""
+    """Return exposed communication and overlap by rank and stage, both sides in one row."""
     sides = [
         {
             (r.rank.name, _name(row)): figures(row, original=job.reading.original)

@@ -1,4 +1,4 @@
-"""Kernels of a rank with class, stage and purpose."""
+"""Kernels of a rank with their class, stage and purpose."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ORIGINAL = re.compile(r"^nccl", re.IGNORECASE)
 
 @array_value
 class Recorded:
-    """What one export holds around its windows."""
+    """The content of one export around its windows."""
 
     kernels: Activity
     copies: Activity
@@ -37,7 +37,7 @@ class Recorded:
 
 
 def lanes(recorded: Recorded, windows: Mapping[Rank, Window], reading: Reading) -> tuple[Lane, ...]:
-    """One lane per rank that has a window."""
+    """Return one lane for each rank that has a window."""
     kernels = recorded.kernels
     when, thread, linked = launches(kernels, recorded.calls)
     stage, stages = _labelled(recorded.ranges, when, thread, _stages(recorded.ranges.texts, reading.preset))
@@ -72,7 +72,7 @@ def lanes(recorded: Recorded, windows: Mapping[Rank, Window], reading: Reading) 
 
 
 def _inside(kernels: Activity, rank: Rank, window: Window, *, whole_only: bool) -> tuple[NDArray[np.bool_], int, int]:
-    """Which kernels count, the time of theirs that does not, and how many straddle an edge."""
+    """Return which kernels count, the time of theirs that does not, and how many cross an edge."""
     mine = (kernels.pid == rank.pid) & (kernels.device == rank.device)
     if whole_only:
         mine &= kernels.start >= 0
@@ -88,7 +88,7 @@ def _inside(kernels: Activity, rank: Rank, window: Window, *, whole_only: bool) 
 
 
 def faults(rows: Activity) -> tuple[str, ...]:
-    """Kernels that end before they start, and kernels that stand there twice."""
+    """Return the faults of kernels that end before they start, and of repeated rows."""
     backward = int((rows.end < rows.start).sum())
     twice = _repeated(rows)
     text = f"{backward:,} of {len(rows):,} kernels end before they start"
@@ -97,7 +97,7 @@ def faults(rows: Activity) -> tuple[str, ...]:
 
 
 def _repeated(rows: Activity) -> int:
-    """Rows that another one equals in every column; only those of one start are looked at."""
+    """Count rows that equal another one in every column; only those with the same start are compared."""
     order = np.argsort(rows.start, kind="stable")
     start = rows.start[order]
     same = start[1:] == start[:-1]
@@ -129,20 +129,20 @@ def _talking(names: Sequence[str], reading: Reading) -> NDArray[np.bool_]:
 
 
 def _stages(texts: Iterable[str], preset: Preset) -> list[str | None]:
-    """The last match of the stage's pattern in each text."""
+    """Return the last match of the stage's pattern in each text."""
     pattern = re.compile(preset.stage, re.IGNORECASE)
     return [_last(pattern, text) for text in texts]
 
 
 def _last(pattern: re.Pattern[str], text: str) -> str | None:
     match = None
-    for match in pattern.finditer(text):  # noqa: B007 - the last one is what is wanted
+    for match in pattern.finditer(text):  # noqa: B007 - the last match is used
         pass
     return match.group() if match else None
 
 
 def _purposes(texts: Iterable[str], preset: Preset) -> list[str | None]:
-    """The purpose whose pattern matches last in each text; earlier patterns win a tie."""
+    """Return the purpose whose pattern matches last in each text; earlier patterns win a tie."""
     patterns = [(re.compile(pattern, re.IGNORECASE), purpose) for pattern, purpose in preset.purposes]
     purposes: list[str | None] = []
     for text in texts:
@@ -153,7 +153,7 @@ def _purposes(texts: Iterable[str], preset: Preset) -> list[str | None]:
 
 
 def _labelled(ranges: Ranges, when: Ints, thread: Ints, labels: Sequence[str | None]) -> tuple[Ints, tuple[str, ...]]:
-    """The label around each launch, as an index into the distinct labels."""
+    """Return the label around each launch, as an index into the distinct labels."""
     distinct = tuple(sorted({label for label in labels if label is not None}))
     index = {label: at for at, label in enumerate(distinct)}
     column = np.array([-1 if label is None else index[label] for label in labels], dtype=np.int64)
@@ -161,10 +161,10 @@ def _labelled(ranges: Ranges, when: Ints, thread: Ints, labels: Sequence[str | N
 
 
 def innermost(start: Ints, end: Ints, points: Ints) -> Ints:
-    """For each point the index of the last-started range that holds it, or -1.
+    """For each point, return the index of the last-started range that contains it, or -1.
 
-    A range that ended before the point is left for the nearest earlier one that ends later;
-    whatever lies between those two has ended as well, so nothing is missed.
+    For a range that ended before the point, the nearest earlier one that ends later is tried; all ranges between those
+    two have ended as well, so none is missed.
     """
     order = np.lexsort((-end, start))
     ends = end[order]
@@ -179,10 +179,10 @@ def innermost(start: Ints, end: Ints, points: Ints) -> Ints:
 
 
 def _ends_later(ends: Ints) -> Ints:
-    """For each interval in order of start, the nearest earlier one that ends later, or -1.
+    """For each interval in order of start, return the nearest earlier one that ends later, or -1.
 
-    All look one back at once; whoever finds one that ended takes over where that one has got to, since
-    nothing between those two ends later. The way doubles with every round.
+    All first look at the previous one. One that finds an interval that ended continues from that one's position, since
+    none between those two ends later. The distance doubles with every round.
     """
     later = np.arange(-1, len(ends) - 1, dtype=np.int64)
     pending = np.flatnonzero(later >= 0)
@@ -194,7 +194,7 @@ def _ends_later(ends: Ints) -> Ints:
 
 
 def launches(kernels: Activity, calls: Calls) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Launch time and thread of each kernel, and whether its call was recorded."""
+    """Return launch time and thread of each kernel, and whether its call was recorded."""
     wanted = _key(kernels.pid, kernels.correlation)
     have = _key(pid_of(calls.tid), calls.correlation)
     order = np.lexsort((calls.start, have))
@@ -213,9 +213,9 @@ def _key(pid: Ints, correlation: Ints) -> Ints:
 
 
 def contexts(ranges: Ranges, label: Ints, when: Ints, thread: Ints) -> Ints:
-    """The label of the innermost labelled range around each launch on its own thread, or -1.
+    """Return the label of the innermost labelled range around each launch on its own thread, or -1.
 
-    ``label`` holds one index per text of the ranges; -1 does not count as a range here.
+    ``label`` holds one index for each text of the ranges; a range with -1 is ignored.
     """
     codes = np.full(len(when), -1, dtype=np.int64)
     named = label[ranges.text] >= 0 if len(ranges) else np.zeros(0, dtype=bool)
@@ -237,7 +237,7 @@ _INNERMOST = re.compile(r"<[^<>()]*>|\([^<>()]*\)")
 
 
 def hidden_talkers(names: Mapping[int, str], reading: Reading) -> tuple[int, ...]:
-    """Of the full names those that communicate by their namespace alone; the original looks at short names."""
+    """Return the full names that show communication only by their namespace; the original tool reads short names."""
     if reading.original:
         return ()
     own = reading.preset.communication
@@ -254,7 +254,7 @@ def _marked(name: str) -> bool:
 
 
 def qualified(name: str) -> str:
-    """The name with its namespaces, without what it is made or called with: that may name anything."""
+    """Return the name with its namespaces, without template and call arguments, which may contain any name."""
     name, count = _ANONYMOUS.subn("", name)
     count = 1
     while count:
@@ -267,7 +267,7 @@ def _short(name: str) -> str:
 
 
 def check_distinct(found: Sequence[Rank], files: Sequence[str]) -> None:
-    """Two processes with one rank would be added up as one."""
+    """Refuse two processes with one rank, which would be added up."""
     known: dict[str, Rank] = {}
     for rank in found:
         other = known.setdefault(rank.name, rank)
@@ -277,7 +277,7 @@ def check_distinct(found: Sequence[Rank], files: Sequence[str]) -> None:
 
 
 def check_copies(found: Sequence[RankResult], files: Sequence[str]) -> None:
-    """Without labels, two files in which the same processes run the same kernels at the same times are one."""
+    """Refuse unlabelled files in which the same processes run the same kernels at the same times."""
     known: dict[tuple[int, int, int, int], RankResult] = {}
     for result in (result for result in found if not result.rank.label):
         rank, window = result.rank, result.lane.window

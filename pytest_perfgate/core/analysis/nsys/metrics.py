@@ -1,4 +1,4 @@
-"""A job's metrics and findings."""
+"""Metrics and findings of a job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ASKED = ("overlap", "overlap_sum", "overlap_min", "overlap_max", "exposed_comm"
 
 
 def metrics(job: Job) -> MetricSet:
-    """Every figure by rank, by rank and stage, by rank and kernel; nothing is added up over ranks."""
+    """Return every figure by rank, by rank and stage, by rank and kernel, without sums over ranks."""
     collected: list[Metric] = []
     absent: list[Absent] = []
     for result in job.ranks:
@@ -39,12 +39,12 @@ def metrics(job: Job) -> MetricSet:
 
 
 def _lasts(row: OverlapRow) -> bool:
-    """Communication that took no time at all is covered neither by nothing nor by everything."""
+    """Return whether communication took any time: otherwise no share of it is covered or exposed."""
     return row.total_ns > 0
 
 
 def _balances(job: Job) -> Iterator[Metric]:
-    """Of all compute, and of each stage that several parts have."""
+    """Yield the balance of all compute, and of each stage that several parts have."""
     for stage in ("", *stages(job.ranks)):
         for balance in balances(job.ranks, stage):
             where = labels(over=balance.over, **({"stage": stage} if stage else {}))
@@ -53,13 +53,13 @@ def _balances(job: Job) -> Iterator[Metric]:
 
 
 def scope(result: RankResult, row: OverlapRow) -> Labels:
-    """A stage is a stage; what lies outside is a category, so that a limit on stages leaves it alone."""
+    """Return the scope of a row: a stage, or outside of stages a category, which limits on stages do not match."""
     kind = "category" if row.outside else "stage"
     return labels(rank=result.rank.name, **{kind: row.stage})
 
 
 def figures(row: OverlapRow, *, original: bool) -> tuple[float, int]:
-    """Overlap and exposure as the reading wants them: by union, or per kernel as the original."""
+    """Return overlap and exposure by the reading's mode: by union, or per kernel as in the original tool."""
     return (row.overlap_sum, row.exposed_sum) if original else (row.overlap, row.exposed_ns)
 
 
@@ -121,7 +121,7 @@ def _kernels(result: RankResult) -> Iterator[Metric]:
 
 
 def _missing(result: RankResult) -> Iterator[Absent]:
-    """Where nothing communicated there is no overlap: neither 0 nor 100 %."""
+    """Yield the absent overlap of a rank without communication, which is neither 0 nor 100 %."""
     staged = [row for row in result.overlaps if not row.outside]
     silent = {*dict(result.compute), *(row.stage for row in staged)} - {row.stage for row in staged if _lasts(row)}
     window = str(result.lane.window)
@@ -138,12 +138,12 @@ COVERAGE_FLOOR = 0.9
 
 
 def problems(job: Job) -> tuple[Problem, ...]:
-    """Whatever makes every limit on the job INVALID."""
+    """Return what makes every limit on the job INVALID."""
     return (*_lacking(job), *_untimed(job), *_graphs(job), *_faults(job), *_unnamed(job), *_unlinked(job))
 
 
 def invalid_findings(job: Job) -> Iterator[Finding]:
-    """What makes every figure doubtful: nothing else is advised beside it."""
+    """Yield what makes every figure doubtful; in that case no other advice is given."""
     for problem in problems(job):
         yield Finding(
             title="The figures are INVALID for limits",
@@ -183,7 +183,7 @@ def _graphs(job: Job) -> Iterator[Problem]:
 
 
 def _unnamed(job: Job) -> Iterator[Problem]:
-    """A kernel without a name cannot be told to be communication: it would count as computation in silence."""
+    """Yield a problem on kernels without names, which would silently count as computation."""
     for result in job.ranks:
         lane = result.lane
         if lane.unnamed:
@@ -204,7 +204,7 @@ def _unlinked(job: Job) -> Iterator[Problem]:
 
 
 def findings(job: Job) -> tuple[Finding, ...]:
-    """Doubts first, then the worst (rank, stage)."""
+    """Return doubts first, then the worst (rank, stage)."""
     top = worst(job.ranks)
     if top is None:
         return doubts(job)
@@ -216,7 +216,7 @@ def findings(job: Job) -> tuple[Finding, ...]:
 
 
 def window_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
-    """What stands beside computation, each part of the rank that has most of it, and kernels that are short."""
+    """Yield each part other than computation, of the rank with most of it, and short kernels."""
     there = [result for result in ranks if len(result.lane.kernels)]
     beside = [finding for at in range(3) if there for finding in _part_outside(there, at)]
     yield from sorted(beside, key=lambda finding: -finding.gain.high if finding.gain else 0.0)
@@ -225,7 +225,7 @@ def window_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
 
 
 def _part_outside(there: Sequence[RankResult], at: int) -> Iterator[Finding]:
-    """One part of the window of one rank; communication on a stream that computes cannot be covered there."""
+    """Yield one part of one rank's window; communication on a computing stream cannot be covered there."""
     worst = max(there, key=lambda result: _shares(result)[at])
     of = f", the most of {len(there)} ranks" if len(there) > 1 else ""
     shares = [share if number == at else 0.0 for number, share in enumerate(_shares(worst))]
@@ -253,7 +253,7 @@ def _short(result: RankResult) -> Iterator[Finding]:
 
 
 def doubts(job: Job) -> tuple[Finding, ...]:
-    """What was left out, streams that disagree, stages that are silent on some ranks."""
+    """Return what was left out, streams that disagree, and stages without communication on some ranks."""
     findings = [Finding(title=note, severity=Severity.WARNING) for note in job.notes]
     foreign = (facts.path for facts in job.files if facts.foreign)
     findings += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
@@ -263,7 +263,7 @@ def doubts(job: Job) -> tuple[Finding, ...]:
 
 
 def _empty(result: RankResult) -> Iterator[Finding]:
-    """A rank without a row looks like one that is not there."""
+    """Yield a finding on a rank without a row, which otherwise looks like a missing one."""
     if not len(result.lane.kernels):
         title = f"rank {result.rank.name} ran no kernel in its window {result.lane.window}"
         yield Finding(title=title, severity=Severity.WARNING)
@@ -281,7 +281,7 @@ def _mixed(result: RankResult) -> Iterator[Finding]:
 
 
 def _silent(job: Job) -> Iterator[Finding]:
-    """A stage that talks on some ranks and only computes on others."""
+    """Yield a finding on a stage that communicates on some ranks and only computes on others."""
     talking: dict[str, list[str]] = {}
     computing: dict[str, list[str]] = {}
     for result in job.ranks:
@@ -299,13 +299,13 @@ def _silent(job: Job) -> Iterator[Finding]:
 
 
 def worst(ranks: Sequence[RankResult]) -> tuple[RankResult, OverlapRow] | None:
-    """The (rank, stage) with the most exposed communication; ranks' order breaks a tie."""
+    """Return the (rank, stage) with the most exposed communication; the first rank wins a tie."""
     rows = [(result, row) for result in ranks for row in result.overlaps if row.exposed_ns]
     return max(rows, key=lambda pair: pair[1].exposed_ns, default=None)
 
 
 def window_text(ranks: Sequence[RankResult]) -> str:
-    """The window of one rank in full; of several with the span they cover."""
+    """Return the window of one rank in full; of several, with the time they span."""
     windows = [result.lane.window for result in ranks]
     if not windows:
         return "no window"
@@ -321,7 +321,7 @@ def _one(window: Window) -> str:
 
 
 def sentences(job: Job) -> str:
-    """How much was hidden, what was worst, how the devices were used."""
+    """Return sentences on how much was hidden, what was worst, how the devices were used."""
     return " ".join((_hidden(job), _worst(job), _used(job)))
 
 
@@ -356,7 +356,7 @@ def _worst(job: Job) -> str:
 
 
 def _longest(job: Job) -> str:
-    """The kernel that takes most of the window, where there is nothing else to name."""
+    """Return the kernel that takes most of the window, if there is nothing else to name."""
     totals: dict[str, int] = {}
     for lane in (result.lane for result in job.ranks):
         lengths = np.bincount(lane.kernels.name, lane.kernels.end - lane.kernels.start, minlength=len(lane.names))

@@ -1,4 +1,4 @@
-"""Compute/communication overlap, usage, balance."""
+"""Overlap of computation and communication, use of devices, balance."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def overlaps(lane: Lane) -> tuple[OverlapRow, ...]:
-    """Stages by name, then what lies outside any stage by its purpose; barriers are elsewhere."""
+    """Return stages by name, then what is outside of stages by its purpose; barriers are listed elsewhere."""
     cover = computation(lane)
     asynchronous = lane.talks & ~np.isin(lane.kernels.stream, list(computing_streams(lane)))
     rows = [
@@ -45,23 +45,23 @@ def overlaps(lane: Lane) -> tuple[OverlapRow, ...]:
 
 
 def whole(lane: Lane) -> OverlapRow | None:
-    """All communication of the window, barriers included; ``None`` when there is none."""
+    """Return all communication of the window with barriers; ``None`` if there is none."""
     return _row(lane, lane.talks, computation(lane), "", outside=False) if lane.talks.any() else None
 
 
 def computation(lane: Lane) -> intervals.Spans:
-    """The union of all that is not communication, on any stream."""
+    """Return the union of all that is not communication, on any stream."""
     return intervals.union(lane.kernels.start[~lane.talks], lane.kernels.end[~lane.talks])
 
 
 def exposed(lane: Lane) -> intervals.Spans:
-    """Where communication runs and nothing computes."""
+    """Return when communication runs and nothing computes."""
     talk = intervals.union(lane.kernels.start[lane.talks], lane.kernels.end[lane.talks])
     return intervals.without(talk, computation(lane))
 
 
 def members(lane: Lane, row: OverlapRow) -> list[float]:
-    """How much of each kernel of a row is hidden."""
+    """Return how much of each kernel of a row is hidden."""
     asynchronous = lane.talks & ~np.isin(lane.kernels.stream, list(computing_streams(lane)))
     names, of = (lane.purposes, lane.purpose) if row.outside else (lane.stages, lane.stage)
     at = names.index(row.stage) if row.stage in names else -1
@@ -92,7 +92,7 @@ def _row(lane: Lane, chosen: Mask, cover: intervals.Spans, name: str, *, outside
 
 
 def computation_by_stage(lane: Lane) -> tuple[tuple[str, int], ...]:
-    """Compute per stage, by union."""
+    """Return compute by stage, as unions."""
     return tuple(
         (lane.stages[at], intervals.covered(lane.kernels.start[chosen], lane.kernels.end[chosen]))
         for at in range(len(lane.stages))
@@ -101,12 +101,12 @@ def computation_by_stage(lane: Lane) -> tuple[tuple[str, int], ...]:
 
 
 def streams(lane: Lane) -> tuple[StreamRow, ...]:
-    """The streams that are active in the window; no counts, durations or averages decide."""
+    """Return the streams that are active in the window, whatever their counts and durations."""
     return tuple(_stream_row(lane, int(stream)) for stream in np.unique(lane.kernels.stream))
 
 
 def computing_streams(lane: Lane) -> frozenset[int]:
-    """Streams on which anything but communication ran."""
+    """Return the streams on which anything other than communication ran."""
     return frozenset(np.unique(lane.kernels.stream[~lane.talks]).tolist())
 
 
@@ -130,7 +130,7 @@ def _stream_row(lane: Lane, stream: int) -> StreamRow:
 
 
 def _said(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
-    """How many kernels were launched for which purpose; one that an edge cut has no vote where others have."""
+    """Count kernels by the purpose of their launch; those that an edge cuts only count if there are no others."""
     cut = (lane.kernels.start == lane.window.start) | (lane.kernels.end == lane.window.end)
     whole = on & ~cut
     codes, counts = np.unique(lane.purpose[whole if whole.any() else on], return_counts=True)
@@ -138,7 +138,7 @@ def _said(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
 
 
 def times(lane: Lane) -> TimeRow:
-    """Computation, exposed communication, exposed copies and idle time of the window."""
+    """Return computation, exposed communication, exposed copies and idle time of the window."""
     kernels, copies = lane.kernels, lane.copies
     compute = computation(lane)
     talk = intervals.union(kernels.start[lane.talks], kernels.end[lane.talks])
@@ -157,12 +157,12 @@ def times(lane: Lane) -> TimeRow:
 
 
 def stages(ranks: Sequence[RankResult]) -> tuple[str, ...]:
-    """Every stage that computes anywhere."""
+    """Return every stage that computes on any rank."""
     return tuple(sorted({stage for result in ranks for stage, _ in result.compute}))
 
 
 def result(lane: Lane, launches: TimedCalls | None = None, waits: TimedCalls | None = None) -> RankResult:
-    """Everything about one rank; the calls that launch and those that wait may be those of a whole file."""
+    """Return the result of one rank; launching and waiting calls may be those of a whole file."""
     launching = _launching(lane, launches) if launches is not None else None
     return RankResult(
         lane=lane,
@@ -177,7 +177,7 @@ def result(lane: Lane, launches: TimedCalls | None = None, waits: TimedCalls | N
 
 
 def _launching(lane: Lane, launches: TimedCalls) -> int | None:
-    """Of the window; ``None`` where no call of the process launched anything in it."""
+    """Return the launch time in the window; ``None`` if the process launched nothing in it."""
     process, start, end = launches
     window, mine = lane.window, process == lane.rank.pid
     start, end = np.clip(start[mine], window.start, window.end), np.clip(end[mine], window.start, window.end)
@@ -195,7 +195,7 @@ def _idle_behind(lane: Lane, waits: TimedCalls) -> int:
 
 @value
 class Balance:
-    """Compute per coordinate of one dimension of the mesh; ``over`` is ``rank`` where there is none."""
+    """Compute by coordinate of one dimension of the mesh; ``over`` is ``rank`` without a mesh."""
 
     over: str
     parts: tuple[tuple[str, float, int], ...]
@@ -203,14 +203,14 @@ class Balance:
 
     @property
     def excess(self) -> float:
-        """The busiest part over the mean of the parts, minus one."""
+        """Return the busiest part over the mean of the parts, minus one."""
         amounts = [amount for _, amount, _ in self.parts]
         mean = sum(amounts) / len(amounts)
         return max(amounts) / mean - 1 if mean else float("nan")
 
 
 def balances(ranks: Sequence[RankResult], stage: str = "") -> tuple[Balance, ...]:
-    """One per dimension that has two coordinates or more, and one over all ranks; of one stage where it is named."""
+    """Return a balance for each dimension with several coordinates, and over ranks; of one stage if named."""
     amounts = [(result, amount) for result in ranks if (amount := _computed(result, stage)) is not None]
     axes = sorted({axis for result, _ in amounts for axis, _, size in result.rank.mesh if size > 1})
     rows = [_over(axis, [(_coordinates(result).get(axis), amount) for result, amount in amounts]) for axis in axes]
@@ -219,12 +219,12 @@ def balances(ranks: Sequence[RankResult], stage: str = "") -> tuple[Balance, ...
 
 
 def _computed(result: RankResult, stage: str) -> int | None:
-    """Compute of a rank, or of one stage on it; a rank that has not the stage takes no part."""
+    """Return the compute of a rank, or of one stage on it; None if the rank lacks the stage."""
     return dict(result.compute).get(stage) if stage else result.time.computation_ns
 
 
 def _coordinates(result: RankResult) -> dict[str, str]:
-    """A rank's coordinate in every dimension."""
+    """Return a rank's coordinate in every dimension."""
     return {axis: str(at) for axis, at, _ in result.rank.mesh}
 
 

@@ -1,4 +1,4 @@
-"""Ranks, windows, presets."""
+"""Ranks, windows and presets of an analysis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ranks(
     first: int = 0,
     threads: Sequence[tuple[int, str]] = (),
 ) -> tuple[Rank, ...]:
-    """One rank per process and device; ``first`` is where counting goes on after other files."""
+    """Return one rank for each process and device; ``first`` continues the numbers of other files."""
     titles = {pid: name for pid, name in reversed(threads) if re.search(preset.thread, name)}
     labels = {**titles, **_labels(ranges, preset)}
     devices: dict[int, int] = {}
@@ -48,7 +48,7 @@ def ranks(
 
 
 def _labels(ranges: Ranges, preset: Preset) -> dict[int, str]:
-    """Each process's first range that names a rank."""
+    """Return each process's first range that names a rank."""
     pattern = re.compile(preset.rank, re.IGNORECASE)
     names = np.array([bool(pattern.search(text)) for text in ranges.texts], dtype=bool)
     rows = np.flatnonzero(names[ranges.text]) if len(ranges) else np.empty(0, dtype=np.int64)
@@ -74,7 +74,7 @@ def _named(name: str, pid: int, device: int, label: str, preset: Preset, file: i
 
 
 def order(rank: Rank) -> tuple[int, str]:
-    """Ranks by number, as people count."""
+    """Return the key that sorts ranks by number."""
     digits = re.match(r"\d+", rank.name)
     return (int(digits.group()) if digits else 1 << 62, rank.name)
 
@@ -82,7 +82,7 @@ def order(rank: Rank) -> tuple[int, str]:
 def windows(
     ranges: Ranges, found: Sequence[Rank], reading: Reading, extents: Callable[[], Sequence[Extent]]
 ) -> dict[Rank, Window]:
-    """A window per rank; a rank without the anchor that others have gets none."""
+    """Return a window for each rank; none for a rank without the anchor that others have."""
     if reading.span is not None:
         return _given(reading.span, found, extents)
     for anchor in (reading.anchor,) if reading.anchor else reading.preset.anchors:
@@ -131,7 +131,7 @@ def _anchored(
 
 
 def _covers(start: Ints, end: Ints, extent: Extent | None) -> float | None:
-    """The part of a capture, from its first kernel or range to its last, that these ranges cover."""
+    """Return the part of a capture, from its first kernel or range to its last, that these ranges cover."""
     if extent is None:
         return None
     low, high = min(extent.first, int(start.min())), max(extent.last, int(end.max()))
@@ -139,7 +139,7 @@ def _covers(start: Ints, end: Ints, extent: Extent | None) -> float | None:
 
 
 def _lasting(ranges: Ranges, rows: Ints, anchor: str) -> Ints:
-    """Ranges that take time: in one that takes none nothing runs, and every share of it would be zero."""
+    """Return the ranges that take time; in an empty one every share would be zero."""
     lasting = rows[ranges.end[rows] > ranges.start[rows]]
     if len(rows) and not len(lasting):
         fix = "name another range (--anchor), or give a start and an end"
@@ -148,7 +148,7 @@ def _lasting(ranges: Ranges, rows: Ints, anchor: str) -> Ints:
 
 
 def _regular(anchor: str) -> str:
-    """SQL's ``%`` matches anything and holds the whole text; without one it is a regular expression."""
+    """Return a pattern as a regular expression; one with SQL's ``%`` must match the whole text."""
     if "%" in anchor:
         return "^" + ".*".join(re.escape(part) for part in anchor.split("%")) + "$"
     try:
@@ -159,7 +159,7 @@ def _regular(anchor: str) -> str:
 
 
 def _nearest(ranges: Ranges) -> str:
-    """The commonest ranges, from which a person can choose."""
+    """Return the commonest ranges, as proposals."""
     if not len(ranges):
         return "the export has no NVTX ranges: give a start and an end"
     counts = np.bincount(ranges.text, minlength=len(ranges.texts))
@@ -222,7 +222,7 @@ OPTIONS: tuple[tuple[str, str], ...] = (
 
 
 def reading(options: Mapping[str, str]) -> Reading:
-    """What the options ask for, over the preset's patterns."""
+    """Return the reading by the options, over the preset's patterns."""
     known = [name for name, _ in OPTIONS]
     for name in options:
         if name not in known:
@@ -291,7 +291,7 @@ def _span(options: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def _nanoseconds(name: str, text: str) -> int:
-    """A point of the export's own clock; without a unit it is in nanoseconds."""
+    """Return a time of the export's own clock; without a unit it is in nanoseconds."""
     hit = re.fullmatch(rf"\s*(-?\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*", text)
     if hit is None:
         fix = "nanoseconds of the export's own clock, or a number with ns, us, ms or s"

@@ -1,4 +1,4 @@
-"""Pictures of a job: streams of its ranks, what is hidden per stage, where the window went."""
+"""Pictures of a job: streams of its ranks, hidden communication by stage, the window's parts."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _RANKS = 8
 _SPANS = 10
 
 _NAMED = 100
-"""The part of a window that a kernel takes at least that has its stage written on it."""
+"""The least part of a window for a kernel that is labelled with its stage."""
 
 
 def timeline_view(job: Job) -> Document:
-    """Streams as lanes; of many ranks the first few."""
+    """Return streams as lanes; of many ranks the first few."""
     hidden = len(job.ranks) - len(job.ranks[:_RANKS])
     blocks: list[Block] = [Paragraph(text=sentences(job)), timeline_picture(job)]
     if hidden:
@@ -58,7 +58,7 @@ def timeline_view(job: Job) -> Document:
 
 
 def _spans(result: RankResult) -> list[tuple[str, int, int, int, str, str]]:
-    """A rank's longest exposed spans, each with the first kernel that runs in it."""
+    """Return a rank's longest exposed spans, each with the first kernel that runs in it."""
     lane = result.lane
     start, end = exposed(lane)
     spans = []
@@ -73,14 +73,14 @@ def _spans(result: RankResult) -> list[tuple[str, int, int, int, str, str]]:
 
 
 def _stage(lane: Lane, at: int) -> str:
-    """A kernel's stage, or in brackets what it is for outside of any."""
+    """Return a kernel's stage, or outside of stages its purpose in brackets."""
     if lane.stage[at] >= 0:
         return lane.stages[int(lane.stage[at])]
     return f"({lane.purposes[int(lane.purpose[at])]})" if lane.purpose[at] >= 0 else "-"
 
 
 def timeline_picture(job: Job) -> Picture:
-    """A lane a stream of the first ranks; what stands exposed is marked across the lanes of its rank."""
+    """Draw a lane for each stream of the first ranks; exposed time is marked across a rank's lanes."""
     shown = job.ranks[:_RANKS]
     part = "" if len(shown) == len(job.ranks) else f"{len(shown)} of "
     bare = any(len(exposed(result.lane)[0]) for result in shown)
@@ -125,7 +125,7 @@ def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> lanes.La
 
 
 def times_picture(*jobs: Job) -> Picture:
-    """Where the window of each rank went; of two jobs the ranks of each."""
+    """Draw how each rank's window was spent, of one job or of two."""
     rows = [
         Row(
             label=f"rank {r.rank.name}{_side(jobs, job)}",
@@ -148,7 +148,7 @@ def _side(jobs: Sequence[Job], job: Job) -> str:
 
 
 def overlap_picture(*jobs: Job) -> Picture:
-    """Bars of what is hidden per stage and rank, with where the single kernels lie; of two jobs beside each other."""
+    """Draw the hidden part by stage and rank, with the distribution of kernels; two jobs side by side."""
     rows = [
         (
             row.exposed_ns,
@@ -176,12 +176,12 @@ def _without_side(label: str) -> str:
 
 
 def kernels_picture(job: Job) -> Picture:
-    """How many kernels of the windows are short."""
+    """Draw how many kernels of the windows are short."""
     return lengths_picture(np.concatenate([r.lane.kernels.end - r.lane.kernels.start for r in job.ranks]))
 
 
 def drawn(name: str, *jobs: Job) -> Picture:
-    """One picture of a job, or of one before and one after a change."""
+    """Draw one picture of a job, or of one before and one after a change."""
     if name == "timeline":
         return timeline_picture(jobs[0])
     if name == "kernels":

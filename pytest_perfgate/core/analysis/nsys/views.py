@@ -32,7 +32,7 @@ from pytest_perfgate.model.values import Dimension
 
 
 def balance(job: Job) -> Document:
-    """How much more than the mean the busiest part computes."""
+    """Return how much more than the mean the busiest part computes."""
     balanced = balances(job.ranks)
     excess = Table(
         columns=(text("over"), part("balance"), count("parts")),
@@ -62,7 +62,7 @@ def text(name: str) -> Column:
 
 
 def ns(name: str) -> Column:
-    """Nanoseconds as bare integers: what people sort and paste."""
+    """Return a column of plain nanoseconds, for sorting and pasting."""
     return Column(name=name, dimension=Dimension.TIME, unit="ns")
 
 
@@ -79,7 +79,7 @@ def count(name: str) -> Column:
 
 
 def notes(job: Job, *, led: bool = False) -> tuple[Block, ...]:
-    """What makes limits INVALID first, where no finding led with it, then what a reader should doubt."""
+    """Return what makes limits INVALID, unless a finding did already, then other doubts."""
     items = [f"INVALID for limits: {problem.what}" for problem in problems(job) if not led]
     items += [f"{finding.title}{f' ({finding.detail})' if finding.detail else ''}" for finding in doubts(job)]
     return (Bullets(items=tuple(items)),) if items else ()
@@ -96,7 +96,7 @@ _LAST = (count("kernels"), text("window"))
 
 
 def overlap(job: Job, findings: Sequence[Finding] = ()) -> Document:
-    """What was hidden, for a person in three sentences and for a tool in a table."""
+    """Return what was hidden, in three sentences and in a table."""
     blocks: list[Block] = [*_lead(job, findings), overlap_table(job), *_barriers(job)]
     names = distinct_names([facts.path for facts in job.files])
     files = ", ".join(names) if len(names) < 3 else f"{len(names):,} files"
@@ -104,7 +104,7 @@ def overlap(job: Job, findings: Sequence[Finding] = ()) -> Document:
 
 
 def _last(job: Job) -> Iterator[Block]:
-    """What holds windows and stages, then notes; the original says the notes alone, and an INVALID job no class."""
+    """Yield the class of windows and stages, then notes; the original tool only has notes, an INVALID job no class."""
     original = job.reading.original
     if not original and not problems(job):
         yield from (Paragraph(text=text) for text in class_sentences(job.ranks))
@@ -112,7 +112,7 @@ def _last(job: Job) -> Iterator[Block]:
 
 
 def _lead(job: Job, findings: Sequence[Finding]) -> Iterator[Block]:
-    """What a reader should know first; what is left out stands at the end, and the original says neither."""
+    """Yield sentences, then findings without doubts, which follow at the end; the original tool's mode has neither."""
     yield Paragraph(text=sentences(job))
     if not job.reading.original:
         doubtful = doubts(job)
@@ -120,7 +120,7 @@ def _lead(job: Job, findings: Sequence[Finding]) -> Iterator[Block]:
 
 
 def _barriers(job: Job) -> tuple[Table, ...]:
-    """Communication on a stream that computes: it cannot overlap what follows it there."""
+    """Return communication on computing streams, where it cannot overlap what follows it."""
     columns = (text("pid"), text("rank"), text("stream"), ns("barrier_ns"), part("of the window"))
     rows = tuple(
         (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.barrier_ns, s.barrier_ns / max(r.time.window_ns, 1))
@@ -132,7 +132,7 @@ def _barriers(job: Job) -> tuple[Table, ...]:
 
 
 def overlap_table(job: Job) -> Table:
-    """Stages, then what lies outside them in brackets."""
+    """Return stages, then what is outside of them in brackets."""
     original = job.reading.original
     rows = [_row(result, row, original=original) for result in job.ranks for row in _listed(result, original)]
     note = "(name): outside any stage, by purpose. "
@@ -144,7 +144,7 @@ def overlap_table(job: Job) -> Table:
 
 
 def _listed(result: RankResult, original: bool) -> tuple[OverlapRow, ...]:
-    """The original drops what lies outside any stage."""
+    """Return the rows of a rank; the original tool drops what is outside of stages."""
     return tuple(row for row in result.overlaps if not (original and row.outside))
 
 
@@ -157,7 +157,7 @@ def _row(result: RankResult, row: OverlapRow, *, original: bool) -> tuple[Cell, 
 
 
 def setup(job: Job) -> Document:
-    """The mapping of process to rank, device and place in the mesh."""
+    """Return the rank, device and mesh coordinates of each process."""
     columns = tuple(map(text, ("pid", "rank", "gpu", "device", "mesh", "settings", "named by", "file")))
     rows = tuple(_rank(job, result.rank) for result in job.ranks)
     return Document(title="Setup", blocks=(Table(columns=columns, rows=rows), *_files(job), *notes(job)))
@@ -179,7 +179,7 @@ def _files(job: Job) -> tuple[Table, ...]:
 
 
 def window(job: Job) -> Document:
-    """Where every figure is from, and what its edges cut."""
+    """Return the windows of the figures, and what their edges cut."""
     columns = (text("pid"), text("rank"), ns("start"), ns("end"), time("length"), count("kernels"),
                count("straddling"), time("cut off"), part("coverage"), time("step to step"), text("limited by"),
                text("chosen as"))  # fmt: skip
@@ -197,7 +197,7 @@ def window(job: Job) -> Document:
 
 
 def streams(job: Job) -> Document:
-    """Streams that are active in the window, by what runs on them."""
+    """Return the active streams of the window, with what runs on them."""
     columns = (text("pid"), text("rank"), text("stream"), text("kind"), text("purpose"), count("kernels"),
                ns("busy_ns"), ns("barrier_ns"), text("window"))  # fmt: skip
     rows = tuple(
@@ -218,14 +218,14 @@ def summary(
     *,
     shown: int = 20,
 ) -> Document:
-    """Kernels of the whole capture, and the window's devices and host; (rank, total) pairs in."""
+    """Return kernels of the whole capture, and devices and host in the window, from (rank, total) pairs."""
     kernels = kernel_table(totals, communication(job.reading.preset.communication), shown)
     blocks = (*_lead(job, findings), kernels, *window_tables(job, calls, shown), *_last(job))
     return Document(title="Summary", subtitle=window_text(job.ranks), blocks=blocks)
 
 
 def kernel_table(totals: Iterable[tuple[str, KernelTotal]], talks: re.Pattern[str], shown: int) -> Table:
-    """Kernels by total time; (rank, total) pairs in."""
+    """Return kernels by total time, from (rank, total) pairs."""
     listed = sorted(totals, key=lambda pair: -pair[1].total_ns)
     whole = sum(total.total_ns for _, total in listed) or 1
     columns = (text("rank"), text("kernel"), text("class"), count("count"), ns("total_ns"), part("share"),
@@ -239,7 +239,7 @@ def kernel_table(totals: Iterable[tuple[str, KernelTotal]], talks: re.Pattern[st
 
 
 def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -> tuple[Table, ...]:
-    """Each device's use of its window, and the host's calls in it."""
+    """Return each device's use of its window, and the host's calls in it."""
     uses = Table(
         title="Device in the window: parts that sum to it",
         columns=(text("pid"), text("rank"), ns("window_ns"), part("computation"), part("exposed_comm"),
@@ -264,7 +264,7 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
 
 
 def analysis(job: Job, findings: Sequence[Finding]) -> Document:
-    """The report in four sections: summary, metrics of every rank, findings, recommendations."""
+    """Return the report in four sections: summary, metrics of every rank, findings, recommendations."""
     held = [f for f in findings if f.trigger.startswith("class=") and (not f.advice or f.trigger == "class=invalid")]
     summary = " ".join([sentences(job), *(f"{f.title}: {f.detail}" for f in held)])
     metrics = [pair for result in job.ranks for pair in _rank_metrics(result, alone=len(job.ranks) == 1)]
@@ -272,7 +272,7 @@ def analysis(job: Job, findings: Sequence[Finding]) -> Document:
 
 
 def _rank_metrics(result: RankResult, *, alone: bool) -> Iterator[tuple[str, str]]:
-    """Throughput, use of the device, and communication of one rank's window."""
+    """Yield throughput, use of the device, and communication of one rank's window."""
     spent, window = result.time, max(result.time.window_ns, 1)
     apart = result.lane.window.apart
     rates = (
@@ -302,7 +302,7 @@ _HELD = (Bottleneck.LAUNCH, Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION
 
 
 def rank_class(result: RankResult) -> Classification:
-    """The class of a rank's window, with the numbers that it rests on; an export has no counters of a roof."""
+    """Return the class of a rank's window with its numbers; an export has no counters of a roof."""
     time, window = result.time, max(result.time.window_ns, 1)
     return classify(
         Signals(
@@ -323,7 +323,7 @@ def _train(result: RankResult) -> float | None:
 
 
 def stage_class(result: RankResult, stage: str) -> str:
-    """Whether a stage waits for its communication: exposed time over that and the computation of the stage."""
+    """Return whether a stage waits for communication: exposed time over that and the stage's computation."""
     exposed = sum(row.exposed_ns for row in result.overlaps if row.stage == stage)
     spent = exposed + dict(result.compute).get(stage, 0)
     share = exposed / spent if spent else 0.0
@@ -331,7 +331,7 @@ def stage_class(result: RankResult, stage: str) -> str:
 
 
 def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
-    """One finding for the ranks of each class, and the advice that it triggers."""
+    """Yield one finding for the ranks of each class, and the advice that follows."""
     classes = [(result, rank_class(result)) for result in ranks if len(result.lane.kernels)]
     for held in dict.fromkeys(found.bottleneck for _, found in classes):
         mine = [(result, found) for result, found in classes if found.bottleneck is held]
@@ -355,7 +355,7 @@ def _kernels_hold(result: RankResult) -> bool:
 
 
 def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
-    """The windows that only their kernels hold, and the stages that wait for their communication."""
+    """Yield the windows that only their kernels limit, and the stages that wait for communication."""
     open_ranks = [r.rank.name for r in ranks if len(r.lane.kernels) and _kernels_hold(r)]
     if open_ranks:
         names = ", ".join(open_ranks)
@@ -374,7 +374,7 @@ def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
 
 
 def coverage_findings(job: Job) -> Iterator[Finding]:
-    """Windows that leave most of a capture out: what happens between them is in no figure."""
+    """Yield a finding on windows that cover little of a capture, since no figure covers the rest."""
     for result in job.ranks:
         window = result.lane.window
         if window.covers is None or window.covers >= HALF:

@@ -1,4 +1,4 @@
-"""Recorded calls of operators, read without evaluating anything, and their work: a table by name."""
+"""Recorded calls of operators, parsed without evaluating anything, and their work by operator name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Call:
     strides: tuple[Any, ...] = ()
     concrete: tuple[Any, ...] = ()
     kernel: str = ""
-    """The name of its longest kernel, which says what a list of tensors does not: the element type."""
+    """The name of its longest kernel, which shows the element type of a list of tensors."""
 
     @property
     def recorded(self) -> bool:
@@ -35,11 +35,11 @@ class Call:
         return str(self.types[at]) if at < len(self.types) else ""
 
     def tensor(self, at: int) -> bool:
-        """Whether a tensor was given there: an element type, whatever its shape."""
+        """Return whether a tensor was given there: it has an element type, whatever its shape."""
         return known_dtype(self.type(at)) is not None
 
     def shape(self, at: int) -> tuple[int, ...]:
-        """The shape of a tensor that must be there."""
+        """Return the shape of a tensor; raise if it is absent."""
         if not self.tensor(at):
             raise ValueError(f"argument {at} of {self.name} is not a tensor")
         shape = tuple(self.dims[at])
@@ -54,14 +54,14 @@ class Call:
         return dtype
 
     def size(self, at: int) -> float:
-        """Bytes of the tensor there; none when it is absent."""
+        """Return the bytes of the tensor there; 0 if it is absent."""
         return prod(self.shape(at)) * width(self.type(at)) if self.tensor(at) else 0.0
 
     def text(self, at: int) -> str:
         return str(self.concrete[at]) if at < len(self.concrete) else ""
 
     def numbers(self, at: int) -> tuple[int, ...]:
-        """A recorded list of integers, of 64 bits as PyTorch's."""
+        """Return a recorded list of integers of 64 bits, like PyTorch's."""
         numbers = tuple(int(n) for n in _NUMBER.findall(self.text(at)))
         if any(abs(number) >= 1 << 63 for number in numbers):
             raise ValueError(f"argument {at} of {self.name} has a number beyond 64 bits")
@@ -74,19 +74,19 @@ class Call:
         return numbers[0]
 
     def flag(self, at: int) -> bool:
-        """A recorded truth value: ``False`` arrives as text."""
+        """Return a recorded boolean; ``False`` is recorded as text."""
         return self.text(at) in {"True", "true", "1"}
 
     def flags(self, at: int) -> tuple[bool, ...]:
         return tuple(word == "True" for word in re.findall(r"True|False", self.text(at)))
 
     def tensors(self) -> tuple[int, ...]:
-        """Positions of tensors whose shapes were recorded."""
+        """Return the positions of tensors with recorded shapes."""
         return tuple(at for at in range(min(len(self.types), len(self.dims))) if self.tensor(at))
 
 
 def parse_call(name: str, arguments: Sequence[bytes]) -> Call:
-    """The call whose recorded JSON this is; what does not parse was not recorded."""
+    """Return the call of this recorded JSON; unreadable arguments count as not recorded."""
     dims, types, strides, concrete = (_parsed(text) for text in arguments)
     shaped = tuple(sizes if isinstance(sizes, tuple) else () for sizes in dims)
     return Call(
@@ -138,7 +138,7 @@ _MESSAGES = ("c10d::", "nccl:", "record_param_comms", "_c10d_functional::")
 
 
 def model_of(name: str, extra: Mapping[str, Callable[..., Work]] | None = None) -> Model | None:
-    """The model of an operator; a user's own comes first."""
+    """Return the model of an operator; a user's own takes precedence."""
     if extra and name in extra:
         return extra[name]
     if name in MODELS:
@@ -149,7 +149,7 @@ def model_of(name: str, extra: Mapping[str, Callable[..., Work]] | None = None) 
 
 
 def category_of(name: str, kernel: str = "") -> str:
-    """The family of an operator, by its name or by the name of a kernel it launched."""
+    """Return the family of an operator, by its name or by the name of a kernel it launched."""
     if name in CATEGORIES:
         return CATEGORIES[name]
     if name.startswith("triton"):
@@ -167,7 +167,7 @@ def category_of(name: str, kernel: str = "") -> str:
 
 
 def work_of(call: Call, extra: Mapping[str, Callable[..., Work]] | None = None) -> tuple[Work | None, str]:
-    """The work of a recorded call, or ``None`` and the reason; never zero for want of a model."""
+    """Return the work of a recorded call, or ``None`` and the reason; never zero without a model."""
     model = model_of(call.name, extra)
     if model is None:
         return None, _unmodelled(call.name)

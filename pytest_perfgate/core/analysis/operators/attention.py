@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def heads_first(call: Call, at: int = 0, causal: int = 4) -> tuple[tuple[int, int, int, int], dict[str, int]]:
-    """Q, K, V as (batch, heads, sequence, dim)."""
+    """Read Q, K, V as (batch, heads, sequence, dim)."""
     (batch, heads, queries, dim), k, v = call.shape(at), call.shape(at + 1), call.shape(at + 2)
     options = {"keys": k[2], "kv_heads": k[1], "value_dim": v[3], "causal": call.flag(causal)}
     return (batch, heads, queries, dim), options
@@ -53,14 +53,14 @@ def flash_function(call: Call) -> Work:
 
 
 def flash_function_backward(call: Call) -> Work:
-    """Gradient, Q, K, V, output, statistics, the three results, dropout, scale, causal."""
+    """Read gradient, Q, K, V, output, statistics, the three results, dropout, scale, causal."""
     (batch, queries, heads, dim), k, v = call.shape(1), call.shape(2), call.shape(3)
     options = {"keys": k[1], "kv_heads": k[2], "value_dim": v[3], "causal": call.flag(11), "bottom_right": True}
     return attention_backward(batch, heads, queries, dim, dtype=call.dtype(1), **options)  # type: ignore[arg-type]
 
 
 def gradient(causal: int) -> Callable[[Call], Work]:
-    """The model of a backward operator that keeps its causal flag there."""
+    """Return the model of a backward operator with its causal flag at this position."""
 
     def counted(call: Call) -> Work:
         shape, options = heads_first(call, at=1, causal=causal)
@@ -71,20 +71,20 @@ def gradient(causal: int) -> Callable[[Call], Work]:
 
 @value
 class Layout:
-    """Where an operator keeps its arguments; tensors are sequence first, heads second to last."""
+    """The positions of an operator's arguments; tensors are sequence first, heads second to last."""
 
     query: int
     lengths: int
-    """Running sums of the queries' lengths; the keys' follow, then the longest of both."""
+    """Running sums of the queries' lengths, followed by the keys', then the longest of both."""
     mask: int
     numbered: bool = False
-    """The mask is a number: 1 from the top left, 2 from the bottom right."""
+    """Whether the mask is a number: 1 from the top left, 2 from the bottom right."""
 
     def causal(self, call: Call) -> bool:
         return call.text(self.mask) in {"1", "2"} if self.numbered else call.flag(self.mask)
 
     def aligned(self, call: Call) -> bool:
-        """Whether the causal diagonal ends at the last key."""
+        """Return whether the causal diagonal ends at the last key."""
         return not (self.numbered and call.text(self.mask) == "1")
 
 
@@ -187,7 +187,7 @@ def _lengths(ends: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _longest(call: Call, at: int, total: int) -> int:
-    """The recorded longest, which cannot exceed the total."""
+    """Return the recorded longest, at most the total."""
     numbers = call.numbers(at)
     return min(numbers[0], total) if numbers and numbers[0] > 0 else total
 
@@ -204,7 +204,7 @@ def _note(packing: Packing, least: int, most: int) -> str:
 
 
 def packed_ends(call: Call) -> dict[int, tuple[int, ...]]:
-    """Running sums that stand for the unrecorded lengths of packed sequences, by argument: as equal as they come."""
+    """Return running sums that replace unrecorded lengths of packed sequences, as equal as possible."""
     layout = PACKED_FORWARD.get(call.name) or PACKED_BACKWARD.get(call.name)
     if layout is None or not (call.tensor(layout.lengths) and call.tensor(layout.lengths + 1)):
         return {}

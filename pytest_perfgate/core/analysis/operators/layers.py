@@ -76,7 +76,7 @@ def grouped(call: Call) -> Work:
 
 
 def experts(call: Call) -> Work:
-    """Tokens, both weights of every expert, the weights of the experts that each token goes to."""
+    """Read the tokens, both weights of every expert, the weights of each token's experts."""
     (tokens, model), (count, first, _), top = call.shape(0), call.shape(1), call.shape(3)[1]
     inner = call.shape(2)[2]
     work = fused_moe(tokens, (model, inner), count, dtype=call.dtype(1), top=top, gated=first == 2 * inner)
@@ -173,7 +173,7 @@ def batch(call: Call, training: int = 5) -> Work:
 
 
 def layer(call: Call) -> Work:
-    """Statistics are always taken: a row is normalised by its own."""
+    """Statistics are always computed, since a row is normalised by its own."""
     shape, inner = call.shape(0), prod(call.numbers(1))
     return norm(shape, inner, dtype=call.dtype(0), affine=call.tensor(2), training=True)
 

@@ -1,4 +1,4 @@
-"""Elementwise, lists, fused operators."""
+"""Elementwise operators, operators on lists, fused operators."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def loss(call: Call) -> Work:
 
 
 def rotated(call: Call) -> Work:
-    """Positions, then the queries and keys that are turned in place."""
+    """Read positions, then the queries and keys that are rotated in place."""
     both = [at for at in (1, 2) if call.tensor(at)]
     count = sum(prod(call.shape(at)) for at in both)
     return streamed(3 * count, 2 * sum(call.size(at) for at in both), call.dtype(1), "rope")
@@ -127,12 +127,12 @@ _OPAQUE = re.compile(r"OpaqueType<(\d+)u?>")
 _ELEMENT = re.compile(r"(?:CatArrayBatchedCopy\w*|\w*Functor\w*)<([\w: ]+)(?:, ([\w: ]+))?")
 
 _FLOPS = {"zero": 0, "copy": 0, "norm": 2, "addcmul": 3, "addcdiv": 3, "lerp": 3}
-"""Operations an element; one where nothing is said."""
+"""Operations an element; by default one."""
 
 
 @value
 class Passes:
-    """Which lists an operator reads and writes, by their number among its lists, and what it computes."""
+    """The lists that an operator reads and writes, by their number, and its operations."""
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -148,7 +148,7 @@ _OPTIMISERS = {
 
 
 def known(name: str) -> bool:
-    """Whether this is an operator on lists of tensors."""
+    """Return whether this is an operator on lists of tensors."""
     return bool(_EACH.match(name) or _FUSED.match(name))
 
 
@@ -168,20 +168,20 @@ def each(call: Call) -> Work:
 
 
 def joined(call: Call) -> Work:
-    """Tensors put one behind the other: each read once and written once."""
+    """Concatenated tensors: each is read once and written once."""
     if call.type(0) != "TensorList":
         raise ValueError(f"argument 0 of {call.name} is not a list of tensors")
     return _listed(0, 2 * elements(call, 0) * _width(element_types(call.kernel), 0), element_types(call.kernel))
 
 
 def elements(call: Call, at: int) -> int:
-    """Elements of all tensors of a list; an optional tensor that is absent has none."""
+    """Return the elements of all tensors of a list; an absent optional tensor has none."""
     shapes = call.dims[at] if at < len(call.dims) else ()
     return sum(prod(shape) for shape in shapes if shape and all(isinstance(n, int) for n in shape))
 
 
 def element_types(kernel: str) -> tuple[str, ...]:
-    """Element types, or ``N bytes``, that a kernel was compiled for, as its name says."""
+    """Return the element types, or ``N bytes``, in a kernel's name."""
     opaque = _OPAQUE.search(kernel)
     if opaque:
         return (f"{opaque.group(1)} bytes",)
@@ -193,7 +193,7 @@ def element_types(kernel: str) -> tuple[str, ...]:
 
 
 def _passes(name: str, sizes: list[int]) -> Passes:
-    """The lists that hold as many elements as the first take part; step counters and the like do not."""
+    """Return the passes over lists as long as the first; step counters and the like are ignored."""
     fused = _FUSED.match(name)
     if fused:
         plan = _OPTIMISERS[fused.group(1)]
@@ -211,7 +211,7 @@ def _passes(name: str, sizes: list[int]) -> Passes:
 
 
 def _width(sorts: tuple[str, ...], at: int) -> float:
-    """Bytes of an element of one list; two types are those of target and source."""
+    """Return the bytes of an element of one list; two types are those of target and source."""
     if not sorts:
         raise ValueError("a list's element type is not recorded, and the kernel's name does not say it")
     sort = sorts[min(at, len(sorts) - 1)]
@@ -252,7 +252,7 @@ _WORDS = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
 def triton(call: Call) -> Work:
-    """One operation an element of each fused operator that computes, over the largest traced tensor."""
+    """One operation an element of each computing fused operator, over the largest traced tensor."""
     tensors = call.tensors()
     if not tensors:
         raise ValueError("no arguments were traced")
@@ -270,7 +270,7 @@ def triton(call: Call) -> Work:
 
 
 def fused_operators(name: str) -> tuple[str, ...]:
-    """Operators that a fused kernel's name lists and that compute something."""
+    """Return the computing operators that a fused kernel's name lists."""
     match = NAME.match(name)
     if not match:
         return ()

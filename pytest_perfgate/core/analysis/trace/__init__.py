@@ -1,1 +1,1 @@
-"""What a trace of many kernels says: timeline, tree, operators, ranks, comparison, advice."""
+"""Analyses of traces of many kernels: timeline, tree, operators, ranks, comparison, advice."""

@@ -1,4 +1,4 @@
-"""What holds a window of a trace back: what the host did beside the device, and the class that follows."""
+"""The bottleneck of a trace's window: the host's activity beside the device, the class and the advice."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _MODELLED = 0.5
-"""The part of the operators' time whose work must be known before the roofs of a window are."""
+"""The least part of the operators' time with known work for a window to have roofs."""
 
 
 @value
 class HostCalls:
-    """What the host did in a window, in nanoseconds, by union over its threads."""
+    """The host's activity in a window, in nanoseconds, by union over its threads."""
 
     launch: int
     sync: int
-    """How long the device was idle behind a blocking synchronisation."""
+    """How long the device idled after blocking synchronisations."""
     waits: int
-    """Blocking synchronisations."""
+    """The number of blocking synchronisations."""
 
 
 def host_calls(seen: Survey) -> HostCalls | None:
-    """Launches and blocking synchronisations of a window; ``None`` where the trace has no call of the runtime."""
+    """Return launches and blocking synchronisations of a window; ``None`` without calls of the runtime."""
     trace = seen.trace
     runtime = np.flatnonzero(trace.category == Category.RUNTIME)
     if not len(runtime) or seen.on_host or not len(seen.rows):
@@ -96,7 +96,7 @@ def _idle_behind(seen: Survey, runtime: Ints, edges: tuple[int, int]) -> int:
 
 
 def window_signals(seen: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None) -> Signals | None:
-    """What a window of one device says of its class; ``None`` where nothing ran on a device."""
+    """Return the signals of a window of one device; ``None`` if nothing ran on a device."""
     found = timelines(seen)
     if seen.on_host or len(found) != 1:
         return None
@@ -122,7 +122,7 @@ def _train(seen: Survey) -> float | None:
 
 
 def _roofs(rows: Sequence[OperatorRow], roof: Roof | None) -> tuple[float | None, float | None]:
-    """How near the operators came to both roofs, by time; none where too little of their work is known."""
+    """Return the operators' fractions of both roofs by time; None if too little work is known."""
     everything = sum(row.total for row in rows)
     known = [row for row in rows if row.work is not None and row.total > 0]
     if roof is None or not everything or sum(row.total for row in known) < _MODELLED * everything:
@@ -144,13 +144,13 @@ def _roofs(rows: Sequence[OperatorRow], roof: Roof | None) -> tuple[float | None
 def window_class(
     seen: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None, problems: Sequence[Problem] = ()
 ) -> Classification | None:
-    """The class of a window, with the numbers that it rests on; none but invalid where something is wrong with them."""
+    """Return the class of a window with its numbers; only invalid if there are problems."""
     signals = Signals(problems=tuple(p.what for p in problems)) if problems else window_signals(seen, rows, roof)
     return classify(signals) if signals is not None else None
 
 
 def window_findings(found: Classification | None) -> Iterator[Finding]:
-    """The class as a sentence, and the advice that it triggers."""
+    """Yield the class as a sentence, and the advice that follows."""
     if found is None or found.bottleneck is Bottleneck.NOT_COLLECTED:
         return
     held = found.bottleneck in (Bottleneck.LAUNCH, Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION)
@@ -165,7 +165,7 @@ def window_findings(found: Classification | None) -> Iterator[Finding]:
 
 
 def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence[Labels]) -> Iterator[Metric]:
-    """``window_coverage`` and ``step_to_step``: the part of a trace that its steps cover, how far apart they are."""
+    """Yield ``window_coverage`` and ``step_to_step``: the steps' part of a trace, and the time between them."""
     windows = [part.window for part in steps if part.window is not None and part.window.step]
     if not windows or not len(whole.rows):
         return
@@ -179,7 +179,7 @@ def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence
 
 
 def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[float, str] | None:
-    """Items a second and their name, by the time from step to step; steps themselves where no items are stated."""
+    """Return items a second and their name, by the time from step to step; steps without stated items."""
     count, unit = parse_items(items, "trace-option")
     windows = [part.window for part in steps if part.window is not None and part.window.step]
     starts = np.sort(np.array([one.start for one in windows], np.int64))
@@ -195,7 +195,7 @@ def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[floa
 
 
 def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scopes: Sequence[Labels]) -> MetricSet:
-    """``throughput`` of a trace with steps, or of stated items over all of one without."""
+    """Return ``throughput`` of a trace with steps, or of stated items over a trace without."""
     rate = throughput(whole, steps, items)
     if rate is None:
         fix = "state what it works on: --set items='64 samples'"
@@ -206,7 +206,7 @@ def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scope
 
 
 def coverage_findings(whole: Survey, steps: Sequence[Survey]) -> Iterator[Finding]:
-    """Steps, or a window of one, that leave most of a trace out: what happens beside them is in no figure of theirs."""
+    """Yield a finding on steps, or a window of one, that cover little of a trace."""
     found = {metric.name: metric.value for metric in step_metrics_of_all(whole, steps, ((),))}
     covered = found.get("window_coverage", 1.0)
     if covered >= HALF:
@@ -229,7 +229,7 @@ def _figure(name: str, number: float, dimension: Dimension, where: Labels) -> Me
 
 
 def host_metrics(parts: Sequence[tuple[Survey, Labels]]) -> Iterator[Metric]:
-    """``sync_time``, ``sync_share`` and ``launch_share`` of windows, each under its labels."""
+    """Yield ``sync_time``, ``sync_share`` and ``launch_share`` of windows, each under its labels."""
     for seen, where in parts:
         calls, found = host_calls(seen), timelines(seen)
         total = max((line.total for line in found.values()), default=0)
@@ -247,7 +247,7 @@ def host_metrics(parts: Sequence[tuple[Survey, Labels]]) -> Iterator[Metric]:
 _ODD = re.compile(r"[^a-z0-9]+")
 
 MOST, WORTH = 8, 0.005
-"""Recommendations of a report at the most, and the end-to-end gain under which an operator is none."""
+"""The most recommendations of a report, and the least end-to-end gain of an operator's."""
 
 _BESIDE = ("class=", "unread=", "idle=", "exposed_", "short_kernels=", "idle_macro_share=")
 
@@ -256,7 +256,7 @@ _SAME = {
     "class=synchronisation": ("idle=", "idle_macro_share="),
     "class=launch": ("idle=", "idle_macro_share=", "short_kernels="),
 }
-"""What advice that follows from the class of a window says more closely."""
+"""Triggers of findings that advice by the class of a window covers in more detail."""
 
 REPLAY_SHARE, REPLAY_FRACTION = 0.10, 0.30
 
@@ -271,7 +271,7 @@ _FUSION = {
 
 @value
 class Recommendation:
-    """One thing to do, with the anchor of the section that shows why."""
+    """One recommendation, with the anchor of the section that explains it."""
 
     title: str
     issue: str
@@ -279,13 +279,13 @@ class Recommendation:
     impact: str
     anchor: str = ""
     details: str = ""
-    """How that section is called."""
+    """The name of that section."""
     finding: Finding | None = None
     """The pattern that it follows from."""
 
 
 def advised(impacts: Sequence[Impact], found: Sequence[Finding]) -> tuple[Recommendation, ...]:
-    """Time beside compute first, then operators and patterns by what they could gain at most."""
+    """Return time other than compute first, then operators and patterns by their largest gain."""
     worth = [finding for finding in found if finding.severity is not Severity.INFO and finding.advice]
     same = tuple(trigger for finding in worth for trigger in _SAME.get(finding.trigger, ()))
     worth = [finding for finding in worth if not finding.trigger.startswith(same or "\0")]
@@ -302,7 +302,7 @@ def advised(impacts: Sequence[Impact], found: Sequence[Finding]) -> tuple[Recomm
 
 
 def _most(group: Sequence[Impact]) -> float:
-    """What an operator would gain at the highest share of its roof."""
+    """Return an operator's gain at the highest share of its roof."""
     return sum(impact.gains[-1][2] for impact in group)
 
 
@@ -317,7 +317,7 @@ def _pattern(finding: Finding) -> Recommendation:
 
 
 def _expected(finding: Finding) -> str:
-    """What of the window an advice may save, as a share of it."""
+    """Return what an advice may save, as a share of the window."""
     if finding.gain is None:
         return "not projected"
     low, high = (f"{share:.1%}" for share in saved(finding.gain))
@@ -326,23 +326,23 @@ def _expected(finding: Finding) -> str:
 
 
 def left_over(made: Sequence[Recommendation], found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings that no recommendation says already."""
+    """Return findings that are in no recommendation."""
     covered = [one.finding for one in made if one.finding is not None]
     operators = {one.details for one in made}
     return tuple(f for f in found if f not in covered and not (f.severity is Severity.INFO and f.scope in operators))
 
 
 def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
-    """Whether an operator is large and slow enough for a reproducer: over 10 % of compute, under 30 % of its roof.
+    """Return whether an operator is worth a replay: over 10 % of compute, under 30 % of its roof.
 
-    Attention over a short sequence is slow by its length: it is compared first.
+    Attention over a short sequence is slow because of its length, so it is excluded first.
     """
     large = row.work is not None and row.share > REPLAY_SHARE and not short_sequence(row)
     return large and fraction is not None and fraction < REPLAY_FRACTION
 
 
 def _operator(group: Sequence[Impact]) -> Recommendation:
-    """One operator with all its argument sets that are worth a look."""
+    """Return one operator with all its argument sets that are worth examining."""
     row = max(group, key=lambda i: i.row.total).row
     calls, share = sum(i.row.count for i in group), sum(i.row.share for i in group)
     least, most = min(i.fraction for i in group), max(i.fraction for i in group)
@@ -367,19 +367,19 @@ def _operator(group: Sequence[Impact]) -> Recommendation:
 
 
 def fusion_of(category: str, name: str = "") -> str:
-    """The path of whoever may change the model."""
+    """Return the fusion that is possible by changing the model."""
     if "softmax" in name:
         return "part of attention: torch.nn.functional.scaled_dot_product_attention; else torch.compile"
     return _FUSION.get(category, "torch.compile, which fuses it with its neighbours")
 
 
 def anchor_of(name: str) -> str:
-    """What an operator's section is linked by."""
+    """Return the anchor of an operator's section."""
     return _ODD.sub("-", shareable(name, Names()).lower()).strip("-")
 
 
 def advice_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:
-    """One short section each."""
+    """Return one short section for each."""
     if not found:
         return (Paragraph(text="None: nothing stands out, or no roof is known to compare operators with."),)
     return tuple(

@@ -1,4 +1,4 @@
-"""Two traces as metrics and documents."""
+"""Two traces compared, as metrics and documents."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ _CALLED = {
     "exposed_memcpy": "exposed copies",
     "exposed_memset": "exposed memory sets",
 }
-"""Parts whose names in tables are not those of their fields."""
+"""Parts whose names in tables differ from their fields."""
 
 ON_HOST = ("computation", "idle", "busy", "total")
-"""The parts that a program without a GPU has as well."""
+"""The parts that a program without a GPU has too."""
 
 UNLIKE = "one trace is of the host, the other of a GPU: their times are not compared"
 
 
 def pair_metrics(scope: str, pairs: Iterable[Pair]) -> MetricSet:
-    """Both times, calls, their difference, the slowdown, and what the hardware explains; what one lacks is absent."""
+    """Return both times, calls, difference, slowdown, and the expected ratio; missing ones are absent."""
     metrics, absent = [], []
     for pair in pairs:
         shaped = {"shapes": pair.detail.replace("×", "x")} if pair.detail else {}
@@ -74,7 +74,7 @@ def pair_metrics(scope: str, pairs: Iterable[Pair]) -> MetricSet:
 
 
 def unlike_metrics() -> MetricSet:
-    """What a trace of the host and one of a GPU have: no figure in common."""
+    """Return absent metrics: a trace of the host and one of a GPU have no common figure."""
     names = ("slowdown", "difference", "expected_slowdown", "compared_time", "compared_calls", "tree_edits")
     return MetricSet(
         absent=tuple(
@@ -84,7 +84,7 @@ def unlike_metrics() -> MetricSet:
 
 
 def part_metrics(before: Timeline, after: Timeline, parts: Sequence[str] = PARTS) -> MetricSet:
-    """Where the time of each went, part by part."""
+    """Return the time of each part on both sides."""
     metrics = []
     for name in parts:
         one, two, where = getattr(before, name), getattr(after, name), labels(part=name)
@@ -97,7 +97,7 @@ def part_metrics(before: Timeline, after: Timeline, parts: Sequence[str] = PARTS
 
 
 def tree_metrics(found: Sequence[Edit]) -> MetricSet:
-    """By how many operators the call trees differ."""
+    """Return the number of operators by which the call trees differ."""
     return MetricSet(metrics=(_metric("tree_edits", sum(edit.size for edit in found), _COUNT, ()),))
 
 
@@ -106,7 +106,7 @@ def _metric(name: str, number: float, dimension: Dimension, where: Labels, note:
 
 
 def whole_slowdown(before: Timeline | None, after: Timeline | None, parts: Sequence[str] = PARTS) -> MetricSet:
-    """Total time of the window, idle time included, against the reference's."""
+    """Return total time of the window with idle time, relative to the reference."""
     if before is None or after is None or not before.total:
         return MetricSet(absent=(Absent(name="slowdown", why="one of the traces has no single device's activity"),))
     whole = MetricSet(metrics=(_metric("slowdown", after.total / before.total - 1, _PART, ()),))
@@ -114,7 +114,7 @@ def whole_slowdown(before: Timeline | None, after: Timeline | None, parts: Seque
 
 
 def pair_table(pairs: Sequence[Pair], of: str, limit: int = 0) -> Table:
-    """One line a thing, the largest first."""
+    """Return one row for each pair, the largest first."""
     return Table(
         columns=(
             Column(name=of),
@@ -151,7 +151,7 @@ def pair_table(pairs: Sequence[Pair], of: str, limit: int = 0) -> Table:
 
 
 def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
-    """Where the time of each went."""
+    """Return the time of each part on both sides."""
     rows = []
     for name in PARTS:
         one, two = getattr(before, name), getattr(after, name)
@@ -170,14 +170,14 @@ def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
 
 
 def edit_block(found: Sequence[Edit], limit: int = 0, *, compared: bool = True) -> Block:
-    """The same, or a sentence where there is nothing to show."""
+    """Return the table of edits, or a sentence if there are none."""
     if found:
         return edit_table(found, limit)
     return Paragraph(text="The call trees are alike." if compared else "The call trees are not compared.")
 
 
 def edit_table(found: Sequence[Edit], limit: int = 0) -> Table:
-    """Where the call trees differ, the largest differences first."""
+    """Return the differences of the call trees, the largest first."""
     ordered = sorted(found, key=lambda edit: -edit.size)
     return Table(
         columns=(
@@ -194,7 +194,7 @@ def edit_table(found: Sequence[Edit], limit: int = 0) -> Table:
 def comparison_document(
     title: str, lines: tuple[Timeline | None, Timeline | None], tables: Sequence[tuple[str, Block]], note: str
 ) -> Document:
-    """Timelines first, then what differs."""
+    """Return timelines first, then what differs."""
     blocks: list[Block] = [Paragraph(text=note)]
     if lines[0] is not None and lines[1] is not None:
         blocks.append(Section(title="Where the time went", blocks=(timeline_pair_table(lines[0], lines[1]),)))
@@ -203,7 +203,7 @@ def comparison_document(
 
 
 def collective_pairs(before: Sequence[Collective], after: Sequence[Collective]) -> Table:
-    """The collectives of both by what they are and how large: calls and mean time of each side."""
+    """Return the collectives of both sides by kind and size, with calls and mean times."""
     sides = [_by_message(one) for one in (before, after)]
     rows = []
     for key in dict.fromkeys((*sides[0], *sides[1])):
@@ -237,7 +237,7 @@ def _by_message(of_rank: Sequence[Collective]) -> dict[tuple[str, float | None, 
 
 
 def key_findings(lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> tuple[str, ...]:
-    """What a reader should know first: the change, which side of the roof dominates it, what hardware leaves open."""
+    """Return the main points: the change, which side of the roof caused it, what hardware does not explain."""
     known = [pair for pair in pairs if pair.before is not None and pair.after is not None]
     spent = {side: sum(pair.total[0] for pair in known if pair.bound == side) for side in ("memory", "compute")}
     total = sum(spent.values())
@@ -259,7 +259,7 @@ def key_findings(lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> tuple[str
 
 
 def _dominates(bound: str, lines: Lines, roofs: Roofs) -> list[str]:
-    """Whether the change of compute time is what the hardware of one side of the roof explains."""
+    """Return whether the hardware of one side of the roof explains the change of compute time."""
     rates = _rates(bound, roofs)
     if rates is None or not lines[0] or not lines[1] or not lines[0].computation:
         return []
@@ -271,7 +271,7 @@ def _dominates(bound: str, lines: Lines, roofs: Roofs) -> list[str]:
 
 
 def _rates(bound: str, roofs: Roofs) -> tuple[float, float] | None:
-    """Bandwidths of both, or their peaks of one type that both have."""
+    """Return the bandwidths of both, or their peaks of a common type."""
     before, after = roofs
     if before is None or after is None or bound not in ("memory", "compute"):
         return None
@@ -284,7 +284,7 @@ def _rates(bound: str, roofs: Roofs) -> tuple[float, float] | None:
 
 
 def _reason(bound: str, roofs: Roofs) -> str:
-    """What of the hardware explains a difference, in words."""
+    """Return the difference in hardware that explains a change, in words."""
     rates = _rates(bound, roofs)
     if rates is None:
         return ""
@@ -297,11 +297,11 @@ Lines = tuple[Timeline | None, Timeline | None]
 Roofs = tuple[Roof | None, Roof | None]
 
 _ASIDE = ("calls, reference", "calls, target", "difference")
-"""Columns that a page for whoever decides has no room for."""
+"""Columns that are left out of a page for decisions."""
 
 
 def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> Document:
-    """Neutral framing, what differs, recommendations for the target only."""
+    """Return what differs in neutral terms, with recommendations for the target only."""
     odd = sorted((pair for pair in pairs if pair.unexpected), key=lambda pair: -(_saving(pair) or 0.0))[:6]
     advised = tuple(_advised(pair, number) for number, pair in enumerate(odd, 1))
     apart = tuple(_detailed(pair, number, roofs) for number, pair in enumerate(odd, 1))
@@ -331,7 +331,7 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: R
 
 
 def _advised(pair: Pair, number: int) -> Section:
-    """What the hardware does not explain, and both paths."""
+    """Return what the hardware does not explain, and both paths."""
     items = (
         f"Gap: {_change(pair.ratio)} than the reference, where the hardware explains {_change(pair.expected)}",
         f"Action: fusion or algorithm: {fusion_of(category_of(pair.name), pair.name)}",
@@ -343,7 +343,7 @@ def _advised(pair: Pair, number: int) -> Section:
 
 
 def _detailed(pair: Pair, number: int, roofs: Roofs) -> Section:
-    """One operator with both times, what was expected of them and why."""
+    """Return one operator with both times, the expected ratio and its reason."""
     reason = _reason(pair.bound, roofs)
     expected = f"{_change(pair.expected)}, bound by {pair.bound}" + (f". {reason}" if reason else "")
     items = (
@@ -358,7 +358,7 @@ def _detailed(pair: Pair, number: int, roofs: Roofs) -> Section:
 
 
 def _change(ratio: float | None) -> str:
-    """How much slower or faster a ratio of times is."""
+    """Return how much slower or faster a ratio of times is."""
     change = (ratio or 1.0) - 1
     return f"{abs(change):.0%} {'slower' if change >= 0 else 'faster'}"
 
@@ -366,7 +366,7 @@ def _change(ratio: float | None) -> str:
 def comparative_rough(
     subject: str, lines: Lines, parts: tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair]], note: str
 ) -> Document:
-    """Every table of the comparison."""
+    """Return every table of the comparison."""
     blocks: list[Block] = [Paragraph(text=note)]
     if lines[0] and lines[1]:
         blocks.append(Section(title="Timeline", blocks=(timeline_pair_table(lines[0], lines[1]),)))
@@ -376,7 +376,7 @@ def comparative_rough(
 
 
 def _saving(pair: Pair) -> float | None:
-    """The target's time beyond what the hardware explains, all calls together."""
+    """Return the target's time beyond what the hardware explains, over all calls."""
     if pair.before is None or pair.after is None or pair.expected is None:
         return None
     return (pair.after - pair.before * pair.expected) * pair.calls[1]

@@ -1,4 +1,4 @@
-"""Every figure that a view prints, and the metric that a limit names it by."""
+"""The figures of each view, and the metrics by which limits name them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @value
 class Figure:
-    """A column, or a line, of a view and its metric."""
+    """A column, or a row, of a view and its metric."""
 
     view: str
     shown: str
@@ -33,7 +33,7 @@ class Figure:
 
 
 def _all(view: str, scopes: str, **named: str) -> tuple[Figure, ...]:
-    """Figures of one view: the metric of each column, underscores standing for spaces."""
+    """Return figures of one view: the metric of each column, with underscores for spaces."""
     return tuple(Figure(view=view, shown=k.replace("_", " "), metric=m, scopes=scopes) for k, m in named.items())
 
 
@@ -131,7 +131,7 @@ FIGURES: tuple[Figure, ...] = (
 
 
 def metric_of(view: str) -> Mapping[str, str]:
-    """The metric of each column of a view."""
+    """Return the metric of each column of a view."""
     return {figure.shown: figure.metric for figure in FIGURES if figure.view == view}
 
 
@@ -145,12 +145,12 @@ _SCOPES = {"shapes", "types", "strides", "scalars", "launcher", "module", "targe
 
 
 def names_rows(limits: str) -> bool:
-    """Whether these limits ask for figures of single rows: a record of a run keeps no others."""
+    """Return whether these limits need figures of single rows, which a record keeps only then."""
     return bool(set(re.findall(r"\w+", limits)) & (_OF_ROWS | _SCOPES))
 
 
 _ROW_RATES = ("calls", "GPU time", "intensity", "rate", "bandwidth", "of the roof")
-"""Columns of the roofline whose metrics are made with the note that says which roof was used, or stand elsewhere."""
+"""Columns of the roofline whose metrics are made elsewhere, with a note on the roof."""
 
 
 def row_metrics(
@@ -161,7 +161,7 @@ def row_metrics(
     scopes: Sequence[Labels],
     most: int,
 ) -> MetricSet:
-    """What every row of every table of one trace says; the longest rows, where there are more than ``most`` figures."""
+    """Return the figures of every row of every table of a trace; above ``most``, those of the longest rows."""
     apart = distinct_labels(rows)
     made = chain(
         table_metrics("arguments", tables.argument_table(rows), apart, scopes, most),
@@ -189,13 +189,13 @@ def _kernels(seen: Survey, rows: Sequence[KernelRow], scopes: Sequence[Labels], 
         labels(kernel=row.name, launcher=row.launcher, stream=row.stream, **({"gpu": row.device} if several else {}))
         for row in rows
     ]
-    sums = () if seen.has_kernels else ("kernel_time", "kernel_count")  # absent beside copies alone: no row stands in
+    sums = () if seen.has_kernels else ("kernel_time", "kernel_count")  # absent beside copies only: no row stands in
     every = table_metrics("kernels", tables.kernel_table(rows), where, scopes, most)
     yield from (metric for metric in every if metric.name not in sums)
 
 
 def _modules(seen: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
-    """Modules and passes, where the trace has stacks or sequence numbers at all."""
+    """Yield modules and passes, if the trace has stacks or sequence numbers."""
     if any(name.startswith("nn.Module: ") for name in seen.trace.names):
         candidates = fusion_candidates(seen)
         where = [labels(module=one.module) for one in candidates]
@@ -208,7 +208,7 @@ def _modules(seen: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metr
 def table_metrics(
     view: str, table: Table, of: Sequence[Labels], scopes: Sequence[Labels], most: int, without: Sequence[str] = ()
 ) -> Iterator[Metric]:
-    """The figures of a view's table as metrics, row by row, the first rows where there are more than ``most``."""
+    """Yield the figures of a view's table row by row; above ``most``, those of the first rows."""
     named = metric_of(view)
     taken = [(at, c, named[c.name]) for at, c in enumerate(table.columns) if c.name in named and c.name not in without]
     rows = max(most // max(len(taken) * len(scopes), 1), 0)
@@ -228,7 +228,7 @@ def table_metrics(
 
 
 def distinct_labels(rows: Sequence[OperatorRow]) -> list[Labels]:
-    """Labels of argument sets: operator and shapes, and of what else they differ in as much as is needed."""
+    """Return labels of argument sets: operator, shapes, and further differences as needed."""
     scopes = [labels(op=row.name, shapes=shapes(row).replace("×", "x") or "none") for row in rows]
     for name, describe in (("types", _types), ("strides", _strides), ("scalars", _scalars)):
         counts = Counter(scopes)

@@ -1,4 +1,4 @@
-"""Patterns worth a sentence, and advice."""
+"""Patterns that are worth a finding, and advice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def findings(
     kernels: Sequence[KernelRow],
     roof: Roof | None,
 ) -> tuple[Finding, ...]:
-    """Everything that was seen; time beside compute first."""
+    """Return all findings, time other than compute first."""
     collected = [
         *_durations(seen),
         *_foreign(seen),
@@ -56,7 +56,7 @@ def findings(
 
 
 def _durations(seen: Survey) -> Iterator[Finding]:
-    """Durations that say nothing, before any figure that stands on them."""
+    """Yield findings on unusable durations, before figures that depend on them."""
     guessed, untimed = int(seen.guessed.sum()), seen.trace.untimed
     if guessed or untimed:
         yield Finding(
@@ -70,7 +70,7 @@ def _durations(seen: Survey) -> Iterator[Finding]:
 
 
 def _foreign(seen: Survey) -> Iterator[Finding]:
-    """Events that nothing here knows to be of the host or of a device."""
+    """Yield findings on events of unknown categories."""
     if seen.strange:
         yield Finding(
             title="Events of unknown categories are left out",
@@ -82,7 +82,7 @@ def _foreign(seen: Survey) -> Iterator[Finding]:
 
 
 def _longer_than_the_trace(seen: Survey) -> Iterator[Finding]:
-    """One event that holds most others of its own queue and lasts ten times as long as all others together."""
+    """Yield an event that contains most others of its queue and lasts ten times as long as all of them."""
     if seen.on_host or len(seen.rows) < 3:
         return
     start, end = seen.trace.start[seen.rows], seen.trace.end[seen.rows]
@@ -111,7 +111,7 @@ def _time_outside(line: Timeline) -> Iterator[Finding]:
 
 
 def _short(kernels: Sequence[KernelRow]) -> tuple[int, int]:
-    """Kernels that compute, and how many of them are short."""
+    """Return the number of computing kernels, and of short ones."""
     compute = [k for k in kernels if k.kind == "compute"]
     return sum(k.count for k in compute), sum(k.count for k in compute if k.median < SHORT_NS)
 
@@ -136,7 +136,7 @@ def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[F
 
 
 def _graph(seen: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
-    """Calls that no CUDA graph can hold, where one would help."""
+    """Yield calls that a CUDA graph cannot hold, if one would help."""
     trace, launches = seen.trace, seen.link.launch[seen.link.launch >= 0]
     if not _are_short(kernels) or not len(launches):
         return
@@ -159,19 +159,19 @@ _BREAKS = re.compile(
     r"^(?:cuda|hip|cu)(?:(?:Device|Stream|Event|Ctx)Synchronize|(?:Stream|Event)Query|Malloc(?!.*Async)|Free(?!.*Async)"
     r"|Memcpy(?!.*Async)|MemAlloc|MemFree)|^aten::(?:item|nonzero|masked_select)$"
 )
-"""Calls that are refused while a stream is captured, or whose result has a size that only the device knows."""
+"""Calls that capturing a stream refuses, or whose result has a size that only the device knows."""
 
 
 _FUSED = (3, 10)
-"""How much faster fused attention is than its parts, as TraceLens' guide states it."""
+"""The speed-up of fused attention over its parts, from TraceLens' guide."""
 
 
 _SHORT = 1024
-"""Queries under which launch and memory limit fused attention, whoever wrote the kernel."""
+"""The number of queries under which launch and memory limit any fused attention."""
 
 
 def short_sequence(row: OperatorRow) -> int:
-    """The queries of a fused attention over a short sequence; none of anything else."""
+    """Return the queries of a fused attention over a short sequence; 0 for other operators."""
     axis = 2 if row.name.startswith("aten::_scaled") else 1
     queries = row.call.dims[0][axis] if row.category == "SDPA_fwd" and _rank(row) == 4 else 0
     return int(queries) if 0 < queries < _SHORT else 0
@@ -210,7 +210,7 @@ def _attention(rows: Sequence[OperatorRow], roof: Roof | None, total: float) -> 
 
 
 def _first_of(rows: Sequence[OperatorRow], *names: str) -> list[OperatorRow]:
-    """Every argument set of the first of these operators that is there: products of one attention have two shapes."""
+    """Return the argument sets of the first of these operators that occurs: attention's products have two shapes."""
     found = ([row for row in rows if row.name == name] for name in names)
     return next((group for group in found if group), [])
 
@@ -236,7 +236,7 @@ def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[F
         if row.name not in {"aten::bmm", "aten::baddbmm"} or row.work is None:
             continue
         shapes = [row.call.dims[at] for at in row.call.tensors()]
-        if not all(shapes):  # a scalar is no operand of a batched product: the trace says something else
+        if not all(shapes):  # a batched product has no scalar operand: the trace is unusual
             continue
         batch, sizes = shapes[-1][0], [n for shape in shapes for n in shape[1:]]
         if batch >= 1024 and max(sizes) < 128:
@@ -252,7 +252,7 @@ def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[F
 
 
 def _slow(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
-    """What memory limits and what leaves most of it unused, beside elementwise operators that do not."""
+    """Yield operators that memory limits but that leave most of it unused, unlike elementwise ones."""
     baseline = elementwise_baseline(rows, roof)
     if baseline is None or baseline < 0.7 or roof is None:
         return
@@ -272,11 +272,11 @@ def _slow(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
 
 
 _WORTH = 0.05
-"""The part of operators' time from which on an operator is worth a sentence."""
+"""The least part of the operators' time for a finding on an operator."""
 
 
 def _batch(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
-    """Products that wait for their weights: more rows cost next to nothing up to the balance point."""
+    """Yield products limited by their weights, where more rows are nearly free up to the balance point."""
     for row in rows:
         worth = row.share > _WORTH and _reads_weights(row)
         at = place(row.work, row.total / row.count, roof) if worth and row.work and roof else None
@@ -294,9 +294,9 @@ def _batch(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
 
 
 def _reads_weights(row: OperatorRow) -> bool:
-    """Whether a product reads more of its second operand than it reads and writes of its rows.
+    """Return whether a product reads more of its second operand than it moves of its rows.
 
-    A batched product has an operand of its own for each entry: a larger batch brings as much again.
+    A batched product has a second operand for each entry, which a larger batch multiplies too.
     """
     if row.category != "GEMM":
         return False
@@ -320,7 +320,7 @@ def _recompute(seen: Survey) -> Iterator[Finding]:
 
 
 def elementwise_baseline(rows: Sequence[OperatorRow], roof: Roof | None) -> float | None:
-    """What fraction of bandwidth simple elementwise operators of this trace reach: the median over argument sets."""
+    """Return the bandwidth fraction of simple elementwise operators: the median over argument sets."""
     if roof is None:
         return None
     reached = [

@@ -1,4 +1,4 @@
-"""A job's figures without its traces."""
+"""The figures of a job, kept without its traces."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LOST = "its GPU activity is missing, and other ranks of this job have theirs"
 
 @value
 class RankFigures:
-    """One rank: all that is kept of its trace."""
+    """One rank: everything that is kept of its trace."""
 
     rank: int
     path: str
@@ -59,16 +59,16 @@ class RankFigures:
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
     on_host: bool = False
-    """Its trace alone looks like that of a program without a GPU."""
+    """Whether its trace by itself looks like that of a program without a GPU."""
     world: int = 0
-    """Ranks of the whole job, where the trace says so."""
+    """The ranks of the whole job, if the trace states them."""
     devices: tuple[str, ...] = ()
-    """Names of its devices, as far as the trace says them."""
+    """Names of its devices, as far as the trace has them."""
     placed: bool = False
-    """The trace does not say its rank: the number is its place among the files."""
+    """Whether the trace has no rank, so that the number is its position among the files."""
 
     def silenced(self, wanted: Iterable[tuple[str, Labels]]) -> RankFigures:
-        """The same rank where others have a GPU: nothing of it was measured, whatever a limit asks for."""
+        """Return the rank as unmeasured, for a job in which others have a GPU, with absent figures for limits."""
         own = ((one.name, one.labels) for one in self.metrics.absent)
         here = ((name, tuple(sorted({**dict(of), "rank": str(self.rank)}.items()))) for name, of in (*wanted, *own))
         absent = (Absent(name=name, labels=of, why=LOST, fix=WITH_GPU) for name, of in dict.fromkeys(here))
@@ -86,7 +86,7 @@ class Job:
 
     @classmethod
     def of(cls, ranks: Iterable[RankFigures]) -> Job:
-        """Ranks joined at once: one by one, thousands would be sorted thousands of times."""
+        """Return a job of all ranks at once; adding them one by one would sort them each time."""
         by_rank: dict[int, RankFigures] = {}
         for one in ranks:
             if one.rank in by_rank:
@@ -97,7 +97,7 @@ class Job:
 
     @property
     def settled(self) -> Job:
-        """The job once every rank is in it: a host's profile beside those of GPUs has lost its GPU activity."""
+        """Return the complete job; a profile of the host beside those of GPUs has lost its GPU activity."""
         with_gpu = [one for one in self.ranks if one.lines and not one.on_host]
         if not with_gpu or len(with_gpu) == len(self.ranks):
             return self
@@ -109,12 +109,12 @@ class Job:
 
     @property
     def measured(self) -> Job:
-        """The ranks whose figures are there, or all where none are."""
+        """The ranks with figures, or all if none has any."""
         return Job(ranks=tuple(one for one in self.ranks if one.lines) or self.ranks)
 
     @property
     def subject(self) -> str:
-        """How many ranks of how many, and which of them have nothing to measure."""
+        """The number of ranks, and which of them have nothing to measure."""
         world, here = max((one.world for one in self.ranks), default=0), len(self.ranks)
         silent = [str(one.rank) for one in self.ranks if not one.lines]
         without = f", without GPU activity: rank {', '.join(silent)}" if silent else ""
@@ -122,7 +122,7 @@ class Job:
 
     @property
     def window(self) -> str:
-        """What all figures are of, and where the numbers of the ranks come from."""
+        """What all figures cover, and the origin of the ranks' numbers."""
         placed = [str(one.rank) for one in self.ranks if one.placed]
         named = self.measured.ranks[0].window
         if not placed:
@@ -138,7 +138,7 @@ class Job:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was seen, once a pattern: of the rank where it is worst, with how many others have it."""
+        """The findings, once for each pattern: of the rank where it is worst, with the number of others."""
         kinds: dict[tuple[str, str, bool], list[tuple[int, Finding]]] = defaultdict(list)
         for one in self.ranks:
             for finding in one.findings:
@@ -164,7 +164,7 @@ def _worst(found: Sequence[tuple[int, Finding]]) -> Finding:
 
 
 def _triggered(finding: Finding) -> float:
-    """The number that triggered a finding: the larger, the worse, but for what should be reached."""
+    """Return the number that triggered a finding, larger for worse, so that targets are negated."""
     number = _NUMBER.search(finding.trigger.rpartition("=")[2])
     sign = -1.0 if "fraction" in finding.trigger else 1.0
     return sign * float(number.group()) if number else 0.0
@@ -174,7 +174,7 @@ _TIME, _COUNT = Dimension.TIME, Dimension.COUNT
 
 
 def meeting_document(meeting: Meeting, subject: str) -> Document:
-    """What ranks say together, or what one rank alone cannot say."""
+    """Return what several ranks show together, or what one rank cannot show."""
     shared = meeting.shared
     title = f"Ranks of {subject}"
     if not shared:
@@ -225,7 +225,7 @@ def _lone_table(meeting: Meeting) -> Table:
 
 
 def alone(meeting: Meeting) -> str:
-    """What cannot be known without the other ranks."""
+    """Return what is unknown without the other ranks."""
     parts, ranks = len(meeting.parts), len(meeting.present)
     if not parts:
         return "No collective is in this window."

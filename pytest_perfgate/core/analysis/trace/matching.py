@@ -1,4 +1,4 @@
-"""Operators and trees of two traces matched."""
+"""Matching of operators and trees of two traces."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.device import Roof
 
 BEYOND = 1.5
-"""A ratio further than this from the expected one is not explained by the hardware."""
+"""The largest difference from the expected ratio that the hardware explains."""
 
 SELECTION = 2.0
-"""Twice as slow and more points at kernel selection."""
+"""From this ratio on, kernel selection is the likely cause."""
 
 
 @value
@@ -44,7 +44,7 @@ class Pair:
 
     @property
     def remark(self) -> str:
-        """Neutral words on the difference."""
+        """The difference in neutral words."""
         if self.before is None or self.after is None:
             return "only in the target" if self.before is None else "only in the reference"
         ratio = self.ratio or 0.0
@@ -62,22 +62,22 @@ class Pair:
 
 
 def by_arguments(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
-    """Operators with equal arguments."""
+    """Match operators with equal arguments."""
     return _paired(before, after, lambda row: (row.name, row.arguments), roofs)
 
 
 def by_operator(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
-    """Operators by name."""
+    """Match operators by name."""
     return _paired(before, after, lambda row: (row.name, ""), roofs)
 
 
 def by_category(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
-    """Families of operators."""
+    """Match families of operators."""
     return _paired(before, after, lambda row: (row.category, ""), roofs)
 
 
 def by_kernel(before: Sequence[KernelRow], after: Sequence[KernelRow]) -> tuple[Pair, ...]:
-    """Kernels by name."""
+    """Match kernels by name."""
     first, second = _kernels(before), _kernels(after)
     pairs = [_pair(name, "", first.get(name), second.get(name)) for name in dict.fromkeys((*first, *second))]
     return tuple(sorted(pairs, key=lambda pair: -max(pair.total)))
@@ -85,13 +85,13 @@ def by_kernel(before: Sequence[KernelRow], after: Sequence[KernelRow]) -> tuple[
 
 @value
 class Roofs:
-    """The roofs of reference and target, where they are known."""
+    """The roofs of reference and target, if known."""
 
     before: Roof | None = None
     after: Roof | None = None
 
     def expected(self, row: OperatorRow) -> tuple[str, float | None]:
-        """What binds an operator in the reference, and the ratio of times that the hardware explains."""
+        """Return what limits an operator in the reference, and the ratio of times that the hardware explains."""
         if row.work is None or self.before is None or self.after is None:
             return "", None
         bind = bound(row.work, self.before)
@@ -120,7 +120,7 @@ def _paired(
 
 
 def _expectation(rows: Sequence[OperatorRow], roofs: Roofs) -> tuple[str, float | None]:
-    """The time-weighted expectation of a group; none unless every modelled part has one."""
+    """Return the time-weighted expectation of a group; None unless every modelled part has one."""
     times = [(row.total, *roofs.expected(row)) for row in rows]
     binds = {bind for _, bind, _ in times if bind}
     known = [(total, ratio) for total, _, ratio in times if ratio is not None]
@@ -172,22 +172,22 @@ def _pair(
 
 
 CELLS = 4_000_000
-"""Size of the largest table of distances; longer lists are compared by their counts only."""
+"""The size of the largest table of distances; longer lists are compared by counts only."""
 
 
 @value
 class Edit:
-    """One difference: its path from the root, and what stands on each side."""
+    """One difference: its path from the root, and what each side has."""
 
     path: str
     before: str
     after: str
     size: int
-    """Operators that the difference holds."""
+    """The number of operators in the difference."""
 
 
 def edits(before: Node, after: Node, path: str = "") -> tuple[Edit, ...]:
-    """What has to change to make one tree the other."""
+    """Return the changes that turn one tree into the other."""
     if before.key == after.key:
         return ()
     if len(before.children) * len(after.children) > CELLS:
@@ -205,7 +205,7 @@ def edits(before: Node, after: Node, path: str = "") -> tuple[Edit, ...]:
 
 
 def aligned(one: Sequence[Node], two: Sequence[Node]) -> list[tuple[Node | None, Node | None]]:
-    """Children matched at the least cost: equal ones free, namesakes for little, others left out."""
+    """Match children at the least cost: equal ones cost nothing, those of one name little."""
     head = 0
     while head < min(len(one), len(two)) and one[head].key == two[head].key:
         head += 1

@@ -1,4 +1,4 @@
-"""Every figure as a metric; what a trace cannot say."""
+"""Figures of a trace as metrics, and absent ones with the reason."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _TIMES = (
 )
 
 _ON_HOST = ("computation_time", "busy_time", "idle_time", "idle_micro", "idle_macro", "total_time")
-"""What a program without a GPU has as well, operators that do its work standing for kernels."""
+"""Metrics that a program without a GPU has too, with working operators in place of kernels."""
 
 HOST_ONLY = "this program has no GPU: its operators run on the host"
 
@@ -83,7 +83,7 @@ _EACH = ("overlap_sum", "overlap_min", "overlap_max", "exposed_sum")
 _NAMES = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES), "coverage", "unread")
 
 _OF_ONE = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES))
-"""Figures of one device, which several do not add up to."""
+"""Figures of a single device that have no sum over several."""
 
 _KERNELS = ("kernel_time", "kernel_count", "short_kernels")
 
@@ -93,19 +93,19 @@ OF_COPIES = "limit memcpy_time or memset_time, or profile work that starts kerne
 
 
 def scopes_of(rank: int | None) -> tuple[Labels, ...]:
-    """Labels under which figures of a single trace stand: none, and its rank."""
+    """Return the labels of a single trace's figures: none, and its rank."""
     return ((), labels(rank=rank)) if rank is not None else ((),)
 
 
 def no_work(seen: Survey) -> tuple[str, str]:
-    """Why nothing ran on a device here, and what fixes it."""
+    """Return why nothing ran on a device, and the fix."""
     here = NO_OPERATOR_HERE if seen.on_host else NO_WORK_HERE
     why, fix = (NO_GPU, WITH_GPU) if seen.window is None else (here, "name another with --set window=")
     return why + (f"; it may be in {seen.strange}" if seen.strange else ""), fix
 
 
 def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
-    """Breakdown per device; a single device's figures stand for the trace too."""
+    """Return the breakdown by device; a single device's figures are also the trace's."""
     by_device = timelines(seen)
     if not by_device:
         names = (*_NAMES, *_KERNELS)
@@ -153,7 +153,7 @@ def _line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
 
 
 def _host_line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
-    """The figures that need no device, and the others as absent rather than zero."""
+    """Return the figures that need no device, and the others as absent instead of zero."""
     made = [m for m in _line(line, where)[0] if m.name in (*_ON_HOST, *_SHARES_ON_HOST)]
     names = {metric.name for metric in made}
     missing = [name for name in (*_NAMES, *_KERNELS) if name not in names]
@@ -161,7 +161,7 @@ def _host_line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent
 
 
 def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet:
-    """The breakdown of each step."""
+    """Return the breakdown of each step."""
     collected = MetricSet()
     metrics: list[Metric] = []
     absent: list[Absent] = []
@@ -179,7 +179,7 @@ def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet
 def operator_metrics(
     rows: Sequence[OperatorRow], roof: Roof | None, scopes: Sequence[Labels], *, on_host: bool = False
 ) -> MetricSet:
-    """Time, count, rates and fractions by operator and by category; what has no model as absent, with the reason."""
+    """Return time, count, rates and fractions by operator and category; without a model, absent with the reason."""
     if not rows:
         return MetricSet()
     metrics = MetricSet()
@@ -226,7 +226,7 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
 
 
 def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Iterator[Absent]:
-    """Rates that an operator does not have, with the reason."""
+    """Yield the rates that an operator lacks, with the reason."""
     why = next((row.why or (row.work.note if row.work else "") for row in group), "") or "its work is not known"
     for name in ("tflops", "bandwidth", "intensity"):
         if name not in have:
@@ -234,7 +234,7 @@ def _unrated(group: Sequence[OperatorRow], have: set[str], where: Labels) -> Ite
 
 
 def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Iterator[Metric]:
-    """Rates of the calls whose work is known, over the time of those calls only."""
+    """Yield rates of the calls with known work, over their time only."""
     known = [row for row in group if row.work is not None and row.total > 0]
     partly = _partly(group, known)
     notes = [row.work.note for row in known if row.work and "lower bound" in row.work.note]
@@ -260,19 +260,19 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
 
 
 def _partly(group: Sequence[OperatorRow], known: Sequence[OperatorRow]) -> str:
-    """Which part of a group the rates speak of, where that is not all of it."""
+    """Return which part of a group the rates cover, if not all of it."""
     spent, total = sum(row.total for row in known), sum(row.total for row in group)
     return f"of the {spent / total:.1%} of its time that has a work model" if 0 < spent < 0.9995 * total else ""
 
 
 def _summed(rows: Sequence[OperatorRow], part: str) -> tuple[list[OperatorRow], float, float]:
-    """The rows whose work says it, that work of all calls together, and their time."""
+    """Return the rows with this part of work, its sum over all calls, and their time."""
     known = [row for row in rows if getattr(row.work, part) is not None]
     return known, sum(getattr(row.work, part) * row.count for row in known), sum(row.total for row in known)
 
 
 def _weighted(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float | None:
-    """The mean fraction of the roof, weighted by time; ``None`` where a row's roof is unknown."""
+    """Return the mean fraction of the roof, weighted by time; ``None`` if a row's roof is unknown."""
     spent = reached = 0.0
     for row in rows:
         if row.work is None:
@@ -285,7 +285,7 @@ def _weighted(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float | Non
 
 
 def kernel_metrics(rows: Sequence[KernelRow], seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
-    """Time and count by name, and the share of short kernels; absent where copies and fills ran alone."""
+    """Return time and count by name, and the share of short kernels; absent if only copies and fills ran."""
     spent: dict[str, float] = defaultdict(float)
     count: dict[str, int] = defaultdict(int)
     for row in rows:
@@ -328,6 +328,6 @@ _NEEDED = ("op_time", "op_count", "op_share", "op_mean", "op_variants", "op_runn
 
 
 def without_operators(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
-    """What operators would have told."""
+    """Return the metrics of operators as absent."""
     why, fix = no_work(seen)
     return MetricSet(absent=tuple(Absent(name=name, labels=s, why=why, fix=fix) for name in _NEEDED for s in scopes))

@@ -34,35 +34,35 @@ _LINK = re.compile(r"^Memcpy (HtoD|DtoH|HtoH|PtoP)|CopyHostToDevice|CopyDeviceTo
 
 @array_value
 class OperatorRow(Spread):
-    """One operator with one set of arguments; its times are those that its kernels kept the device busy."""
+    """One operator with one set of arguments; its times are those of its kernels on the device."""
 
     name: str
     call: Call
     category: str
     work: Work | None
     why: str
-    """Why there is no work."""
+    """Why its work is unknown."""
     kernels: float
-    """GPU rows a call."""
+    """GPU rows of each call."""
     share: float
-    """Of all operators' time."""
+    """The share of all operators' time."""
     example: int
     """A row of the trace where it happened."""
     event: int
     """The number of that event in the file."""
     kernel: str
-    """Its longest kernel's name."""
+    """The name of its longest kernel."""
 
     @property
     def arguments(self) -> str:
-        """Shapes and types as one text: what two calls must share to be compared."""
+        """Shapes and types as one text, equal for calls that are comparable."""
         call = self.call
         shapes = " ".join("×".join(map(str, call.dims[at])) or "scalar" for at in call.tensors())
         return f"{shapes} {'/'.join(dict.fromkeys(call.dtype(at) for at in call.tensors()))}".strip()
 
 
 def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
-    """Operators by arguments, the longest first; ``by_leaf`` accounts to the launcher itself."""
+    """Return operators by arguments, the longest first; ``by_leaf`` attributes time to the launcher itself."""
     owner = seen.link.leaf if by_leaf else seen.owner
     if not len(owner):
         return ()
@@ -102,14 +102,14 @@ def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
 
 
 def _work(seen: Survey, call: Call) -> tuple[Work | None, str]:
-    """The work of a call; a copy over the host's link is held against no roof of the device."""
+    """Return the work of a call; a copy over the host's link has no roof of the device."""
     if _LINK.search(call.kernel):
         return None, "it copies between host and device: the link's peak is not in a trace"
     return work_of(call, seen.settings.models)
 
 
 def recompute_share(seen: Survey) -> float | None:
-    """The share of GPU time launched while checkpointing ran a forward pass again."""
+    """Return the share of GPU time launched while checkpointing repeated a forward pass."""
     trace = seen.trace
     marked = np.array(["recompute_fn" in name for name in trace.names] or [False])
     if not marked.any() or not len(seen.rows):
@@ -137,7 +137,7 @@ def _call(seen: Survey, row: int) -> Call:
 
 
 def _longest_kernels(seen: Survey, group: Ints, groups: int) -> list[int]:
-    """The name, by number, of the kernel that each group spent most in."""
+    """Return the number of the kernel name in which each group spent the most time."""
     names = seen.trace.name[seen.rows].astype(np.int64)
     pair, pairs = numbered(group, names)
     stats = statistics((seen.end - seen.start).astype(np.float64), pair, pairs)
@@ -164,7 +164,7 @@ class KernelRow(Spread):
 
 
 def kernels(seen: Survey) -> tuple[KernelRow, ...]:
-    """Kernels, copies and fills, the longest first."""
+    """Return kernels, copies and fills, the longest first."""
     if not len(seen.rows):
         return ()
     trace = seen.trace
@@ -193,7 +193,7 @@ def kernels(seen: Survey) -> tuple[KernelRow, ...]:
 
 
 def hardware_table(**roofs: Roof | None) -> Table:
-    """One column a device: its name and source, bandwidth, and peak of each element type."""
+    """Return one column for each device: name and source, bandwidth, and peak of each element type."""
     dtypes = dict.fromkeys(dtype for roof in roofs.values() if roof for dtype, _ in roof.compute)
     rows = [("peaks", *(roof.note if roof else "not known" for roof in roofs.values()))]
     rows.append(("memory bandwidth", *(_shown(roof.bandwidth if roof else None) for roof in roofs.values())))
@@ -236,12 +236,12 @@ _TILES = (
 
 
 def library(name: str) -> str:
-    """Whose kernel it is; empty where the name does not say."""
+    """Return the library of a kernel; "" if its name does not show it."""
     return next((word for word, pattern in _LIBRARIES if re.search(pattern, name)), "")
 
 
 def tile(name: str) -> str:
-    """The tile a product kernel works in; empty where the name does not say."""
+    """Return the tile of a product kernel; "" if its name does not show it."""
     for pattern in _TILES:
         if match := pattern.search(name):
             return match.group(1)
@@ -249,13 +249,13 @@ def tile(name: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """A kernel's name without what every such name has; its parameters and its far end left out."""
+    """Return a kernel's name without common parts, parameters and its end."""
     plain = _AROUND.sub("", name)
     return plain if len(plain) <= _SHORT else f"{plain[: _SHORT - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def selection_table(rows: Sequence[OperatorRow]) -> Table:
-    """Operators that run on different kernels for different shapes."""
+    """Return operators that use different kernels for different shapes."""
     by_name: dict[str, list[OperatorRow]] = defaultdict(list)
     for row in rows:
         by_name[row.name].append(row)
@@ -293,7 +293,7 @@ _CLIMB = 8
 
 
 def collectives(seen: Survey, rank: int) -> tuple[Collective, ...]:
-    """The communication kernels of a rank in the order they started."""
+    """Return the communication kernels of a rank in the order of their starts."""
     mine = np.flatnonzero(seen.kinds == Kind.COMMUNICATION)
     mine = mine[np.argsort(seen.trace.start[seen.rows[mine]], kind="stable")]
     counted: dict[tuple[str, str], int] = {}
@@ -321,7 +321,7 @@ def collectives(seen: Survey, rank: int) -> tuple[Collective, ...]:
 
 
 def word(name: str) -> str:
-    """What a communication kernel does, without algorithm, protocol and dtype."""
+    """Return the kind of a communication kernel, without algorithm, protocol and dtype."""
     match = _WORD.search(name)
     if match:
         return match.group(1)
@@ -329,7 +329,7 @@ def word(name: str) -> str:
 
 
 def _message(seen: Survey, at: int) -> Message | None:
-    """What was recorded on the kernel, its launcher, or an annotation above."""
+    """Return what was recorded on the kernel, its launcher, or an annotation above."""
     trace = seen.trace
     row = int(seen.rows[at])
     if row in trace.messages:
@@ -348,7 +348,7 @@ def _message(seen: Survey, at: int) -> Message | None:
 
 
 def _sent(call: Call) -> float:
-    """Bytes of the tensors of a collective; nothing where a shape is no numbers."""
+    """Return the bytes of a collective's tensors; 0 if a shape is not numeric."""
     try:
         return sum(call.size(i) for i in call.tensors())
     except ValueError:

@@ -1,4 +1,4 @@
-"""Fusion, backward, replay, stacks."""
+"""Candidates for fusion, backward passes, replays, call stacks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHORT_NS = 50_000
 
 @value
 class Candidate:
-    """A kind of module with many short kernels an instance."""
+    """A kind of module with many short kernels in each instance."""
 
     module: str
     instances: int
@@ -40,15 +40,15 @@ class Candidate:
     """GPU nanoseconds of all instances."""
     mean_kernel: float
     saving: float
-    """All but the longest kernel of each instance."""
+    """The time of all but the longest kernel of each instance."""
 
 
 _MOST_FUSED = 32
-"""Kernels that one could take the place of: what launches more is a model, and no candidate."""
+"""The most kernels that one kernel could replace; more of them are a whole model."""
 
 
 def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
-    """Modules and annotations whose instances launch at least so many kernels, short on average."""
+    """Return modules and annotations with at least so many kernels in each instance, short on average."""
     trace = seen.trace
     kinds = _module_names(seen)
     counts, spent, longest = _launched(seen), subtree_times(seen), _longest(seen)
@@ -76,7 +76,7 @@ def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
 
 
 def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
-    """One line a kind of module."""
+    """Return one row for each kind of module."""
     return Table(
         columns=(
             Column(name="module"),
@@ -101,7 +101,7 @@ def _module_names(seen: Survey) -> dict[str, list[int]]:
 
 
 def _longest(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The longest GPU row launched below every host row."""
+    """Return the longest GPU row launched below every host row."""
     longest = np.zeros(len(seen.trace), np.int64)
     linked = seen.link.launch >= 0
     at, spent = seen.link.launch[linked], (seen.end - seen.start)[linked]
@@ -113,7 +113,7 @@ def _longest(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def _launched(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """GPU rows launched below every host row."""
+    """Count the GPU rows launched below every host row."""
     total = np.zeros(len(seen.trace), np.int64)
     at = seen.link.launch[seen.link.launch >= 0]
     while len(at):
@@ -128,18 +128,18 @@ ENGINE = "autograd::engine::evaluate_function"
 
 @value
 class Passes:
-    """A forward operator's calls and GPU time, and what its gradients took."""
+    """A forward operator's calls and GPU time, and those of its gradients."""
 
     name: str
     calls: int
     matched: int
-    """Calls whose backward pass is in the trace."""
+    """The number of calls whose backward pass is in the trace."""
     forward: float
     backward: float
 
 
 def passes(seen: Survey) -> tuple[Passes, ...]:
-    """Forward operators that recorded a sequence number, those with the longest passes first."""
+    """Return forward operators with a sequence number, those with the longest passes first."""
     trace = seen.trace
     numbered = np.flatnonzero((trace.sequence >= 0) & (trace.category == Category.OPERATOR))
     engine = np.array([name.startswith(ENGINE) for name in trace.names] or [False])
@@ -163,9 +163,9 @@ def passes(seen: Survey) -> tuple[Passes, ...]:
 
 
 def _outermost(seen: Survey, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:
-    """Of forward operators with one number, the last that no other of them holds: it took the number.
+    """Return, of forward operators with one number, the last outermost one, which used the number.
 
-    An operator without a gradient reads the number that the next one takes.
+    An operator without a gradient has the number that the next one will use.
     """
     trace = seen.trace
     taken: dict[tuple[int, int], int] = {}
@@ -188,7 +188,7 @@ def _in_backward(seen: Survey, row: int) -> bool:
 
 
 def passes_table(found: tuple[Passes, ...]) -> Table:
-    """One line a forward operator."""
+    """Return one row for each forward operator."""
     time, count = Dimension.TIME, Dimension.COUNT
     return Table(
         columns=(
@@ -219,7 +219,7 @@ _LIST = re.compile(r"^\[[^\[\]]*\]$")
 
 
 def replay_ir(rows: Sequence[OperatorRow], source: str) -> dict[str, Any]:
-    """The intermediate form of several operations: names, shapes, dtypes, strides, scalars."""
+    """Return several operations in the intermediate form: names, shapes, dtypes, strides, scalars."""
     return {"schema": SCHEMA, "source": source, "operations": [_operation(row) for row in rows]}
 
 
@@ -241,7 +241,7 @@ def _operation(row: OperatorRow) -> dict[str, Any]:
 
 
 def inputs(call: Call) -> list[dict[str, Any]]:
-    """Arguments by position, each with its kind; contents only where an operator cannot run on random ones."""
+    """Return arguments by position with their kinds; contents only if an operator cannot run on random ones."""
     made = [_input(call, at) for at in range(len(call.types))]
     for at, values in packed_ends(call).items():
         made[at]["values"] = list(values)
@@ -265,7 +265,7 @@ def _input(call: Call, at: int) -> dict[str, Any]:
 
 
 def _list(call: Call, at: int) -> dict[str, Any]:
-    """A list of tensors; its element type is the kernel's, or one as wide where only the width is known."""
+    """Return a list of tensors, with the kernel's element type, or one as wide if only the width is known."""
     sorts = element_types(call.kernel)
     before = sum(call.type(earlier) == "TensorList" for earlier in range(at))
     sort = sorts[min(before, len(sorts) - 1)] if sorts else ""
@@ -278,7 +278,7 @@ def _list(call: Call, at: int) -> dict[str, Any]:
 
 
 def parse_scalar(text: str) -> Any:
-    """A recorded scalar or list of scalars; text that is neither stays text, an empty one is absent."""
+    """Return a recorded scalar or list of scalars; other text stays text, and an empty one is absent."""
     text = text.strip()
     if not text or text == "None":
         return None
@@ -299,7 +299,7 @@ WIDTH = 200
 
 
 def find_operation(seen: Survey, wanted: str) -> int:
-    """The row that an event number, a name or a pattern means: the longest on the GPU of those that fit."""
+    """Return the row of an event number, a name or a pattern: the one with the most GPU time."""
     trace = seen.trace
     if wanted.isdecimal() and len(numbered := np.flatnonzero(trace.index == int(wanted))):
         return int(numbered[0])
@@ -313,7 +313,7 @@ def find_operation(seen: Survey, wanted: str) -> int:
 
 
 def subtree_times(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Kernel nanoseconds below every host row, summed."""
+    """Return the kernel nanoseconds below every host row."""
     total = np.zeros(len(seen.trace), np.int64)
     linked = seen.link.launch >= 0
     at, spent = seen.link.launch[linked].copy(), (seen.end - seen.start)[linked].copy()
@@ -326,7 +326,7 @@ def subtree_times(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def stack_document(seen: Survey, wanted: str) -> Document:
-    """Parents and subtree of one operation."""
+    """Return parents and subtree of one operation."""
     row = find_operation(seen, wanted)
     trace, parents = seen.trace, []
     above = int(seen.tree.parent[row])
@@ -349,7 +349,7 @@ def stack_document(seen: Survey, wanted: str) -> Document:
 
 
 def subtree(seen: Survey, row: int, depth: int = DEPTH) -> list[str]:
-    """The subtree as lines; kernels stand under their launch."""
+    """Return the subtree as lines, with kernels below their launch."""
     children = _children(seen)
     kernels: dict[int, list[int]] = defaultdict(list)
     for at, launch in enumerate(seen.link.launch.tolist()):

@@ -1,4 +1,4 @@
-"""Pictures of a trace: its streams, steps, roofline, call tree, kernels, and how two traces differ."""
+"""Pictures of a trace: streams, steps, roofline, call tree, kernels, and differences of two traces."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 RANKS = 8
-"""Ranks whose streams are drawn."""
+"""The most ranks whose streams are drawn."""
 
 _STREAMS, _POINTS = 10, 12
 
 
 class Seen(Protocol):
-    """A trace as an inspector looks at it."""
+    """A trace in the form that an inspector provides."""
 
     @property
     def survey(self) -> Survey: ...
@@ -67,7 +67,7 @@ class Seen(Protocol):
 
 
 def of_trace(name: str, seen: Seen) -> Picture:
-    """One picture of one trace."""
+    """Draw one picture of one trace."""
     draw: dict[str, Callable[[], Picture]] = {
         "steps": lambda: _steps_picture(seen),
         "timeline": lambda: streams_picture([("", seen.survey)]),
@@ -81,7 +81,7 @@ def of_trace(name: str, seen: Seen) -> Picture:
 
 
 def of_job(name: str, job: Job, traces: Iterator[Seen]) -> Picture:
-    """One picture of several ranks; operators and kernels are those of the first."""
+    """Draw one picture of several ranks; operators and kernels are those of the first."""
     if name == "timeline":
         some = zip(job.measured.ranks, islice(traces, RANKS))
         return streams_picture([(f"rank {rank.rank}", one.survey) for rank, one in some], len(job.ranks))
@@ -96,7 +96,7 @@ def of_job(name: str, job: Job, traces: Iterator[Seen]) -> Picture:
 
 
 def of_pair(name: str, before: Seen, after: Seen) -> Picture:
-    """One picture of two traces."""
+    """Draw one picture of two traces."""
     if name == "roofline":
         return operators_picture(after.rows, after.roof, before.rows, before.roof)
     if name == "tree":
@@ -106,7 +106,7 @@ def of_pair(name: str, before: Seen, after: Seen) -> Picture:
 
 
 def _steps_picture(seen: Seen) -> Picture:
-    """Where each step went; without steps each device."""
+    """Draw how each step was spent, or without steps each device."""
     stepped, host = step_lines(seen.stretches), seen.survey.on_host
     if len(stepped) > 1:
         return times_picture(stepped, "step", on_host=host)
@@ -115,12 +115,12 @@ def _steps_picture(seen: Seen) -> Picture:
 
 
 def nothing(why: str, fix: str = "") -> PerfgateError:
-    """Why a picture cannot be drawn of this file."""
+    """Return why a picture cannot be drawn of this file."""
     return PerfgateError("picture-none", why, fix=fix)
 
 
 def times_picture(lines: Sequence[tuple[str, Timeline]], of: str, *, on_host: bool = False) -> Picture:
-    """Where the time of each step, rank or device went."""
+    """Draw how the time of each step, rank or device was spent."""
     if not lines:
         raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
     rows = [
@@ -145,7 +145,7 @@ def _time(number: float) -> str:
 
 
 def streams_picture(seen: Sequence[tuple[str, Survey]], of: int = 1) -> Picture:
-    """Every stream as a lane; what stands exposed is marked across the lanes of its device."""
+    """Draw every stream as a lane; exposed time is marked across the lanes of its device."""
     groups = [group for title, one in seen[:RANKS] for group in _devices(title, one)]
     if not groups:
         raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
@@ -178,7 +178,7 @@ def _union(seen: Survey, chosen: NDArray[np.bool_]) -> Spans:
 
 
 def _lanes(seen: Survey, here: NDArray[np.bool_], bare: Spans) -> Iterator[Lane]:
-    """The busiest streams, in the order of their numbers."""
+    """Yield the busiest streams, in the order of their numbers."""
     places = seen.trace.place[seen.rows]
     spent = np.bincount(places[here], weights=(seen.end - seen.start)[here])
     busiest = sorted(np.argsort(-spent, kind="stable")[:_STREAMS].tolist())
@@ -203,7 +203,7 @@ def _lanes(seen: Survey, here: NDArray[np.bool_], bare: Spans) -> Iterator[Lane]
 def utilisation_picture(
     seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey], roof: Roof | None
 ) -> Picture:
-    """MFU of every step."""
+    """Draw the MFU of every step."""
     if roof is None:
         raise nothing("the peak of the device is not known", "give --device or --peak")
     rates = [m for m in utilisation(seen, rows, steps, roof, ((),)).metrics if m.name == "mfu_datasheet"]
@@ -220,7 +220,7 @@ def utilisation_picture(
 def operators_picture(
     rows: Sequence[OperatorRow], roof: Roof | None, before: Sequence[OperatorRow] = (), old: Roof | None = None
 ) -> Picture:
-    """Operators under the roof; of two traces each with the place where it was."""
+    """Draw operators under the roof; of two traces each with its earlier place."""
     if roof is None or not roof.bandwidth or not roof.compute:
         raise nothing("no roof is known", "give --device, or --peak and --bandwidth")
     past = {(row.name, row.arguments): row for row in before}
@@ -259,7 +259,7 @@ def _reached(fraction: float | None) -> str:
 
 
 def kernels_picture(seen: Survey) -> Picture:
-    """How many kernels are short, and how little of the time they are."""
+    """Draw how many kernels are short, and their share of the time."""
     kernels = seen.trace.category[seen.rows] == Category.KERNEL
     lengths = (seen.end - seen.start)[kernels]
     if not (lengths > 0).any():
@@ -272,11 +272,11 @@ _OF_TREE = (Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
 _MODULE = "nn.Module: "
 
 _AROUND = re.compile(r"^nn\.Module: |^autograd::engine::evaluate_function: |(?<=^ProfilerStep)#\d+$")
-"""What a name has beside the part that tells: steps are one place of the tree."""
+"""Matches prefixes of a name, and a step's number, since all steps are one place of the tree."""
 
 
 def tree_picture(seen: Survey, before: Survey | None = None) -> Picture:
-    """GPU time by what launched it, calls of one name put together; of two traces what became slower."""
+    """Draw GPU time by launching calls, merged by name; of two traces, what became slower."""
     now = _calls(seen)
     if not now:
         raise nothing("no GPU work is linked to what launched it", "profile with the activities CPU and CUDA")
@@ -291,7 +291,7 @@ Paths = Mapping[tuple[str, ...], float]
 
 
 def _node(name: str, now: Paths, then: Paths | None, depth: int = 0) -> Node:
-    """The paths below one as a tree."""
+    """Return the paths below one as a tree."""
     inner, past = _inner(now, depth), _inner(then or {}, depth)
     return Node(
         name=name,
@@ -305,7 +305,7 @@ def _node(name: str, now: Paths, then: Paths | None, depth: int = 0) -> Node:
 
 
 def _inner(paths: Paths, depth: int) -> dict[str, dict[tuple[str, ...], float]]:
-    """Paths by their name at a depth; one that ends there has none."""
+    """Group paths by their name at a depth, without those that end there."""
     inner: dict[str, dict[tuple[str, ...], float]] = {}
     for path, time in paths.items():
         if len(path) > depth:
@@ -314,7 +314,7 @@ def _inner(paths: Paths, depth: int) -> dict[str, dict[tuple[str, ...], float]]:
 
 
 def _calls(seen: Survey) -> Paths:
-    """GPU time by the names from the root to the kernel; the interpreter's own frames are left out."""
+    """Return GPU time by the names from the root to the kernel, without the interpreter's own frames."""
     trace = seen.trace
     linked = np.flatnonzero(seen.link.launch >= 0)
     if not len(linked):
@@ -345,7 +345,7 @@ def _calls(seen: Survey) -> Paths:
 
 
 def _levels(seen: Survey, launches: Ints) -> Iterator[Ints]:
-    """What stands above these rows, and they themselves, from the roots down."""
+    """Yield the rows above these and they themselves, from the roots down."""
     alive = np.zeros(len(seen.trace), bool)
     at = np.unique(launches)
     while len(at):
@@ -363,7 +363,7 @@ def _levels(seen: Survey, launches: Ints) -> Iterator[Ints]:
 
 
 def overlap_picture(seen: Survey) -> Picture:
-    """How much of each kind of communication is hidden, and where its single kernels lie."""
+    """Draw the hidden part of each kind of communication, with the distribution of its kernels."""
     talk = seen.kinds == Kind.COMMUNICATION
     if not talk.any():
         raise nothing("the trace has no communication")

@@ -1,4 +1,4 @@
-"""Collectives across ranks, arrivals."""
+"""Collectives across ranks, and the arrival of ranks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOGETHER = (
 
 @value
 class Meeting:
-    """All collectives of a job; parts of ranks may be joined in any order and grouping."""
+    """All collectives of a job; ranks may be joined in any order and grouping."""
 
     parts: tuple[Collective, ...] = ()
     present: frozenset[int] = frozenset()
@@ -41,12 +41,12 @@ class Meeting:
 
     @property
     def shared(self) -> tuple[Instance, ...]:
-        """Those that more than one rank recorded: only these can tell waiting from working."""
+        """The collectives that more than one rank recorded, which alone can separate waiting from working."""
         return tuple(instance for instance in self.instances if len(instance.parts) > 1)
 
 
 def waits(instances: Iterable[Instance]) -> Mapping[int, int]:
-    """Nanoseconds that each rank waited in all: its durations beyond the shortest."""
+    """Return the nanoseconds that each rank waited: its durations beyond the shortest."""
     total: dict[int, int] = defaultdict(int)
     for instance in instances:
         for part in instance.parts:
@@ -55,7 +55,7 @@ def waits(instances: Iterable[Instance]) -> Mapping[int, int]:
 
 
 def straggler(instances: Sequence[Instance]) -> int | None:
-    """The rank that waits least, since it arrives last; ``None`` where ranks do not differ."""
+    """Return the rank that waits least, since it arrives last; ``None`` if ranks do not differ."""
     total = waits(instances)
     if len(total) < 2 or len(set(total.values())) == 1:
         return None
@@ -63,7 +63,7 @@ def straggler(instances: Sequence[Instance]) -> int | None:
 
 
 def meeting_metrics(meeting: Meeting) -> MetricSet:
-    """Latency, waits, skews and bandwidths; with the reason where ranks or sizes are missing."""
+    """Return latency, waits, skews and bandwidths, absent with the reason if ranks or sizes are missing."""
     shared = meeting.shared
     if not shared:
         return _alone_metrics(meeting)
@@ -92,7 +92,7 @@ def meeting_metrics(meeting: Meeting) -> MetricSet:
 
 
 def _alone_metrics(meeting: Meeting) -> MetricSet:
-    """One rank knows which collectives there were and how large; nothing of waiting or of links."""
+    """Return the metrics of one rank, which has numbers and sizes of collectives, but no waits or link rates."""
     why = "one rank's trace cannot tell waiting from transfer" if meeting.parts else "no collective in this window"
     fix = "give the traces of all ranks" if meeting.parts else ""
     made, rows = [], lone_rows(meeting)
@@ -106,7 +106,7 @@ def _alone_metrics(meeting: Meeting) -> MetricSet:
 
 
 def lone_rows(meeting: Meeting) -> list[tuple[str, int, int, float]]:
-    """Kind, number, time and bytes of the collectives of one rank, the longest first."""
+    """Return kind, number, time and bytes of the collectives of one rank, the longest first."""
     by_name: dict[str, list[Collective]] = defaultdict(list)
     for part in meeting.parts:
         by_name[part.kind].append(part)
@@ -116,18 +116,18 @@ def lone_rows(meeting: Meeting) -> list[tuple[str, int, int, float]]:
 
 @value
 class Sums:
-    """All instances of one kind together."""
+    """The totals of all instances of one kind."""
 
     latency: int
     moved: float
     rate: float | None
-    """Bytes a second of the instances whose size is known."""
+    """Bytes a second of the instances with a known size."""
     factor: float
     members: int
 
 
 def sums_of(group: Sequence[Instance]) -> Sums:
-    """What the instances of one kind come to."""
+    """Return the totals of the instances of one kind."""
     sized = [i for i in group if i.size]
     moved, spent = sum(i.size or 0 for i in sized), sum(i.latency for i in sized)
     members = max((p.ranks or len(i.parts)) for i in group for p in i.parts)
@@ -141,7 +141,7 @@ def sums_of(group: Sequence[Instance]) -> Sums:
 
 
 def by_kind(shared: Sequence[Instance]) -> Mapping[str, list[Instance]]:
-    """Instances of each kind."""
+    """Group instances by kind."""
     by_name: dict[str, list[Instance]] = defaultdict(list)
     for instance in shared:
         by_name[instance.kind].append(instance)
@@ -159,7 +159,7 @@ def _operation(group: Sequence[Instance]) -> str:
 
 @value
 class Collective:
-    """One collective as one rank saw it."""
+    """One collective as one rank recorded it."""
 
     kind: str
     group: str
@@ -167,17 +167,17 @@ class Collective:
     """Its number among those of its kind and group on this rank."""
     rank: int
     start: int
-    """On the rank's own clock, in nanoseconds since its epoch."""
+    """The start on the rank's own clock, in nanoseconds since its epoch."""
     length: int
     size: float | None = None
     ranks: int | None = None
     operation: str = ""
-    """What the framework called it: an all-to-all is sent as point-to-point kernels."""
+    """The framework's name for it: an all-to-all is sent as point-to-point kernels."""
 
 
 @value
 class Instance:
-    """One collective seen by all ranks that recorded it."""
+    """One collective of all ranks that recorded it."""
 
     kind: str
     group: str
@@ -186,7 +186,7 @@ class Instance:
 
     @property
     def latency(self) -> int:
-        """The shortest duration: that of the rank which arrived last and waited for nobody."""
+        """The shortest duration, of the rank that arrived last and did not wait."""
         return min(part.length for part in self.parts)
 
     @property
@@ -199,11 +199,11 @@ class Instance:
 
 
 AGREE = 0.95
-"""The part of the collectives that must overlap on all ranks for their clocks to count as one."""
+"""The part of the collectives that must overlap on all ranks if their clocks are one."""
 
 
 def one_clock(instances: Sequence[Instance]) -> bool:
-    """Whether collectives run on all their ranks at once: nobody ends before the last one starts."""
+    """Return whether ranks share a clock: in a collective, no rank ends before the last one starts."""
     if not instances:
         return False
     meet = sum(
@@ -214,7 +214,7 @@ def one_clock(instances: Sequence[Instance]) -> bool:
 
 
 def arrival_waits(instances: Sequence[Instance]) -> Mapping[int, int]:
-    """Nanoseconds from each rank's start to the latest start, summed: its wait as one clock shows it."""
+    """Return the nanoseconds from each rank's start to the latest start, summed over collectives."""
     total: dict[int, int] = defaultdict(int)
     for instance in instances:
         latest = max(part.start for part in instance.parts)
@@ -224,6 +224,6 @@ def arrival_waits(instances: Sequence[Instance]) -> Mapping[int, int]:
 
 
 def start_skew(instance: Instance) -> int:
-    """The latest start minus the earliest."""
+    """Return the latest start minus the earliest."""
     starts = [part.start for part in instance.parts]
     return max(starts) - min(starts)

@@ -1,4 +1,4 @@
-"""Rates of a window, of steps, impact."""
+"""Rates of a window and of steps, and the impact of operators."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ MODEL = "--view roofline says why; a model is one function: pytest_perfgate_oper
 
 @array_value
 class Calls:
-    """One entry an argument set: what a call of it did, and what roofs would need for that; NaN is unknown."""
+    """One entry for each argument set: a call's work, and its least time by the roofs; NaN is unknown."""
 
     flops: Floats
     bytes: Floats
     compute: Floats
     """Nanoseconds at the peak of its element type."""
     roof: Floats
-    """Nanoseconds at the roof that binds."""
+    """Nanoseconds at the limiting roof."""
 
 
 def utilisation(
     seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey], roof: Roof | None, scopes: Sequence[Labels]
 ) -> MetricSet:
-    """``mfu``, ``sol``, ``tflops`` and ``bandwidth`` of all operators: idle time counts, and what has no model."""
+    """Return ``mfu``, ``sol``, ``tflops`` and ``bandwidth`` of all operators, over all time, idle or unmodelled too."""
     if not rows:
         return MetricSet()
     calls = _calls(rows, roof)
@@ -74,14 +74,14 @@ def utilisation(
 
 
 def utilised(seen: Survey, rows: Sequence[OperatorRow], roof: Roof | None) -> str:
-    """The same of the whole window as a sentence; empty where no work is known."""
+    """Return these rates of the whole window as a sentence; "" if no work is known."""
     texts = {m.name: rate_text(m) for m in utilisation(seen, rows, (), roof, ((),)).metrics}
     named = [f"{texts[name]} ({name})" for name in ("tflops", "bandwidth", *_SHEET) if name in texts]
     return f"Over the whole window, idle time included: {', '.join(named)}." if named else ""
 
 
 def rate_text(metric: Metric) -> str:
-    """The figure; one of a peak that the hardware cannot reach says so."""
+    """Return the figure, with a note if it exceeds the hardware's peak."""
     text = quantity(metric.value, metric.dimension)
     wrong = metric.dimension is Dimension.FRACTION and metric.value > BEYOND
     return f"INVALID, {text} of the peak is more than the hardware can do" if wrong else text
@@ -98,7 +98,7 @@ def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> Calls:
 
 
 def _compute(row: OperatorRow, at: Placement | None) -> float | None:
-    """What moves and computes nothing needs no peak."""
+    """Return the fraction of the compute roof; 0 for an operator that only moves bytes."""
     return 0.0 if row.work and row.work.flops == 0 else at.compute if at else None
 
 
@@ -109,7 +109,7 @@ def _column(values: Sequence[float | None]) -> Floats:
 def _figures(
     calls: Calls, counts: Floats, spent: Floats, span: float, roof: Roof | None
 ) -> Iterator[tuple[str, float, Dimension, str]]:
-    """Names, numbers, dimensions and notes of one stretch of one or more devices."""
+    """Yield names, numbers, dimensions and notes of one stretch of one or more devices."""
     everything = float(spent.sum())
     if span <= 0 or everything <= 0:
         return
@@ -136,7 +136,7 @@ def _total(column: Floats, counts: Floats) -> tuple[NDArray[np.bool_], float]:
 
 
 def _note(spent: Floats, known: NDArray[np.bool_]) -> str:
-    """What the figure is of, and how much of it is work that nobody counted."""
+    """Return what the figure covers, and how much work is unknown."""
     part = float(spent[known].sum() / spent.sum())
     rest = "" if part > 0.9995 else "; the rest counts as no work"
     return f"over the whole window, idle time included; {part:.1%} of operators' time has known work{rest}"
@@ -150,7 +150,7 @@ def _only(spent: Floats, known: NDArray[np.bool_]) -> str:
 def _parts(
     seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey]
 ) -> Iterator[tuple[Labels, tuple[Floats, Floats], float]]:
-    """Steps, and devices where there are several: calls and GPU time of each, and its time on all of its devices."""
+    """Yield steps, and devices if there are several, with calls and GPU time, and the time of the devices."""
     devices = intervals.distinct(seen.device)
     stretches = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
     if len(devices) > 1:
@@ -163,7 +163,7 @@ def _parts(
 
 
 def _span(seen: Survey, devices: int = 1) -> float:
-    """Nanoseconds from the first start to the last end, or of the window, over all devices together."""
+    """Return nanoseconds from first start to last end, or of the window, times the number of devices."""
     device_numbers = intervals.distinct(seen.device)
     if seen.window is not None:
         return float((seen.window.end - seen.window.start) * max(devices, len(device_numbers)))
@@ -172,7 +172,7 @@ def _span(seen: Survey, devices: int = 1) -> float:
 
 
 def _codes(seen: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One number for a name and its arguments; -1 where no operator is known."""
+    """Return one number for a name and its arguments; -1 if no operator is known."""
     trace, at = seen.trace, np.maximum(operators, 0)
     wide = len(trace.arguments) + 1
     codes: NDArray[np.int64] = trace.name[at].astype(np.int64) * wide + trace.argument[at] + 1
@@ -180,7 +180,7 @@ def _codes(seen: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class _CallTotals:
-    """What every call took in all, to know how much of it lies in a part."""
+    """The total time of every call, to compute the share of it in a part."""
 
     def __init__(self, seen: Survey, rows: Sequence[OperatorRow]) -> None:
         self._rows = len(rows)
@@ -191,7 +191,7 @@ class _CallTotals:
         self._row = order[np.searchsorted(codes, _codes(seen, self._owners), sorter=order)]
 
     def shared(self, part: Survey) -> tuple[Floats, Floats]:
-        """Calls and GPU time of each argument set; a call that straddles the edge of the part counts by its time."""
+        """Return calls and GPU time of each argument set; a call across the edge counts by its share of time."""
         there, instance = np.unique(part.owner, return_inverse=True)
         spent = busy(part.start, part.end, instance, len(there)).astype(np.float64)
         at = np.searchsorted(self._owners, there)
@@ -208,7 +208,7 @@ def _metric(name: str, number: float, dimension: Dimension, where: Labels, note:
 def impact_metrics(
     rows: Sequence[OperatorRow], top: int, roof: Roof | None, total: float, scopes: Sequence[Labels]
 ) -> MetricSet:
-    """What the operators on top would gain at each share of their roof."""
+    """Return the gain of the top operators at each share of their roof."""
     named = list(zip(rows[:top], distinct_labels(rows)))
     impacts = [(made, where) for row, where in named if (made := impact(row, roof, total)) is not None]
     where = [tuple(sorted((*w, ("target", f"{t:.0%}")))) for made, w in impacts for t, _, _ in made.gains]
@@ -222,7 +222,7 @@ TARGETS = (0.2, 0.5, 0.8)
 
 @value
 class Impact:
-    """One operator at its present fraction of the roof, and the gains at each target above it."""
+    """One operator at its present fraction of the roof, and the gain at each target above it."""
 
     row: OperatorRow
     fraction: float
@@ -235,7 +235,7 @@ class Impact:
 
 
 def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | None:
-    """Gains of one operator over a window of ``total_ns``; ``None`` without a model or a roof."""
+    """Return an operator's gains over a window of ``total_ns``; ``None`` without a model or a roof."""
     if row.work is None or roof is None or total_ns <= 0:
         return None
     fraction = place(row.work, row.total / row.count, roof).fraction
@@ -250,7 +250,7 @@ def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | Non
 
 
 def impact_table(impacts: Sequence[Impact]) -> Table:
-    """One line for each target of each operator."""
+    """Return one row for each target of each operator."""
     rows = tuple(
         (i.row.name, shapes(i.row), i.row.total, i.fraction, f"{target:.0%}", then, gain)
         for i in impacts

@@ -47,7 +47,7 @@ def report_document(
     found: Sequence[Finding],
     roof: Roof | None,
 ) -> Document:
-    """The report of one trace in one window."""
+    """Return the report of one trace in one window."""
     blocks: list[Block] = []
     lines = timelines(seen)
     if not lines:
@@ -65,7 +65,7 @@ def report_document(
 def _tables(
     seen: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None
 ) -> Iterator[Section]:
-    """What took the time; without a GPU there are no kernels."""
+    """Yield what took the time; without a GPU there are no kernels."""
     top = 2 * seen.settings.top
     known = any(row.work is not None for row in rows)
     rates_text = utilised(seen, rows, roof)
@@ -89,7 +89,7 @@ def _tables(
 
 
 def _unknown(rows: Sequence[OperatorRow]) -> str:
-    """Why no operator has a rate: the reason that holds most of the time."""
+    """Return why no operator has a rate: the reason with most of the time."""
     reasons: Counter[str] = Counter()
     for row in rows:
         reasons[row.why] += int(row.total)
@@ -97,14 +97,14 @@ def _unknown(rows: Sequence[OperatorRow]) -> str:
 
 
 def _rank(rank: int, world: int | None) -> str:
-    """``rank 1 of 2``; ranks count from 0, so a trace may contradict itself."""
+    """Return ``rank 1 of 2``; ranks count from 0, so a trace may contradict itself."""
     if world and rank >= world:
         return f"rank {rank}, though the trace names only {plural(world, 'rank')}"
     return f"rank {rank} of {world}" if world else f"rank {rank}"
 
 
 def subtitle(seen: Survey) -> str:
-    """Window, rank, device and coverage: what every figure is to be read with."""
+    """Return window, rank, device and coverage, on which every figure depends."""
     trace = seen.trace
     parts = [f"window: {seen.label}"]
     parts += [_rank(trace.rank, trace.world)] if trace.rank is not None else []
@@ -119,7 +119,7 @@ def subtitle(seen: Survey) -> str:
 
 
 def unseen_block() -> Block:
-    """What a trace cannot tell, and what can."""
+    """Return what a trace cannot show, and what can."""
     return Bullets(
         items=(
             "bank conflicts, coalescing, cache hits, stall reasons: use ncu, or rocprof on AMD",
@@ -137,7 +137,7 @@ _TIME, _PART = Dimension.TIME, Dimension.FRACTION
 
 
 def summary_blocks(seen: Survey, line: Timeline | None, rows: Sequence[OperatorRow]) -> tuple[Block, ...]:
-    """At most twenty lines."""
+    """Return a summary of at most twenty lines."""
     ranked = ranked_operators(rows)[: seen.settings.top]
     table = Table(
         columns=(
@@ -153,7 +153,7 @@ def summary_blocks(seen: Survey, line: Timeline | None, rows: Sequence[OperatorR
 
 
 def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, float]]:
-    """The operators that took longest: name, time, share."""
+    """Return the operators that took longest: name, time, share."""
     spent: dict[str, tuple[float, float]] = {}
     for row in rows:
         total, share = spent.get(row.name, (0.0, 0.0))
@@ -162,7 +162,7 @@ def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, floa
 
 
 def _sentence(seen: Survey, line: Timeline | None, ranked: Sequence[tuple[str, float, float]]) -> str:
-    """What a reader should remember."""
+    """Return the main result in a sentence."""
     if line is None:
         return "Several devices, or none, were at work: the detail lists each one."
     who = "The host's operators run" if seen.on_host else "The GPU works"
@@ -200,7 +200,7 @@ def _part(fraction: float) -> str:
 
 @array_value
 class Material:
-    """What a standalone report is written from."""
+    """The content of a standalone report."""
 
     seen: Survey
     line: Timeline | None
@@ -213,7 +213,7 @@ class Material:
 
     @property
     def top(self) -> tuple[OperatorRow, ...]:
-        """The argument sets that took longest, until so many operators are among them."""
+        """The argument sets that took longest, up to so many operators."""
         names: dict[str, None] = {}
         rows = []
         for row in self.rows[: 4 * self.seen.settings.top]:
@@ -226,16 +226,16 @@ class Material:
 
 @array_value
 class Advice:
-    """What follows for whoever decides: recommendations with what they rest on."""
+    """Recommendations with their reasons, for decisions."""
 
     impacts: tuple[Impact, ...]
     made: tuple[Recommendation, ...]
     others: tuple[Finding, ...]
-    """Findings that no recommendation says."""
+    """Findings that are in no recommendation."""
 
 
 def advice_of(given: Material) -> Advice:
-    """Recommendations of a window, each finding once."""
+    """Return recommendations of a window, each finding once."""
     total = given.line.total if given.line else 0
     impacts = tuple(one for row in given.top if (one := impact(row, given.roof, total)) is not None)
     made = advised(impacts, given.findings)
@@ -243,7 +243,7 @@ def advice_of(given: Material) -> Advice:
 
 
 def standalone_fair(given: Material) -> Document:
-    """Summary, recommendations, then all detail once."""
+    """Return summary, recommendations, then all detail once."""
     advice = advice_of(given)
     detail = [Section(title="Other findings", blocks=(findings_block(advice.others),))] if advice.others else []
     names = dict.fromkeys(row.name for row in given.top)
@@ -268,7 +268,7 @@ def standalone_fair(given: Material) -> Document:
 
 
 def analysis_document(given: Material, extra: Sequence[tuple[str, str]] = ()) -> Document:
-    """The report in four sections: summary, metrics, findings, recommendations; ``extra`` are figures of the caller."""
+    """Return the report in four sections: summary, metrics, findings, recommendations; ``extra`` adds metrics."""
     advice, line = advice_of(given), given.line
     ranked = ranked_operators(given.rows)
     held = [f for f in given.findings if f.trigger.startswith("class=") and not f.advice]
@@ -282,7 +282,7 @@ def analysis_document(given: Material, extra: Sequence[tuple[str, str]] = ()) ->
 
 
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
-    """What MFU this mix of operators could have, and which of them moves most."""
+    """Yield the largest MFU of this mix of operators, and the operator with most impact on it."""
     moved: Counter[str] = Counter()
     at_peak = least = 0.0
     wrong = False
@@ -303,7 +303,7 @@ def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[st
 
 
 def standalone_rough(given: Material) -> Document:
-    """Working notes: every table, what is missing, what to ask next."""
+    """Return working notes: every table, what is missing, open questions."""
     unmodelled = [row for row in given.rows if row.work is None]
     gaps = Table(
         columns=(
@@ -340,7 +340,7 @@ def standalone_rough(given: Material) -> Document:
 
 
 def _process(given: Material) -> Iterator[str]:
-    """What was read, and by which steps the figures below came about."""
+    """Yield what was read, and how the figures were computed."""
     seen, trace = given.seen, given.seen.trace
     host = int((trace.category == Category.OPERATOR).sum())
     left = sum(trace.dropped.values())
@@ -357,7 +357,7 @@ def _process(given: Material) -> Iterator[str]:
 
 
 def _trees(given: Material, most: int = 3) -> list[Section]:
-    """Who called the operators that took longest, and what one call of each launched."""
+    """Return the callers of the longest operators, and what one call of each launched."""
     names = dict.fromkeys(row.name for row in given.top if row.example >= 0)
     rows = [next(row for row in given.top if row.name == name and row.example >= 0) for name in list(names)[:most]]
     parts = [Section(title=row.name, blocks=stack_document(given.stacks(), str(row.event)).blocks) for row in rows]
@@ -365,7 +365,7 @@ def _trees(given: Material, most: int = 3) -> list[Section]:
 
 
 def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section:
-    """One operator with those of its argument sets that are on top."""
+    """Return one operator with its top argument sets."""
     lines = []
     for row in rows:
         at = place(row.work, row.total / row.count, roof) if row.work and roof else None

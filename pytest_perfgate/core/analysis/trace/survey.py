@@ -1,4 +1,4 @@
-"""Steps of a trace by the host's marks, and its GPU rows through one window: classes, launches, owners."""
+"""Steps of a trace by the host's marks, and its GPU rows in a window: classes, launches, owners."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 OUTSIDE = "(launched outside any operator)"
 
 _OF_GPUS = ("nccl", "rccl")
-"""Carriers of collectives that move memory of GPUs only."""
+"""Backends of collectives that only move memory of GPUs."""
 
 _ANNOTATED = tuple(f"{name}:" for name in _OF_GPUS)
-"""How the framework annotates a collective of theirs on the host."""
+"""The framework's annotations of such collectives on the host."""
 
 _OF_DEVICES = re.compile(
     r"aten::(?:_?(?:cudnn|miopen|mps)_|_thnn_fused_|\w+_for_mps$|_(?:flash|efficient)_attention_(?:for|back)ward$|"
     r"_scaled_dot_product_(?:cudnn|efficient)_attention|_scaled_dot_product_flash_attention(?:_backward)?$)|"
     r"(?:npu|hpu|xpu)::"
 )
-"""Operators that only a device has: where they ran, the host's times are those of launches."""
+"""Operators that only a device has, whose host times are those of launches."""
 
 
 @value
 class Settings:
-    """What a user may set for an analysis."""
+    """The user's settings for an analysis."""
 
     communication: tuple[str, ...] = ()
-    """More patterns of communication kernels."""
+    """Further patterns of communication kernels."""
     micro_ns: int = 10_000
     floor: float = 0.9
-    """Coverage under which every limit is INVALID."""
+    """The coverage below which every limit is INVALID."""
     top: int = 6
     models: Mapping[str, Callable[..., Work]] = field(default_factory=dict)
     """Work of the user's own operators."""
@@ -66,11 +66,11 @@ class Survey:
     device: Ints
     """The device of each GPU row."""
     owner: Ints
-    """The operator row each GPU row is accounted to; -1 where none is known."""
+    """The operator row that each GPU row belongs to; -1 if unknown."""
     window: Window | None
     settings: Settings
     on_host: bool = False
-    """The trace is of a program without a GPU: operators that do its work stand for kernels."""
+    """Whether the trace is of a program without a GPU, with working operators in place of kernels."""
 
     @property
     def rows(self) -> Ints:
@@ -101,23 +101,23 @@ class Survey:
 
     @property
     def strange(self) -> str:
-        """The events of categories that nothing here knows; empty where there are none."""
+        """The events of unknown categories; "" if there are none."""
         names = [f"{name} ({count:,})" for name, count in self.trace.foreign[:4]]
         return f"the events of unknown categories: {', '.join(names)}" if names else ""
 
     @property
     def has_kernels(self) -> bool:
-        """Whether a kernel ran, and not copies and fills alone."""
+        """Whether a kernel ran, and not only copies and fills."""
         return bool((self.trace.category[self.rows] == Category.KERNEL).any())
 
     @property
     def guessed(self) -> NDArray[np.bool_]:
-        """The GPU rows that end where the next one starts, since their durations cannot be read."""
+        """The GPU rows without a readable duration, which end at the next one's start."""
         return np.isin(self.rows, self.trace.guessed) if self.trace.guessed else np.zeros(len(self.rows), bool)
 
     @property
     def unread(self) -> float:
-        """The part of the GPU events, or of their time where that is more, that is guessed or left out."""
+        """The part of GPU events, or of their time if larger, that was guessed or left out."""
         untimed = self.trace.untimed
         spent = self.end - self.start
         total = int(spent.sum())
@@ -126,7 +126,7 @@ class Survey:
 
     @property
     def coverage(self) -> float | None:
-        """GPU time in the window that is linked to a launch, over all of it; a program without a GPU has none."""
+        """The linked part of the GPU time in the window; None for a program without a GPU."""
         if self.on_host:
             return None
         spent = self.end - self.start
@@ -135,7 +135,7 @@ class Survey:
 
 
 def survey(trace: Trace, settings: Settings, window: Window | None = None) -> Survey:
-    """Look at a trace; with a window, at the GPU rows that touch it."""
+    """Survey a trace; with a window, only the GPU rows that touch it."""
     tree = call_tree(trace)
     rows = gpu_rows(trace)
     host = not len(rows) and of_host_only(trace)
@@ -157,12 +157,12 @@ def survey(trace: Trace, settings: Settings, window: Window | None = None) -> Su
 
 
 def within(whole: Survey, window: Window) -> Survey:
-    """The same survey seen through a window."""
+    """Return the same survey in a window."""
     return through(whole, [window])[0]
 
 
 def through(whole: Survey, windows: Sequence[Window]) -> list[Survey]:
-    """The same survey seen through each of several windows."""
+    """Return the same survey in each of several windows."""
     rows = whole.link.rows
     starts, ends = whole.trace.start[rows], whole.trace.end[rows]
     order = np.argsort(starts, kind="stable")
@@ -177,7 +177,7 @@ def through(whole: Survey, windows: Sequence[Window]) -> list[Survey]:
 
 
 def narrowed(whole: Survey, kept: Ints, window: Window | None = None) -> Survey:
-    """The same survey with some of its GPU rows, in a window of its own or the same one."""
+    """Return the same survey with some of its GPU rows, in its own or a given window."""
     return Survey(
         trace=whole.trace,
         tree=whole.tree,
@@ -197,7 +197,7 @@ def narrowed(whole: Survey, kept: Ints, window: Window | None = None) -> Survey:
 
 
 def timelines(seen: Survey) -> dict[int, Timeline]:
-    """The breakdown of each device."""
+    """Return the breakdown of each device."""
     window = seen.window.pair if seen.window else None
     if seen.on_host and len(seen.rows):
         return {-1: _of_host(seen, window)}
@@ -209,7 +209,7 @@ def timelines(seen: Survey) -> dict[int, Timeline]:
 
 
 def step_lines(parts: Sequence[Survey]) -> list[tuple[str, Timeline]]:
-    """A breakdown a step and device."""
+    """Return a breakdown for each step and device."""
     return [
         (f"{part.label}, device {device}" if len(by_device) > 1 else part.label, line)
         for part in parts
@@ -219,7 +219,7 @@ def step_lines(parts: Sequence[Survey]) -> list[tuple[str, Timeline]]:
 
 
 def _of_host(seen: Survey, window: tuple[int, int] | None) -> Timeline:
-    """When any operator ran: what calls others has work of its own between them."""
+    """Return when any operator ran, since calls of others have work of their own in between."""
     trace, rows = seen.trace, operators(seen.trace)
     if window:
         rows = rows[(trace.start[rows] < window[1]) & (trace.end[rows] > window[0])]
@@ -229,7 +229,7 @@ def _of_host(seen: Survey, window: tuple[int, int] | None) -> Timeline:
 
 
 def of_host_only(trace: Trace) -> bool:
-    """No device is listed or has memory, nothing was launched, no operator or collective needs one: none was missed."""
+    """Return whether a trace shows no sign of a device: none listed, used, launched on or needed."""
     if (
         trace.foreign
         or trace.device_memory
@@ -242,7 +242,7 @@ def of_host_only(trace: Trace) -> bool:
 
 
 def _owners(trace: Trace, tree: Tree, leaf: Ints, settings: Settings) -> Ints:
-    """The nearest operator at or above the launcher that has a model; the launcher itself where none has."""
+    """Return the nearest operator at or above the launcher that has a model, else the launcher."""
     modelled = np.array([model_of(name, settings.models) is not None for name in trace.names] or [False])
     owner: Ints = leaf.copy()
     seeking = np.flatnonzero((owner >= 0) & ~modelled[trace.name[np.maximum(owner, 0)]])
@@ -259,21 +259,21 @@ def _owners(trace: Trace, tree: Tree, leaf: Ints, settings: Settings) -> Ints:
 
 
 def pooled(parts: Sequence[Timeline]) -> Timeline | None:
-    """The one timeline of a trace of one device; several devices have no sum."""
+    """Return the timeline of a trace of one device; None for several, which have no sum."""
     return parts[0] if len(parts) == 1 else None
 
 
 BEHIND = "by launches"
-"""Said where the GPU runs behind the host, and a window is that of the work which was launched in it."""
+"""The note on windows by launched work, because the GPU runs later than the host."""
 
 
 def steps_of(seen: Survey) -> tuple[Window, ...]:
-    """The steps of a trace; none where it marks none, or where none of its GPU work belongs to one."""
+    """Return the steps of a trace; none if it marks none, or no GPU work belongs to one."""
     return _of_the_gpu(seen, steps(seen.trace))
 
 
 def windows_of(seen: Survey, text: str) -> tuple[Window, ...]:
-    """The windows that an option names."""
+    """Return the windows that an option names."""
     marked = parse_window(seen.trace, text)
     every = steps(seen.trace)
     if not all(window in every for window in marked):
@@ -290,14 +290,14 @@ def windows_of(seen: Survey, text: str) -> tuple[Window, ...]:
 
 
 def _numbered(found: Sequence[Window]) -> tuple[Window, ...]:
-    """The instances of an annotation, told apart as steps are."""
+    """Number the instances of an annotation as steps are."""
     if len(found) < 2:
         return tuple(found)
     return tuple(replace(w, label=f"{w.label} ({n})", step=str(n)) for n, w in enumerate(found, 1))
 
 
 def _of_the_gpu(seen: Survey, found: Sequence[Window]) -> tuple[Window, ...]:
-    """The host's windows as they are while all that they launch ends in them, else the hulls of what they launched."""
+    """Return the host's windows if all they launch ends in them, else the hulls of what they launched."""
     linked = np.flatnonzero(seen.link.launch >= 0)
     if seen.on_host or not len(linked) or not any(window.on_host for window in found):
         return tuple(found)
@@ -316,16 +316,16 @@ def _of_the_gpu(seen: Survey, found: Sequence[Window]) -> tuple[Window, ...]:
 
 
 MOST = 20_000
-"""Figures of this kind for one job; a trace of thousands of steps is looked at with ``--set window=step=N``."""
+"""The most figures by step for one job; ``--set window=step=N`` selects a step of longer traces."""
 
 Figure = tuple[str, float, Dimension, Labels]
-"""Name, number, dimension, and what it is of beside the step or device."""
+"""Name, number, dimension, and the scope beside step or device."""
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 
 def scoped_metrics(seen: Survey, steps: Sequence[Survey], scopes: Sequence[Labels], most: int = MOST) -> MetricSet:
-    """``op_time(op=aten::mm, step=5)`` and the like; none where they would be more than ``most``."""
+    """Return ``op_time(op=aten::mm, step=5)`` and the like; none if there would be more than ``most``."""
     parts = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
     devices = intervals.distinct(seen.device)
     if len(devices) > 1:

@@ -1,4 +1,4 @@
-"""Tables of a trace, for people and for data formats alike."""
+"""Tables of a trace, for people and for data formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIMES = tuple(Column(name=n, dimension=_TIME) for n in ("total", "mean", "media
 
 
 def timeline_table(line: Timeline, title: str = "", *, on_host: bool = False) -> Table:
-    """Where the time went; the parts above the total sum to it."""
+    """Return how the time was spent; the parts above the total sum to it."""
     idle = (
         ("idle, in gaps up to the threshold", line.idle_micro),
         ("idle, in longer gaps", line.idle_macro),
@@ -49,14 +49,14 @@ def timeline_table(line: Timeline, title: str = "", *, on_host: bool = False) ->
 
 
 def of_host(table: Table) -> Table:
-    """The same table with its times called what they are where a program has no GPU."""
+    """Return a table with its times renamed for a program without a GPU."""
     columns = tuple(replace(c, name=c.name.replace("GPU time", "host time")) for c in table.columns)
     note = table.note.replace("the device is unknown; give device= or", "a trace does not say the host's peaks; give")
     return replace(table, columns=columns, note=note)
 
 
 def category_table(rows: Sequence[OperatorRow]) -> Table:
-    """Operators by family."""
+    """Return operators by family."""
     spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for row in rows:
         entry = spent[row.category]
@@ -76,7 +76,7 @@ def category_table(rows: Sequence[OperatorRow]) -> Table:
 
 
 def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
-    """Operators by name."""
+    """Return operators by name."""
     merged: dict[str, list[OperatorRow]] = defaultdict(list)
     for row in rows:
         merged[row.name].append(row)
@@ -104,7 +104,7 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
 
 
 def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
-    """Operators by name, shapes, types and strides."""
+    """Return operators by name, shapes, types and strides."""
     return Table(
         columns=(
             Column(name="operator"),
@@ -138,7 +138,7 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
 
 
 def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
-    """Kernels by launcher and stream."""
+    """Return kernels by launcher and stream."""
     return Table(
         columns=(
             Column(name="kernel"),
@@ -166,14 +166,14 @@ def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
 
 
 def brief(table: Table, *names: str) -> Table:
-    """The same table without these columns, for a page that is read at a glance."""
+    """Return a table without these columns, for a short page."""
     columns = [at for at, column in enumerate(table.columns) if column.name not in names]
     rows = tuple(tuple(row[at] for at in columns) for row in table.rows)
     return replace(table, columns=tuple(table.columns[at] for at in columns), rows=rows)
 
 
 def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 0) -> Table:
-    """What each operator computed and moved, and how near that is to the roof."""
+    """Return each operator's operations and bytes, and its fractions of the roof."""
     table: list[tuple[Cell, ...]] = []
     for row in rows:
         head = (row.name, shapes(row), row.count, row.total)
@@ -210,13 +210,13 @@ def _roofed(roof: Roof | None) -> str:
 
 
 def _modelled(rows: Sequence[OperatorRow]) -> str:
-    """How much of the time the rates of this table speak of."""
+    """Return which part of the time the table's rates cover."""
     known, total = sum(row.total for row in rows if row.work is not None), sum(row.total for row in rows)
     return f" Operators with a work model hold {known / total:.1%} of operators' time." if total else ""
 
 
 def shapes(row: OperatorRow) -> str:
-    """The shapes of the tensors of a call; a list of tensors in brackets, its first ones where it is long."""
+    """Return the shapes of a call's tensors; a list of tensors in brackets, shortened if long."""
     call = row.call
     texts = [
         _shape(call.dims[at]) if call.tensor(at) else _listed_shapes(call.dims[at])
@@ -237,24 +237,24 @@ def _listed_shapes(found: Sequence[object], most: int = 3) -> str:
 
 
 def listed(found: object) -> str:
-    """Nested tuples as JSON writes them."""
+    """Return nested tuples as JSON."""
     if isinstance(found, tuple):
         return "[" + ", ".join(listed(item) for item in found) + "]"
     return str(found)
 
 
 def _times(row: Spread) -> Iterator[float | None]:
-    """What stands under the columns of times; of one call there is no deviation."""
+    """Yield the columns of times; a single call has no deviation."""
     for number in (row.total, row.mean, row.median, row.std, row.low, row.high):
         yield _number(number)
 
 
 def _number(number: float) -> float | None:
-    return number if number == number else None  # noqa: PLR0124 - NaN is not collected
+    return number if number == number else None  # noqa: PLR0124 - NaN means not collected
 
 
 def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_host: bool = False) -> Table:
-    """One line a rank or step."""
+    """Return one row for each rank or step."""
     return Table(
         columns=(
             Column(name=of),
@@ -282,7 +282,7 @@ def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_h
 
 
 def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[float | None]) -> Table:
-    """One line a rank, with the part of its GPU time that is linked to a launch."""
+    """Return one row for each rank, with the part of its GPU time that is linked to a launch."""
     bare = ranks_table(lines)
     return Table(
         columns=(*bare.columns, Column(name="coverage", dimension=_PART)),

@@ -1,4 +1,4 @@
-"""Busy, exposed, idle per device and stream."""
+"""Busy, exposed and idle time by device and stream."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 MICRO_NS = 10_000
-"""Gaps up to this long are micro idle: launch latency rather than waiting."""
+"""The longest gap that counts as micro idle: launch latency, not waiting."""
 
 
 @value
@@ -45,10 +45,10 @@ class Timeline:
     gaps: int
     rows: int
     exposed_sum: int = 0
-    """Communication that no compute covers, summed kernel by kernel."""
+    """Communication that no compute covers, summed over kernels."""
     comm_sum: int = 0
     least_covered: float | None = None
-    """The smallest part of a communication kernel that compute covers."""
+    """The smallest covered part of a communication kernel."""
     most_covered: float | None = None
 
     @property
@@ -57,12 +57,12 @@ class Timeline:
 
     @property
     def overlap(self) -> float | None:
-        """The share of communication that compute hides; ``None`` where there is none."""
+        """The share of communication that compute hides; ``None`` without communication."""
         return 1 - self.exposed_comm / self.communication if self.communication else None
 
     @property
     def overlap_sum(self) -> float | None:
-        """The same, each communication kernel for itself."""
+        """The same share, summed over communication kernels."""
         return 1 - self.exposed_sum / self.comm_sum if self.comm_sum else None
 
     def share(self, part: int) -> float:
@@ -72,7 +72,7 @@ class Timeline:
 def timeline(
     starts: Ints, ends: Ints, kinds: NDArray[np.uint8], window: tuple[int, int] | None = None, micro: int = MICRO_NS
 ) -> Timeline:
-    """The breakdown of GPU rows of one device; without a window, from the first start to the last end."""
+    """Return the breakdown of GPU rows of one device; by default from first start to last end."""
     if window is not None:
         starts, ends = np.clip(starts, *window), np.clip(ends, *window)
     low, high = window or (int(starts.min(initial=0)), int(ends.max(initial=0)))
@@ -106,7 +106,7 @@ def timeline(
 
 
 def _each(starts: Ints, ends: Ints, cover: Spans) -> dict[str, Any]:
-    """How much of each communication kernel compute covers."""
+    """Return how much of each communication kernel compute covers."""
     lengths = ends - starts
     hidden, real = intervals.covered_by(starts, ends, cover), lengths > 0
     parts = hidden[real] / lengths[real]
@@ -119,7 +119,7 @@ def _each(starts: Ints, ends: Ints, cover: Spans) -> dict[str, Any]:
 
 
 def _pauses(every: Spans, low: int, high: int) -> Ints:
-    """Lengths of what nothing covers between two ends of a window."""
+    """Return the lengths of uncovered gaps between two ends of a window."""
     edges = (np.concatenate([[low], every[1]]), np.concatenate([every[0], [high]]))
     lengths: Ints = np.maximum(edges[1] - edges[0], 0)
     return lengths[lengths > 0]
@@ -127,7 +127,7 @@ def _pauses(every: Spans, low: int, high: int) -> Ints:
 
 @array_value
 class Stats:
-    """One entry a group."""
+    """Statistics with one entry for each group."""
 
     count: Ints
     total: Floats
@@ -142,7 +142,7 @@ class Stats:
 
 @value
 class Spread:
-    """How often something ran, and nanoseconds in all, at a time, at least and at most."""
+    """How often something ran, and its nanoseconds: total, mean, least and most."""
 
     count: int
     total: float
@@ -154,13 +154,13 @@ class Spread:
 
 
 def spread(stats: Stats, group: int) -> dict[str, Any]:
-    """The fields of one group's spread."""
+    """Return the fields of one group's spread."""
     fields = ("total", "mean", "median", "std", "low", "high")
     return {"count": int(stats.count[group]), **{name: float(getattr(stats, name)[group]) for name in fields}}
 
 
 def busy(starts: Ints, ends: Ints, group: Ints, groups: int) -> Ints:
-    """Length of the union of the intervals of each group, in one pass over all of them."""
+    """Return the length of the union of each group's intervals, in one pass over all of them."""
     if not len(starts):
         return np.zeros(groups, np.int64)
     low = starts.min()
@@ -176,7 +176,7 @@ def busy(starts: Ints, ends: Ints, group: Ints, groups: int) -> Ints:
 
 
 def statistics(values: Floats, group: Ints, groups: int) -> Stats:
-    """Count, sum, mean, median, sample deviation, extremes and first row of each group; none may be empty."""
+    """Return count, sum, mean, median, sample deviation, extremes and first row; no group may be empty."""
     order = np.lexsort((values, group))
     ranked = values[order]
     count = np.bincount(group, minlength=groups)
@@ -202,7 +202,7 @@ def statistics(values: Floats, group: Ints, groups: int) -> Stats:
 
 
 def numbered(*columns: Ints) -> tuple[Ints, int]:
-    """A group number for each distinct row of several columns, and how many there are."""
+    """Return a group number for each distinct row of several columns, and the number of groups."""
     code = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         values, inverse = np.unique(column, return_inverse=True)
@@ -218,14 +218,14 @@ _RANGE = re.compile(rf"^(\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*\.\.\s*(\d+(?:\.\d+)?
 
 @value
 class Window:
-    """A stretch of a trace, in its own nanoseconds, and how it is called."""
+    """A stretch of a trace, in its own nanoseconds, with its name."""
 
     label: str
     start: int
     end: int
     step: str = ""
     on_host: bool = False
-    """The host marked it; the GPU may have run behind."""
+    """Whether the host marked it, while the GPU may run later."""
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -233,7 +233,7 @@ class Window:
 
 
 def steps(trace: Trace) -> tuple[Window, ...]:
-    """Windows of profiler steps as the GPU saw them, else as the host did; PyTorch 1 called them operators."""
+    """Return windows of profiler steps by the GPU, else by the host; PyTorch 1 recorded them as operators."""
     for category in (Category.GPU_ANNOTATION, Category.ANNOTATION, Category.OPERATOR):
         marked = [w for w in ranges(trace, "ProfilerStep#*", category) if w.step]
         if marked:
@@ -242,7 +242,7 @@ def steps(trace: Trace) -> tuple[Window, ...]:
 
 
 def ranges(trace: Trace, pattern: str, category: Category) -> tuple[Window, ...]:
-    """Windows of ranges whose name fits; one that shows on several streams is their hull."""
+    """Return windows of matching ranges; one on several streams is their hull."""
     wanted = {i for i, name in enumerate(trace.names) if fnmatchcase(name, pattern) or name == pattern}
     rows = np.flatnonzero((trace.category == category) & np.isin(trace.name, list(wanted)))
     hulls: dict[tuple[str, int], Window] = {}
@@ -258,7 +258,7 @@ def ranges(trace: Trace, pattern: str, category: Category) -> tuple[Window, ...]
 
 
 def parse_window(trace: Trace, text: str) -> tuple[Window, ...]:
-    """Windows that an option names: ``steps``, ``step=3``, ``annotation=NAME`` or ``2ms..5ms``."""
+    """Return the windows of an option: ``steps``, ``step=3``, ``annotation=NAME`` or ``2ms..5ms``."""
     text = text.strip()
     if text in {"", "whole"}:
         return ()

@@ -1,4 +1,4 @@
-"""The host's call tree and what launched what."""
+"""The host's call tree, and the links from GPU rows to launches."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 STRADDLE_NS = 1000
-"""Events that outlive their parent by less than this belong to the grandparent."""
+"""An event that outlives its parent by less than this belongs to the grandparent."""
 
 
 @array_value
 class Tree:
-    """Parents of host rows by row; -1 is a root or a row that is not in the tree."""
+    """Parents of host rows by row; -1 for a root or a row outside of the tree."""
 
     parent: Ints
     operator: Ints
-    """The nearest operator at or above each row, -1 where there is none."""
+    """The nearest operator at or above each row, or -1."""
     dropped: int
-    """Events that end outside what they started in."""
+    """The number of events that end outside of their parent."""
 
 
 def call_tree(trace: Trace) -> Tree:
-    """Containment per thread, and the operator above every row."""
+    """Build the tree by containment in each thread, and find the operator above every row."""
     parent = np.full(len(trace), -1, np.int64)
     host = np.flatnonzero(np.isin(trace.category, HOST))
     order = host[np.lexsort((-trace.end[host], trace.start[host], trace.place[host]))]
@@ -52,14 +52,14 @@ def call_tree(trace: Trace) -> Tree:
 
 
 def nest(starts: Ints, ends: Ints) -> tuple[Ints, int]:
-    """Parents within one thread, sorted by start and falling end; -1 for roots."""
+    """Return parents within one thread, sorted by start and falling end; -1 for roots."""
     above = _nested(starts, ends)
     inside = (above < 0) | (ends <= ends[above])
     return (above, 0) if inside.all() else _stacked(starts, ends)
 
 
 def _nested(starts: Ints, ends: Ints) -> Ints:
-    """Parents of well-nested intervals, level by level: the last event one level up."""
+    """Return parents of well-nested intervals, level by level: the last event one level up."""
     above = np.full(len(starts), -1, np.int64)
     lasting = np.flatnonzero(ends > starts)
     closed = np.searchsorted(np.sort(ends[lasting]), starts, side="right")
@@ -75,7 +75,7 @@ def _nested(starts: Ints, ends: Ints) -> Ints:
 
 
 def _stacked(starts: Ints, ends: Ints) -> tuple[Ints, int]:
-    """The same with a stack, for threads whose events straddle."""
+    """Return parents by a stack, for threads with overlapping events."""
     above, dropped = [-1] * len(starts), 0
     stack: list[int] = []
     begin, finish = starts.tolist(), ends.tolist()
@@ -94,7 +94,7 @@ def _stacked(starts: Ints, ends: Ints) -> tuple[Ints, int]:
 
 
 def _nearest(parent: Ints, wanted: NDArray[np.bool_]) -> Ints:
-    """For each row the nearest wanted row at or above it, by following parents all at once."""
+    """Return the nearest wanted row at or above each row, by following all parents at once."""
     nearest = np.where(wanted, np.arange(len(parent)), parent)
     while True:
         open_rows = np.flatnonzero((nearest >= 0) & ~wanted[np.maximum(nearest, 0)])
@@ -111,14 +111,14 @@ _VIEWS = (
 )  # fmt: skip
 
 _BESIDE = frozenset(f"aten::{name}" for name in (*_ALLOCATES, *_VIEWS))
-"""Allocations and views: what they take is never what their caller is there for."""
+"""Allocations and views, which are never the main work of their caller."""
 
 _LIGHT = "elementwise"
-"""A product copies its bias, a sum fills its result: such operators are the work of a caller that has more."""
+"""Operators that count as part of a caller with more work: a product copies its bias, a sum fills its result."""
 
 
 def standing(trace: Trace, tree: Tree, models: Mapping[str, Callable[..., Work]]) -> Ints:
-    """Operators beneath which nothing ranks as high, none of them within another; innermost ones are such."""
+    """Return operators that outrank all beneath them and are not within another such one."""
     rows = np.flatnonzero(trace.category == Category.OPERATOR)
     above = _callers(rows, tree)
     calling = above >= 0
@@ -131,13 +131,13 @@ def standing(trace: Trace, tree: Tree, models: Mapping[str, Callable[..., Work]]
 
 
 def operators(trace: Trace) -> Ints:
-    """All operators, for the time in which any of them runs."""
+    """Return all operators, for the time in which any of them runs."""
     rows: Ints = np.flatnonzero(trace.category == Category.OPERATOR)
     return rows
 
 
 def _callers(rows: Ints, tree: Tree) -> Ints:
-    """The place among these rows of the operator that called each; -1 where none did."""
+    """Return the position of each operator's caller among these rows, or -1."""
     parents = tree.parent[rows]
     callers = np.where(parents >= 0, tree.operator[np.maximum(parents, 0)], -1)
     caller_rows: Ints = np.where(callers >= 0, np.searchsorted(rows, callers), -1)
@@ -153,7 +153,7 @@ def _rank(name: str, models: Mapping[str, Callable[..., Work]]) -> int:
 
 
 def _highest_beneath(ranks: Ints, above: Ints) -> Ints:
-    """The highest rank of what each operator calls, at any depth; lower than any rank where it calls nothing."""
+    """Return the highest rank of what each operator calls, at any depth; the lowest for one without calls."""
     beneath = np.full(len(ranks), -2, np.int64)
     calling = np.flatnonzero(above >= 0)
     while True:
@@ -165,7 +165,7 @@ def _highest_beneath(ranks: Ints, above: Ints) -> Ints:
 
 
 def _within(stands: NDArray[np.bool_], above: Ints) -> NDArray[np.bool_]:
-    """What a standing operator calls, at any depth."""
+    """Return what a standing operator calls, at any depth."""
     inside = np.zeros(len(stands), bool)
     calling = np.flatnonzero(above >= 0)
     while True:
@@ -181,15 +181,15 @@ _RECORDERS = {"record_param_comms"}
 
 @array_value
 class Linkage:
-    """For each GPU row of a trace, in the order of ``rows``; -1 where unknown."""
+    """For each GPU row of a trace, in the order of ``rows``; -1 if unknown."""
 
     rows: Ints
     launch: Ints
-    """The runtime call, or the operator where only ``External id`` tells."""
+    """The runtime call, or the operator if only ``External id`` names it."""
     leaf: Ints
     """The nearest operator above the launch."""
     coverage: float | None
-    """GPU time linked to a launch over all GPU time; ``None`` without GPU time."""
+    """Linked GPU time over all GPU time; ``None`` without GPU time."""
 
 
 def link(trace: Trace, tree: Tree, rows: Ints) -> Linkage:
@@ -215,7 +215,7 @@ def link(trace: Trace, tree: Tree, rows: Ints) -> Linkage:
 
 
 def sent(trace: Trace, found: Linkage) -> NDArray[np.bool_]:
-    """GPU rows that carry a recorded collective, or were launched where the framework records one."""
+    """Return GPU rows with a recorded collective, or launched where the framework records one."""
     marked = np.zeros(len(trace), np.bool_)
     marked[list(trace.messages)] = True
     recorder = np.array([name in _RECORDERS for name in trace.names] or [False])
@@ -229,7 +229,7 @@ def _by_external(trace: Trace, rows: Ints) -> Ints:
 
 
 def _latest(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
-    """For each wanted key the last row that has it, else -1."""
+    """Return the last row of each wanted key, or -1."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(keys, kind="stable")
@@ -241,7 +241,7 @@ def _latest(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
 
 @value
 class Node:
-    """An operator with the operators below it that reach the GPU."""
+    """An operator with the operators below it that launch GPU work."""
 
     name: str
     children: tuple[Node, ...] = ()
@@ -250,7 +250,7 @@ class Node:
 
 
 def forest(seen: Survey) -> Node:
-    """Operators that launch GPU work, under one root."""
+    """Return operators that launch GPU work, under one root."""
     trace = seen.trace
     alive = np.zeros(len(trace), bool)
     at = seen.link.launch[seen.link.launch >= 0]
@@ -271,7 +271,7 @@ def forest(seen: Survey) -> Node:
 
 
 def _deepest_first(children: dict[int, list[int]]) -> list[int]:
-    """Rows in an order that has every child before its parent, whatever their times say."""
+    """Return rows with every child before its parent, whatever their times."""
     walked, ahead = [], list(children[-1])
     while ahead:
         row = ahead.pop()
@@ -281,7 +281,7 @@ def _deepest_first(children: dict[int, list[int]]) -> list[int]:
 
 
 def node(name: str, children: tuple[Node, ...] = ()) -> Node:
-    """A node with the key by which equal subtrees are known."""
+    """Return a node with the key that equal subtrees share."""
     return Node(
         name=name,
         children=children,

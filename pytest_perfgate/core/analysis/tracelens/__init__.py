@@ -1,1 +1,1 @@
-"""What the reference tool says of a trace, arithmetic and omissions included; see docs/tracelens-differences.md."""
+"""The reference tool's figures of a trace, with its arithmetic and omissions; see docs/tracelens-differences.md."""

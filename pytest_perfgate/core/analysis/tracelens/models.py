@@ -1,4 +1,4 @@
-"""TraceLens' work models where they differ."""
+"""TraceLens' work models, as far as they differ from ours."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ REDUCE = {
 }  # fmt: skip
 
 _REDUCED = ("mean", "max", "min", "norm")
-"""Words of a name that say how it reduces; without one of them it sums."""
+"""Words in a name that show the kind of a reduction; without one it is a sum."""
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm"}
 
 FLASH = {"FlashAttnFunc", "flash_attn::_flash_attn_forward"}
-"""Of the library, whose tensors have the heads behind the tokens."""
+"""Operators of the library whose tensors have the heads after the tokens."""
 
 ATTENTION = {f"aten::_scaled_dot_product_{kind}_attention" for kind in ("flash", "efficient", "cudnn")} | FLASH
 
@@ -57,10 +57,10 @@ _FUSED_COST = {
     **dict.fromkeys(("exp", "log", "sigmoid", "tanh", "silu"), 4),
     "gelu": 8,
 }
-"""Operations an element; what is not listed counts as none."""
+"""Operations an element; operators that are not listed count as none."""
 
 _FUSED_BYTES = {"BFloat16": 2, "Half": 2, "Float": 4, "Double": 8, "Byte": 1, "Char": 1, "Int": 4, "Long": 8}
-"""Of an element, by the name of C++; a type that is recorded by another name counts as none."""
+"""Bytes of an element by the C++ name; other names count as unknown."""
 
 _SHEETS = (
     ("GEMM", PRODUCTS),
@@ -79,13 +79,13 @@ class Figures:
 
     flops: float
     moved: float | None
-    """``None`` where the size of an element is not known."""
+    """``None`` if the size of an element is unknown."""
     spec: str
     parameters: tuple[tuple[str, Any], ...]
 
 
 def sheet_of(name: str) -> str:
-    """The sheet an operator stands on; empty where the reference has no model."""
+    """Return the sheet of an operator; "" if the reference has no model."""
     if "_norm" in name and MODELS.get(name) and name not in {"aten::norm", "aten::rms_norm"} and "linalg" not in name:
         return "Normalization"
     if FUSED.match(name):
@@ -94,12 +94,12 @@ def sheet_of(name: str) -> str:
 
 
 def modelled(name: str) -> bool:
-    """Whether the reference has a model of an operator, be it one that it takes no figures from."""
+    """Return whether the reference has a model of an operator, even one without figures."""
     return bool(sheet_of(name))
 
 
 def category(name: str, kernel: str) -> str:
-    """The reference's category: by its own registry, else by the kernel's name."""
+    """Return the reference's category: by its own registry, else by the kernel's name."""
     if name == "aten::_flash_attention_forward" or name in {"aten::index_select", "aten::embedding"}:
         return "other"
     sheet = sheet_of(name)
@@ -118,7 +118,7 @@ def category(name: str, kernel: str) -> str:
 
 
 def figures(call: Call, kernels: tuple[str, ...] = ()) -> Figures:
-    """Work and parameters of a call; raises where the arguments do not fit."""
+    """Return work and parameters of a call; raise if the arguments do not fit."""
     sheet = sheet_of(call.name)
     _insist_on_arguments(call, sheet)
     maker = {
@@ -162,12 +162,12 @@ def _product(call: Call, kernels: tuple[str, ...]) -> Figures:
 
 
 def _stride(call: Call, at: int) -> Any:
-    """Of an argument; older versions do not record it."""
+    """Return an argument's stride, which older versions do not record."""
     return call.strides[at] if at < len(call.strides) else None
 
 
 def _insist_on_arguments(call: Call, sheet: str) -> None:
-    """What the reference looks at, it must find: a call of a version that did not record it has no figures."""
+    """Raise if an argument that the reference reads is missing, as in calls of older versions."""
     needed = {
         "UnaryElementwise": call.strides,
         "BinaryElementwise": call.strides and call.types,
@@ -183,7 +183,7 @@ _WITHOUT_VALUES = {"aten::group_norm", "aten::native_group_norm", "aten::cudnn_b
 
 
 def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
-    """A bias is never seen: its concrete value is an empty text, which counts as false."""
+    """A bias is never counted: its recorded value is an empty text, which counts as false."""
     from pytest_perfgate.core.analysis.work_layers import conv
 
     options = _conv_options(call, 3)
@@ -192,7 +192,7 @@ def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
 
 
 def _convolution_backward(call: Call, _: tuple[str, ...]) -> Figures:
-    """Gradients of the input and of the weight, whatever the mask asks for; an empty list stands for no bias."""
+    """Gradients of the input and of the weight, whatever the mask; an empty list means no bias."""
     out, x, w = call.shape(0), call.shape(1), call.shape(2)
     options = _conv_options(call, 4)
     bias: Any = bool(call.dims[3]) or [] if len(call.dims) > 3 else False
@@ -214,7 +214,7 @@ def _conv_options(call: Call, at: int) -> dict[str, Any]:
 
 
 def _conv_parameters(call: Call, at: int, options: dict[str, Any], bias: object) -> list[tuple[str, Any]]:
-    """The columns of its sheet; the input is the argument at that place, and the weight the next."""
+    """Return the columns of its sheet, with the input at this position and the weight at the next."""
     return [
         ("convNd", f"conv{len(call.shape(at)) - 2}d"),
         ("input_shape", call.shape(at)),
@@ -228,7 +228,7 @@ def _conv_parameters(call: Call, at: int, options: dict[str, Any], bias: object)
 
 
 def _attention(call: Call, _: tuple[str, ...]) -> Figures:
-    """A causal mask halves the products, where there are as many queries as keys; elsewhere there is no figure."""
+    """A causal mask halves the products for equal numbers of queries and keys; otherwise there is no figure."""
     library = call.name in FLASH
     q, k, v = (_heads_first(call.shape(at)) if library else call.shape(at) for at in (0, 1, 2))
     dropout, mask = (3, 5) if library else (3, 4) if "flash" in call.name else (5, 6)
@@ -292,7 +292,7 @@ def _binary(call: Call, _: tuple[str, ...]) -> Figures:
 
 
 def _reduction(call: Call, _: tuple[str, ...]) -> Figures:
-    """The result counts as one element whatever the reduced dimensions; without shapes there is no work at all."""
+    """The result counts as one element whatever the reduced dimensions; without shapes there is no work."""
     if not call.dims:
         parameters = [("num_input_elems", 0), ("num_output_elems", 0), ("dtype_in_out", (None, None))]
         return Figures(flops=0.0, moved=None, spec="", parameters=tuple(parameters))
@@ -345,7 +345,7 @@ def _spec(unit: str, dtype: str) -> str:
 
 
 def norm_figures(call: Call) -> tuple[float, float]:
-    """Operations and bytes."""
+    """Return operations and bytes."""
     count, channels, size = prod(call.shape(0)), _channels(call), call.size(0) / max(prod(call.shape(0)), 1)
     backward, squared = call.name.endswith("_backward"), "rms" in call.name
     if squared:
@@ -364,7 +364,7 @@ def norm_figures(call: Call) -> tuple[float, float]:
 
 
 def norm_parameters(call: Call) -> tuple[tuple[str, Any], ...]:
-    """The columns of its sheet."""
+    """Return the columns of its sheet."""
     backward, squared = call.name.endswith("_backward"), "rms" in call.name
     library = "miopen" in call.name or "cudnn" in call.name
     layered = "layer" in call.name and backward

@@ -1,4 +1,4 @@
-"""TraceLens' view of a trace."""
+"""A trace as TraceLens sees it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Span = tuple[float, float]
 _NAMELESS = "Unknown"
 
 _GRAPHS = ("cudaGraphLaunch", "hipGraphLaunch")
-"""What starts GPU rows that the reference takes without an arrow."""
+"""Calls that launch GPU rows, which the reference accepts without an arrow."""
 
 
 class Forest:
@@ -44,7 +44,7 @@ class Forest:
         stamps, lengths = (np.asarray(column, np.float64) for column in trace.stamps)
         self.stamp, self.length = stamps.tolist(), lengths.tolist()
         self.whole = bool((lengths == np.rint(lengths)).all())
-        """Whether the file writes its durations as whole microseconds."""
+        """Whether the file writes durations in whole microseconds."""
         parents, roots = _tree(seen, stamps, lengths)
         arrows = np.isin(trace.correlation[seen.rows], list(trace.flows))
         launch = seen.link.launch
@@ -70,14 +70,14 @@ class Forest:
             if self.category[row] == Category.OPERATOR:
                 self.children[self.parents[row]].append(row)
         self.worked: dict[tuple[object, ...], Figures | None] = {}
-        """What a call computes and moves, by its signature and its kernels."""
+        """The work of a call, by its signature and its kernels."""
         self._names: list[int] = trace.name.tolist()
         self._arguments: list[int] = trace.argument.tolist()
         self._call = cache(partial(_call, trace))
         self.given = cache(self._given)
 
     def _launcher(self, call: int) -> int:
-        """The nearest operator above a call of the runtime; the call itself where there is none."""
+        """Return the nearest operator above a call of the runtime, or the call itself."""
         above = self.parents[call]
         while above >= 0 and self.category[above] != Category.OPERATOR:
             above = self.parents[above]
@@ -87,27 +87,27 @@ class Forest:
         return self.trace.names[self._names[row]]
 
     def signature(self, row: int) -> tuple[int, int]:
-        """What tells the name and arguments of a call from another's: thousands of calls have few."""
+        """Return a key of the call's name and arguments; thousands of calls share few."""
         return self._names[row], self._arguments[row]
 
     def call(self, row: int) -> Call:
         return self._call(*self.signature(row))
 
     def _given(self, name: int, argument: int) -> tuple[object, ...]:
-        """What was recorded of the arguments of a call, as texts."""
+        """Return the recorded arguments of a call, as texts."""
         if argument < 0:
             return (None,) * 4
         return tuple(None if part is None else str(part) for part in recorded(self._call(name, argument)))
 
     def busy(self, rows: Sequence[int]) -> float:
-        """The union of GPU rows, summed in floats."""
+        """Return the union of GPU rows, summed in floats."""
         return measure(merged([(self.stamp[r], self.stamp[r] + self.length[r]) for r in rows]))
 
     def is_communication(self, row: int) -> bool:
         return bool(self.kinds[row] == Kind.COMMUNICATION)
 
     def launchers(self) -> list[int]:
-        """Operators that launch something other than communication themselves, in the order of the file."""
+        """Return operators that directly launch something other than communication, in the order of the file."""
         return sorted(row for row, below in self.direct.items() if not all(map(self.is_communication, below)))
 
     def thread(self, row: int) -> tuple[str, str, str]:
@@ -121,13 +121,13 @@ def _call(trace: Trace, name: int, argument: int) -> Call:
 
 
 def recorded(call: Call) -> tuple[object, ...]:
-    """What was recorded of the arguments; older versions leave out what newer ones write beside the shapes."""
+    """Return the recorded arguments; older versions lack some that newer ones record beside shapes."""
     parts = (call.dims, call.types, call.strides, call.concrete)
     return tuple(part if part or not any(parts) else None for part in parts)
 
 
 def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
-    """Operators and runtime calls nested by float time, without annotations and frames; what straddles is dropped."""
+    """Return operators and runtime calls nested by float time, without annotations, frames and overlapping calls."""
     trace = seen.trace
     parent, roots = np.full(len(trace), -1, np.int64), set()
     stacks: dict[int, list[tuple[float, int]]] = defaultdict(list)
@@ -147,7 +147,7 @@ def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:
-    """Overlapping or touching spans joined."""
+    """Return overlapping or touching spans joined."""
     joined: list[Span] = []
     for start, end in sorted(spans, key=lambda span: span[0]):
         if joined and start <= joined[-1][1]:
@@ -162,7 +162,7 @@ def measure(spans: Sequence[Span]) -> float:
 
 
 def minus(spans: Sequence[Span], cover: Sequence[Span]) -> list[Span]:
-    """What of disjoint spans a disjoint cover leaves bare."""
+    """Return the parts of disjoint spans that a disjoint cover does not contain."""
     bare: list[Span] = []
     for start, end in spans:
         at = start
@@ -179,7 +179,7 @@ PARTS = ("mean", "median", "std", "min", "max")
 
 
 def aggregates(column: str, numbers: Sequence[float], parts: Sequence[str] = PARTS) -> Row:
-    """``column_mean`` and its siblings; the deviation of one number is unknown."""
+    """Return ``column_mean`` and its siblings; the deviation of one number is unknown."""
     values = np.asarray(numbers, np.float64)
     known = {
         "mean": float(values.mean()),
@@ -193,7 +193,7 @@ def aggregates(column: str, numbers: Sequence[float], parts: Sequence[str] = PAR
 
 
 def with_shares(rows: list[Row], column: str) -> list[Row]:
-    """Rows by falling column, with their percentage and its running sum."""
+    """Return rows by falling column, with their percentage and its running sum."""
     ordered = sorted(rows, key=lambda row: (-float(row[column]), int(row.get("ex_UID") or row.get("UID_first") or 0)))  # type: ignore[arg-type, call-overload]
     total = sum(float(row[column]) for row in ordered)  # type: ignore[arg-type, misc]
     running = 0.0
@@ -208,7 +208,7 @@ Kernels = Sequence[Sequence[tuple[str, object, float]]]
 
 
 def kernel_summary(lists: Kernels) -> str:
-    """Kernels by their position in a call, the shortest first, as the reference writes them into a cell."""
+    """Return kernels by position in a call, the shortest first, as in a cell of the reference."""
     return "[" + ", ".join(_entry(name, stream, spent) for name, stream, spent in _columns(lists)) + "]"
 
 
@@ -220,7 +220,7 @@ def _columns(lists: Kernels) -> list[tuple[str, object, list[float]]]:
 
 
 def _entry(name: str, stream: object, spent: Sequence[float]) -> str:
-    """Numbers as numpy shows them: whole ones stay whole in sums and extremes."""
+    """Return numbers as numpy prints them; sums and extremes of whole numbers stay whole."""
     times = np.asarray(spent)
     parts = {
         "total_duration_us": times.sum(),
@@ -240,7 +240,7 @@ def _shown(number: np.generic) -> str:
 
 
 def truncated_summary(lists: Kernels) -> str:
-    """The same in short."""
+    """Return the same in short form."""
     entries = []
     for name, stream, spent in _columns(lists):
         mean = float(np.round(np.mean(spent), 2))
@@ -254,7 +254,7 @@ Choice = tuple[int, str, list[int], bool]
 
 
 def chosen(forest: Forest) -> Iterator[Choice]:
-    """From the roots down; a kernel that belongs to none of these is listed as an operator of its own, behind them."""
+    """Yield operators from the roots down; a kernel below none of them follows as an operator of its own."""
     taken: set[int] = set()
     for root in (row for row in sorted(forest.below) if not _inside(forest, row)):
         if forest.category[root] == Category.OPERATOR:
@@ -277,7 +277,7 @@ def _inside(forest: Forest, row: int) -> bool:
 
 
 def _below(forest: Forest, row: int) -> Iterator[Choice]:
-    """The operator itself where it has a model, or launches something and none below has one; else its children."""
+    """Yield the operator if it has a model, or launches and none below has one, else those of its children."""
     rows = forest.below[row]
     if modelled(forest.name(row)):
         yield row, forest.name(row), rows, True
@@ -295,6 +295,6 @@ def _modelled_below(forest: Forest, row: int) -> bool:
 
 
 def first_kernel(forest: Forest, row: int) -> str:
-    """What an operator launches first itself; the reference asks no call of the runtime for it."""
+    """Return the first kernel that an operator launches itself, not through a call of the runtime."""
     direct = forest.direct.get(row, ()) if forest.category[row] == Category.OPERATOR else ()
     return next((forest.name(kernel) for kernel in direct if not forest.is_communication(kernel)), "")

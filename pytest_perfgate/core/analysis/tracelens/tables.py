@@ -1,4 +1,4 @@
-"""TraceLens' tables."""
+"""TraceLens' tables of a trace."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _ELSEWHERE = re.compile(
     r"|MoE(?:Dispatch|Combine)|FusedRoPEFunc|CrossEntropyFunction|MambaSplitConv1dScanCombinedFn|TokenPermuteMaskMap"
     r"|Fused?AttnFunc|FlashAttnFunc)(?:Backward)?\Z"
 )
-"""Operators of libraries, and a few of PyTorch's own, that the reference has models or categories for and we do not."""
+"""Operators that only the reference has models or categories for: of libraries, and a few of PyTorch."""
 
 _OMITTED = (
     "Not written here: the histograms of short kernels, collectives, Reduce_bwd, the sheets of libraries' operators."
@@ -65,11 +65,11 @@ _NO_ROW = "TraceLens has no row for this trace in this table."
 
 
 ReferenceTables = Mapping[str, list[Row]]
-"""Tables of the reference by the names of their files."""
+"""The reference's tables by the names of their files."""
 
 
 def reference_tables(seen: Survey) -> dict[str, list[Row]]:
-    """Every table that the reference writes for such a trace, by the name of its file."""
+    """Return every table that the reference writes for such a trace, by the name of its file."""
     forest = Forest(seen)
     timeline = _timeline(forest)
     made: dict[str, list[Row]] = {"gpu_timeline": timeline, "kernel_summary": _kernels(forest, timeline)}
@@ -147,7 +147,7 @@ def _launchers(forest: Forest) -> list[Row]:
 
 
 def details(forest: Forest, rows: Sequence[int]) -> list[tuple[str, object, float]]:
-    """(name, stream, microseconds) of GPU rows."""
+    """Return (name, stream, microseconds) of GPU rows."""
     trace = forest.trace
     number = int if forest.whole else float
     return [(forest.name(r), trace.queues[int(trace.place[r])].stream, number(forest.length[r])) for r in rows]
@@ -226,7 +226,7 @@ def _measured(forest: Forest, at: int, below: Sequence[int], made: Figures | Non
 
 
 def _worked(forest: Forest, at: int) -> Figures | None:
-    """The work of a call: the same for all that have its arguments and its kernels."""
+    """Return the work of a call, shared by all with the same arguments and kernels."""
     kernels = tuple(forest.name(row) for row in forest.below.get(at, ()))
     key = (*forest.signature(at), kernels)
     if key not in forest.worked:
@@ -327,7 +327,7 @@ def _unified_row(group: Sequence[Row]) -> Row:
 
 
 def reference_document(tables: ReferenceTables, subject: str) -> Document:
-    """Every table the reference writes for this trace, in its units and with its omissions."""
+    """Return every table of the reference for this trace, in its units and with its omissions."""
     blocks: tuple[Block, ...] = tuple(
         Section(title=name, blocks=(as_table(rows, name),)) for name, rows in tables.items() if rows
     )
@@ -337,7 +337,7 @@ def reference_document(tables: ReferenceTables, subject: str) -> Document:
 
 
 def _unclaimed(tables: ReferenceTables) -> Iterator[str]:
-    """Operators of the trace whose figures and category the reference has and these tables do not."""
+    """Yield operators of the trace that have a figure or a category only in the reference."""
     names = [str(row["name"]) for row in tables.get("ops_summary", ())]
     strange = [name for name in names if _ELSEWHERE.match(name) and not sheet_of(name)]
     if strange:
@@ -346,7 +346,7 @@ def _unclaimed(tables: ReferenceTables) -> Iterator[str]:
 
 
 def as_table(rows: list[Row], title: str = "") -> Table:
-    """Rows of named cells as a table; a column of numbers is one of plain numbers."""
+    """Return rows of named cells as a table; a numeric column has plain numbers."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = tuple(Column(name=name, dimension=_dimension([row.get(name) for row in rows])) for name in names)
     return Table(
@@ -375,7 +375,7 @@ _NAMES = {
 
 
 def reference_metrics(tables: ReferenceTables) -> MetricSet:
-    """The reference's timeline and operator times as metrics, in our units."""
+    """Return the reference's timeline and operator times as metrics, in our units."""
     metrics = [
         _metric(_NAMES.get(str(row["type"]), str(row["type"])), float(str(row["time ms"])) * 1e6, ())
         for row in tables["gpu_timeline"]
