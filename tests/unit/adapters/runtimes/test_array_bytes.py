@@ -9,6 +9,9 @@ import pytest
 
 from pytest_perfgate.adapters.runtimes import arrays
 from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
+from pytest_perfgate.app.output_check import OutputCheck, Subject
+from pytest_perfgate.model.plan import CaseKey, Plan
+from pytest_perfgate.plugin.calls import MeasuredCall
 
 CONTENTS = ArrayContents()
 BROUGHT = [0]
@@ -164,6 +167,42 @@ def test_little_of_a_tensor_comes_to_the_host(torch, monkeypatch) -> None:
     CONTENTS.restore(array, saved)
     assert CONTENTS.fingerprint(array) == known
     assert not brought
+
+
+@pytest.mark.torch
+def test_a_whole_check_hardly_waits_for_a_slow_way_to_the_host(torch, monkeypatch) -> None:
+    """A gigabyte a second, and 20 us a copy: copying its arrays there, a check of 32 MB would wait for 0.1 s and more."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    copies: list[int] = []
+
+    class Scalars(TorchDispatchMode):
+        """Counts the numbers that the host reads from the device."""
+
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            if str(operation) in {"aten._local_scalar_dense.default", "aten.equal.default"}:
+                copies.append(8)
+            return operation(*args, **(kwargs or {}))
+
+    for name in ("cpu", "numpy", "tolist"):
+        plain = getattr(torch.Tensor, name)
+        monkeypatch.setattr(torch.Tensor, name, lambda one, *_, plain=plain: (copies.append(one.nbytes), plain(one))[1])
+    source = torch.arange(1 << 22, dtype=torch.float32)
+    target = torch.empty_like(source)
+    asked = MeasuredCall(
+        CaseKey(nodeid="t"), lambda: target.copy_(source), check=lambda found: bool(torch.equal(found, source))
+    )
+    timed = asked.kept()
+    subject = Subject(once=asked.called, last=lambda: timed.last, check=asked.judge, reach=(asked.fn,))
+    scrutiny = OutputCheck(subject, CONTENTS)
+    with Scalars():
+        scrutiny.before()
+        timed()
+        problems = scrutiny.after()
+    assert problems == ()
+    assert copies
+    assert sum(copies) <= 1_000_000
+    assert sum(copies) + 20_000 * len(copies) <= 0.05 * Plan().budget_ns
 
 
 @pytest.mark.parametrize("chunk", [8, 64, 1 << 25])
