@@ -144,3 +144,24 @@ def test_inherited_options_start_nothing_and_a_lost_worker_is_replaced(project: 
         "test_it[naïve-µ]" in json.dumps(json.loads(record.read_text()), ensure_ascii=False)
         or "\\xb5" in record.read_text()
     )
+
+
+TUNED = """
+    import os
+
+    def test_a(perfgate):
+        with open("seen.txt", "a") as file:
+            print(os.environ.get("TRITON_CACHE_AUTOTUNING", "unset"), file=file)
+        perfgate(int)
+"""
+
+
+def test_pinned_tuning_reaches_every_process_that_measures(project: Project, monkeypatch) -> None:
+    """Triton reads the variable when it tunes a kernel; the choice is kept with the kernel's source."""
+    monkeypatch.delenv("TRITON_CACHE_AUTOTUNING", raising=False)
+    project.write("test_a.py", TUNED)
+    for setting, kept in (("free", "unset"), ("pinned", "1")):
+        project.configure(f'tuning = "{setting}"\nrounds = 2\nbudget = "1 ms"\nwarmup = "1 ms"')
+        (project.root / "seen.txt").unlink(missing_ok=True)
+        project.run("--perfgate=full")
+        assert (project.root / "seen.txt").read_text().split() == [kept] * 3, "two children and pytest itself"
