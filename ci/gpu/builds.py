@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ci.gpu.held import barred
 from ci.gpu.parts import Check, Row
-from ci.gpu.processes import late, surroundings, told
-from pytest_perfgate.adapters.stores.records import read_record
-from pytest_perfgate.model.verdict import Verdict
+from ci.gpu.processes import judged, late, surroundings, told
 
 MOST_S, LEAST_DECIDED = 60.0, 0.95
 """What deciding two tiny kernels may take, and the share of verdicts on unchanged code that decide."""
-RUNS = 10
+RUNS, LEAST_VERDICTS = 10, 100
+RUN, TOTAL, NOT_COMPARED = "a run", "verdicts on unchanged code", "not compared"
 DECIDED = frozenset({"passed", "moved", "improved"})
 """What a verdict on unchanged code may say and be an answer; a regression is one too, and a false one."""
 FILES: Mapping[str, str] = {
@@ -86,30 +84,48 @@ def builds(check: Check, out: Path) -> Iterator[Row]:
 
 
 def repeat(check: Check, out: Path) -> Iterator[Row]:
-    """Ten kernels, accepted once, in ten runs of unchanged code: which share of the verdicts decides."""
+    """Ten kernels, accepted once, in ten runs: each edits code that changes nothing, so that verdicts are asked for."""
     project = written(out / "repeat")
     if why := committed(project, "base"):
         yield {"what": "ten runs", "refused": "no repository", "why": why}
         return
-    env, counts = surroundings(out), Counter[str]()
+    env = surroundings(out)
     accept = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())", "accept"]
     told(pytest(check), out / "repeat-first.txt", check.ends - time.monotonic(), cwd=project, env=env)
     told([*accept, "--new", "--reason", "first run"], out / "repeat-accept.txt", 60, cwd=project, env=env)
     committed(project, "accepted")
+    source = project / "tinykernels" / "__init__.py"
+    plain = source.read_text(encoding="utf-8")
     for number in range(1, RUNS + 1):
         begun = time.monotonic()
+        source.write_text(f"{plain}\nRUN = {number}\n", encoding="utf-8")
         log = out / f"repeat-{number}.txt"
         code, text = told(pytest(check), log, check.ends - time.monotonic(), cwd=project, env=env)
         if code is None:
             yield {"what": f"run {number}", "refused": "no time", "why": text[-200:]}
-            break
-        found = Counter(outcome for _, outcome in verdicts(project))
-        counts += found
-        yield {"what": f"run {number}", "s": time.monotonic() - begun, **found}
+            return
+        yield {"what": RUN, "s": time.monotonic() - begun, **outcomes(project)}
+
+
+def outcomes(project: Path) -> Counter[str]:
+    """What the verdicts of the newest record came to; one that compared nothing is no answer."""
+    return Counter(
+        verdict.outcome.value if verdict.metric is not None else NOT_COMPARED for _, verdict in judged(project)
+    )
+
+
+def continued(earlier: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """The runs of unchanged code so far, those of earlier calls first, and their verdicts together."""
+    all_rows = [*(row for row in earlier if row["what"] == RUN), *(row for row in rows if row["what"] != TOTAL)]
+    counts = Counter[str]()
+    for row in all_rows:
+        counts.update({name: row[name] for name in row.keys() - {"what", "s"}} if row["what"] == RUN else {})
     total = sum(counts.values())
     decided = sum(counts[outcome] for outcome in DECIDED) / max(total, 1)
-    row: Row = {"what": "verdicts on unchanged code", "verdicts": total, "decided": decided, **counts}
-    yield barred(row, "repeat", total >= 100 and decided >= LEAST_DECIDED and not counts["regressed"])
+    row: Row = {"what": TOTAL, "verdicts": total, "decided": decided, **counts}
+    if total < LEAST_VERDICTS and not counts["regressed"]:
+        return [*all_rows, {**row, "refused": "too few", "why": f"{LEAST_VERDICTS} are asked for: run it again"}]
+    return [*all_rows, barred(row, "repeat", decided >= LEAST_DECIDED and not counts["regressed"])]
 
 
 def written(project: Path, files: Mapping[str, str] | None = None) -> Path:
@@ -155,11 +171,3 @@ def pytest(check: Check) -> list[str]:
 def verdicts(project: Path) -> Iterator[tuple[str, str]]:
     """(case, outcome) of the newest record."""
     return ((name, verdict.outcome.value) for name, verdict in judged(project))
-
-
-def judged(project: Path) -> Iterator[tuple[str, Verdict]]:
-    """(case, verdict) of the newest record."""
-    records = sorted((project / ".perfgate" / "records").glob("*.json"), key=os.path.getmtime)
-    for case in read_record(records[-1]).cases if records else ():
-        for verdict in case.verdicts:
-            yield case.key.nodeid, verdict

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ci.gpu.builds import committed, judged, pytest, written
+from ci.gpu.builds import committed, pytest, written
 from ci.gpu.held import Row, barred
 from ci.gpu.parts import Check
-from ci.gpu.processes import ROOT, last_line, surroundings, told
+from ci.gpu.processes import ROOT, judged, last_line, surroundings, told
 from pytest_perfgate.app.compare_arms import ROUND
 from pytest_perfgate.core.judge.calibration import FORKED
 from pytest_perfgate.model.verdict import PairedRound

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -141,7 +142,9 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
             row = {"what": name, "refused": "no time", "why": last_line(said), "s": took}
             yield late(row, "suite", SUITE_S) if name == "measured" else row
             break
-        yield {"what": name, "exit": code, "s": took, "said": last_line(said), "bar": "gate", "held": code == 0}
+        row = {"what": name, "exit": code, "s": took, "said": last_line(said)}
+        row |= {} if name == "accepted" else Counter(verdict.outcome.value for _, verdict in judged(project))
+        yield barred(row, "gate", code == 0)
         if name == "measured":
             yield {"what": "its time", "s": took, "bar": "suite", "held": code == 0 and took <= SUITE_S}
         yield from announced_s(name, heard, learnt=name != "measured")
@@ -215,6 +218,16 @@ def told(
             end(process)
             said.write(f"\ntook longer than the {left_s:.0f} s that were left\n")
     return code, log.read_text(encoding="utf-8", errors="replace")
+
+
+def judged(project: Path) -> Iterator[tuple[str, Any]]:
+    """(case, verdict) of the newest record."""
+    from pytest_perfgate.adapters.stores.records import read_record
+
+    records = sorted((project / ".perfgate" / "records").glob("*.json"), key=os.path.getmtime)
+    for case in read_record(records[-1]).cases if records else ():
+        for verdict in case.verdicts:
+            yield case.key.nodeid, verdict
 
 
 def surroundings(out: Path) -> dict[str, str]:

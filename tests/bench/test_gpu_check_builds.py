@@ -57,10 +57,25 @@ def test_two_builds_of_tiny_kernels_have_a_verdict_each(check: SimpleNamespace, 
 
 def test_runs_of_unchanged_kernels_are_counted(check: SimpleNamespace, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(builds, "RUNS", 1)
-    *runs, total = builds.repeat(check, tmp_path)
-    assert [row["what"] for row in runs] == ["run 1"]
-    assert total["verdicts"] == 2
-    assert not total["held"], "ten runs of ten kernels are asked for"
+    (run,) = builds.repeat(check, tmp_path)
+    assert builds.NOT_COMPARED not in run, "an edit that changes nothing is compared"
+    assert sum(count for name, count in run.items() if name not in {"what", "s"}) == 2
+
+
+def test_verdicts_of_several_calls_are_added_up_until_there_are_a_hundred() -> None:
+    run = {"what": builds.RUN, "s": 60.0, "passed": 19, "undecided": 1}
+    *_, total = first = builds.continued((), [run, run, {"what": "run 3", "refused": "no time"}])
+    assert (total["verdicts"], total["refused"], "held" in total) == (40, "too few", False)
+    *rows, total = builds.continued(first, [run] * 3)
+    assert [row["what"] for row in rows] == [builds.RUN] * 5
+    assert (total["verdicts"], total["decided"], total["bar"], total["held"]) == (100, 0.95, "repeat", True)
+    *_, total = builds.continued(rows, [{**run, "undecided": 0, builds.NOT_COMPARED: 1, "passed": 18, "moved": 1}])
+    assert total["held"], "114 of 120"
+    same = {"what": builds.RUN, "s": 9.0, builds.NOT_COMPARED: 20}
+    *_, total = builds.continued((), [same] * 5)
+    assert (total["decided"], total["held"]) == (0.0, False), "what compares nothing answers nothing"
+    *_, total = builds.continued((), [{**run, "undecided": 0, "regressed": 1}])
+    assert total["held"] is False, "one false regression is enough"
 
 
 @pytest.mark.torch
