@@ -1,4 +1,4 @@
-"""What perfgate talks about: frozen values, the ports, the errors. Standard library only.
+"""The values of perfgate: frozen values, ports, errors. It needs only the standard library.
 
 The names below are public, for plugins; each is loaded on first use.
 """
@@ -134,11 +134,11 @@ __all__ = [
 ]
 
 _HOMES = ("values", "device", "metric", "plan", "measurement", "ports", "errors", "verdict")
-"""Modules that bring these names, those that others import from first."""
+"""Modules that define these names; those that others import from come first."""
 
 
 def __getattr__(name: str) -> Any:
-    """Find a public name on first use, so that importing one module of the model loads no other."""
+    """Load a public name on first use, so that importing one module of the model loads no other."""
     from importlib import import_module
 
     modules = (import_module(f"{__name__}.{home}") for home in _HOMES if name in __all__)

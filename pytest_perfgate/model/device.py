@@ -1,4 +1,4 @@
-"""Devices, rates and roofs; what a runtime, an event, clocks or an inspector may offer beyond its port."""
+"""Devices, rates and roofs, and optional capabilities of runtimes, events, clocks and inspectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @value
 class SmLimits:
-    """What one multiprocessor can hold, with the units in which it hands things out."""
+    """What one multiprocessor can hold, with its allocation units."""
 
     smem_bytes: int
     smem_block_bytes: int
@@ -30,7 +30,7 @@ class SmLimits:
 
 @value
 class Peak:
-    """The dense rate of one dtype: as printed, and per clock and multiprocessor."""
+    """The dense rate of one dtype: as printed, and by clock and multiprocessor."""
 
     dtype: str
     datasheet: float | None
@@ -42,12 +42,12 @@ class Peak:
 
 @value
 class DeviceSpec:
-    """A line of the catalogue."""
+    """An entry of the catalogue."""
 
     name: str
     pattern: str
     arch: str
-    """``sm_90`` or ``gfx942``; empty for a host."""
+    """``sm_90`` or ``gfx942``; "" for a host."""
     die: str = ""
     multiprocessors: int = 0
     base_hz: float | None = None
@@ -63,16 +63,16 @@ class DeviceSpec:
     confidence: str = ""
     note: str = ""
     cache_bytes: float | None = None
-    """The last cache, where one lies behind the L2."""
+    """The last cache, if there is one behind the L2."""
     lock_hz: float | None = None
-    """The SM clock that the card holds under any load: what locking asks for."""
+    """The SM clock that the card holds under any load, to which it is locked."""
 
     def peak(self, dtype: str) -> Peak | None:
         return next((p for p in self.peaks if p.dtype == dtype), None)
 
 
 class Basis(str, enum.Enum):
-    """Which denominator a roof is: three names, three metrics."""
+    """The basis of a roof: three names, three metrics."""
 
     CLOCK = "peak at the clock that ran"
     DATASHEET = "datasheet peak"
@@ -81,14 +81,14 @@ class Basis(str, enum.Enum):
 
 @value
 class Roof:
-    """Rates to hold a measurement against, all of one basis."""
+    """Rates to compare a measurement with, all of one basis."""
 
     basis: Basis
     compute: tuple[tuple[str, float], ...] = ()
     """(dtype, FLOP/s) pairs."""
     bandwidth: float | None = None
     cache_bytes: float | None = None
-    """Size of the last cache: a smaller working set never touches the memory roof."""
+    """Size of the last cache: a smaller working set does not reach the memory roof."""
     clock_hz: float | None = None
     note: str = ""
 
@@ -126,7 +126,7 @@ class Device:
 
 @value
 class Availability:
-    """Whether an instrument works here, and in one sentence why not."""
+    """Whether an instrument works here, and if not, why, in one sentence."""
 
     name: str
     usable: bool
@@ -144,19 +144,19 @@ class Ceilings:
     compute: tuple[tuple[str, float], ...] = ()
     """(dtype, FLOP/s) pairs."""
     bandwidth: float | None = None
-    """Bytes per second of a copy larger than the last cache: what it read plus what it wrote."""
+    """Bytes per second of a copy larger than the last cache, read and written."""
     cache_bytes: float | None = None
     clock_hz: float | None = None
     method: str = ""
     when: str = ""
     """ISO date."""
     facts: tuple[tuple[str, str], ...] = ()
-    """Threads, library, sizes: what the figures rest on."""
+    """Conditions of the figures: threads, library, sizes."""
 
 
 @runtime_checkable
 class SupportsWait(Protocol):
-    """A runtime whose device works beside the host, which can wait for one of its events."""
+    """A runtime whose device works asynchronously, and which can wait for one of its events."""
 
     def wait(self, event: Any) -> None:
         """Return when the device has passed this event; other queues may still be busy."""
@@ -164,14 +164,14 @@ class SupportsWait(Protocol):
 
 @runtime_checkable
 class SupportsRelease(Protocol):
-    """A runtime that can let go of the memory that flushing took."""
+    """A runtime that can release the memory that flushing used."""
 
     def release(self) -> None: ...
 
 
 @runtime_checkable
 class SupportsTouches(Protocol):
-    """A runtime that can tell whether a call works with its library; one that cannot is believed."""
+    """A runtime that can tell whether a call uses its library; for others, that is assumed."""
 
     def touches(self, call: Any) -> bool: ...
 
@@ -185,7 +185,7 @@ class SupportsAdopt(Protocol):
 
 @runtime_checkable
 class SupportsOwnQueue(Protocol):
-    """A runtime that can make a queue where no call has brought one."""
+    """A runtime that can create a queue if no call brings one."""
 
     def own_queue(self) -> None: ...
 
@@ -199,7 +199,7 @@ class SupportsClock(Protocol):
 
 @runtime_checkable
 class SupportsCuda(Protocol):
-    """A runtime that says whether its device is driven by CUDA: then CUPTI can time it."""
+    """A runtime that states whether CUDA drives its device, so that CUPTI can time it."""
 
     @property
     def cuda(self) -> bool: ...
@@ -207,48 +207,48 @@ class SupportsCuda(Protocol):
 
 @runtime_checkable
 class SupportsLook(Protocol):
-    """An event that hands out its library's own way to read a pair, in milliseconds."""
+    """An event that returns its library's own function for reading a pair, in milliseconds."""
 
     def look(self, earlier: Any) -> tuple[Callable[[Any], float], Any]:
-        """A function and what to call it with, looked up before the pair is read."""
+        """Return a function and its argument, looked up before the pair is read."""
 
 
 @runtime_checkable
 class SupportsBind(Protocol):
-    """A call that takes the arrays that its set-up returns, so that it can be bound to several sets of them."""
+    """A call that takes the arrays of its set-up, so that it can be bound to several sets of them."""
 
     def bind(self, given: Any) -> Callable[[], Any]: ...
 
 
 @runtime_checkable
 class SupportsMemory(Protocol):
-    """A runtime whose library counts what it gives out of the device's memory."""
+    """A runtime whose library counts its allocations of device memory."""
 
     def memory_of(self, call: Callable[[], object]) -> tuple[int, int]:
-        """Bytes that a call holds at the most beyond what stood before it, and how often it asks for memory."""
+        """Return the most bytes that a call holds beyond those before it, and the number of its allocations."""
 
 
 @runtime_checkable
 class SupportsSettled(Protocol):
-    """Clocks that decide before the first sample whether they can be locked where a plan wants to try."""
+    """Clocks that decide before the first sample whether they can be locked, if a plan wants to try."""
 
     def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
-        """The plan as it will be measured, and why the clocks are only observed."""
+        """Return the plan with the decision, and why the clocks are only observed."""
 
 
 @runtime_checkable
 class SupportsTellWaits(Protocol):
-    """Clocks that may wait, such as for a hot device, and say so."""
+    """Clocks that may wait, for example for a hot device, and report it."""
 
     def tell_waits(self, tell: Callable[[str], None] | None) -> None: ...
 
 
 @runtime_checkable
 class SupportsKernels(Protocol):
-    """A profiler that can be told to collect some kernels only."""
+    """A profiler that can collect only some kernels."""
 
     def only(self, kernel: str, launches: int = 0) -> Any:
-        """The same profiler for kernels whose name holds this, and for so many launches of them; 0 is all."""
+        """Return the profiler for kernels with this in their name, and so many launches of them; 0 is all."""
 
 
 @runtime_checkable
@@ -256,19 +256,19 @@ class SupportsPosting(Protocol):
     """A delivery that posts where people discuss a change."""
 
     def posting(self, how: Posting) -> Any:
-        """The same delivery that posts as it is told: under a key, changes only, or nothing at all."""
+        """Return the delivery with these settings: a key, changes only, or a dry run."""
 
 
 @runtime_checkable
 class SupportsOperators(Protocol):
-    """An inspector that counts the work of operators, the user's own among them."""
+    """An inspector that counts the work of operators, including the user's own."""
 
     operators: Mapping[str, Any]
 
 
 @runtime_checkable
 class SupportsInputs(Protocol):
-    """A ``check=`` that wants to know what the call is given."""
+    """A ``check=`` that needs the inputs of the call."""
 
     def on_inputs(self, inputs: Callable[[], tuple[Any, ...]]) -> Callable[[Any], Any]:
-        """The check of a call with these inputs, made when it asks for them."""
+        """Return the check of a call with these inputs, which are made when it needs them."""

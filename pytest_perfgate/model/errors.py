@@ -1,4 +1,4 @@
-"""Errors: what, why, next; near misses ("did you mean"); refusals."""
+"""Errors with what, why and next, proposals of similar names, and refusals of the system."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CODES: dict[str, Code] = {code.name: code for table in _TABLES for code in table
 
 
 class PerfgateError(Exception):
-    """A failure of ours: what happened and where, why it matters, what fixes it."""
+    """An error of perfgate: what happened and where, why it matters, what fixes it."""
 
     def __init__(self, code: str, what: str, *, why: str = "", fix: str = "", place: str = "") -> None:
         self.code: Code = CODES[code]
@@ -39,7 +39,7 @@ class PerfgateError(Exception):
         super().__init__(self.text())
 
     def place_at(self, place: str) -> None:
-        """Where it happened, told by whoever knows that better than who raised it."""
+        """Set where it happened, for a caller that knows this better than the raising code."""
         self.place = place
         self.args = (self.text(),)
 
@@ -49,7 +49,7 @@ class PerfgateError(Exception):
         return self.code.family.exit
 
     def text(self) -> str:
-        """The error as a person reads it."""
+        """Return the error as shown to the user."""
         where = f"{self.place}: " if self.place else ""
         first, *rest = self.what.splitlines() or [""]
         lines = [f"{where}{first}  [{self.code.name}]", *rest]
@@ -58,12 +58,12 @@ class PerfgateError(Exception):
         return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in "\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Crosses the border of a process as what it was made of."""
+        """Return the parts from which another process restores the error."""
         return restored, (self.code.name, self.what, self.why, self.fix, self.place)
 
 
 def restored(code: str, what: str, why: str, fix: str, place: str) -> PerfgateError:
-    """The same error in another process."""
+    """Return the same error in another process."""
     return PerfgateError(code, what, why=why, fix=fix, place=place)
 
 
@@ -71,12 +71,12 @@ SHOWING = "showing-failed"
 
 
 def fault_sentence(fault: Exception, doing: str, code: str) -> str:
-    """``perfgate failed while it judged this: ZeroDivisionError: division by zero (judge.py:30)  [judging-failed]``."""
+    """Return ``perfgate failed while it judged this: ZeroDivisionError: division by zero (judge.py:30)  [CODE]``."""
     return f"{fault_words(fault, doing)}  [{code}]"
 
 
 def fault_words(fault: Exception, doing: str) -> str:
-    """The same without its code."""
+    """Return the same without its code."""
     text = (
         fault.what if isinstance(fault, PerfgateError) else f"{type(fault).__name__}: {_message(fault)}{_place(fault)}"
     )
@@ -84,19 +84,19 @@ def fault_words(fault: Exception, doing: str) -> str:
 
 
 def fault_error(fault: Exception, doing: str, place: str = "") -> PerfgateError:
-    """What could not be shown as an error of ours."""
+    """Return an unexpected exception as an error of ours."""
     return fault if isinstance(fault, PerfgateError) else PerfgateError(SHOWING, fault_words(fault, doing), place=place)
 
 
 def _message(fault: Exception) -> str:
     try:
         return str(fault)
-    except Exception:  # noqa: BLE001 - a fault that cannot say what it is still has a name and a place
+    except Exception:  # noqa: BLE001 - an exception that cannot be printed still has a name and a place
         return "it does not say what"
 
 
 def _place(fault: Exception) -> str:
-    """Where it was raised."""
+    """Return where it was raised."""
     trace = fault.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -107,7 +107,7 @@ _SHOWN = 12
 
 
 def nearest(word: str, valid: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Valid words close to a wrong one, the closest first; only case or blanks wrong comes before all."""
+    """Return valid words close to a wrong one, the closest first; a difference in case or blanks counts least."""
     from difflib import get_close_matches
 
     words = list(dict.fromkeys(valid))
@@ -119,7 +119,7 @@ def nearest(word: str, valid: Iterable[str], count: int = 3) -> tuple[str, ...]:
 
 
 def proposal(word: str, valid: Iterable[str], *, all_of: str = "") -> str:
-    """``did you mean 'mfu' or 'mfu_ceiling'?``, or all there are when nothing is near."""
+    """Return ``did you mean 'mfu' or 'mfu_ceiling'?``, or all valid words if none is near."""
     words = tuple(dict.fromkeys(valid))
     near = nearest(word, words)
     if near:
@@ -128,12 +128,12 @@ def proposal(word: str, valid: Iterable[str], *, all_of: str = "") -> str:
 
 
 def some_of(words: Sequence[str]) -> str:
-    """The first dozen, and how many more there are."""
+    """Return the first dozen, and how many more there are."""
     return first_of(words, _SHOWN)
 
 
 def either(words: Iterable[str]) -> str:
-    """``'a', 'b' or 'c'``."""
+    """Return ``'a', 'b' or 'c'``."""
     quoted = [f"'{w}'" for w in words]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
@@ -146,11 +146,11 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 }
 
 _CODES = {getattr(errno, name): code for code, names in _NAMES.items() for name in names if hasattr(errno, name)}
-"""By number; whatever else there is (permission, a read-only disk) is refused for its own reason."""
+"""Codes by error number; others (permission, a read-only disk) keep the system's reason."""
 
 
 def refusal(fault: OSError, place: str = "") -> PerfgateError:
-    """The system's error as one of ours, which says what to do about this kind of it."""
+    """Return the system's error as one of ours, with what to do about its kind."""
     named = place or str(fault.filename or "")
     what = fault.strerror or str(fault) or type(fault).__name__
     return PerfgateError(_CODES.get(fault.errno or 0, "file-refused"), what, place=named)
@@ -158,7 +158,7 @@ def refusal(fault: OSError, place: str = "") -> PerfgateError:
 
 @contextmanager
 def written(place: str) -> Iterator[None]:
-    """Writing something: what the system refuses names the place, which a full disk does not."""
+    """Add the place to errors of the system while something is written; a full disk names none."""
     try:
         yield
     except OSError as fault:
@@ -166,5 +166,5 @@ def written(place: str) -> Iterator[None]:
 
 
 def speaks_of_a_file(fault: OSError) -> bool:
-    """Whether an error is of a file; a full or failing disk does not say of which."""
+    """Return whether an error names a file; that of a full or failing disk does not."""
     return fault.filename is not None or _CODES.get(fault.errno or 0) in {"file-full", "file-broken"}

@@ -14,11 +14,11 @@ from pytest_perfgate.model.project import FACT
 from pytest_perfgate.model.values import Better, Dimension, Work, value
 
 IDLE = "from idle to idle"
-"""The note of samples by the host's clock that wait for a device: calls are put together only where asked for."""
+"""The note on samples by the host's clock that wait for a device: calls are only batched on request."""
 
 
 class Stop(str, enum.Enum):
-    """Why a timer stopped sampling; a spent budget is never a pass by itself."""
+    """Why a timer stopped sampling; a spent budget by itself is never a pass."""
 
     SETTLED = "noise settled"
     PRECISE = "spread small enough"
@@ -30,7 +30,7 @@ class Stop(str, enum.Enum):
 
 @value
 class Discard:
-    """Samples thrown away because an instrument said so."""
+    """Samples that an instrument rejected."""
 
     reason: str
     count: int
@@ -38,17 +38,17 @@ class Discard:
 
 @value
 class Settled:
-    """One turn that was long enough for clock and power to settle under this side's load alone."""
+    """One turn long enough for clock and power to settle under this side's load alone."""
 
     time: float
-    """The middle of its samples, nanoseconds per call."""
+    """The median of its samples, nanoseconds per call."""
     watts: float | None = None
     clock_hz: float | None = None
 
 
 @value
 class Samples:
-    """One process: nanoseconds per call, in order, and how they came about."""
+    """One process: nanoseconds per call, in order, and how they were taken."""
 
     durations: tuple[float, ...]
     timer: str
@@ -56,87 +56,87 @@ class Samples:
     batch: int = 1
     """Calls behind each sample; a sample is their mean."""
     overhead: float = 0.0
-    """Nanoseconds that timing takes, whatever the batch: of a pair of events taken off, of the host's clock not."""
+    """Nanoseconds of an empty measurement, for any batch; subtracted for pairs of events, not for the host's clock."""
     resolution: float = 0.0
-    """Nanoseconds that a measurement can tell apart, whatever its batch."""
+    """Nanoseconds that a measurement can distinguish, for any batch."""
     warmups: int = 0
     warmup_ns: float = 0.0
-    """What warming up took; a device is warm when its clock, its power and the time of a call hold still."""
+    """The warm-up's length; a device is warm when its clock, its power and the time of a call are stable."""
     launch_gap: float | None = None
     """Host-visible minus device-busy nanoseconds per call."""
     cycles: tuple[float, ...] = ()
     clock_hz: tuple[float, ...] = ()
     watts: float | None = None
-    """What the device drew while samples were taken, the middle of the looks; ``None`` where it does not tell."""
+    """The median power of the device during sampling; ``None`` if it does not report it."""
     capped: float | None = None
-    """The share of the sampling in which the power limit held the clock down; ``None`` where nobody looked."""
+    """The share of sampling in which the power limit held the clock down; ``None`` if not observed."""
     discarded: tuple[Discard, ...] = ()
     problems: tuple[Problem, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
-    """What the timer wants said: ``("timer", "events: kernel is 212 us")``."""
+    """The timer's notes: ``("timer", "events: kernel is 212 us")``."""
     cpu: tuple[float, ...] = ()
-    """CPU nanoseconds per call of the calling thread, beside each sample; empty where nobody looked."""
+    """CPU nanoseconds per call of the calling thread for each sample; empty if not measured."""
     waits: tuple[float, ...] = ()
-    """Nanoseconds per call in which the calling thread waited for a processor, where a quantile was asked for."""
+    """Nanoseconds per call in which the calling thread waited for a processor, if a limit needs a quantile."""
     busy: tuple[float, ...] = ()
-    """Nanoseconds per call in which a kernel ran, where the instrument sees kernels; durations are their span."""
+    """Nanoseconds per call in which a kernel ran, if the timer records kernels; durations are their span."""
     turns: tuple[int, ...] = ()
-    """How many samples each turn gave, where two processes took turns."""
+    """The number of samples of each turn, if two processes took turns."""
     settled: Settled | None = None
-    """A longer turn beside them, where the device was at its power limit."""
+    """A longer turn, if the device was at its power limit."""
     unqueued: float | None = None
-    """Mean nanoseconds per call, less those in which its threads waited for a processor; ``None``: nobody can tell."""
+    """Mean nanoseconds per call without its threads' waits for a processor; ``None`` if unknown."""
     others: float | None = None
-    """Processors that other processes kept busy meanwhile; ``None`` where the system does not tell."""
+    """Processors that other processes kept busy meanwhile; ``None`` if unknown."""
     blocked: float | None = None
-    """Mean nanoseconds per call in which the calling thread neither computed nor queued; ``None``: nobody can tell."""
+    """Mean nanoseconds per call in which the calling thread neither computed nor queued; ``None`` if unknown."""
 
 
 @value
 class Reference:
-    """What another call, or a file, took beside a call; of a call, in turns with it in the same processes."""
+    """The time of another call, or of a file, as a reference; a call is timed in turns in the same processes."""
 
     over: str
-    """Its name, as a limit writes it: ``over=eager``."""
+    """Its name in a limit: ``over=eager``."""
     ours: tuple[float, ...] = ()
-    """Nanoseconds per call of the call itself in those turns, one a process; none where a file is the reference."""
+    """Nanoseconds per call of the call itself in those turns, one a process; empty for a file as reference."""
     theirs: tuple[float, ...] = ()
-    """Those of the reference, in the same order; of a file the one figure that it has."""
+    """Those of the reference, in the same order; for a file its only figure."""
     within: tuple[tuple[float, float], ...] = ()
-    """Between what the ratios of the turns of one process lie, one pair a process."""
+    """The interval of the ratios of one process's turns, one pair a process."""
     problems: tuple[Problem, ...] = ()
-    """Why the two cannot be compared."""
+    """Why the two are not comparable."""
     origin: str = ""
-    """Of a file, which of its figures this is."""
+    """Which figure of a file this is."""
 
 
 def _no_listener() -> None:
-    """Is told."""
+    """Do nothing: the default listener."""
 
 
 def _always() -> bool:
-    """What nobody watches holds still."""
+    """Return True: without a watch, everything counts as stable."""
     return True
 
 
 class Sampling:
-    """Odd marks are inside of a sampled region; warming up, trials and a first call that compiles are outside."""
+    """Marks of sampling: odd inside a sampled region, even during warm-up, trials and a first call that compiles."""
 
     def __init__(self) -> None:
         self.mark = 0
         self.loads = 0
-        """Warm-ups so far: what a device did before the newest says nothing of whether it has settled."""
+        """The number of warm-ups; readings before the newest one do not show whether a device has settled."""
         self._listener: Callable[[], None] = _no_listener
         self.steady: Callable[[], bool] = _always
-        """Whether the device that is being warmed up has settled, as far as somebody watches it."""
+        """Returns whether the warming device has settled, as far as it is watched."""
 
     def tell(self, listener: Callable[[], None] | None) -> Callable[[], None]:
-        """Whom to call when a region begins and when it ends; returned is who was called before."""
+        """Set the function called when a region begins and ends; return the previous one."""
         before, self._listener = self._listener, listener or _no_listener
         return before
 
     def ask(self, steady: Callable[[], bool] | None) -> Callable[[], bool]:
-        """Whom to ask whether the device has settled; returned is who was asked before."""
+        """Set the function that returns whether the device has settled; return the previous one."""
         before, self.steady = self.steady, steady or _always
         return before
 
@@ -152,12 +152,12 @@ class Sampling:
 
 
 SAMPLING = Sampling()
-"""Of this process: it measures one call at a time."""
+"""Of this process, which measures one call at a time."""
 
 
 @value
 class Reading:
-    """What one process says of a figure beside time."""
+    """One process's values of a figure other than time."""
 
     name: str
     values: tuple[float, ...]
@@ -170,7 +170,7 @@ class Reading:
 
 @value
 class Identity:
-    """What must agree before two measurements may be compared at all."""
+    """What must agree before two measurements may be compared."""
 
     device: str
     clocks: str = "off"
@@ -180,12 +180,12 @@ class Identity:
     threads: str = ""
     affinity: str = ""
     notes: tuple[tuple[str, str], ...] = ()
-    """What the test said with ``perfgate.note``."""
+    """The test's notes by ``perfgate.note``."""
     calls: str = "1"
-    """How many calls one call of the test stood for: times are those of one."""
+    """How many calls one call of the test stands for; times are those of one."""
 
     def differences(self, other: Identity) -> tuple[tuple[str, str, str], ...]:
-        """(field, here, there) for all that differs."""
+        """Return (field, here, there) for all that differs."""
         return tuple(
             (name, str(getattr(self, name)), str(getattr(other, name)))
             for name in _IDENTITY
@@ -193,7 +193,7 @@ class Identity:
         )
 
     def text(self) -> str:
-        """Equal for two of one device that may be compared, and never empty: what the history keeps beside a time."""
+        """Return a text, never empty, that is equal for comparable measurements of a device; the history stores it."""
         unusual = self.differences(Identity(device=self.device))
         return ", ".join(f"{name}={here}" for name, here, _ in unusual) or "usual"
 
@@ -203,7 +203,7 @@ _IDENTITY = tuple(field.name for field in fields(Identity))
 
 @value
 class Environment:
-    """Recorded, shown when something moved, never part of the identity."""
+    """The environment of a run: recorded, shown when a time changed, never part of the identity."""
 
     python: str = ""
     platform: str = ""
@@ -216,12 +216,12 @@ class Environment:
 
     @property
     def lasting(self) -> Environment:
-        """What outlives the run: kept beside an accepted time, to say what moved."""
+        """The facts that outlast the run, stored with an accepted time to show what changed."""
         facts = tuple((name, text) for name, text in self.facts if name not in _PASSING)
         return Environment(python=self.python, platform=self.platform, packages=self.packages, facts=facts)
 
     def differences(self, other: Environment) -> tuple[tuple[str, str, str], ...]:
-        """(name, here, there) for all that lasts and differs; what one side does not have reads ``none``."""
+        """Return (name, here, there) for lasting facts that differ; a missing fact reads ``none``."""
         here, there = self._lines(), other._lines()
         names = dict.fromkeys((*here, *there))
         apart = ((name, here.get(name, "none"), there.get(name, "none")) for name in names)
@@ -233,12 +233,12 @@ class Environment:
 
 
 _PASSING = frozenset({"load", FACT})
-"""Facts of the moment."""
+"""Facts that change from moment to moment."""
 
 
 @value
 class Artifact:
-    """A file that a capture left, with what made it."""
+    """A file of a capture, with what made it."""
 
     kind: str
     path: str
@@ -260,16 +260,16 @@ class Measurement:
     problems: tuple[Problem, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     modules: tuple[tuple[str, str], ...] = ()
-    """(file, hash) of every module of the package under test: the proof of the arm."""
+    """(file, hash) of every module of the package under test, which identify the arm."""
     limits: tuple[str, ...] = ()
-    """What the fixture's call added with ``limits=``."""
+    """Limits that the fixture's call added with ``limits=``."""
     references: tuple[Reference, ...] = ()
-    """What it was timed beside."""
+    """The references that it was timed with."""
     params: tuple[tuple[str, str], ...] = ()
     """The parameters of its test, by name."""
 
     def with_metrics(self, metrics: MetricSet) -> Measurement:
-        """The same with other metrics, as ``dataclasses.replace`` gives it at four times the cost."""
+        """Return it with other metrics, four times as fast as ``dataclasses.replace``."""
         return Measurement(
             key=self.key,
             processes=self.processes,
@@ -289,38 +289,38 @@ class Measurement:
 
 
 DIRTY = "+dirty"
-"""Ends the name of a commit whose tree had changes of its own: nobody can build that again."""
+"""The suffix of a commit whose tree had changes of its own, so that it cannot be built again."""
 
 
 def commit_name(commit: str, *, dirty: bool) -> str:
-    """The commit that was measured, marked where its tree had changes; empty where none is known."""
+    """Return the measured commit, marked if its tree had changes; "" if unknown."""
     return f"{commit}{DIRTY}" if commit and dirty else commit
 
 
 def short_commit(commit: str, digits: int = 12) -> str:
-    """The first digits of a hash, with the mark that it may carry."""
+    """Return the first digits of a hash, with its mark if it has one."""
     return commit.removesuffix(DIRTY)[:digits] + (DIRTY if commit.endswith(DIRTY) else "")
 
 
 @value
 class Baseline:
-    """What was accepted for one case on one device."""
+    """The accepted values of one case on one device."""
 
     key: CaseKey
     device: str
     time: float = 0.0
-    """Accepted nanoseconds per call; 0 where none is accepted."""
+    """Accepted nanoseconds per call; 0 if none is accepted."""
     figures: tuple[Figure, ...] = ()
-    """What else is accepted, sorted by title."""
+    """Other accepted figures, sorted by title."""
     scatter: float = 0.0
-    """Relative standard deviation between runs; 0 while there is one."""
+    """Relative standard deviation between runs; 0 for a single one."""
     sittings: int = 1
     blind: float = 0.0
-    """The smallest slowdown that the accepted run could have told from its own noise; 0 where it saw enough."""
+    """The smallest slowdown that the accepted run could detect; 0 if that was sufficient."""
     processes: int = 0
-    """How many measured the accepted run, where a quick or an interrupted run took it; 0 for a whole one."""
+    """The number of processes of a quick or interrupted accepted run; 0 for a complete one."""
     commit: str = ""
-    """What was measured; it ends in ``+dirty`` where the tree had changes of its own."""
+    """The measured commit; it ends in ``+dirty`` if the tree had changes of its own."""
     who: str = ""
     when: str = ""
     """ISO date of the acceptance."""
@@ -328,25 +328,25 @@ class Baseline:
     expires: str = ""
     identity: Identity | None = None
     local: bool = False
-    """Kept under ``.perfgate/`` rather than committed."""
+    """Whether it is stored under ``.perfgate/`` rather than committed."""
     place: str = ""
     """File and path inside it, for messages."""
     environment: str = ""
-    """Digest of what surrounded the accepted run, as the line has it."""
+    """Digest of the accepted run's environment, as in the line."""
     surroundings: Environment | None = None
-    """What the digest stands for, where it is known."""
+    """The environment of the digest, if it is known."""
     limited: bool = False
-    """Accepted at the device's power limit: a time that was not is held against it by two builds alone."""
+    """Whether it was accepted at the power limit; times in the other state are only compared by two builds."""
     anchor: float = 0.0
-    """Accepted nanoseconds of before, from which the drift of this line is counted; 0 where it begins with itself."""
+    """Accepted nanoseconds from which the drift of this line is counted; 0 if from its own time."""
     anchored: str = ""
     """ISO date of that acceptance."""
     counted: str = ""
-    """When the newest run started that was added to the accepted one; empty while none was."""
+    """When the newest run that was added to the accepted one started; "" if none was added."""
 
     def figure(self, name: str, labels: Labels) -> Figure | None:
-        """The accepted value of one metric with this very scope."""
-        for one in self.figures:  # a loop, since this is asked for each limit of each case
+        """Return the accepted value of one metric with exactly this scope."""
+        for one in self.figures:  # a loop, since this runs for each limit of each case
             if one.name == name and one.labels == labels:
                 return one
         return None
@@ -357,13 +357,13 @@ class Baseline:
         return self.time / self.anchor - 1 if self.anchor else 0.0
 
     def explains(self, before: Baseline | None) -> bool:
-        """Whether it has a reason of its own: one left from the acceptance before explains nothing new."""
+        """Return whether it has a new reason; one left from the acceptance before explains nothing new."""
         return bool(self.why.strip()) and not (before and (self.why, self.when) == (before.why, before.when))
 
 
 @value
 class Sitting:
-    """One line of the history: a case measured at one time."""
+    """One entry of the history: a case measured at one time."""
 
     key: CaseKey
     device: str
@@ -375,15 +375,15 @@ class Sitting:
     scatter: float = 0.0
     clock_hz: float | None = None
     identity: str = ""
-    """How it was measured; empty where an earlier version kept it."""
+    """How it was measured; "" in entries of an earlier version."""
     run: str = ""
-    """Names the run that measured it: one of each case; empty stands for its moment and its commit."""
+    """The run that measured it, with one entry for each case; "" is identified by time and commit."""
     outcome: str = ""
     """The worst verdict of the case in that run."""
     host: str = ""
     card: str = ""
-    """UUID of the device, where it has one."""
+    """UUID of the device, if it has one."""
     facts: tuple[tuple[str, str], ...] = ()
-    """What surrounded it: driver, packages, governor."""
+    """Facts of the environment: driver, packages, governor."""
     metrics: tuple[Metric, ...] = ()
-    """All figures, where they were asked for."""
+    """All figures, if they were requested."""

@@ -15,17 +15,17 @@ Labels = tuple[tuple[str, str], ...]
 """Scope of a metric as sorted (name, text) pairs, such as ``(("rank", "0"), ("stage", "stage2_f"))``."""
 
 FigureName = tuple[str, Labels]
-"""What a figure is called, with its scope."""
+"""The name of a figure, with its scope."""
 
 Levels = Mapping[FigureName, Sequence[float]]
-"""Figures over the runs of a case; not a number where a run has none of that name."""
+"""Figures over the runs of a case; NaN for a run without one of that name."""
 
 HALF = 0.5
-"""The part of a capture under which its windows say little of it."""
+"""The covered part of a capture below which its windows say little about it."""
 
 
 def labels(**named: object) -> Labels:
-    """Sorted labels from keywords."""
+    """Return sorted labels from keywords."""
     return tuple(sorted((key, str(text)) for key, text in named.items()))
 
 
@@ -33,14 +33,14 @@ _BARE = re.compile(r"[\w.*?:/+@$~!|%-]+(?: [\w.*?:/+@$~!|%-]+)*", re.ASCII)
 
 
 def quoted(text: str) -> str:
-    """The text of a scope, bare where it reads back alike, in double quotes otherwise."""
+    """Return the text of a scope, bare if it reads back alike, otherwise in double quotes."""
     if _BARE.fullmatch(text):
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def figure_title(name: str, scope: Labels) -> str:
-    """A metric with its scope: ``overlap(rank=0, stage=stage2)``."""
+    """Return a metric with its scope: ``overlap(rank=0, stage=stage2)``."""
     return f"{name}({', '.join(f'{label}={quoted(text)}' for label, text in scope)})" if scope else name
 
 
@@ -50,7 +50,7 @@ _LABEL = re.compile(r'([A-Za-z_]\w*)=(?:"((?:[^"\\]|\\.)*)"|([^",]*))(?:, |\Z)',
 
 
 def parse_figure_title(text: str) -> tuple[str, Labels] | None:
-    """The metric and the scope that ``figure_title`` wrote; nothing where a text is no such title."""
+    """Return the metric and the scope that ``figure_title`` wrote; None for another text."""
     match = _TITLE.fullmatch(text)
     if match is None:
         return None
@@ -67,27 +67,27 @@ def parse_figure_title(text: str) -> tuple[str, Labels] | None:
 
 @value
 class MetricKind:
-    """What can be asked of a metric: its name, dimension, direction and scopes."""
+    """A kind of metric: its name, dimension, direction and scopes."""
 
     name: str
     dimension: Dimension
     better: Better
     doc: str
-    """What it is, as the table of limits and ``perfgate explain`` print it."""
+    """Its meaning, as the table of limits and ``perfgate explain`` print it."""
     scopes: tuple[str, ...] = ()
-    """What a limit may select it by, such as ``rank``; every metric takes ``case``."""
+    """Scopes by which a limit may select it, such as ``rank``; every metric accepts ``case``."""
     positional: str = ""
-    """The scope that a bare word fills: ``count(HMMA)`` means ``count(opcode=HMMA)``."""
+    """The scope of a bare word: ``count(HMMA)`` means ``count(opcode=HMMA)``."""
     aliases: tuple[str, ...] = ()
     source: str = "time"
-    """Which capture or timer produces it, named when it was not collected; ``time`` is any timed call."""
+    """The capture or timer that produces it, named when it was not collected; ``time`` is any timed call."""
     exact: bool = False
-    """Whether two measurements of the same code give the same number: a count, a size, a fact of the code."""
+    """Whether two measurements of the same code give the same number: a count, a size, a property of the code."""
 
 
 @value
 class Metric:
-    """One measured number with its scope and, where it is known, its interval."""
+    """One measured number with its scope and, if known, its interval."""
 
     name: str
     value: float
@@ -97,9 +97,9 @@ class Metric:
     source: str = ""
     note: str = ""
     better: Better | None = None
-    """The direction of a figure of the user's own; of all others their kind says it."""
+    """The direction of a figure of the user's own; other figures have that of their kind."""
     exact: bool = False
-    """Whether the user counts it rather than measures it: any difference is one."""
+    """Whether the user counts it rather than measures it, so that any difference is a change."""
 
     @property
     def low(self) -> float:
@@ -112,19 +112,19 @@ class Metric:
 
 @value
 class Figure:
-    """One accepted figure of a case beside its time."""
+    """One accepted figure of a case other than its time."""
 
     name: str
     value: float
     dimension: Dimension
     labels: Labels = ()
     scatter: float = 0.0
-    """Standard deviation between runs: as a fraction of the value, of a percentage in its own unit."""
+    """Standard deviation between runs: as a fraction of the value, for a percentage in its own unit."""
     sittings: int = 1
 
     @property
     def title(self) -> str:
-        """The metric with its scope, as its line has it: ``overlap(stage=stage2)``."""
+        """The metric with its scope, as in its line: ``overlap(stage=stage2)``."""
         return figure_title(self.name, self.labels)
 
 
@@ -146,44 +146,44 @@ class FigurePairs:
 
 @value
 class Absent:
-    """A metric that was asked for and not collected, with the reason and the fix."""
+    """A requested metric that was not collected, with the reason and the fix."""
 
     name: str
     labels: Labels = ()
     why: str = "not collected"
     fix: str = ""
     code: str = ""
-    """The problem for which it is not to be trusted: a limit on it is INVALID, not merely NOT MEASURED."""
+    """The problem that makes it untrustworthy: a limit on it is INVALID, not merely NOT MEASURED."""
 
 
 @value
 class MetricSet:
-    """Every metric of one measurement or artifact, and what is known to be absent."""
+    """Every metric of one measurement or artifact, and those known to be absent."""
 
     metrics: tuple[Metric, ...] = ()
     absent: tuple[Absent, ...] = ()
 
     def absences(self, name: str) -> tuple[Absent, ...]:
-        """Every metric of one name that is known to be absent."""
+        """Return every absent metric of one name."""
         return tuple([a for a in self.absent if a.name == name])
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
-        """Metrics that a scope selects: those with the fewest labels beside the ones it names.
+        """Return the metrics that a scope selects: those with the fewest labels besides the named ones.
 
-        An exact aggregate wins over its parts; without one, every part is returned and each
-        must hold. Scope texts are globs; a bare ``stage2`` also matches ``stage2_f``.
+        An exact aggregate wins over its parts; without one, every part is returned and each must hold. Scope texts are
+        globs; a bare ``stage2`` also matches ``stage2_f``.
         """
         return selected([m for m in self.metrics if m.name == name], scope)
 
     def missing(self, name: str, scope: Labels = ()) -> Absent | None:
-        """Why a metric is not here, where the instrument said so."""
+        """Return why a metric is absent, if the instrument said so."""
         return next((a for a in self.absences(name) if matches(a.labels, scope)), None)
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted({m.name for m in self.metrics}))
 
     def absent_once(self) -> tuple[Absent, ...]:
-        """What is absent, one entry for each reason where no kernel, step or rank has the metric at all."""
+        """Return absent metrics, one entry for each reason if no kernel, step or rank has the metric."""
         present = {m.name for m in self.metrics}
         return tuple(dict.fromkeys(a if a.name in present else replace(a, labels=()) for a in self.absent))
 
@@ -192,7 +192,7 @@ class MetricSet:
 
 
 def selected(named: Sequence[Metric], scope: Labels) -> tuple[Metric, ...]:
-    """Of metrics of one name those that a scope selects; see ``MetricSet.find``."""
+    """Return the metrics of one name that a scope selects; see ``MetricSet.find``."""
     hits = [m for m in named if m.labels == scope or matches(m.labels, scope)] if scope else named
     if len(hits) < 2:
         return tuple(hits)
@@ -201,7 +201,7 @@ def selected(named: Sequence[Metric], scope: Labels) -> tuple[Metric, ...]:
 
 
 def matches(have: Labels, wanted: Labels) -> bool:
-    """Whether labels satisfy a scope, globs included."""
+    """Return whether labels satisfy a scope, globs included."""
     if not wanted:
         return True
     own = dict(have)
@@ -214,7 +214,7 @@ def _fits(text: str, pattern: str) -> bool:
 
 @value
 class Problem:
-    """A reason not to trust a measurement, with its evidence. It makes limits INVALID."""
+    """A reason to doubt a measurement, with its evidence. It makes limits INVALID."""
 
     code: str
     what: str
@@ -231,7 +231,7 @@ class Severity(str, enum.Enum):
 
 @value
 class Finding:
-    """Something an analysis saw, with the metric that triggered it."""
+    """A finding of an analysis, with the metric that triggered it."""
 
     title: str
     detail: str = ""
@@ -239,7 +239,7 @@ class Finding:
     """``metric=value``: never empty for a recommendation."""
     advice: str = ""
     gain: Interval | None = None
-    """Expected end-to-end gain as fractions, where an instrument or a measurement says so."""
+    """Expected end-to-end gain as fractions, if an instrument or a measurement gives one."""
     doubt: str = ""
     conflicts: tuple[str, ...] = ()
     severity: Severity = Severity.NOTE
@@ -251,15 +251,15 @@ Cell = Union[str, float, int, None]
 
 @value
 class Column:
-    """A column with what its numbers mean."""
+    """A column with the meaning of its numbers."""
 
     name: str
     dimension: Dimension = Dimension.TEXT
     unit: str = ""
-    """Forces one unit for the whole column (``ns``); empty picks a readable one."""
+    """The unit of the whole column (``ns``); "" picks a readable one."""
     digits: int = 4
     absent: str = "not collected"
-    """How a cell without a number shows: of a capture, what it did not collect."""
+    """The text of a cell without a number, such as what a capture did not collect."""
 
 
 @value
@@ -269,13 +269,13 @@ class Table:
     title: str = ""
     note: str = ""
     limit: int = 0
-    """Rows a person sees; 0 means all. Data formats always carry every row."""
+    """The most rows shown to people; 0 means all. Data formats always have every row."""
     rest: str = "all of them with --json or --csv"
     """How to see the rows that are left out."""
 
     @property
     def filled(self) -> Table:
-        """Without the columns in which no row has a word."""
+        """Return the table without its empty columns."""
         full = [at for at in range(len(self.columns)) if not self.rows or any(row[at] != "" for row in self.rows)]
         rows = tuple(tuple(row[at] for at in full) for row in self.rows)
         return replace(self, columns=tuple(self.columns[at] for at in full), rows=rows)
@@ -294,7 +294,7 @@ class Bullets:
 
 @value
 class Link:
-    """A way to the section of this anchor, with the words that stand for it."""
+    """A link to the section of this anchor, with its text."""
 
     text: str
     anchor: str
@@ -308,7 +308,7 @@ class Code:
 
 @value
 class Bar:
-    """A line of a picture in a terminal: parts of the full length behind each other, with words on both sides."""
+    """A line of a picture in a terminal: consecutive parts of the full length, with text on both sides."""
 
     label: str
     parts: tuple[float, ...] = ()
@@ -317,18 +317,18 @@ class Bar:
 
 @value
 class Picture:
-    """A drawing as SVG, with the sentence that stands for it where no picture can be shown."""
+    """A drawing as SVG, with the sentence that replaces it where no picture can be shown."""
 
     svg: str
     alt: str
     name: str = ""
-    """How it is asked for by itself."""
+    """The name by which it is requested."""
     narrow: str = ""
-    """The same for a phone."""
+    """The drawing for a phone."""
     key: tuple[str, ...] = ()
-    """What the parts of its bars are."""
+    """The meanings of its bars' parts."""
     bars: tuple[Bar, ...] = ()
-    """The same for a terminal."""
+    """The bars for a terminal."""
 
 
 @value
@@ -350,35 +350,35 @@ class Document:
 
 @array_value
 class Analysis:
-    """One artifact, or the several of one job, analysed. Views are built when asked for."""
+    """The analysis of one artifact, or of the several of one job. Views are built on first use."""
 
     kind: str
     subject: str
     metrics: MetricSet
     views: Mapping[str, Callable[[], Document]]
-    """The first is the default."""
+    """The views by name; the first is the default."""
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
-    """Whatever makes every limit on it INVALID: coverage under the floor, for one."""
+    """Problems that make every limit on it INVALID, such as coverage under the minimum."""
     window: str = ""
-    """Where the figures are from; always printed beside them."""
+    """What the figures cover; always printed beside them."""
     devices: tuple[str, ...] = ()
-    """Names of the devices that it ran on, or the architectures of machine code, as far as the file says."""
+    """Names of the devices that it ran on, or the architectures of machine code, as far as the file has them."""
     files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
-    """Texts that belong beside the artifact, by relative path: annotated source, machine code. Built when asked for."""
+    """Texts for files beside the artifact, by relative path: annotated source, machine code. Built on first use."""
     kept: Mapping[str, Callable[[], str]] = field(default_factory=dict)
-    """Texts that a profile keeps beside its report, by relative path, for other programs. Built when asked for."""
+    """Texts for other programs in a profile's folder, by relative path. Built on first use."""
     reports: Mapping[str, str] = field(default_factory=dict)
-    """Written reports: the name of the file, without its ending, and the view that it holds."""
+    """Reports to write: the name of the file, without its ending, and the view that it contains."""
     tables: tuple[str, ...] = ()
-    """Views whose tables are worth exporting; all of them where none is named."""
+    """Views whose tables are worth exporting; empty for all."""
     pictures: Mapping[str, Callable[[], Picture]] = field(default_factory=dict)
-    """Pictures by name, those worth the first look first. Drawn when asked for; one may raise why there is none."""
+    """Pictures by name, the most useful first. Drawn on first use; one may raise with the reason."""
 
 
 @value
 class Interval:
-    """A closed range that holds the truth with the stated confidence."""
+    """A closed range that contains the true value with the stated confidence."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""Columns of an Nsight Systems export and the job they belong to."""
+"""Columns of an Nsight Systems export, and the job they belong to."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ TimedCalls = tuple["Ints", "Ints", "Ints"]
 
 
 SQLITE = b"SQLite format 3\0"
-"""How an export begins."""
+"""The first bytes of an export."""
 
 REPORTS = (".nsys-rep", ".qdrep")
-"""How reports are called, of which an export is made."""
+"""The endings of reports, from which an export is made."""
 
 
 def pid_of(thread: Ints) -> Ints:
-    """The process id inside a ``globalTid`` or ``globalPid``, as NVIDIA's manual prescribes."""
+    """Return the process id inside a ``globalTid`` or ``globalPid``, as NVIDIA's manual specifies."""
     return (thread >> 24) & 0xFFFFFF
 
 
 @value
 class ExportFacts:
-    """Where an export comes from and what it holds, by count of rows."""
+    """The origin of an export and its content, by count of rows."""
 
     path: str
     product: str = ""
     schema: str = ""
     gpus: tuple[tuple[int, str], ...] = ()
-    """(device, name); empty when the export does not say."""
+    """(device, name); empty if the export has none."""
     tables: tuple[str, ...] = ()
     """Tables of interest that have rows."""
     foreign: int = 0
-    """Strings that are not UTF-8, seen so far."""
+    """Strings so far that are not UTF-8."""
     graphs: int = 0
     """Launches of CUDA graphs whose kernels were not recorded."""
     lacking: tuple[str, ...] = ()
-    """Columns that figures need and the export does not have, as ``TABLE.column``."""
+    """Columns that figures need and the export lacks, as ``TABLE.column``."""
     untimed: tuple[tuple[str, int], ...] = ()
-    """(table, rows of it without a start or an end, or longer than a day)."""
+    """(table, number of its rows without a start or an end, or longer than a day)."""
 
 
 @array_value
@@ -77,7 +77,7 @@ class Activity:
 
 
 def activity(columns: Sequence[Ints]) -> Activity:
-    """Rows of what ran from their seven columns."""
+    """Return rows of activity from their seven columns."""
     names = ("start", "end", "pid", "device", "stream", "correlation", "name")
     return Activity(**dict(zip(names, columns, strict=True)))
 
@@ -86,12 +86,12 @@ _STREAM = 32
 
 
 def in_context(stream: Ints, context: Ints) -> Ints:
-    """Streams of several contexts told apart: each context numbers its own from the same start."""
+    """Return streams with distinct numbers across contexts, each of which counts from the same start."""
     return (context << _STREAM) | stream
 
 
 def stream_name(stream: int) -> str:
-    """A stream's number, and its context's where a process has several on one device."""
+    """Return a stream's number, and its context's if a process has several on one device."""
     number, context = stream & ((1 << _STREAM) - 1), stream >> _STREAM
     return f"{number} (context {context})" if context else str(number)
 
@@ -102,12 +102,12 @@ OPEN = 1 << 62
 
 @array_value
 class Ranges:
-    """NVTX ranges, in order of neither time nor thread."""
+    """NVTX ranges, sorted neither by time nor by thread."""
 
     start: Ints
     end: Ints
     tid: Ints
-    """The thread as nsys counts it: ``pid_of`` names its process."""
+    """The thread as nsys numbers it: ``pid_of`` returns its process."""
     text: Ints
     """Index into ``texts``."""
     texts: tuple[str, ...]
@@ -163,42 +163,42 @@ class Extent:
 
 
 class NsysExport(Protocol):
-    """An open export: aggregates where an aggregate answers, columns of a span elsewhere."""
+    """An open export: totals by SQL, and columns of a span."""
 
     def facts(self) -> ExportFacts: ...
 
     def processes(self) -> tuple[tuple[int, int], ...]:
-        """(pid, device) of everyone who ran a kernel."""
+        """Return (pid, device) of all that ran a kernel."""
 
     def extents(self) -> tuple[Extent, ...]: ...
 
     def threads(self) -> tuple[tuple[int, str], ...]:
-        """(pid, name) of every thread that has one."""
+        """Return (pid, name) of every thread that has one."""
 
     def ranges(self) -> Ranges: ...
 
     def full_names(self) -> Mapping[int, str]:
-        """Names with namespaces, also of kernels that go by their short ones."""
+        """Return names with namespaces, also of kernels that are listed by short names."""
 
     def kernels(self, low: int, high: int, whole: Collection[int] = ()) -> Activity:
-        """Kernels that touch the span; those whose full name is one of ``whole`` go by it."""
+        """Return kernels that touch the span; those with a full name in ``whole`` have it."""
 
     def copies(self, low: int, high: int) -> Activity:
-        """Copies and memory sets that touch the span; ``name`` is 0 for a copy and 1 for a set."""
+        """Return copies and memory sets that touch the span; ``name`` is 0 for a copy and 1 for a set."""
 
     def calls(self, first: int, last: int) -> Calls:
-        """Runtime calls with a correlation in the closed range."""
+        """Return runtime calls with a correlation in the closed range."""
 
     def names(self, ids: Sequence[int]) -> Mapping[int, str]: ...
 
     def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
-        """Totals of kernels that start in the span."""
+        """Return totals of kernels that start in the span."""
 
     def timed(self, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
-        """Calls in the span for each pattern that finds their names."""
+        """Return the calls in the span for each pattern of names."""
 
     def api_totals(self, spans: Mapping[int, tuple[int, int]]) -> tuple[ApiTotal, ...]:
-        """Host time per call, each process's clipped to its own span."""
+        """Return host time by call, with each process's cut to its own span."""
 
 
 NsysReader = Callable[[Path], NsysExport]
@@ -211,18 +211,18 @@ class Preset:
 
     name: str
     anchors: tuple[str, ...]
-    """The window is the median range that matches the first of these that matches any."""
+    """The window is the median range matching the first of these patterns that matches any."""
     stage: str
     """The last match in the innermost range that has one names the stage."""
     purposes: tuple[tuple[str, str], ...]
     """(pattern, purpose of a communication stream)."""
     thread: str = r"^MPI Rank (\d+)$"
-    """How a thread is called that names its process's rank, where no range does."""
+    """Names of threads that give their process's rank, if no range does."""
     rank: str = r"\brank\s*[=:]\s*(\d+)"
     mesh: str = r"\b(pp|dp|cp|ep|tp|sp)\s*[=:]\s*(\d+)\s*/\s*(\d+)"
     settings: str = r"\b(mbs|seq)\s*[=:]\s*(\d+)"
     communication: tuple[str, ...] = ()
-    """Kernel names that communicate, beside the known ones."""
+    """Kernel names that communicate, besides the known ones."""
 
 
 COMPUTE, COMMUNICATION = "compute", "communication"
@@ -232,50 +232,50 @@ MIXED, UNKNOWN = "mixed", "unknown"
 
 @value
 class Reading:
-    """How the exports of a job are read: what the options came to."""
+    """How the exports of a job are read, by the options."""
 
     preset: Preset
     anchor: str = ""
-    """The user's own; one that matches nothing is an error."""
+    """The user's own patterns; one that matches nothing is an error."""
     span: tuple[int, int] | None = None
     """``--start`` and ``--end`` in nanoseconds."""
     original: bool = False
     """As PithTrain's own scripts: kernels wholly inside the window, summed per kernel."""
     ranks: tuple[str, ...] = ()
-    """The ranks to look at; none named are all."""
+    """The ranks to analyse; empty for all."""
 
 
 @value
 class Rank:
-    """One process on one device, by the name its job gives it."""
+    """One process on one device, by its name in the job."""
 
     name: str
     pid: int
     device: int
     file: int = 0
-    """Which of the files it is from."""
+    """The number of its file."""
     mesh: tuple[tuple[str, int, int], ...] = ()
     """(dimension, coordinate, size)."""
     settings: tuple[tuple[str, int], ...] = ()
     label: str = ""
-    """The range or the thread that named it; empty when the order of devices did."""
+    """The range or the thread that named it; "" if it was numbered by device."""
 
 
 AS_GIVEN = "as given"
-"""How a window was chosen whose start and end a person named."""
+"""How a window with a given start and end was chosen."""
 
 
 @value
 class Window:
-    """The span that every figure is from, and how it was chosen."""
+    """The span of every figure, and how it was chosen."""
 
     start: int
     end: int
     how: str
     covers: float | None = field(default=None, compare=False)
-    """The part of the rank's capture that all ranges like this one cover, or the window that was given."""
+    """The part of the rank's capture that all ranges like this one cover, or the given window."""
     apart: int | None = field(default=None, compare=False)
-    """From the start of one such range to the start of the next, in the median."""
+    """The median time from the start of one such range to the start of the next."""
 
     @property
     def length(self) -> int:
@@ -287,7 +287,7 @@ class Window:
 
 @array_value
 class Lane:
-    """One rank inside its window: kernels clipped to it, each with what is known about it."""
+    """One rank inside its window: kernels clipped to it, with what is known of each."""
 
     rank: Rank
     window: Window
@@ -306,12 +306,12 @@ class Lane:
     """Whether the launch on the host was found."""
     copies: Activity
     cut: int = 0
-    """Kernel time outside the window that clipping took away, or of kernels left out."""
+    """Kernel time that clipping cut off outside of the window, or of kernels left out."""
     straddlers: int = 0
     faults: tuple[str, ...] = ()
-    """What makes its kernels none that a device ran."""
+    """Faults of kernels that cannot have run on a device."""
     unnamed: int = 0
-    """Kernels in the window whose name the table of strings does not hold."""
+    """Kernels in the window whose name is missing from the table of strings."""
 
 
 @value
@@ -327,12 +327,12 @@ class StreamRow:
     barrier_ns: int
     """Communication on a stream that computes."""
     detail: str = ""
-    """What the kernels said where they disagree."""
+    """The purposes of its kernels, if they disagree."""
 
 
 @value
 class OverlapRow:
-    """Communication of one (rank, stage), or of one purpose outside the stages."""
+    """Communication of one (rank, stage), or of one purpose outside of the stages."""
 
     stage: str
     outside: bool
@@ -356,7 +356,7 @@ class OverlapRow:
 
 @value
 class TimeRow:
-    """What a rank's device did with its window; the parts sum to it."""
+    """How a rank's device spent its window; the parts sum to it."""
 
     computation_ns: int
     communication_ns: int
@@ -380,9 +380,9 @@ class RankResult:
     compute: tuple[tuple[str, int], ...]
     """(stage, compute by union)."""
     launch_ns: int | None = None
-    """How long the host launched, by union over its threads; ``None`` where no launch was recorded."""
+    """How long the host launched, by union over its threads; ``None`` if no launch was recorded."""
     sync_ns: int | None = None
-    """How long the device was idle behind calls that wait for it; ``None`` where no call was recorded."""
+    """How long the device idled after calls that wait for it; ``None`` if no call was recorded."""
 
     @property
     def rank(self) -> Rank:

@@ -1,4 +1,4 @@
-"""Plan, case, limit, policy: what is asked before anything ran."""
+"""Plans, cases, limits and policies, all known before a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mode(str, enum.Enum):
 class ClockPolicy(str, enum.Enum):
     LOCK = "lock"
     TRY = "try-lock"
-    """Lock where this process may, else observe: what was meant for machines of several kinds."""
+    """Lock if this process may, else observe; for projects on machines of several kinds."""
     OBSERVE = "observe"
     OFF = "off"
 
@@ -38,7 +38,7 @@ class Plan:
 
     timer: str = "auto"
     leaning: str = ""
-    """The timer that ``auto`` took for this call before: near a border it stays with it."""
+    """The timer that ``auto`` chose for this call before, which it keeps if the choice is close."""
     runtime: str = "auto"
     cache: Cache = Cache.WARM
     clocks: ClockPolicy = ClockPolicy.OBSERVE
@@ -50,17 +50,17 @@ class Plan:
     """Fresh processes."""
     min_samples: int = 20
     least_samples: int = 0
-    """Samples that a budget does not cut: the test asked for so many by name."""
+    """Samples that the test requested, which a budget does not reduce."""
     max_samples: int = 2000
     warmup_ns: float = 200e6
     settle_ns: float = 0.0
-    """Load before the first sample, whatever agrees earlier: a device at its power limit takes as long to settle."""
+    """The least load before the first sample, which a device at its power limit needs to settle."""
     budget_ns: float = 1e9
     """Sampling time per process and case."""
     spread: float = 0.005
     captures: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
-    """Figures beside time that somebody asked for: ``peak_memory``, ``q=99%``."""
+    """Requested figures other than time: ``peak_memory``, ``q=99%``."""
     devices: int = 1
     device: str = ""
     """Index or name of the device to measure on; empty means the first."""
@@ -69,7 +69,7 @@ class Plan:
     anchor: str = ""
     against: str = ""
     in_turns: bool = False
-    """Whether the host's timer reads the thread's CPU time beside each sample."""
+    """Whether the host's timer reads the thread's CPU time with each sample."""
 
 
 @value
@@ -86,18 +86,18 @@ class Case:
     location: str = ""
     """``file:line`` for messages."""
     family: str = ""
-    """The node id without its parameters: what ``geomean`` runs over."""
+    """The node id without its parameters, over which ``geomean`` runs."""
     unreached: tuple[str, str] = ("", "")
-    """Why its calls cannot reach perfgate, such as a fixture of the same name in a conftest, and what to do."""
+    """Why its calls cannot reach perfgate, such as a fixture of the same name in a conftest, and the fix."""
 
 
 OF_FILE = "file"
-"""What stands behind the path in the name of a case that is a file."""
+"""The suffix after the path in the name of a case that is a file."""
 
 
 @value
 class CaseKey:
-    """Names one measurement: the node id, and the ``name=`` of the fixture's call where given."""
+    """Names one measurement: the node id, and the ``name=`` of the fixture's call if given."""
 
     nodeid: str
     name: str = ""
@@ -106,7 +106,7 @@ class CaseKey:
         return f"{self.nodeid}#{self._written_name()}" if self.name else self.nodeid
 
     def _written_name(self) -> str:
-        """Behind parameters the last ``]`` is theirs: one in the name is written ``%5D``."""
+        """The name with ``]`` as ``%5D``, since after parameters the last ``]`` is theirs."""
         if "[" not in self.test_id or not _TO_ESCAPE.search(self.name):
             return self.name
         return self.name.replace("%", "%25").replace("]", "%5D")
@@ -122,17 +122,17 @@ class CaseKey:
 
     @property
     def of_file(self) -> bool:
-        """Whether it names a file that was held against limits, and no test."""
+        """Whether it names a file that limits were checked on, and no test."""
         return self.test_id == OF_FILE
 
     @property
     def test(self) -> str:
-        """What follows the file: the key inside its baseline file."""
+        """The part after the file, which is the key inside its baseline file."""
         return str(self).partition("::")[2]
 
     @property
     def family(self) -> str:
-        """The node id without its parameters, and the call's name where it has one."""
+        """The node id without its parameters, and the call's name if it has one."""
         family = self.nodeid.partition("[")[0]
         return f"{family}#{self.name}" if self.name else family
 
@@ -143,7 +143,7 @@ _ESCAPED = re.compile(r"%5D|%25")
 
 
 def parse_case_key(text: str) -> CaseKey:
-    """The key that ``str`` wrote; a ``#`` inside brackets belongs to a parameter."""
+    """Return the key that ``str`` wrote; a ``#`` inside brackets belongs to a parameter."""
     file, test = _in_file(text)
     bare, hash_sign, name = test.partition("#")
     if "[" not in bare:
@@ -154,7 +154,7 @@ def parse_case_key(text: str) -> CaseKey:
 
 
 def _in_file(nodeid: str) -> tuple[str, str]:
-    """The file with its ``::``, whatever signs its name has, and what follows."""
+    """Return the file with its ``::``, whatever characters it contains, and the rest."""
     path, colons, test = nodeid.partition("::")
     return (path + colons, test) if colons else ("", nodeid)
 
@@ -164,17 +164,17 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 class Compare(str, enum.Enum):
-    """What a limit holds against its bound: a figure, or how far that is from its accepted value."""
+    """What a limit compares with its bound: a figure, or its change from the accepted value."""
 
     FIGURE = ""
     RELATIVE = "relative"
     """The change as a fraction of the accepted value."""
     ABSOLUTE = "absolute"
-    """The change in the figure's own unit; of a percentage in points."""
+    """The change in the figure's own unit; for a percentage in points."""
 
 
 class Operator(str, enum.Enum):
-    """How a metric is held against its limit."""
+    """How a metric is compared with its limit."""
 
     AT_MOST = "<="
     AT_LEAST = ">="
@@ -184,12 +184,12 @@ class Operator(str, enum.Enum):
 
 
 _SAME = 1e-12
-"""Numbers that differ by less differ by the arithmetic alone."""
+"""The difference between numbers that arithmetic alone can cause."""
 
 
 @value
 class Limit:
-    """``METRIC[(SCOPE)] OP VALUE[UNIT]`` as a value; the bound is in the units of the inside."""
+    """``METRIC[(SCOPE)] OP VALUE[UNIT]`` as a value; the bound is in internal units."""
 
     metric: str
     labels: Labels
@@ -202,7 +202,7 @@ class Limit:
     on: tuple[str, ...] = ()
     """Device patterns on which it applies; empty means everywhere."""
     except_on: tuple[str, ...] = ()
-    """Device patterns on which a closer limit took its place."""
+    """Device patterns on which a closer limit replaces it."""
     compare: Compare = Compare.FIGURE
 
     @property
@@ -210,7 +210,7 @@ class Limit:
         return (self.title, self.labels)
 
     def change(self, now: float, then: float) -> float:
-        """How far a figure is from its accepted value; from 0 every rise is without bound as a fraction."""
+        """Return the change of a figure from its accepted value; from 0, any rise is infinite as a fraction."""
         if math.isclose(now, then, rel_tol=_SAME):
             return 0.0
         if self.compare is Compare.ABSOLUTE:
@@ -224,7 +224,7 @@ class Limit:
 
 
 class Outcome(str, enum.Enum):
-    """What a limit came to; never a bool. The order is from best to worst."""
+    """The result of a limit; never a bool. The order is from best to worst."""
 
     PASSED = "passed"
     IMPROVED = "improved"
@@ -242,7 +242,7 @@ class Outcome(str, enum.Enum):
 
 
 class Decision(str, enum.Enum):
-    """What the pairs say about the head against its base."""
+    """The result of the pairs for the head against its base."""
 
     SLOWER = "slower"
     NOT_SLOWER = "not slower"
@@ -250,7 +250,7 @@ class Decision(str, enum.Enum):
 
 
 class Effect(str, enum.Enum):
-    """What an outcome does to the test: after the policy was asked."""
+    """What an outcome does to the test, by the policy."""
 
     PASS = "pass"  # noqa: S105 - an effect, not a secret
     WARN = "warn"
@@ -276,22 +276,22 @@ _EFFECTS = {
 
 @value
 class Policy:
-    """One choice for each outcome that leaves one; ``core.judge.policy`` has the defaults."""
+    """One choice for each outcome that a policy decides; ``core.judge.policy`` has the defaults."""
 
     ci: bool = False
     missing: Choice = Choice.RECORD
     """No baseline for a slowdown limit."""
     unused: Choice = Choice.WARN
-    """Baselines and tests that are gone."""
+    """Missing baselines and tests."""
     improved: Choice = Choice.WARN
     undecided: Choice = Choice.WARN
     suspect: Choice = Choice.WARN
-    """Slower, and no second arm could say whether the code is."""
+    """Slower, and no second arm could show whether the code is."""
     moved: Choice = Choice.WARN
     unmeasured: Choice = Choice.WARN
     """Collected, but never measured."""
     no_base: Choice = Choice.WARN
-    """Committed lines judged in CI, and there is no merge base whose lines could."""
+    """Committed lines judged in CI without a merge base whose lines could."""
     moved_by_change: Choice = Choice.WARN
     """MOVED, and the change itself edits what is installed: a pin, a lock file, a toolchain."""
     own_gate: Choice = Choice.WARN
@@ -299,26 +299,26 @@ class Policy:
 
     @property
     def records(self) -> bool:
-        """Whether a missing baseline is made from what was measured."""
+        """Return whether a missing baseline is made from the measurement."""
         return self.missing is Choice.RECORD
 
     def effect(self, key: str) -> Effect:
-        """What the choice of this name does."""
+        """Return the effect of the choice of this name."""
         return _EFFECTS[getattr(self, key)]
 
 
 @value
 class Rule:
-    """One line of the table of outcomes."""
+    """One row of the table of outcomes."""
 
     outcome: Outcome
     meaning: str
     key: str = ""
-    """The policy that decides; empty where nothing is left to decide."""
+    """The policy that decides; "" if none does."""
     effect: Effect = Effect.PASS
-    """Where no policy decides."""
+    """The effect if no policy decides."""
     exit: int = 0
-    """Of the command line, where the effect is to fail."""
+    """The exit code of the command if the effect is to fail."""
 
 
 ANCHOR = 0.10
@@ -330,11 +330,11 @@ class Base:
     """The revision before the change under test, or why there is none."""
 
     commit: str = ""
-    """Empty where no revision can be asked."""
+    """"" if no revision is available."""
     name: str = ""
-    """What it is to the commit under test: ``the merge base with origin/main``."""
+    """Its relation to the commit under test: ``the merge base with origin/main``."""
     why: str = ""
-    """Why there is none; of one that was guessed, why it may not be what was there before."""
+    """Why there is none, or why a guessed one may be wrong."""
     fix: str = ""
 
 
@@ -343,7 +343,7 @@ CHANGES = frozenset({"slowdown"})
 
 
 LEAST = 7
-"""Rounds below which nothing is cleared: all of six lie below the limit by chance once in 64."""
+"""Rounds below which nothing is cleared: six are all below the limit by chance once in 64."""
 
 
 @value
@@ -351,31 +351,31 @@ class Reach:
     """Where pytest looked for tests; paths are those of node ids, relative to the root."""
 
     beneath: tuple[str, ...] = ()
-    """Folders, files and node ids that were named; without any the whole project."""
+    """Named folders, files and node ids; empty for the whole project."""
     without: tuple[str, ...] = ()
-    """Paths and patterns that were left out."""
+    """Excluded paths and patterns."""
     unknown: str = ""
-    """The option that keeps anybody from saying where it looked."""
+    """The option because of which it is unknown where pytest looked."""
 
     def holds(self, nodeid: str) -> bool:
-        """Whether a test of this name would have been collected."""
+        """Return whether a test of this name would have been collected."""
         if self.leaves_out(nodeid):
             return False
         places = _places(nodeid.partition("::")[0])
         return not self.beneath or any(named in places or _is_below(nodeid, named) for named in self.beneath)
 
     def leaves_out(self, nodeid: str) -> bool:
-        """Whether it was told not to look there."""
+        """Return whether pytest was told not to look there."""
         places = _places(nodeid.partition("::")[0])
         return any(place == out or fnmatchcase(place, out) for place in places for out in self.without)
 
 
 def _places(path: str) -> list[str]:
-    """The file itself and every folder above, the root of the project as the last."""
+    """Return the file itself and every folder above, the root of the project last."""
     parts = path.split("/")
     return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)] + ["."]
 
 
 def _is_below(nodeid: str, named: str) -> bool:
-    """Whether a node id is what another names: the test, one of its parameters, or a test of its class."""
+    """Return whether one node id contains another: the test, one of its parameters, or a test of its class."""
     return nodeid == named or nodeid.startswith((f"{named}[", f"{named}::"))

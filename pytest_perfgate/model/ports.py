@@ -1,4 +1,4 @@
-"""What use cases need from adapters. Every method is required."""
+"""Ports: what use cases need from adapters. Every method is required."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Call = Callable[[], Any]
 
 
 class Stream(Protocol):
-    """An ordered queue of a device, as a runtime hands it out."""
+    """An ordered queue of a device, from a runtime."""
 
     def synchronize(self) -> None: ...
 
 
 class Event(Protocol):
-    """A point on a stream that the device stamps."""
+    """A point on a stream whose time the device records."""
 
     def record(self) -> None: ...
 
     def since(self, earlier: Any) -> float:
-        """Nanoseconds between two events, read after the stream was synchronised."""
+        """Return nanoseconds between two events, after the stream was synchronised."""
 
 
 class Runtime(Protocol):
@@ -46,7 +46,7 @@ class Runtime(Protocol):
     def availability(self) -> Availability: ...
 
     def recognises(self, module_names: frozenset[str]) -> bool:
-        """Whether the test's function touches this library, judged by modules it has loaded."""
+        """Return whether the test's function uses this library, by the modules it has loaded."""
 
     def device(self, index: int = 0) -> Device: ...
 
@@ -55,24 +55,24 @@ class Runtime(Protocol):
     def event(self) -> Event: ...
 
     def capture(self, call: Call) -> Call:
-        """The call as a graph; a runtime without graphs raises ``graph-unsupported``."""
+        """Return the call as a graph; a runtime without graphs raises ``graph-unsupported``."""
 
     def flush(self) -> None:
-        """Evict the last cache: at least twice its size, read off the device."""
+        """Evict the last cache, by at least twice its size on the device."""
 
 
 class QueueRuntime(Runtime, SupportsWait, Protocol):
-    """A runtime whose device works through queues of its own, beside the host."""
+    """A runtime whose device executes queues of its own, asynchronously."""
 
     def block(self) -> Callable[[], None]:
-        """Stop the queue here until the returned function is called, from any thread; or ``block-unsupported``."""
+        """Stop the queue here until the returned function is called, from any thread; raise ``block-unsupported``."""
 
     def notes(self) -> tuple[tuple[str, str], ...]:
-        """What was read off the device and done to its cache, for the record."""
+        """Return notes on the device and on what was done to its cache, for the record."""
 
 
 class StoppingRule(Protocol):
-    """Says when enough samples were taken; core has the rule, timers are given it."""
+    """Decides when enough samples were taken; core has the rule, timers receive it."""
 
     def __call__(self, durations: Sequence[float], spent_ns: float, plan: Plan) -> Stop | None: ...
 
@@ -88,37 +88,37 @@ class Timer(Protocol):
 
 
 class Contents(Protocol):
-    """What arrays hold, whatever library they are of."""
+    """Contents of arrays of any library."""
 
     def within(self, *things: Any) -> tuple[Any, ...]:
-        """Arrays within reach of these things, each once."""
+        """Return arrays within reach of these things, each once."""
 
     def saved(self, array: Any) -> Any:
-        """A copy of its bytes, on its own device where there is room."""
+        """Return a copy of its bytes, on its own device if there is room."""
 
     def restore(self, array: Any, saved: Any) -> None: ...
 
     def fill(self, array: Any, byte: int) -> None:
-        """This one byte throughout."""
+        """Fill it with this byte."""
 
     def fingerprint(self, array: Any) -> bytes:
-        """A few bytes that are others where any of its bytes is."""
+        """Return a short hash of its bytes."""
 
     def unchanged(self, array: Any, saved: Any) -> bool:
-        """Whether it holds what was saved."""
+        """Return whether it still holds what was saved."""
 
     def holding(self, array: Any, byte: int, saved: Any) -> float:
-        """The share of its elements that hold nothing but this byte, and did not when it was saved."""
+        """Return the share of its elements that hold only this byte, and did not when it was saved."""
 
     def itemsize(self, array: Any) -> int: ...
 
     def name(self, array: Any) -> str: ...
 
     def overlap(self, one: Any, other: Any) -> bool:
-        """Whether two arrays lie in the same memory."""
+        """Return whether two arrays share memory."""
 
     def level(self, array: Any) -> str | None:
-        """The value of all its elements, empty where they differ; None of a small one, truths, one on the host."""
+        """Return the value of all elements, "" if they differ; None for small or boolean arrays, and on the host."""
 
 
 class Clocks(Protocol):
@@ -132,52 +132,52 @@ class Clocks(Protocol):
 
 
 class ClockWatch(Protocol):
-    """What happened to the clocks while they were held."""
+    """The observations of the clocks while they were held."""
 
     def problems(self) -> tuple[Problem, ...]: ...
 
     def clock_hz(self) -> tuple[float, ...]: ...
 
     def watts(self) -> float | None:
-        """What the device drew while samples were taken."""
+        """The power of the device while samples were taken."""
 
     def capped(self) -> float | None:
-        """The share of the sampling in which the power limit held the clock down; none where nobody looked."""
+        """The share of sampling in which the power limit held the clock down; None if not observed."""
 
     def facts(self) -> tuple[tuple[str, str], ...]: ...
 
 
 class Profiler(Protocol):
-    """Runs something under an instrument and leaves an artifact."""
+    """Runs something under a profiler and leaves an artifact."""
 
     name: str
 
     def availability(self) -> Availability: ...
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:
-        """The child's command line behind this profiler; the same list when it works in process."""
+        """Return the child's command line behind this profiler; unchanged if it works in process."""
 
     def region(self, out: Path) -> AbstractContextManager[None]:
-        """Entered in the child around the region that counts."""
+        """Return the block around the region that counts, for the child."""
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
-        """What it left, after the child ended."""
+        """Return what it left, after the child ended."""
 
 
 class Inspector(Protocol):
-    """Tells a kind of file by its content, reads it, and says what is in it."""
+    """Recognises a kind of file by its content, reads it, and analyses it."""
 
     name: str
 
     @property
     def views(self) -> Sequence[str]:
-        """The names of what can be shown of a file, the usual one first."""
+        """The names of the views of a file, the usual one first."""
 
     @property
     def options(self) -> Sequence[tuple[str, str]]:
-        """(name, help) of what ``--set NAME=VALUE`` may carry for it.
+        """(name, help) of the options by ``--set NAME=VALUE``.
 
-        One that lists ``limits`` is given the limits' texts, one a line, for figures that depend on what is asked.
+        An inspector with ``limits`` receives the limits' texts, one a line, for figures that depend on them.
         """
 
     def recognises(self, path: Path, head: bytes) -> bool: ...
@@ -196,127 +196,127 @@ class Catalogue(Protocol):
 
 
 class BaselineStore(Protocol):
-    """The accepted truth on disk."""
+    """The accepted lines on disk."""
 
     def read(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
-        """Baselines of a test file by ``str(CaseKey)``, from the work tree or from a revision."""
+        """Return baselines of a test file by ``str(CaseKey)``, from the work tree or from a revision."""
 
     def read_all(self, device: str) -> Mapping[str, Baseline]: ...
 
     def paths(self, device: str, revision: str) -> tuple[str, ...]:
-        """The test files that a revision has lines of."""
+        """Return the test files that a revision has lines of."""
 
     def parsed(self, text: str, device: str, path: str) -> Mapping[str, Baseline]:
-        """The lines that a file says, wherever it lay."""
+        """Return the lines in a file's text, wherever it was stored."""
 
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
-        """Replace these lines and no others, atomically, safe beside another writer."""
+        """Replace only these lines, atomically, safe beside another writer."""
 
     def remove(self, device: str, keys: Sequence[CaseKey]) -> tuple[Path, ...]: ...
 
     def devices(self, revision: str = "") -> tuple[str, ...]:
-        """Those with lines here, or committed ones in a revision."""
+        """Return devices with lines here, or committed ones in a revision."""
 
 
 class RecordStore(Protocol):
-    """The record of runs under ``.perfgate/``."""
+    """The records of runs under ``.perfgate/``."""
 
     def write(self, report: RunReport) -> Path: ...
 
     def read(self, source: str = "") -> RunReport:
-        """The last record, or that of a path or URL."""
+        """Return the last record, or that of a path or URL."""
 
 
 class HistoryStore(Protocol):
     """Sittings over time: one of each case and device in a run."""
 
     def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
-        """How many were new: one that is there already is left as it is. The digest of their record is kept too."""
+        """Add sittings that are not there yet and return their number; the digest of their record is stored too."""
 
     def kept_open(self) -> AbstractContextManager[None]:
-        """While many runs are appended."""
+        """Keep the store open while many runs are appended."""
 
     def has(self, record: str) -> bool:
-        """Whether a record of this digest was added before."""
+        """Return whether a record of this digest was added before."""
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
+        """Return the sittings of a case, oldest first; with ``last``, only so many of the newest."""
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """As ``read``, each with its figures, those among them of which nothing was timed."""
+        """Return the same as ``read`` with figures, including sittings without a time."""
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
-        """As ``read``, of one case and device after the other; the newest ``detailed`` with all figures."""
+        """Yield the same as ``read`` for each case and device; the newest ``detailed`` sittings with all figures."""
 
     def levels(
         self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
     ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
-        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a run of each name."""
+        """Yield the same as ``lines`` for these cases, timed or not, with each run's values of the named figures."""
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]: ...
 
 
 class Delivery(Protocol):
-    """Takes a rendered report somewhere."""
+    """Sends a rendered report somewhere."""
 
     name: str
 
     def deliver(self, report: RunReport, target: str) -> str:
-        """Where it went, in words."""
+        """Return where it went, in words."""
 
 
 class Lease(Protocol):
     """One measurement at a time on a device, across processes."""
 
     tell: Callable[[str], None] | None
-    """Who hears that this process waits, and for whom."""
+    """Called with the owner when this process waits."""
 
     def hold(self, device: str) -> AbstractContextManager[str]:
-        """Yields the token that a child inherits."""
+        """Hold the lease; it yields the token that a child inherits."""
 
 
 class Repository(Protocol):
-    """What the gate asks of version control."""
+    """What the gate needs from version control."""
 
     def head(self) -> str: ...
 
     def last_release(self) -> str:
-        """The newest tag of a version behind the current commit."""
+        """Return the newest version tag before the current commit."""
 
     def merge_base(self, target: str = "") -> str: ...
 
     def base(self, target: str = "") -> Base:
-        """The same with what it is; where there is none, why."""
+        """Return the merge base with its role; if there is none, the reason."""
 
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
-        """Those that are no commit here."""
+        """Return those that are not commits here."""
 
     def brought(self, commit: str, folder: str, until: str = "HEAD") -> str:
-        """The commit, of those that a revision holds, that brought a line into the folder that names this one."""
+        """Return the commit up to a revision whose lines in the folder first name this commit."""
 
     def show(self, revision: str, path: str) -> str | None: ...
 
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
-        """Both texts of each Python file with one of these words, there or here, that is other than in a revision.
+        """Return both texts of each Python file with one of these words, there or here, that differs from a revision.
 
-        Nothing where that cannot be told.
+        None if that is unknown.
         """
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]: ...
 
     def below(self) -> str:
-        """This folder, from the top of the repository."""
+        """Return the path of this folder from the top of the repository."""
 
     def elsewhere(self, revision: str, ending: str) -> Mapping[str, bool]:
-        """Files of a revision above or beside this folder, from here, and whether the commit still has them."""
+        """Return files of a revision with this ending outside this folder, and whether the commit still has them."""
 
     def changed(self, revision: str) -> tuple[str, ...]:
-        """Files that git knows, there or here, and that are other than in a revision, by their paths from here."""
+        """Return the tracked files, there or here, that differ from a revision, by their paths from here."""
 
     def pages_alone(self, revision: str, baselines: str) -> tuple[str, ...] | None:
-        """Pages and accepted times that are other than in a revision, where nothing else in the whole repository is.
+        """Return the pages and accepted times that differ from a revision, if nothing else in the repository does.
 
-        Nothing where something else is, where code speaks of files of their kind, or where that cannot be told.
+        None if other files differ, if code mentions files of their kind, or if that is unknown.
         """
 
     def dirty(self) -> bool: ...
@@ -325,19 +325,19 @@ class Repository(Protocol):
 
 
 def _none(call: object) -> str:
-    """No library has a pool of its own."""
+    """Return "": no library has a pool of its own."""
     del call
     return ""
 
 
 class HostMemory(Protocol):
-    """What a call takes of the host's memory, each time in a run of its own."""
+    """Measures the host memory that a call uses, each time in a run of its own."""
 
     def traced(self, call: Call) -> float:
-        """Bytes that Python and numpy asked for at the most, beyond what they held before."""
+        """Return the most bytes that Python and numpy allocated, beyond what they held before."""
 
     def resident(self, call: Call) -> float | None:
-        """Bytes that the process held at the most, beyond what it held before; ``None`` where nobody can tell."""
+        """Return the most bytes that the process held, beyond what it held before; ``None`` if unknown."""
 
 
 @array_value
@@ -349,42 +349,42 @@ class Instruments:
     timers: tuple[Timer, ...]
     """In the order of preference."""
     threads: Callable[[], str]
-    """What this process was told of thread pools."""
+    """Returns this process's settings of thread pools."""
     affinity: Callable[[], str]
     inspectors: Sequence[Inspector] = ()
     profilers: Sequence[Profiler] = ()
     clocks: Clocks | None = None
-    """What watches or locks the clocks of a device while it is measured."""
+    """Locks or watches the clocks of a device while it is measured."""
     leases: Lease | None = None
     contents: Contents | None = None
-    """What reads and overwrites arrays, where a call's output is checked."""
+    """Reads and overwrites arrays, if a call's output is checked."""
     memory: HostMemory | None = None
-    """What looks at the host's memory, where a limit asks."""
+    """Measures the host's memory, if a limit needs it."""
     queued: Callable[[], int] = int
-    """Nanoseconds that this thread has waited for a processor so far, as far as the system tells."""
+    """Returns the nanoseconds that this thread has waited for a processor so far; 0 if unknown."""
     energy: Callable[[Device], Callable[[], float | None] | None] | None = None
-    """What reads the joules that a device has taken so far; ``None`` of one that does not count them."""
+    """Returns a function that reads a device's joules so far; ``None`` for a device that does not count them."""
     pools: Callable[[object], str] = _none
-    """What libraries that a call uses were told of theirs, whatever else has loaded them."""
+    """Returns the thread settings of libraries that a call uses, whatever else has loaded them."""
 
 
 @array_value
 class GateTools:
-    """What judging asks of the world."""
+    """What judging needs from outside."""
 
     kinds: Mapping[str, MetricKind]
     spawner: ChildSpawner
     environment: Callable[[], Environment]
     roofed: Callable[[Device], Device]
-    """The device with its data sheet and measured ceilings, where they are known."""
+    """Returns the device with its data sheet and measured ceilings, as far as they are known."""
     baselines: BaselineStore | None = None
     committed: Callable[[str], bool] = bool
-    """Whether a device's baselines belong to the project: then only accepting writes them."""
+    """Returns whether a device's baselines are committed, so that only accepting writes them."""
     records: RecordStore | None = None
     history: HistoryStore | None = None
     repository: Repository | None = None
     confirm: Confirm | None = None
     settings: Callable[[str], Mapping[str, str]] = lambda _revision: {}
-    """Settings by their path, of a revision or, without one, of what is here."""
+    """Returns settings by their path, of a revision or of the work tree."""
     here: Callable[[], Sequence[str]] = tuple
-    """Patterns of the keys that this machine's devices have, asked where nothing was measured on them."""
+    """Returns patterns of the keys of this machine's devices, for a run that measured nothing on them."""

@@ -1,4 +1,4 @@
-"""Traces, kernels, other tools' benchmarks as columns."""
+"""Traces, kernels and other tools' benchmarks as columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Category(enum.IntEnum):
-    """What a row is; the value is what the column holds."""
+    """The category of a row; the value is what the column holds."""
 
     OTHER = 0
     OPERATOR = 1
@@ -43,7 +43,7 @@ HOST = (Category.OPERATOR, Category.ANNOTATION, Category.PYTHON, Category.RUNTIM
 
 @value
 class Thread:
-    """Where host rows ran."""
+    """The thread of host rows."""
 
     process: Union[int, str]
     thread: Union[int, str]
@@ -55,7 +55,7 @@ class Thread:
 
 @value
 class Queue:
-    """Where GPU rows ran."""
+    """The queue of GPU rows."""
 
     device: int
     stream: Union[int, str]
@@ -64,7 +64,7 @@ class Queue:
 
 @value
 class Message:
-    """What the profiler recorded of a collective."""
+    """The profiler's record of a collective."""
 
     collective: str
     group: str = ""
@@ -77,7 +77,7 @@ class Message:
 
 @array_value
 class Trace:
-    """One file of one or more ranks. All columns have one length; -1 stands for not recorded."""
+    """One file of one or more ranks. All columns have one length; -1 means not recorded."""
 
     path: str
     start: Ints
@@ -100,35 +100,35 @@ class Trace:
     threads: tuple[Thread, ...]
     queues: tuple[Queue, ...]
     arguments: tuple[tuple[bytes, bytes, bytes, bytes], ...]
-    """Dims, types, strides and concrete inputs as JSON, decoded by whoever needs them."""
+    """Dims, types, strides and concrete inputs as JSON, decoded on use."""
     messages: Mapping[int, Message]
     """By row."""
     rank: int | None
     world: int | None
     devices: tuple[str, ...]
     base_ns: int
-    """What the relative zero is on the file's clock."""
+    """The zero of relative times on the file's clock."""
     shapes: bool
     dropped: Mapping[str, int]
     """Events left out, by reason."""
     stamps: tuple[object, object] | None = None
-    """Start and duration in the file's own microseconds, as floats: what compatibility needs."""
+    """Start and duration in the file's own microseconds, as floats, for compatibility."""
     flows: frozenset[int] = frozenset()
     """Correlations whose launch starts an arrow to the GPU."""
     events: int = 0
     """Every event of the file, of any kind."""
     frames: int = 0
-    """Frames of Python that were passed over: no figure needs them, only call stacks."""
+    """Python frames that were skipped, since only call stacks need them."""
     guessed: tuple[int, ...] = ()
     """GPU rows whose duration was negative or overflowed: they end where the next one starts."""
     untimed: int = 0
-    """GPU events left out since nothing tells how long they took."""
+    """GPU events left out because their duration is unknown."""
     device_memory: bool = False
-    """Whether memory of a device was taken or given back: then there is one, whether or not its work was recorded."""
+    """Whether device memory was allocated or freed, so that a device exists even if its work was not recorded."""
     foreign: tuple[tuple[str, int], ...] = ()
-    """Categories that nothing here knows, and how many events each has: they may be work of a device."""
+    """Unknown categories with their numbers of events, which may be work of a device."""
     backend: str = ""
-    """What carries the collectives of the job, as the header says: ``nccl``, ``gloo``."""
+    """The backend of the job's collectives, from the header: ``nccl``, ``gloo``."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -140,10 +140,10 @@ class Launch:
 
     block: tuple[int, int, int]
     grid: tuple[int, int, int] = (0, 0, 0)
-    """Zeros where only the block is known."""
+    """Zeros if only the block is known."""
     shared_dynamic: int = 0
     source: str = ""
-    """Where the figures are from: the report, a file beside the cubin, an option."""
+    """The source of the figures: the report, a file beside the cubin, an option."""
 
     @property
     def threads(self) -> int:
@@ -155,20 +155,20 @@ class Launch:
 
 
 CODE_SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
-"""Of the files of a folder that may hold machine code."""
+"""Suffixes of files in a folder that may hold machine code."""
 
 SOURCE = ".cu"
 
 PTXAS_LOG = b"\nptxas info"
-"""What a line of ``ptxas -v`` begins with."""
+"""The prefix of a line of ``ptxas -v``."""
 
 FROM_CODE, FROM_LOG = "cubin", "ptxas"
-"""The source of resources that the machine code itself says, and that the log of its compiler says."""
+"""The sources of resources: the machine code itself, and the log of its compiler."""
 
 
 @value
 class Resources:
-    """What one thread and one block take, as the toolchain or the driver says."""
+    """What one thread and one block use, by the toolchain or the driver."""
 
     registers: int
     shared: int = 0
@@ -177,14 +177,14 @@ class Resources:
     local: int = 0
     constant: int = 0
     source: str = ""
-    """The tool that said so; tools differ on shared memory, so a baseline keeps to one."""
+    """The tool that reported it; tools differ on shared memory, so a baseline keeps to one."""
     unsaid: tuple[str, ...] = ()
-    """``shared`` and ``stack`` where the tool said nothing of them: their zero is none."""
+    """Whether ``shared`` and ``stack`` were not reported, so that their zero means unknown."""
 
 
 @value
 class Control:
-    """The scheduling bits of one instruction. A barrier of 7 is none."""
+    """The scheduling bits of one instruction. A barrier of 7 means none."""
 
     stall: int
     yields: bool
@@ -197,17 +197,17 @@ class Control:
 
 @array_value
 class KernelCode:
-    """The machine code of one kernel as columns; instruction ``i`` sits at address ``16 * i``."""
+    """The machine code of one kernel as columns; instruction ``i`` is at address ``16 * i``."""
 
     opcodes: tuple[str, ...]
     operands: tuple[str, ...]
     predicates: tuple[str, ...]
     controls: tuple[int, ...] = ()
-    """21 bits each; empty where the words were not at hand."""
+    """21 bits each; empty if the words were not available."""
     words: bytes = b""
-    """The machine code itself, where it was at hand."""
+    """The machine code itself, if it was available."""
     compiler: str = ""
-    """The ptxas that wrote it, where the file says so: code differs between versions."""
+    """The ptxas that wrote it, if the file names it: code differs between versions."""
     disassembler: str = ""
 
     def __len__(self) -> int:
@@ -216,7 +216,7 @@ class KernelCode:
 
 @value
 class Counter:
-    """One metric of a profiler under its full name, in the unit it was given in."""
+    """One metric of a profiler under its full name, in its given unit."""
 
     name: str
     value: float
@@ -225,12 +225,12 @@ class Counter:
 
 @value
 class SourceLine:
-    """A line of source or machine code with what was sampled on it."""
+    """A line of source or machine code with its samples."""
 
     place: str
-    """``file.cu:42``; empty where the report does not say."""
+    """``file.cu:42``; "" if the report does not have it."""
     text: str
-    """Empty where the report holds samples, and not the code."""
+    """"" if the report holds samples without code."""
     samples: float | None = None
     executed: float | None = None
     reason: str = ""
@@ -242,39 +242,39 @@ class SourceLine:
 
 @array_value
 class KernelFacts:
-    """One kernel, or one launch of it, as one artifact shows it. What is absent is absent."""
+    """One kernel, or one launch of it, as one artifact shows it."""
 
     name: str
     arch: str
-    """``sm_90`` or ``gfx942``; empty where the artifact does not say."""
+    """``sm_90`` or ``gfx942``; "" if the artifact does not have it."""
     source: str = ""
     """The file it is from."""
     device: str = ""
     index: int = 0
-    """Position in the artifact, to tell launches of one kernel apart."""
+    """Position in the artifact, to distinguish launches of one kernel."""
     launch: Launch | None = None
     resources: Resources | None = None
     most_threads: int | None = None
-    """Of a block, as ``__launch_bounds__`` says."""
+    """Threads of a block, by ``__launch_bounds__``."""
     code: KernelCode | None = None
     counters: Mapping[str, Counter] = field(default_factory=dict)
     duration: float | None = None
-    """Nanoseconds; absent, never zero, where the instrument had none."""
+    """Nanoseconds; None, never zero, if the instrument has none."""
     findings: tuple[Finding, ...] = ()
-    """What the profiler's own rules said."""
+    """Results of the profiler's own rules."""
     lines: tuple[SourceLine, ...] = ()
     """Instructions that were sampled or counted, in the order of the code."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Text of source files that the report brought along."""
+    """Texts of source files in the report."""
     executed: Mapping[str, float] = field(default_factory=dict)
-    """Warp instructions that were executed, by opcode."""
+    """Executed warp instructions, by opcode."""
     problems: tuple[Problem, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @array_value
 class Disassembly:
-    """The text that a disassembler printed for one file, and the words it was printed from."""
+    """A disassembler's output for one file, and the words it was printed from."""
 
     source: str
     arch: str
@@ -283,13 +283,13 @@ class Disassembly:
     words: Mapping[str, bytes]
     """Machine code by function name."""
     resources: Mapping[str, Resources]
-    """What each kernel takes; a function that is not among them is called by others."""
+    """The resources of each kernel; other functions are called by kernels."""
     launches: Mapping[str, Launch] = field(default_factory=dict)
     bounds: Mapping[str, int] = field(default_factory=dict)
-    """Most threads a block by function, where the source says so."""
+    """Most threads a block by function, if the source states it."""
     parts: tuple[bytes, ...] = ()
     log: str = ""
-    """What ``ptxas -v`` printed, where that is the file: resources, and no machine code."""
+    """The output of ``ptxas -v`` if that is the file: resources, and no machine code."""
 
 
 @value
@@ -300,11 +300,11 @@ class BenchResult:
     time: float | None
     """Nanoseconds of one call; ``None`` where the file has none."""
     statistic: str = "median"
-    """What the tool made of its samples: median, mean or minimum."""
+    """The tool's summary of its samples: median, mean or minimum."""
     also: tuple[tuple[str, float], ...] = ()
-    """(statistic, nanoseconds) that the file has beside it: another file may have no other."""
+    """Further (statistic, nanoseconds) of the file, for comparison with files that have another one."""
     scatter: float | None = None
-    """Relative standard deviation within the process, where the file has it."""
+    """Relative standard deviation within the process, if the file has it."""
     samples: int = 0
     device: str = ""
     rates: tuple[tuple[str, float, Dimension], ...] = ()
@@ -323,7 +323,7 @@ class BenchFile:
     when: str = ""
     machine: str = ""
     untimed: int = 0
-    """Benchmarks of memory or another unit, which are not read."""
+    """The number of benchmarks of memory or another unit, which are not read."""
 
 
 BenchReader = Callable[[Path], BenchFile]
@@ -337,7 +337,7 @@ class Scrubbed:
     out: str
     tables: tuple[str, ...]
     strings: int = 0
-    """Texts taken out of the table of strings: nothing that stays points to them."""
+    """Texts removed from the table of strings, because no remaining row refers to them."""
     named: int = 0
     """Texts that named a person, a machine or a home folder."""
 

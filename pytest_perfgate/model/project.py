@@ -1,4 +1,4 @@
-"""Configuration, repository, CI run as values, and what of a text may leave the project."""
+"""Configuration, repository and CI run as values, and removing private data from texts."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class ConfigProject:
 
     path: str
     build: str = ""
-    """Its own command; the project's ``build``, else pip."""
+    """Its own build command; by default the project's ``build``, else pip."""
 
 
 @value
 class Config:
-    """The project's settings; a default stands wherever the file is silent."""
+    """The project's settings, with defaults for what the file leaves out."""
 
     limits: tuple[str, ...] = ()
-    """Limits of every gated test; none means ``slowdown <= 3%``."""
+    """Limits of every gated test; empty means ``slowdown <= 3%``."""
     tables: tuple[str, ...] = ()
     tests: tuple[ConfigPattern, ...] = ()
     mode: str = ""
@@ -64,14 +64,14 @@ class Config:
     """Seconds that a child may be silent."""
     plugins: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
-    """Import names of the packages under test: the proof of an arm."""
+    """Import names of the packages under test, by which arms are checked."""
     editable: tuple[str, ...] = ()
     arms: str = ""
     build: str = ""
     projects: tuple[ConfigProject, ...] = ()
-    """Packages that an arm builds, where they are not the repository's one."""
+    """Packages that an arm builds, if it is not the repository's only one."""
     test_paths: tuple[str, ...] = ()
-    """What a worktree arm takes from the working copy beside the test files and their conftests."""
+    """What a worktree arm takes from the working copy besides the test files and their conftests."""
     confirmation: str = ""
     tuning: str = ""
     preload: str = ""
@@ -84,16 +84,16 @@ class Config:
     device: tuple[tuple[str, object], ...] = ()
     """(name, table) of the project's own data sheets."""
     nsys: tuple[tuple[str, str], ...] = ()
-    """(option, text): how exports of Nsight Systems are read."""
+    """(option, text) for reading exports of Nsight Systems."""
     source: str = ""
     """The file it was read from."""
     facts: str = ""
-    """How closely the versions around a device must agree with those of the baseline."""
+    """How closely versions must agree with those of the baseline."""
 
 
 @value
 class ConfigKey:
-    """One key of the table: how it is written, what it does."""
+    """One key of the table: its form and its meaning."""
 
     name: str
     kind: str
@@ -105,7 +105,7 @@ class ConfigKey:
 _MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "try-lock", "observe", "off")
 
 DEPENDENCIES = "project: dependencies"
-"""Under this name settings have what the project declares to depend on, as a list in JSON."""
+"""The settings' name for the project's declared dependencies, as a list in JSON."""
 
 KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(
@@ -243,7 +243,7 @@ POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 
 FACT = "ci run"
-"""What a record calls it among the facts of its environment."""
+"""The name of a CI run among the facts of a record's environment."""
 
 _NAMES = (
     "GITHUB_RUN_ID",
@@ -255,21 +255,21 @@ _NAMES = (
     "CODEBUILD_BUILD_ID",
     "BUILD_TAG",
 )
-"""Of all jobs of a run together: one may measure, and another deliver."""
+"""Variables shared by all jobs of a run, since one may measure and another deliver."""
 
 
 SERVERS = ("JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION", "CODEBUILD_BUILD_ID")
-"""What Jenkins, Azure Pipelines, TeamCity and CodeBuild set in all that they run, where others set ``CI``."""
+"""Variables of Jenkins, Azure Pipelines, TeamCity and CodeBuild, which do not set ``CI``."""
 
 
 def with_ci(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with ``CI`` where a server sets a variable of its own; one that is set has the last word."""
+    """Return the environment with ``CI`` if a server sets a variable of its own; an existing ``CI`` stays."""
     server = any(environment.get(name) for name in SERVERS)
     return {**({"CI": "true"} if server else {}), **environment}
 
 
 def ci_run(environment: Mapping[str, str]) -> str:
-    """The name of the run; empty outside of CI, and where CI gives none."""
+    """Return the name of the run; "" outside of CI, and if CI gives none."""
     inside = with_ci(environment).get("CI")
     return next((environment[name] for name in _NAMES if inside and environment.get(name)), "")
 
@@ -286,7 +286,7 @@ class Names:
 _PERSON = r"[^/\\\s:;,'\"<>|()\[\]{}]+"
 
 _STARTS = r"(?:(?<![\w.~/-])|(?<=://)|(?<=_)|(?<=-[A-Z])|(?<=-isystem))"
-"""Where an absolute path may start: not inside of another one, but behind the flag of a compiler."""
+"""Where an absolute path may start: not inside of another one, but after the flag of a compiler."""
 
 _HOME = (
     rf"{_STARTS}(?:(?:/[\w.+-]+){{0,3}}?/(?:home|Users|homes/\w)/({_PERSON})|/root(?![\w.-])"
@@ -300,7 +300,7 @@ _BEHIND = (
     r"|[\w.-]+(?=:[/~]))(?![\w@-])"
 )
 _SIGNED = rf"(?<![\w@$?.%+-])[A-Za-z][\w.+-]*@{_BEHIND}"
-"""``ann@node7``, ``ann@example.org`` and ``ann@box:/srv``, but no ``memcpy@GLIBC_2.14``."""
+"""``ann@node7``, ``ann@example.org`` and ``ann@box:/srv``, but not ``memcpy@GLIBC_2.14``."""
 
 _HIDDEN = (
     r"(?<![A-Za-z\d])(?:hf_[A-Za-z\d]{16,}|gh[opsur]_[A-Za-z\d]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}"
@@ -313,18 +313,18 @@ _MARKS = (
     "hf_", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_", "glpat-", "sk-", "xox", "AKIA", "eyJ", "://", "oken=",
     "OKEN=", "oken:", "OKEN:", "assw", "ASSW", "ecret", "ECRET", "_key", "_KEY",
 )  # fmt: skip
-"""One of these is in every secret: looking for them takes a tenth of the pattern's time."""
+"""Parts of every secret; searching for them first takes a tenth of the pattern's time."""
 
 _ANYBODY = frozenset(
     ("root", "user", "users", "ubuntu", "runner", "admin", "guest", "nobody", "test", "train", "model", "data", "main",
      "docker", "cuda", "python", "default", "public", "shared", "localhost", "localdomain", "host", "device", "auto",
      "none", "all", "gpu", "cpu", "true", "false")
 )  # fmt: skip
-"""Accounts and machines that are nobody's own, and words that name other things far more often."""
+"""Accounts and machines of nobody in particular, and words that usually mean other things."""
 
 
 def named_in(texts: Collection[str], known: Names) -> Names:
-    """With those whose home folders some texts name, and the machines that stand behind them: ``ann@node7``."""
+    """Return the names with people whose home folders occur in texts, and their machines: ``ann@node7``."""
     people = (who for text in texts if _homely(text) for groups in re.findall(_HOME, text) for who in groups if who)
     users = known.users.union(people)
     own = _words(users)
@@ -338,7 +338,7 @@ def _homely(text: str) -> bool:
 
 
 def shareable(text: str, names: Names) -> str:
-    """A text without people, machines, home folders and secrets; what lies in the project is named from there."""
+    """Return a text without people, machines, home folders and secrets, with the project's paths made relative."""
     for root in sorted(names.roots, key=len, reverse=True):
         if root in text:
             text = re.sub(rf"(?<![\w./-]){re.escape(root)}/", "", text)
@@ -355,7 +355,7 @@ def shareable(text: str, names: Names) -> str:
 
 
 def masked(text: str, names: Names) -> str:
-    """The same length with asterisks in the place of people, machines, home folders and secrets."""
+    """Return a text of the same length with asterisks for people, machines, home folders and secrets."""
     for pattern in (re.compile(_HOME), re.compile(_HIDDEN), _words(names.hosts), _words(names.users)):
         text = pattern.sub(lambda found: "*" * len(found[0]), text) if pattern else text
     return text
@@ -370,9 +370,9 @@ def _words(known: frozenset[str]) -> re.Pattern[str] | None:
 
 @value
 class Merging:
-    """What git is told about merging baselines."""
+    """Git's settings for merging baselines."""
 
     asked: bool = False
-    """An attribute of the files names our driver."""
+    """Whether an attribute of the files names our driver."""
     driver: str = ""
-    """The command that stands for it in this clone."""
+    """The command of the driver in this clone."""

@@ -1,4 +1,4 @@
-"""Messages between parent and child, child specification."""
+"""Messages between parent and child, and the specification of a child."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_perfgate.model.values import Work, value
 
 @value
 class ChildSpec:
-    """How a child is started: its interpreter, its environment, what stands before it."""
+    """How a child is started: interpreter, environment, launcher."""
 
     argv: tuple[str, ...]
     """Arguments for pytest."""
@@ -26,35 +26,35 @@ class ChildSpec:
     """The interpreter and its flags."""
     cwd: Path
     env: tuple[tuple[str, str], ...]
-    """The whole environment but the channel's own variable."""
+    """The whole environment except the channel's own variable."""
     prefix: tuple[str, ...] = ()
-    """A launcher or a profiler in front of the command."""
+    """A launcher or a profiler before the command."""
     cpus: tuple[int, ...] = ()  # cores it is pinned to; none leaves it free
     label: str = "child"
 
 
 @value
 class Job:
-    """Parent: the cases to run, in this order, and what the parent's session knows."""
+    """Parent: the cases to run, in this order, and facts of the parent's session."""
 
     cases: tuple[Case, ...]
     options: tuple[tuple[str, str], ...] = ()
     """The user's own options as JSON texts."""
     markers: tuple[str, ...] = ()
-    """Registered markers: those of plugins that a child does not load."""
+    """Registered markers, including those of plugins that a child does not load."""
     capture: str = ""  # the one to enter around regions, by name
-    out: str = ""  # folder for what captures leave
+    out: str = ""  # folder for the files of captures
     cpus: tuple[int, ...] = ()  # cores that the child keeps to once it has collected; none leaves it free
-    modules: tuple[str, ...] = ()  # top-level names of the package under test, to prove where they were loaded from
+    modules: tuple[str, ...] = ()  # top-level names of the package under test, to check where they were loaded from
     beside: bool = False
-    """Whether the child of an arm says at its end what else it loaded from below the root."""
+    """Whether the child of an arm reports at its end what else it loaded from below the root."""
     files: tuple[tuple[str, str], ...] = ()
     """Test files, by their path from the root, that are collected with another text than the disk's."""
-    root: str = ""  # the project's own folder: an arm has another one, without the ceilings that this checkout keeps
+    root: str = ""  # the project's own folder; an arm has another one, without this checkout's ceilings
     preload: bool = False
-    """Whether the child waits once it has collected, and is forked for each round."""
+    """Whether the child waits after it has collected, and is forked for each round."""
     start: str = (
-        ""  # how it was started, as its samples tell; empty for a fresh interpreter where nothing else was asked
+        ""  # how it was started, for its samples; "" for a plain fresh interpreter
     )
 
 
@@ -70,22 +70,22 @@ class Skip:
 
 @value
 class Measure:
-    """Parent: take samples of the call you stand in, under this plan; any number of times."""
+    """Parent: take samples of the current call under this plan; any number of times."""
 
     plan: Plan
 
 
 @value
 class Finish:
-    """Parent: enough of this call; go on with the test."""
+    """Parent: finish this call and go on with the test."""
 
     references: bool = False
-    """Whether to time it in turns with what its limits name as a reference."""
+    """Whether to time it in turns with the references of its limits."""
 
 
 @value
 class Fork:
-    """Parent, to a preload: fork a child of one round, which calls at this address and writes into this file."""
+    """Parent, to a preload: fork a child of one round, which connects to this address and writes into this file."""
 
     address: str
     output: str
@@ -94,14 +94,14 @@ class Fork:
 
 @value
 class Reap:
-    """Parent, to a preload: whether this fork has ended."""
+    """Parent, to a preload: return whether this fork has ended."""
 
     pid: int
 
 
 @value
 class Hello:
-    """Child: the proof that it is ours, and who it is."""
+    """Child: the token that proves it is ours, and its identity."""
 
     token: str
     pid: int
@@ -110,17 +110,17 @@ class Hello:
 
 @value
 class Collected:
-    """Child: which of the asked-for tests it found, and what collection complained of."""
+    """Child: which of the requested tests it found, and errors of the collection."""
 
     found: tuple[str, ...]
     errors: tuple[str, ...] = ()
     untouched: bool = False
-    """Whether it is seen to have given no device anything to do yet."""
+    """Whether it has certainly not used a device yet."""
 
 
 @value
 class Forked:
-    """Preload: the fork that will call, or why there is none."""
+    """Preload: the fork that will connect, or why there is none."""
 
     pid: int = 0
     why: str = ""
@@ -128,7 +128,7 @@ class Forked:
 
 @value
 class Reaped:
-    """Preload: how a fork ended, as subprocess has it; nothing while it runs."""
+    """Preload: the exit code of a fork as in subprocess; None while it runs."""
 
     code: int | None = None
 
@@ -146,14 +146,14 @@ class Entered:
 
     key: CaseKey
     samples: int = 0
-    """Samples that the call asks for at least."""
+    """The least number of samples for the call."""
     figures: tuple[str, ...] = ()
-    """What its own limits ask for beside the middle of its time."""
+    """Figures other than the median time that its own limits need."""
 
 
 @value
 class Waits:
-    """Child: it lives, and waits for what another process has."""
+    """Child: it lives, and waits for something that another process has."""
 
     text: str
 
@@ -168,11 +168,11 @@ class Taken:
 
 @value
 class Capture:
-    """All that one child knows about one key."""
+    """Everything that one child knows about one key."""
 
     key: CaseKey
     samples: tuple[Samples, ...]
-    """One for every ``Measure``, or those that the test brought along."""
+    """One for every ``Measure``, or those that the test took itself."""
     device: Device
     identity: Identity
     work: Work | None = None
@@ -180,12 +180,12 @@ class Capture:
     metrics: MetricSet = MetricSet()
     artifacts: tuple[Artifact, ...] = ()
     findings: tuple[Finding, ...] = ()
-    """What the analysis of an artifact saw."""
+    """Findings of an artifact's analysis."""
     problems: tuple[Problem, ...] = ()
     readings: tuple[Reading, ...] = ()
-    """Figures beside time, as this process took them."""
+    """Figures other than time, as this process took them."""
     references: tuple[Reference, ...] = ()
-    """What it was timed beside, in this process."""
+    """The references that it was timed with in this process."""
 
 
 @value
@@ -199,12 +199,12 @@ class Finished:
     captures: tuple[Capture, ...] = ()
     seconds: float = 0.0
     raised: tuple[tuple[CaseKey, str], ...] = ()
-    """Calls and regions that raised while the test caught it: ``(key, "call raised ValueError: odd")``."""
+    """Calls and regions that raised although the test caught it: ``(key, "call raised ValueError: odd")``."""
 
 
 @value
 class Bye:
-    """Child: nothing left to run; the files it had loaded, as proof of the arm."""
+    """Child: nothing left to run; the files it has loaded, to check the arm."""
 
     modules: tuple[tuple[str, str], ...] = ()
     beside: tuple[tuple[str, str], ...] = ()
@@ -224,13 +224,13 @@ class Child(Protocol):
     def send(self, command: Command) -> None: ...
 
     def receive(self, timeout_s: float) -> Answer:
-        """The next answer; ``child-crashed``, ``child-hung`` or ``child-garbled`` where none comes."""
+        """Return the next answer; raise ``child-crashed``, ``child-hung`` or ``child-garbled`` if there is none."""
 
     def close(self) -> None:
-        """Ends it and everything it started; safe to repeat."""
+        """End it and everything it started; safe to repeat."""
 
     def tail(self) -> str:
-        """The last lines it printed."""
+        """Return the last lines it printed."""
 
 
 @runtime_checkable
@@ -238,7 +238,7 @@ class SupportsFork(Protocol):
     """A child that waits, and is forked."""
 
     def fork(self) -> Child:
-        """A child of its own, with all that this one imported; ``child-start`` where it must not be forked, and why."""
+        """Return a fork with all that this child imported; raise ``child-start`` if it must not be forked."""
 
 
 class ChildSpawner(Protocol):
@@ -257,11 +257,11 @@ class Parent(Protocol):
 
 @value
 class CaseResult:
-    """What all rounds of one case came to, before anything was judged."""
+    """The results of all rounds of one case, before judging."""
 
     case: Case
     captures: tuple[tuple[Capture, ...], ...] = ()
-    """One entry a round that finished."""
+    """One entry for each finished round."""
     trouble: tuple[str, ...] = ()
     """Why a round did not finish, one sentence each."""
     outcome: str = "passed"
@@ -271,12 +271,12 @@ class CaseResult:
     """
     seconds: float = 0.0
     raised: tuple[tuple[CaseKey, str], ...] = ()
-    """Calls and regions that raised while the test caught it, each once."""
+    """Calls and regions that raised although the test caught it, each once."""
 
 
 @value
 class Fault:
-    """What is wrong with one test, on its way to the worker that runs it."""
+    """The error of one test, sent to the worker that runs it."""
 
     nodeid: str
     code: str
@@ -296,64 +296,64 @@ class Fault:
 
 
 CAPTURES = ("event", "annotation", "ncu", "nsys", "torch", "cupti", "cubin")
-"""The one list of captures: ``capture=``, ``--perfgate-capture`` and ``perfgate profile --mode``."""
+"""All captures: ``capture=``, ``--perfgate-capture`` and ``perfgate profile --mode``."""
 
 IN_PROCESS = frozenset({"torch", "cupti"})
-"""Captures that need no launcher around the process, and so can stand beside the timing of a test."""
+"""Captures that need no launcher around the process, and so can be taken while a test is timed."""
 
 STATIC = "cubin"
-"""The capture of machine code that a test hands over: it needs neither a device nor a clock."""
+"""The capture of machine code from a test, which needs neither a device nor a clock."""
 
 RECORD = "record"
-"""What numbers that a test brought have in place of a timer."""
+"""The timer name of numbers that a test recorded."""
 
 OWN = "metric"
-"""What figures of the user's own have in place of a timer, where the test timed nothing."""
+"""The timer name of the user's own figures, if the test timed nothing."""
 
 TIMED = "event"
 """The capture that is the timing itself."""
 
 READ = "read"
-"""What figures of a file that a test read have in place of a timer."""
+"""The timer name of figures in a file that a test read."""
 
 START, FORK = "start", "fork of preload "
-"""The note of a process on how it was started; what that begins with for a fork, before the number of its preload."""
+"""The note on how a process was started, and its prefix for a fork, before the number of its preload."""
 
 VARIABLE = "PERFGATE_PROFILE"
-"""Tells a child which instrument to enter around the region, and where its folder is."""
+"""The variable that tells a child which profiler to enter around the region, and where its folder is."""
 
 LOG, TOLD = "profiler.log", "child.json"
-"""Files in the folder of a profile: what the child printed, and what it says of itself."""
+"""Files in the folder of a profile: the child's output, and its result."""
 
 
 def external(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The captures that are taken in a run of their own, after the timing."""
+    """Return the captures that are taken in a run of their own, after the timing."""
     return tuple(dict.fromkeys(name for name in names if name not in {TIMED, STATIC}))
 
 
 def code_alone(captures: Sequence[Capture]) -> bool:
-    """Whether a test brought machine code and nothing else: it is the same in every process, so one has read it all."""
+    """Return whether a test only gave machine code, which is the same in every process, so that one is enough."""
     return bool(captures) and all(capture.identity.timer == STATIC for capture in captures)
 
 
 def read_alone(captures: Sequence[Capture]) -> bool:
-    """Whether a test brought machine code or files and nothing else: of several processes the last one would stand."""
+    """Return whether a test only gave machine code or files, of which a single process is enough."""
     bare = (one.identity.timer in {STATIC, READ} and not one.readings for one in captures)
     return bool(captures) and all(bare)
 
 
 @value
 class Assignment:
-    """What a profiled child is told."""
+    """The instructions for a profiled child."""
 
     mode: str
     out: str
     call: str | None = None
-    """The name of the one call to watch; none watches every one."""
+    """The name of the only call to watch; "" for every one."""
     clocks: str = ""
-    """The policy of the command line; empty leaves it to the test's own plan."""
+    """The clock policy of the command line; "" for that of the test's own plan."""
     options: tuple[tuple[str, str], ...] = ()
-    """The user's own options as JSON texts, where the child was not given them on its command line."""
+    """The user's own options as JSON texts, if they are not on the child's command line."""
     markers: tuple[str, ...] = ()
     bare: bool = False
     """Whether the child runs without the plugins that select, repeat and report."""
@@ -363,7 +363,7 @@ class Assignment:
 
 
 def parse_assignment(text: str) -> Assignment:
-    """What ``Assignment.text`` wrote."""
+    """Return the assignment that ``Assignment.text`` wrote."""
     fields: dict[str, Any] = json.loads(text)
     fields["options"] = tuple((str(name), str(option)) for name, option in fields["options"])
     fields["markers"] = tuple(fields["markers"])
@@ -372,23 +372,23 @@ def parse_assignment(text: str) -> Assignment:
 
 @value
 class ProfilingResult:
-    """What a profiled child says of itself when its test is over."""
+    """The result that a profiled child writes when its test is over."""
 
     outcome: str = ""
-    """passed, failed or skipped; empty when it never came to an end."""
+    """passed, failed or skipped; "" if it did not end."""
     text: str = ""
     error: tuple[str, str, str] = ("", "", "")
     """(code, what, fix) of an error of ours that ended the test."""
     entered: int = 0
-    """How often the instrument was entered."""
+    """How often the profiled region was entered."""
     seen: tuple[str, ...] = ()
     """Names of the calls that the test made."""
     facts: tuple[tuple[str, Any], ...] = ()
-    """Device, parameters, dtype, clocks, notes: what the profile was taken with."""
+    """Conditions of the profile: device, parameters, dtype, clocks, notes."""
 
 
 def parse_profiling_result(held: dict[str, Any]) -> ProfilingResult:
-    """What a child wrote as JSON."""
+    """Return the result that a child wrote as JSON."""
     code, what, fix = (*held.get("error", ()), "", "", "")[:3]
     return ProfilingResult(
         outcome=str(held.get("outcome", "")),

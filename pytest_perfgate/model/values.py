@@ -1,4 +1,4 @@
-"""How a value is declared; quantities, units of work, lazy sequence."""
+"""Declaring values, quantities and their units, work, and a lazy sequence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ else:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def value(cls: type[T]) -> type[T]:
-    """Declare a value that is compared by what it holds."""
+    """Declare a value that is compared by content."""
     return _compared(array_value(cls))
 
 
@@ -32,7 +32,7 @@ def array_value(cls: type[T]) -> type[T]:
     if "__repr__" not in vars(cls):
         cls.__repr__ = _shown  # type: ignore[method-assign]
     cls.__doc__, texts = cls.__doc__ or cls.__name__, cls.__annotations__
-    # a dataclass parses each text in search of a ClassVar: that was a twentieth of the start of a command
+    # a dataclass would search each text for a ClassVar, a twentieth of a command's start
     cls.__annotations__ = {name: text if "ClassVar" in str(text) else object for name, text in texts.items()}
     made: Any = dataclass(init=False, slots=True, kw_only=True, eq=False, repr=False)(cls)
     made.__annotations__ = texts
@@ -45,11 +45,11 @@ def array_value(cls: type[T]) -> type[T]:
 
 
 _FEW = 100
-"""Values of a class from which on a compiled ``__init__`` pays."""
+"""The number of values of a class from which compiling an ``__init__`` pays."""
 
 
 def _deferred(cls: Any) -> Callable[..., None]:
-    """``__init__`` of the first values, which nothing compiles: that was a fifth of the start of a command."""
+    """Return the ``__init__`` of the first values without compiling, which saves a fifth of a command's start."""
     plain = {one.name: one.default for one in fields(cls) if one.default is not MISSING}
     makers = {one.name: one.default_factory for one in fields(cls) if one.default_factory is not MISSING}
     names, then, put = {one.name for one in fields(cls)}, getattr(cls, "__post_init__", None), object.__setattr__
@@ -75,7 +75,7 @@ def _deferred(cls: Any) -> Callable[..., None]:
 
 
 def _written(cls: Any) -> Callable[..., None]:
-    """``__init__`` with the fields as keywords, as a frozen dataclass of the same fields has it."""
+    """Return a compiled ``__init__`` with keyword fields, like that of a frozen dataclass."""
     listed = [(f.name, f.type, field(default=f.default, default_factory=f.default_factory)) for f in fields(cls)]
     then = getattr(cls, "__post_init__", None)
     own = {"__post_init__": then} if then else {}
@@ -97,10 +97,10 @@ def _restored(self: Any, state: Sequence[Any]) -> None:
 
 
 def _compared(cls: type[T]) -> type[T]:
-    """Equality and hash by the fields.
+    """Add equality and hash by fields.
 
-    A dataclass would write and compile both for each class, and what shows it: half of the time that a child takes
-    to import the package went into that.
+    A dataclass would compile these and the representation for each class, which took half of a child's time for
+    importing the package.
     """
     names = [field.name for field in fields(cls) if field.compare]  # type: ignore[arg-type]
     holds: Callable[[Any], Any] = attrgetter(*names) if names else lambda _: ()
@@ -119,13 +119,13 @@ def _compared(cls: type[T]) -> type[T]:
 
 
 def _shown(self: Any) -> str:
-    """A value with its fields, as a dataclass shows itself."""
+    """Return a value with its fields, as a dataclass's representation."""
     parts = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
     return f"{type(self).__qualname__}({', '.join(parts)})"
 
 
 def plain(value: Any) -> Any:
-    """A number of numpy, or a text of a kind of its own; anything else is nothing that a message holds."""
+    """Return a plain number or text from a subclass or numpy; None for other types, which messages do not hold."""
     if isinstance(value, str):
         return str.__str__(value)
     item = getattr(value, "item", None)
@@ -135,7 +135,7 @@ def plain(value: Any) -> Any:
 
 
 def texts_in(thing: object) -> set[str]:
-    """Every text that a value holds, at any depth."""
+    """Return every text in a value, at any depth."""
     texts: set[str] = set()
     left = [thing]
     while left:
@@ -153,7 +153,7 @@ def texts_in(thing: object) -> set[str]:
 
 
 def with_texts(thing: T, changed: Mapping[str, str]) -> T:
-    """The value with other texts in the place of some."""
+    """Return the value with some texts replaced."""
     changed_thing: T = _with_texts(thing, changed)
     return changed_thing
 
@@ -172,7 +172,7 @@ def _with_texts(one: Any, changed: Mapping[str, str]) -> Any:
 
 
 class LazySequence(Sequence[T]):
-    """Its members are made when first asked for, and once."""
+    """A sequence whose members are made on first use, once."""
 
     def __init__(self, make: Callable[[], Iterable[T]]) -> None:
         self._make = make
@@ -207,13 +207,13 @@ _SPAN = re.compile(rf"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*({TIME_UNIT})?\s*
 
 
 def span_seconds(text: str) -> float | None:
-    """Seconds in a text such as ``500 ms``, where a bare number is in seconds; nothing where it is no time."""
+    """Return the seconds of a text such as ``500 ms``, or of a number without a unit; None for another text."""
     match = _SPAN.fullmatch(text)
     return float(match[1]) * TIME_UNITS[match[2] or "s"] / TIME_UNITS["s"] if match else None
 
 
 class Dimension(str, enum.Enum):
-    """What a number counts, and so which units a person may write for it."""
+    """The quantity of a number, and so the units that a person may write for it."""
 
     TIME = "time"
     FRACTION = "fraction"
@@ -288,7 +288,7 @@ USUAL: Mapping[Dimension, tuple[str, ...]] = {
 
 
 def dimension_of(unit: str) -> Dimension | None:
-    """What a unit measures; no unit measures two things."""
+    """Return the dimension of a unit; no unit has two."""
     return next((dimension for dimension, table in UNITS.items() if unit in table), None)
 
 
@@ -315,7 +315,7 @@ _DIGITS, _MOST_DIGITS = 5, 8
 
 
 def rounded(number: float, dimension: Dimension) -> float:
-    """A measured number as an accepted line keeps it: with five digits of the unit in which it is written."""
+    """Return a number as an accepted line stores it: with five digits of its unit."""
     if not number or dimension not in LINE_UNITS:
         return number
     for unit in LINE_UNITS[dimension]:
@@ -326,7 +326,7 @@ def rounded(number: float, dimension: Dimension) -> float:
 
 
 def written_number(number: float, dimension: Dimension) -> str:
-    """A number with its unit that reads back as it is: ``83.1%``, ``96KiB``, ``128``."""
+    """Return a number with its unit that reads back unchanged: ``83.1%``, ``96KiB``, ``128``."""
     units = LINE_UNITS[dimension]
     for unit in units:
         inside = _in_unit(number, unit)
@@ -349,12 +349,12 @@ def _in_unit(number: float, unit: str) -> float:
 
 
 def from_unit(number: float, unit: str) -> float:
-    """A number that was written in a unit, in the units of the inside."""
+    """Return a number of this unit in internal units."""
     return number / 100 if unit == "%" else number * unit_factor(unit)
 
 
 def unit_factor(unit: str) -> float:
-    """How much of the inside's unit one of these is; a number without a unit counts itself."""
+    """Return the factor of a unit to the internal one; 1 without a unit."""
     return _FACTORS[unit]
 
 
@@ -379,10 +379,10 @@ class Work:
     items: float | None = None
     unit: str = "items"
     working_set: float | None = None
-    """Bytes touched at all; the byte roof applies where they exceed the last cache."""
+    """All bytes accessed; the byte roof applies if they exceed the last cache."""
     family: str = "custom"
     note: str = ""
-    """What the figure rests on: a stated bound, a recorded mask, a hook."""
+    """The basis of the figure: a stated bound, a recorded mask, a hook."""
 
     @property
     def intensity(self) -> float | None:
@@ -391,6 +391,6 @@ class Work:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """``a, b and 3 more``."""
+    """Return ``a, b and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

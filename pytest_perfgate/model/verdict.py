@@ -1,4 +1,4 @@
-"""Verdict, case report, paired comparison, arm."""
+"""Verdicts, case reports, paired comparisons, arms."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import first_of, value
 
 THEN = "then"
-"""The name of the fact that stands where a stored baseline would: what the other arm took."""
+"""The name of the fact in place of a stored baseline: the time of the other arm."""
 
 
 @value
 class Verdict:
-    """One limit judged: outcome, the numbers it rests on, what to do next."""
+    """One limit judged: outcome, the numbers it is based on, what to do next."""
 
     limit: Limit
     outcome: Outcome
@@ -25,7 +25,7 @@ class Verdict:
     metric: Metric | None = None
     baseline: Baseline | None = None
     visible: float | None = None
-    """The smallest slowdown this measurement could have seen."""
+    """The smallest slowdown that this measurement could detect."""
     sentence: str = ""
     """Why, in one sentence."""
     next: tuple[str, ...] = ()
@@ -35,26 +35,26 @@ class Verdict:
     rounds: int = 0
     interval: Interval | None = None
     raised: float | None = None
-    """What the absolute floor raised the limit to: less, a timer of short calls cannot tell."""
+    """The value to which the absolute floor raised the limit, since short calls cannot be timed more finely."""
     figure: Figure | None = None
-    """Of a limit on a change: the accepted figure that ``metric`` was held against."""
+    """For a limit on a change: the accepted figure that ``metric`` was compared with."""
 
     def without_figures(self, why: str) -> Verdict:
-        """What it came to, for a record that cannot hold its figures."""
+        """Return its outcome for a record that cannot hold its figures."""
         return Verdict(limit=self.limit, outcome=self.outcome, effect=self.effect, sentence=f"{self.sentence}; {why}")
 
 
 class Excuse(str, Enum):
-    """What became of a test that keeps its verdicts from failing the run."""
+    """Why a test's verdicts do not fail the run."""
 
     NONE = ""
     NOT_RUN = "not run"
-    """Skipped, or failed by itself: pytest says so, and the gate adds no failure of its own."""
+    """Skipped, or failed by itself: pytest reports that, and the gate adds no failure of its own."""
     EXPECTED_TO_FAIL = "expected to fail"
     """``xfail``: its failures are warnings."""
 
     def soften(self, effect: Effect) -> Effect:
-        """What is left of the effect of a verdict."""
+        """Return the remaining effect of a verdict."""
         if self is Excuse.NOT_RUN:
             return Effect.PASS
         return Effect.WARN if self is Excuse.EXPECTED_TO_FAIL and effect is Effect.FAIL else effect
@@ -62,11 +62,11 @@ class Excuse(str, Enum):
 
 @value
 class Arms:
-    """The arms that a slowdown rests on, where the user named a revision: no accepted time is asked then."""
+    """The arms of a slowdown against a named revision, for which no accepted time is used."""
 
     base: str
     same: bool = False
-    """Both ran the same code: whatever is slower then, it is not the code."""
+    """Whether both ran the same code, so that a slowdown is not the code's."""
     differences: tuple[float, ...] = ()
     """Logarithms of head over base, one a round, in order."""
 
@@ -81,15 +81,15 @@ class CaseReport:
     baseline: Baseline | None = None
     problems: tuple[Problem, ...] = ()
     unheld: str = ""
-    """Why its slowdown speaks for nothing, such as an accepted time that was measured differently."""
+    """Why its slowdown is not comparable, such as an accepted time that was measured differently."""
     accepts: Baseline | None = None
     """The line with which the change under test accepts another time, with a reason of its own."""
     arms: Arms | None = None
-    """What its slowdown is against; nothing where that is the accepted time."""
+    """What its slowdown is against; None if that is the accepted time."""
     excuse: Excuse = Excuse.NONE
 
     def effect_of(self, verdict: Verdict) -> Effect:
-        """What one of its verdicts does to the run."""
+        """Return what one of its verdicts does to the run."""
         return self.excuse.soften(verdict.effect)
 
     @property
@@ -114,18 +114,18 @@ class SuiteNote:
 
     @property
     def unsaid(self) -> tuple[str, ...]:
-        """Names that the text does not have."""
+        """Return the names that are missing from the text."""
         return tuple(name for name in self.names if name not in self.text)
 
     @property
     def sentence(self) -> str:
-        """The text, and ten of the names at most."""
+        """Return the text with at most ten of the names."""
         return f"{self.text}: {first_of(self.unsaid, 10)}" if self.unsaid else self.text
 
 
 @value
 class Universe:
-    """Every gated test that a run collected before it was divided into shards, and what they are held to."""
+    """Every gated test that a run collected before it was divided into shards, with their limits."""
 
     cases: tuple[tuple[str, tuple[Limit, ...]], ...] = ()
     """Node ids, sorted, with their limits."""
@@ -134,7 +134,7 @@ class Universe:
 
 @value
 class Shard:
-    """The part of a run that one pytest process measured; a run that was not divided is shard 1 of 1."""
+    """The part of a run that one pytest process measured; an undivided run is shard 1 of 1."""
 
     run: str = ""
     """An id that no other process has."""
@@ -142,42 +142,42 @@ class Shard:
     count: int = 1
     universe: Universe = Universe()
     chosen: tuple[int, ...] = ()
-    """Which cases of the universe are its own, by their place there."""
+    """Its cases, by their positions in the universe."""
     split: str = ""
-    """Digest of the costs by which the run was divided; empty where it was divided by names alone."""
+    """Digest of the costs by which the run was divided; "" if it was divided by names alone."""
     host: str = ""
     device: str = ""
     """Key of the device that it measured on, or would have."""
     cards: tuple[str, ...] = ()
-    """Devices that it measured on: UUID, or PCI address where there is none."""
+    """Devices that it measured on: UUID, or PCI address without one."""
     changes: str = ""
-    """Digest of what made its work tree other than the commit."""
+    """Digest of its work tree's differences from the commit."""
     facts: str = ""
-    """Digest of what surrounded the measurements."""
+    """Digest of the measurements' environment."""
     environment: Environment = Environment()
     started: str = ""
     seconds: float = 0.0
     complete: bool = True
     filtered: bool = False
-    """The command line left tests out before the run was divided."""
+    """Whether the command line left tests out before the run was divided."""
     status: int = 0
     costs: tuple[tuple[str, float], ...] = ()
     """Seconds that measuring each of its tests took."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Node ids of its own cases."""
+        """Return the node ids of its own cases."""
         return tuple(self.universe.cases[at][0] for at in self.chosen)
 
     @property
     def share(self) -> float:
-        """The part of the run that is its own: what it may spend of the chance of a false alarm."""
+        """The part of the run that is its own, which is also its part of the false-alarm rate."""
         return len(self.chosen) / len(self.universe.cases) if self.universe.cases else 1.0
 
 
 @value
 class RunReport:
-    """All of a run: what the record file holds and every report is rendered from."""
+    """A whole run: the content of the record file, from which every report is rendered."""
 
     cases: tuple[CaseReport, ...]
     environment: Environment
@@ -190,7 +190,7 @@ class RunReport:
     """True under ``-k``, ``-m``, node ids: suite verdicts are not drawn."""
     notes: tuple[SuiteNote, ...] = ()
     status: int = 0
-    """How pytest ended, for tests that failed for another reason than their limits."""
+    """pytest's exit status, for tests that failed for another reason than their limits."""
     root: str = ""
     shards: tuple[Shard, ...] = ()
     """The processes that measured it: one, or those that were merged."""
@@ -204,14 +204,14 @@ class Posting:
     """How a report is posted where people discuss a change."""
 
     key: str = ""
-    """Names the comment that is edited; empty for that of the job and its devices."""
+    """The name of the comment that is edited; "" for that of the job and its devices."""
     only_changes: bool = False
     dry_run: bool = False
 
 
 @value
 class Annotation:
-    """A remark beside a test in the view of a change."""
+    """An annotation on a test in the view of a change."""
 
     path: str
     test: str
@@ -224,17 +224,17 @@ class Annotation:
 
 @value
 class PowerLimited:
-    """Base and head of a comparison on a device at its power limit, as far as it tells."""
+    """Base and head of a comparison on a device at its power limit, as far as it reports them."""
 
     clocks_hz: tuple[float, float] | None = None
     watts: tuple[float, float] | None = None
     decides: bool = False
-    """Whether turns of a second or more decided: the sides differ in them, and short turns share one clock."""
+    """Whether turns of a second or more decided: in them the sides differ, while short turns share one clock."""
 
 
 @value
 class Paired:
-    """One case in two arms. Convictions across a suite are corrected before they get here."""
+    """One case in two arms. Confirmations are already corrected for the number of cases."""
 
     decision: Decision
     differences: tuple[float, ...]
@@ -246,49 +246,49 @@ class Paired:
     base: str = ""
     """The commit or revision of the other arm."""
     revision: bool = False
-    """True when the user named a revision: it is then judged by, and no stored baseline is asked."""
+    """Whether the user named a revision: it then judges, and no stored baseline is used."""
     p: float | None = None
     """Of the exact one-sided signed-rank test."""
     threshold: float | None = None
-    """What ``p`` had to stay below, after Holm."""
+    """The level that ``p`` had to stay below, after Holm."""
     visible: float | None = None
     moved: tuple[tuple[str, str, str], ...] = ()
-    """(name, then, now) of the driver, the dependency, the machine: what else differs."""
+    """(name, then, now) of what else differs: driver, dependency, machine."""
     problems: tuple[Problem, ...] = ()
-    """An arm that loaded the other's files, and the like: INVALID, never a verdict."""
+    """Problems such as an arm that loaded the other's files, which make it INVALID."""
     unstable: bool = False
-    """Processes of a side stand in groups: where nothing is confirmed, that is the verdict."""
+    """Whether processes of a side form groups, which is the verdict unless one is confirmed."""
     same: bool = False
-    """Both sides ran the same code: whatever is slower then, it is not the code."""
+    """Whether both sides ran the same code, so that a slowdown is not the code's."""
     faster: bool = False
-    """Shown faster, as a regression would be shown."""
+    """Whether it was shown faster, by the test for regressions."""
     slow: tuple[int, int] | None = None
-    """Slow processes of head and base, where those are what was found slower."""
+    """Slow processes of head and base, if those were found slower."""
     tunings: tuple[tuple[str, str], ...] = ()
-    """What is said of kernels whose tuning chose otherwise on one of the sides."""
+    """Notes on kernels that were tuned differently on one of the sides."""
     wants_s: float = 0.0
-    """Seconds of further rounds that would decide what is undecided; 0 where none are known to help."""
+    """Seconds of further rounds that would decide an undecided case; 0 if none are known to help."""
 
     stands_in: str = ""
-    """Where the other arm is not the commit that the baseline names: which it is, and why."""
+    """Which commit is the other arm, and why, if it is not the baseline's."""
     bare: bool = False
-    """The test loads nothing of the package, and the same files beside it on both sides."""
+    """Whether the test loads nothing of the package, and the same other files on both sides."""
     edited: tuple[str, ...] = ()
-    """Files beside such a test that the change edits: they are the head's in both arms, and were not compared."""
+    """Files of such a test that the change edits: both arms use the head's, so they were not compared."""
     shared: tuple[str, ...] = ()
-    """Files that are other ones since the base, and that both arms take from the head: nobody compared what they do."""
+    """Files changed since the base that both arms take from the head, so that they were not compared."""
     own_file: str = ""
     """Why the base arm ran its own revision's test file: it could not collect the head's, or failed at this test."""
     own_test: bool = False
-    """The test itself is another one there: both versions of it are part of what was compared."""
+    """Whether the test itself differs there, so that both of its versions are part of the comparison."""
     base_ns: float = 0.0
-    """What a call took in the base arm, the middle of its processes; 0 where nobody knows."""
+    """The median time of a call in the base arm's processes; 0 if unknown."""
     clocks_hz: tuple[float, float] | None = None
-    """The clocks that base and head ran at, where both are known."""
+    """The clocks of base and head, if both are known."""
     limited: PowerLimited | None = None
-    """What the sides drew and ran at, where the power limit held their clocks."""
+    """Power and clock of both sides, if the power limit held their clocks."""
     figures: tuple[FigurePairs, ...] = ()
-    """Figures that limits on a change are about, as both sides read them."""
+    """Figures of limits on a change, as both sides read them."""
 
     @property
     def rounds(self) -> int:
@@ -296,7 +296,7 @@ class Paired:
 
     @property
     def unbuilt(self) -> bool:
-        """Neither side was built: the change edits nothing that code loads or reads."""
+        """Whether no side was built, because the change edits nothing that code loads or reads."""
         return self.same and self.decision is Decision.NOT_SLOWER and not self.differences
 
 
@@ -306,23 +306,23 @@ class PairedRound:
 
     nodeid: str
     phase: str
-    """``round``, or that of a calibration in which one side was kept busy."""
+    """``round``, or the phase of a calibration in which one side was kept busy."""
     number: int
     base: tuple[Capture, ...] = ()
     head: tuple[Capture, ...] = ()
     trouble: str = ""
-    """Why a side has nothing to compare: it failed there, or the test is on the other side only."""
+    """Why a side has nothing to compare: it failed there, or the test is only on the other side."""
     seconds: float = 0.0
     share_s: float = 0.0
-    """Its share of the wall time of the whole round, the starting of processes included."""
+    """Its share of the wall time of the whole round, including the starts of processes."""
     raised: tuple[tuple[CaseKey, str], ...] = ()
-    """What calls of the head raised while the test caught it."""
+    """What calls of the head raised although the test caught it."""
     died: bool = False
-    """A child ended in this test, and did not say so."""
+    """Whether a child ended in this test without a message."""
     own: str = ""
     """Why the base ran its own version of the test file."""
     base_alone: bool = False
-    """The test raised in the base arm and passed in the head's."""
+    """Whether the test raised in the base arm and passed in the head's."""
 
 
 @value
@@ -341,16 +341,16 @@ class ArmSettings:
     """Paths that a worktree arm takes from the working copy."""
     timeout_s: float = 900.0
     builds: tuple[tuple[str, str], ...] = ()
-    """(project, command) of projects that are built by a command of their own."""
+    """(project, command) of projects with a build command of their own."""
     packages: tuple[str, ...] = ()
-    """Import names that the proof of an arm speaks of; none means all that was built."""
+    """Import names by which an arm is checked; empty for all that was built."""
     accepted: str = "baselines"
     """Folder of the baselines below the root, which a build must not take for a package."""
 
 
 @value
 class Arm:
-    """A prepared side: how to start pytest in it, and what it must prove to have loaded."""
+    """A prepared side: how to start pytest in it, and what it must have loaded."""
 
     name: str
     revision: str
@@ -370,9 +370,9 @@ class Arm:
     digest: str
     reused: bool = False
     content: str = ""
-    """Hash of all files that this side may load as the package under test; empty where it was not taken."""
+    """Hash of all files that this side may load as the package under test; "" if it was not taken."""
     sources: tuple[tuple[str, str], ...] = ()
-    """(file, hash) of the code that was built: what is loaded must be that."""
+    """(file, hash) of the built code, with which loaded files must agree."""
 
 
 @value
@@ -388,7 +388,7 @@ class ArmStore(Protocol):
     """Makes arms, keeps them for the next run, and finds what was left behind."""
 
     def prepare(self, name: str, revision: str) -> Arm:
-        """The arm of a commit; an empty revision means the working copy as it stands."""
+        """Return the arm of a commit; an empty revision means the working copy as it is."""
 
     def leftovers(self) -> tuple[Leftover, ...]: ...
 
