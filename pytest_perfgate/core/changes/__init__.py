@@ -1,1 +1,1 @@
-"""What a change does to its own tests, limits and settings."""
+"""Checks of what a change does to its own tests, limits and settings."""

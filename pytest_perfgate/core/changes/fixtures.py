@@ -23,15 +23,15 @@ from pytest_perfgate.core.changes.source import (
 )
 
 _FILES = 64
-"""Files whose names are kept at a time."""
+"""The number of files whose names are cached."""
 
 _AMONG_TESTS = {"tests", "test", "testing"}
 
 Texts = Mapping[str, tuple["str | None", "str | None"]]
-"""Files then and now, by their paths."""
+"""Files then and now, by path."""
 
 _Taken = tuple[str, int, str]
-"""A module as it is named, how far above the file, and a name in it."""
+"""A module as named, its level above the file, and a name in it."""
 
 
 def fixture_sources(
@@ -40,10 +40,10 @@ def fixture_sources(
     standing: Mapping[str, str] | None = None,
     everywhere: Collection[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """Each of the changed files that these tests take from, with the names that stand for something else.
+    """Return each changed file that these tests use, with the names whose meaning changed.
 
-    ``tests`` are files, each with its text and those of its functions, ``Class::test``, that are meant; ``standing``
-    the conftests and packages above them as they are now; ``everywhere`` fixtures that settings put around all tests.
+    ``tests`` maps files to their text and the functions to check, as ``Class::test``; ``standing`` has the conftests
+    and packages above them as they are now; ``everywhere`` has fixtures that settings apply to all tests.
     """
     parts: dict[str, set[str]] = {}
     for path, (text, names) in tests.items():
@@ -60,7 +60,7 @@ def fixture_sources(
 
 
 def is_above(file: str, path: str) -> bool:
-    """Whether a file runs before a test because of where both lie: a conftest, or the package that the test is in."""
+    """Return whether a file runs before a test because of its place: a conftest, or a package of the test."""
     place, test = PurePosixPath(file), PurePosixPath(path)
     if place.parent not in test.parents:
         return False
@@ -68,7 +68,7 @@ def is_above(file: str, path: str) -> bool:
 
 
 def _taken_from(text: str | None, other: str, path: str, module: ast.Module, named: set[str]) -> Meanings:
-    """What a test file itself has of one side of another file."""
+    """Return what a test file uses of one side of another file."""
     if is_above(other, path) and PurePosixPath(other).name == CONFTEST:
         return around(text, named)
     if _helps(other) or is_above(other, path):
@@ -80,7 +80,7 @@ def _taken_from(text: str | None, other: str, path: str, module: ast.Module, nam
 
 
 def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], named: set[str]) -> Meanings:
-    """What conftests and packages above a test have of one side of another file."""
+    """Return what conftests and packages above a test use of one side of another file."""
     users: dict[str, str] = {}
     for place, module in above.items():
         if any(_named((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
@@ -95,7 +95,7 @@ def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], na
 
 
 def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
-    """The file without its other tests; where one of these is made elsewhere, such as by a base class, all of it."""
+    """Return the file without its other tests; the whole file if a wanted test is not defined in it directly."""
     tests = {name: test for name, test, _ in tests_in(module.body, ())}
     if not tests.keys() >= {*names}:
         return module
@@ -107,13 +107,13 @@ def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
 
 
 def _strings(module: ast.Module) -> set[str]:
-    """Words of marks: ``usefixtures("quiet")`` names one by its text."""
+    """Return the texts in marks: ``usefixtures("quiet")`` names a fixture by text."""
     nodes = (node for _, marks in marks_in(module) for mark in marks for node in ast.walk(mark))
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def _meant(text: str | None, names: set[str]) -> Meanings:
-    """What names of a module stand for; a function that marks only hand on is what is measured, not how."""
+    """Return the meanings of names, without functions that marks only pass on, since those are measured themselves."""
     if not names:
         return {}
     scope = defined(module_of(text or "").body)
@@ -123,12 +123,12 @@ def _meant(text: str | None, names: set[str]) -> Meanings:
 
 
 def _helps(path: str) -> bool:
-    """Whether a module lies among tests, where the measured package does not."""
+    """Return whether a module lies among tests, and so is not of the measured package."""
     return not _AMONG_TESTS.isdisjoint(PurePosixPath(path).parts[:-1])
 
 
 def _held(text: str | None, names: set[str]) -> Meanings:
-    """What names of a module stand for, functions too."""
+    """Return the meanings of a module's names, including functions."""
     if not names:
         return {}
     scope = defined(module_of(text or "").body)
@@ -137,7 +137,7 @@ def _held(text: str | None, names: set[str]) -> Meanings:
 
 @lru_cache(maxsize=_FILES)
 def _used(module: ast.Module) -> tuple[_Taken, ...]:
-    """Names of other modules anywhere in a file, read once for all files that a change edits."""
+    """Return the names that a file takes from other modules, read once for all changed files."""
     return tuple(_all_used(module))
 
 
@@ -159,7 +159,7 @@ def _all_used(module: ast.Module) -> Iterator[_Taken]:
 
 
 def _all_taken(module: ast.Module) -> Iterator[_Taken]:
-    """Names of other modules in marks, and in what these stand for in this file; called ones end in ``()``."""
+    """Yield names of other modules in marks, and in what those refer to in this file; called ones end in ``()``."""
     scope = defined(module.body)
     nodes = list(chain.from_iterable(marks for _, marks in marks_in(module)))
     visited: set[str] = set()
@@ -176,7 +176,7 @@ def _all_taken(module: ast.Module) -> Iterator[_Taken]:
 
 
 def _spelled(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Names and dotted names below a node, and ``()`` where they are called."""
+    """Yield names and dotted names below a node, and ``()`` if they are called."""
     called = {id(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)}
     for one in ast.walk(node):
         if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load):
@@ -198,7 +198,7 @@ def _imported(nodes: Iterable[ast.AST], rest: str, suffix: str) -> Iterator[_Tak
 
 
 def _named(taken: _Taken, path: str, other: str) -> str:
-    """The name where it is taken from this other file; empty where it is of another."""
+    """Return the name if it is taken from this other file, else ""."""
     module, level, name = taken
     place = _place_of(other)
     path_text = module.replace(".", "/")
@@ -210,7 +210,7 @@ def _named(taken: _Taken, path: str, other: str) -> str:
 
 @lru_cache(maxsize=_FILES * _FILES)
 def _place_of(file: str) -> str:
-    """A file as imports may name it, with slashes."""
+    """Return a file's path as imports may name it, with slashes."""
     return str(PurePosixPath(file).with_suffix("")).removesuffix("/__init__")
 
 
@@ -231,14 +231,14 @@ EVERY = "*"
 _HOOK = "pytest_"
 
 _SAYING = ("pytest_addoption", "pytest_report_header", "pytest_terminal_summary")
-"""Hooks that say something and measure nothing."""
+"""Hooks that only report, and do not affect measurements."""
 
 Meanings = Mapping[str, str]
-"""Each name with all that it stands for."""
+"""Each name with everything that defines it."""
 
 
 def around(text: str | None, named: set[str]) -> Meanings:
-    """Fixtures that are named, those that need not be, hooks, plugins that it loads, and lines that name nothing."""
+    """Return a conftest's used and automatic fixtures, hooks, loaded plugins, and statements with effects."""
     body = module_of(text or "").body
     scope = defined(body)
     functions = {name for name, nodes in scope.items() if any(isinstance(node, WHOLE) for node in nodes)}
@@ -247,7 +247,7 @@ def around(text: str | None, named: set[str]) -> Meanings:
 
 
 def passed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
-    """What a conftest has of a module that it imports names from: fixtures and hooks, and the module's own lines."""
+    """Return what a conftest has of a module that it imports from: fixtures and hooks, and the module's statements."""
     scope = defined(module_of(text or "").body)
     every = EVERY in taken
     fixtures = {name for name, nodes in scope.items() if "'fixture'" in _decorators(nodes) and (every or name in taken)}
@@ -259,9 +259,9 @@ def passed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
 
 
 def loose(text: str | None) -> Meanings:
-    """Lines that do something when the file is imported, with all that they name in turn; what calls give a name to.
+    """Return statements with effects at import, with all names that they reach, and names assigned from calls.
 
-    Imports too, each by itself: empty where the file uses it.
+    Imports are listed by themselves, with an empty meaning if the file uses them.
     """
     body = module_of(text or "").body
     scope = defined(body)
@@ -271,19 +271,19 @@ def loose(text: str | None) -> Meanings:
 
 
 def apart(then: Meanings, now: Meanings) -> set[str]:
-    """Names whose meaning differs; an import counts where it is added or removed without a use of its name."""
+    """Return names whose meaning differs; an import counts if it is added or removed and its name is unused."""
     names = (name for name in {**then, **now} if then.get(name) != now.get(name))
     differ = {name for name in names if not name.startswith(_IMPORT) or _side_effect(then.get(name), now.get(name))}
     return {LOOSE if name.startswith(_IMPORT) else name for name in differ}
 
 
 def roots(names: Iterable[str], scope: Scope) -> Meanings:
-    """Each name with all that it stands for, and what that names in turn."""
+    """Return each name with its definitions, and with the names that those reach."""
     return {name: str(sorted(meaning({name}, scope).items())) for name in names}
 
 
 def loaded(module: ast.Module) -> Iterator[str]:
-    """Modules that a file names as pytest plugins."""
+    """Yield modules that a file loads as pytest plugins."""
     for node in defined(module.body).get(PLUGINS, ()):
         for word in ast.walk(node):
             if isinstance(word, ast.Constant) and isinstance(word.value, str):
@@ -291,7 +291,7 @@ def loaded(module: ast.Module) -> Iterator[str]:
 
 
 def imports(module: ast.Module) -> Iterator[tuple[str, int, str]]:
-    """Every module that a file imports, how far above the file, and the name that is taken; empty for all of it."""
+    """Yield every imported module, its level above the file, and the imported name; "" for the whole module."""
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from ((one.name, 0, "") for one in node.names)
@@ -301,7 +301,7 @@ def imports(module: ast.Module) -> Iterator[tuple[str, int, str]]:
 
 
 def _acting(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Lines that name nothing, such as one that sets what another module has; those of a class too."""
+    """Yield statements that define no name, such as an assignment into another module, also in classes."""
     for line in body:
         if isinstance(line, ast.ClassDef):
             yield from _acting(line.body)
@@ -310,7 +310,7 @@ def _acting(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _acts(line: ast.stmt) -> bool:
-    """Whether it does more than to name something; a branch may do both."""
+    """Return whether a statement does more than define names; a branch may do both."""
     inner = [one for one in ast.iter_child_nodes(line) if isinstance(one, (ast.stmt, ast.ExceptHandler))]
     if not inner:
         return not dict(names_of(line)) and not isinstance(line, ast.Raise)
@@ -328,7 +328,7 @@ def _lines(nodes: Iterable[ast.AST]) -> Iterator[ast.stmt]:
 
 
 def _made(body: Iterable[ast.stmt]) -> Iterator[str]:
-    """Names that a call gives what they stand for: it may do more."""
+    """Yield names assigned from calls, which may have effects."""
     for line in body:
         if isinstance(line, (ast.Assign, ast.AnnAssign)) and any(isinstance(one, ast.Call) for one in ast.walk(line)):
             yield from dict(names_of(line))
@@ -347,7 +347,7 @@ def _side_effect(then: str | None, now: str | None) -> bool:
 
 
 def _of_python(node: ast.AST) -> bool:
-    """An import that only tells how the file is read."""
+    """Return whether an import only changes how Python reads the file."""
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 

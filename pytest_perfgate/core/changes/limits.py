@@ -1,4 +1,4 @@
-"""Limits removed or weakened in test files."""
+"""Limits that a change removes or weakens in test files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.limits.grammar import Kinds
 
 Merged = Callable[[str, Sequence[Sequence[Limit]]], tuple[Limit, ...]]
-"""Limits of a test by its node id and those of its marks, with the project's own beneath them."""
+"""Merges the limits of a test, by node id, with those of its marks and the project's own."""
 
 Run = Mapping[str, Sequence[tuple[Limit, ...]]]
-"""What each test of a run was asked, by its node id without parameters: once for each way that it was asked."""
+"""The limits of each test of a run, by node id without parameters, once for each different set."""
 
 _UPPER = (Operator.AT_MOST, Operator.LESS)
 
@@ -34,7 +34,7 @@ LOOSER, OTHER, TIGHTER = range(3)
 """How an edit of a limit or a setting affects the gate, the most important first."""
 
 _BASELINED = ("slowdown", *sorted(OF_FAMILIES))
-"""What an accepted line asks for: where the test is gone, its line tells."""
+"""Metrics whose limits need an accepted line; the removed line shows that their test is gone."""
 
 
 @value
@@ -44,15 +44,15 @@ class StatedLimits:
     limits: tuple[Limit, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     unread: tuple[str, ...] = ()
-    """What is no literal, or no limit that reads."""
+    """Texts that are not literals, or not readable limits."""
 
 
 def relaxed(
     texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, merged: Merged, run: Run | None = None
 ) -> Mapping[str, int]:
-    """Each limit of a gated test that these files, then and now, take away or change; first what loosens.
+    """Return each limit of a gated test that these files remove or change, loosened ones first.
 
-    Where they do not tell what is asked now, such as of a class that another module has, the run itself knows.
+    If the files do not show the present limits, such as those of a class in another module, the run's are used.
     """
     then = {path: marked(before or "") for path, (before, _) in texts.items()}
     now = {path: marked(after or "") for path, (_, after) in texts.items()}
@@ -68,7 +68,7 @@ def relaxed(
             limits = None if marks is None else _asked(f"{at}::{name}", marks, kinds, merged)
             differences = _apart(was, limits, collected)
             for text, rank in differences:
-                if f"{whole}: {text}" not in weakened:  # else a parameter or a call says what its test has said
+                if f"{whole}: {text}" not in weakened:  # otherwise a parameter or a call repeats what its test shows
                     weakened[f"{at}::{_renamed(name, names)}: {text}"] = rank
     return dict(sorted(weakened.items(), key=lambda item: (item[1], item[0])))
 
@@ -76,14 +76,14 @@ def relaxed(
 def _apart(
     was: StatedLimits, now: StatedLimits | None, collected: Sequence[tuple[Limit, ...]]
 ) -> Iterator[tuple[str, int]]:
-    """What became of one test's limits: as its file says it, or where that does not tell, as the run knows it."""
+    """Yield the changes of one test's limits: by its file, or if that is unclear, by the run."""
     if collected and (now is None or (now.unread and not was.unread)):
         return chain.from_iterable(_changed(was, replace(was, limits=limits)) for limits in collected)
     return _gone(was) if now is None else _changed(was, now)
 
 
 def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
-    """What has marks now of tests that were there: parameters and calls may have some of their own only now."""
+    """Yield parameters and calls with marks of their own now, of tests that existed before."""
     tests = set(then)
     yield from (name for name in now if _whole(name) in tests)
 
@@ -98,7 +98,7 @@ def _renamed(name: str, names: Mapping[str, str]) -> str:
 
 
 def _nearest(tests: Mapping[str, tuple[Mark, ...]], name: str) -> tuple[Mark, ...] | None:
-    """Marks of a parameter or a call; where it has none of its own, those of its test."""
+    """Return the marks of a parameter or a call; without its own, those of its test."""
     marks = tests.get(name)
     return marks if marks is not None else tests.get(_whole(name))
 
@@ -106,7 +106,7 @@ def _nearest(tests: Mapping[str, tuple[Mark, ...]], name: str) -> tuple[Mark, ..
 def _present(
     path: str, name: str, now: Mapping[str, Mapping[str, tuple[Mark, ...]]], then: Mapping[str, Mapping[str, object]]
 ) -> tuple[str, tuple[Mark, ...] | None]:
-    """Where a test is now: in its file, or in the one other that it is new in."""
+    """Return where a test is now: in its file, or in the only other file where it is new."""
     here = _nearest(now[path], name)
     others = [p for p in now if _whole(name) in now[p] and _whole(name) not in then[p]]
     if here is not None or len(others) != 1:
@@ -121,7 +121,7 @@ def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merg
         for text in mark.limits:
             try:
                 layer.append(parse_limit(text, kinds=kinds, on=mark.on, own=str))
-            except PerfgateError:  # noqa: PERF203 - a text that does not read is compared as it is written
+            except PerfgateError:  # noqa: PERF203 - an unreadable text is compared as written
                 unread.append(text)
         layers.append(layer)
         unread += mark.unread
@@ -131,7 +131,7 @@ def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merg
 
 
 def _gone(was: StatedLimits) -> Iterator[tuple[str, int]]:
-    """The limits of a test that was removed, or is no longer gated; no accepted line shows that."""
+    """Yield the limits of a removed or ungated test, without those whose accepted line shows the removal."""
     lost = (limit for limit in was.limits if limit.source == "marker" and limit.metric not in _BASELINED)
     yield from ((f"{_limit_text(limit)} -> none", LOOSER) for limit in lost)
 
@@ -153,7 +153,7 @@ def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterat
     weaker = [limit for limit in now if not any(_alike(limit, was) for was in then)]
     lost = [was for was in then if not any(_holds(limit, was) for limit in now if limit not in weaker)]
     near: dict[int, Limit] = {}
-    for likeness in (attrgetter("key"), attrgetter("metric", "compare")):  # another scope only where none has the same
+    for likeness in (attrgetter("key"), attrgetter("metric", "compare")):  # another scope only if none has the same
         for at, was in enumerate(lost):
             rivals = [one for one in weaker if likeness(one) == likeness(was) and _side(one) == _side(was)]
             if at not in near and rivals:
@@ -172,7 +172,7 @@ def _alike(one: Limit, other: Limit) -> bool:
 
 
 def _holds(limit: Limit, was: Limit) -> bool:
-    """Whether keeping one limit also keeps the other, wherever the other applied."""
+    """Return whether keeping one limit implies keeping the other, wherever the other applied."""
     if limit.key != was.key or limit.dimension is not was.dimension:
         return False
     if (limit.on and limit.on != was.on) or not set(limit.except_on) <= set(was.except_on):
@@ -200,11 +200,11 @@ def _limit_text(limit: Limit) -> str:
 _FIRST = (
     "limits", "tests", "policy", "target", "mode", "baselines", "devices", "confirmation", "pytest", "floor", "facts",
 )  # fmt: skip
-"""Keys that can take a limit away or loosen it, those first that do it plainest."""
+"""Settings that can remove or loosen a limit, the most direct ones first."""
 
 
 def changed(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Each key with what it was and what it is; first those that a gate stands on."""
+    """Return each changed key with both values, first those that gates depend on."""
     apart = (key for key in {**then, **now} if then.get(key) != now.get(key))
     return tuple(f"{key}: {then.get(key, 'unset')} -> {now.get(key, 'unset')}" for key in sorted(apart, key=_rank))
 
@@ -216,9 +216,9 @@ def _rank(key: str) -> tuple[int, str]:
 
 
 def reworked(then: str, now: str) -> dict[str, tuple[str, ...]]:
-    """What differs of each test of two versions of a file: itself, its parameters, or names that it reaches.
+    """Return what differs of each test in two versions of a file: itself, its parameters, or names that it reaches.
 
-    A test that one of them does not have is another test.
+    A test that only one version has is left out.
     """
     before, after = parts_of(then), parts_of(now)
     apart = {name: _bodies_differ(parts, after[name]) for name, parts in before.items() if name in after}
@@ -229,7 +229,7 @@ def _bodies_differ(before: Parts, after: Parts) -> tuple[str, ...]:
     own = [(part, before[part] != after[part]) for part in (ITSELF, AROUND)]
     own.append((PARAMETERS, other_parameters(before, after)))
     if any(differs for _, differs in own):
-        return tuple(part for part, differs in own if differs)  # what it names now is another question
+        return tuple(part for part, differs in own if differs)  # the names it uses now are checked elsewhere
     both: Mapping[str, str] = {**before, **after}
     apart = (name for name in both if before.get(name) != after.get(name) and not name.startswith(PARAMETERS))
     return tuple(sorted(name.removeprefix("self.") for name in apart))

@@ -1,4 +1,4 @@
-"""What the tests of a file are asked, as the file is written; what a change does to what is installed."""
+"""The limits and marks of a file's tests as written, and changes to installed software."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_perfgate.model.values import first_of, value
 _MARK = ["mark", "perfgate"]
 
 EXCUSES = ("skip", "skipif", "xfail")
-"""Marks of pytest by which a test is not measured, or may fail."""
+"""Marks of pytest with which a test is not measured, or may fail."""
 
 _FIXTURES = {"perfgate", "benchmark"}
 
@@ -23,7 +23,7 @@ _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BARE = "always"
 
 _DEEP = 20
-"""The longest chain of names that stand for names; the limit also ends a circle."""
+"""The longest chain of names that refer to names, which also ends a circle."""
 
 
 @value
@@ -32,19 +32,19 @@ class Mark:
 
     limits: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
-    """Keywords with their values, as they are written."""
+    """Keywords with their values as written."""
     on: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
-    """What is no literal, as it is written."""
+    """Values that are not literals, as written."""
     gates: bool = True
-    """Whether it is one of ours; else an excuse."""
+    """Whether it is one of our marks; otherwise it excuses the test."""
 
 
 def marked(text: str) -> dict[str, tuple[Mark, ...]]:
-    """Each gated test of a file, ``Class::test``, with its marks, the closest last.
+    """Return each gated test of a file, ``Class::test``, with its marks, the closest last.
 
-    ``test[id]`` and ``test#name`` stand for a parameter and a call that have some of their own. A file that does not
-    parse has no tests.
+    ``test[id]`` and ``test#name`` are a parameter and a call with marks of their own. A file that does not parse has no
+    tests.
     """
     try:
         module = ast.parse(text.removeprefix("\ufeff"))
@@ -54,7 +54,7 @@ def marked(text: str) -> dict[str, tuple[Mark, ...]]:
 
 
 class _Reader:
-    """One module: its names stand for what was last assigned to them."""
+    """One module, in which each name has its last assigned value."""
 
     def __init__(self, module: ast.Module) -> None:
         self._module = module
@@ -91,7 +91,7 @@ class _Reader:
         yield from ((f"{name}#{call}", (*marks, *closest)) for call, closest in brought.items())
 
     def _of_class(self, one: ast.ClassDef) -> tuple[Mark, ...]:
-        """Marks of a class and of its bases in this file; its own are the closest."""
+        """Return the marks of a class and of its bases in this file; its own are the closest."""
         decorated = tuple(mark for each in one.decorator_list if (mark := self._mark(each)))
         names = dict(chain.from_iterable(map(_assigned, one.body)))
         own = (*decorated, *self._listed(names.get("pytestmark")))
@@ -106,7 +106,7 @@ class _Reader:
             yield from (*self._ancestors(base), base)
 
     def _parameters(self, decorator: ast.expr) -> Iterator[tuple[str, tuple[Mark, ...]]]:
-        """``pytest.param(..., marks=)`` of a parametrised test."""
+        """Yield ``pytest.param(..., marks=)`` of a parametrised test."""
         for call in ast.walk(decorator):
             if isinstance(call, ast.Call) and _dotted(call.func)[-1] == "param":
                 keywords = {word.arg: word.value for word in call.keywords}
@@ -115,7 +115,7 @@ class _Reader:
                     yield named if isinstance(named, str) else "-".join(map(ast.unparse, call.args)), marks
 
     def _brought(self, test: ast.AST) -> Iterator[tuple[str, tuple[Mark, ...]]]:
-        """Calls of the fixture with ``limits=``, by their names."""
+        """Yield calls of the fixture with ``limits=``, by their names."""
         marks: dict[str, tuple[Mark, ...]] = {}
         for call in ast.walk(test):
             if not isinstance(call, ast.Call) or _dotted(call.func)[0] not in _FIXTURES:
@@ -130,7 +130,7 @@ class _Reader:
         yield from marks.items()
 
     def _listed(self, node: ast.expr | None) -> tuple[Mark, ...]:
-        """``pytestmark``, or ``marks=``: one mark or a list, of which the first is the closest."""
+        """Return ``pytestmark``, or ``marks=``: one mark or a list, of which the first is the closest."""
         node = self._meant(node)
         nodes = node.elts[::-1] if isinstance(node, (ast.List, ast.Tuple)) else [node] if node else []
         return tuple(mark for one in nodes if (mark := self._mark(one)))
@@ -163,7 +163,7 @@ class _Reader:
         return Mark(limits=limits, settings=tuple(settings), on=on, unread=unread)
 
     def _texts(self, nodes: Iterable[ast.expr]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Limits, and what cannot be read."""
+        """Return limits, and texts that cannot be read."""
         limits: list[str] = []
         unread: list[str] = []
         for node in nodes:
@@ -180,7 +180,7 @@ class _Reader:
         return tuple(limits), tuple(unread)
 
     def _meant(self, node: ast.expr | None) -> ast.expr | None:
-        """What a name of the module stands for."""
+        """Return the value that a name of the module refers to."""
         for _ in range(_DEEP):
             if not isinstance(node, ast.Name):
                 break
@@ -188,7 +188,7 @@ class _Reader:
         return node
 
     def _literal(self, node: ast.expr | None) -> object:
-        """The value of a literal, or of a name for one; ``None`` where it is neither."""
+        """Return the value of a literal, or of a name for one, else ``None``."""
         meant = self._meant(node)
         try:
             return ast.literal_eval(meant) if meant is not None else None
@@ -197,7 +197,7 @@ class _Reader:
 
 
 def _dotted(node: ast.expr) -> list[str]:
-    """The words of ``pytest.mark.perfgate``; what stands before the first point counts where it is a name."""
+    """Return the words of ``pytest.mark.perfgate``; the expression before the first dot must be a name."""
     words: list[str] = []
     while isinstance(node, ast.Attribute):
         words.append(node.attr)
@@ -206,14 +206,14 @@ def _dotted(node: ast.expr) -> list[str]:
 
 
 def _joined(far: Mark, near: Mark) -> Mark:
-    """The mark after another call: pytest joins the arguments."""
+    """Return the mark after another call, since pytest joins the arguments."""
     settings: Mapping[str, str] = {**dict(far.settings), **dict(near.settings)}
     limits, unread = (*far.limits, *near.limits), (*far.unread, *near.unread)
     return replace(near, limits=limits, unread=unread, settings=tuple(settings.items()), on=near.on or far.on)
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements of one level, those behind an ``if``, ``try`` or ``with`` among them."""
+    """Yield statements of one level, including those in ``if``, ``try`` and ``with``."""
     for one in body:
         yield one
         if isinstance(one, (ast.If, ast.Try, ast.With)):
@@ -234,12 +234,12 @@ _FILES = re.compile(
     r"|\.python-version|\.tool-versions|mise\.toml|rust-toolchain(\.toml)?|[\w.-]*Dockerfile[\w.-]*|[\w.-]+\.cmake"
     r"|\.env(rc|\.[\w.-]+)?|\.github/workflows/[^/]+\.ya?ml|\.buildkite/[^/]+\.ya?ml|\.gitlab-ci\.ya?ml|Jenkinsfile)$"
 )
-"""Lock files, pins of an environment, what names a toolchain or an image, and what sets the variables of a job."""
+"""Lock files, environment files, files that name a toolchain or an image, and files with a job's variables."""
 
 _SHOWN = 3
 
 Move = tuple[str, str, str]
-"""A fact of the environment: its name, what it was when the line was accepted, what it is."""
+"""A fact of the environment: its name, its value when the line was accepted, its value now."""
 
 
 @value
@@ -254,25 +254,25 @@ class EnvironmentEdits:
         return bool(self.requirements or self.files)
 
     def text(self) -> str:
-        """``this change edits -fastdep>=1.0, +fastdep>=1.1``."""
+        """Return ``this change edits -fastdep>=1.0, +fastdep>=1.1``."""
         return f"this change edits {first_of((*self.requirements, *self.files), _SHOWN)}" if self else ""
 
 
 def environment_files(paths: Iterable[str]) -> tuple[str, ...]:
-    """Those of the files that decide what is installed or built with."""
+    """Return the files that decide what is installed or built with."""
     return tuple(path for path in paths if _FILES.search(path))
 
 
 def requirements(then: str, now: str) -> tuple[str, ...]:
-    """Entries that one of two lists of declared dependencies (as JSON) has and the other lacks."""
+    """Return entries that one of two lists of declared dependencies (as JSON) has and the other lacks."""
     before, after = json.loads(then), json.loads(now)
     return (*(f"-{one}" for one in before if one not in after), *(f"+{one}" for one in after if one not in before))
 
 
 def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collection[str]) -> str:
-    """Why a time that moved is the change's own doing; empty where it is not.
+    """Return why the change itself is the cause of a changed time; "" if it is not.
 
-    ``installed`` names what files of a project decide: packages and Python, no device and no driver.
+    ``installed`` names facts that a project's files decide: packages and Python, not devices and drivers.
     """
     changes = tuple(moves)
     packages = {_package(name) for name, _, _ in changes if name in installed}
@@ -284,5 +284,5 @@ def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collectio
 
 
 def _package(requirement: str) -> str:
-    """The name of a package as indexes compare it."""
+    """Return a package's normalised name."""
     return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~;\[@(]", requirement.strip(), maxsplit=1)[0]).lower()

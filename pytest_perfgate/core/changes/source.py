@@ -1,4 +1,4 @@
-"""One parser of test files: definitions, parameters, files beside."""
+"""The parser of test files: definitions, parameters, files beside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scope = Mapping[str, Sequence[ast.AST]]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 _UNNAMED = ("setup_module", "setup_function", "setup_class", "setup_method", "setUp", "setUpClass")
-"""What pytest runs before a test that does not name it."""
+"""Functions that pytest runs before a test without being named by it."""
 
 _SELF = {"self", "cls"}
 
@@ -26,11 +26,11 @@ ITSELF = "the test itself"
 AROUND = "code around it"
 
 Parts = Mapping[str, str]
-"""Each name with everything that a test says by it."""
+"""Each name with everything that a test means by it."""
 
 
 def parts_of(text: str) -> dict[str, Parts]:
-    """Each function of a file, ``Class::test``, with what it says and what the names in it stand for.
+    """Return each function of a file, ``Class::test``, with its source and the meanings of its names.
 
     A file that does not parse has none.
     """
@@ -40,13 +40,13 @@ def parts_of(text: str) -> dict[str, Parts]:
 
 
 def marks_of(text: str, test: str) -> tuple[str, ...] | None:
-    """All marks of a function, its classes and its file, as written; None where the function is absent."""
+    """Return all marks of a function, its classes and its file, as written; None if the function is absent."""
     marks = dict(marks_in(module_of(text)))
     return tuple(map(_dumped, marks[test])) if test in marks else None
 
 
 def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
-    """Each function of a file with its decorators, those of its classes, and lines with marks of whole files."""
+    """Yield each function of a file with its decorators, those of its classes, and statements with file-wide marks."""
     for name, one, classes in tests_in(module.body, ()):
         bodies = (module.body, *(each.body for each in classes))
         wide = (line for body in bodies for line in body if "pytestmark" in dict(names_of(line)))
@@ -54,7 +54,7 @@ def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
 
 
 def module_of(text: str) -> ast.Module:
-    """The file without the parts that change no measurement; empty where it does not parse."""
+    """Return the file without the parts that do not affect measurements; empty if it does not parse."""
     try:
         module = ast.parse(text.removeprefix("\ufeff"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -65,7 +65,7 @@ def module_of(text: str) -> ast.Module:
 
 
 def _bare(node: ast.AST) -> None:
-    """Take away docstrings, annotations of functions, and limits of calls: of those another note tells."""
+    """Remove docstrings, annotations of functions, and limits of calls, which another note covers."""
     if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         node.body = [line for line in node.body if not is_text(line)]
     if isinstance(node, _FUNCTIONS):
@@ -77,7 +77,7 @@ def _bare(node: ast.AST) -> None:
 
 
 def _first(node: ast.expr) -> str:
-    """``perfgate`` of ``perfgate.region``."""
+    """Return the first name, such as ``perfgate`` of ``perfgate.region``."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
@@ -96,7 +96,7 @@ def tests_in(
 
 
 def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Parts:
-    """The test's own lines, its parameters, and each name of the file that is reached from there."""
+    """Return the test's own lines, its parameters, and each name of the file that they reach."""
     parametrised = [split(mark) for mark in test.decorator_list if "parametrize" in _dumped(mark)]
     marks = [node for frame, _ in parametrised for node in frame]
     values = {
@@ -118,7 +118,7 @@ def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> 
 
 
 def _around(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.AST]:
-    """Decorators that are no marks, such as a patch, and fixtures that marks of it, its classes or its file ask for."""
+    """Yield decorators other than marks, such as a patch, and fixtures that marks request."""
     wide = (node for one in classes for node in defined(one.body).get("pytestmark", ()))
     listed = [*scope.get("pytestmark", ()), *wide]
     for mark in (mark for part in (*classes, test) for mark in part.decorator_list):
@@ -130,7 +130,7 @@ def _around(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) ->
 
 
 def _is_mark(decorator: ast.expr, scope: Scope) -> bool:
-    """``pytest.mark.slow``, or a name of this file for a mark; limits and parameters are compared separately."""
+    """Return whether a decorator is a mark, or a name of one; limits and parameters are compared separately."""
     words = _dumped(decorator)
     named = scope.get(decorator.id, ()) if isinstance(decorator, ast.Name) else ()
     return "'mark'" in words or any("'mark'" in _dumped(node) for node in named)
@@ -141,7 +141,7 @@ def _uses(call: ast.Call) -> bool:
 
 
 def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
-    """The source of these names, and of every name that it reaches."""
+    """Return the source of these names, and of every name that they reach."""
     meanings: dict[str, str] = {}
     waiting = {*names}
     while waiting:
@@ -153,14 +153,14 @@ def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
 
 
 def everywhere(scope: Scope) -> Iterator[str]:
-    """Fixtures that apply without being named by a test."""
+    """Yield fixtures that apply without being named by a test."""
     for name, nodes in scope.items():
         if any("autouse" in _dumped(mark) for node in nodes for mark in getattr(node, "decorator_list", ())):
             yield name
 
 
 def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Names that these lines say: of the file, of the class, and of fixtures."""
+    """Yield names that these lines use: of the file, of the class, and of fixtures."""
     for node in (inner for one in nodes for inner in ast.walk(one)):
         if isinstance(node, ast.Name):
             yield node.id
@@ -171,7 +171,7 @@ def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def defined(body: Iterable[ast.stmt]) -> Scope:
-    """Names defined at one level, with the lines that define each."""
+    """Return names defined at one level, with the lines that define each."""
     definitions: dict[str, list[ast.AST]] = defaultdict(list)
     for one in body:
         for name, node in names_of(one):
@@ -180,7 +180,7 @@ def defined(body: Iterable[ast.stmt]) -> Scope:
 
 
 def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
-    """What a line names: an import for each of its names, whatever else stands beside them."""
+    """Yield the names that a line defines; an import yields each of its names separately."""
     if isinstance(one, (*_FUNCTIONS, ast.ClassDef)):
         yield one.name, one
     elif isinstance(one, ast.Import):
@@ -198,7 +198,7 @@ def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _flat(line: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Names of a line that holds no others."""
+    """Yield names of a line without nested statements."""
     if isinstance(line, (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
         yield from names_of(line)
 
@@ -208,7 +208,7 @@ def said_by(nodes: Iterable[ast.AST]) -> str:
 
 
 def _dumped(node: ast.AST) -> str:
-    """All that a line says; of one nested too deep, its parts one after another."""
+    """Return the content of a line; of one nested too deep, its parts one after another."""
     try:
         return ast.dump(node)
     except RecursionError:
@@ -220,20 +220,20 @@ def _plain(node: ast.AST) -> Iterator[object]:
 
 
 def is_text(node: ast.AST) -> bool:
-    """A docstring, or another text without an effect."""
+    """Return whether a statement is a docstring, or another text without effect."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 PARAMETERS = "its parameters"
 
 _PLAIN = (str, int, float, bool, type(None))
-"""Values whose text is the id that pytest gives them."""
+"""Types whose values give ids by their text in pytest."""
 
 
 def split(mark: ast.expr) -> tuple[list[ast.expr], dict[str, ast.expr]]:
-    """A ``parametrize`` mark without its values, and each of those by the id of its case.
+    """Return a ``parametrize`` mark without its values, and the values by the ids of their cases.
 
-    Where ids are given apart, or follow the places of the values, all of it is one.
+    If ids are given separately, or depend on positions, the mark stays whole.
     """
     values = _listed(mark)
     ids = [name for one in values if (name := _id(one)) is not None]
@@ -243,20 +243,20 @@ def split(mark: ast.expr) -> tuple[list[ast.expr], dict[str, ast.expr]]:
 
 
 def other_parameters(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-    """Whether cases that both have are parametrised with something else."""
+    """Return whether cases that both versions have are parametrised differently."""
     shared = (name for name in before if name.startswith(PARAMETERS) and name in after)
     return any(before[name] != after[name] for name in shared)
 
 
 def _listed(mark: ast.expr) -> Sequence[ast.expr]:
-    """The values of ``parametrize("n", [1, 2])``; none where something else names them, or their ids."""
+    """Return the values of ``parametrize("n", [1, 2])``; none if they, or their ids, are not written out."""
     if not isinstance(mark, ast.Call) or mark.keywords or len(mark.args) != 2:
         return ()
     return mark.args[1].elts if isinstance(mark.args[1], (ast.List, ast.Tuple)) else ()
 
 
 def _id(node: ast.expr) -> str | None:
-    """The id of a value that is written out, or given one; nothing where pytest would make one up by its place."""
+    """Return the id of a literal value or a given one; None if pytest would number it by position."""
     if isinstance(node, ast.Call):
         ids = [word.value for word in node.keywords if word.arg == "id"]
         return str(ids[0].value) if ids and isinstance(ids[0], ast.Constant) and ids[0].value else None
@@ -280,18 +280,18 @@ _BESIDE = re.compile(
     r"|(^|/)(license|copying|authors|changelog|codeowners|news|changes|history)(\.[a-z]+)?$",
     re.IGNORECASE,
 )
-"""Code, which is the arms' own or known file by file; pages; what describes a project; what hides."""
+"""Suffixes of code, which arms load or compare by file, of pages, of project files and of hidden files."""
 
 
 def may_be_read(path: str, baselines: str = "baselines") -> bool:
-    """Whether code may read a file that is not imported: a table, a model."""
+    """Return whether code may read a file that is not imported, such as a table or a model."""
     return not _BESIDE.search(path) and not path.startswith(f"{baselines.rstrip('/')}/")
 
 
 def same_test(then: str, now: str, test: str) -> bool:
-    """Whether a test file says the same for one of its tests: what its other tests say is no matter.
+    """Return whether a test file is the same for one of its tests, whatever its other tests.
 
-    Nor are limits, docstrings, and values of ``parametrize`` that only one of the two has.
+    Limits, docstrings, and values of ``parametrize`` that only one version has are ignored.
     """
     one, other = _said(then, test), _said(now, test)
     if one is None or other is None:
@@ -302,21 +302,21 @@ def same_test(then: str, now: str, test: str) -> bool:
 
 
 def same_program(then: str, now: str) -> bool:
-    """Whether two texts are the same program, apart from comments and blank lines."""
+    """Return whether two texts are the same program, apart from comments and blank lines."""
     return then == now or same_test(then, now, "")
 
 
 class _TestSource(NamedTuple):
-    """What a file says for one of its tests."""
+    """The content of a file for one of its tests."""
 
     lines: list[str]
-    """Its statements without the tests that stand beside that one."""
+    """Its statements without the file's other tests."""
     values: dict[str, str]
-    """What its tests are parametrised with, by the ids of the cases."""
+    """The parameters of its tests, by the ids of the cases."""
 
 
 def _said(text: str, test: str) -> _TestSource | None:
-    """Nothing where the file does not parse."""
+    """Return the content of a file for one test; None if the file does not parse."""
     try:
         ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -331,7 +331,7 @@ def _said(text: str, test: str) -> _TestSource | None:
 
 
 def _bare_name(test: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
-    """Take its limits away, and the values that it is parametrised with: those by the ids of their cases."""
+    """Remove a test's limits and parameter values, and return the values by the ids of their cases."""
     values: dict[str, str] = {}
     for number, mark in enumerate(test.decorator_list):
         if not isinstance(mark, ast.Call) or not isinstance(mark.func, ast.Attribute):

@@ -20,9 +20,9 @@ _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 def same_bodies(then: str, now: str) -> dict[str, str]:
-    """Each function that is gone from a file, with the one new function that does exactly the same.
+    """Return each function that is gone from a file, with the only new function of the same body.
 
-    What several do is nobody's mark; a file that does not parse has no functions.
+    A body of several functions is not unique; a file that does not parse has no functions.
     """
     before, after = _bodies(then), _bodies(now)
     gone = {name: body for name, body in before.items() if name not in after}
@@ -33,14 +33,14 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
 
 
 def same_function(then: str, now: str, test: str) -> bool:
-    """Whether the function of a test, parameters and calls aside, does exactly the same in two files."""
+    """Return whether a test's function, without parameters and calls, has the same body in two files."""
     name, _ = function_of(test)
     body = _bodies(then).get(name)
     return body is not None and body == _bodies(now).get(name)
 
 
 def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Node ids that are gone, with those of the same parameters under the new name of their function."""
+    """Yield removed node ids, with those of the same parameters under the new name of their function."""
     present = set(new)
     for node in gone:
         path, _, test = node.partition("::")
@@ -51,18 +51,18 @@ def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, s
 
 
 def function_of(test: str) -> tuple[str, str]:
-    """``Class::test`` and what follows it: parameters, the name of a call."""
+    """Return ``Class::test`` and what follows it: parameters, the name of a call."""
     name = test.partition("#")[0].partition("[")[0]
     return name, test.removeprefix(name)
 
 
 def _bodies(text: str) -> dict[str, str]:
-    """What each function says, without its name and its decorators."""
+    """Return each function's body, without its name and its decorators."""
     return {name: _body_text(function) for name, function in _functions(_tree(text), "")}
 
 
 def _tests(text: str) -> dict[str, tuple[str, list[str]]]:
-    """The same, with what each is parametrised with."""
+    """Return the same, with the parameters of each function."""
     return {name: (_body_text(function), _parameters(function)) for name, function in _functions(_tree(text), "")}
 
 
@@ -94,19 +94,19 @@ def _parameters(function: _Function) -> list[str]:
 
 
 def same_test(then: str, now: str, nodeid: str) -> bool:
-    """Whether the function of a test, and what it is parametrised with, is the same in both versions of its file."""
+    """Return whether a test's function and parameters are the same in both versions of its file."""
     name = _test_of(nodeid)
     before, after = _tests(then), _tests(now)
     return name in after and before.get(name) == after[name]
 
 
 def has_test(text: str, nodeid: str) -> bool:
-    """Whether a file defines the function of a test."""
+    """Return whether a file defines the function of a test."""
     return _test_of(nodeid) in _bodies(text)
 
 
 def is_new(then: str | None, now: str, nodeid: str) -> bool:
-    """Whether a test is new in this version of its file; a renamed test with the same content is not."""
+    """Return whether a test is new in this version of its file; a renamed test with the same content is not."""
     if then is None:
         return True
     existing = {*_bodies(then), *same_bodies(then, now).values()}
@@ -123,10 +123,10 @@ _Pair = tuple[str, str]
 def rename_candidates(
     gone: Sequence[str], new: Sequence[str], names: Mapping[str, str] | None = None
 ) -> Iterator[_Pair]:
-    """What each may be called now; a new test was one of them at most.
+    """Yield the possible new name of each removed test; each new test is used once at most.
 
-    ``names`` are functions that are known to be called otherwise now, and come first; then those of the own family,
-    those of another function with the same parameters, and any of a like name.
+    ``names`` are functions known to be renamed, and come first; then tests of the same family, then those of another
+    function with the same parameters, then any of a similar name.
     """
     renamed = dict(renamed_nodes(gone, new, names or {}))
     yield from renamed.items()
@@ -149,7 +149,7 @@ def _paired(lost: Sequence[str], left: Sequence[str], among: Callable[[str], Ite
 
 
 def _like(name: str, new: Sequence[str]) -> str:
-    """The new test whose own name is nearest; the path before it is alike for all of a file. Empty where none is."""
+    """Return the new test with the most similar own name, without the path; "" if none is similar."""
     tests: dict[str, str] = {}
     for one in sorted(new, key=lambda one: one.partition("::")[0] != name.partition("::")[0]):
         tests.setdefault(one.partition("::")[2], one)
@@ -157,13 +157,13 @@ def _like(name: str, new: Sequence[str]) -> str:
 
 
 def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
-    """New tests that differ in their parameters only."""
+    """Return a function that finds new tests that only differ in their parameters."""
     families = _grouped(new, lambda name: name.partition("[")[0])
     return lambda name: families.get(CaseKey(nodeid=name).family, ())
 
 
 def _parallel(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
-    """New tests of other functions with the same parameters and the same name of a call."""
+    """Return a function that finds new tests of other functions with the same parameters and call."""
     groups = _grouped(new, _rest)
     return lambda name: groups.get(_rest(name), ()) if _rest(name) else ()
 
@@ -192,7 +192,7 @@ class Successor:
 
     @property
     def slower(self) -> float:
-        """By how much; never for times that were measured differently."""
+        """Return how much slower it is; 0 for times that were measured differently."""
         theirs, ours = self.gone.identity, self.new.identity
         if theirs is not None and ours is not None and theirs.differences(ours):
             return 0.0
@@ -202,7 +202,7 @@ class Successor:
 def successors(
     gone: Iterable[Baseline], new: Iterable[Baseline], functions: Mapping[str, str] | None = None
 ) -> Iterator[Successor]:
-    """New lines of a device, each with the removed line that it probably replaces."""
+    """Yield new lines of a device, each with the removed line that it probably replaces."""
     old, fresh = ({(line.device, str(line.key)): line for line in lines} for lines in (gone, new))
     for device in sorted({device for device, _ in fresh}):
         before, after = (sorted(name for at, name in lines if at == device) for lines in (old, fresh))
@@ -211,7 +211,7 @@ def successors(
 
 
 def absent(path: str, then: str, now: str | None, collected: frozenset[str], reach: Reach) -> Iterator[str]:
-    """Removed or uncollected tests of one file, each with its fate; parameters are ignored."""
+    """Yield removed or uncollected tests of one file, each with the reason; parameters are ignored."""
     tests = dict.fromkeys(name.partition("#")[0].partition("[")[0] for name in marked(then))
     here, names = {node.partition("[")[0] for node in collected}, same_bodies(then, now or "")
     present = marked(now or "")
@@ -224,10 +224,10 @@ def absent(path: str, then: str, now: str | None, collected: frozenset[str], rea
 
 
 def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
-    """The file that held the lines of a test file before; empty where there was none.
+    """Return the file that held the lines of a test file before, or "".
 
-    Of a folder beside this one only a file that went: what is still there is another project's own. ``below`` is
-    where this root lies, from the top of the repository: a root above it named the same test by a longer path.
+    In a sibling folder only a removed file counts, since an existing one is of another project. ``below`` is this
+    root's path from the top of the repository: a root above it would name the test by a longer path.
     """
     tails = {f"/{device}/{path}.yaml": False}
     parts = PurePosixPath(below).parts

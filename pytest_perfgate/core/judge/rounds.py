@@ -311,7 +311,7 @@ def slower_rounds(finding: Finding, threshold: float, design: Design) -> int:
     return next(ahead, max(needs, finding.rounds + 1))
 
 
-def clearing_rounds(finding: Finding, threshold: float, design: Design) -> int:  # noqa: ARG001 - as the other one is asked
+def clearing_rounds(finding: Finding, threshold: float, design: Design) -> int:  # noqa: ARG001 - like the other one
     """Rounds after which the interval of this shift and scatter keeps below the threshold."""
     gap = math.log1p(max(threshold, 0.0)) - math.log1p(finding.shift)
     return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), finding.scatter, gap))

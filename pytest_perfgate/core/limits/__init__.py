@@ -1,1 +1,1 @@
-"""Limits and their verdicts."""
+"""Limits: their grammar, scopes and merging."""

@@ -48,11 +48,11 @@ _SHAPE = "a limit reads METRIC[(SCOPE)] OP VALUE[UNIT], such as 'mfu >= 55%'"
 FAMILY_MEAN, FAMILY_WORST = "geomean", "worst"
 
 OF_FAMILIES = frozenset({FAMILY_MEAN, FAMILY_WORST})
-"""Metrics whose positional scope names another metric, with its scope, and takes its dimension."""
+"""Metrics whose positional scope is another metric with its scope, whose dimension they have."""
 
 
 def _nobody(_: str) -> str:
-    """No name is one of the test's own."""
+    """Return "": no name is a figure of the test's own."""
     return ""
 
 
@@ -65,9 +65,9 @@ def parse_limit(
     on: tuple[str, ...] = (),
     own: Callable[[str], str] = _nobody,
 ) -> Limit:
-    """Read one limit; every way of being wrong raises an error of its own, with the place in the text.
+    """Parse one limit; every kind of mistake has an error of its own, with the place in the text.
 
-    ``own`` says of a name that nothing here produces which figure of the test's own it is, or comes next to.
+    ``own`` returns, for an unknown name, the test's own figure of that name or of a similar one.
     """
     written = Written(text=text, place=place)
     change = CHANGE.match(text)
@@ -103,7 +103,7 @@ def parse_limit(
 
 
 _TIME_WORDS = dict.fromkeys(("latency", "duration", "runtime", "elapsed"), "time")
-"""What others call the time of a call."""
+"""Other tools' names for the time of a call."""
 
 
 def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) -> tuple[MetricKind, int]:
@@ -128,7 +128,7 @@ def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) ->
 
 
 def _own(written: Written, labels: Labels, kinds: Kinds) -> tuple[MetricKind, Labels]:
-    """``metric(loss)`` means the figure ``loss``; its unit tells what it measures."""
+    """Return the figure ``loss`` for ``metric(loss)``; its unit determines the dimension."""
     name = dict(labels).get("name", "")
     start = written.text.index(OWN_KIND.name)
     span = Span(start=start, end=start + len(OWN_KIND.name))
@@ -162,7 +162,7 @@ def _operator(written: Written, at: int) -> tuple[Operator, int, Span]:
 def _measured(
     written: Written, kind: MetricKind, labels: Labels, context: tuple[Kinds, Callable[[str], str]]
 ) -> MetricKind:
-    """The kind whose number is compared: for a mean over a family, that of the metric or own figure it names."""
+    """Return the kind that is compared: for a mean over a family, that of the metric or own figure it names."""
     if kind.name not in OF_FAMILIES:
         return kind
     name, (kinds, own) = dict(labels).get("of", ""), context
@@ -193,7 +193,7 @@ def _measured(
 
 
 def scope_of(text: str, kinds: Kinds) -> tuple[str, Labels]:
-    """The metric that a mean is of, and its scope: ``speedup(over=eager)``."""
+    """Return the metric of a mean, and its scope: ``speedup(over=eager)``."""
     name, bracket, _ = text.partition("(")
     written, name = Written(text=text), name.strip()
     if not bracket:
@@ -213,7 +213,7 @@ _MAY_BE_NEGATIVE = frozenset({Dimension.FRACTION, Dimension.PLAIN, Dimension.TEM
 
 
 def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -> tuple[float, Dimension]:
-    """The bound in the units of the inside, and what it measures; ``head`` is the limit up to the number."""
+    """Return the bound in internal units, and its dimension; ``head`` is the limit up to the number."""
     begin = span.start + _blanks(written.text[span.start : span.end])
     match = _NUMBER.match(written.text, begin, span.end)
     if not match:
@@ -234,7 +234,7 @@ def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -
 
 
 def parse_change(written: Written, span: Span, kind: MetricKind, head: str) -> tuple[float, Dimension, Compare]:
-    """The bound of a change: a fraction of the accepted value, or an amount in the figure's own unit."""
+    """Return the bound of a change: a fraction of the accepted value, or an amount in the figure's own unit."""
     begin = span.start + _blanks(written.text[span.start : span.end])
     match = _NUMBER.match(written.text, begin, span.end)
     if not match:
@@ -338,7 +338,7 @@ def _wanted(dimension: Dimension) -> str:
 
 
 def _comma(written: Written, whole: Span, head: str, dimension: Dimension) -> Exception:
-    """A comma is the decimal point of some and groups the thousands of others; where it can be both, both are said."""
+    """Return the error on a comma, which may be a decimal point or separate thousands; both readings if unclear."""
     text = written.text[whole.start : whole.end]
     at = whole.start + text.index(",")
     span = Span(start=at, end=whole.end)
@@ -356,11 +356,11 @@ def _comma(written: Written, whole: Span, head: str, dimension: Dimension) -> Ex
 
 
 _ITEMS = re.compile(r"([MGTP]?)([a-z][a-z_-]+)/s", re.ASCII)
-"""Items of the user's own, such as ``values/s``; a k before them would be a letter of theirs."""
+"""Matches items of the user's own, such as ``values/s``, in which a first k is a letter."""
 
 
 def check_items(limit: Limit, unit: str) -> None:
-    """Raise where a limit names other items than the work does; which those are is known when it was measured."""
+    """Raise if a limit names other items than the work, which is known once it was measured."""
     named = re.search(rf"[\d._\s]{_ITEMS.pattern}\Z", limit.text) if limit.metric == "throughput" else None
     if named and named[2] != unit:
         what = f"{limit.text!r} counts {named[2]}, and work= counts {unit}"
@@ -368,6 +368,6 @@ def check_items(limit: Limit, unit: str) -> None:
 
 
 UNITLESS = frozenset({Dimension.COUNT, Dimension.PLAIN, Dimension.RATIO, Dimension.INTENSITY})
-"""Dimensions whose bare number means only one thing."""
+"""Dimensions in which a number without a unit is unambiguous."""
 
 KNOWN: tuple[str, ...] = tuple(dict.fromkeys(unit for table in UNITS.values() for unit in table))

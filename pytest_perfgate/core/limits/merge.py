@@ -1,4 +1,4 @@
-"""Which limits hold for a case; selection by pattern."""
+"""The limits of a case, and the selection of cases by pattern."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _FAR = frozenset({"configuration", "default", "command line"})
 
 
 def merge_limits(*layers: Layer) -> tuple[Limit, ...]:
-    """Join layers, the closest last: each replaces its keys in those before, on the devices it names.
+    """Join layers, the closest last: each replaces the same keys of earlier layers, on the devices it names.
 
-    Two limits of one layer on the same key both hold: ``registers >= 32`` beside ``registers <= 128``.
+    Two limits of one layer on the same key both apply: ``registers >= 32`` beside ``registers <= 128``.
     """
     return reduce(_laid_over, (tuple(layer) for layer in layers), ())
 
@@ -43,7 +43,7 @@ def _laid_over(far: tuple[Limit, ...], near: tuple[Limit, ...]) -> tuple[Limit, 
 
 
 def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
-    """What is left of a limit beside closer ones: nothing, or itself except on their devices."""
+    """Return what remains of a limit beside closer ones: None, or the limit except on their devices."""
     if not rivals:
         return limit
     if any(not rival.on or (limit.on and set(limit.on) <= set(rival.on)) for rival in rivals):
@@ -53,7 +53,7 @@ def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
 
 
 def applies_on(limit: Limit, device: Device) -> bool:
-    """Whether a limit is meant for this device."""
+    """Return whether a limit applies to this device."""
     if not limit.on and not limit.except_on:
         return True
     names = _names(device)
@@ -62,12 +62,12 @@ def applies_on(limit: Limit, device: Device) -> bool:
 
 
 def replaced_on(limit: Limit, device: Device) -> bool:
-    """Whether a closer limit took its place on this device."""
+    """Return whether a closer limit replaces it on this device."""
     return any(_named(pattern, _names(device)) for pattern in limit.except_on)
 
 
 def _names(device: Device) -> list[str]:
-    """What a device answers to: key, name, model, architecture, kind; ``H200*`` finds ``NVIDIA H200``."""
+    """Return a device's names: key, name, model, architecture, kind; ``H200*`` matches ``NVIDIA H200``."""
     texts = [device.key, device.name, device.arch, device.kind, device.spec.name if device.spec else ""]
     words = [text.replace("-", " ").replace("_", " ").split(" ") for text in texts[:2]]
     tails = [" ".join(parts[n:]) for parts in words for n in range(len(parts))]
@@ -80,9 +80,9 @@ def _named(pattern: str, names: list[str]) -> bool:
 
 
 def limits_for(limits: Layer, key: CaseKey, parts: Collection[str] = ()) -> tuple[Limit, ...]:
-    """Limits that a call answers to; one that names the call (``case=``) wins over one that names none.
+    """Return the limits of a call; one that names the call (``case=``) wins over one that names none.
 
-    ``parts`` are the cases that a file held which the call brought along: a limit may name one of those instead.
+    ``parts`` are the cases in a file that the call read: a limit may name one of those instead.
     """
     limits = tuple(limits)
     if not any(map(case_of, limits)):
@@ -93,34 +93,34 @@ def limits_for(limits: Layer, key: CaseKey, parts: Collection[str] = ()) -> tupl
 
 
 def unmatched_cases(limits: Layer, keys: Iterable[CaseKey], parts: Collection[str] = ()) -> tuple[Limit, ...]:
-    """Limits whose ``case=`` names neither a call that was made nor a case of a file: a scope that matches nothing."""
+    """Return limits whose ``case=`` names neither a call of the test nor a case of a file."""
     cases = tuple(keys)
     named = (limit for limit in limits if case_of(limit) and not names_part(limit, parts))
     return tuple(limit for limit in named if not any(_meant_for(limit, key) for key in cases))
 
 
 def parts_of(metrics: MetricSet) -> frozenset[str]:
-    """The cases that a file held: what ``case=`` may name beside the call that brought it."""
+    """Return the cases in a file, which ``case=`` may name besides the call that read it."""
     labels = [one.labels for one in metrics.metrics] + [one.labels for one in metrics.absent]
     return frozenset(text for labels_of in labels for name, text in labels_of if name == "case")
 
 
 def names_part(limit: Limit, parts: Collection[str]) -> bool:
-    """Whether the ``case=`` of a limit is one of these."""
+    """Return whether the ``case=`` of a limit is one of these."""
     wanted = (("case", case_of(limit)),)
     return any(metric_matches((("case", part),), wanted) for part in parts)
 
 
 def scope_within(limit: Limit, key: CaseKey) -> Labels:
-    """The labels that select among the metrics of a call; its name selects the call itself."""
+    """Return the labels that select metrics of a call, without the call's own name."""
     named = case_of(limit)
     return without_case(limit) if named and _meant_for(limit, key) else limit.labels
 
 
 def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
-    """Limits on times that the whole project has, of what a test read and nothing timed: they are for other tests.
+    """Return the project's limits on times, for a measurement that only read files: they apply to other tests.
 
-    None where the file tells of such a figure, or where there is no other limit: nothing passes for want of one.
+    Return none if the file has such a figure, or if there is no other limit, so that a test never passes without any.
     """
     if measurement.processes or measurement.identity.timer not in {READ, RECORD, OWN, STATIC}:
         return ()
@@ -131,18 +131,18 @@ def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[
 
 
 def of_other_calls(limits: Iterable[Limit], measurement: Measurement, own: Collection[str]) -> tuple[Limit, ...]:
-    """Limits on a test's own figures that it took after another call than this one."""
+    """Return limits on a test's own figures that were taken after another call."""
     here = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
     return tuple(limit for limit in limits if limit.metric in own and limit.metric not in here)
 
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
-    """The labels that select among the metrics of one call."""
+    """Return the labels that select metrics of one call."""
     return tuple([pair for pair in limit.labels if pair[0] != "case"]) if limit.labels else ()
 
 
 def case_of(limit: Limit) -> str:
-    """The name of the call that a limit speaks of; empty where it speaks of all."""
+    """Return the name of the call that a limit applies to; "" if it applies to all."""
     for name, text in limit.labels:
         if name == "case":
             return text
@@ -158,13 +158,13 @@ _TOKEN = re.compile(r"\s*(?:([()])|([^\s()]+))")
 
 
 def named(names: Iterable[str]) -> Selects:
-    """Cases that one of these names: a node id whole, without parameters, a test's own name, a file, a folder."""
+    """Return a selection by names: a whole node id, one without parameters, a test's own name, a file, a folder."""
     wanted = [name.strip().replace("\\", "/") if "::" not in name else name.strip() for name in names]
     return lambda key: any(_is_spelled(key, name) or _lies_in(key, name) for name in wanted)
 
 
 def spelled(names: Iterable[str]) -> Selects:
-    """Cases that one of these names means itself, and not by the file or the folder that holds it."""
+    """Return a selection by names of the tests themselves, and not of files or folders."""
     wanted = [name.strip() for name in names]
     return lambda key: any(_is_spelled(key, name) for name in wanted)
 
@@ -188,7 +188,7 @@ def _is_spelled(key: CaseKey, name: str) -> bool:
 
 
 def _as_written(name: str) -> str:
-    """As a key says it: in parameters, and only there, pytest escapes what is no ASCII."""
+    """Return the name as in a key: in parameters, and only there, pytest escapes characters beyond ASCII."""
     head, bracket, rest = name.partition("[")
     parameters, closed, tail = rest.rpartition("]")
     escaped = "".join(sign if sign.isascii() else sign.encode("unicode_escape").decode() for sign in parameters)
@@ -196,13 +196,13 @@ def _as_written(name: str) -> str:
 
 
 def _bare(nodeid: str) -> str:
-    """The node id without parameters."""
+    """Return the node id without parameters."""
     path, _, test = nodeid.partition("::")
     return f"{path}::{test.partition('[')[0]}"
 
 
 def matching(expression: str) -> Selects:
-    """Cases that a ``-k`` expression selects: words are parts of the name, with and, or, not, brackets."""
+    """Return a selection by a ``-k`` expression: words are parts of the name, with and, or, not, brackets."""
     tokens = list(_tokens(expression))
     tree, rest = _either(tokens, 0, expression)
     if rest != len(tokens):
@@ -259,20 +259,20 @@ def _fault(expression: str, what: str) -> PerfgateError:
 
 
 STATISTICS = ("min",)
-"""What ``stat=`` may ask of a time beside its middle."""
+"""Values of ``stat=``, for a time other than the median."""
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(0?\.\d+)", re.ASCII)
 
 
 def share_of(text: str) -> float | None:
-    """The fraction of the calls below a quantile: ``99%`` or ``0.99``; ``None`` where the text is not a quantile."""
+    """Return the fraction of the calls below a quantile: ``99%`` or ``0.99``; ``None`` for another text."""
     match = _SHARE.fullmatch(text.strip())
     share = 0.0 if match is None else float(match[1]) / 100 if match[1] else float(match[2])
     return share if 0 < share < 1 else None
 
 
 def check_tail(written: Written, kind: MetricKind, labels: Labels) -> Labels:
-    """The labels of a time with its quantile in one spelling; raises where it is not a quantile."""
+    """Return the labels of a time with its quantile in one spelling; raise if it is not a quantile."""
     scope = dict(labels)
     if kind.name != "time" or not scope.keys() & {"q", "stat"}:
         return labels
@@ -293,7 +293,7 @@ _TAIL = re.compile(r"\btime\s*\(([^()]*)\)")
 
 
 def tails_in(texts: Iterable[str]) -> tuple[Labels, ...]:
-    """Quantiles and statistics of a time that limits speak of, within other words too."""
+    """Return quantiles and statistics of a time that limits name, also within other metrics."""
     return tuple(dict.fromkeys(tail for text in texts for tail in _tails(text)))
 
 
@@ -313,7 +313,7 @@ _WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def asked_figures(texts: Iterable[str]) -> tuple[str, ...]:
-    """Figures beside time that limits name, in whatever sentence."""
+    """Return figures other than time that limits name, in any form."""
     texts = tuple(texts)
     words = {word for text in texts for word in _WORDS.findall(text)}
     tails = (f"{name}={share}" for ((name, share),) in tails_in(texts) if name == "q")
@@ -328,22 +328,22 @@ _TAKEN = re.compile(
 
 
 def own_names(source: str) -> frozenset[str]:
-    """Names of the figures that the text of a test file takes: ``perfgate.metric("loss", ...)``."""
+    """Return the names of figures in the text of a test file: ``perfgate.metric("loss", ...)``."""
     return frozenset(name for names in _TAKEN.findall(source) for name in names if name)
 
 
 def own_name(name: str, names: Collection[str]) -> str:
-    """Which of a test's own figures a name is, else the one that it comes next to; empty where it is far from all."""
+    """Return the test's own figure of this or the most similar name; "" if none is similar."""
     return name if name in names else next(iter(nearest(name, names, 1)), "")
 
 
 def matches(nodeid: str, pattern: str) -> bool:
-    """Whether a pattern means a test; the brackets of node ids stand for themselves."""
+    """Return whether a pattern matches a test; brackets of node ids are literal."""
     return fnmatchcase(nodeid, pattern.replace("[", "[[]"))
 
 
 def unmatched(tables: Iterable[ConfigPattern], nodeids: Collection[str]) -> list[ConfigPattern]:
-    """Tables whose pattern no node id matches."""
+    """Return tables whose pattern no node id matches."""
     return [table for table in tables if not any(matches(nodeid, table.pattern) for nodeid in nodeids)]
 
 
@@ -351,7 +351,7 @@ COUNTS = frozenset({"count", "executed"})
 
 
 def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
-    """(what is wrong, what was probably meant) where the limit names an instruction that does not exist."""
+    """Return (fault, what was probably meant) if the limit names an instruction that does not exist."""
     if limit.metric not in COUNTS:
         return None
     from pytest_perfgate.core.analysis.kernels.sass_opcodes import closest, is_pattern, known, whole_name
@@ -369,11 +369,11 @@ def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
 
 
 _OPEN = {"ncu": ("metric", "--metrics"), "rocprof": ("counter", "--pmc")}
-"""Metrics that stand for any counter: the scope that names it, and the profiler's option that collects it."""
+"""Metrics for any counter: the scope that names it, and the profiler's option that collects it."""
 
 
 def not_in_the_report(limit: Limit, metrics: MetricSet) -> Absent | None:
-    """Why a counter is not there, where its name alone is what no figure has: it is no wrong scope."""
+    """Return why a counter is absent, if only its name matches nothing and the scope is otherwise right."""
     label, option = _OPEN.get(limit.metric, ("", ""))
     value = dict(limit.labels).get(label)
     if value is None or metrics.find(limit.metric, ((label, value),)):

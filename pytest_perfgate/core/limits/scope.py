@@ -1,4 +1,4 @@
-"""Scopes, senses, changes, faults of a limit."""
+"""Scopes, directions and changes of a limit, and errors in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_perfgate.model.plan import CHANGES, Compare, Operator
 from pytest_perfgate.model.values import UNITS, USUAL, Better, Dimension, dimension_of, value
 
 ALWAYS = ("case",)
-"""Every metric of a call can be narrowed to the ``name=`` of that call."""
+"""The scope of every metric of a call: the ``name=`` of that call."""
 
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*")
 
@@ -18,12 +18,12 @@ _OPEN, _CLOSE = "([{<", ")]}>"
 
 
 def scopes_of(kind: MetricKind) -> tuple[str, ...]:
-    """Every scope that a metric understands."""
+    """Return every scope of a metric."""
     return tuple(dict.fromkeys((*filter(None, (kind.positional,)), *kind.scopes, *ALWAYS)))
 
 
 def closing(written: Written, start: int) -> int:
-    """Where the parenthesis opened at ``start`` closes; quotes hide what they hold."""
+    """Return where the parenthesis opened at ``start`` closes; those in quotes are ignored."""
     depth, at, text = 0, start, written.text
     while at < len(text):
         char = text[at]
@@ -58,7 +58,7 @@ def _quote_end(written: Written, start: int) -> int:
 
 
 def pieces(written: Written, span: Span) -> list[Span]:
-    """Spans between the commas that stand outside quotes and brackets."""
+    """Return the spans between commas outside of quotes and brackets."""
     text, parts, depth, begin, at = written.text, [], 0, span.start, span.start
     while at < span.end:
         char = text[at]
@@ -76,7 +76,7 @@ def pieces(written: Written, span: Span) -> list[Span]:
 
 
 def parse_scope(written: Written, span: Span, kind: MetricKind) -> Labels:
-    """The labels that a scope asks for; named, or the bare word that the metric's kind has a name for."""
+    """Return the labels of a scope: named, or the bare word that the metric's kind has a name for."""
     labels_by_name: dict[str, str] = {}
     for piece in pieces(written, span):
         name, text = _label(written, piece, kind)
@@ -134,7 +134,7 @@ def _text(written: Written, span: Span) -> str:
 
 
 def render_scope(labels: Labels, kind: MetricKind | None = None) -> str:
-    """Labels between parentheses, the bare word first; empty where there are none."""
+    """Return labels in parentheses, the bare word first; "" if there are none."""
     positional = kind.positional if kind else ""
     ordered = sorted(labels, key=lambda pair: (pair[0] != positional, pair[0]))
     words = [quoted(text) if name == positional else f"{name}={quoted(text)}" for name, text in ordered]
@@ -142,7 +142,7 @@ def render_scope(labels: Labels, kind: MetricKind | None = None) -> str:
 
 
 OF_A_PEAK = frozenset({"mfu", "sol"})
-"""Fractions of a physical peak: nothing reaches more than all of it."""
+"""Fractions of a physical peak, which cannot exceed 1."""
 
 _EXACT = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.PLAIN})
 
@@ -152,7 +152,7 @@ LOWER_BOUNDS = frozenset({Operator.AT_LEAST, Operator.MORE})
 
 
 def check_sense(written: Written, sign: Span, kind: MetricKind, operator: Operator, bound: float) -> None:
-    """Refuse what no measurement could keep, or what would demand a regression."""
+    """Refuse a limit that no measurement could keep, or that would demand a regression."""
     if operator is Operator.EQUAL and kind.dimension not in _EXACT:
         raise written.fault(
             "limit-direction", f"a measured {kind.dimension.value} never equals a number", sign, "write <= or >="
@@ -171,7 +171,7 @@ def check_sense(written: Written, sign: Span, kind: MetricKind, operator: Operat
 
 
 def _out_of_reach(name: str, operator: Operator, bound: float) -> str:
-    """Why no call keeps a limit; ``mfu >= 0%`` is kept by each that was measured, which is something to ask."""
+    """Return why no call can keep a limit; ``mfu >= 0%`` is allowed, because it requires a measurement."""
     if name in CHANGES and bound <= -1:
         return "nothing is faster by all of its time"
     if name == "time" and operator in UPPER_BOUNDS and bound <= 0:
@@ -180,7 +180,7 @@ def _out_of_reach(name: str, operator: Operator, bound: float) -> str:
 
 
 def check_reference(written: Written, kind: MetricKind, labels: Labels) -> None:
-    """Refuse a speed-up over nothing: a limit names the call, or the file, that it is faster than."""
+    """Refuse a speed-up without a reference: a limit names the call, or the file, to compare with."""
     if kind.name == "speedup" and not dict(labels).get("over"):
         start = written.text.index(kind.name)
         fix = "name the reference, a call of the same test: speedup(over=eager) >= 1.2x"
@@ -191,7 +191,7 @@ _SPEEDUP = re.compile(r"\bspeedup\s*(?=\()")
 
 
 def references_in(text: str, kind: MetricKind) -> tuple[tuple[str, str], ...]:
-    """(call, reference) of every speed-up that a limit speaks of, within other words too; the call empty for all."""
+    """Return (call, reference) of every speed-up that a limit names, also within other metrics; call "" means all."""
     pairs = []
     for match in _SPEEDUP.finditer(text):
         written = Written(text=text)
@@ -210,13 +210,13 @@ class Span:
 
 @value
 class Written:
-    """A limit as it was written, and where."""
+    """A limit as written, and where."""
 
     text: str
     place: str = ""
 
     def fault(self, code: str, what: str, span: Span, fix: str = "") -> PerfgateError:
-        """The error to raise: the sentence, the text, and a caret under the place."""
+        """Return the error: the sentence, the text, and a caret under the place."""
         marks = " " * span.start + "^" * max(1, span.end - span.start)
         shown = "".join(c if c.isprintable() else " " for c in self.text)
         return PerfgateError(code, f"{what}\n    {shown}\n    {marks}", fix=fix, place=self.place)
@@ -233,7 +233,7 @@ _POINTS = "pp"
 
 
 def change_end(written: Written, opened: int, at: int) -> int:
-    """Where ``change(METRIC`` ends: nothing but the metric with its scope stands inside."""
+    """Return where ``change(METRIC`` ends: it only contains the metric with its scope."""
     rest = written.text[at:]
     if not rest.lstrip().startswith(")"):
         span = Span(start=opened, end=opened + 1)
@@ -244,10 +244,10 @@ def change_end(written: Written, opened: int, at: int) -> int:
 def change_bound(
     written: Written, span: Span, kind: MetricKind, bound: tuple[float, str, str]
 ) -> tuple[float, Dimension, Compare]:
-    """The bound of a number with its unit, behind the head of the limit.
+    """Return the bound of a number with its unit, after the head of the limit.
 
-    A percentage has points only: "2 %" of it could be either. What a figure of the test's own measures is known when
-    it ran: any unit may be its own.
+    A change of a percentage needs points, since "2 %" of it is ambiguous. The dimension of a test's own figure is known
+    after the run, so it may have any unit.
     """
     number, unit, head = bound
     own = kind.dimension
@@ -286,11 +286,11 @@ _NAMED_OTHERWISE = {
     "geomean": "geomean(slowdown) <= 1%, or change(METRIC), which each case of the test keeps by itself",
     "worst": "change(METRIC), which each case of the test keeps by itself",
 }
-"""Metrics that are changes already, and the time, whose change has a name of its own."""
+"""Metrics that are changes already, and the time, whose change has its own name."""
 
 
 def check_changing(written: Written, kind: MetricKind, labels: Labels) -> None:
-    """Refuse the change of what has another sentence; a quantile of the time has none."""
+    """Refuse the change of a metric whose change has another name; a quantile of the time has none."""
     of_calls = kind.name != "time" or all(name in ALWAYS for name, _ in labels)
     if kind.name in _NAMED_OTHERWISE and of_calls:
         start = written.text.index(kind.name)
@@ -302,7 +302,7 @@ def check_changing(written: Written, kind: MetricKind, labels: Labels) -> None:
 def check_change(
     written: Written, sign: Span, figure: tuple[MetricKind, Labels], operator: Operator, bound: float
 ) -> None:
-    """Refuse a direction that would demand a regression, and that what is measured repeats itself."""
+    """Refuse a direction that would demand a regression, and equality of figures that vary."""
     kind, labels = figure
     if operator is Operator.EQUAL and not kind.exact and kind.dimension is not Dimension.PLAIN:
         raise written.fault("limit-direction", "a measured figure never repeats itself", sign, "write <= or >=")
@@ -317,7 +317,7 @@ def check_change(
 
 
 def demands_regression(better: Better, operator: Operator) -> bool:
-    """Whether an operator holds a change from the wrong side."""
+    """Return whether an operator limits a change in the wrong direction."""
     wrong = {Better.LOWER: LOWER_BOUNDS, Better.HIGHER: UPPER_BOUNDS}.get(better, frozenset())
     return operator in wrong
 
@@ -333,5 +333,5 @@ _NOUNS = {
 
 
 def noun(dimension: Dimension) -> str:
-    """What a dimension is called in a sentence."""
+    """Return the noun of a dimension."""
     return _NOUNS.get(dimension, f"a {dimension.value}")

@@ -1,1 +1,1 @@
-"""Honest statistics: exact where an exact rule exists, seeds passed in."""
+"""Statistics: exact where an exact rule exists; seeds are arguments."""

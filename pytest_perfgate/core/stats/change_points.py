@@ -1,4 +1,4 @@
-"""Where a line of figures changes: the strongest splits that shuffling does not explain."""
+"""Change points of a series: the strongest splits that shuffling does not explain."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Places = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 Search = Callable[[Array, int], tuple[float, tuple[int, ...]]]
-"""Finds the strongest change of a segment, with so many runs at least on each side: how strong, and where."""
+"""Finds the strongest change of a segment with at least so many runs on each side: its strength and place."""
 
 LEVEL = 0.05
 
 PERMUTATIONS = 199
 
 LEAST = 3
-"""Sittings between two changes: fewer are noise."""
+"""The least runs between two changes; fewer are noise."""
 
 LONG = 80
-"""From so many on ranks are compared instead of distances: those of a line take the square of its length."""
+"""The length from which ranks are compared instead of distances, whose number grows with its square."""
 
 
 @value
 class ChangePoint:
-    """From this run on the line runs elsewhere."""
+    """A run from which the series has another level."""
 
     index: int
     before: float
-    """Median of the segment that ends here."""
+    """The median of the segment that ends here."""
     after: float
     p: float
 
     @property
     def change(self) -> float:
-        """As a fraction of what was before."""
+        """The change as a fraction of the earlier level."""
         return self.after / self.before - 1
 
     @property
@@ -52,10 +52,9 @@ class ChangePoint:
 def change_points(
     numbers: Sequence[float], *, seed: int = 0, level: float = LEVEL, least: int = LEAST
 ) -> tuple[ChangePoint, ...]:
-    """Where a line changes, in order.
+    """Return where a series changes, in order.
 
-    Positive numbers are taken by their logarithms, so that a change is a fraction; others say nothing of a time, and
-    are passed over.
+    Positive numbers are compared by logarithm, so that a change is a fraction; others cannot be times and are skipped.
     """
     places = [at for at, number in enumerate(numbers) if 0 < number < inf]
     if len(places) < len(numbers):
@@ -67,14 +66,14 @@ def change_points(
 
 
 def _long(line: Array, seed: int, level: float, least: int) -> list[tuple[int, float]]:
-    """By ranks, and in the newest part by distances as well: ranks do not see what only a few runs show."""
+    """Split a long series by ranks, and its newest part also by distances, which detect changes in a few runs."""
     cuts = _ranked(line, 0, level / 2, least)
     newest = max(len(line) - LONG, cuts[-1][0] if cuts else 0)
     return [*cuts, *((newest + at, p) for at, p in _split(line[newest:], seed, level / 2, least))]
 
 
 def _split(line: Array, seed: int, level: float, least: int) -> list[tuple[int, float]]:
-    """The best split of any segment is tried first, until one is no surprise."""
+    """Repeat the best split of any segment until one is not significant."""
     random = np.random.default_rng(seed)
     cuts: list[tuple[int, float]] = []
     while new := _next(line, cuts, (least, level), random):
@@ -85,7 +84,7 @@ def _split(line: Array, seed: int, level: float, least: int) -> list[tuple[int, 
 def _next(
     line: Array, cuts: Sequence[tuple[int, float]], bounds: tuple[int, float], random: np.random.Generator
 ) -> list[tuple[int, float]]:
-    """One split more; where none is a surprise, a part that is another one than what stands on both of its sides."""
+    """Return one more split; if none is significant, a part that differs from both of its sides."""
     least, level = bounds
     edges = sorted([0, *(at for at, _ in cuts), len(line)])
     pieces = [(a, line[a:b]) for a, b in pairwise(edges) if b - a >= 2 * least]
@@ -103,7 +102,7 @@ def _best_split(segment: Array, least: int) -> tuple[float, tuple[int, ...]]:
 
 
 def _best(segment: Array, least: int) -> tuple[float, int]:
-    """The strongest split of a segment: its statistic and its place."""
+    """Return the statistic and place of a segment's strongest split."""
     count, corner = len(segment), _corner(segment)
     m = np.arange(least, count - least + 1)
     strength = _strength(corner[m, m], corner[m, count], corner[count, count], m, count)
@@ -112,7 +111,7 @@ def _best(segment: Array, least: int) -> tuple[float, int]:
 
 
 def _best_part(segment: Array, least: int) -> tuple[float, tuple[int, ...]]:
-    """The part that differs most from all around it: its statistic, and where it begins and ends."""
+    """Return the statistic of the part that differs most from the rest, and its begin and end."""
     count, corner = len(segment), _corner(segment)
     starts, ends = _parts(count, least)
     if not len(starts):
@@ -129,7 +128,7 @@ _FINE = 100
 
 @lru_cache(maxsize=128)
 def _parts(count: int, least: int) -> tuple[Places, Places]:
-    """(first, end) of every part with room on both sides; of a long line those on a grid of some hundred places."""
+    """Return (first, end) of every part with room on both sides; for a long series, those on a coarse grid."""
     step = max(1, count // _FINE)
     starts, ends = np.triu_indices(count // step + 1, k=1)
     starts, ends = starts * step, ends * step
@@ -138,7 +137,7 @@ def _parts(count: int, least: int) -> tuple[Places, Places]:
 
 
 def _near(count: int, least: int, part: tuple[int, int]) -> tuple[Places, Places]:
-    """Every part whose ends are as near to those of this one as the grid is wide."""
+    """Return every part whose ends are within a grid step of those of this one."""
     reach = np.arange(-(count // _FINE), count // _FINE + 1)
     starts, ends = (axis.ravel() for axis in np.meshgrid(part[0] + reach, part[1] + reach))
     inner = (starts >= least) & (count - ends >= least) & (ends - starts >= least)
@@ -146,14 +145,14 @@ def _near(count: int, least: int, part: tuple[int, int]) -> tuple[Places, Places
 
 
 def _corner(segment: Array) -> Array:
-    """Sums of the distances between the first of each and the first of each."""
+    """Return the cumulative sums of distances from the corner of the matrix."""
     corner = np.zeros((len(segment) + 1, len(segment) + 1))
     corner[1:, 1:] = np.abs(segment[:, None] - segment[None, :]).cumsum(axis=0).cumsum(axis=1)
     return corner
 
 
 def _strength(inside: Array, rows: Array, whole: float, m: Places, count: int) -> Array:
-    """The energy between a part and the rest: of the distances inside, from it to all, and of all."""
+    """Return the energy statistic of a part: from distances inside it, from it to all, and of all."""
     n = count - m
     across = rows - inside
     outside = whole - inside - 2 * across
@@ -165,7 +164,7 @@ def _strength(inside: Array, rows: Array, whole: float, m: Places, count: int) -
 def _chance(
     pieces: Sequence[Array], best: Search, strength: float, bounds: tuple[int, float], random: np.random.Generator
 ) -> float:
-    """How often a shuffle within segments splits as strongly; counted until that is past the level."""
+    """Return how often shuffling within segments splits as strongly, counted until that exceeds the level."""
     least, level = bounds
     hits = 0
     for _ in range(PERMUTATIONS):
@@ -181,7 +180,7 @@ _GRID = 1.1
 
 
 def _ranked(line: Array, start: int, level: float, least: int) -> list[tuple[int, float]]:
-    """The changes of a long line: where the ranks of two parts differ most, and then in each part alone."""
+    """Return the changes of a long series: where ranks differ most, then in each part alone."""
     if len(line) < 2 * least:
         return []
     ranks, grid = _ranks(line), _on_grid(len(line))
@@ -196,7 +195,7 @@ def _ranked(line: Array, start: int, level: float, least: int) -> list[tuple[int
 
 
 def _ranks(line: Array) -> Array:
-    """From 1 on; what is equal shares the middle of its ranks."""
+    """Return ranks from 1 on; equal values share their mean rank."""
     _, places, counts = np.unique(line, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     middle: Array = (last - (counts - 1) / 2)[places]
@@ -204,7 +203,7 @@ def _ranks(line: Array) -> Array:
 
 
 def _rank_split(ranks: Array, least: int) -> tuple[float, tuple[int, ...]]:
-    """The split at which the sum of the first ranks is farthest from what chance gives, in its deviations."""
+    """Return the split at which the sum of the first ranks differs most from chance, in standard deviations."""
     m = np.arange(least, len(ranks) - least + 1)
     strength = _deviations(np.cumsum(ranks)[m - 1], m, len(ranks))
     at = int(np.argmax(strength))
@@ -212,7 +211,7 @@ def _rank_split(ranks: Array, least: int) -> tuple[float, tuple[int, ...]]:
 
 
 def _rank_part(ranks: Array, least: int) -> tuple[float, tuple[int, ...]]:
-    """The part whose sum of ranks is farthest from what chance gives, with room on both sides."""
+    """Return the part whose sum of ranks differs most from chance, with room on both sides."""
     parts = _parts(len(ranks), least)
     if not len(parts[0]):
         return -inf, ()
@@ -229,21 +228,21 @@ def _farthest(sums: Array, parts: tuple[Places, Places]) -> tuple[float, tuple[i
 
 
 def _deviations(sums: Array, m: Places, count: int) -> Array:
-    """How far sums of so many ranks of all are from their middle, by what chance makes of it."""
+    """Return how far sums of so many ranks are from their mean, in standard deviations."""
     apart: Array = np.abs(sums - m * (count + 1) / 2) / np.sqrt(m * (count - m) * (count + 1) / 12)
     return apart
 
 
 @lru_cache(maxsize=256)
 def _shuffled(count: int, least: int, split: Search) -> Array:
-    """How strong the best split of so many ranks is when chance put them in order: the same for every line."""
+    """Return the strength of the best split of randomly ordered ranks, the same for every series."""
     random = np.random.default_rng(count)
     order = np.arange(1.0, count + 1)
     return np.array([split(random.permutation(order), least)[0] for _ in range(_SHUFFLES)])
 
 
 def _on_grid(count: int) -> int:
-    """The next of few lengths; chance splits a longer line a little more strongly, so that this errs towards none."""
+    """Return the next of a few lengths; chance splits a longer series more strongly, so this errs on the safe side."""
     return ceil(_GRID ** ceil(log(count, _GRID) - 1e-9))
 
 

@@ -1,4 +1,4 @@
-"""What a run costs: guessed, learnt from earlier runs and its own first round; how shards divide it."""
+"""The cost of a run: guessed, then learnt from earlier runs and its first round; division into shards."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 STARTING = ""
-"""Among the costs of cases: what a round takes beside them, the starting of its child above all."""
+"""The key, among the costs of cases, of a round's time outside of them, mostly the start of its child."""
 
 START_S = 1.0
-"""A guess at that, for the first run."""
+"""The guess at that for the first run, in seconds."""
 
 _SHORTEST = 0.1
-"""The part of its sampling time that a case keeps at least."""
+"""The least part of its sampling time that a case keeps."""
 
 
 def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:
-    """``38 cases, 3 rounds, about 1 min 10 s``: no bound, for nobody knows how busy the machine will be."""
+    """Return ``38 cases, 3 rounds, about 1 min 10 s``, without a bound, since a busy machine takes longer."""
     cases = list(cases)
     guessed = sum(case.nodeid not in known for case in cases)
     starts, total = seconds_of(cases, known)
@@ -39,28 +39,28 @@ def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1
 
 
 def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float, float]:
-    """What starting children takes, and all sampling."""
+    """Return the time of starting children, and of all sampling."""
     cases = list(cases)
     total = sum(case.plan.rounds * known.get(case.nodeid, _most_s(case)) for case in cases)
     return max((case.plan.rounds for case in cases), default=0) * known.get(STARTING, START_S), total
 
 
 def affordable(cases: Iterable[Case], known: Mapping[str, float], left_s: float) -> float:
-    """The part of their sampling time that so many seconds allow."""
+    """Return the part of the sampling time that fits so many seconds."""
     starts, total = seconds_of(cases, known)
     sampling_s = max(0.0, left_s - starts)
     return 1.0 if total <= sampling_s else max(_SHORTEST, sampling_s / total)
 
 
 def _most_s(case: Case) -> float:
-    """What a round of a case takes at most, if sampling is all that it does."""
+    """Return the longest time of a round of a case, if it only samples."""
     return (case.plan.warmup_ns + case.plan.budget_ns) / 1e9
 
 
 def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, float]:
-    """What to expect of the next run: seconds of a round of each case, and of a round beside its cases.
+    """Return the costs for the next run: seconds of a round of each case, and of a round outside its cases.
 
-    Where cases ran on several devices at once the whole takes no longer than its parts, and tells nothing of starting.
+    If cases ran on several devices at once, the total shows nothing about starting.
     """
     measured = {nodeid: result for nodeid, result in results.items() if result.captures}
     costs = {nodeid: round(result.seconds, 4) for nodeid, result in measured.items()}
@@ -71,16 +71,16 @@ def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, floa
 
 
 _LONGEST_START_S = 15.0
-"""A guess at a child's start-up is no longer: threads of a library count their time several times."""
+"""The longest guess at a child's start, since CPU time counts the threads of a library separately."""
 
 
 def starting_guess(cpu_s: float) -> dict[str, float]:
-    """The start-up of a child before any was measured: this process has collected the same."""
+    """Return the guess at a child's start from this process's time, which has collected the same tests."""
     return {STARTING: min(_LONGEST_START_S, max(START_S, cpu_s))}
 
 
 class TimeLeft:
-    """What a run still takes: each case as this run saw it, else as known or guessed, and the starting of children."""
+    """The remaining time of a run: of each case as in this run, else as known or guessed, and of starts."""
 
     def __init__(self, cases: Sequence[Case], known: Mapping[str, float], clock: Callable[[], float]) -> None:
         self._clock, self._begun = clock, clock()
@@ -90,10 +90,10 @@ class TimeLeft:
         self._taken: dict[str, list[float]] = {case.nodeid: [] for case in cases}
         self._start_s = known.get(STARTING, START_S)
         self._started = 0
-        """Rounds of which a case has ended."""
+        """The rounds that each case has finished."""
 
     def note(self, number: int, nodeid: str, took_s: float, *, last: bool) -> None:
-        """A case has ended in a round, for the last time perhaps."""
+        """Note that a case has finished a round, possibly its last."""
         self._taken[nodeid].append(took_s)
         if last:
             self._rounds[nodeid] = len(self._taken[nodeid])
@@ -102,17 +102,17 @@ class TimeLeft:
             self._start_s = max(0.0, self._clock() - self._begun - self._sampled_s) / self._started
 
     def extend(self, nodeids: Iterable[str], rounds: int) -> None:
-        """These take part in more rounds than they were to."""
+        """Give these cases more rounds than planned."""
         self._rounds.update(dict.fromkeys(nodeids, rounds))
 
     @property
     def learnt(self) -> bool:
-        """Whether it stands on more than a guess: on an earlier run, or on every case seen once."""
+        """Return whether it is based on more than guesses: on an earlier run, or on every case run once."""
         return self._learnt or all(self._taken.values())
 
     @property
     def left_s(self) -> float:
-        """Seconds; where devices measure side by side, as many at once as until now."""
+        """Return the remaining seconds, at the present rate of parallel devices."""
         sampling = sum(self._rounds_left(nodeid) * self._cost_s(nodeid) for nodeid in self._rounds)
         starting = (max(self._rounds.values(), default=0) - self._started) * self._start_s
         at_once = max(1.0, self._sampled_s / max(self._clock() - self._begun, 1e-9))
@@ -131,50 +131,49 @@ class TimeLeft:
 
 
 PAIRED = "two builds"
-"""Among the costs: what a round of two builds takes beside its tests; of a test in it, with its node id behind."""
+"""Keys, among the costs, of a round of two builds outside its tests, and of a test in it with its node id."""
 
 PAIR_START_S, PAIR_TEST_S = 2.5, 0.25
-"""A guess at what starting two processes takes, and one test in both."""
+"""Guesses at the start of two processes, and at one test in both."""
 
 
 class PairCost(NamedTuple):
-    """What a round of two builds takes."""
+    """The cost of a round of two builds."""
 
     start_s: float = PAIR_START_S
     test_s: float = PAIR_TEST_S
 
     def rounds_s(self, cases: int, rounds: int) -> float:
-        """Seconds of so many rounds of so many cases, beside the making of two builds."""
+        """Return the seconds of so many rounds of so many cases, without making the builds."""
         return rounds * (self.start_s + cases * self.test_s)
 
 
 def pair_cost(nodeids: Iterable[str], known: Mapping[str, float]) -> PairCost:
-    """As the last comparison took it; before the first, two processes start no faster than one."""
+    """Return the cost by the last comparison; before the first, two processes start no faster than one."""
     start_s = known.get(PAIRED, max(PAIR_START_S, known.get(STARTING, 0.0)))
     tests = [known.get(f"{PAIRED} {nodeid}", PAIR_TEST_S) for nodeid in nodeids]
     return PairCost(start_s, fmean(tests) if tests else PAIR_TEST_S)
 
 
 def paired_costs(tests: Mapping[str, float], start_s: float) -> dict[str, float]:
-    """What to expect of the next comparison; one that played no round teaches nothing."""
+    """Return the costs for the next comparison; a comparison without rounds has none."""
     costs = {f"{PAIRED} {nodeid}": round(cost, 4) for nodeid, cost in tests.items() if cost > 0}
     return {**costs, PAIRED: round(start_s, 4)} if costs and start_s > 0 else costs
 
 
 def bare_name(nodeid: str) -> str:
-    """The test without its parameters."""
+    """Return the test without its parameters."""
     return nodeid.partition("[")[0]
 
 
 def divided(
     nodeids: Iterable[str], count: int, costs: Mapping[str, float] | None = None, bound: Collection[str] = ()
 ) -> dict[str, int]:
-    """The shard of every test, from 1.
+    """Return the shard of every test, from 1.
 
-    Tests whose cost is known are spread so that all shards take as long; that rests on the costs alone, so a test that
-    is added moves no other, and goes where its name leads. Without costs names lead all, to about as many each. A
-    family stays whole, unless it alone would take more than a shard should and is not ``bound``, by a limit that speaks
-    of all of it.
+    Tests of known cost are spread for equal time, by these costs alone, so that a new test moves no other; it is placed
+    by its name. Without costs all are placed by names, about equally many each. A family stays whole unless it alone
+    takes more than a shard's part and is not ``bound`` by a limit on all of it.
     """
     known, names = dict(costs or {}), list(nodeids)
     alone = _too_large(known or dict.fromkeys(names, 1.0), count, bound)
@@ -184,13 +183,13 @@ def divided(
 
 
 def _unit(nodeid: str, alone: Collection[str]) -> str:
-    """What is placed as one: a family, or a single test of one that is divided."""
+    """Return what is placed together: a family, or a single test of a divided one."""
     family = bare_name(nodeid)
     return nodeid if family in alone else family
 
 
 def _too_large(costs: Mapping[str, float], count: int, bound: Collection[str]) -> frozenset[str]:
-    """Families that take more than a shard's part of the whole."""
+    """Return families that take more than a shard's part of the whole."""
     totals: defaultdict[str, float] = defaultdict(float)
     for nodeid, cost in costs.items():
         totals[bare_name(nodeid)] += cost
@@ -199,7 +198,7 @@ def _too_large(costs: Mapping[str, float], count: int, bound: Collection[str]) -
 
 
 def _spread(costs: Mapping[str, float], count: int, alone: Collection[str]) -> dict[str, int]:
-    """The longest first, each to the shard that has least."""
+    """Assign the longest first, each to the shard with the least time."""
     units: defaultdict[str, float] = defaultdict(float)
     for nodeid, cost in costs.items():
         units[_unit(nodeid, alone)] += cost
@@ -213,11 +212,11 @@ def _spread(costs: Mapping[str, float], count: int, alone: Collection[str]) -> d
 
 
 _ROOM = 1.1
-"""How many more tests than its part a shard takes before they go to the next."""
+"""How many tests beyond its part a shard takes before the next one is tried."""
 
 
 def _by_names(units: Mapping[str, int], count: int) -> dict[str, int]:
-    """Each to the first of its shards that has room: one test more moves few others, if any."""
+    """Assign each to its first shard with room, so that a new test moves few others."""
     most, loads = math.ceil(_ROOM * sum(units.values()) / count), [0] * count
     placed: dict[str, int] = {}
     for unit in sorted(units, key=_hash):
@@ -230,7 +229,7 @@ def _by_names(units: Mapping[str, int], count: int) -> dict[str, int]:
 
 
 def _ranked(unit: str, count: int) -> list[int]:
-    """All shards in an order of its own: one shard more takes its part of each other."""
+    """Return all shards in an order specific to the unit, so that a further shard takes equally from each."""
     return sorted(range(1, count + 1), key=lambda index: _hash(f"{unit}\0{index}"))
 
 
@@ -239,7 +238,7 @@ def _hash(text: str) -> bytes:
 
 
 def costs_digest(costs: Mapping[str, float]) -> str:
-    """Tells whether two shards divided the run by the same costs."""
+    """Return a digest that shows whether two shards used the same costs."""
     if not costs:
         return ""
     lines = "\n".join(f"{name} {cost!r}" for name, cost in sorted(costs.items()))
@@ -247,23 +246,23 @@ def costs_digest(costs: Mapping[str, float]) -> str:
 
 
 def positions(universe: Sequence[str], chosen: Collection[str]) -> tuple[int, ...]:
-    """Where the chosen stand in the universe."""
+    """Return the positions of the chosen tests in the universe."""
     return tuple(at for at, nodeid in enumerate(universe) if nodeid in chosen)
 
 
 SCREENING = 0.4
-"""The part of a budget that the accepted times may take: the rest is for the two builds."""
+"""The part of a budget for the measurement against accepted times; the rest is for two builds."""
 
 
 @value
 class Want:
-    """What one case asks for before it is decided."""
+    """What one case needs until it is decided."""
 
     rounds: int
     seconds: float
-    """Of one round."""
+    """Seconds of one round."""
     suspected: bool
-    """It reads slower than its limit."""
+    """Whether it seems slower than its limit."""
 
     @property
     def cost(self) -> float:
@@ -272,18 +271,18 @@ class Want:
 
 @value
 class Allotment:
-    """Rounds by case, and those that the budget does not reach."""
+    """Rounds by case, and the cases that the budget does not reach."""
 
     rounds: Mapping[str, int]
     beyond: Mapping[str, Want]
     cost: float
-    """Seconds, the starting of processes included."""
+    """Seconds, including the starts of processes."""
 
 
 def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotment:
-    """What reads slower first, then the rest; of each those that are nearest to a decision.
+    """Allot rounds: suspects first, then the rest, in each group those nearest to a decision.
 
-    A round starts its processes once for all cases in it, so rounds that others have anyway cost less.
+    A round starts its processes once for all its cases, so sharing rounds costs less.
     """
     granted: dict[str, Want] = {}
     beyond: dict[str, Want] = {}
@@ -295,6 +294,6 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
 
 
 def cost_of(wants: Iterable[Want], start_s: float) -> float:
-    """Seconds of rounds that are played together."""
+    """Return the seconds of rounds that are run together."""
     wants = list(wants)
     return max((want.rounds for want in wants), default=0) * start_s + math.fsum(want.cost for want in wants)

@@ -1,4 +1,4 @@
-"""Tests and intervals: signed rank, Hodges-Lehmann, binomial, prediction, scatter of neighbours; plain figures."""
+"""Tests and intervals: signed rank, Hodges-Lehmann, binomial, prediction, scatter of neighbours; simple statistics."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 EXACT_UP_TO = 200
-"""Differences up to which the null distribution is counted out; beyond, its normal limit is as good."""
+"""The number of differences up to which the null distribution is exact; beyond, its normal limit is used."""
 
 
 def signed_rank(differences: Sequence[float]) -> float:
-    """One-sided p of "above zero": exact with ties and zeros, since ranks are kept at their doubled middles.
+    """Return the one-sided p of "above zero", exact with ties and zeros, since mean ranks are kept doubled.
 
-    Zeros take part in the ranking and count for neither side (Pratt), so that one more pair that shows no
-    difference never makes a shift more certain.
+    Zeros are ranked and count for neither side (Pratt), so that another pair without a difference never makes a shift
+    more certain.
     """
     ranks = doubled_ranks(differences)
     moving = [rank for rank, d in zip(ranks, differences) if d != 0]
@@ -38,19 +38,19 @@ def signed_rank(differences: Sequence[float]) -> float:
 
 
 def pairs_needed(alpha: float) -> int:
-    """Pairs below which the exact test can never reject at this level."""
+    """Return the pairs below which the exact test can never reject at this level."""
     return max(1, math.ceil(-math.log2(alpha) - 1e-12))
 
 
 def doubled_ranks(differences: Sequence[float]) -> list[int]:
-    """Twice the rank of each absolute difference; those that tie share their middle."""
+    """Return twice the rank of each absolute difference; ties share their mean."""
     order = sorted(abs(d) for d in differences)
     return [bisect_left(order, abs(d)) + bisect_right(order, abs(d)) + 1 for d in differences]
 
 
 @lru_cache(maxsize=512)
 def _tail(ranks: tuple[int, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Probability that the ranks that fall above zero sum to at least each number."""
+    """Return the probability that the ranks above zero sum to at least each number."""
     import numpy as np
 
     chance = np.zeros(sum(ranks) + 1)
@@ -71,9 +71,9 @@ def _normal_tail(above: int, ranks: Sequence[int]) -> float:
 
 @lru_cache(maxsize=512)
 def walsh_rank(count: int, alpha: float) -> tuple[int, float]:
-    """Which Walsh average from either end bounds the interval, and what it covers; 0 where the last ones do not reach.
+    """Return which Walsh average from either end bounds the interval, and its coverage; 0 if none suffices.
 
-    A hair above the level is on it: a level is a rounded number, the probabilities are not.
+    A tiny excess over the level is accepted, since a level is a rounded number.
     """
     below = [1 - chance for chance in _tail(tuple(range(1, count + 1))).tolist()]
     rank = bisect_right(below, alpha / 2 + 1e-15, lo=1) - 1
@@ -84,12 +84,12 @@ CONFIDENCE = 0.95
 
 
 def hodges_lehmann(differences: Sequence[float]) -> float:
-    """The shift of paired differences; robust against close to a third of them being wrong."""
+    """Return the shift of paired differences, robust against errors in almost a third of them."""
     return median(walsh_averages(differences))
 
 
 def walsh_averages(differences: Sequence[float]) -> list[float]:
-    """The averages of all pairs of differences, each with itself too, sorted."""
+    """Return the sorted averages of all pairs of differences, each also with itself."""
     import numpy as np
 
     averages = np.add.outer(differences, differences)[np.tri(len(differences), dtype=bool)] / 2
@@ -98,14 +98,14 @@ def walsh_averages(differences: Sequence[float]) -> list[float]:
 
 
 def shift_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """The exact interval of the shift."""
+    """Return the exact interval of the shift."""
     return shift_and_interval(differences, confidence)[1]
 
 
 def shift_and_interval(differences: Sequence[float], confidence: float) -> tuple[float, Interval]:
-    """The shift by Hodges and Lehmann with its exact interval.
+    """Return the Hodges-Lehmann shift with its exact interval.
 
-    Below six pairs even all of the averages cover less than 95 %: the interval then states what it covers.
+    Below six pairs even all averages cover less than 95 %: the interval then states its coverage.
     """
     averages = walsh_averages(differences)
     rank, covered = walsh_rank(len(differences), round(1 - confidence, 12))
@@ -114,7 +114,7 @@ def shift_and_interval(differences: Sequence[float], confidence: float) -> tuple
 
 
 def clopper_pearson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
-    """The exact two-sided interval of a rate, found where the binomial tails meet the level."""
+    """Return the exact two-sided interval of a rate, where the binomial tails reach the level."""
     if not 0 <= hits <= count or count < 1:
         raise ValueError(f"{hits} hits of {count}")
     tail = (1 - confidence) / 2
@@ -127,7 +127,7 @@ def clopper_pearson(hits: int, count: int, confidence: float = CONFIDENCE) -> In
 
 
 def at_most(hits: int, count: int, rate: float) -> float:
-    """Probability of so many hits or fewer."""
+    """Return the probability of so many hits or fewer."""
     if rate <= 0 or rate >= 1:
         return float(rate <= 0 or hits >= count)
     up, down = math.log(rate), math.log1p(-rate)
@@ -139,16 +139,16 @@ def at_most(hits: int, count: int, rate: float) -> float:
 
 
 def fisher(hits: int, others: int, count: int) -> float:
-    """Fisher's exact test of two groups of ``count``: the chance of so many of all hits, or more, in the first."""
+    """Return Fisher's exact test of two groups of ``count``: the chance of so many of all hits or more in the first."""
     both = hits + others
     ways = sum(math.comb(count, k) * math.comb(count, both - k) for k in range(hits, min(both, count) + 1))
     return ways / math.comb(2 * count, both)
 
 
 def far(differences: Sequence[float]) -> tuple[tuple[int, int], float] | None:
-    """How many lie far above and far below zero, if a gap parts them from the rest, and the chance of so many above.
+    """Return how many are far above and far below zero, if a gap separates them, and the chance of so many above.
 
-    The gap is drawn without a look at the signs, which are fair coins of what is symmetric.
+    The gap is found without regard to signs, which are equally likely if differences are symmetric.
     """
     sizes = [abs(d) for d in differences]
     edges = split(sizes, median(sorted(sizes)))
@@ -170,11 +170,11 @@ def _crossing(rising: Callable[[float], float]) -> float:
 PRIOR_DOF = 4
 
 ALARM = 0.01
-"""The chance that a clean suite of all gates alarms at all."""
+"""The chance that all gates of a clean suite together give any alarm."""
 
 
 class Prior(float, enum.Enum):
-    """Relative scatter between runs that a class of device is known for."""
+    """The known relative scatter between runs of a class of devices."""
 
     GPU_LOCKED = 0.005
     GPU_FREE = 0.015
@@ -182,17 +182,17 @@ class Prior(float, enum.Enum):
 
 
 def prior(kind: str, clocks: str) -> Prior:
-    """The class of a device by its kind and by what was done to its clocks."""
+    """Return the class of a device by its kind and its clock policy."""
     if kind != "gpu":
         return Prior.CPU
     return Prior.GPU_LOCKED if clocks == "lock" else Prior.GPU_FREE
 
 
 class Prediction(NamedTuple):
-    """How far one new run may lie from the accepted value without anything having changed."""
+    """How far one new run may differ from the accepted value by chance."""
 
     scatter: float
-    """Between runs, shrunk towards the prior."""
+    """Scatter between runs, shrunk towards the prior."""
     dof: int
     sittings: int
     gates: int
@@ -207,16 +207,16 @@ class Prediction(NamedTuple):
         return self.log_within(ALARM / self.gates)
 
     def log_within(self, level: float) -> float:
-        """How far above the accepted value a new run lies with this chance, as a logarithm."""
+        """Return how far above the accepted value a new run is with this chance, as a logarithm."""
         return t_quantile(1 - level, self.dof) * self.scatter * math.sqrt(1 + 1 / self.sittings)
 
 
 def predict(
     expected: float, *, scatter: float = 0.0, sittings: int = 1, gates: int = 1, freedom: int | None = None
 ) -> Prediction:
-    """The prediction for one new run from the prior's scatter and that of the accepted runs.
+    """Return the prediction for one new run from the prior's scatter and that of the accepted runs.
 
-    ``freedom`` is what the scatter rests on, where that is not one less than the runs.
+    ``freedom`` is the degrees of freedom of the scatter, if that is not one less than the runs.
     """
     degrees = max(sittings, 1) - 1 if freedom is None else freedom
     dof = PRIOR_DOF + degrees
@@ -225,25 +225,25 @@ def predict(
 
 
 _KEPT = 2 / 3
-"""What neighbours know of the scatter, beside what all pairs would know if nothing had moved."""
+"""The information of neighbours on the scatter, relative to all pairs at a constant level."""
 
 
 def scatter_of_neighbours(times: Sequence[float]) -> float:
-    """The standard deviation of logarithms, from differences of neighbours; zero for fewer than two.
+    """Return the standard deviation of logarithms from differences of neighbours; zero for fewer than two.
 
-    A level that moves once adds to one difference alone, and a slow drift to none that counts. (J. von Neumann, 1941.)
+    A change of level affects one difference only, and a slow drift hardly any. (J. von Neumann, 1941.)
     """
     steps = [math.log(after / before) for before, after in pairwise(times)]
     return math.sqrt(math.fsum([step * step for step in steps]) / (2 * len(steps))) if steps else 0.0
 
 
 def freedom(count: int) -> int:
-    """Degrees of freedom of such a scatter."""
+    """Return the degrees of freedom of such a scatter."""
     return max(0, round(_KEPT * (count - 1)))
 
 
 class Ranks(NamedTuple):
-    """Places in sorted samples, from 0: of a quantile, and between what it lies."""
+    """Positions in sorted samples, from 0: of a quantile, and of its interval."""
 
     low: int
     middle: int
@@ -251,19 +251,19 @@ class Ranks(NamedTuple):
 
 
 EDGE = 0.95
-"""The certainty of each end of a quantile's interval."""
+"""The confidence of each end of a quantile's interval."""
 
 
 def calls_needed(share: float) -> int:
-    """Samples below which the quantile has no upper end, or below a half no lower one: 299 for 99 %."""
+    """Return the samples below which the quantile has no upper end, or below a half no lower one: 299 for 99 %."""
     return math.ceil(math.log(1 - EDGE) / math.log(max(share, 1 - share)) - 1e-9)
 
 
 @lru_cache(maxsize=256)
 def quantile_ranks(count: int, share: float) -> Ranks:
-    """Order statistics between which a quantile lies, each end with this certainty, whatever the distribution.
+    """Return order statistics that bound a quantile, each end with this confidence, for any distribution.
 
-    Of fewer samples than ``calls_needed`` an end is the extreme, and less sure.
+    With fewer samples than ``calls_needed`` an end is the extreme, with less confidence.
     """
     up, down, whole = math.log(share), math.log1p(-share), math.lgamma(count + 1)
     masses = [
@@ -287,11 +287,11 @@ FIGURES = (
 )  # fmt: skip
 
 FENCE = 1.5
-"""Interquartile ranges from a quartile to Tukey's fence."""
+"""The distance of Tukey's fence from a quartile, in interquartile ranges."""
 
 
 class Figures:
-    """What the samples of one benchmark come to; of none at all there is nothing to say."""
+    """The statistics of one benchmark's samples; there must be at least one."""
 
     def __init__(self, data: Sequence[float]) -> None:
         if not data:
@@ -375,7 +375,7 @@ class Figures:
         return f"{self.stddev_outliers};{self.iqr_outliers}"
 
     def _at(self, place: float) -> float:
-        """The sample at a place between two, from zero; outside of them the nearest."""
+        """Return the sample at a position from zero, interpolated; outside, the nearest one."""
         place = min(max(place, 0.0), self.rounds - 1.0)
         below = math.floor(place)
         share = place - below

@@ -1,4 +1,4 @@
-"""Median intervals, Student intervals, stop rule."""
+"""Summaries of samples: intervals of the median, Student's intervals, and stopping rules."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 
 NORMAL = 1.959963984540054
-"""The normal quantile that goes with it."""
+"""The normal quantile of that confidence."""
 
 RANKED = 6
-"""Samples whose range covers their median at 95 %."""
+"""The least samples whose range covers their median at 95 %."""
 
 MANY = 1000
-"""Samples from which on the normal approximation is as good."""
+"""The samples from which the normal approximation is good enough."""
 
 
 def median(ordered: Sequence[float]) -> float:
-    """The middle of sorted numbers."""
+    """Return the middle of sorted numbers."""
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 class Logs(NamedTuple):
-    """The logarithms of some numbers, as far as an interval asks: they scatter alike at every scale."""
+    """Statistics of logarithms, which scatter equally at every scale."""
 
     size: int
     mean: float
@@ -41,30 +41,30 @@ class Logs(NamedTuple):
 
 
 def logs_of(numbers: Sequence[float]) -> Logs:
-    """Sum up the logarithms of positive numbers."""
+    """Summarise the logarithms of positive numbers."""
     logs = [math.log(number) for number in numbers]
     mean = math.fsum(logs) / len(logs)
     return Logs(len(logs), mean, deviation(logs, mean))
 
 
 def of_processes(logs: Logs, centre: float) -> Interval:
-    """Student's interval from the logarithms of two or more process medians, widened to hold their median."""
+    """Return Student's interval from the logarithms of process medians, widened to include their median."""
     half = t_quantile((1 + CONFIDENCE) / 2, logs.size - 1) * logs.deviation / math.sqrt(logs.size)
     low, high = math.exp(logs.mean - half), math.exp(logs.mean + half)
     return Interval(low=min(low, centre), high=max(high, centre), confidence=CONFIDENCE)
 
 
 def deviation(numbers: Sequence[float], mean: float) -> float:
-    """The standard deviation of a sample; zero for fewer than two."""
+    """Return the standard deviation of a sample; zero for fewer than two."""
     if len(numbers) < 2:
         return 0.0
     return math.sqrt(math.fsum([(n - mean) ** 2 for n in numbers]) / (len(numbers) - 1))
 
 
 def of_samples(ordered: Sequence[float]) -> Interval:
-    """The interval of a median by order statistics, of one process: exact, whatever the distribution.
+    """Return the interval of one process's median by order statistics: exact for any distribution.
 
-    Below six samples no rank covers 95 %, and Student's stands in; one alone says nothing of its error.
+    Below six samples no rank covers 95 %, so Student's is used; a single sample shows nothing of its error.
     """
     if 1 < len(ordered) < RANKED:
         return of_processes(logs_of(ordered), median(ordered))
@@ -74,9 +74,9 @@ def of_samples(ordered: Sequence[float]) -> Interval:
 
 @lru_cache(maxsize=4096)
 def median_rank(count: int) -> tuple[int, float]:
-    """How many samples to leave out on each side, and the confidence that is left.
+    """Return how many samples to leave out on each side, and the remaining confidence.
 
-    The widest rank whose coverage is still 95 %; below six samples even all of them cover less.
+    It is the widest rank with a coverage of 95 %; below six samples even all of them cover less.
     """
     if count >= MANY:
         return int((count - NORMAL * math.sqrt(count)) / 2) - 1, CONFIDENCE
@@ -88,10 +88,10 @@ def median_rank(count: int) -> tuple[int, float]:
 
 
 ALARM, POWER = 0.99, 0.84162
-"""A slowdown is surely seen when it passes the 99 % point with a power of 80 %."""
+"""Standard errors by which a slowdown passes the 99 % point with a power of 80 %."""
 
 ALONE = 1.25
-"""How far a single sample is trusted: a quarter either way, so that it decides only what is plain."""
+"""The assumed error of a single sample, a quarter either way, so that it only decides clear cases."""
 
 
 class Summary(NamedTuple):
@@ -102,24 +102,24 @@ class Summary(NamedTuple):
     interval: Interval
     medians: tuple[float, ...]
     scatter: float
-    """Relative deviation between processes; within the one process where there is one."""
+    """Relative deviation between processes, or within a single one."""
     spread: float
     """The median interquartile range within a process, in nanoseconds."""
     samples: int
-    """The fewest samples that a process has."""
+    """The least number of samples of a process."""
     batch: int
     overhead: float
-    """Nanoseconds of an empty measurement per call."""
+    """Nanoseconds of an empty measurement, per call."""
     resolution: float
-    """What the timer can tell apart, per call."""
+    """The resolution of the timer, per call."""
     visible: float
-    """The smallest slowdown that this run could surely have told from its own noise."""
+    """The smallest slowdown that this run could detect."""
 
 
 def summary(processes: Sequence[Samples], ordered: Sequence[Sequence[float]] = ()) -> Summary:
-    """Sum up one run; the caller has made sure that every sample is a positive number.
+    """Summarise one run, whose samples must all be positive numbers.
 
-    Who has sorted them already hands them over ``ordered``.
+    The caller may pass samples that are sorted already as ``ordered``.
     """
     ordered = ordered or [sorted(process.durations) for process in processes]
     medians = tuple([median(samples) for samples in ordered])
@@ -141,27 +141,27 @@ def summary(processes: Sequence[Samples], ordered: Sequence[Sequence[float]] = (
 
 
 def _of_one(process: Samples, ordered: Sequence[float]) -> Interval:
-    """The interval of one process; timed once it may be off by anything, a figure from elsewhere stands."""
+    """Return the interval of one process; a single own sample is very uncertain, a recorded figure is taken as is."""
     if len(ordered) > 1 or process.stop is Stop.RECORDED:
         return of_samples(ordered)
     return Interval(low=ordered[0] / ALONE, high=ordered[0] * ALONE, confidence=0.0)
 
 
 def _visible(interval: Interval, logs: Logs) -> float:
-    """Of one process its own interval; of several, what their scatter leaves to see."""
+    """Return the detectable slowdown: of one process by its interval, of several by their scatter."""
     if logs.size < 2:
         return interval.high / interval.low - 1
     return math.expm1((t_quantile(ALARM, logs.size - 1) + POWER) * logs.deviation / math.sqrt(logs.size))
 
 
 def interquartile_range(ordered: Sequence[float]) -> float:
-    """The interquartile range of sorted samples."""
+    """Return the interquartile range of sorted samples."""
     last = len(ordered) - 1
     return ordered[(3 * last + 3) // 4] - ordered[last // 4]
 
 
 def _no_finer(interval: Interval, time: float, resolution: float) -> Interval:
-    """No median is known better than half a tick of the timer."""
+    """Return an interval no narrower than half a tick of the timer."""
     half = resolution / 2
     if not half:
         return interval
@@ -175,14 +175,14 @@ _EPSILON = 1e-16
 
 
 def t_tail(t: float, dof: float) -> float:
-    """Probability that Student's t lies above ``t``."""
+    """Return the probability that Student's t is above ``t``."""
     half = 0.5 * _incomplete_beta(dof / (dof + t * t), dof / 2, 0.5)
     return half if t >= 0 else 1 - half
 
 
 @lru_cache(maxsize=4096)
 def t_quantile(confidence: float, dof: float) -> float:
-    """The number that Student's t stays below with this probability; a half is zero."""
+    """Return the number that Student's t stays below with this probability; 0 for a half."""
     if not 0 < confidence < 1:
         raise ValueError(f"a probability between 0 and 1, not {confidence}")
     if confidence < 0.5:
@@ -200,7 +200,7 @@ def t_quantile(confidence: float, dof: float) -> float:
 
 
 def _incomplete_beta(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction."""
+    """Return the regularised incomplete beta function, by its continued fraction."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
@@ -210,7 +210,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 
 
 def _fraction(x: float, a: float, b: float) -> float:
-    """Lentz's evaluation of the continued fraction (DLMF 8.17.22)."""
+    """Return Lentz's evaluation of the continued fraction (DLMF 8.17.22)."""
     c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, 500):
@@ -227,23 +227,23 @@ def _fraction(x: float, a: float, b: float) -> float:
 
 
 def _away(number: float) -> float:
-    """The number, kept off zero."""
+    """Return the number, or a tiny one instead of zero."""
     return number if abs(number) > _TINY else _TINY
 
 
 STEP = 8
-"""Samples between two looks: the rule must cost less than the call it watches."""
+"""Samples between two checks, so that the rule costs less than the call."""
 
 WINDOW = 64
-"""Samples over which the noise has to hold still."""
+"""Samples over which the noise must be stable."""
 
 SETTLED = 0.05
 
 
 class Stopping:
-    """Enough samples, and either little spread or noise that has settled; else the budget (NVBench's rule).
+    """Stop with enough samples and either little spread or stable noise; else by the budget (NVBench's rule).
 
-    One object serves one process at a time and starts anew when it is shown other samples.
+    One object serves one process at a time, and starts anew with other samples.
     """
 
     def __init__(self, least_ns: float = 0.0) -> None:
@@ -258,7 +258,7 @@ class Stopping:
         self._noise: list[float] = []
 
     def __call__(self, durations: Sequence[float], spent_ns: float, plan: Plan) -> Stop | None:
-        """Why to stop now, or ``None``."""
+        """Return why to stop now, or ``None``."""
         count = len(durations)
         if count >= plan.max_samples:
             return Stop.COUNT
@@ -274,7 +274,7 @@ class Stopping:
         return self._verdict(plan)
 
     def _take(self, durations: Sequence[float], count: int) -> None:
-        """Add what is new; sums are of differences from the first sample, which keeps them exact enough."""
+        """Add new samples; sums are of differences from the first one, which keeps them exact enough."""
         if count < self._seen or (self._seen and durations[self._seen - 1] != self._last):
             self._restart()
         if not self._seen:
@@ -287,7 +287,7 @@ class Stopping:
         self._noise.append(self._spread())
 
     def _spread(self) -> float:
-        """Standard deviation over mean, of all samples so far."""
+        """Return standard deviation over mean of all samples so far."""
         count = self._seen
         mean = self._first + self._sum / count
         if count < 2 or mean <= 0:
@@ -305,14 +305,14 @@ class Stopping:
 
 
 class WarmUp:
-    """Warm by count and by time, or by five batch medians in a row that agree."""
+    """Warm by count and time, or by five successive batch medians that agree."""
 
     calls = 3
     agreeing = 5
     within = 0.01
 
     def __call__(self, medians: Sequence[float], calls: int, spent_ns: float, plan: Plan) -> bool:
-        """Whether the call is warm, given the batch medians so far, the calls made and the time spent."""
+        """Return whether the call is warm, given the batch medians so far, the calls made and the time spent."""
         if calls >= self.calls and spent_ns >= plan.warmup_ns:
             return True
         recent = medians[-self.agreeing :]
@@ -320,10 +320,10 @@ class WarmUp:
 
 
 def left_of(plan: Plan, spent_ns: float, samples: int) -> Plan | None:
-    """The plan for what the first try left of its warm-up and budget; ``None`` where it is too little to sample.
+    """Return the plan for the rest of warm-up and budget; ``None`` if that is too little to sample.
 
-    Too little is less than the samples asked for took the first time. A turn of two processes is a slice of a budget
-    that whoever deals the turns keeps: it is taken whole once more, and paid for there.
+    It is too little if it is less than the wanted samples took the first time. A turn of two processes is a part of a
+    larger budget, so it is repeated as a whole and accounted for there.
     """
     if plan.in_turns:
         return plan
@@ -336,7 +336,7 @@ def left_of(plan: Plan, spent_ns: float, samples: int) -> Plan | None:
 
 
 def exhausted(plan: Plan, spent_ns: float) -> tuple[str, str]:
-    """Why there was no other try, as evidence."""
+    """Return why there was no other try, as evidence."""
     whole = plan.warmup_ns + plan.budget_ns
     left = max(0.0, whole - spent_ns)
     least = max(plan.min_samples, plan.least_samples)
@@ -344,14 +344,14 @@ def exhausted(plan: Plan, spent_ns: float) -> tuple[str, str]:
 
 
 GAP = 3
-"""Within-process interquartile ranges between two groups."""
+"""Within-process interquartile ranges of a gap between two groups."""
 
 LEAST_PER_MODE = 2
-"""Processes on each side: one alone is an outlier."""
+"""The least processes of a group; a single one is an outlier."""
 
 
 def split(medians: Sequence[float], spread: float, resolution: float = 0.0) -> tuple[float, float] | None:
-    """The two edges of the widest gap that separates the process medians into groups."""
+    """Return the edges of the widest gap that separates the process medians into groups, or None."""
     if len(medians) < 2 * LEAST_PER_MODE:
         return None
     ordered = sorted(medians)
