@@ -351,7 +351,7 @@ class NextRound:
         if forks is None or not on_devices(cases, rounds):
             return None
         if any("compile_time" in case.plan.figures for case in cases):
-            return "a first call is told by a process that has compiled nothing else"
+            return "a first call needs a process that has compiled nothing else"
         if self._stage.spec(self._arms[0], cases, 1).prefix:
             return "a launcher starts the processes"
         mine = {case.nodeid for case in cases}

@@ -164,7 +164,7 @@ class _JsonParser(_HintingParser):
 def _alone(options: argparse.Namespace) -> argparse.Namespace:
     """Return the options; refuse JSON and Markdown together on standard output."""
     if options.json and getattr(options, "markdown", "") == "-":
-        what = "--json and --markdown - both speak on standard output"
+        what = "--json and --markdown - both write to standard output"
         raise PerfgateError("command-usage", what, fix="--markdown FILE")
     return options
 

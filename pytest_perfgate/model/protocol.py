@@ -53,9 +53,7 @@ class Job:
     root: str = ""  # the project's own folder; an arm has another one, without this checkout's ceilings
     preload: bool = False
     """Whether the child waits after it has collected, and is forked for each round."""
-    start: str = (
-        ""  # how it was started, for its samples; "" for a plain fresh interpreter
-    )
+    start: str = ""  # how it was started, for its samples; "" for a plain fresh interpreter
 
 
 @value
