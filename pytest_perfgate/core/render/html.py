@@ -156,7 +156,7 @@ STYLE = """
 * { box-sizing: border-box }
 body { margin:0; background:var(--paper); color:var(--ink); font:16px/1.55 system-ui, sans-serif }
 main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem }
-p, li { overflow-wrap:anywhere }
+p, li, h2, h3, h4, h5, h6, figcaption, .caption { overflow-wrap:anywhere }
 header ~ header { margin-top:3.5rem; border-top:2px solid var(--line) }
 h1 { font-size:1.7rem; line-height:1.2; margin:1rem 0 .2rem; overflow-wrap:anywhere }
 h2 { font-size:1.25rem; margin:2.2rem 0 .6rem; padding-bottom:.25rem; border-bottom:1px solid var(--line) }

@@ -180,7 +180,7 @@ def _levels_across(
         y = down[0] - 5 - 17 * (len(held) - 1 - row)
         yield rule((x, y + 4), (x, down[1]), colour=OTHER, dash=one.dash, wide=2)
         half = text_width(text) / 2
-        yield words(min(max(x, half + 2), left + room - half), y, text, anchor="middle", colour=OTHER)
+        yield haloed(min(max(x, half + 2), left + room - half), y, text)
 
 
 def rounds_picture(case: CaseReport) -> Picture | None:
@@ -270,8 +270,8 @@ def _placed(measurement: Measurement, roof: Roof | None) -> list[tuple[float, fl
     return [(point.intensity or 0.0, point.flops_rate or 0.0)] if known else []
 
 
-_LABELS = 4
-"""Rows of text above the line of a history."""
+_LABELS, _FAILED = 4, frozenset({"regressed", "broken"})
+"""Rows of text above the line of a history; outcomes whose runs are crossed."""
 
 
 def timeline(
@@ -308,8 +308,9 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
     top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))
+    crossed = "; crossed: failed" * any(one.outcome in _FAILED for one in sittings)
     frame = Frame(
-        x=Axis(low=-0.5, high=len(times) - 0.5, label="runs, oldest first", text=_days(sittings)),
+        x=Axis(low=-0.5, high=len(times) - 0.5, label=f"runs, oldest first{crossed}", text=_days(sittings)),
         y=up, width=width, height=top + 270, top=top, left=left,
     )  # fmt: skip
     marks = [words(0, 14, _end_of(name, width)), *grid(frame)]
@@ -330,7 +331,7 @@ def _end_of(name: str, width: int) -> str:
 def _sitting(frame: Frame, at: int, one: Sitting, of: FigureLevel) -> str:
     """Return a dot, or a ring with a cross for a run that missed its limits."""
     title = f"{one.when[:16]} {one.commit[:10]} {of.text(one.time)} {one.outcome}".rstrip()
-    if one.outcome not in {"regressed", "broken"}:
+    if one.outcome not in _FAILED:
         return dot(frame, at, one.time, title=title, colour=MARK, radius=3.5)
     x, y = frame.at(at, one.time)
     cross = f'<path d="M{x - 3:.1f},{y - 3:.1f} l6,6 m0,-6 l-6,6" stroke="{INK}" stroke-width="1.4"/>'

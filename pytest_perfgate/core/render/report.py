@@ -11,10 +11,12 @@ from pytest_perfgate.core.judge.readings import tally, word_of
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, render_block
 from pytest_perfgate.core.render.words import (
     HEADING,
+    builds_note,
     by_floor,
     change_of,
     few_rounds,
     note_word,
+    of_builds,
     other_notes,
     own_gate_lines,
     plural,
@@ -41,7 +43,6 @@ _PICTURED = 40
 """The most cases with pictures; the table has all of them."""
 
 _BLIND = 10.0
-
 
 NONE = "-"
 """Outcomes of cases that were not measured or judged, although their test was collected."""
@@ -166,11 +167,11 @@ def _block(case: CaseReport, width: int) -> Code:
 def verdict_table(cases: Iterable[CaseReport], *, limit: int = 0) -> Table:
     """Return one row for each limit, with the device if there are several."""
     cases = list(cases)
-    rows = tuple((case, _safe_row(case, verdict)) for case in cases for verdict in case.verdicts)
-    if len(_devices(cases)) < 2:
-        return Table(columns=_COLUMNS, rows=tuple(row for _, row in rows), limit=limit)
-    columns = (*_COLUMNS[:2], Column(name="device", absent=NONE), *_COLUMNS[2:])
-    return Table(columns=columns, rows=tuple((*row[:2], _device(case), *row[2:]) for case, row in rows), limit=limit)
+    several = len(_devices(cases)) > 1
+    columns = (*_COLUMNS[:2], *[Column(name="device", absent=NONE)] * several, *_COLUMNS[2:])
+    rows = ((case, _safe_row(case, verdict)) for case in cases for verdict in case.verdicts)
+    cells = tuple((*row[:2], *[_device(case)] * several, *row[2:]) for case, row in rows)
+    return Table(columns=columns, rows=cells, limit=limit, note=builds_note(cases))
 
 
 def device_table(cases: Sequence[CaseReport]) -> Table | None:
@@ -259,7 +260,7 @@ def _measured(verdict: Verdict) -> str | None:
     if verdict.metric is None:
         return None
     if verdict.limit.metric in CHANGES:
-        return signed(verdict.metric.value)
+        return signed(verdict.metric.value) + of_builds(verdict)
     return f"{quantity(verdict.metric.value, verdict.metric.dimension)}  {change_of(verdict)}".rstrip()
 
 

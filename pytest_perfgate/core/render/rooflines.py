@@ -216,7 +216,7 @@ def _open(frame: Frame, place: Place, taken: Sequence[Place]) -> bool:
     return inside and all(math.hypot(x - a, y - b) > 2 * _BADGE + 1 for a, b in taken)
 
 
-_WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 72, 14, 34, 26
+_WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 14, 78, 34, 26
 
 _HIGH, _LOWER = 250, 170
 """The height of a time's drawing, and of a figure's beside it."""
@@ -305,7 +305,7 @@ def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
         time = frame.low + (frame.high - frame.low) * share
         y = frame.y(time)
         yield f'<path class="grid" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'
-        yield f'<text x="{_LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{trend.of.text(time, digits)}</text>'
+        yield f'<text x="{_WIDE - _RIGHT + 6}" y="{y + 4:.0f}">{trend.of.text(time, digits)}</text>'
     last = len(trend.sittings) - 1
     for at, anchor in {0: "start", last // 2: "middle", last: "end"}.items():
         day = escape(trend.sittings[at].when[:10])
@@ -348,7 +348,9 @@ def _lines(frame: _Frame, trend: Trend) -> Iterator[str]:
         y = frame.y(time)
         yield f'<path class="{name}" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'
         text = f"{name} {trend.of.text(time)}"
-        yield f'<text x="{_LEFT + 4}" y="{y - 4:.0f}">{text}</text>'
+        taken = any(-4 < y - frame.y(one) < 20 for one in trend.levels[-_DOTS:])  # by the newest runs, at the right
+        place = f'x="{_LEFT + 4}"' if taken else f'x="{_WIDE - _RIGHT - 4}" text-anchor="end"'
+        yield f'<text {place} y="{y - 4:.0f}">{text}</text>'
 
 
 def sparkline(numbers: Sequence[float]) -> str:

@@ -279,6 +279,21 @@ def few_rounds(verdict: Verdict) -> str:
     return f"{verdict.rounds} of {LEAST} rounds" if few else ""
 
 
+def of_builds(verdict: Verdict) -> str:
+    """``, two builds`` behind a slowdown that those measured in turns."""
+    return ", two builds" if verdict.rounds and verdict.limit.metric == "slowdown" else ""
+
+
+def builds_note(cases: Iterable[CaseReport]) -> str:
+    """What "then" and "now" are beside such a slowdown, which does not follow from them."""
+    if not any(of_builds(verdict) for case in cases for verdict in case.verdicts):
+        return ""
+    return (
+        "A value of two builds compares them in turns, and does not follow from the two times beside it: then is the "
+        "accepted time, or that of the base, and now is the time of this run."
+    )
+
+
 def says_nothing(metric: Metric, *, change: bool) -> bool:
     """Return whether the interval is wider than ten times either way; a change is taken as its ratio."""
     base = 1.0 if change else 0.0

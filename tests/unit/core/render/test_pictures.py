@@ -127,6 +127,8 @@ def test_a_sitting_that_failed_its_limits_has_another_shape() -> None:
     picture = history_picture(SLOW, sittings)
     assert picture is not None
     assert picture.svg.count("l6,6 m0,-6 l-6,6") == 1
+    assert "runs, oldest first; crossed: failed" in picture.svg
+    assert "crossed" not in history_picture(SLOW, SITTINGS).svg
 
 
 @pytest.mark.parametrize("time", [float("nan"), math.inf])

@@ -107,6 +107,15 @@ def test_a_collected_test_is_not_said_to_be_not_collected() -> None:
     assert '<td class="number absent">-</td>' in render_html(document)
 
 
+def test_a_value_of_two_builds_is_told_from_the_two_times_beside_it() -> None:
+    alone = render_text(run_document(run(SLOW)))
+    paired = replace(SLOW, verdicts=(replace(SLOW.verdicts[0], rounds=9),))
+    text = " ".join(render_text(run_document(run(paired))).split())
+    assert "two builds" not in alone
+    assert "+20.0 %, two builds" in text
+    assert "then is the accepted time, or that of the base, and now is the time of this run" in text
+
+
 def test_too_few_rounds_of_two_builds_have_no_interval_and_detect_nothing() -> None:
     metric = Metric(
         name="slowdown", value=0.028, dimension=Dimension.FRACTION, interval=Interval(low=0.028, high=0.028)

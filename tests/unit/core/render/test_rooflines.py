@@ -15,6 +15,7 @@ from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
 from tests.drawings import SVG, flaws, texts
+from tests.reports import baseline
 
 ROOF = Ceiling(peaks=(("bf16", 1e15), ("fp32", 6e13)), bandwidth=4.8e12, note="of the data sheet")
 
@@ -81,6 +82,17 @@ def test_a_drawing_keeps_within_its_frame_and_its_size() -> None:
         x, y = x + int(dx), y + int(dy)
         assert 0 <= x <= 860
         assert 0 <= y <= 250
+
+
+@pytest.mark.parametrize(("accepted", "side"), [(1e5, "end"), (2e5, "start")])
+def test_the_accepted_time_is_named_where_the_newest_runs_leave_room(accepted: float, side: str) -> None:
+    line = baseline("test_a", accepted)
+    sittings = [Sitting(key=line.key, device=line.device, time=2e5 + n % 7 * 100, when="2026-06-02") for n in range(60)]
+    svg = trend_svg(Trend(sittings, line))
+    assert ('text-anchor="end" y=' in svg) is (side == "end")
+    ticks = re.findall(r'<text x="(\d+)" y="\d+">[^<]*µs</text>', svg)
+    assert len(ticks) == 3 + (side == "start")
+    assert sorted(map(int, ticks))[-3] > 780, "a phone shows the right end first"
 
 
 def test_a_figure_that_repeats_itself_takes_few_letters() -> None:
