@@ -151,6 +151,8 @@ class Previous:
     """What was measured then; None if only a time was accepted."""
     time: float | None = None
     """The accepted time."""
+    undecided: bool = False
+    """Whether that run left open whether the case had become slower."""
 
 
 def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterable[RunReport]) -> dict[Place, Previous]:
@@ -196,7 +198,9 @@ def _alike(run: RunReport, wanted: dict[Place, Measurement]) -> Iterator[tuple[P
             continue
         if then.metrics.find("time") and not now.identity.differences(then.identity):
             commit = short_commit(commit_name(run.environment.commit, dirty=run.environment.dirty), 7)
-            yield place_of(case.key, then), Previous(commit=commit, when=run.started[:10], metrics=then.metrics)
+            open_then = any(verdict.outcome is Outcome.UNDECIDED for verdict in case.verdicts)
+            before = Previous(commit=commit, when=run.started[:10], metrics=then.metrics, undecided=open_then)
+            yield place_of(case.key, then), before
 
 
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION

@@ -154,7 +154,7 @@ def _previous_line(before: Previous | None) -> str:
     """Return what "previous" means, which the changes in percent refer to."""
     if before is None:
         return "Previous: none that was measured alike."
-    of = ", ".join(filter(None, (before.commit, before.when)))
+    of = ", ".join(filter(None, (before.commit, before.when, "UNDECIDED in that run" if before.undecided else "")))
     return f"Previous: {'measured' if before.metrics is not None else 'the accepted time'}{f' ({of})' if of else ''}."
 
 

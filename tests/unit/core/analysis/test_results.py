@@ -19,6 +19,7 @@ from pytest_perfgate.core.analysis.results import (
 )
 from pytest_perfgate.model.measurement import Environment, Identity
 from pytest_perfgate.model.metric import Interval, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.profiles import BenchResult
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, RunReport
@@ -49,6 +50,13 @@ def test_the_newest_earlier_run_of_another_commit() -> None:
     assert (before.commit, before.when, before.time) == ("b2c3d4e", "2026-06-07", None)
     assert before.metrics is not None
     assert before.metrics.find("time")[0].value == 2e6
+
+
+@pytest.mark.parametrize(("outcome", "left_open"), [(Outcome.UNDECIDED, True), (Outcome.PASSED, False)])
+def test_a_run_that_left_a_case_open_says_so(outcome: Outcome, left_open: bool) -> None:
+    before = found(at("b2c3d4e5f6", 7, case("test_a", 2e6, 2e6, outcome)))
+    assert before is not None
+    assert before.undecided is left_open
 
 
 def test_changes_that_were_not_committed_are_another_version() -> None:

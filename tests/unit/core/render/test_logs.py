@@ -182,6 +182,10 @@ def test_an_entry_compares_with_what_was_measured_before() -> None:
     bare = {place: replace(before[place], metrics=made(1e6, None).measurement.metrics, commit="")}
     assert "| Occupancy | 50 % | not collected |" in render_entry(Version(name="v3"), [now], before=bare)
     assert "Previous: none that was measured alike." in render_entry(Version(name="v3"), [now])
+    left_open = {place: replace(one, undecided=True) for place, one in before.items()}
+    assert "Previous: measured (b2c3d4e, 2026-05-30, UNDECIDED in that run)." in render_entry(
+        Version(name="v2"), [now], before=left_open
+    )
 
 
 def test_an_entry_goes_where_it_belongs() -> None:
