@@ -218,7 +218,8 @@ def nsys_inspector() -> Inspector:
 
     project = configuration(Path.cwd())
     known = "|".join(f"(?:{pattern})" for pattern in project.communication)
-    return Nsys(read_nsys, {**({"communication": known} if known else {}), **dict(project.nsys)})
+    patterns = {**({"communication": known} if known else {}), **dict(project.nsys)}
+    return Nsys(read_nsys, patterns, devices.project_catalogue)
 
 
 def _runs() -> Inspector:

@@ -24,13 +24,7 @@ from pytest_perfgate.core.analysis.nsys.metrics import (
     window_findings,
     window_text,
 )
-from pytest_perfgate.core.analysis.nsys.setup import (
-    OPTIONS,
-    order,
-    ranks,
-    reading,
-    windows,
-)
+from pytest_perfgate.core.analysis.nsys.setup import OPTIONS, order, ranks, reading, windows
 from pytest_perfgate.core.analysis.nsys.views import class_findings, coverage_findings
 from pytest_perfgate.core.render.words import distinct_names, pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
@@ -39,7 +33,6 @@ from pytest_perfgate.model.nsys import (
     REPORTS,
     SQLITE,
     ApiTotal,
-    ExportFacts,
     Extent,
     Job,
     NsysExport,
@@ -52,6 +45,8 @@ from pytest_perfgate.model.nsys import (
 )
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.kernels.bottleneck import Stated
+    from pytest_perfgate.model.ports import Catalogue
     from pytest_perfgate.model.profiles import Scrub, Scrubbed
 
 MAGICS = (SQLITE, b"NVIDIA Tegra Profiler Report")
@@ -70,16 +65,28 @@ class Nsys:
 
     name = "nsys"
     views = ("overlap", "setup", "window", "streams", "balance", "summary", "timeline", "analysis")
-    options = OPTIONS
+    options = (*OPTIONS, *overlap.STATED)
 
-    def __init__(self, read: NsysReader, project: Mapping[str, str] | None = None) -> None:
-        self._read, self._project = read, dict(project or {})
+    def __init__(
+        self, read: NsysReader, project: Mapping[str, str] | None = None, sheets: Callable[[], Catalogue] | None = None
+    ) -> None:
+        self._read, self._project, self._sheets = read, dict(project or {}), sheets
 
     def _asked(self, options: Mapping[str, str]) -> Reading:
         """Return the given options over the project's; a given window replaces the project's, also its anchor."""
         window = {"anchor", "start", "end"}
         far = {name: text for name, text in self._project.items() if name not in window or not window & set(options)}
-        return reading({**far, **options})
+        return reading({**far, **{name: text for name, text in options.items() if name not in dict(overlap.STATED)}})
+
+    def _stated(self, options: Mapping[str, str], exports: Sequence[NsysExport]) -> Stated | None:
+        """What the options say of a window; the roof is that of the first device, where none is named."""
+        if dict(overlap.STATED).keys().isdisjoint(options):
+            return None
+        from pytest_perfgate.app.inspections.cubin import spec_of
+        from pytest_perfgate.core.analysis.kernels.bottleneck import parse_stated
+
+        hardware = next((name for export in exports for _, name in export.facts().gpus), "")
+        return parse_stated(options, spec_of(options, self._sheets(), hardware) if self._sheets else None)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         named = path.suffix in REPORTS or (path.suffix == EXPORT and head != b"" and not foreign(head)[0])
@@ -87,7 +94,9 @@ class Nsys:
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         job, exports = self._job(paths, self._asked(options))
+        stated = self._stated(options, exports)
         rows = (*coverage_findings(job), *window_findings(job.ranks), *class_findings(job.ranks), *findings(job))
+        rows += tuple(overlap.work_findings(job.ranks, stated))
         every = tuple(invalid_findings(job)) or rows
         pages: dict[str, Callable[[], Document]] = {
             "overlap": lambda: views.overlap(job, every),
@@ -105,7 +114,7 @@ class Nsys:
             kind=self.name,
             subject=", ".join(distinct_names([str(path) for path in paths])),
             devices=tuple(dict.fromkeys(name for export in exports for _, name in export.facts().gpus)),
-            metrics=metrics(job),
+            metrics=metrics(job) | overlap.work_metrics(job.ranks, stated),
             views={first: pages[first], **pages},
             findings=every,
             problems=problems(job),
@@ -118,13 +127,13 @@ class Nsys:
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         """Compare two jobs with the same options, and so the same window rule."""
         choices = self._asked(options)
-        (old, _), (new, _) = self._job(before, choices), self._job(after, choices)
+        (old, _), (new, exports) = self._job(before, choices), self._job(after, choices)
         compared = comparison(old, new)
         apart = all(pair.slowdown is None for pair in compared.kernels)
         return Analysis(
             kind=self.name,
             subject=pair_of_names([str(path) for path in before], [str(path) for path in after]),
-            metrics=comparison_metrics(compared, new),
+            metrics=comparison_metrics(compared, new) | overlap.work_metrics(new.ranks, self._stated(options, exports)),
             views={"difference": lambda: difference(compared, old, new)},
             findings=findings(new),
             problems=(*problems(old), *problems(new)),
@@ -204,7 +213,7 @@ def _analysed(export: NsysExport, reading: Reading, file: int, first: int) -> tu
         names=export.names(np.unique(kernels.name).tolist()),
     )
     omitted = [
-        f"{_who(rank, export.facts())} has no range that matches the anchor"
+        f"left out: rank {rank.name}, process {rank.pid} of {export.facts().path} has no range that matches the anchor"
         for rank in ranks_of_file
         if rank not in chosen
     ]
@@ -251,10 +260,6 @@ def _spans(chosen: Mapping[Rank, Window]) -> dict[int, tuple[int, int]]:
 
 def _hull(chosen: Mapping[Rank, Window]) -> tuple[int, int]:
     return min(window.start for window in chosen.values()), max(window.end for window in chosen.values())
-
-
-def _who(rank: Rank, facts: ExportFacts) -> str:
-    return f"left out: rank {rank.name}, process {rank.pid} of {facts.path}"
 
 
 def _summary(job: Job, exports: Sequence[NsysExport], findings: Sequence[Finding]) -> Document:

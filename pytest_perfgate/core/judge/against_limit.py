@@ -305,6 +305,7 @@ def _judged(analysis: Analysis, limit: Limit, context: JudgeContext) -> list[Rul
 
 
 _HOLDERS = {"kineto": "a PyTorch trace", "nsys": "an nsys export", "ncu": "an ncu report", "cubin": "machine code"}
+_OF_WORK = {"tflops", "bandwidth", "intensity", "throughput", "mfu", "sol", "mfu_datasheet", "sol_datasheet"}
 
 
 def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
@@ -315,6 +316,7 @@ def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
     metric_kind = context.kinds.get(metric)
     source = metric_kind.source if metric_kind is not None else "time"
     fix = "limit it in a timed test: pytest --perfgate" if source == "time" else f"take it from {source}"
+    fix = "state its work: --set flops=137.4GFLOP --set dtype=bf16" if kind == "nsys" and metric in _OF_WORK else fix
     return Absent(name=metric, why=f"{_HOLDERS.get(kind, kind)} does not hold this metric", fix=fix)
 
 

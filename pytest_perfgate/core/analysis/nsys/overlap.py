@@ -1,13 +1,15 @@
-"""Overlap of computation and communication, use of devices, balance."""
+"""Overlap of computation and communication, use of devices, balance, stated work."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
+from pytest_perfgate.model.metric import Absent, Finding, Metric, MetricSet, labels
 from pytest_perfgate.model.nsys import (
     COMMUNICATION,
     COMPUTE,
@@ -24,6 +26,8 @@ from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pytest_perfgate.core.analysis.kernels.bottleneck import Stated
 
     Mask = NDArray[np.bool_]
     Ints = NDArray[np.int64]
@@ -235,3 +239,50 @@ def _over(axis: str, members: Sequence[tuple[str | None, int]]) -> Balance:
             parts.setdefault(coordinate, []).append(amount)
     listed = ((name, sum(amounts) / len(amounts), len(amounts)) for name, amounts in parts.items())
     return Balance(over=axis, parts=tuple(sorted(listed, key=lambda part: (len(part[0]), part[0]))))
+
+
+STATED = (
+    ("flops", "operations of one window of a rank, such as 137.4GFLOP"),
+    ("bytes", "bytes that it moved, such as 201MB"),
+    ("items", "the unit of its throughput, such as '8192 tokens'"),
+    ("dtype", "the type that sets the peak, such as fp16"),
+    ("device", "the device of the catalogue, where the export does not name it"),
+    ("peak", "peaks by dtype, such as bf16=708TFLOPS, instead of a device"),
+    ("bandwidth", "memory bandwidth, such as 5.3TB/s, instead of a device"),
+    ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
+)
+"""What an export does not say of a window: without the work there is no rate, and nothing to hold against a roof."""
+
+_BY = "the window, idle time included"
+
+
+def work_metrics(ranks: Sequence[RankResult], stated: Stated | None) -> MetricSet:
+    """Rates of the stated work over the window of each rank."""
+    if stated is None:
+        return MetricSet()
+    from pytest_perfgate.core.analysis.kernels.bottleneck import stated_metrics
+
+    metrics, absent = list[Metric](), dict[str, Absent]()
+    for result in ranks:
+        every = stated_metrics(stated, float(result.lane.window.length), _BY)
+        metrics += [replace(one, labels=labels(rank=result.rank.name)) for one in every.metrics]
+        absent |= {one.name: one for one in every.absent}
+    return MetricSet(metrics=tuple(metrics), absent=tuple(absent.values()))
+
+
+def work_findings(ranks: Sequence[RankResult], stated: Stated | None) -> Iterator[Finding]:
+    """The same in a sentence; a roof without work says what to state."""
+    if stated is None:
+        return
+    from pytest_perfgate.core.analysis.kernels.bottleneck import run_figures
+
+    for result in ranks:
+        figures = [f"{name} {text}" for name, text in run_figures(stated, float(result.lane.window.length))]
+        yield Finding(
+            title=f"Stated work of rank {result.rank.name}" if figures else "No work is stated",
+            detail=f"{'; '.join(figures)}; over {_BY}." if figures else "A roof alone gives no rate.",
+            trigger=f"window={result.lane.window}",
+            advice="" if figures else "state the work of one window: --set flops=137.4GFLOP --set dtype=bf16",
+        )
+        if not figures:
+            return

@@ -10,11 +10,16 @@ import pytest
 
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.wiring.devices import project_catalogue
 from tests.nsys_file import ExportMaker
 
 
@@ -190,3 +195,48 @@ def test_the_summary_says_that_kernels_hold_a_window(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.kernel(1, 0, 900_000, "gemm", launched=0)
     assert "its kernels do" in " ".join(render_text(inspected(maker).views["summary"]()).split())
+
+
+WORK = {"flops": "1TFLOP", "bytes": "1GB", "dtype": "bf16"}
+
+
+def stated(path: Path, **options: str) -> Analysis:
+    maker = steps(path, 9_000_000)
+    return Nsys(read_nsys, None, project_catalogue).inspect([maker.done()], {"preset": "ddp", **options})
+
+
+def test_stated_work_has_rates_over_the_window_of_each_rank(tmp_path: Path) -> None:
+    found = stated(tmp_path / "x.sqlite", **WORK, device="H100 SXM")
+    assert value(found, "tflops") == pytest.approx(1e12 / 0.009)
+    assert value(found, "bandwidth") == pytest.approx(1e9 / 0.009)
+    assert value(found, "mfu_datasheet") == pytest.approx(1e12 / 0.009 / 989.4e12, rel=1e-3)
+    assert found.metrics.find("mfu_datasheet")[0].labels == (("rank", "0"),)
+    assert "idle time included" in found.metrics.find("tflops")[0].note
+    for view in ("overlap", "summary", "analysis"):
+        assert "MFU 11.2 %" in " ".join(render_text(found.views[view]()).split()), view
+    given = stated(tmp_path / "y.sqlite", **WORK, peak="bf16=989.4TFLOPS", bandwidth="3TB/s")
+    assert value(given, "mfu") == pytest.approx(value(found, "mfu_datasheet"))
+
+
+def test_a_roof_without_work_says_what_to_state(tmp_path: Path) -> None:
+    found = stated(tmp_path / "x.sqlite", peak="bf16=989TFLOPS")
+    (said,) = [one for one in found.findings if one.title == "No work is stated"]
+    assert "--set flops=" in said.advice
+    assert found.metrics.find("tflops") == ()
+
+
+def test_more_than_the_peak_is_refused(tmp_path: Path) -> None:
+    found = stated(tmp_path / "x.sqlite", flops="1PFLOP", dtype="bf16", device="H100 SXM")
+    (verdict,) = judge_artifact(found, [parse_limit("mfu_datasheet <= 50%", kinds=by_name())])
+    assert verdict.outcome is Outcome.INVALID
+    (verdict,) = judge_artifact(
+        inspected(steps(tmp_path / "y.sqlite", 9_000_000), preset="ddp"),
+        [parse_limit("mfu >= 5%", kinds=by_name())],
+    )
+    assert (verdict.outcome, "--set flops=" in verdict.next[0]) == (Outcome.NOT_MEASURED, True)
+
+
+def test_a_comparison_has_the_rates_of_its_second_side(tmp_path: Path) -> None:
+    paths = [steps(tmp_path / f"{length}.sqlite", length).done() for length in (9_000_000, 4_500_000)]
+    found = Nsys(read_nsys).compare(paths[:1], paths[1:], {"preset": "ddp", **WORK})
+    assert value(found, "tflops") == pytest.approx(1e12 / 0.0045)
