@@ -89,6 +89,13 @@ def test_a_legend_takes_the_lines_that_it_needs() -> None:
     assert legend([], 0, 7, 100) == ([], 7)
 
 
+def test_a_narrow_scale_of_few_powers_keeps_the_ticks_that_have_room() -> None:
+    axis = Axis(low=5e3, high=5e5, label="length", log=True, text=lambda tick: f"{tick / 1e3:.0f} µs")
+    svg = sheet(360, 200, grid(Frame(x=axis, y=Axis(low=0, high=1, label=""), width=360, height=200)), "ticks")
+    assert len(re.findall(r"\d µs<", svg)) >= 4
+    assert not overlapping(svg)
+
+
 def test_labels_are_moved_apart_and_stay_inside() -> None:
     moved = drawing.spread_out([10, 11, 90, 91], 15, 0, 100)
     assert all(b - a >= 15 for a, b in pairwise(sorted(moved)))
