@@ -328,7 +328,7 @@ def _successors(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterabl
 
 
 def _least(successor: Successor, reports: Sequence[CaseReport]) -> float:
-    """What the limit of the new case asks about; anything at all where this run has none."""
+    """Return the smallest slowdown that the new case's limit asks about, 0 if this run has no such limit."""
     verdicts = [v for report in reports if report.key == successor.new.key for v in report.verdicts]
     return min((v.limit.bound for v in verdicts if v.limit.metric == "slowdown" and v.limit.bound > 0), default=0.0)
 

@@ -84,7 +84,7 @@ class Calibrating:
 
     @staticmethod
     def _turns(comparison: Comparison, *, slowing: bool, forking: bool = False) -> Iterator[tuple[str, float | None]]:
-        """First as many rounds of unchanged code as anything is judged by; then whatever has the fewest."""
+        """Yield ``LEAST`` rounds of unchanged code first, then each time the kind with the fewest rounds."""
         kinds: list[tuple[str, float | None]] = [(ROUND, None)]
         kinds += [(phase_of(by), by) for by in INJECTED] if slowing else []
         while True:
@@ -136,7 +136,7 @@ def _trouble(comparison: Comparison) -> str:
 
 
 def _side(name: str) -> Arm:
-    """The working copy as it is installed: nothing is built, and nothing is to be proved."""
+    """Return an arm for the working copy as it is installed, without a build and without a check of its modules."""
     return Arm(
         name=name, revision="", tree="", dirty=False, mode="as installed", python="", launch=(), environment=(),
         cwd="", root="", modules=(), digest="",

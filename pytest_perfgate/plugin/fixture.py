@@ -1,4 +1,4 @@
-"""The `perfgate` fixture and its argument errors."""
+"""The `perfgate` fixture and the errors about its arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of the fixture that tells arguments that do not fit in our words; those that fit cost nothing."""
+    """Wrap a method of the fixture: wrong arguments raise our own error, and right ones are not checked first."""
 
     @wraps(method)
     def called(gate: Perfgate, *args: Any, **kwargs: Any) -> Any:
@@ -50,7 +50,7 @@ def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _misfit(method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """Why arguments do not fit a method; empty where they do, and something inside raised."""
+    """Return why arguments do not fit a method, or "" if they fit and the error was raised inside."""
     try:
         signature(method).bind(*args, **kwargs)
     except TypeError as fault:
@@ -59,7 +59,7 @@ def _misfit(method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 
 
 class Perfgate:
-    """What a gated test calls: it measures calls and blocks, and takes times and files from elsewhere."""
+    """The object that a gated test calls: it measures calls and blocks, and accepts times and files of other tools."""
 
     def __init__(self, case: Case, bench: Bench) -> None:
         self._case, self._bench = case, bench
@@ -82,9 +82,9 @@ class Perfgate:
     ) -> View:
         """Measure ``fn(*args)``.
 
-        ``setup`` runs untimed before each call and what it returns goes to ``fn``, a tuple as
-        several arguments; ``check`` is given what a call returned and refuses it by raising or by
-        returning ``False``; ``calls`` says how many calls one call of ``fn`` stands for.
+        ``setup`` runs untimed before each call; its result is passed to ``fn``, a tuple as several arguments. ``check``
+        gets the result of a call and rejects it by raising or by returning ``False``. ``calls`` states how many calls
+        one call of ``fn`` stands for.
         """
         with self.noted(name, "call"):
             if not callable(fn):
@@ -100,20 +100,20 @@ class Perfgate:
             return _taken(self._bench, self._nesting, call)
 
     def same(self, as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
-        """A ``check=`` that holds the output against a reference, which is given the inputs of the call, or a value."""
+        """Return a ``check=`` that compares the output with a value, or with a reference given the call's inputs."""
         from pytest_perfgate.app.output_check import Same
 
         return Same(as_, rtol, atol)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
-        """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
+        """Measure ``fn`` at least as often as a suite of pytest-benchmark asks for."""
         with self.noted("", "call"):
             call = MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule)
             return _taken(self._bench, self._nesting, call)
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
-        """Measure a block: each time it is entered is a sample."""
+        """Measure a block: each entry is one sample."""
         with self.noted(name, "region"):
             brought = self._regions.get(CaseKey(nodeid=self._case.nodeid, name=name))
             if brought is None:
@@ -137,7 +137,7 @@ class Perfgate:
         name: str = "",
         limits: Iterable[str] = (),
     ) -> View:
-        """Judge times, rates or counts of elsewhere, such as of a C++ binary or of ranks under torchrun."""
+        """Judge times, rates or counts measured elsewhere, such as in a C++ binary or in ranks under torchrun."""
         with self.noted(name, "record()"):
             taken, key = _recorded(samples, unit, name), self._outermost(name)
             brought = Brought(key, RECORD, work=_work(work), limits=_texts(limits), **taken)
@@ -147,7 +147,7 @@ class Perfgate:
     def read(
         self, source: str | Path | Sequence[str | Path], *more: str | Path, name: str = "", limits: Iterable[str] = ()
     ) -> View:
-        """Judge an artifact: a profile or another benchmark's JSON; a pattern or a list names the files of one job."""
+        """Judge a profile or another benchmark's JSON; a pattern or a list names the files of one job."""
         with self.noted(name, "read()"):
             files = _one_job(source, more, self._case.nodeid)
             brought = Brought(self._outermost(name), "read", limits=_texts(limits))
@@ -157,7 +157,7 @@ class Perfgate:
     def metric(
         self, name: str, values: float | Iterable[float], *, unit: str = "", better: str = "lower", exact: bool = False
     ) -> None:
-        """Judge a figure of your own, of the call measured last; several values are its samples."""
+        """Judge a figure of your own for the call measured last; several values are its samples."""
         with self.noted("", "metric()"):
             from pytest_perfgate.core.metric_kinds import own_reading
 
@@ -165,31 +165,31 @@ class Perfgate:
             self._bench.figure(own_reading(name, values, unit=unit, better=better, exact=exact))
 
     def note(self, key: str, value: object) -> None:
-        """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
+        """Add a note to the identity: measurements with different notes are not compared (an autotuned tiling, say)."""
         text = _checked(note_text(key, value), "a note", self._case)
         self._bench.notes[_checked(key, "a note's name", self._case)] = text
 
     def attach(self, name: str, path: str | Path | Any) -> None:
-        """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
+        """Keep a file, a folder, machine code as bytes or a Triton kernel beside this test's measurement."""
         from pytest_perfgate.plugin.captures import keep_attached
 
         keep_attached(self._bench.artifacts, name, path, self._case.nodeid)
 
     @property
     def measures(self) -> bool:
-        """Whether this run knows times: false under ``--perfgate=off``."""
+        """Whether this run measures times: false under ``--perfgate=off``."""
         return self._bench.measures
 
     def kept(self, key: CaseKey) -> tuple[Samples, ...]:
-        """The samples of each process that measured a call; none where nothing did."""
+        """Return the samples of each process that measured a call, empty if none did."""
         return self._bench.samples(key)
 
     def offer(self, figures: Callable[[], Mapping[str, Any]]) -> None:
-        """Figures that a limit may name, such as the ``extra_info`` of a suite of pytest-benchmark."""
+        """Offer figures that a limit may name, such as the ``extra_info`` of a suite of pytest-benchmark."""
         self._bench.offered = figures
 
     def noted(self, name: str, noun: str) -> AbstractContextManager[None]:
-        """Remember an error raised inside: where the test catches it, nothing was measured."""
+        """Remember an error raised inside: if the test catches it, the call still counts as not measured."""
         plain = str.__str__(name) if isinstance(name, str) else ""
         return noted(self._bench, CaseKey(nodeid=self._case.nodeid, name=plain), noun)
 
@@ -228,12 +228,12 @@ for _name in USAGE:
 
 
 def _checked(text: str, what: str, case: Case) -> str:
-    """The text, unless it holds half a character."""
+    """Return the text, or raise if it contains half a surrogate pair."""
     return refuse_half_characters(text, what, case.nodeid, code="call-wrong", fix="use valid characters")
 
 
 def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) -> None:
-    """What a later entry of a region brings is what the first one brought: anything else would judge nothing."""
+    """Refuse limits or work that differ from those of the region's first entry: they would have no effect."""
     other = [name for name, value, earlier in (("limits=", limits, first.limits), ("work=", work, first.work))
              if value and value != earlier]  # fmt: skip
     if other:
@@ -243,7 +243,7 @@ def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) ->
 
 
 def refuse_in_teardown(nodeid: str) -> None:
-    """What is called there was never part of the test: its verdict has been given."""
+    """Refuse a call in a teardown: the test's verdict has been given by then."""
     if os.environ.get("PYTEST_CURRENT_TEST", "").endswith("(teardown)"):
         what = "called in a teardown, after the test's verdict"
         fix = "call it in the test, or in the fixture before its yield"
@@ -251,7 +251,7 @@ def refuse_in_teardown(nodeid: str) -> None:
 
 
 def _listed(given: Any, name: str) -> list[Any]:
-    """A sequence of things; a single thing that is not a list is refused."""
+    """Return the sequence as a list, or raise if it is a single value."""
     try:
         return list(given)
     except TypeError as fault:
@@ -270,7 +270,7 @@ def _one_job(source: Any, more: Sequence[str | Path], place: str) -> list[str]:
 
 
 def _recorded(samples: Sequence[float], unit: str, name: str) -> dict[str, Any]:
-    """Times as samples; what has another unit is a figure of its own."""
+    """Return times as samples in nanoseconds; values in another unit become a figure."""
     listed = _listed(samples, "record")
     if unit in TIME_UNITS:
         return {"durations": [_number(sample) * TIME_UNITS[unit] for sample in listed]}
@@ -280,7 +280,7 @@ def _recorded(samples: Sequence[float], unit: str, name: str) -> dict[str, Any]:
 
 
 def _number(sample: object) -> float:
-    """A sample that was handed in, of whatever library; a text or nothing at all is no time."""
+    """Return a recorded sample as a float, whatever library it comes from; a text, a truth value or None is refused."""
     try:
         if not isinstance(sample, (str, bytes, bool)):
             return float(sample)  # type: ignore[arg-type]
@@ -291,7 +291,7 @@ def _number(sample: object) -> float:
 
 
 def _work(work: Work | None) -> Work | None:
-    """The work of a call; a rate of a negative or an infinite count would pass or fail for nothing."""
+    """Return the work in plain numbers; a negative or infinite count is refused, since its rate would mean nothing."""
     if work is None:
         return None
     from pytest_perfgate.core.analysis.work import work_fault
@@ -306,7 +306,7 @@ def _work(work: Work | None) -> Work | None:
 
 
 def _count(calls: object) -> int:
-    """How many calls one call stands for, as a number of Python's own."""
+    """Return how many calls one call stands for as an ``int``, whatever library's integer was given."""
     try:
         count = operator.index(calls)  # type: ignore[arg-type]
     except TypeError:
@@ -317,7 +317,7 @@ def _count(calls: object) -> int:
 
 
 def _texts(limits: Iterable[str]) -> tuple[str, ...]:
-    """Limits of a call; what is no text is no limit."""
+    """Return the limits of a call as plain texts; any other type is refused."""
     texts = (limits,) if isinstance(limits, str) or not isinstance(limits, Iterable) else tuple(limits)
     for text in texts:
         if not isinstance(text, str):
@@ -333,7 +333,7 @@ _LONGEST = 30
 
 
 def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
-    """Keywords of the measured function: the fixture has its own, and passes on none."""
+    """Return the error for keywords meant for the measured function, which the fixture does not pass on."""
     from pytest_perfgate.model.errors import nearest
 
     names_given, called = list(names), getattr(fn, "__name__", "")
@@ -347,7 +347,7 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
 
 
 def note_text(key: str, value: object) -> str:
-    """A note as it joins the identity; what names an address is another one in each process."""
+    """Return a note's text; one with an address is refused, since an address differs in each process."""
     text = str(value)
     if not _ADDRESS.search(text):
         return text
@@ -365,7 +365,7 @@ _OURS = (f"{Path(__file__).parent.parent}{os.sep}", contextlib.__file__)
 
 @contextmanager
 def noted(bench: Bench, key: CaseKey, noun: str) -> Iterator[None]:
-    """Around a call, a region or a reading: what it raises goes on, and is kept."""
+    """Keep the error that a call, a region or a reading raises, and raise it again."""
     try:
         yield
     except Exception as fault:
@@ -376,7 +376,7 @@ def noted(bench: Bench, key: CaseKey, noun: str) -> Iterator[None]:
 
 
 def _called(path: str) -> str:
-    """Where the user's own code called us: ``tests/test_k.py:12``."""
+    """Return where the user's code called us, such as ``tests/test_k.py:12``."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads every source file
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
@@ -388,9 +388,9 @@ def _called(path: str) -> str:
 
 
 def error_text(fault: Exception) -> str:
-    """``ValueError: odd``: the first line, and the type alone where it says nothing or cannot."""
+    """Return ``ValueError: odd``: the type and the first line, or the type alone if there is no message."""
     name, message = type(fault).__name__, ""
-    with suppress(Exception):  # an error of the user's that does not even print
+    with suppress(Exception):  # the user's error may fail to print
         message = fault.what if isinstance(fault, PerfgateError) else str(fault)
     first = (message.strip().splitlines() or [""])[0]
     shown = f"{first[:_LONGEST_FRAME]}…" if len(first) > _LONGEST_FRAME else first

@@ -1,1 +1,1 @@
-"""A measurement against limits, a baseline and a revision."""
+"""Judges a measurement against limits, a baseline and a revision."""

@@ -1,4 +1,4 @@
-"""What accepting changes; lines loosened by hand."""
+"""What accepting changes in a line, and lines that were loosened by hand."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 _WIDE = 0.25
-"""Half an interval that says nothing, where no slowdown limit tells what is asked."""
+"""The half-width from which an interval counts as too wide, if no slowdown limit states what is needed."""
 
 _CLEARLY = 0.9
-"""What a run may leave unseen of what the accepted one did, to count as having seen more."""
+"""The ratio of detectable slowdowns from which a run counts as clearly better than the accepted one."""
 
 _ROUNDING = 1e-4
 
@@ -57,33 +57,33 @@ class Change(str, enum.Enum):
     SLOWER = "slower"
     OTHER = "measured differently"
     RENEWED = "renewed"
-    """Within its noise, and its acceptance has run out or is given another end."""
+    """Within its noise, and its acceptance has expired or is given another end."""
     SITTING = "one more run"
     ANCHORED = "counted anew"
-    """Within its noise, and its drift is counted from it from now on."""
+    """Within its noise, and its drift is counted anew from it."""
     COUNTED = "counted already"
-    """The line was made from this run, or it was added to it before."""
+    """The line was made from this run, or counts it already."""
     SHARPER = "seen better"
-    """Within its noise, and this run saw more than the accepted one."""
+    """Within its noise, and this run detects more than the accepted one."""
     COMMITTED = "commit updated"
-    """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
+    """Within its noise, and what the line measured is in a commit now, which can be built."""
     MOVED = "moved"
-    """Slower, and measured beside what was accepted it was not: the machine, not the code."""
+    """Slower, but base and head were equally fast: the machine changed, not the code."""
     PINNED = "measured on one core"
     UNASKED = "asked for by no limit"
-    """New, and no limit on the slowdown would ever be held against it."""
+    """New, and no limit on the slowdown would ever be compared with it."""
     KEPT = "kept"
     UNTRUSTED = "not to be trusted"
     UNTIMED = "without a time"
 
     WORSE = "worse"
-    """Its time is as it was, and another accepted figure got worse, or is gone."""
+    """Its time is unchanged, and another accepted figure got worse or is missing."""
     BETTER = "better"
     ADDED = "figure added"
 
 
 MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Change.SHARPER})
-"""Lines that stand on this run alone."""
+"""Changes whose line is made from this run alone."""
 
 
 @value
@@ -96,20 +96,20 @@ class Decision:
     after: Baseline | None = None
     why: str = ""
     blind: float | None = None
-    """The smallest slowdown that the run could have seen, where that is more than its limit asks."""
+    """The smallest slowdown that the run could detect, if that is more than its limit allows."""
     few_processes: str = ""
     predecessor: Baseline | None = None
-    """The line of a test that is gone, whose place this one takes with a slower time."""
+    """The line of a removed test that this line replaces with a slower time."""
     ends: bool = False
-    """Whether the line before was accepted for a while that has ended, or is given another end: a decision."""
+    """Whether an earlier acceptance had an end that has passed or is changed, which needs a decision."""
     anchor: float = ANCHOR
     """How far accepted steps may take a line."""
     figures: tuple[FigureStep, ...] = ()
-    """Accepted figures beside the time that are new, other ones, or gone."""
+    """Accepted figures other than time that are new, changed or missing."""
 
     @property
     def asks(self) -> bool:
-        """Whether this is written only with a reason."""
+        """Return whether this is written only with a reason."""
         if any(step.asks for step in self.figures) and not (self.before and self.before.local):
             return True
         if self.change is Change.OTHER and self.before is not None and not self.ends:
@@ -120,7 +120,7 @@ class Decision:
 
     @property
     def creeps(self) -> bool:
-        """Whether CI fails what this accepts: a slower step, far from the anchor."""
+        """Return whether CI fails this acceptance: a slower step, far from the anchor."""
         before, after = self.before, self.after
         if before is None or after is None or before.local:
             return False
@@ -134,7 +134,7 @@ class Decision:
 def decide(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
 ) -> Decision:
-    """Decide what accepting this case would write; nothing is written here."""
+    """Decide what accepting this case would write, without writing."""
     timed = before if before is not None and before.time else None
     decision = replace(_decision(report, timed, sittings, signature, add=add), before=before)
     if decision.after is None or decision.change in {Change.RENEWED, Change.ANCHORED}:
@@ -149,15 +149,15 @@ def decide(
 
 
 def requested_slowdown(report: CaseReport) -> float:
-    """The slowdown that the case's limits ask about."""
+    """Return the slowdown that the case's limits allow."""
     bounds = [v.limit.bound for v in report.verdicts if v.limit.metric == "slowdown" and v.limit.bound > 0]
     return min(bounds, default=_WIDE)
 
 
 def blindness(report: CaseReport) -> float | None:
-    """How little this run saw; nothing where it saw what the case's slowdown limit asks.
+    """Return the slowdown that this run could not detect; None if it detects what the case's limit allows.
 
-    Beside busy neighbours its processes may agree with each other and all be slow: it is off by what those may take.
+    Beside busy programs all its processes may be slow and still agree, so what those programs took is included.
     """
     time = _time(report.measurement)
     if time is None:
@@ -201,11 +201,11 @@ def _decision(
     decision = Decision(report=report, change=change, before=before, after=line, ends=ends, anchor=signature.creep)
     if before is None or not before.expires or decision.asks:
         return decision
-    return replace(decision, after=carried(line, before, signature))  # no reason is asked for: its end is still to come
+    return replace(decision, after=carried(line, before, signature))  # no reason is needed: its end is in the future
 
 
 def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signature) -> Decision:
-    """The same time: what else its line may gain."""
+    """Decide what a line gains if its time is unchanged."""
     if _runs_out(before, signature):
         return Decision(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
     if _saw_more(report, before):
@@ -220,26 +220,26 @@ def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signa
 
 
 def _saw_more(report: CaseReport, before: Baseline) -> bool:
-    """Whether this run is better evidence of the same time: less blind, or of more processes than one with few."""
+    """Return whether this run is better evidence of the same time: less noisy, or with more processes."""
     processes = report.measurement.processes if report.measurement else ()
     blind, more = blindness(report) or 0.0, 0 < before.processes < len(processes)
     return blind < _CLEARLY * before.blind or (more and blind <= before.blind)
 
 
 def _one_more(change: Change, before: Baseline, signature: Signature) -> bool:
-    """Whether a run may be added to the line; another end of an acceptance needs a reason."""
+    """Return whether a run may be added to the line; another end of an acceptance needs a reason."""
     same = change is Change.KEPT or _same_code(change, before, signature)
     return same and bool(signature.why or not moves_end(before, signature))
 
 
 def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
-    """Whether a run measured the same commit as the line: only then may a different time add to the scatter."""
+    """Return whether a run measured the line's commit: only then may a different time add to the scatter."""
     committed = bool(before.commit) and not before.commit.endswith(DIRTY)
     return change is not Change.OTHER and committed and short_commit(before.commit) == short_commit(signature.commit)
 
 
 def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
-    """Why the line counts this run already; empty where it does not."""
+    """Return why the line counts this run already; "" if it does not."""
     if signature.started and signature.started <= before.counted:
         return f"it began at {signature.started}; the line already counts runs up to {before.counted}"
     same = not before.counted and f"{time.value:.5g}" == f"{before.time:.5g}"
@@ -247,7 +247,7 @@ def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
 
 
 def _runs_out(before: Baseline, signature: Signature) -> bool:
-    """Whether the end of an acceptance has passed, or is being changed."""
+    """Return whether the end of an acceptance has passed, or is being changed."""
     over = before.expires[:10] < signature.when[:10]
     return bool(before.expires and over) or moves_end(before, signature)
 
@@ -272,9 +272,9 @@ def _change(report: CaseReport, before: Baseline | None, measurement: Measuremen
 
 
 def _judged_moved(report: CaseReport, before: Baseline) -> bool:
-    """Whether the gate itself said so of this line, with more evidence than one interval.
+    """Return whether the verdicts found this line slower or faster, with more evidence than one interval.
 
-    A line that was accepted since was never judged by this report.
+    A line that was accepted later was not judged by this report.
     """
     if report.baseline is not None and report.baseline.time != before.time:
         return False
@@ -282,13 +282,13 @@ def _judged_moved(report: CaseReport, before: Baseline) -> bool:
 
 
 def noise(before: Baseline, time: Metric) -> float:
-    """The relative difference that is no movement: of this run, and between runs."""
+    """Return the relative difference that is within noise: of this run, and between runs."""
     within = (time.high - time.low) / (2 * time.value)
     return max(math.hypot(within, between_sittings(before)), _ROUNDING)
 
 
 def too_few_processes(decision: Decision, report: RunReport) -> Decision:
-    """The decision with what its run lacks, and a line that says on how many processes it stands."""
+    """Add what the run lacks to the decision, and the number of its processes to the line."""
     measurement = decision.report.measurement
     if decision.after is None or measurement is None:
         return decision
@@ -301,7 +301,7 @@ def too_few_processes(decision: Decision, report: RunReport) -> Decision:
 
 
 def _lacking(report: RunReport, count: int) -> str:
-    """Why a run is incomplete; empty where it is complete."""
+    """Return why a run is incomplete; "" if it is complete."""
     if report.mode == Mode.QUICK.value:
         return "from a quick run: one process, that of the tests"
     counts = [len(case.measurement.processes) for case in report.cases if case.measurement is not None]
@@ -311,7 +311,7 @@ def _lacking(report: RunReport, count: int) -> str:
 
 
 def unmoved(decision: Decision) -> Decision:
-    """Refuse a slower time where base and head were equally fast: the line would hide a slowdown of that size."""
+    """Refuse a slower time if base and head were equally fast: the line would hide a slowdown of that size."""
     if decision.change is not Change.SLOWER or not _machine_moved(decision.report):
         return decision
     why = "the machine moved, not the code: name the test or case to accept it"
@@ -321,7 +321,7 @@ def unmoved(decision: Decision) -> Decision:
 def unasked(decision: Decision, families: Mapping[str, bool]) -> Decision:
     """Refuse a new line that no limit needs: the next complete run would report it as superfluous.
 
-    ``families`` are those that means run over, and whether one of these is of the slowdown.
+    ``families`` are those with a limit on a mean, and whether one of these is on the slowdown.
     """
     report, before = decision.report, decision.before
     wants_slowdown = families.get(report.key.nodeid.partition("[")[0], not report.verdicts)
@@ -334,13 +334,13 @@ def unasked(decision: Decision, families: Mapping[str, bool]) -> Decision:
 
 
 def on_one_core(reports: Iterable[CaseReport]) -> bool:
-    """Whether cases were measured pinned to one core, as base and head are on the host."""
+    """Return whether cases were measured pinned to one core, as base and head are on the host."""
     cases = tuple(reports)
     return any(case.arms is not None for case in cases) and any(map(pinned, cases))
 
 
 def unpinned(decision: Decision, *, beside: bool) -> Decision:
-    """Refuse a line measured on one core, unless the earlier line was too: no ordinary run compares with it."""
+    """Refuse a line measured on one core, unless the earlier line was too: ordinary runs are not comparable with it."""
     report, before = decision.report, decision.before
     if not (beside and decision.writes and pinned(report)):
         return decision
@@ -352,7 +352,7 @@ def unpinned(decision: Decision, *, beside: bool) -> Decision:
 
 
 def pinned(report: CaseReport) -> bool:
-    """Whether a case was pinned to one core."""
+    """Return whether a case was pinned to one core."""
     return report.measurement is not None and report.measurement.identity.affinity.isdecimal()
 
 
@@ -373,15 +373,15 @@ def mark_slower_successors(decisions: Sequence[Decision], gone: Sequence[Baselin
 
 
 def _unseen(report: CaseReport, gone: Baseline) -> float:
-    """The slowdown that is not reported: below the limit, or below what the removed line could detect."""
+    """Return the slowdown that is not reported: below the limit, or below what the removed line could detect."""
     return max(requested_slowdown(report), gone.blind, between_sittings(gone))
 
 
 def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) -> str:
-    """What the change makes of the line, and what is measured; empty where accepting could have written that.
+    """Return how the change loosens the line, and what is measured; "" if accepting could have written that.
 
-    Accepting writes what was measured, and runs of one code lie on one level: what lies off it came by hand, or
-    from code or a machine that this is not.
+    Accepting writes measured times, and runs of one code are at one level. A time outside of that level was written by
+    hand, or measured with other code or on another machine.
     """
     times = [metric for metric in measurement.metrics.find("time") if not metric.labels] if measurement else []
     if measurement is None or not times or edited.time <= then.time or not 0 < times[0].value < math.inf:

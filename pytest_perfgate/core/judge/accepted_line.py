@@ -1,4 +1,4 @@
-"""What an accepted line says, and when a change widens it."""
+"""The content of an accepted line, and changes that widen it."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ class Signature:
     commit: str = ""
     expires: str = ""
     started: str = ""
-    """When the run that is accepted began; it tells one run from another."""
+    """When the accepted run began; it identifies the run."""
     named: bool = False
-    """Whether the case was named itself: an end is then meant for it, though its line had none."""
+    """Whether the case was named itself, so that an end applies to it even if its line had none."""
     anchor: bool = False
-    """Whether the drift of the line begins anew with what is accepted."""
+    """Whether the drift of the line is counted anew from the accepted time."""
     creep: float = ANCHOR
     """How far accepted steps may take a line from its anchor, as a fraction."""
 
 
 @value
 class FigureStep:
-    """What accepting does to one figure of a line beside its time."""
+    """The change of one figure of a line, other than time, by accepting."""
 
     before: Figure | None
     after: Figure | None
-    """Nothing where it leaves the line."""
+    """None if the figure leaves the line."""
     asks: bool = False
-    """Whether it is written with a reason only: it got worse, or is gone."""
+    """Whether it needs a reason, because it got worse or is missing."""
     better: bool = False
 
     @property
@@ -62,7 +62,7 @@ class FigureStep:
 def figure_levels(
     sittings: Sequence[Sitting], line: Baseline, levels: Levels | None = None
 ) -> Iterator[tuple[Sequence[Sitting], list[float], Baseline, FigureLevel]]:
-    """Each accepted figure, with the runs that have it, its number in each run, and the accepted value."""
+    """Yield each accepted figure, with the runs that have it, its value in each run, and the accepted value."""
     kinds = by_name()
     for figure in line.figures:
         at = (figure.name, figure.labels)
@@ -106,13 +106,13 @@ def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting],
 
 
 ANCHOR_DAYS = 90
-"""How long the drift of a line is counted from one accepted time."""
+"""The days for which drift is counted from one accepted time."""
 
 
 def anchored(line: Baseline, before: Baseline | None, signature: Signature) -> Baseline:
-    """The line with the accepted time from which its drift is counted: the oldest of the last ninety days.
+    """Return the line with the accepted time from which its drift is counted: the oldest of the last ninety days.
 
-    A time that is faster than that begins anew, and so does one that is measured differently.
+    The count begins anew with a faster time, and with one that is measured differently.
     """
     if before is None or signature.anchor or _measured_otherwise(line, before):
         return replace(line, anchor=0.0, anchored="")
@@ -130,13 +130,13 @@ def _measured_otherwise(line: Baseline, before: Baseline) -> bool:
 
 
 def _days(then: str, now: str) -> int:
-    """Days between two ISO dates; none where one of them is no date."""
+    """Return the days between two ISO dates; 0 if one of them is not a date."""
     first, last = _day_number(then[:10]), _day_number(now[:10])
     return last - first if first and last else 0
 
 
 def _day_number(day: str) -> int:
-    """The days up to an ISO date, counted with years that begin in March: leap days then end them. 0 for no date."""
+    """Return an ISO date as a day number, for years that start in March and end with the leap day; 0 for no date."""
     parts = day.split("-")
     if len(parts) != 3 or not all(part.isdecimal() for part in parts):
         return 0
@@ -146,12 +146,12 @@ def _day_number(day: str) -> int:
 
 
 def fixed_anchor(named: str, release: str) -> str:
-    """The revision of the second anchor: the named one, else the last release; ``none`` switches it off."""
+    """Return the revision of the second anchor: the named one, else the last release; ``none`` switches it off."""
     return "" if named == "none" else named or release
 
 
 def with_sitting(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
-    """The line with the mean over one more run, and the scatter after it."""
+    """Return the line with the mean over one more run, and the scatter after it."""
     n, step = before.sittings, math.log(time / before.time)
     variance = ((n - 1) * before.scatter**2 + step**2 * n / (n + 1)) / n
     after = replace(
@@ -169,9 +169,9 @@ def with_sitting(before: Baseline, time: float, measurement: Measurement, signat
 
 
 def carried(line: Baseline, before: Baseline, signature: Signature) -> Baseline:
-    """A line that is no new decision: its end stays, and its reason with who gave it and when, until there is another.
+    """Return a line without a new decision: it keeps its end, and without a new reason the old one with its author.
 
-    With another day an old reason would pass for a new one.
+    It also keeps the day, or the old reason would look like a new one.
     """
     line = replace(line, expires=signature.expires if moves_end(before, signature) else before.expires)
     if (before.why or before.expires) and not signature.why:
@@ -180,12 +180,12 @@ def carried(line: Baseline, before: Baseline, signature: Signature) -> Baseline:
 
 
 def moves_end(before: Baseline, signature: Signature) -> bool:
-    """Whether an acceptance is given another end; of many cases only those that have one are meant."""
+    """Return whether an acceptance gets another end; among many cases, only those that have one."""
     return signature.expires not in {"", before.expires} and (bool(before.expires) or signature.named)
 
 
 def renewed(before: Baseline, signature: Signature) -> Baseline:
-    """The same time, accepted again under this signature; without a new end it holds for good."""
+    """Return the same time, accepted again under this signature; without a new end it does not expire."""
     return replace(
         replace(before, anchor=0.0, anchored="") if signature.anchor else before,
         commit=_commit(before, signature),
@@ -197,12 +197,12 @@ def renewed(before: Baseline, signature: Signature) -> Baseline:
 
 
 def committed(before: Baseline, signature: Signature) -> Baseline:
-    """The same line with a commit that can be built; a reason given for other lines is not written into it."""
+    """Return the line with a commit that can be built; a reason given for other lines is not written into it."""
     return carried(replace(before, commit=_commit(before, signature)), before, replace(signature, why=""))
 
 
 def _commit(before: Baseline, signature: Signature) -> str:
-    """The line's commit; where the tree was never committed, the commit that measures the same."""
+    """Return the line's commit; if its tree was never committed, the commit that measures the same."""
     clean = signature.commit and not signature.commit.endswith(DIRTY)
     return short_commit(signature.commit) if clean and before.commit.endswith(DIRTY) else before.commit
 
@@ -211,18 +211,18 @@ LIMIT = 0.05
 """How far a case may drift from its anchor, however small the steps."""
 
 RECENT = 3
-"""Sittings whose median stands for today: one alone may be a bad day."""
+"""The number of newest runs whose median is the present time, since a single one may be slow."""
 
 
 @value
 class Drift:
-    """How far a case has come from its anchor."""
+    """How far a case has drifted from its anchor."""
 
     anchor: float
     now: float
     limit: float
     steps: int
-    """Sittings since the anchor."""
+    """Runs since the anchor."""
     largest: float
     """The largest single step among them, as a fraction."""
 
@@ -236,7 +236,7 @@ class Drift:
 
     @property
     def sentence(self) -> str:
-        """What happened; empty while the anchor holds."""
+        """Return what happened; "" if the drift is within the limit."""
         if not self.alarms:
             return ""
         small = "no single step exceeds the limit" if self.largest <= self.limit else "a single step exceeds the limit"
@@ -244,9 +244,9 @@ class Drift:
 
 
 def drift(sittings: Sequence[Sitting], anchor: float, limit: float, since: str = "") -> Drift | None:
-    """The newest runs against the anchor's time; ``None`` before there is one.
+    """Compare the newest runs with the anchor's time; ``None`` before there is one.
 
-    ``since`` is the commit of the anchor: where the line has it, only what came after counts.
+    ``since`` is the commit of the anchor: if a run has it, only later ones count.
     """
     times = [sitting.time for sitting in _after(sittings, since)]
     if not times or anchor <= 0:
@@ -263,14 +263,14 @@ def _after(sittings: Sequence[Sitting], commit: str) -> Sequence[Sitting]:
 _KINDS = by_name()
 
 _MUCH = 0.05
-"""Scatter, or blindness, that a run on a quiet machine does not come to."""
+"""Scatter, or an undetectable slowdown, that a run on a quiet machine does not reach."""
 
 _FAR = 2.0
 """The ratio of new to old scatter that one further run may cause."""
 
 
 def widened(then: Baseline, edited: Baseline) -> tuple[str, ...]:
-    """What the edit makes of the line beside its time; nothing where a reason of its own speaks for it."""
+    """Return how the edit widens the line apart from its time; empty if the edit has a reason of its own."""
     return () if edited.explains(then) else tuple(_widened(then, edited))
 
 
@@ -288,7 +288,7 @@ def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:
 
 
 def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
-    """Accepted figures that are taken out of the line, or stand there with a worse value or more scatter."""
+    """Yield accepted figures that are removed from the line, or have a worse value or more scatter."""
     for was in then.figures:
         now, value = edited.figure(was.name, was.labels), quantity(was.value, was.dimension)
         if now is None:
@@ -303,23 +303,23 @@ def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
 
 
 def unexplained(line: Baseline, judged: Baseline | None, noise: float) -> bool:
-    """Whether a line of the change under test is slower, or measured differently, and says no reason of its own."""
+    """Return whether a line of the change is slower, or measured differently, without a new reason."""
     if judged is None or judged.local or line.explains(judged):
         return False
     return line.time > judged.time * (1 + noise) or other_identity(line, judged)
 
 
 def other_identity(line: Baseline, before: Baseline | None) -> bool:
-    """Whether two lines were measured differently, as far as both record how."""
+    """Return whether two lines were measured differently, as far as both record how."""
     if before is None or before.identity is None or line.identity is None:
         return False
     return line.identity != before.identity or line.limited != before.limited
 
 
 def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -> bool:
-    """Whether the gate refused to compare with this line, such as for its versions: its own time says nothing then.
+    """Return whether the gate did not compare with this line, for example because of its versions.
 
-    One that was accepted from this very run, with a reason, is the answer to that.
+    A line that was accepted from this very run, with a reason, is comparable again.
     """
     of_time = (v for v in report.verdicts if v.limit.compare is Compare.FIGURE)
     refused = (v.baseline for v in of_time if v.outcome is Outcome.UNBASELINED)
@@ -330,15 +330,15 @@ def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -
 
 
 _BETWEEN = 2.0
-"""Standard deviations between runs that are no movement."""
+"""Standard deviations between runs that count as noise."""
 
 _KNOWN = 2
-"""Sittings from which on their scatter says something."""
+"""The number of runs from which their scatter is known."""
 
 _UNKNOWN = 0.03
-"""What two runs of the same code usually differ by at least, where the line stands on one."""
+"""The usual difference between two runs of the same code, for a line of a single run."""
 
 
 def between_sittings(line: Baseline) -> float:
-    """The relative difference that two runs of the same code may have."""
+    """Return the relative difference that two runs of the same code may have."""
     return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import CaseReport
 
 _BETWEEN = 2.0
-"""Standard deviations between runs that are no movement."""
+"""Standard deviations between runs that count as noise."""
 
 _ROUNDING = 1e-4
 
@@ -36,7 +36,7 @@ Known = Mapping[tuple[str, Labels], Figure]
 
 
 def with_figures(decision: Decision, named: Sequence[str], signature: Signature, *, add: bool = False) -> Decision:
-    """The decision with the figures that the limits of its case name, and those that were asked for by name."""
+    """Return the decision with the figures that the limits of its case name, and those requested by name."""
     report, before = decision.report, decision.before
     measurement = report.measurement
     if measurement is None or decision.change in _LEFT or report.problems:
@@ -70,7 +70,7 @@ def _change(before: Baseline | None, steps: Sequence[FigureStep]) -> Change:
 
 
 def _line(decision: Decision, measurement: Measurement, signature: Signature) -> Baseline:
-    """The earlier line under this signature, or an empty one without a time."""
+    """Return the earlier line under this signature, or an empty one without a time."""
     before = decision.before
     if before is not None:
         line = replace(before, commit=short_commit(signature.commit) or before.commit)
@@ -89,7 +89,7 @@ def _line(decision: Decision, measurement: Measurement, signature: Signature) ->
 
 
 def _asked(report: CaseReport, measurement: Measurement, named: Sequence[str]) -> dict[tuple[str, Labels], Metric]:
-    """The metrics that limits on a change select, and those of these names."""
+    """Return the metrics that limits on a change select, and those of these names."""
     metrics = [m for v in report.verdicts for m in selected_figures(v.limit, measurement)]
     for text in named:
         metrics += _named(text, measurement)
@@ -97,13 +97,13 @@ def _asked(report: CaseReport, measurement: Measurement, named: Sequence[str]) -
 
 
 def _named(text: str, measurement: Measurement) -> tuple[Metric, ...]:
-    """Metrics by the text of ``--metric``; cases without such a metric are skipped."""
+    """Return the metrics by the text of ``--metric``; cases without such a metric are skipped."""
     parsed = parse_figure_title(text)
     if parsed is None:
         raise PerfgateError(
             "command-usage", f"--metric {text!r} is not a metric", fix="write registers, or NAME(SCOPE)"
         )
-    if parsed[0] == "slowdown" or parsed == ("time", ()):  # the line has the time by itself
+    if parsed[0] == "slowdown" or parsed == ("time", ()):  # the line has the time in any case
         return ()
     return measurement.metrics.find(*parsed)
 
@@ -136,7 +136,7 @@ def _steps(
 
 
 def first_figures(report: CaseReport) -> tuple[Figure, ...]:
-    """What a first run keeps beside the time: the figures that limits name."""
+    """Return the figures that a first run stores besides the time: those that limits name."""
     measurement = report.measurement
     metrics = _asked(report, measurement, ()) if measurement is not None else {}
     figures = map(accepted_figure, metrics.values())
@@ -144,7 +144,7 @@ def first_figures(report: CaseReport) -> tuple[Figure, ...]:
 
 
 def accepted_figure(metric: Metric) -> Figure:
-    """A metric in the form in which a line keeps it."""
+    """Return a metric in the form in which a line stores it."""
     return _figure(metric, exact=_is_exact(metric))
 
 
@@ -159,7 +159,7 @@ def _figure(metric: Metric, *, exact: bool) -> Figure:
 
 
 def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add: bool) -> FigureStep | None:
-    """What accepting does to one figure; None where it does not change."""
+    """Return the change of one figure by accepting, or None if it does not change."""
     exact = _is_exact(metric)
     now = _figure(metric, exact=exact)
     value = now.value
@@ -169,7 +169,7 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
     moved = abs(value - before.value) > apart
     if exact and not moved:
         return None
-    if not exact and judged is not None:  # what keeps its limit has moved only where it is known how it scatters
+    if not exact and judged is not None:  # a figure that keeps its limit has only changed if its scatter is known
         moved = judged in _MOVED or (moved and before.sittings > 1)
     if not moved:
         return FigureStep(before=before, after=with_sitting(before, metric.value)) if add else None
@@ -179,7 +179,7 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
 
 
 def _judged(report: CaseReport, metric: Metric, before: Figure | None) -> Outcome | None:
-    """The outcome of a limit on the change of this figure; none for a value that was accepted since."""
+    """Return the outcome of a limit on the change of this figure; None for a value that was accepted since."""
     key = (metric.name, metric.labels)
     judged = [(v.outcome, v.figure) for v in report.verdicts if v.figure is not None and v.metric is not None]
     same = (
@@ -189,7 +189,7 @@ def _judged(report: CaseReport, metric: Metric, before: Figure | None) -> Outcom
 
 
 def _noise(metric: Metric, before: Figure) -> float:
-    """The difference that is no movement, in the unit of the figure."""
+    """Return the difference that is within noise, in the unit of the figure."""
     unit = 1.0 if metric.dimension is Dimension.FRACTION else abs(before.value)
     within = (metric.high - metric.low) / 2
     between = _BETWEEN * before.scatter * unit
@@ -197,7 +197,7 @@ def _noise(metric: Metric, before: Figure) -> float:
 
 
 def with_sitting(before: Figure, value: float) -> Figure:
-    """The figure with the mean over one more run, and the scatter after it."""
+    """Return the figure with the mean over one more run, and the scatter after it."""
     n, points = before.sittings, before.dimension is Dimension.FRACTION
     step = value - before.value
     share = step if points else step / abs(before.value) if before.value else 0.0

@@ -1,4 +1,4 @@
-"""A metric against a number."""
+"""Judges a metric against a number."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import Verdict
 
 PLAY = 1.05
-"""How far a figure may pass a measured ceiling before the ceiling is doubted."""
+"""How far a figure may exceed a measured ceiling before the ceiling is doubted."""
 
 BELIEVED = 2.0
-"""Past twice a measured ceiling no noise of measuring it explains the figure."""
+"""The multiple of a measured ceiling that its noise cannot explain."""
 
 FAR_PAST_CEILING = "more than twice the measured ceiling: the ceiling or the work count is wrong"
 
@@ -48,7 +48,7 @@ PAST_PEAK = "more than the hardware can do: the peak or the work count is wrong"
 CHECK_PEAK = ("check --peak and --bandwidth, or --device",)
 
 OF_A_PEAK = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
-"""Fractions of a peak, which no true figure exceeds by more than the play."""
+"""Fractions of a peak, which a correct figure does not exceed by more than the tolerance."""
 
 _OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
 
@@ -58,7 +58,7 @@ _SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_ME
 
 
 def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    """The worst of all metrics that the limit's scope selects; each must hold."""
+    """Return the worst ruling of all metrics that the limit's scope selects; each must keep the limit."""
     scope = scope_within(limit, trial.measurement.key)
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
@@ -69,7 +69,7 @@ def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
-    """Rulings of one limit, worst outcome first, and within an outcome the one farthest beyond the limit."""
+    """Return rulings of one limit, worst outcome first, within an outcome the farthest beyond the limit."""
     sign = -1.0 if limit.operator in {Operator.AT_LEAST, Operator.MORE} else 1.0
 
     def badness(ruling: Ruling) -> tuple[int, float]:
@@ -83,7 +83,7 @@ def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
 
 
 def missing_siblings(name: str, scope: Labels, present: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
-    """What a limit means as well and is not there: the stage of a rank among ranks that have it."""
+    """Return absent metrics that the limit selects too, such as a stage that only other ranks have."""
     absences = metrics.absences(name)
     if not absences:
         return ()
@@ -96,7 +96,7 @@ def missing_siblings(name: str, scope: Labels, present: Sequence[Metric], metric
 
 
 def _lacking(limit: Limit, absent: Absent) -> Ruling:
-    """Rule on a metric that was not collected or cannot be trusted."""
+    """Judge a metric that was not collected, or cannot be trusted."""
     coded = f"  [{absent.code}]" if absent.code else ""
     return Ruling(
         outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
@@ -106,7 +106,7 @@ def _lacking(limit: Limit, absent: Absent) -> Ruling:
 
 
 def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    """Why nothing of what a limit names was measured."""
+    """Return why nothing that a limit names was measured."""
     scope = scope_within(limit, trial.measurement.key)
     meant = trial.metrics.missing(limit.metric, scope)
     if meant is not None and scope:
@@ -135,7 +135,7 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     why = missing.why if missing else f"this test does not measure {limit.metric}"
     if missing and (missing.fix or missing.code):
         return _lacking(limit, replace(missing, labels=()))
-    read = trial.measurement.identity.timer == READ  # what is not in a file is not captured by another look at it
+    read = trial.measurement.identity.timer == READ  # another look at a file does not add what it lacks
     source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" and not read else ""
     if kind is None:
         near = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
@@ -170,7 +170,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 
 def above_peak(metric: Metric) -> bool:
-    """Whether a profile shows more than the hardware can do."""
+    """Return whether a profile shows more than the hardware can do."""
     return metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY
 
 
@@ -196,7 +196,7 @@ def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 
 def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement) -> bool:
-    """Whether others kept processors busy beside a speed-up that is not far from its limit."""
+    """Return whether other programs kept processors busy during a speed-up that is near its limit."""
     taken = trial.measurement.processes
     if len(taken) < 2 or bound <= 0 or not busy_processors(taken):
         return False
@@ -206,7 +206,7 @@ def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement)
 
 
 def kept(limit: Limit, metric: Metric) -> bool | None:
-    """True if the whole interval keeps the limit, False if it misses it, None where it spans the limit."""
+    """Return True if the whole interval keeps the limit, False if it misses it, None if it spans the bound."""
     low, high = holds(limit, metric.low), holds(limit, metric.high)
     if limit.operator is Operator.EQUAL:
         return low and high
@@ -214,12 +214,12 @@ def kept(limit: Limit, metric: Metric) -> bool | None:
 
 
 def speed_up(metric: Metric) -> float:
-    """How much faster a slowdown's upper bound is at the least; where nothing is left of the time, without end."""
+    """Return the least speed-up of a slowdown's interval; infinite if the new time is zero."""
     return 1 / (1 + metric.high) - 1 if metric.high > -1 else math.inf
 
 
 def holds(limit: Limit, number: float) -> bool:
-    """Whether one number keeps a limit."""
+    """Return whether one number keeps a limit."""
     return _HOLDS[limit.operator](number, limit.bound)
 
 
@@ -230,7 +230,7 @@ def _broken(metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 
 def _in_turns(metric: Metric, trial: JudgedMeasurement) -> tuple[tuple[str, str], ...]:
-    """For a speed-up: the times of both sides, and which of them moved since it was accepted."""
+    """Return the times of both sides of a speed-up, and which of them changed since it was accepted."""
     if metric.name != SPEEDUP:
         return ()
     label = "against a file" if dict(metric.labels)["over"].startswith(FILE) else "in turns"
@@ -240,13 +240,13 @@ def _in_turns(metric: Metric, trial: JudgedMeasurement) -> tuple[tuple[str, str]
 
 
 def sides_of(metric: Metric, then: Figure, trial: JudgedMeasurement) -> Sides | None:
-    """Which side of a speed-up moved, where the line has a time beside it."""
+    """Return which side of a speed-up changed, if the line also has a time."""
     line, summary = trial.baseline, trial.seen
     return moved_sides(metric, then.value, line.time, summary.time) if line and summary else None
 
 
 def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
-    """Commands that explain a missed limit: where the time goes, and since when."""
+    """Return commands that explain a missed limit: where the time goes, and since when."""
     if not trial.measurement.processes:
         return ()
     if metric.name not in DERIVED:
@@ -256,7 +256,7 @@ def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
 
 
 def undecided(metric: Metric, trial: JudgedMeasurement) -> Ruling:
-    """The interval spans the limit: because the processes disagree in groups, or for want of evidence."""
+    """Judge an interval that spans the limit: UNSTABLE if processes form groups, else UNDECIDED."""
     if trial.modes and metric.name in DERIVED and metric.name != SPEEDUP:
         return Ruling(
             outcome=Outcome.UNSTABLE,
@@ -275,10 +275,10 @@ def undecided(metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 
 def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:
-    """One verdict for each metric that each limit selects; every one of them must hold.
+    """Return one verdict for each metric that each limit selects; every one of them must keep the limit.
 
-    Who holds limits against a file asks for an answer: what was not measured fails, wherever this is,
-    unless the policy says otherwise.
+    A check of files needs a definite answer, so anything that was not measured fails everywhere, unless the policy says
+    otherwise.
     """
     context = JudgeContext(policy=policy)
     return tuple(verdict(limit, ruling, context) for limit in limits for ruling in _judged(analysis, limit, context))
@@ -309,7 +309,7 @@ _OF_WORK = {"tflops", "bandwidth", "intensity", "throughput", "mfu", "sol", "mfu
 
 
 def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
-    """The absence of a figure that this kind of file never has."""
+    """Return the absence of a figure that this kind of file never has."""
     if metric == "slowdown":
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
         return Absent(name=metric, why="one file has nothing to be compared with", fix=fix)
@@ -321,7 +321,7 @@ def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
 
 
 def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
-    """Every limit is named, so that those which a run of several could not answer can be told apart."""
+    """Judge a limit as INVALID and name it, since several limits of a run may be invalid."""
     first, more = problems[0], len(problems) - 1
     others = f" (and {more} more problem{'s' * (more > 1)})" if more else ""
     code = CODES.get(first.code)
@@ -334,7 +334,7 @@ def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
 
 
 def _missing_metric(name: str, absent: Absent) -> Ruling:
-    """What was not collected is NOT MEASURED; what there is no sense in asking for here is INVALID."""
+    """Return NOT MEASURED for what was not collected, INVALID for what makes no sense here."""
     return Ruling(
         outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
         sentence=f"{name}: {absent.why}" if absent.code else f"{name} was not collected: {absent.why}",
@@ -343,7 +343,7 @@ def _missing_metric(name: str, absent: Absent) -> Ruling:
 
 
 def _window_of(metric: Metric, analysis: Analysis) -> str:
-    """What a figure is about; a step that keeps its limit says nothing of a capture that its steps hardly cover."""
+    """Return what a figure covers, with a note if steps cover little of a capture."""
     stepwise = any(name == "step" for name, _ in metric.labels)
     window = analysis.window.removeprefix("window ") + (", each step by itself" if stepwise else "")
     of_rank = tuple(pair for pair in metric.labels if pair[0] == "rank")
@@ -370,7 +370,7 @@ def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
 
 
 def _above_peak(what: str, metric: Metric, notes: Sequence[tuple[str, str]]) -> Ruling:
-    """More of a peak than there is: the peak or the work count is wrong, so no limit is kept by it."""
+    """Return INVALID for more than the peak: the peak or the work count is wrong."""
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{what}: {PAST_PEAK}",
@@ -381,7 +381,7 @@ def _above_peak(what: str, metric: Metric, notes: Sequence[tuple[str, str]]) -> 
 
 
 def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
-    """The error for a scope that matched nothing; it lists what exists, nearest first."""
+    """Return the error for a scope that matched nothing; it lists the existing ones, nearest first."""
     there = [m for m in metrics.metrics if m.name == limit.metric]
     names = sorted({name for m in there for name, _ in m.labels})
     unknown = [name for name, _ in limit.labels if name not in names]

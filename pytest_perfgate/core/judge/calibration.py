@@ -1,4 +1,4 @@
-"""Error rates of the gate from A/A rounds, and their page."""
+"""Error rates of the gate from A/A rounds, and the page on them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pytest_perfgate.model.values import Dimension, value
 INJECTED = (0.02, 0.03, 0.05, 0.10)
 
 FORKED = "forked"
-"""The phase of a calibration's rounds whose processes are forks of preloads."""
+"""The phase of calibration rounds whose processes are forks of preloads."""
 
 LIMITS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20)
 
 LEAST = 15
-"""Rounds below which those of a case would mostly repeat one another."""
+"""The least rounds of a case; fewer would mostly repeat each other when drawn."""
 
 
 @value
@@ -46,17 +46,17 @@ class Rate:
 
 @value
 class Injected:
-    """A slowdown that was really there: one side was kept busy for so much longer."""
+    """A slowdown that was injected by keeping one side busy."""
 
     by: float
     measured: float
-    """The middle of the shifts that were measured."""
+    """The median of the measured shifts."""
     detected: Rate
     rounds: int
 
 
 def forkable(fresh: Pairs, forked: Pairs) -> float | None:
-    """What fresh pairs scatter by, where as many pairs of forks as one judges by are shown to scatter no more."""
+    """Return the scatter of fresh pairs, if enough forked pairs are shown to scatter no more, else None."""
     few = min(len(fresh.base), len(forked.base)) < LEAST
     return None if few or not all(forked.preloads) or _scatter(forked) > _scatter(fresh) else _scatter(fresh)
 
@@ -67,7 +67,7 @@ def _scatter(pairs: Pairs) -> float:
 
 @value
 class Recorded:
-    """Rounds as they were measured: the same code on both sides, and with one side kept busy."""
+    """Measured rounds: with the same code on both sides, and with one side kept busy."""
 
     pairs: Mapping[str, Pairs]
     slowed: Mapping[float, Mapping[str, Pairs]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Recorded:
 
 @value
 class Calibration:
-    """What the gate does here."""
+    """The behaviour of the gate on this machine."""
 
     limit: float
     rounds: int
@@ -89,17 +89,17 @@ class Calibration:
     power: tuple[tuple[float, Rate], ...]
     """Slowed tests that were confirmed, by slowdown."""
     processes: float
-    """A side, on average over the suite."""
+    """Processes of each side, on average over the suite."""
     own: tuple[tuple[str, float, float, int], ...]
-    """Test, the 99th percentile of its own A/A shift, the smallest limit that suits it, rounds that show it."""
+    """Test, the 99th percentile of its own A/A shift, the smallest suitable limit, rounds that detect it."""
     seconds: float
-    """The time of one verdict on the whole suite, where the rounds were clocked."""
+    """The time of one verdict on the whole suite, if the rounds were timed."""
     injected: tuple[Injected, ...]
-    forks: tuple[tuple[str, float, float], ...] = ()  # test, what pairs of fresh processes scatter by, of forks
+    forks: tuple[tuple[str, float, float], ...] = ()  # test, scatter of fresh pairs, scatter of forked pairs
 
     @property
     def suits(self) -> float:
-        """The smallest usual limit that suits every test."""
+        """Return the smallest usual limit that suits every test."""
         return max((limit for _, _, limit, _ in self.own), default=self.limit)
 
 
@@ -136,7 +136,7 @@ def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0)
 
 
 def _seen(recorded: Recorded, slowed: Mapping[str, Pairs], drawn: Sequence[Mapping[str, int]], limit: float) -> Rate:
-    """How often one slowed test in an otherwise clean suite is confirmed, each test in its turn."""
+    """Return how often one slowed test in an otherwise clean suite is confirmed, with each test in turn."""
     names, hits = list(slowed), 0
     for number, starts in enumerate(drawn):
         name = names[number % len(names)]
@@ -146,14 +146,14 @@ def _seen(recorded: Recorded, slowed: Mapping[str, Pairs], drawn: Sequence[Mappi
 
 
 def own_shift(differences: Sequence[float], count: int = 5) -> float:
-    """The 99th percentile of what screening would have read on unchanged code."""
+    """Return the 99th percentile of the shifts that unchanged code would show."""
     ahead = [*differences, *differences[: count - 1]]
     shifts = [abs(hodges_lehmann(ahead[at : at + count])) for at in range(len(differences))]
     return float(np.expm1(np.quantile(shifts, 0.99)))
 
 
 def _suits(pairs: Pairs) -> tuple[float, float, int]:
-    """The test's own shift, the smallest usual limit above it that ten rounds show, and the rounds that surely do."""
+    """Return a test's own shift, the smallest usual limit above it for ten rounds, and the rounds that detect it."""
     design, own = Design(), own_shift(pairs.differences)
     scatter = finding(pairs, 0.0).scatter
     need = max(own, math.expm1(SURELY * scatter / math.sqrt(design.looks[0])) / 2)
@@ -194,7 +194,7 @@ def _block(pairs: Pairs, start: int, count: int) -> Pairs:
 
 
 def calibration_document(result: Calibration) -> Document:
-    """Rates with their bounds, the power curve, and a limit for each test."""
+    """Return the rates with their bounds, the power curve, and a limit for each test."""
     cost = f"; {span(result.seconds)} a run" if result.seconds else ""
     alarms = (
         f"{_rate(result.alarms)} of suites of this project's {result.tests} tests alarm on unchanged code, at "
@@ -230,7 +230,7 @@ def calibration_document(result: Calibration) -> Document:
 
 
 def _injected(result: Calibration) -> tuple[Table, ...]:
-    """Slowdowns that were really there, beside those that only scale times."""
+    """Return injected slowdowns, beside those that only scale times."""
     if not result.injected:
         return ()
     rows = tuple(
@@ -248,14 +248,14 @@ def _injected(result: Calibration) -> tuple[Table, ...]:
 
 
 def _advice(result: Calibration) -> str:
-    """The limit and the rounds to write down."""
+    """Return the recommended limit and rounds."""
     rounds = max((rounds for *_, rounds in result.own), default=0)
     text = f'"slowdown <= {result.suits:.0%}" suits all tests here'
     return f"{text}; --perfgate-rounds={rounds} surely shows it in each." if rounds > Design().most else f"{text}."
 
 
 def curve(result: Calibration) -> Picture:
-    """How surely a slowdown is seen: where times were scaled, and where one side was really kept busy."""
+    """Draw how surely a slowdown is detected, scaled or injected."""
     scaled = [(0.0, result.alarms), *result.power]
     real = [(one.measured, one.detected) for one in result.injected]
     frame = Frame(
@@ -277,7 +277,7 @@ def curve(result: Calibration) -> Picture:
 
 
 def _points(frame: Frame, points: Sequence[tuple[float, Rate]], colour: str) -> list[str]:
-    """Each with its bounds, and the figures for whoever points at it."""
+    """Return points with their bounds, and their figures on hover."""
     bands = [line(frame, [(by, r.bounds.low), (by, r.bounds.high)], colour=colour) for by, r in points]
     dots = [dot(frame, by, r.rate, title=f"{signed(by)}: {_rate(r)}", colour=colour) for by, r in points]
     return [*bands, *dots]

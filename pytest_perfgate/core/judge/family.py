@@ -1,4 +1,4 @@
-"""The mean over a parametrised test."""
+"""Limits on the mean over a parametrised test."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Families = Mapping[str, Sequence[Limit]]
 
 
 def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
-    """The limits on means, by the family that they run over."""
+    """Return the limits on means, by the family that they apply to."""
     by_family: dict[str, dict[tuple[object, ...], Limit]] = {}
     for case in cases:
         family = case.family or case.nodeid.partition("[")[0]
@@ -43,7 +43,7 @@ def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
 
 
 def family_notes(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> Iterable[SuiteNote]:
-    """A note for each limit on a mean: its outcome, and over which cases."""
+    """Yield a note for each limit on a mean, with its outcome and its cases."""
     among = sum(map(len, families.values()))
     for family, limits in families.items():
         for limit in limits:
@@ -55,7 +55,7 @@ def family_notes(reports: Sequence[CaseReport], families: Families, context: Jud
 
 
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
-    """Whether a limit on a mean judges this case with the others of its family."""
+    """Return whether a limit on a mean judges this case with the others of its family."""
     family = key.nodeid.partition("[")[0]
     patterns = (dict(limit.labels).get("family", "") for limit in families.get(family, ()))
     return any(not pattern or _fits(family, pattern) for pattern in patterns)
@@ -96,7 +96,7 @@ def _judged(
 
 
 def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport]) -> str:
-    """How many cases have no figure, with why; of a figure that one call of each test has, how to name that."""
+    """Return how many cases have no figure, and why; for a figure of one call in each test, how to name that."""
     if not members:
         return "no case was measured"
     why = next((report.unheld for report in gaps if report.unheld and of in CHANGES), "")
@@ -110,7 +110,7 @@ def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[C
 
 
 def _metric(report: CaseReport, of: str, scope: Labels = ()) -> Metric | None:
-    """The one figure of a case; none for a slowdown that its own limit could not be compared with either."""
+    """Return the one figure of a case; None for a slowdown that is not comparable for its own limit either."""
     if report.measurement is None or report.problems or (of in CHANGES and report.unheld):
         return None
     metrics = report.measurement.metrics.find(of, scope)
@@ -118,7 +118,7 @@ def _metric(report: CaseReport, of: str, scope: Labels = ()) -> Metric | None:
 
 
 def _worst(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tuple[Outcome, str]:
-    """The outcome of the case that is furthest on the wrong side of the limit, as by a limit of its own."""
+    """Return the outcome of the worst case, as if each case had this limit."""
     upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
     metric, key = max(figures, key=lambda pair: pair[0].value if upper else -pair[0].value)
     open_ = [kept(limit, one) for one, _ in figures]
@@ -128,7 +128,7 @@ def _worst(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tuple[Out
 
 
 def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
-    """The mean of logarithms, with the errors of the members taken as independent of each other."""
+    """Return the mean of logarithms, with the errors of the members taken as independent of each other."""
     base = 1.0 if change else 0.0
     numbers = [[max(base + edge, 1e-300) for edge in (m.low, m.value, m.high)] for m in metrics]
     middle = math.fsum(math.log(n[1]) for n in numbers) / len(numbers)
@@ -143,7 +143,7 @@ def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
 
 
 def extremes(figures: Sequence[tuple[Metric, str]], *, higher: bool) -> tuple[float, float, str]:
-    """The geometric mean of a family's figures, the worst of them, and where that is."""
+    """Return the geometric mean of a family's figures, the worst of them, and where that is."""
     mean = geometric_mean([metric for metric, _ in figures], change=figures[0][0].name in CHANGES)
     worst, place = (min if higher else max)(figures, key=lambda pair: pair[0].value)
     return mean.value, worst.value, place
@@ -174,13 +174,13 @@ def _outcome(
 
 
 def _by_arms(member: CaseReport) -> bool:
-    """Whether its slowdown is between two arms, and not against what the change under test accepts."""
+    """Return whether its slowdown is between two arms, instead of against what the change accepts."""
     slowdown = _metric(member, "slowdown")
     return slowdown is not None and slowdown.source.startswith(BESIDE)
 
 
 def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
-    """A mean against lines that are not known well enough keeps its limit only where it is faster by more than that."""
+    """Judge a mean against noisy lines: it keeps its limit only if it is faster by more than their noise."""
     blind = _blind(members)
     if of in CHANGES and blind > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= blind:
         return Outcome.UNDECIDED, f"; the accepted runs were too noisy to detect less than {detectable(blind)}"
@@ -188,18 +188,18 @@ def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tu
 
 
 def _blind(members: list[CaseReport]) -> float:
-    """The mean of what the accepted runs did not see, where they are asked."""
+    """Return the mean of the slowdowns that the accepted runs could not detect, if those are used."""
     unknown = [math.log1p(line.blind) for line in map(_line, members) if line]
     return math.expm1(math.fsum(unknown) / len(members))
 
 
 def _line(member: CaseReport) -> Baseline | None:
-    """The accepted time that its slowdown is against; none where that is another arm."""
+    """Return the accepted time that its slowdown is against; None if that is another arm."""
     return None if member.arms else member.baseline
 
 
 def _excuse(member: CaseReport, reach: float) -> str:
-    """What keeps a case that alone would be beyond chance from speaking against its family."""
+    """Return why a case that is slower beyond chance does not count against its family."""
     slowdown, line = _metric(member, "slowdown"), _line(member)
     if member.measurement is None or line is None or slowdown is None or slowdown.value <= reach:
         return ""
@@ -207,7 +207,7 @@ def _excuse(member: CaseReport, reach: float) -> str:
 
 
 def _reach(members: list[CaseReport], context: JudgeContext) -> float:
-    """One run shifts a whole family, so a mean is judged like one case."""
+    """Return what chance explains; a run shifts a whole family, so a mean is judged like a single case."""
     measurement = members[0].measurement
     sittings = min((line.sittings for line in map(_line, members) if line), default=1)
     expected = prior(
@@ -235,20 +235,20 @@ ALPHA = Design().alpha
 
 
 def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
-    """Logarithms of head over base, one a round: the mean over all cases, in the rounds that all of them had."""
+    """Return the mean logarithm of head over base over all cases, for each round that all of them had."""
     sides = [member.arms.differences if member.arms else () for member in members]
     return tuple(fmean(column) for column in zip(*sides))
 
 
 def slower_in_family(differences: Sequence[float], bound: float, among: int) -> bool:
-    """The exact test of one case, of the mean of each round; of so many means together."""
+    """Return whether the exact test of the mean of each round finds a slowdown, among so many means."""
     if not differences or math.expm1(hodges_lehmann(differences)) < bound:
         return False
     return signed_rank(beyond(differences, bound)) <= ALPHA / among
 
 
 def open_in_family(members: Sequence[CaseReport], among: int) -> tuple[Outcome, str]:
-    """Why rounds of two arms do not confirm a mean that exceeds its limit, and how many could."""
+    """Return why rounds of two arms do not confirm a mean that exceeds its limit, and how many could."""
     needed = pairs_needed(ALPHA / among)
     shared = len(together(members))
     if shared >= needed:
@@ -257,9 +257,9 @@ def open_in_family(members: Sequence[CaseReport], among: int) -> tuple[Outcome, 
 
 
 def effective_members(report: CaseReport, limit: Limit) -> CaseReport:
-    """The case against the line that the change accepts with a reason, where what was measured agrees with that.
+    """Return the case against the line that the change accepts with a reason, if the measurement agrees.
 
-    One that is no slower than the limit allows, while the line of before holds, is not asked: nothing is accepted.
+    A case within its limit against a comparable earlier line stays as it is.
     """
     line, measurement = report.accepts, report.measurement
     if line is None or measurement is None:
@@ -283,7 +283,7 @@ def _plain(measurement: Measurement, name: str) -> Metric | None:
 def accepted_by_change(
     outcome: Outcome, why: str, members: list[CaseReport], meant: list[CaseReport]
 ) -> tuple[Outcome, str]:
-    """A mean that keeps its limit by what the change accepts is accepted, not passed, and says so."""
+    """Return ACCEPTED instead of PASSED for a mean that only keeps its limit by what the change accepts."""
     count = sum(now is not then for now, then in zip(meant, members))
     if not count:
         return outcome, why

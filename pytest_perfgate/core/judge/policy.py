@@ -1,4 +1,4 @@
-"""Outcome and policy to effect and exit code: one table."""
+"""Effects and exit codes by outcome and policy, as one table."""
 
 from __future__ import annotations
 
@@ -104,17 +104,17 @@ LOCAL = Policy()
 CI = Policy(ci=True, missing=Choice.FAIL, unused=Choice.FAIL, unmeasured=Choice.FAIL, moved_by_change=Choice.FAIL)
 
 REQUEST = replace(CI, no_base=Choice.FAIL)
-"""In CI of a change that is about to be merged."""
+"""Defaults in CI for a change that is about to be merged."""
 
 OWN_GATE = "own gate"
-"""The note on a change that edits its own gate."""
+"""The kind of the note on a change that edits its own gate."""
 
 _NOTES = {"geomean": REGRESSED, "creep": REGRESSED, OWN_GATE: REGRESSED}
-"""Exit codes of suite notes that fail; the rest were not measured."""
+"""Exit codes of suite notes that fail; other notes count as not measured."""
 
 
 def effect(outcome: Outcome, policy: Policy, mode: Mode = Mode.FULL) -> Effect:
-    """What an outcome does to the test; a gate that is off locally is counted and no more."""
+    """Return what an outcome does to the test; a gate that is off locally is only counted."""
     rule = RULE[outcome]
     if mode is Mode.OFF and not policy.ci and outcome is Outcome.NOT_MEASURED:
         return Effect.PASS
@@ -122,7 +122,7 @@ def effect(outcome: Outcome, policy: Policy, mode: Mode = Mode.FULL) -> Effect:
 
 
 def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) -> int:
-    """The command line's exit code: a regression outweighs what was not measured, that what is undecided."""
+    """Return the command's exit code: a regression outranks what was not measured, and that outranks undecided."""
     failing = [v.outcome for report in reports for v in report.verdicts if report.effect_of(v) is Effect.FAIL]
     codes = {RULE[outcome].exit or REGRESSED for outcome in failing}
     codes |= {_NOTES.get(note.kind, UNMEASURED) for note in notes if note.effect is Effect.FAIL}
@@ -130,11 +130,11 @@ def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) ->
 
 
 FROM_PYTEST: Mapping[int, int] = {0: KEPT, 1: REGRESSED, 2: 130, 3: 14, 4: 2, 5: UNMEASURED}
-"""Where no verdict says more: tests that failed, Ctrl-C, an internal error, usage, nothing collected."""
+"""Exit codes by pytest's status: failed tests, Ctrl-C, an internal error, usage, nothing collected."""
 
 
 def run_code(report: RunReport, status: int) -> int:
-    """How a run ends by its verdicts; a test that failed for another reason fails the run too."""
+    """Return the exit code of a run by its verdicts; a test that failed for another reason fails it too."""
     if status not in {0, 1}:
         return FROM_PYTEST.get(status, REGRESSED)
     return exit_code(report.cases, report.notes) or FROM_PYTEST[status]
@@ -144,9 +144,9 @@ Pairs = Iterable[str] | Mapping[str, str]
 
 
 def parse_policy(pairs: Pairs, ci: bool, place: str = "", *, request: bool = False) -> Policy:
-    """The defaults of CI or of a laptop with ``KEY=VALUE`` laid over them, the last of a key winning.
+    """Return the defaults of CI or of a laptop, overridden by ``KEY=VALUE``; the last value of a key wins.
 
-    In a merge request somebody relies on the lines of before: a run that has none fails there by default.
+    In a merge request the base's lines are needed, so a run without any fails there by default.
     """
     items = pairs.items() if isinstance(pairs, Mapping) else (_pair(text, place) for text in pairs)
     chosen = {key: _choice(key, choice, place) for key, choice in items}
@@ -165,7 +165,7 @@ def _pair(text: str, place: str) -> tuple[str, str]:
 
 
 _RENAMED = {"baseless": "no_base"}
-"""Policies that had another name, and the name of today."""
+"""Former names of policies, with the present ones."""
 
 
 def _choice(key: str, choice: str, place: str) -> Choice:

@@ -1,4 +1,4 @@
-"""Lock-step rounds: how many, who is suspected, modes."""
+"""Lock-step rounds: how many are needed, who is suspected, groups of processes."""
 
 from __future__ import annotations
 
@@ -25,53 +25,53 @@ from pytest_perfgate.model.values import Dimension, value
 K = TypeVar("K")
 
 SURELY = 2.33 + 0.84
-"""A shift of so many standard errors passes the 99 % point with a power of 80 %."""
+"""Standard errors by which a shift passes the 99 % point with a power of 80 %."""
 
 MARGIN = 1 / 3
-"""Part of the limit that the test has to rule out: where code lies in memory alone shifts unchanged code by 1 %."""
+"""The part of the limit that the test must exclude: placement in memory alone shifts unchanged code by 1 %."""
 
 OFTEN = 30
-"""Rounds up to which every one is followed by a look; from then on every tenth."""
+"""The rounds up to which each is followed by a look; after that, every tenth is."""
 
 IN_CI = 60
-"""The last round in CI, where a budget ends it before that: what thirty leave open would else be left so at once."""
+"""The last round in CI, unless the budget ends it earlier: a case open after thirty would just stay open."""
 
 CLEARS = 0.0085
-"""What one look may err in clearing: over all sixty rounds 4.8 % of what is slower by just its limit, of any scatter.
+"""The error rate of one look in clearing: over all sixty rounds 4.8 % for code slower by exactly its limit.
 
-The signed ranks of all looks have one joint distribution, whatever the differences have, as long as that is symmetric:
-the sum over looks is no guess (`tests/properties/test_round_rates.py` draws it).
+The signed ranks of all looks have one joint distribution for all symmetric differences, so this sum over looks is exact
+(`tests/properties/test_round_rates.py` draws it).
 """
 
 SHIFTED, GROUPED = 0.75, 0.25
-"""How the chance of a false alarm is shared: by the shift of a case, and by the number of its slow processes."""
+"""The parts of the false-alarm rate: for the shift of a case, and for the number of its slow processes."""
 
 FORKS, PRELOADS = 3, 3
-"""Rounds that are forked from one preloaded pair of processes, and such pairs below which forks decide nothing."""
+"""The rounds forked from one preloaded pair of processes, and the least such pairs for a decision."""
 
 SLOWER_LOOKS = 3
-"""Looks at which a case may be found slower: the earliest, the last round of all, and one between them."""
+"""The number of looks that may find a case slower: the earliest, the last, and one between them."""
 
 
 @value
 class Design:
-    """How a comparison spends its rounds."""
+    """The number of rounds of a comparison, and its error rates."""
 
     most: int = OFTEN
-    """Rounds after which what is open stays so."""
+    """The rounds after which an open case stays open."""
     alpha: float = 0.01
     """The chance that a clean suite confirms anything."""
     cases: int = 1
-    """How many cases share it."""
+    """The number of cases that share it."""
 
     @property
     def level(self) -> float:
-        """What one case may err at one look in being found slower."""
+        """The error rate of one case at one look in being found slower."""
         return SHIFTED * self.alpha / (SLOWER_LOOKS * max(self.cases, 1))
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """Rounds after which a case may be found slower: as few as let the exact test reject, and all of them."""
+        """Rounds after which a case may be found slower: from the fewest for which the exact test can reject."""
         first = max(LEAST, pairs_needed(self.level))
         last = max(first, self.most)
         return tuple(sorted({first, math.ceil(math.sqrt(first * last)), last}))
@@ -91,8 +91,8 @@ class Pairs:
     spread: float
     """The interquartile range within a process, as a fraction."""
     preloads: tuple[int, ...] = ()
-    """Which preload each round was forked from, 0 for fresh processes; empty where all were fresh."""
-    floor: float = math.inf  # what draws of forks scatter by at least: as fresh pairs of unchanged code did here
+    """The preload of each round, 0 for fresh processes; empty if all were fresh."""
+    floor: float = math.inf  # the least scatter of draws of forks: that of fresh pairs of unchanged code here
 
     @property
     def differences(self) -> tuple[float, ...]:
@@ -100,49 +100,49 @@ class Pairs:
         return tuple(math.log(h / b) for b, h in zip(self.base, self.head))
 
     def first(self, count: int) -> Pairs:
-        """The rounds as they were after so many."""
+        """Return the first so many rounds."""
         return replace(self, base=self.base[:count], head=self.head[:count], preloads=self.preloads[:count])
 
     @property
     def draws(self) -> tuple[tuple[float, ...], ...]:
-        """Differences that share what their processes drew when they started: those of one preload, else of a round."""
+        """Differences grouped by their start: those of one preload, or of one round."""
         numbers = self.preloads or (0,) * len(self.base)
         runs = groupby(enumerate(self.differences), key=lambda one: numbers[one[0]] or -1 - one[0])
         return tuple(tuple(d for _, d in run) for _, run in runs)
 
     @property
     def whole(self) -> bool:
-        """Whether the last of the draws has all of its rounds."""
+        """Whether the last draw has all of its rounds."""
         return not self.preloads or not self.preloads[-1] or len(self.draws[-1]) == FORKS
 
 
 @value
 class Finding:
-    """What the pairs of one case say."""
+    """The result of the pairs of one case."""
 
     rounds: int
     shift: float
     """As a fraction."""
     interval: Interval
-    """What a look clears by: its upper end lies below the limit."""
+    """The interval of a look, which clears if its upper end is below the limit."""
     p: float
-    """One-sided, of "slower by more than a third of the threshold", as it counts among all looks and cases."""
+    """One-sided, of "slower by more than a third of the threshold", corrected for all looks and cases."""
     visible: float
-    """The smallest slowdown that these rounds surely show: the limit itself where their interval lies below it."""
+    """The smallest slowdown that these rounds detect; the limit if their interval is below it."""
     unstable: bool
     decision: Decision
     scatter: float
     """Standard deviation of the differences, as of a round of fresh processes."""
     faster: bool = False
-    """Shown faster, as a regression would be shown."""
+    """Whether it was shown faster, by the test for regressions."""
     settled: bool = False
-    """No further round is asked for."""
+    """Whether no further round is needed."""
     slow: tuple[int, int] | None = None
-    """Slow processes of head and base, where those are what was found."""
+    """Slow processes of head and base, if those were the finding."""
 
 
 class Reading(NamedTuple):
-    """What differences say without a limit: the shift and the interval that clears, as logarithms."""
+    """Differences without a limit: the shift and the interval that clears, as logarithms."""
 
     shift: float
     interval: Interval
@@ -151,14 +151,14 @@ class Reading(NamedTuple):
 
 
 def exact(d: Sequence[float]) -> Reading:
-    """The decision of fresh pairs, for any scatter."""
+    """Return the reading of fresh pairs by the exact test, for any scatter."""
     return Reading(*shift_and_interval(d, 1 - 2 * CLEARS), signed_rank)
 
 
 def by_draws(means: Sequence[float], floor: float) -> Reading:
-    """Of draws that are too few for an exact test: Student's, with no less scatter than fresh pairs are known to have.
+    """Return the reading of draws too few for an exact test: Student's, with at least the scatter of fresh pairs.
 
-    Draws of fewer rounds scatter more. For what is symmetric the test then errs less. (B. Efron, 1969.)
+    Draws of fewer rounds scatter more; for symmetric differences the test then errs less. (B. Efron, 1969.)
     """
     dof, mean = max(1, len(means) - 1), fmean(means)
     error = max(deviation(means, mean), floor) / math.sqrt(len(means))
@@ -171,7 +171,7 @@ def by_draws(means: Sequence[float], floor: float) -> Reading:
 
 
 def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Finding:
-    """Shift, interval, whether the processes stand in groups, and what this look says by itself."""
+    """Return shift, interval, groups of processes, and the decision of this look alone."""
     design = design or Design()
     count, looks, draws = len(pairs.base), design.looks, pairs.draws
     d = [fmean(draw) for draw in draws]
@@ -201,19 +201,19 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Fin
 
 
 def _expm1(bound: float) -> float:
-    """``expm1`` of a bound that few draws push beyond the range of a float."""
+    """Return ``expm1`` of a bound that may be beyond the range of a float."""
     return math.expm1(min(bound, 700.0))
 
 
 def is_look(count: int) -> bool:
-    """Whether what so many rounds say may clear: a budget that ends between two looks adds none."""
+    """Return whether so many rounds may clear; a budget that ends between two looks adds none."""
     return count >= LEAST and (count <= OFTEN or count % 10 == 0)
 
 
 def look(before: Finding | None, pairs: Pairs, threshold: float, design: Design) -> Finding:
-    """The rounds of a case looked at in order, from where it was looked at before; the first look that decides stands.
+    """Look at the rounds of a case in order, from the last look on; the first look that decides is final.
 
-    What is cleared and looks faster has rounds up to the look that could show it, and stays cleared.
+    A cleared case that seems faster gets rounds up to the look that could show it, and stays cleared.
     """
     result = before
     for count in range(result.rounds + 1 if result else 1, len(pairs.base) + 1):
@@ -231,7 +231,7 @@ def look(before: Finding | None, pairs: Pairs, threshold: float, design: Design)
 
 
 def visible(differences: Sequence[float]) -> float:
-    """The smallest slowdown that so many rounds of this scatter surely show."""
+    """Return the smallest slowdown that so many rounds of this scatter detect."""
     count = len(differences)
     if count < 2:
         return math.inf
@@ -239,9 +239,9 @@ def visible(differences: Sequence[float]) -> float:
 
 
 def unstable(pairs: Pairs) -> bool:
-    """Whether the processes of a side stand in two groups, and the sides of a round not always in the same one.
+    """Return whether a side's processes form two groups, and the sides of a round are not always in the same one.
 
-    A machine that drifts takes both sides along: that is no instability of theirs.
+    A machine that drifts affects both sides of a round, which is not instability.
     """
     d, within = pairs.differences, math.log1p(pairs.spread)
     if max(d) - min(d) <= GAP * within:
@@ -251,9 +251,9 @@ def unstable(pairs: Pairs) -> bool:
 
 
 def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
-    """How many processes of head and base stand in the slower of two groups, where both together stand in two.
+    """Return how many processes of head and base are in the slower of two groups, if both sides form two.
 
-    The groups are drawn without a look at the sides, so that unchanged code has its slow ones on either by chance.
+    The groups are formed without regard to sides, so unchanged code has slow ones on either side by chance.
     """
     edges = split([math.log(time) for time in (*pairs.base, *pairs.head)], math.log1p(pairs.spread))
     if edges is None:
@@ -265,9 +265,9 @@ def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
 def more_slow(
     findings: Mapping[K, Finding], pairs: Mapping[K, Pairs], thresholds: Mapping[K, float], alpha: float
 ) -> dict[K, Finding]:
-    """Undecided cases of which more processes are slow in the head than in the base: by Fisher's exact test.
+    """Find undecided cases with more slow processes in the head than in the base, by Fisher's exact test.
 
-    On a busy machine not times stand in groups, but differences of rounds. All such cases share the chance of an alarm.
+    On a busy machine the differences of rounds form groups, not the times. All such cases share the error rate.
     """
     fresh = {key: one for key, one in pairs.items() if not one.preloads}  # forks of a preload share its state
     groups: dict[K, tuple[tuple[int, int], float]] = {}
@@ -285,18 +285,18 @@ def more_slow(
 
 
 def beyond(differences: Iterable[float], threshold: float) -> list[float]:
-    """How far each difference is above what the test has to rule out."""
+    """Return how far each difference is above what the test must exclude."""
     return [x - MARGIN * math.log1p(max(threshold, 0.0)) for x in differences]
 
 
 MOST = 200
-"""Rounds beyond which a case is not worth its time: its shift all but equals the threshold."""
+"""The rounds beyond which a case is not worth its time: its shift nearly equals the threshold."""
 
 _POWER = 0.8
 
 
 def wanted(finding: Finding, threshold: float, design: Design) -> int:
-    """Rounds that are still to come before a case of this shift and scatter is decided, in four of five cases."""
+    """Return the rounds until a case of this shift and scatter is decided, with a power of four fifths."""
     if finding.decision is not Decision.UNDECIDED:
         return max(0, design.looks[0] - finding.rounds)
     needs = slower_rounds if finding.shift >= threshold else clearing_rounds
@@ -304,7 +304,7 @@ def wanted(finding: Finding, threshold: float, design: Design) -> int:
 
 
 def slower_rounds(finding: Finding, threshold: float, design: Design) -> int:
-    """The first look to come at which a case of this shift and scatter is found slower."""
+    """Return the first coming look at which a case of this shift and scatter is found slower."""
     gap = math.log1p(finding.shift) - MARGIN * math.log1p(max(threshold, 0.0))
     needs = _rounds(NormalDist().inv_cdf(1 - design.level), finding.scatter, gap)
     ahead = (look for look in design.looks if look >= needs and look > finding.rounds)
@@ -312,7 +312,7 @@ def slower_rounds(finding: Finding, threshold: float, design: Design) -> int:
 
 
 def clearing_rounds(finding: Finding, threshold: float, design: Design) -> int:  # noqa: ARG001 - like the other one
-    """Rounds after which the interval of this shift and scatter keeps below the threshold."""
+    """Return the rounds after which the interval of this shift and scatter is below the threshold."""
     gap = math.log1p(max(threshold, 0.0)) - math.log1p(finding.shift)
     return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), finding.scatter, gap))
 
@@ -327,24 +327,24 @@ def _rounds(level: float, scatter: float, gap: float) -> int:
 _UPPER = frozenset({Operator.AT_MOST, Operator.LESS})
 
 _EQUAL = 1e-9
-"""Changes that differ by less differ by the arithmetic alone."""
+"""The difference between changes that arithmetic alone can cause."""
 
 
 class FigureFinding(NamedTuple):
-    """What the rounds say of one figure."""
+    """The result of the rounds for one figure."""
 
     decision: Decision
     base: Figure
-    """The middle of the base's rounds, as the figure that the head is held against."""
+    """The median of the base's rounds, in the form of the head's figure."""
     rounds: int
     better: bool = False
-    """Shown better, as a regression would be shown."""
+    """Whether it was shown better, by the test for regressions."""
 
 
 def figure_finding(pairs: FigurePairs, limit: Limit, gates: int) -> FigureFinding:
-    """Whether the head is worse than its limit allows: by the exact test of its rounds, of what repeats by itself.
+    """Judge whether the head is worse than its limit allows: by the exact test, or exactly for repeating figures.
 
-    Worse is the direction that the limit forbids; ``gates`` is how many figures share the chance of a false alarm.
+    Worse is the direction that the limit forbids; ``gates`` is how many figures share the false-alarm rate.
     """
     base = Figure(name=pairs.name, labels=pairs.labels, dimension=pairs.dimension, value=median(pairs.base))
     if pairs.repeats:
@@ -366,7 +366,7 @@ def figure_finding(pairs: FigurePairs, limit: Limit, gates: int) -> FigureFindin
 
 
 def _figure_look(worse_by: Sequence[float], allowed: float, design: Design) -> Decision:
-    """What one look at a figure says; where nothing worse is allowed, it is cleared once it could have been found."""
+    """Return the decision of one look; if no worsening is allowed, clear once it could have been found."""
     count = len(worse_by)
     shift, interval = shift_and_interval(worse_by, 1 - 2 * CLEARS)
     if count in design.looks and shift >= allowed and _beyond(worse_by, allowed) <= design.level:
@@ -377,12 +377,12 @@ def _figure_look(worse_by: Sequence[float], allowed: float, design: Design) -> D
 
 
 def _beyond(steps: Sequence[float], allowed: float) -> float:
-    """One-sided p of "worse by more than a part of what is allowed"."""
+    """Return the one-sided p of "worse by more than a part of what is allowed"."""
     return signed_rank([step - MARGIN * max(allowed, 0.0) for step in steps])
 
 
 def _allows(limit: Limit, moved: float) -> bool:
-    """Whether an exact change keeps the limit."""
+    """Return whether an exact change keeps the limit."""
     if math.isclose(moved, limit.bound, rel_tol=_EQUAL):
         return limit.operator not in {Operator.LESS, Operator.MORE}
     if limit.operator is Operator.EQUAL:
@@ -391,7 +391,7 @@ def _allows(limit: Limit, moved: float) -> bool:
 
 
 def _steps(pairs: FigurePairs, limit: Limit, base: float) -> tuple[list[float], float]:
-    """The change of each round and the bound: as differences of logarithms, or of what may be zero itself."""
+    """Return each round's change and the bound: as differences of logarithms, or plain if values may be zero."""
     both = list(zip(pairs.base, pairs.head))
     if pairs.dimension is Dimension.FRACTION or not all(min(pair) > 0 for pair in both):
         scale = 1.0 if limit.compare is Compare.ABSOLUTE else abs(base) or 1.0

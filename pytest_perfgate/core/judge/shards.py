@@ -1,4 +1,4 @@
-"""Shards of a run: which one this is, and their records joined; what is missing is named, what is foreign refused."""
+"""Shards of a run: which one this is, and merging records; missing shards are named, foreign ones refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COUNTED: tuple[Counted, ...] = (
     Counted("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0),
     Counted("SLURM_PROCID", "SLURM_NTASKS", 0),
 )
-"""In this order. GitHub tells jobs of a matrix only in expressions: the workflow passes them on."""
+"""Tried in this order. GitHub has matrix jobs only in expressions, so the workflow passes them on."""
 
 
 class Place(NamedTuple):
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 def place_of(text: str, environment: Mapping[str, str]) -> Place:
-    """What ``--perfgate-shard`` says; ``auto`` asks the variables of CI."""
+    """Return the shard of ``--perfgate-shard``; ``auto`` reads the variables of CI."""
     if text.strip() != "auto":
         return parse_place(text, "--perfgate-shard")
     if own := environment.get(OWN, ""):
@@ -67,7 +67,7 @@ def place_of(text: str, environment: Mapping[str, str]) -> Place:
 
 
 def _in_array(task: int, count: int, environment: Mapping[str, str], place: str) -> int:
-    """The place of a task in an array such as ``0-14:2``, from 0; one whose numbers have no pattern is refused."""
+    """Return the position of a task in an array such as ``0-14:2``, from 0; raise for numbers without a pattern."""
     first, last, step = (environment.get(f"SLURM_ARRAY_TASK_{name}", "") for name in ("MIN", "MAX", "STEP"))
     at, apart = _whole(first or "0", place), _whole(step or "1", place) or 1
     if (last and _whole(last, place) != at + (count - 1) * apart) or (task - at) % apart:
@@ -100,11 +100,11 @@ FOREIGN: tuple[tuple[str, str, str], ...] = (
     ("pytest-split", "splits", "group"),
     ("pytest-shard", "num_shards", "shard_id"),
 )
-"""Plugins that divide a run, and what they keep of their count and their number."""
+"""Plugins that divide a run, with their options for count and number."""
 
 
 def foreign_split(options: Mapping[str, object]) -> None:
-    """Raise where another plugin divides this run: the gate could not say what was left out, and by whom."""
+    """Raise if another plugin divides this run, since the gate could not tell what was left out."""
     for plugin, count_name, index_name in FOREIGN:
         count, index = options.get(count_name), options.get(index_name)
         if not isinstance(count, int) or not isinstance(index, int) or count < 2:
@@ -116,10 +116,10 @@ def foreign_split(options: Mapping[str, object]) -> None:
 
 
 SHARDS = "shards"
-"""The note on shards that are not here."""
+"""The kind of the note on missing shards."""
 
 _HOST = "host-"
-"""How the key of a processor begins: shards on unlike processors are parts of one run."""
+"""The prefix of a processor's key: shards on different processors are parts of one run."""
 
 
 @value
@@ -127,16 +127,16 @@ class Source:
     """A record to be merged."""
 
     place: str
-    """What it is called in messages."""
+    """Its name in messages."""
     report: RunReport
 
 
 def merged(
     sources: Sequence[Source], expect: int = 0, lines: Mapping[str, Iterable[Baseline]] | None = None
 ) -> RunReport:
-    """One run; its verdicts are those that the shards reached, each with its share of the chance of an alarm.
+    """Return one run, with the verdicts of the shards, each of which used its part of the false-alarm rate.
 
-    ``lines`` are the accepted ones of each device: a kind of GPU that has some and no record is named.
+    ``lines`` are the accepted ones of each device: a kind of GPU with lines and without a record is named.
     """
     _check_alike(sources)
     reports = [source.report for source in sources]
@@ -172,7 +172,7 @@ def merged(
 
 
 def named(shard: Shard) -> str:
-    """``shard 3/8 of runner-2``."""
+    """Return ``shard 3/8 of runner-2``."""
     return f"shard {shard.index}/{shard.count}{f' of {shard.host}' if shard.host else ''}"
 
 
@@ -181,7 +181,7 @@ Held = list[tuple[str, Shard]]
 
 
 def _groups(shards: Held) -> dict[str, Held]:
-    """Every kind of GPU is a run of its own; processors are one, unless two of them ran the same shard."""
+    """Group shards: each kind of GPU is a run of its own; processors are one run unless a shard repeats."""
     hosts = [(shard.index, shard.count) for _, shard in shards if _on_host(shard)]
     once = len(set(hosts)) == len(hosts)
     groups: dict[str, Held] = {}
@@ -196,7 +196,7 @@ def _on_host(shard: Shard) -> bool:
 
 
 def _check_alike(sources: Sequence[Source]) -> None:
-    """Everything that all shards of all devices have in common."""
+    """Check what all shards of all devices must have in common."""
     for source in sources:
         if not source.report.shards:
             what = "it names no shard: perfgate check or an earlier version wrote it"
@@ -228,7 +228,7 @@ def _policies(one: Shard, other: Shard) -> Iterator[tuple[str, str, str]]:
 
 
 def _check_limits(one: tuple[str, Shard], other: tuple[str, Shard]) -> None:
-    """A test that both collected has the same limits."""
+    """Check that a test that both collected has the same limits."""
     (first_place, first), (place, shard) = one, other
     if shard.universe == first.universe:
         return
@@ -241,7 +241,7 @@ def _check_limits(one: tuple[str, Shard], other: tuple[str, Shard]) -> None:
 
 
 def _check_group(group: Held) -> None:
-    """Shards of one kind of device: one collection, divided once, no part of it twice."""
+    """Check shards of one kind of device: one collection, divided in one way, no shard twice."""
     first_place, first = group[0]
     places: dict[int, tuple[str, str]] = {}
     for place, shard in group:
@@ -275,7 +275,7 @@ def _check_same_division(one: tuple[str, Shard], other: tuple[str, Shard]) -> No
 
 
 def _check_once(sources: Sequence[Source], groups: Mapping[str, Held]) -> None:
-    """No measurement of a case twice on one kind of device, whoever says that it is its own."""
+    """Check that no case was measured twice on one kind of device."""
     of_place = {place: device for device, group in groups.items() for place, _ in group}
     places: dict[tuple[str, CaseKey], str] = {}
     for source in sources:
@@ -290,7 +290,7 @@ def _check_once(sources: Sequence[Source], groups: Mapping[str, Held]) -> None:
 
 
 def absent_devices(shards: Sequence[Shard], lines: Mapping[str, Iterable[Baseline]]) -> Iterator[SuiteNote]:
-    """Kinds of GPU that have accepted times of these tests, and no record: a whole row of a matrix may be lost."""
+    """Yield a note on kinds of GPU that have accepted times of these tests, and no record at all."""
     tests = {nodeid for shard in shards for nodeid, _ in shard.universe.cases}
     here = {shard.device for shard in shards}
     for device in sorted(device for device in lines if device not in here and not device.startswith(_HOST)):
@@ -301,7 +301,7 @@ def absent_devices(shards: Sequence[Shard], lines: Mapping[str, Iterable[Baselin
 
 
 def missing_places(shards: Iterable[Shard]) -> tuple[str, ...]:
-    """Shards that are not among these, of each kind of device: ``3/8 on NVIDIA H200``."""
+    """Return the missing shards of each kind of device: ``3/8 on NVIDIA H200``."""
     groups = _groups([("", shard) for shard in shards])
     return tuple(text for device, group in groups.items() for text in _places(device, group))
 
@@ -314,7 +314,7 @@ def _places(device: str, group: Held) -> Iterator[str]:
 
 
 def _cut_short(report: RunReport) -> Iterator[CaseReport]:
-    """Cases of a shard that was cut short before they were measured."""
+    """Yield the cases that an interrupted shard did not measure."""
     reported = {case.key.nodeid for case in report.cases}
     for shard in report.shards:
         if not shard.complete:
@@ -323,14 +323,14 @@ def _cut_short(report: RunReport) -> Iterator[CaseReport]:
 
 
 def _without_absent(report: RunReport) -> Iterator[CaseReport]:
-    """The cases without those of shards that an earlier merge missed: this one has them, or misses them itself."""
+    """Yield the cases without those added for missing shards by an earlier merge, which this one adds again."""
     groups = _groups([("", shard) for shard in report.shards])
     absent = [case for device, group in groups.items() for case in _of_absent(device, group, report.mode)]
     return (case for case in report.cases if case not in absent)
 
 
 def _of_absent(device: str, group: Held, mode: str) -> Iterator[CaseReport]:
-    """Cases of shards that are not here."""
+    """Yield the cases of missing shards."""
     present = {name for _, shard in group for name in shard.names}
     first = group[0][1]
     lost = [pair for pair in first.universe.cases if pair[0] not in present]
@@ -351,7 +351,7 @@ def _unmeasured(
 
 
 def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) -> Iterator[SuiteNote]:
-    """Notes on shards that are not here."""
+    """Yield notes on missing shards."""
     effect = shards[0].universe.policy.effect("unmeasured")
     if lost:
         text = f"{plural(len(lost), 'shard')} of this run missing: their cases are not measured"
@@ -362,7 +362,7 @@ def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) ->
 
 
 def _ordered(cases: Iterable[CaseReport], shards: Sequence[Shard]) -> list[CaseReport]:
-    """In the order of the universe, so that a merge does not depend on the order of its records."""
+    """Return cases in the order of the universe, so that the order of records does not matter."""
     rank = {nodeid: at for shard in reversed(shards) for at, (nodeid, _) in enumerate(shard.universe.cases)}
     return sorted(cases, key=lambda case: (rank.get(case.key.nodeid, len(rank)), str(case.key), _device(case)))
 
@@ -372,12 +372,12 @@ def _device(case: CaseReport) -> str:
 
 
 def joined_notes(reports: Sequence[RunReport]) -> Iterator[SuiteNote]:
-    """Each note once; what only some shards say, and others say otherwise, with the shards that say it."""
+    """Yield each note once; one that only some shards have, or word differently, names those shards."""
     sources: dict[SuiteNote, list[str]] = {}
     for report in reports:
         whose = named(report.shards[0]) if len(report.shards) == 1 else ""
         for note in report.notes:
-            if note.kind not in {SLOW_CARD, SHARDS}:  # all shards together tell that better
+            if note.kind not in {SLOW_CARD, SHARDS}:  # all shards together report that better
                 sources.setdefault(note, []).append(whose)
     kinds = Counter(note.kind for note in sources)
     for note, places in sources.items():
@@ -387,7 +387,7 @@ def joined_notes(reports: Sequence[RunReport]) -> Iterator[SuiteNote]:
 
 
 def common(environments: Sequence[Environment]) -> Environment:
-    """What all shards ran in; where they differ, the shards say it themselves."""
+    """Return what all shards have in common; differences are in the shards."""
     first = environments[0]
     packages = [pair for pair in first.packages if all(pair in one.packages for one in environments)]
     facts = [pair for pair in first.facts if all(pair in one.facts for one in environments)]

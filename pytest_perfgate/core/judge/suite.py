@@ -1,4 +1,4 @@
-"""Verdicts on the suite: common moves, floors, what left it."""
+"""Verdicts on the suite: common changes, floors, missing tests."""
 
 from __future__ import annotations
 
@@ -26,55 +26,55 @@ if TYPE_CHECKING:
 _OF_A_BUILD = re.compile(r"the (base|head) arm \(")
 
 SKIPPED = "skipped"
-"""The note on tests that are there and were skipped."""
+"""The kind of the note on tests that exist and were skipped."""
 
 UNUSED = "unused"
-"""The note on lines that no limit asks for, which may be pruned."""
+"""The kind of the note on lines that no limit uses, which may be pruned."""
 
 
 @value
 class LeftOut:
-    """What was not chosen: by ``addopts`` or a conftest where no word of the command line asks for less."""
+    """What was not selected by ``addopts`` or a conftest, unless the command line asked for it."""
 
     deselected: frozenset[str] = frozenset()
     reach: Reach | None = None
-    """The paths of the run, where only settings chose them."""
+    """The paths of the run, if only settings chose them."""
     commanded: bool = False
-    """The command line asks for less: what that leaves out is counted, and named elsewhere."""
+    """Whether the command line selects tests; what that leaves out is counted and named elsewhere."""
 
 
 @value
 class Suite:
-    """What the run set out to do."""
+    """What the run was meant to measure."""
 
     context: JudgeContext
     collected: frozenset[str] = frozenset()
     """Node ids of every gated test that was collected and chosen."""
     deselected: frozenset[str] = frozenset()
-    """Those of gated tests that were collected and not chosen."""
+    """Node ids of gated tests that were collected and not chosen."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Those of gated tests that skipped themselves or were skipped, and of files that did so whole, with the reason."""
+    """Skipped gated tests, and files that skipped themselves as a whole, with the reason."""
     reach: Reach = field(default_factory=Reach)
     baselines: Sequence[Baseline] = ()
-    """All that are accepted on the device of this run, whoever asks for them."""
+    """All lines that are accepted on the device of this run, whether or not a limit uses them."""
     gone: Sequence[Baseline] = ()
-    """Those of the merge base that are accepted no more."""
+    """Lines of the merge base that were removed."""
     moved: Mapping[str, str] = field(default_factory=dict)
-    """Cases that a line under another path carries on, with their names there."""
+    """Cases that a line under another path continues, with their names there."""
     followed: frozenset[str] = frozenset()
-    """Cases of the merge base that go on in the same file under another name."""
+    """Cases of the merge base that continue in the same file under another name."""
     left_out: LeftOut = field(default_factory=LeftOut)
     expected: Sequence[Baseline] = ()
-    """Those of skipped tests that are committed for a device of this machine."""
+    """Lines of skipped tests that are committed for a device of this machine."""
     families: Families = field(default_factory=dict)
     complete: bool = True
-    """Nothing interrupted the run."""
+    """Whether nothing interrupted the run."""
     filtered: bool = False
-    """Node ids, ``-k`` or ``-m`` left tests out."""
+    """Whether node ids, ``-k`` or ``-m`` left tests out."""
 
 
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
-    """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
+    """Return notes on the whole run; missing tests only count in complete runs, and where those looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
     notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports)]
     notes += [*slow_card_notes(reports), *unbuilt(reports)]
@@ -92,7 +92,7 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
 
 
 def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
-    """Why base or head could not be built, once for all cases that wait for them."""
+    """Yield why base or head could not be built, once for all cases that need them."""
     cases: dict[str, list[str]] = {}
     for report in reports:
         facts = {text for v in report.verdicts for name, text in v.evidence if name == UNBUILT}
@@ -107,7 +107,7 @@ def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
 
 
 def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:
-    """The note that fails a run whose change edits its own gate, where the policy asks for that."""
+    """Return the note that fails a run whose change edits its own gate, if the policy fails that."""
     edits = tuple(f"{word}: {text}" for word, text in edit_lines(notes))
     if not edits or policy.effect("own_gate") is not Effect.FAIL:
         return ()
@@ -116,12 +116,12 @@ def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote
 
 
 def needs_line(limit: Limit) -> bool:
-    """Whether a limit is held against an accepted value."""
+    """Return whether a limit is compared with an accepted value."""
     return limit.metric in CHANGES or limit.compare is not Compare.FIGURE
 
 
 def _lost(suite: Suite) -> list[Baseline]:
-    """Lines that went and that nothing of their file carries on."""
+    """Return the lines that were removed, and that no line of their file continues."""
     return [line for line in suite.gone if str(line.key) not in suite.followed]
 
 
@@ -135,7 +135,7 @@ def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:
 
 
 def _nowhere(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
-    """Limits that were not applicable wherever they were asked."""
+    """Yield limits that were not applicable to any case."""
     places: dict[tuple[str, tuple[str, ...]], list[tuple[Verdict, str]]] = {}
     for report in reports:
         for v in report.verdicts:
@@ -152,13 +152,13 @@ def _nowhere(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]
 
 
 def _without_call(suite: Suite) -> Effect:
-    """A scope that matches nothing in the whole project is a mistake; in a part of it the call may be elsewhere."""
+    """Return the effect of a scope that matches nothing: in part of the project the call may be elsewhere."""
     part = suite.filtered or not suite.complete
     return Effect.WARN if part else suite.context.policy.effect("unmeasured")
 
 
 def _skipped(suite: Suite) -> Iterator[SuiteNote]:
-    """Tests with an accepted baseline that this machine could have measured, and that were skipped."""
+    """Yield a note on skipped tests with an accepted baseline that this machine could have measured."""
     skipped = {b.key.nodeid: suite.skipped.get(b.key.nodeid, suite.skipped.get(b.key.path)) for b in suite.expected}
     names = sorted(nodeid for nodeid, reason in skipped.items() if reason is not None)
     if names:
@@ -172,7 +172,7 @@ def _skipped(suite: Suite) -> Iterator[SuiteNote]:
 
 
 def _dropped(suite: Suite) -> Iterator[SuiteNote]:
-    """Accepted tests that were not collected any more: deleted, renamed, or hidden behind an ``if``."""
+    """Yield a note on accepted tests that were not collected: deleted, renamed, or hidden behind an ``if``."""
     if suite.reach.unknown:
         yield from _unsought(suite)
         return
@@ -192,19 +192,19 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
 
 
 def _sought(key: CaseKey, suite: Suite) -> bool:
-    """Whether the run looked where a test was; a file that skipped itself whole is there."""
+    """Return whether the run looked where a test was; a file that skipped itself as a whole is there."""
     return not key.of_file and key.path not in suite.skipped and suite.reach.holds(key.nodeid)
 
 
 def _unsought(suite: Suite) -> Iterator[SuiteNote]:
-    """It is unknown what such a run would have collected: in CI a note says so."""
+    """Yield a note in CI if it is unknown what such a run would have collected."""
     if suite.context.policy.ci and suite.baselines:
         text = f"dropped tests were not looked for: {suite.reach.unknown}"
         yield SuiteNote(kind="not looked for", effect=Effect.WARN, text=text)
 
 
 def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
-    """Baselines of tests that ran, and that no limit asked for."""
+    """Yield baselines of tests that ran, and that no limit used."""
     keys = {str(r.key) for r in reports if any(needs_line(v.limit) or v.limit.metric == SPEEDUP for v in r.verdicts)}
     ran = {r.key.nodeid for r in reports} - set(suite.skipped)
     idle = sorted(
@@ -222,7 +222,7 @@ def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
 
 
 def _of_family(key: CaseKey, families: Families) -> bool:
-    """Whether a mean over its family needs its accepted time."""
+    """Return whether a mean over its family needs its accepted time."""
     return any(dict(m.labels).get("of") in CHANGES for m in families.get(key.nodeid.partition("[")[0], ()))
 
 
@@ -230,7 +230,7 @@ _FIX = "remove the setting floor, or time more calls together with calls=N"
 
 
 def floored(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
-    """A warning of how many cases had a limit raised by the setting floor, and which it alone lets pass."""
+    """Yield a warning on cases with a limit raised by the setting floor, and those that pass only by it."""
     raised = [report for report in reports if any(v.raised is not None for v in report.verdicts)]
     names = [
         f"{report.key}: {v.limit.text}, the floor raised it to {signed(v.raised)}: {signed(v.metric.value)}"
@@ -249,11 +249,11 @@ def _by_floor_alone(verdict: Verdict, slowdown: float) -> bool:
 
 
 _FEW = 3
-"""Fewer may each have a cause of its own."""
+"""The least cases for a common change; fewer may each have a cause of its own."""
 
 
 def common_moves(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
-    """Half of what has a baseline, or more: before each is accepted as it is now, the machine is to be looked at."""
+    """Yield a note if half of the cases with a baseline changed or more, since the machine is the likely cause."""
     compared = [report for report in reports if report.measurement is not None and report.baseline is not None]
     moved = [report for report in compared if any(map(_of_the_machine, report.verdicts))]
     if len(moved) >= _FEW and 2 * len(moved) >= len(compared):
@@ -265,20 +265,20 @@ def common_moves(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
 
 
 def _of_the_machine(verdict: Verdict) -> bool:
-    """Whether a verdict moved, and not because the reference of a speed-up did."""
+    """Return whether a verdict changed, other than by the reference of a speed-up."""
     return verdict.outcome is Outcome.MOVED and verdict.limit.metric != SPEEDUP
 
 
 SLOW = 0.05
-"""How far a card may read behind others of its kind."""
+"""How much slower a card may be than others of its kind."""
 
 SLOW_CARD = "slow card"
-"""The note on such a card."""
+"""The kind of the note on such a card."""
 
 
 @value
 class SlowCard:
-    """A card that is slower than others of its kind, by cases of which the accepted time is known."""
+    """A card that is slower than others of its kind, by cases with a known accepted time."""
 
     card: str
     device: str
@@ -287,12 +287,12 @@ class SlowCard:
 
     @property
     def text(self) -> str:
-        """``GPU-3f2a: 8% slower than others of NVIDIA-H200, over 12 cases``."""
+        """Return ``GPU-3f2a: 8% slower than others of NVIDIA-H200, over 12 cases``."""
         return f"{self.card}: {self.behind:.0%} slower than others of {self.device}, over {plural(self.cases, 'case')}"
 
 
 def slow_cards(reports: Iterable[CaseReport]) -> tuple[SlowCard, ...]:
-    """Cards of which most cases read slower than those of their siblings: a slower case alone is the code's."""
+    """Return cards that are slower than their siblings in most cases; a single slower case is the code's."""
     pace: dict[str, dict[str, list[float]]] = {}
     for report in reports:
         measurement = report.measurement
@@ -315,7 +315,7 @@ def _behind(device: str, cards: Mapping[str, list[float]]) -> Iterator[SlowCard]
 
 
 def slow_card_notes(reports: Iterable[CaseReport]) -> Iterator[SuiteNote]:
-    """One note on cards whose figures say more of the card than of the code."""
+    """Yield one note on cards whose figures depend more on the card than on the code."""
     if slow := slow_cards(reports):
         count = plural(len(slow), "card")
         text = f"{count} more than {SLOW:.0%} slower than others of the kind: check the cards before the code"
@@ -325,7 +325,7 @@ def slow_card_notes(reports: Iterable[CaseReport]) -> Iterator[SuiteNote]:
 def removed(
     gone: Iterable[Baseline], collected: frozenset[str], reach: Reach, moved: Mapping[str, str]
 ) -> Iterator[SuiteNote]:
-    """Accepted cases of the merge base that went with their lines: nothing here could miss them."""
+    """Yield accepted cases of the merge base that were removed with their lines, which no other check could miss."""
     lost = {str(b.key) for b in gone if b.key.nodeid not in collected and reach.holds(b.key.nodeid)}
     names = sorted(f"{name} -> {moved[name]}, where this run did not look" if name in moved else name for name in lost)
     if names and not reach.unknown:
@@ -335,7 +335,7 @@ def removed(
 
 
 def unlined(gone: Iterable[Baseline], limited: frozenset[str], effect: Effect) -> Iterator[SuiteNote]:
-    """Accepted cases whose lines this change takes away while their limits stay: from then on nothing judges them."""
+    """Yield accepted cases whose lines this change removes while their limits stay, so that nothing judges them."""
     names = sorted({str(b.key) for b in gone if str(b.key) in limited})
     if names:
         text = (
@@ -346,7 +346,7 @@ def unlined(gone: Iterable[Baseline], limited: frozenset[str], effect: Effect) -
 
 
 def left_out(lines: Sequence[Baseline], collected: frozenset[str], left: LeftOut) -> Iterator[SuiteNote]:
-    """Accepted cases that the project's own settings keep from being measured, run after run."""
+    """Yield accepted cases that the project's own settings exclude from every run."""
     names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, collected, left)})
     if names:
         by = "deselected" if left.commanded else "left out by addopts or a conftest, not by the command line"

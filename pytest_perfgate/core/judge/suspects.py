@@ -1,4 +1,4 @@
-"""A suspected slowdown is confirmed, cleared or left undecided."""
+"""Confirms or clears suspected slowdowns, or leaves them undecided."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SAME = "though both builds hold the same code: the machine or the measurement mo
 
 
 class Suspicion(NamedTuple):
-    """A slowdown above the threshold that nothing has confirmed yet."""
+    """A slowdown above the threshold that is not confirmed yet."""
 
     limit: Limit
     metric: Metric
@@ -60,7 +60,7 @@ class Suspicion(NamedTuple):
 
 
 def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
-    """Ask the change itself, then the two arms, then what a new run could read by chance."""
+    """Judge by the change's own line, then by two arms, then by the prediction of a new run."""
     if trial.context.edited is not None:
         ruling = _edited(suspicion, trial)
         if ruling is not None:
@@ -70,7 +70,7 @@ def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 
 
 def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
-    """By two arms, or by what a new run could read by chance."""
+    """Judge by two arms, or by the prediction of a new run."""
     if trial.paired is not None:
         return by_arms(suspicion, trial)
     if trial.context.mode is Mode.QUICK:
@@ -81,18 +81,18 @@ def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 
 
 def expired(line: Baseline, context: JudgeContext) -> bool:
-    """Whether an acceptance has expired; it still holds on its last day."""
+    """Return whether an acceptance has expired; it is valid on its last day."""
     return bool(line.expires) and line.expires[:10] < context.today
 
 
 def renewed(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
-    """An acceptance that ran out, accepted anew by the change under test; nothing where the two do not agree."""
+    """Return the ruling on an expired acceptance that the change renews; None if the two do not agree."""
     edited = trial.context.edited
     return _agreed(suspicion, trial, edited, "the earlier acceptance has expired") if edited is not None else None
 
 
 def _edited(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
-    """The change edits the baseline's line: with a reason and in agreement it is accepted, while that holds."""
+    """Return ACCEPTED if the change edits the line with a reason, the line is valid and the measurement agrees."""
     edited = trial.context.edited
     assert edited is not None
     if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
@@ -111,7 +111,7 @@ def _edited(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
 
 
 def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
-    """A reason that the change gives for a time that cannot be held against this one."""
+    """Yield the change's reason for a time that is not comparable with this one."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or not edited.explains(trial.baseline):
         return
@@ -121,7 +121,7 @@ def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
 
 
 def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sentence: str) -> Ruling | None:
-    """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
+    """Return ACCEPTED if the measurement agrees with the new value, alone or against the old one's commit."""
     assert trial.seen is not None
     accepts = f'{sentence}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if near(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
@@ -133,13 +133,13 @@ def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, se
 
 
 def near(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
-    """Whether the measured time agrees with a line of the change."""
+    """Return whether the measured time agrees with a line of the change."""
     assert trial.seen is not None
     return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(play)
 
 
 def _rounds_agree(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline) -> bool:
-    """Whether two arms found the slowdown that was accepted: a run that lies off as a whole moves both of them."""
+    """Return whether two arms found the accepted slowdown; a run that is off as a whole affects both arms."""
     paired, before = trial.paired, trial.baseline
     if paired is None or paired.interval is None or before is None:
         return False
@@ -148,7 +148,7 @@ def _rounds_agree(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseli
 
 
 def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
-    """Base and head, measured in turns, decide."""
+    """Judge by base and head, measured in turns."""
     paired = trial.paired
     assert paired is not None
     than = f"than {base_words(paired)}"
@@ -177,7 +177,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 
 
 def _installed(trial: JudgedMeasurement) -> set[str]:
-    """Names of what files of a project decide, among the facts of both runs."""
+    """Return the facts of both runs that files of a project decide."""
     sides = [trial.measurement.environment, trial.baseline.surroundings if trial.baseline else None]
     return {"python", *(name for side in sides if side is not None for name, _ in side.packages)}
 
@@ -187,7 +187,7 @@ def _processes(trial: JudgedMeasurement) -> int:
 
 
 def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tuple[tuple[str, str], ...]) -> Ruling:
-    """The last word where all rounds leave it open: UNSTABLE or UNDECIDED, and nothing to accept."""
+    """Return UNSTABLE or UNDECIDED if all rounds leave a case open, with nothing to accept."""
     paired = trial.paired
     assert paired is not None
     if paired.unstable:
@@ -198,7 +198,7 @@ def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tup
 
 
 def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
-    """The command that runs this test alone, with twice as many rounds."""
+    """Return the command that runs this test alone, with twice as many rounds."""
     rounds = 2 * max(paired.rounds, LEAST_ROUNDS)
     return (f"{trial.rerun} {AGAINST} {paired.base} {ROUNDS}{rounds}",) if paired.base else ()
 
@@ -220,9 +220,9 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 
 
 def deciding(trial: JudgedMeasurement) -> Iterator[str]:
-    """What would decide: two builds where the accepted one can be made, more processes where there were too few.
+    """Yield what would decide: two builds if the accepted one can be made, more processes if there were too few.
 
-    Accepting is no answer to what was not shown.
+    Accepting is not offered for a slowdown that was not confirmed.
     """
     accepted = tuple(against_accepted(trial))
     yield from accepted
@@ -233,7 +233,7 @@ def deciding(trial: JudgedMeasurement) -> Iterator[str]:
 
 
 def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
-    """The command that measures beside what was accepted, where that can be built."""
+    """Yield the command that measures against what was accepted, if that can be built."""
     unpaired = trial.context.unpaired
     if unpaired is not None and unpaired.base_missing:
         return
@@ -242,7 +242,7 @@ def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
 
 
 def _loose(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
-    """An interval of its own that reaches below the threshold."""
+    """Return why the run's own interval reaches below the threshold."""
     count = len(trial.measurement.processes)
     rests = f"of {plural(count, 'process', 'processes')}"
     begins = signed(suspicion.metric.low)
@@ -250,13 +250,13 @@ def _loose(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
 
 
 def unpaired_ruling(ruling: Ruling, unpaired: Unpaired) -> Ruling:
-    """A ruling by the stored line, with why two builds did not decide; more processes replace no build."""
+    """Return a ruling by the stored line, with why two builds did not decide; more processes are no substitute."""
     steps = (unpaired.step, *(one for one in ruling.next if ROUNDS not in one)) if unpaired.step else ruling.next
     return ruling._replace(evidence=(*ruling.evidence, ("not built", unpaired.why)), next=steps)
 
 
 def uncommitted(baseline: Baseline | None) -> str:
-    """Why the tree that a line measured cannot be built: it is in no commit. Empty where it is in one."""
+    """Return why the tree of a line cannot be built, because it is in no commit; "" if it is in one."""
     if baseline is None or not baseline.commit.endswith(DIRTY):
         return ""
     commit = short_commit(baseline.commit.removesuffix(DIRTY), 7)
@@ -264,7 +264,7 @@ def uncommitted(baseline: Baseline | None) -> str:
 
 
 def prediction(trial: JudgedMeasurement) -> Prediction:
-    """What one more run could read, from the history's scatter or the baseline's."""
+    """Return the prediction for one more run, by the history's scatter or the baseline's."""
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
     assert baseline is not None
@@ -279,12 +279,12 @@ def _sittings(count: int) -> str:
 
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:
-    """The next steps: look at what is slower, then accept it."""
+    """Return the next steps: examine what is slower, then accept it."""
     return (*_look(trial), trial.accepting(REASON))
 
 
 def _look(trial: JudgedMeasurement) -> tuple[str, ...]:
-    """What may have made it slower: its kernels, or what the change edits."""
+    """Return commands on what may have made it slower: its kernels, or what the change edits."""
     base = trial.paired.base if trial.paired is not None else ""
     return trial.profiles or ((f"git diff --stat {base}",) if base else ())
 
@@ -312,14 +312,14 @@ def _ruling(
 
 
 def suspects(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts that found the case slower than accepted."""
+    """Return verdicts that found the case slower than accepted."""
     return _of(verdicts, {Outcome.SUSPECT, Outcome.REGRESSED})
 
 
 def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
-    """Verdicts that two builds decide: all but what the accepted time cleared by itself.
+    """Return verdicts that two builds decide: all but those that the accepted time cleared by itself.
 
-    A case without a line has one to be accepted by hand outside of CI.
+    Outside of CI, a case without a line is left to be accepted by hand.
     """
     open_ = {Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED}
     lineless = {Outcome.UNBASELINED} if ci and report.baseline is None else set()
@@ -327,20 +327,20 @@ def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
 
 
 def _open_figure(verdict: Verdict) -> bool:
-    """Whether two builds have something to say of a measured figure."""
+    """Return whether two builds can decide a measured figure."""
     changes = verdict.limit.compare is not Compare.FIGURE and verdict.figure is not None
     return changes and verdict.outcome in {Outcome.SUSPECT, Outcome.UNDECIDED}
 
 
 def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, ...]:
-    """Verdicts on the slowdown; a limit that demands an improvement is judged by the accepted time only."""
+    """Return verdicts on a slowdown; a limit that demands an improvement is judged by the accepted time only."""
     return tuple(v for v in verdicts if v.outcome in outcomes and v.limit.metric == "slowdown" and v.limit.bound >= 0)
 
 
 def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
-    """INVALID where the cycles of a call stayed within the threshold; nothing where a clock is not known.
+    """Return INVALID if the cycles of a call stayed within the threshold; None if a clock is unknown.
 
-    Where two arms can be made, they decide: at one clock for both, and what moved is named.
+    If two arms can be made, they decide: at one clock for both, with what changed named.
     """
     if trial.paired is None and trial.context.paired_available:
         return None
@@ -373,9 +373,9 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
 
 
 def other_state(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
-    """A run at the power limit and a line that was not, or the other way round: two builds decide, nothing else.
+    """Leave it to two builds if only one of run and line was at the power limit.
 
-    The clocks of the two states are 10 to 30 % apart, and no history says by how much for this code.
+    The clocks of the two states are 10 to 30 % apart, and no history shows by how much for this code.
     """
     now = limited(trial.measurement.processes)
     if trial.baseline is None or now is None or now == trial.baseline.limited:
