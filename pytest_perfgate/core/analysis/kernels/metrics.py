@@ -110,7 +110,7 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
     full = "rocprof" if diagnosis.facts.arch.startswith("gfx") else "ncu"
     label = "counter" if full == "rocprof" else "metric"
     for name, counter in diagnosis.facts.counters.items():
-        yield metric(full, counter.value, (*who, (label, name)), counter.unit)
+        yield metric(full, counter.value, (*who, (label, name)), f"its unit is {counter.unit}" if counter.unit else "")
     if diagnosis.ran is not None:
         for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
             note = _too_early(name, diagnosis.facts.arch)
