@@ -343,7 +343,7 @@ def _levels(site: Site, trend: Trend) -> Iterator[str]:
             _figure(f"{change.p:.3f}" if change and change.p else ""), _text(_also(others)), _text(reason),
         ))  # fmt: skip
     yield "" if trend.of.title else "<h2>Levels</h2>"
-    heads = ("from", "commit", "runs", "level" if trend.of.title else "time", "change", "p")
+    heads = ("from", "commit", "runs", "level" if trend.of.title else "time", "change", "p by chance")
     yield from markup_table((*heads, "also moved", "accepted for"), rows)
 
 
