@@ -281,7 +281,7 @@ def _clocks(value: Any, place: str) -> ClockPolicy:
 
 def _one_of(value: Any, allowed: Sequence[str], place: str) -> Any:
     if value not in allowed:
-        raise PerfgateError("marker-wrong", f"{value!r} is none of {', '.join(allowed)}", place=place)
+        raise PerfgateError("marker-wrong", f"{value!r} is not one of {', '.join(allowed)}", place=place)
     return value
 
 

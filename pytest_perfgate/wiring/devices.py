@@ -161,7 +161,7 @@ def unforkable() -> str:
     from pytest_perfgate.adapters.system.processes import drivers, threads
 
     if (count := threads()) != 1:
-        return f"{count or 'nobody knows how many'} threads run once all is imported"
+        return f"{count or 'an unknown number of'} threads run once all is imported"
     if others := sorted(drivers() - {"libcuda.so"}):
         return f"{others[0]} is loaded, and cannot tell whether it was initialised"
     return "importing or collecting initialised CUDA" if drivers() and CudaDriver().initialised() else ""

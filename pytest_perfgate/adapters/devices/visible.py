@@ -163,7 +163,7 @@ def _peaks(line: Mapping[str, Any]) -> tuple[Peak, ...]:
 def _dtype(name: str) -> str:
     """Return a dtype as work names it; a peak under another name would never be used."""
     if name not in _DTYPES:
-        raise ValueError(f"dense_tflops: {name!r} is none of {', '.join(_DTYPES)}")
+        raise ValueError(f"dense_tflops: {name!r} is not one of {', '.join(_DTYPES)}")
     return name
 
 

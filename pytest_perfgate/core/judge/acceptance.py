@@ -180,7 +180,7 @@ def _decision(
         return Decision(report=report, change=Change.UNTIMED, before=before, why="nothing was timed")
     problems = (*report.problems, *measurement.problems)
     if problems or not 0 < time.value < math.inf:
-        why = problems[0].what if problems else f"a time of {time.value} ns is none"
+        why = problems[0].what if problems else f"a time of {time.value} ns is impossible"
         return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
     change = _change(report, before, measurement, time)
     if before is not None and uncompared(report, before, time, signature.when):

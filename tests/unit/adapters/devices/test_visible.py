@@ -112,7 +112,7 @@ def test_the_users_own_device_wins() -> None:
         ({"bandwidth_gbps": -1}, "positive number"),
         ({"pattern": "("}, "subpattern"),
         ({"dense_tflops": {"bf16": 0}}, "positive number"),
-        ({"dense_tflops": {"bf17": 200}}, "'bf17' is none of fp64"),
+        ({"dense_tflops": {"bf17": 200}}, "'bf17' is not one of fp64"),
         ({"l2_mib": float("inf")}, "positive number"),
         ({"sm": [1, 2]}, "values to unpack"),
         ("H200", "not a table"),

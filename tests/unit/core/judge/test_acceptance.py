@@ -356,4 +356,4 @@ def test_a_sitting_is_counted_once() -> None:
 @pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])
 def test_a_time_that_is_none_is_not_accepted(time: float) -> None:
     found = decide(timed(time), None, (), Signature())
-    assert (found.change, found.why) == (Change.UNTRUSTED, f"a time of {time} ns is none")
+    assert (found.change, found.why) == (Change.UNTRUSTED, f"a time of {time} ns is impossible")
