@@ -174,7 +174,7 @@ def short_sequence(row: OperatorRow) -> int:
     """Return the queries of a fused attention over a short sequence; 0 for other operators."""
     axis = 2 if row.name.startswith("aten::_scaled") else 1
     queries = row.call.dims[0][axis] if row.category == "SDPA_fwd" and _rank(row) == 4 else 0
-    return int(queries) if 0 < queries < _SHORT else 0
+    return queries if type(queries) is int and 0 < queries < _SHORT else 0
 
 
 def _attention(rows: Sequence[OperatorRow], roof: Roof | None, total: float) -> Iterator[Finding]:
@@ -231,12 +231,20 @@ def _transposes(kernels: Sequence[KernelRow], rows: Sequence[OperatorRow], windo
         )
 
 
+def _shapes(row: OperatorRow) -> list[tuple[int, ...]]:
+    """Of all tensors of a call; empty where one of them is no shape that a tensor has."""
+    try:
+        return [row.call.shape(at) for at in row.call.tensors()]
+    except ValueError:
+        return []
+
+
 def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
     for row in rows:
         if row.name not in {"aten::bmm", "aten::baddbmm"} or row.work is None:
             continue
-        shapes = [row.call.dims[at] for at in row.call.tensors()]
-        if not all(shapes):  # a batched product has no scalar operand: the trace is unusual
+        shapes = _shapes(row)
+        if not shapes or not all(shapes):  # a batched product has no scalar operand: the trace is unusual
             continue
         batch, sizes = shapes[-1][0], [n for shape in shapes for n in shape[1:]]
         if batch >= 1024 and max(sizes) < 128:
@@ -300,7 +308,7 @@ def _reads_weights(row: OperatorRow) -> bool:
     """
     if row.category != "GEMM":
         return False
-    shapes = [row.call.dims[at] for at in row.call.tensors()][-2:]
+    shapes = _shapes(row)[-2:]
     if [len(shape) for shape in shapes] != [2, 2]:
         return False
     (rows, inner), weights = shapes[0], math.prod(shapes[1])

@@ -144,6 +144,21 @@ def test_what_brings_its_own_operands_or_writes_most_of_its_bytes_has_no_use_of_
     assert not any("larger batch" in title for title in titles)
 
 
+@pytest.mark.parametrize("odd", [1e400, "64"])
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("aten::mm", ((128, 64), (64, "odd"))),
+        ("aten::baddbmm", (("odd", 8, 8), (2048, 8, 8), (2048, 8, 8))),
+        ("aten::_scaled_dot_product_flash_attention", ((2, 8, "odd", 64),) * 3),
+    ],
+)
+def test_a_shape_that_no_tensor_has_is_in_no_finding(kineto, tmp_path, name, shapes, odd) -> None:
+    tensors = [(tuple(odd if side == "odd" else side for side in shape), B) for shape in shapes]
+    titles = findings_of(kineto, tmp_path, operation(0, name, tuple(tensors), "gemm", 60))
+    assert not any(word in title for title in titles for word in ("batch", "short sequence", "Tiny"))
+
+
 @pytest.mark.parametrize(("length", "said"), [(900, True), (90, False)])
 def test_any_operator_is_held_against_elementwise_ones(kineto, tmp_path, length, said) -> None:
     large = ((4096, 4096), B)
