@@ -72,9 +72,10 @@ def host_calls(seen: Survey) -> HostCalls | None:
     start, end = np.clip(trace.start[launches], low, high), np.clip(trace.end[launches], low, high)
     blocking = runtime[_named(seen, runtime, BLOCKS)]
     inside = (trace.start[blocking] < high) & (trace.end[blocking] > low)
+    busy = intervals.union(seen.start, seen.end)
     return HostCalls(
         launch=intervals.covered(start, end),
-        sync=_idle_behind(seen, runtime, (low, high)),
+        sync=intervals.idle_behind(busy, (trace.start[blocking], trace.end[blocking]), (low, high)),
         waits=int(np.count_nonzero(inside)),
     )
 
@@ -84,15 +85,11 @@ def _edges(seen: Survey) -> tuple[int, int]:
 
 
 def _named(seen: Survey, rows: Ints, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    fitting = np.array([bool(pattern.search(name)) for name in seen.trace.names], dtype=bool)
-    found: NDArray[np.bool_] = fitting[seen.trace.name[rows]]
-    return found
-
-
-def _idle_behind(seen: Survey, runtime: Ints, edges: tuple[int, int]) -> int:
-    waits = runtime[_named(seen, runtime, BLOCKS)]
-    busy = intervals.union(seen.start, seen.end)
-    return intervals.idle_behind(busy, (seen.trace.start[waits], seen.trace.end[waits]), edges)
+    numbers, texts = seen.trace.name[rows], seen.trace.names  # a trace names each of its steps: not all are searched
+    fitting: NDArray[np.bool_] = np.zeros(len(texts), dtype=bool)
+    fitting[numbers] = True
+    fitting[fitting] = [bool(pattern.search(texts[at])) for at in np.flatnonzero(fitting).tolist()]
+    return fitting[numbers]
 
 
 def window_signals(seen: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None) -> Signals | None:

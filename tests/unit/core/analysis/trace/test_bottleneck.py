@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_perfgate.core.analysis.trace import bottleneck
 from pytest_perfgate.core.render.text import render_text
 from tests.kineto_file import host, kernel, launch, written
 
@@ -102,6 +103,24 @@ def test_each_step_has_a_class(kineto, tmp_path) -> None:
     text = render_text(found.views["steps"]())
     assert text.count("synchronisation") == 2
     assert len(found.metrics.find("sync_time", (("step", "*"),))) == 2
+
+
+def test_no_step_looks_at_the_names_of_all_others(kineto, tmp_path, monkeypatch) -> None:
+    class Launches:
+        asked = []
+
+        def search(self, name):
+            self.asked.append(name)
+            return "Launch" in name
+
+    monkeypatch.setattr(bottleneck, "LAUNCHES", Launches())
+    steps = [host(f"ProfilerStep#{n}", 100 * n, 99, cat="user_annotation") for n in range(20)]
+    events = [
+        one for n in range(20) for one in (launch(100 * n, n + 1), kernel("k", 100 * n + 5, 50, correlation=n + 1))
+    ]
+    found = kineto.inspect([written(tmp_path / "t.json", [*steps, *events])], {})
+    assert len(found.metrics.find("launch_share", (("step", "*"),))) == 20
+    assert set(Launches.asked) == {"cudaLaunchKernel"}
 
 
 def test_steps_that_leave_most_of_a_trace_out_are_said(kineto, tmp_path) -> None:
