@@ -335,9 +335,10 @@ def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
 
 def _missing_metric(name: str, absent: Absent) -> Ruling:
     """Return NOT MEASURED for what was not collected, INVALID for what makes no sense here."""
+    missing = f"{name} was not collected" + f": {absent.why}" * (absent.why != "not collected")
     return Ruling(
         outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
-        sentence=f"{name}: {absent.why}" if absent.code else f"{name} was not collected: {absent.why}",
+        sentence=f"{name}: {absent.why}" if absent.code else missing,
         next=(absent.fix,) if absent.fix else (),
     )
 

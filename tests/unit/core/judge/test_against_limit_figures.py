@@ -114,6 +114,13 @@ def test_of_several_absences_the_one_that_was_asked_for_speaks() -> None:
         said("overlap(rank=9) >= 5%")
 
 
+def test_a_figure_without_a_reason_says_once_that_it_was_not_collected() -> None:
+    gone = MetricSet(absent=(Absent(name="idle", why="not collected", fix="collect it"),))
+    analysis = Analysis(kind="nsys", subject="x", views={}, metrics=gone)
+    (verdict,) = judge_artifact(analysis, [parse_limit("idle <= 5%", kinds=KINDS)])
+    assert (verdict.sentence, verdict.next) == ("idle was not collected", ("collect it",))
+
+
 def test_a_figure_that_no_process_gave_names_no_test_to_profile() -> None:
     counted = MetricSet(metrics=(Metric(name="count", value=5.0, dimension=Dimension.COUNT),))
     timed = judged_arms("count <= 4", device=GPU, metrics=counted)
