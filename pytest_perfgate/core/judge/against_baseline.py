@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
-from pytest_perfgate.core.judge.against_revision import against_revision, renewed_line, unheld_line
+from pytest_perfgate.core.judge.against_revision import against_revision, renewed_line
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -67,7 +67,7 @@ def against_baseline(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    reason = unheld_line(trial)
+    reason = trial.unheld
     if trial.baseline is None or not trial.baseline.time:
         reason = reason or "no time is accepted for this case"
         undemanded = trial.paired is None or (trial.paired.unbuilt and limit.bound < 0)
@@ -75,8 +75,8 @@ def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if reason and renewed_line(trial) is None:
         return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
     assert trial.seen is not None
-    metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
-    allowed = tolerance(limit, trial, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
+    metric = trial.metrics.find("slowdown")[0]
+    allowed = tolerance(limit, trial, trial.seen, trial.baseline.time, trial.baseline.blind)
     if expired(trial.baseline, trial.context):
         visible = max(allowed.threshold, trial.seen.visible)
         suspicion = Suspicion(limit=limit, metric=metric, threshold=allowed.threshold, visible=visible)
@@ -84,6 +84,8 @@ def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if limit.bound < 0:
         return _demanded(limit, trial, metric, allowed)
     ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
+    if not since and allowed.raised is None:  # most: a copy takes as long as the comparison
+        return ruling
     return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
 
 
@@ -139,15 +141,16 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
 def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     timing = trial.seen
     assert timing is not None
-    visible = max(allowed.threshold, timing.visible, allowed.blind)
-    suspicion = Suspicion(limit=limit, metric=metric, threshold=allowed.threshold, visible=visible)
+    threshold = allowed.threshold
+    visible = max(threshold, timing.visible, allowed.blind)
+    suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
     if apart := other_state(suspicion, trial):
         return apart
     if trial.paired is not None:
         return _by_builds(limit, trial, metric, allowed)
     if _kept(limit.operator, metric.high, allowed.asked):
         return _kept_ruling(metric, allowed, visible, trial)
-    if metric.value > allowed.threshold:
+    if metric.value > threshold:
         clocked = clock_event(suspicion, trial)
         return clocked or _calmed(confirm(suspicion, trial), limit, metric, trial, visible)
     return _spanning(metric, trial, allowed, visible)
@@ -220,22 +223,26 @@ def _kept(operator: Operator, high: float, bound: float) -> bool:
 
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
-    kept = Ruling(outcome=Outcome.PASSED, sentence="", metric=metric, visible=visible, against=True)
-    faster = speed_up(metric)
-    if faster > max(allowed.threshold, allowed.blind):
+    amount, threshold = speed_up(metric), allowed.threshold
+    faster = amount > max(threshold, allowed.blind)
+    if faster:
         if taken := _taken(trial, allowed):
-            return kept._replace(sentence=taken)
+            return _passed(taken, metric, visible)
         if _shown_faster(metric, trial):
-            sentence = "faster than accepted" if faster < SUSPICIOUS else DOUBTFUL
-            return kept._replace(outcome=Outcome.IMPROVED, sentence=sentence, next=(trial.accepting(" --improved"),))
-    elif allowed.blind > allowed.threshold:
+            sentence = "faster than accepted" if amount < SUSPICIOUS else DOUBTFUL
+            then = (trial.accepting(" --improved"),)
+            return _passed(sentence, metric, visible)._replace(outcome=Outcome.IMPROVED, next=then)
+    elif allowed.blind > threshold:
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     if _asks_more(trial) and not clears(trial, metric, allowed):
-        return _unseen(kept, trial, visible)
-    if faster > max(allowed.threshold, allowed.blind):
-        return kept._replace(sentence=f"faster than accepted, not shown{_doubt(faster)}")
-    limit = by_floor("the limit", allowed.raised)
-    return kept._replace(sentence=f"the upper bound of the slowdown keeps {limit}")
+        return _unseen(metric, trial, visible)
+    if faster:
+        return _passed(f"faster than accepted, not shown{_doubt(amount)}", metric, visible)
+    return _passed(f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}", metric, visible)
+
+
+def _passed(sentence: str, metric: Metric, visible: float) -> Ruling:
+    return Ruling(outcome=Outcome.PASSED, sentence=sentence, metric=metric, visible=visible, against=True)
 
 
 def _doubt(faster: float) -> str:
@@ -249,16 +256,18 @@ def _shown_faster(metric: Metric, trial: JudgedMeasurement) -> bool:
     return math.log1p(max(metric.high, -0.999)) < -prediction(trial).log_reach
 
 
-def _unseen(kept: Ruling, trial: JudgedMeasurement, visible: float) -> Ruling:
+def _unseen(metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
     """Says that an accepted time is too noisy for its limit, and what decides instead."""
     between = math.expm1(prediction(trial).log_within(MISSES))
     count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "run")
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
-    return kept._replace(
+    return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"the accepted time rests on {count}, and the next run may be {detectable(between)} off: {decides}",
         next=tuple(against_accepted(trial)),
+        metric=metric,
         visible=max(visible, between),
+        against=True,
     )
 
 

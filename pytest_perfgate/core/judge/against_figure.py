@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import missing_siblings, sides_of, without_metric
@@ -14,7 +15,6 @@ from pytest_perfgate.core.judge.context import (
     JudgedMeasurement,
     Ruling,
     incomparable,
-    run_out,
 )
 from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides, reach_in_turns
 from pytest_perfgate.core.judge.rounds import figure_finding
@@ -41,6 +41,8 @@ _OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dime
 
 _ORDER = tuple(Outcome)
 
+_NAME = attrgetter("name")
+
 _CONTESTED = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.REGRESSED})
 
 
@@ -59,19 +61,17 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if trial.paired is not None and trial.paired.revision:
         rulings = [_in_both_builds(limit, metric, trial) for metric in metrics]
         return max(rulings, key=lambda ruling: _badness(limit, ruling))
-    if trial.figures_unheld:
-        return _unbaselined(limit, trial, trial.figures_unheld, metrics[0])
+    if trial.unheld:
+        return _unbaselined(limit, trial, trial.unheld, metrics[0])
     rulings = [_one(limit, metric, trial) for metric in metrics]
     if trial.paired is not None:
         rulings = [_by_builds(limit, metric, one, trial) for metric, one in zip(metrics, rulings)]
-    rulings += [
-        Ruling(outcome=Outcome.INVALID if gap.code else Outcome.NOT_MEASURED, sentence=f"{gap.name}: {gap.why}")
-        for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)
-    ]
+    for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics):
+        outcome = Outcome.INVALID if gap.code else Outcome.NOT_MEASURED
+        rulings.append(Ruling(outcome=outcome, sentence=f"{gap.name}: {gap.why}"))
     assert trial.baseline is not None
-    figures = [one for one in trial.baseline.figures if one.name == limit.metric]
-    if len(figures) > 1 or rulings[0].figure is None:
-        rulings += list(_gone(limit, trial))
+    if rulings[0].figure is None or [*map(_NAME, trial.baseline.figures)].count(limit.metric) > 1:
+        rulings += _gone(limit, trial)
     return rulings[0] if len(rulings) == 1 else max(rulings, key=lambda ruling: _badness(limit, ruling))
 
 
@@ -119,15 +119,6 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
         then = _accept(trial, REASON)
         return ruling._replace(outcome=Outcome.MOVED, sentence=f"{ruling.sentence}; no worse {beside}", next=then)
     return ruling._replace(outcome=Outcome.UNDECIDED, sentence=f"{ruling.sentence}; undecided whether worse {beside}")
-
-
-def unheld_figures(trial: JudgedMeasurement) -> str:
-    """Why no figure can be compared with the line."""
-    line = trial.baseline
-    reason = incomparable(line, trial.measurement, trial.context)
-    if reason or line is None:
-        return reason
-    return run_out(line) if expired(line, trial.context) else ""
 
 
 def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Metric | None = None) -> Ruling:
@@ -235,12 +226,13 @@ class Comparison(NamedTuple):
 
 
 def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
-    exact = is_exact(pair.metric, trial.context)
-    moved, play = pair.moved, 0.0 if exact else _ROUNDED * _unit(pair)
-    reach = 0.0 if exact else _reach(pair, trial)
+    moved, play, reach = pair.moved, 0.0, None
+    if not is_exact(pair.metric, trial.context):
+        play, reach = _ROUNDED * _unit(pair), _reach(pair, trial)
     keeps = _keeps(pair.limit, moved, play)
     if keeps:
-        return _kept(pair, moved, max(reach, play), trial)
+        return _kept(pair, moved, None if reach is None else max(reach, play), trial)
+    reach = reach or 0.0
     if keeps is None and _allows(pair.limit, moved.value, play):
         return Ruling(outcome=Outcome.UNDECIDED, sentence="the interval of the change spans the limit", visible=reach)
     return _broken(pair, moved, reach, trial)
@@ -248,7 +240,9 @@ def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
 
 def _keeps(limit: Limit, moved: Moved, play: float) -> bool | None:
     """Whether the whole interval keeps a limit, or misses it; nothing where it spans that."""
-    low, high = _allows(limit, moved.low, play), _allows(limit, moved.high, play)
+    low = high = _allows(limit, moved.low, play)
+    if moved.low != moved.high:
+        high = _allows(limit, moved.high, play)
     if limit.operator is Operator.EQUAL:
         return low and high
     return low if low is high else None
@@ -285,8 +279,10 @@ def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
     metric, then, measurement = pair.metric, pair.then, trial.measurement
     if metric.name == SPEEDUP and len(measurement.processes) > 1:
         return reach_in_turns(metric, then, pair.limit.bound, measurement.processes, trial.context.gates)
-    own = (metric.high - metric.low) / 2 / (1.0 if metric.dimension is Dimension.FRACTION else abs(metric.value) or 1.0)
-    expected = own / 2
+    expected = 0.0
+    if metric.interval is not None:
+        scale = 1.0 if metric.dimension is Dimension.FRACTION else abs(metric.value) or 1.0
+        expected = (metric.high - metric.low) / 4 / scale
     if metric.dimension in _OF_TIME and measurement.processes:
         expected = max(expected, prior(measurement.device.kind, measurement.identity.clocks))
     if not expected and not then.scatter:
@@ -300,18 +296,18 @@ def _chance(expected: float, scatter: float, sittings: int, gates: int) -> float
     return predict(expected, scatter=scatter, sittings=sittings, gates=gates).log_reach
 
 
-def _kept(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
+def _kept(pair: Comparison, moved: Moved, reach: float | None, trial: JudgedMeasurement) -> Ruling:
+    """Kept, and perhaps better than chance explains; of an exact figure, which has no such ``reach``, by anything."""
     better = better_of(pair.metric, trial.context.kinds)
     ahead = -moved.high if better is Better.LOWER else moved.low if better is Better.HIGHER else 0.0
     taken = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
-    if ahead > reach and taken in (None, pair.then) and trial.context.mode is not Mode.OFF:
+    if ahead > (reach or 0.0) and taken in (None, pair.then) and trial.context.mode is not Mode.OFF:
         return Ruling(
             outcome=Outcome.IMPROVED,
             sentence=f"better than accepted: {pair.texts}",
             next=_accept(trial, " --improved"),
         )
-    visible = None if is_exact(pair.metric, trial.context) else reach
-    return Ruling(outcome=Outcome.PASSED, sentence="", metric=pair.metric, visible=visible, figure=pair.then)
+    return Ruling(outcome=Outcome.PASSED, sentence="", metric=pair.metric, visible=reach, figure=pair.then)
 
 
 def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:

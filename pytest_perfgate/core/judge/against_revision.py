@@ -28,7 +28,7 @@ from pytest_perfgate.model.verdict import THEN, Arm, Arms, CaseReport, Paired
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Device
-    from pytest_perfgate.model.measurement import Baseline, Samples
+    from pytest_perfgate.model.measurement import Baseline, Measurement, Samples
 
 _CLOSE = 0.02
 """How far a time may lie outside of the interval before the block says that the two disagree."""
@@ -132,6 +132,8 @@ TUNING = "tuning "
 
 def tuning_facts(sides: Mapping[str, Sequence[Samples]]) -> tuple[tuple[str, str], ...]:
     """Kernels whose tuning chose otherwise in another process or build: what differs is then a choice, not the code."""
+    if not any(process.notes for processes in sides.values() for process in processes):
+        return ()
     choices: dict[str, Counter[tuple[str, str]]] = {}
     for side, processes in sides.items():
         for process in processes:
@@ -198,15 +200,13 @@ def unheld(trial: JudgedMeasurement) -> str:
     """Why there is nothing to compare with, in the line or the base; empty where there is, or where no line exists."""
     if trial.paired is not None and trial.paired.revision:
         return not_compared(trial.paired) if trial.paired.edited else ""
-    return unheld_line(trial) if trial.baseline is not None else ""
+    return trial.unheld if trial.baseline is not None else ""
 
 
-def unheld_line(trial: JudgedMeasurement) -> str:
-    """Why the accepted time cannot be compared with."""
-    reason = incomparable(trial.baseline, trial.measurement, trial.context)
-    if reason or trial.baseline is None:
-        return reason
-    return run_out(trial.baseline) if expired(trial.baseline, trial.context) else ""
+def unheld_line(line: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:
+    """Why nothing can be compared with an accepted line."""
+    reason = incomparable(line, measurement, context)
+    return reason or (run_out(line) if line is not None and expired(line, context) else "")
 
 
 def renewed_line(trial: JudgedMeasurement) -> Baseline | None:

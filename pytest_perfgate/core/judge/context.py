@@ -107,8 +107,8 @@ class JudgedMeasurement(NamedTuple):
     seen: Summary | None
     modes: bool
     paired: Paired | None
-    figures_unheld: str = ""
-    """Why no figure can be held against the line, where a limit on a change asks for that."""
+    unheld: str = ""
+    """Why nothing can be held against the line; empty where it can, and where there is none for want of a reason."""
     references: frozenset[str] = frozenset()
     """The calls that limits of its test hold others against."""
 
@@ -207,7 +207,7 @@ class Tolerance(NamedTuple):
         return max(self.asked, self.own)
 
 
-def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: float) -> Tolerance:
+def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: float, blind: float = 0.0) -> Tolerance:
     """τ of one limit. The floor is of what the timer was shown: a batch of calls divides it.
 
     No floor raises a demanded improvement: it excuses a slowdown that is too short to time, and that is none.
@@ -217,13 +217,14 @@ def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: fl
         asked=max(limit.bound, floor),
         own=max(trial.context.own_shift, summary.resolution / then),
         raised=floor if floor > limit.bound else None,
+        blind=blind,
     )
 
 
 def _floor(trial: JudgedMeasurement) -> float:
     """Times that were measured elsewhere: the resolution of their timer is unknown."""
-    elsewhere = all(process.stop is Stop.RECORDED for process in trial.measurement.processes)
-    return 0.0 if elsewhere else trial.context.floor_ns
+    floor = trial.context.floor_ns
+    return 0.0 if floor and all(one.stop is Stop.RECORDED for one in trial.measurement.processes) else floor
 
 
 def incomparable(baseline: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.against_baseline import against_baseline
-from pytest_perfgate.core.judge.against_figure import against_figure, unheld_figures
+from pytest_perfgate.core.judge.against_figure import against_figure
 from pytest_perfgate.core.judge.against_limit import against_limit
 from pytest_perfgate.core.judge.against_revision import (
     accepted_line,
@@ -16,6 +16,7 @@ from pytest_perfgate.core.judge.against_revision import (
     arms_of,
     tuning_facts,
     unheld,
+    unheld_line,
 )
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, Call, Derived, timed_metrics, timing
@@ -68,15 +69,10 @@ def judge(
     ``paired`` turns suspicion into a confirmation or clears it, or, where the user named a revision, takes
     the place of the stored baseline.
     """
-    tails = tails_in(limit.text for limit in limits)
-    trial = _judged_measurement(measurement, context, baseline, paired, tails)
-    if any(limit.compare is not Compare.FIGURE for limit in limits):
-        trial = trial._replace(figures_unheld=unheld_figures(trial))
-    if any(limit.metric == SPEEDUP for limit in limits):
-        trial = trial._replace(references=references_of(limits))
-    device = measurement.device
-    parts = parts_of(measurement.metrics) if any(map(case_of, limits)) else ()
-    meant = [limit for limit in limits_for(limits, measurement.key, parts) if not replaced_on(limit, device)]
+    trial = _judged_measurement(measurement, limits, baseline, context, paired)
+    of_calls = any(map(case_of, limits))
+    meant = limits_for(limits, measurement.key, parts_of(measurement.metrics)) if of_calls else limits
+    meant = [limit for limit in meant if not (limit.except_on and replaced_on(limit, measurement.device))]
     others = elsewhere(meant, measurement, context.kinds)
     return CaseReport(
         key=measurement.key,
@@ -98,10 +94,10 @@ def judge(
 
 def _judged_measurement(
     measurement: Measurement,
-    context: JudgeContext,
+    limits: Sequence[Limit],
     baseline: Baseline | None,
+    context: JudgeContext,
     paired: Paired | None,
-    tails: Sequence[Labels] = (),
 ) -> JudgedMeasurement:
     timing_of_call = timing(measurement)
     modes = (
@@ -110,7 +106,7 @@ def _judged_measurement(
     )
     if timing_of_call is not None and modes:
         timing_of_call = timing_of_call._replace(interval=_hull(timing_of_call))
-    derived = timed_metrics(measurement, baseline, timing_of_call, tails)
+    derived = timed_metrics(measurement, baseline, timing_of_call, tails_in([limit.text for limit in limits]))
     if paired is not None and paired.revision and paired.differences:
         derived = _with_shift(derived, paired)
     metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
@@ -124,6 +120,8 @@ def _judged_measurement(
         seen=timing_of_call,
         modes=modes,
         paired=paired,
+        unheld=unheld_line(baseline, measurement, context),
+        references=references_of(limits),
     )
 
 
@@ -174,9 +172,9 @@ class Extended(Derived):
         super().__init__(call)
         by_name: dict[str, list[Metric]] = {}
         for one in others.metrics:
-            made = call.made(one.name)
-            alone = one.labels or one.name not in DERIVED
-            if alone and not (made and one.labels in _labels(made, one.name)):
+            if not one.labels and one.name in DERIVED:
+                continue
+            if not ((made := call.made(one.name)) and one.labels in _labels(made, one.name)):
                 by_name.setdefault(one.name, []).append(one)
         object.__setattr__(self, "_others", by_name)
         object.__setattr__(self, "_gaps", tuple([one for one in others.absent if one.name not in DERIVED]))
@@ -194,9 +192,10 @@ class Extended(Derived):
         return (*super().absences(name), *gaps) if gaps or self.call.made(name) else ()
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
-        others, made = self._others.get(name, []), self.call.made(name)
-        own = [one for one in made if isinstance(one, Metric) and one.name == name] if made else []
-        return selected([*own, *others] if own else others, scope)
+        others = self._others.get(name, [])
+        if made := self.call.made(name):
+            others = [*[one for one in made if isinstance(one, Metric) and one.name == name], *others]
+        return selected(others, scope)
 
 
 def _labels(made: Sequence[Metric | Absent], name: str) -> list[Labels]:
@@ -204,7 +203,7 @@ def _labels(made: Sequence[Metric | Absent], name: str) -> list[Labels]:
 
 
 def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    if not applies_on(limit, trial.measurement.device):
+    if (limit.on or limit.except_on) and not applies_on(limit, trial.measurement.device):
         named = ", ".join(limit.on)
         return Ruling(
             outcome=Outcome.NOT_APPLICABLE,

@@ -86,9 +86,11 @@ class Call:
 
     def made(self, name: str) -> Made:
         """All metrics of that name, or the reason why there is none, with those derived from them."""
-        if name not in self._made:
-            self._made[name] = _MAKERS[name](self, name) if name in _MAKERS else ()
-        return self._made[name]
+        made = self._made.get(name)
+        if made is None:
+            maker = _MAKERS.get(name)
+            made = self._made[name] = maker(self, name) if maker else ()
+        return made
 
     @property
     def absolute(self) -> Absolute | tuple[Absent, ...]:

@@ -241,7 +241,7 @@ def is_reference(limit: Limit, key: CaseKey, references: Collection[str] = ()) -
 
 def references_of(limits: Iterable[Limit]) -> frozenset[str]:
     """The calls that limits on a speed-up hold others against."""
-    return frozenset(dict(limit.labels).get("over", "") for limit in limits if limit.metric == SPEEDUP)
+    return frozenset([dict(limit.labels).get("over", "") for limit in limits if limit.metric == SPEEDUP])
 
 
 def word_of(report: CaseReport, verdict: Verdict) -> str:

@@ -113,8 +113,9 @@ def names_part(limit: Limit, parts: Collection[str]) -> bool:
 
 def scope_within(limit: Limit, key: CaseKey) -> Labels:
     """Return the labels that select metrics of a call, without the call's own name."""
-    named = case_of(limit)
-    return without_case(limit) if named and _meant_for(limit, key) else limit.labels
+    if not (limit.labels and case_of(limit)):
+        return limit.labels
+    return without_case(limit) if _meant_for(limit, key) else limit.labels
 
 
 def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
@@ -143,10 +144,7 @@ def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
 
 def case_of(limit: Limit) -> str:
     """Return the name of the call that a limit applies to; "" if it applies to all."""
-    for name, text in limit.labels:
-        if name == "case":
-            return text
-    return ""
+    return next((text for name, text in limit.labels if name == "case"), "") if limit.labels else ""
 
 
 def _meant_for(limit: Limit, key: CaseKey) -> bool:
@@ -294,7 +292,7 @@ _TAIL = re.compile(r"\btime\s*\(([^()]*)\)")
 
 def tails_in(texts: Iterable[str]) -> tuple[Labels, ...]:
     """Return quantiles and statistics of a time that limits name, also within other metrics."""
-    return tuple(dict.fromkeys(tail for text in texts for tail in _tails(text)))
+    return tuple(dict.fromkeys([tail for text in texts for tail in _tails(text)]))
 
 
 @lru_cache(maxsize=256)

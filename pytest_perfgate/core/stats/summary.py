@@ -28,8 +28,9 @@ MANY = 1000
 
 def median(ordered: Sequence[float]) -> float:
     """Return the middle of sorted numbers."""
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    size = len(ordered)
+    middle = size // 2
+    return ordered[middle] if size % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 class Logs(NamedTuple):
@@ -42,7 +43,7 @@ class Logs(NamedTuple):
 
 def logs_of(numbers: Sequence[float]) -> Logs:
     """Summarise the logarithms of positive numbers."""
-    logs = [math.log(number) for number in numbers]
+    logs = list(map(math.log, numbers))
     mean = math.fsum(logs) / len(logs)
     return Logs(len(logs), mean, deviation(logs, mean))
 

@@ -123,6 +123,9 @@ def made_by_keywords() -> None:
             Point(**given)
     with pytest.raises(TypeError, match="positional"):
         Point(1)  # type: ignore[misc]
+    assert (Empty(), Further(x=1, z=2).x) == (Empty(), 1)
+    with pytest.raises(TypeError):
+        Empty(x=1)  # type: ignore[call-arg]
     with pytest.raises(FrozenInstanceError):
         del Made(x=1).x
     with pytest.raises(AttributeError):

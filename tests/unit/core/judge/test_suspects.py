@@ -54,7 +54,7 @@ def test_what_chance_reaches_comes_from_the_history_or_from_the_line() -> None:
     line = accepted(1e6, scatter=0.01, sittings=7)
     for scatter, sittings, expected in ((0.5, 2, 2), (0.5, 1, 7), (None, 5, 7)):
         context = replace(CONTEXT, scatter=scatter, sittings=sittings)
-        found = prediction(_judged_measurement(measured(1e6), context, line, None))
+        found = prediction(_judged_measurement(measured(1e6), (), line, context, None))
         assert found.sittings == expected
         assert (found.scatter > 0.1) is (expected == 2)
     two = replace(CONTEXT, scatter=0.005, sittings=2)
