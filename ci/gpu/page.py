@@ -14,7 +14,7 @@ BARS = {
     "quiet": "torch's attention on one stream is never taken for work on another",
     "seen": "+2 % of a 100 us kernel seen in 95 % of trials, +0 % in one at most (medians 1 % apart: a timer rule)",
     "same": "no shift in a suite of 40 against itself (medians of rounds 3 % apart: a timer rule)",
-    "gate": "the example's suite measured, accepted, held against itself (by perfgate's own verdicts)",
+    "gate": "the example's suite measured, accepted, compared with itself: no verdict fails; rows say how many decide",
     "suite": "that suite of five cases in three rounds takes 30 s at most",
     "costs": "a run that an earlier one announces, and what is left from the second round on, come true within 30 %",
     "builds": "two tiny kernels against the commit before, one 10 % slower: both decided in 60 s",
