@@ -39,7 +39,7 @@ class PerfgateError(Exception):
         super().__init__(self.text())
 
     def place_at(self, place: str) -> None:
-        """Set where it happened, for a caller that knows this better than the raising code."""
+        """Set the place of the error, for a caller that knows it better than the raising code."""
         self.place = place
         self.args = (self.text(),)
 

@@ -320,7 +320,7 @@ _ANYBODY = frozenset(
      "docker", "cuda", "python", "default", "public", "shared", "localhost", "localdomain", "host", "device", "auto",
      "none", "all", "gpu", "cpu", "true", "false")
 )  # fmt: skip
-"""Accounts and machines of nobody in particular, and words that usually mean other things."""
+"""Accounts and machines that identify nobody, and words that usually mean other things."""
 
 
 def named_in(texts: Collection[str], known: Names) -> Names:

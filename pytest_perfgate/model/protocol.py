@@ -140,7 +140,7 @@ class Ready:
 
 @value
 class Entered:
-    """Child: the test stands in ``perfgate(fn)``."""
+    """Child: the test has called ``perfgate(fn)``."""
 
     key: CaseKey
     samples: int = 0
@@ -263,9 +263,9 @@ class CaseResult:
     trouble: tuple[str, ...] = ()
     """Why a round did not finish, one sentence each."""
     outcome: str = "passed"
-    """How the test itself ended where it did not pass: skipped, xfailed, failed, crashed.
+    """How a test that did not pass ended: skipped, xfailed, failed, crashed.
 
-    ``died`` where the body itself ended its child: it is never run again.
+    ``died`` if the body itself ended its child: it is never run again.
     """
     seconds: float = 0.0
     raised: tuple[tuple[CaseKey, str], ...] = ()

@@ -209,7 +209,7 @@ class LoadSample(NamedTuple):
 
 
 class NoCpuLoad:
-    """The load beside a simulated clock, which is none."""
+    """Reports no load, for use with a simulated clock."""
 
     def seen(self) -> LoadSample:
         return LoadSample(0.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""A time against the accepted one."""
+"""Judges a time against the accepted one."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Metric
 
 SUSPICIOUS = 9.0
-"""A speed-up that asks for a look: ten times."""
+"""A suspiciously large speed-up: ten times."""
 
 _SITTINGS = 2
-"""Sittings below which an accepted time clears nothing."""
+"""The least runs of an accepted time that can clear a case."""
 
 MISSES = 0.05
-"""What an accepted time may err in clearing code that is slower by just its limit."""
+"""The error rate of an accepted time in clearing code that is slower by exactly its limit."""
 
 _MAY_BE_OFF = "the accepted time may be off by as much"
 
@@ -84,20 +84,20 @@ def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if limit.bound < 0:
         return _demanded(limit, trial, metric, allowed)
     ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
-    if not since and allowed.raised is None:  # most: a copy takes as long as the comparison
+    if not since and allowed.raised is None:  # usual: copying would take as long as comparing
         return ruling
     return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
 
 
 def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    """Base and head decide where no time is accepted; a note says that the line is missing."""
+    """Judge by base and head without an accepted time, and note that the line is missing."""
     ruling = against_revision(limit, trial)
     note = ("no accepted time", f"base and head decided; {trial.accepting()} adds one")
     return ruling._replace(evidence=(*ruling.evidence, note))
 
 
 def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
-    """Judge a demanded speed-up: it must exceed the uncertainty of the accepted time."""
+    """Judge a demanded speed-up, which must exceed the uncertainty of the accepted time."""
     assert trial.seen is not None
     ruling = against_limit(limit, trial)._replace(against=True)
     if ruling.outcome is not Outcome.PASSED or holds(limit, (1 + metric.high) * (1 + allowed.blind) - 1):
@@ -111,7 +111,7 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: T
 
 
 def _moved(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str], ...]:
-    """Versions that have changed since the time was accepted."""
+    """Return the versions that have changed since the time was accepted."""
     if trial.context.facts == "off" or baseline.surroundings is None:
         return ()
     differences = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
@@ -119,7 +119,7 @@ def _moved(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str
 
 
 def _silent(trial: JudgedMeasurement) -> str:
-    """Words for a line of the change that could be compared if it had a reason; empty where there is none."""
+    """Return a note if the change's line would be comparable but lacks a new reason, else ""."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return ""
@@ -127,7 +127,7 @@ def _silent(trial: JudgedMeasurement) -> str:
 
 
 def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Ruling:
-    """The commands that accept this time; a first local baseline needs none."""
+    """Return the ruling without an accepted time, with the commands that accept one; a first local one needs none."""
     local = trial.context.policy.records and trial.baseline is None and not trial.context.unbaselined
     text = "; this measurement is stored under .perfgate/ and judges the next local run" if local else ""
     return Ruling(
@@ -157,7 +157,7 @@ def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: T
 
 
 def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
-    """Two builds in turns decide, whatever the accepted time says; a change may accept a slower time with a reason."""
+    """Judge by two builds in turns, whatever the accepted time; a change may accept a slower time with a reason."""
     paired = trial.paired
     assert paired is not None
     threshold = allowed.threshold
@@ -185,9 +185,9 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
 
 
 def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) -> bool:
-    """Whether what two builds cleared is slower than accepted, beyond what runs scatter or with a cause known.
+    """Return whether a case that two builds cleared is slower than accepted, beyond noise or with a known cause.
 
-    A change that edits what is installed, or how its job runs, answers for what no neighbours explain.
+    A change to what is installed, or to how its job runs, is the cause unless neighbours explain the slowdown.
     """
     paired, line = trial.paired, trial.baseline
     assert paired is not None
@@ -200,15 +200,15 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) ->
 
 
 def _scatters(trial: JudgedMeasurement) -> bool:
-    """Whether anybody knows how runs scatter: one says nothing of the next."""
+    """Return whether the scatter between runs is known, which takes at least two of them."""
     sittings = trial.baseline.sittings if trial.baseline is not None else 0
     return max(sittings, trial.context.sittings) >= _SITTINGS
 
 
 def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
-    """Whether the accepted time can see its limit, from one run to the next, and this one lies below it.
+    """Return whether the accepted time can detect its limit between runs, and this time is below it.
 
-    How runs scatter is what an accepted time may be off by: processes of one run agree with each other.
+    The scatter between runs is the error of an accepted time; processes of one run agree with each other.
     """
     if not _scatters(trial):
         return False
@@ -250,14 +250,14 @@ def _doubt(faster: float) -> str:
 
 
 def _shown_faster(metric: Metric, trial: JudgedMeasurement) -> bool:
-    """Whether the whole interval is faster than any run of the accepted code may be; one process shows nothing."""
+    """Return whether the whole interval is faster than accepted code can be; one process is not enough."""
     if trial.context.mode is Mode.QUICK:
         return False
     return math.log1p(max(metric.high, -0.999)) < -prediction(trial).log_reach
 
 
 def _unseen(metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
-    """Says that an accepted time is too noisy for its limit, and what decides instead."""
+    """Return the ruling that an accepted time is too noisy for its limit, with what decides instead."""
     between = math.expm1(prediction(trial).log_within(MISSES))
     count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "run")
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
@@ -272,14 +272,14 @@ def _unseen(metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
 
 
 def _asks_more(trial: JudgedMeasurement) -> bool:
-    """Whether an accepted time clears only what it sees: where two builds can decide, and in CI anyway."""
+    """Return whether an accepted time clears only what it can detect: in CI, or if two builds can decide."""
     context = trial.context
     decidable = context.mode is Mode.FULL and context.paired_available
     return context.replaced is None and (decidable or context.policy.ci)
 
 
 def _taken(trial: JudgedMeasurement, allowed: Tolerance) -> str:
-    """Says that the change accepts its own speed-up, and that the measurement agrees: nothing is left to accept."""
+    """Return a note if the change accepts its own speed-up and the measurement agrees, so nothing is left to accept."""
     edited = _agreeing(trial, allowed)
     if edited is None or trial.baseline is None or edited.time >= trial.baseline.time:
         return ""
@@ -287,7 +287,7 @@ def _taken(trial: JudgedMeasurement, allowed: Tolerance) -> str:
 
 
 def _agreeing(trial: JudgedMeasurement, allowed: Tolerance) -> Baseline | None:
-    """The line of the change, where it holds and what is measured agrees with it."""
+    """Return the line of the change if it is valid and the measurement agrees with it."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context):
         return None
@@ -297,14 +297,14 @@ def _agreeing(trial: JudgedMeasurement, allowed: Tolerance) -> Baseline | None:
 
 
 def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
-    """It keeps the limit of a time that is not known well enough: slower by less, it would have kept it too."""
+    """Return UNDECIDED for a time within its limit if the accepted time is too noisy to detect the limit."""
     better = _agreeing(trial, allowed)
     if better is not None and better.blind < allowed.blind:
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
         then = f"this change accepts {now} from a run that detects more; it judges once it is merged"
     else:
         asked = tuple(deciding(trial))
-        decide = tuple(step for step in asked if ROUNDS not in step)  # more rounds cure no accepted run
+        decide = tuple(step for step in asked if ROUNDS not in step)  # more rounds do not improve an accepted run
         then, steps = _MAY_BE_OFF, decide or (*asked, trial.accepting(REASON))
     return Ruling(
         outcome=Outcome.UNDECIDED,
@@ -321,7 +321,7 @@ def _too_noisy(allowed: Tolerance) -> str:
 
 
 def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
-    """Processes in groups, some of them no slower: nothing confirms that but two arms."""
+    """Return UNSTABLE if processes form groups and some are not slower, which only two builds can decide."""
     grouped = trial.modes and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
     return _spread(undecided(metric, trial), visible) if grouped else ruling
 
@@ -340,18 +340,18 @@ def _spread(ruling: Ruling, visible: float) -> Ruling:
 
 
 class RemeasuredBaseline(NamedTuple):
-    """The lines that a measurement is held against."""
+    """The lines that a measurement is compared with."""
 
     baseline: Baseline | None
     edited: Baseline | None = None
     replaced: Baseline | None = None
-    """The merge base's line, where it cannot be compared and the change accepts another with a reason."""
+    """The merge base's line, if it is not comparable and the change accepts another with a reason."""
 
 
 def standing(
     measurement: Measurement, then: Baseline | None, edited: Baseline | None, context: JudgeContext
 ) -> RemeasuredBaseline:
-    """The change's own line judges only where the merge base's cannot, and with a reason of its own."""
+    """Return the lines that judge: the change's own only if the merge base's is not comparable, and with a reason."""
     if edited is None or not incomparable(then, measurement, context):
         return RemeasuredBaseline(then, edited)
     if incomparable(edited, measurement, context) or not edited.explains(then):
@@ -360,7 +360,7 @@ def standing(
 
 
 def remeasured(ruling: Ruling, baseline: Baseline, measurement: Measurement, context: JudgeContext) -> Ruling:
-    """It is unknown whether it is slower than before: a time within the new line is ACCEPTED, not PASSED."""
+    """Judge a time that is not comparable with earlier ones: within the new line it is ACCEPTED, not PASSED."""
     assert context.replaced is not None
     was, now = (quantity(line.time, Dimension.TIME) for line in (context.replaced, baseline))
     apart = incomparable(context.replaced, measurement, context)

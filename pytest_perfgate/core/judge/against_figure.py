@@ -1,4 +1,4 @@
-"""A figure against its accepted value."""
+"""Judges a figure against its accepted value."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
 
 _ROUNDED = 1e-4
-"""A measured figure is kept with five digits: what is nearer to it is the same."""
+"""The rounding of a stored figure, which has five digits; smaller differences do not count."""
 
 _EQUAL = 1e-9
-"""Changes that differ by less differ by the arithmetic alone."""
+"""The difference between changes that arithmetic alone can cause."""
 
 _OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dimension.RATE})
-"""Dimensions of figures that move from one run to the next as times do."""
+"""Dimensions of figures that scatter between runs as times do."""
 
 _ORDER = tuple(Outcome)
 
@@ -47,12 +47,12 @@ _CONTESTED = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.REGRESSED})
 
 
 def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    """The worst of all figures that the limit's scope selects, each against its own accepted value."""
+    """Return the worst ruling of all figures that the limit's scope selects, each against its own accepted value."""
     scope = scope_within(limit, trial.measurement.key)
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
         return without_metric(limit, trial)
-    own = metrics[0].better  # of a figure of the test's own this is known when it was taken
+    own = metrics[0].better  # for a figure of the test's own, known after it was taken
     if own is not None and demands_regression(own, limit.operator):
         wanted = f"{'less' if own is Better.LOWER else 'more'} {limit.metric} is better"
         return Ruling(
@@ -89,7 +89,7 @@ def _pairs_of(metric: Metric, trial: JudgedMeasurement) -> FigurePairs | None:
 
 
 def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
-    """Against a revision that the user named: the rounds of both builds decide, and no accepted value is asked."""
+    """Judge by the rounds of both builds against a named revision, without an accepted value."""
     pairs, paired = _pairs_of(metric, trial), trial.paired
     assert paired is not None
     if pairs is None:
@@ -107,7 +107,7 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
 
 
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
-    """What the accepted value leaves open, or holds against the code, where two builds were measured side by side."""
+    """Judge a figure by the rounds of two builds if the accepted value leaves it open, or finds it worse."""
     pairs, paired = _pairs_of(metric, trial), trial.paired
     if pairs is None or paired is None or pairs.repeats or ruling.outcome not in _CONTESTED:
         return ruling
@@ -134,7 +134,7 @@ def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Me
 
 
 def _accept(trial: JudgedMeasurement, option: str = "") -> tuple[str, ...]:
-    """The command that accepts the new value."""
+    """Return the command that accepts the new value."""
     return () if trial.context.two_files else (trial.accepting(option),)
 
 
@@ -159,13 +159,13 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sides = sides_of(metric, then, trial) if metric.name == SPEEDUP else None
     if sides is not None:
         ruling = _by_the_reference(ruling._replace(evidence=(*ruling.evidence, *sides.facts)), sides, trial)
-    if ruling.figure is then and ruling.outcome is Outcome.PASSED:  # most: a copy takes as long as the comparison
+    if ruling.figure is then and ruling.outcome is Outcome.PASSED:  # usual: copying would take as long as comparing
         return ruling
     return ruling._replace(metric=metric, figure=then, against=ruling.outcome is not Outcome.PASSED)
 
 
 def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) -> Ruling:
-    """A speed-up that is better since its reference got slower is no improvement of the call."""
+    """Return MOVED for a speed-up that is only better because its reference got slower."""
     if ruling.outcome is not Outcome.IMPROVED or sides.alone in ("", THIS):
         return ruling
     sentence = f"{ruling.sentence}, because {sides.alone} got slower"
@@ -173,11 +173,11 @@ def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) ->
 
 
 def _mistaken(limit: Limit, metric: Metric, then: Figure) -> str:
-    """Why nothing is compared: of a figure of the test's own, the limit could not know what it is."""
+    """Return why figures are not compared: a limit cannot know the kind of a test's own figure."""
     if not math.isfinite(metric.value) or not comparable(then.dimension, metric.dimension):
         return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, and is none that compares"
     if metric.better is None:
-        return ""  # of every other metric the limit was checked when it was read
+        return ""  # for every other metric, the limit was checked when it was parsed
     if limit.compare is Compare.RELATIVE and metric.dimension is Dimension.FRACTION:
         return f"{metric.name} is a percentage: write its change in points, such as 2pp"
     if limit.compare is Compare.ABSOLUTE and limit.bound and not comparable(limit.dimension, metric.dimension):
@@ -186,7 +186,7 @@ def _mistaken(limit: Limit, metric: Metric, then: Figure) -> str:
 
 
 def better_of(metric: Metric, kinds: Mapping[str, MetricKind]) -> Better:
-    """The direction in which a figure improves: its own, or that of its kind."""
+    """Return the direction in which a figure improves: its own, or that of its kind."""
     kind = kinds.get(metric.name)
     return metric.better or (kind.better if kind else Better.NEITHER)
 
@@ -208,14 +208,14 @@ class Comparison(NamedTuple):
 
     @property
     def moved(self) -> Moved:
-        """The change, with the interval of the figure."""
+        """Return the change, with the interval of the figure."""
         value = self._of(self.metric.value)
         if self.metric.interval is None:
             return Moved(value, value, value)
         return Moved(value, self._of(self.metric.low), self._of(self.metric.high))
 
     def _of(self, number: float) -> float:
-        """The change to one number; where the arithmetic alone keeps it from the bound, that."""
+        """Return the change to a number; the bound itself if they differ only by arithmetic."""
         moved, bound = self.limit.change(number, self.then.value), self.limit.bound
         return bound if bound and math.isclose(moved, bound, rel_tol=_EQUAL) else moved
 
@@ -239,7 +239,7 @@ def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
 
 
 def _keeps(limit: Limit, moved: Moved, play: float) -> bool | None:
-    """Whether the whole interval keeps a limit, or misses it; nothing where it spans that."""
+    """Return whether the whole interval keeps a limit or misses it; None if it spans the bound."""
     low = high = _allows(limit, moved.low, play)
     if moved.low != moved.high:
         high = _allows(limit, moved.high, play)
@@ -249,7 +249,7 @@ def _keeps(limit: Limit, moved: Moved, play: float) -> bool | None:
 
 
 def _allows(limit: Limit, moved: float, play: float) -> bool:
-    """Whether one change keeps a limit, with room for the digits that a line has."""
+    """Return whether one change keeps a limit, with a margin for the digits of a line."""
     if limit.operator is Operator.AT_MOST:
         return moved <= limit.bound + play
     if limit.operator is Operator.AT_LEAST:
@@ -260,21 +260,21 @@ def _allows(limit: Limit, moved: float, play: float) -> bool:
 
 
 def is_exact(metric: Metric, context: JudgeContext) -> bool:
-    """Whether unchanged code repeats the figure exactly, so that any difference comes from the code."""
+    """Return whether unchanged code repeats the figure exactly, so that any difference comes from the code."""
     kind = context.kinds.get(metric.name)
     return metric.exact or (kind is not None and kind.exact)
 
 
 def _unit(pair: Comparison) -> float:
-    """A relative scatter of 1 in the unit of the limit; a percentage scatters in points."""
+    """Return a relative scatter of 1 in the unit of the limit; a percentage scatters in points."""
     relative = pair.limit.compare is Compare.RELATIVE
     return 1.0 if relative or pair.then.dimension is Dimension.FRACTION else abs(pair.then.value)
 
 
 def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
-    """How far one more run may lie off without anything having changed, in the unit of the limit.
+    """Return how far one more run may differ by chance, in the unit of the limit.
 
-    Where neither runs nor processes tell, nothing is known and the limit alone decides.
+    It is 0 if neither runs nor processes show the scatter, so that the limit alone decides.
     """
     metric, then, measurement = pair.metric, pair.then, trial.measurement
     if metric.name == SPEEDUP and len(measurement.processes) > 1:
@@ -292,12 +292,12 @@ def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
 
 @lru_cache(maxsize=1024)
 def _chance(expected: float, scatter: float, sittings: int, gates: int) -> float:
-    """What one more sitting may lie off by, as a logarithm: the same for most figures of a kind."""
+    """Return how far one more run may differ, as a logarithm; it is the same for most figures of a kind."""
     return predict(expected, scatter=scatter, sittings=sittings, gates=gates).log_reach
 
 
 def _kept(pair: Comparison, moved: Moved, reach: float | None, trial: JudgedMeasurement) -> Ruling:
-    """Kept, and perhaps better than chance explains; of an exact figure, which has no such ``reach``, by anything."""
+    """Return PASSED, or IMPROVED if it is better beyond chance; an exact figure has no such ``reach``."""
     better = better_of(pair.metric, trial.context.kinds)
     ahead = -moved.high if better is Better.LOWER else moved.low if better is Better.HIGHER else 0.0
     taken = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
@@ -311,7 +311,7 @@ def _kept(pair: Comparison, moved: Moved, reach: float | None, trial: JudgedMeas
 
 
 def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
-    """Worse than accepted: accepted by the change itself, beyond chance, or not confirmed."""
+    """Judge a figure worse than accepted: accepted by the change itself, beyond chance, or not confirmed."""
     text = f"{pair.texts}, {change_text(moved.value, pair.limit, pair.metric.dimension)}"
     if not pair.then.value and pair.metric.value and pair.limit.compare is Compare.RELATIVE:
         text = f"{pair.texts}: the accepted value is 0, so any rise breaks a relative limit"
@@ -333,13 +333,13 @@ def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasureme
 
 
 def _to_be_paired(trial: JudgedMeasurement) -> bool:
-    """Whether two builds will be measured side by side: nothing else confirms then."""
+    """Return whether two builds will be measured in turns, so that nothing else confirms."""
     full = trial.context.mode is Mode.FULL and bool(trial.measurement.processes)
     return full and trial.context.paired_available and trial.paired is None
 
 
 def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
-    """What the change under test writes in its own line: with a reason and in agreement it is accepted."""
+    """Return the ruling on a line that the change edits: accepted if it has a reason and agrees."""
     edited, line = trial.context.edited, trial.baseline
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return None
@@ -358,7 +358,7 @@ def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | N
 
 
 def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
-    """Accepted figures that the limit means and that nothing here produced."""
+    """Yield a ruling for each accepted figure that the limit selects and that was not measured."""
     assert trial.baseline is not None
     accepted = "" if trial.context.two_files else "accepted as "
     for one in accepted_elsewhere(limit, trial.measurement.with_metrics(trial.metrics), trial.baseline.figures):
@@ -373,7 +373,7 @@ def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
 
 
 def accepted_elsewhere(limit: Limit, measurement: Measurement, figures: Sequence[Figure]) -> Iterator[Figure]:
-    """Accepted figures that a limit means beside those that were measured, each of which has a scope of their kind."""
+    """Yield accepted figures of the limit that were not measured, if measured ones have a scope of their kind."""
     metrics = selected_figures(limit, measurement)
     here = {metric.labels for metric in metrics}
     levels = {tuple(label for label, _ in labels) for labels in here}
@@ -385,12 +385,12 @@ def accepted_elsewhere(limit: Limit, measurement: Measurement, figures: Sequence
 
 
 def comparable(then: Dimension, now: Dimension) -> bool:
-    """Whether two figures count the same; a line does not tell a count from a plain number."""
+    """Return whether two figures count the same; a line does not distinguish a count from a plain number."""
     return then is now or {then, now} <= {Dimension.COUNT, Dimension.PLAIN}
 
 
 def selected_figures(limit: Limit, measurement: Measurement) -> tuple[Metric, ...]:
-    """What is to have an accepted value: what a limit on a change names, and a speed-up, which two sides can move."""
+    """Return the figures that need an accepted value: those of a limit on a change, and a speed-up."""
     if limit.compare is Compare.FIGURE and limit.metric != SPEEDUP:
         return ()
     return measurement.metrics.find(limit.metric, scope_within(limit, measurement.key))

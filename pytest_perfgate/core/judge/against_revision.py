@@ -1,4 +1,4 @@
-"""Head against a named revision."""
+"""Judges the head against a named revision."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement, Samples
 
 _CLOSE = 0.02
-"""How far a time may lie outside of the interval before the block says that the two disagree."""
+"""How far a time may lie outside of the interval before the block notes a disagreement."""
 
 BARE = "it loads nothing of the package"
 
 
 def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    """The exact test confirms, the interval clears, and what is left says what it could have seen."""
+    """Judge by the rounds: the exact test confirms, the interval clears, otherwise it is undecided."""
     paired, timing = trial.paired, trial.seen
     assert paired is not None
     assert timing is not None
@@ -50,7 +50,7 @@ def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
-    """A demanded speed-up: the interval of the pairs decides, without a test of significance."""
+    """Judge a demanded speed-up by the interval of the pairs, without a significance test."""
     paired = trial.paired
     assert paired is not None
     if paired.edited:
@@ -107,13 +107,13 @@ def _grouped(paired: Paired) -> str:
 
 
 def not_compared(paired: Paired) -> str:
-    """Why two arms say nothing of a test that the change edits beside the package."""
+    """Return why two arms do not compare a test that the change edits apart from the package."""
     files = ", ".join(paired.edited)
     return f"{BARE}, and the change edits {files}: base and head both use the new version, so they do not compare it"
 
 
 def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
-    """How the arms differ from a package of two revisions under one test tree."""
+    """Yield how the arms differ from a package of two revisions under one test tree."""
     if paired.bare and not paired.edited:
         apart = "the difference comes from a file that it reads, or from the machine"
         yield "arms", f"{BARE}: {apart if paired.decision is Decision.SLOWER else 'both arms are the same'}"
@@ -127,11 +127,11 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
 
 
 TUNING = "tuning "
-"""What the note of a process on a tuned kernel begins with; the name of the kernel follows."""
+"""The prefix of a process's note on a tuned kernel, followed by the name of the kernel."""
 
 
 def tuning_facts(sides: Mapping[str, Sequence[Samples]]) -> tuple[tuple[str, str], ...]:
-    """Kernels whose tuning chose otherwise in another process or build: what differs is then a choice, not the code."""
+    """Return kernels that were tuned differently between processes or builds, so that the code may be equal."""
     if not any(process.notes for processes in sides.values() for process in processes):
         return ()
     choices: dict[str, Counter[tuple[str, str]]] = {}
@@ -164,14 +164,14 @@ def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
 
 
 def _stretched(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
-    """Why the two times that are shown are further apart than the verdict says, or less far."""
+    """Yield why the two shown times differ by more, or less, than the verdict states."""
     bounds = paired.interval
     if bounds is not None and not bounds.low - _CLOSE <= apart <= bounds.high + _CLOSE:
         yield "busy", f"{signed(apart)} from then to now; both include other programs. The verdict comes from the turns"
 
 
 def _why_undecided(paired: Paired) -> str:
-    """Why it is undecided."""
+    """Return why it is undecided."""
     if paired.rounds < LEAST:
         return f"the budget ended after {paired.rounds} of at least {LEAST} rounds against {paired.base}"
     return _spanning(paired)
@@ -197,20 +197,20 @@ def _ruling(trial: JudgedMeasurement, outcome: Outcome, sentence: str, metric: M
 
 
 def unheld(trial: JudgedMeasurement) -> str:
-    """Why there is nothing to compare with, in the line or the base; empty where there is, or where no line exists."""
+    """Return why the line or the base is not comparable; "" if it is, or if there is no line."""
     if trial.paired is not None and trial.paired.revision:
         return not_compared(trial.paired) if trial.paired.edited else ""
     return trial.unheld if trial.baseline is not None else ""
 
 
 def unheld_line(line: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:
-    """Why nothing can be compared with an accepted line."""
+    """Return why a line cannot be compared with this measurement, or has expired; "" if it can be compared."""
     reason = incomparable(line, measurement, context)
     return reason or (run_out(line) if line is not None and expired(line, context) else "")
 
 
 def renewed_line(trial: JudgedMeasurement) -> Baseline | None:
-    """The edited baseline line, if it has a reason and is comparable with the old line and this run."""
+    """Return the edited baseline line, if it has a reason and is comparable with the old line and this run."""
     edited, before = trial.context.edited, trial.baseline
     if edited is None or expired(edited, trial.context) or not edited.explains(before):
         return None
@@ -219,7 +219,7 @@ def renewed_line(trial: JudgedMeasurement) -> Baseline | None:
 
 
 def accepted_line(trial: JudgedMeasurement) -> Baseline | None:
-    """The same, where the edited line replaces the earlier one, which has expired or is faster."""
+    """Return the same if the edited line replaces an earlier one that has expired or is faster."""
     line, before = renewed_line(trial), trial.baseline
     if line is None or before is None or (trial.paired is not None and trial.paired.revision):
         return None
@@ -227,29 +227,29 @@ def accepted_line(trial: JudgedMeasurement) -> Baseline | None:
 
 
 def arms_of(paired: Paired | None) -> Arms | None:
-    """The arms that a slowdown rests on, where the user named a revision."""
+    """Return the arms that a slowdown is based on, if the user named a revision."""
     if paired is None or not paired.revision:
         return None
     return Arms(base=paired.base, same=paired.same, differences=paired.differences)
 
 
 UNASKED = 0.03
-"""For a call that no limit on the slowdown is meant for."""
+"""The slowdown for a call that no limit applies to."""
 
 
 def arm_limit(limits: Iterable[Limit], key: CaseKey, device: Device) -> float:
-    """τ of a call, from all limits of its test."""
+    """Return the slowdown of a call that counts, from all limits of its test."""
     meant = (limit for limit in limits_for(limits, key) if applies_on(limit, device))
     return min((one.bound for one in meant if _allows(one)), default=UNASKED)
 
 
 def contested_limit(report: CaseReport) -> float:
-    """τ of a case that two builds decide: of the limits that its open verdicts are about."""
+    """Return the slowdown that counts for a case that two builds decide, from its open verdicts."""
     return min((v.limit.bound for v in contested(report, ci=True) if _allows(v.limit)), default=UNASKED)
 
 
 def _allows(limit: Limit) -> bool:
-    """Whether it allows a slowdown of the call itself; one that demands an improvement is asked otherwise."""
+    """Return whether a limit allows a slowdown; one that demands an improvement is judged in another way."""
     return limit.metric == "slowdown" and limit.bound >= 0 and not without_case(limit)
 
 
@@ -257,13 +257,13 @@ NEW = "new here: nothing to compare with"
 
 
 def new_test_verdicts(context: JudgeContext, why: str = NEW) -> JudgeContext:
-    """There is no base to compare the slowdown with, and no acceptance is needed first."""
+    """Return the context of a new test: it has no base to compare with, and needs no acceptance first."""
     policy = replace(context.policy, missing=Choice.WARN)
     return replace(context, policy=policy, unbaselined=why)
 
 
 def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | None:
-    """The problem of an arm that loaded files from elsewhere, or nothing to prove it by."""
+    """Return the problem of an arm that loaded foreign files, or none that identify it."""
     root = arm.root.rstrip("/") + "/"
     foreign = [file for file, _ in loaded if not file.startswith(root)]
     if foreign:
@@ -282,5 +282,5 @@ def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | No
 
 
 def same_code(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> bool:
-    """Whether both arms loaded the same contents: then a difference is the machine's."""
+    """Return whether both arms loaded the same contents, so that any difference is the machine's."""
     return bool(one) and sorted(digest for _, digest in one) == sorted(digest for _, digest in other)

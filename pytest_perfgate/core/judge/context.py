@@ -1,4 +1,4 @@
-"""What a judge knows besides the measurement; comparability."""
+"""The context of a judgement besides the measurement, and whether lines are comparable."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Unpaired:
     step: str = ""
     """What would make the comparison possible."""
     base_missing: bool = False
-    """Whether no clone has the commit: nothing that is fetched brings it."""
+    """Whether no clone has the commit, so that fetching does not help."""
 
 
 @value
@@ -56,48 +56,48 @@ class JudgeContext:
     mode: Mode = Mode.FULL
     kinds: Mapping[str, MetricKind] = field(default_factory=lambda: _BUILT_IN, repr=False)
     gates: int = 1
-    """How many slowdown gates the run has, those of its other shards among them: the price of asking often."""
+    """The number of slowdown gates of the run and its other shards, which share the false-alarm rate."""
     share: float = 1.0
-    """The part of the gates that this shard judges, and of the chance of a false alarm that it may spend."""
+    """The part of the gates that this shard judges, which is also its part of the false-alarm rate."""
     scatter: float | None = None
-    """Relative scatter between runs from the history; the baseline's own where unknown."""
+    """Relative scatter between runs from the history; the baseline's own if unknown."""
     sittings: int = 0
-    """Sittings behind ``scatter``."""
+    """Runs behind ``scatter``."""
     own_shift: float = 0.0
-    """The 99th percentile of this case's own A/A shift, where it was calibrated."""
+    """The 99th percentile of this case's own A/A shift, if it was calibrated."""
     floor_ns: float = 0.0
     """Smaller differences do not count, per timed sample: a batch of calls divides it."""
     paired_available: bool = False
-    """Whether a suspect will be confirmed in two arms: then nothing else confirms it."""
+    """Whether a suspect will be confirmed in two arms, so that nothing else confirms it."""
     edited: Baseline | None = None
-    """The line of the work tree where this change edits it; ``baseline`` is the merge base's."""
+    """The line of the work tree if this change edits it; ``baseline`` is the merge base's."""
     replaced: Baseline | None = None
-    """The merge base's line, where it cannot be compared and ``baseline`` is the one that this change accepts."""
+    """The merge base's line, if it is not comparable and ``baseline`` is the one that this change accepts."""
     anchor: float = ANCHOR
     """How far accepted steps may take a line from its anchor, as a fraction."""
     today: str = ""
     """ISO date, against which an acceptance expires."""
     facts: str = "shown"
-    """How closely the versions around a device must agree with the baseline's: one of ``LEVELS``."""
+    """How closely versions must agree with the baseline's: one of ``LEVELS``."""
     then_hz: float | None = None
-    """The clock of the runs that were accepted, where the history knows it."""
+    """The clock of the accepted runs, if the history knows it."""
     environment_edits: EnvironmentEdits = EnvironmentEdits()
-    """What the change under test edits of what is installed."""
+    """The installed software that the change under test edits."""
     unpaired: Unpaired | None = None
-    """Why this case was not compared between two builds, where it should have been."""
+    """Why two builds of this case were not compared as intended."""
     unbaselined: str = ""
-    """Why there is no baseline, where the caller knows more than that."""
+    """Why there is no baseline, if the caller has a better reason."""
     pytest: str = "pytest"
-    """How this run was started, as far as the next one must be started so too."""
+    """The command that started this run, as far as the next one needs the same."""
     two_files: bool = False
-    """Whether one file is held against another: then there is nothing to accept."""
+    """Whether two files are compared, so that there is nothing to accept."""
 
 
 REASON = ' --reason "..."'
 
 
 class JudgedMeasurement(NamedTuple):
-    """One measurement on the bench: what was seen, what it is held against, what is wrong with it."""
+    """One measurement to be judged, with what it is compared with and its problems."""
 
     measurement: Measurement
     context: JudgeContext
@@ -108,33 +108,33 @@ class JudgedMeasurement(NamedTuple):
     modes: bool
     paired: Paired | None
     unheld: str = ""
-    """Why nothing can be held against the line; empty where it can, and where there is none for want of a reason."""
+    """Why the line cannot be compared, for example because there is none; "" if it can be."""
     references: frozenset[str] = frozenset()
-    """The calls that limits of its test hold others against."""
+    """The calls that are references in limits of its test."""
 
     @property
     def name(self) -> str:
-        """The case, quoted for a shell."""
+        """Return the case, quoted for a shell."""
         return shlex.quote(str(self.measurement.key))
 
     @property
     def profiles(self) -> tuple[str, ...]:
-        """The command that looks into this test; what runs on the host alone has no kernels to look into."""
+        """Return the command that profiles this test; none for a test of the host alone, which has no kernels."""
         return (f"perfgate profile {self.name}",) if self.measurement.device.kind != "host" else ()
 
     @property
     def rerun(self) -> str:
-        """The command that runs this test once more, which pytest knows without its calls; more stands behind it."""
+        """Return the command that runs this test once more; pytest cannot select single calls. Options may follow."""
         return f"{self.context.pytest} {shlex.quote(self.measurement.key.nodeid)}"
 
     def accepting(self, option: str = "") -> str:
-        """The command that accepts this time; where CI refuses to write, from the record that it leaves."""
+        """Return the command that accepts this time; in CI, from the run's record, since it must not write."""
         source = "--from RECORD " if self.context.policy.ci else ""
         return f"perfgate accept {source}{self.name}{option}"
 
 
 class Ruling(NamedTuple):
-    """An outcome with its reason; becomes a verdict beside its limit."""
+    """An outcome with its reason; it becomes a verdict with its limit."""
 
     outcome: Outcome
     sentence: str
@@ -144,19 +144,19 @@ class Ruling(NamedTuple):
     visible: float | None = None
     rounds: int = 0
     against: bool = False
-    """Whether the baseline was asked."""
+    """Whether the baseline was used."""
     raised: float | None = None
-    """What the absolute floor raised the limit to."""
+    """The value to which the absolute floor raised the limit."""
     fails: bool = False
-    """Fails whatever the policy says."""
+    """Whether it fails whatever the policy."""
     policy: str = ""
-    """A policy that may fail it, beside that of its outcome."""
+    """A further policy that may fail it, besides that of its outcome."""
     figure: Figure | None = None
-    """The accepted figure, where the limit is on its change."""
+    """The accepted figure, if the limit is on its change."""
 
 
 def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMeasurement | None = None) -> Verdict:
-    """The ruling as a verdict, its effect taken from the policy."""
+    """Return the ruling as a verdict, with its effect by the policy."""
     done = effect(ruling.outcome, context.policy, context.mode)
     if ruling.fails or (ruling.policy and context.policy.effect(ruling.policy) is Effect.FAIL):
         done = Effect.FAIL
@@ -178,7 +178,7 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMe
 
 
 def _visible(ruling: Ruling, trial: JudgedMeasurement | None) -> float | None:
-    """What could have been seen: the ruling's own figure, else that of the run."""
+    """Return the detectable slowdown: the ruling's own figure, else that of the run."""
     if ruling.visible is not None or ruling.figure is not None:
         return ruling.visible
     unbuilt = trial is not None and trial.paired is not None and trial.paired.unbuilt
@@ -186,31 +186,31 @@ def _visible(ruling: Ruling, trial: JudgedMeasurement | None) -> float | None:
 
 
 FLOOR_AT_MOST = 0.5
-"""The absolute floor never hides more than this: a doubled time is seen however short the call."""
+"""The most that the absolute floor hides: a doubled time counts, however short the call."""
 
 
 class Tolerance(NamedTuple):
-    """All as fractions of the accepted time."""
+    """Tolerances as fractions of the accepted time."""
 
     asked: float
-    """The limit, or the absolute floor where that is larger."""
+    """The limit, or the absolute floor if that is larger."""
     own: float
-    """What unchanged code moves by here: its own A/A shift, or a tick of the timer."""
+    """The change that unchanged code shows here: its own A/A shift, or a tick of the timer."""
     raised: float | None = None
-    """What the floor raised the limit to, where it did."""
+    """The value to which the floor raised the limit, if it did."""
     blind: float = 0.0
-    """What the accepted run could not see: the accepted time may be off by as much."""
+    """What the accepted run could not detect, by which the accepted time may be wrong."""
 
     @property
     def threshold(self) -> float:
-        """τ: what is smaller is no slowdown."""
+        """The smallest slowdown that counts."""
         return max(self.asked, self.own)
 
 
 def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: float, blind: float = 0.0) -> Tolerance:
-    """τ of one limit. The floor is of what the timer was shown: a batch of calls divides it.
+    """Return the tolerance of one limit. The floor is for a timed sample: a batch of calls divides it.
 
-    No floor raises a demanded improvement: it excuses a slowdown that is too short to time, and that is none.
+    No floor raises a demanded improvement, since it only excuses a slowdown that is too short to time.
     """
     floor = min(_floor(trial) / summary.batch / then, FLOOR_AT_MOST) if limit.bound >= 0 else limit.bound
     return Tolerance(
@@ -222,13 +222,13 @@ def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: fl
 
 
 def _floor(trial: JudgedMeasurement) -> float:
-    """Times that were measured elsewhere: the resolution of their timer is unknown."""
+    """Return the floor in nanoseconds; 0 for recorded times, whose timer's resolution is unknown."""
     floor = trial.context.floor_ns
     return 0.0 if floor and all(one.stop is Stop.RECORDED for one in trial.measurement.processes) else floor
 
 
 def incomparable(baseline: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:
-    """Why the baseline may not be compared with this measurement; empty when it may."""
+    """Return why the baseline may not be compared with this measurement; "" if it may."""
     if baseline is None:
         return context.unbaselined or "there is no baseline for this device"
     if not (baseline.time > 0 and math.isfinite(baseline.time)) and not baseline.figures:
@@ -239,7 +239,7 @@ def incomparable(baseline: Baseline | None, measurement: Measurement, context: J
 
 
 def measured_differently(baseline: Baseline, measurement: Measurement) -> str:
-    """What differs between how a line was measured and how this was."""
+    """Return the differences between how a line and this measurement were measured."""
     if baseline.identity is None or baseline.identity == measurement.identity:
         return ""
     then, now = baseline.identity, measurement.identity
@@ -249,7 +249,7 @@ def measured_differently(baseline: Baseline, measurement: Measurement) -> str:
 
 
 def _part(part: object) -> str:
-    """A part of an identity as a person writes it; notes are pairs."""
+    """Return a part of an identity as text; notes are pairs."""
     text = ", ".join(f"{name}={note}" for name, note in part) if isinstance(part, tuple) else str(part)
     return text or "none"
 
@@ -265,7 +265,7 @@ def _surroundings(baseline: Baseline, measurement: Measurement, level: str) -> s
 KEPT = ("driver", "toolkit", "framework", "ptxas")
 
 LEVELS = ("off", "shown", "major", "minor", "exact")
-"""How closely versions must agree for a baseline to be compared; ``shown`` only tells what differs."""
+"""How closely versions must agree for a comparison; ``shown`` only reports differences."""
 
 Fact = tuple[str, str]
 
@@ -276,27 +276,27 @@ _VERSION = re.compile(r"(.*?)(\d+)(?:\.(\d+))?")
 
 
 def facts_of(device: Device) -> tuple[Fact, ...]:
-    """The versions that a baseline keeps."""
+    """Return the versions that a baseline stores."""
     facts = dict(device.facts)
     return tuple((name, facts[name]) for name in KEPT if facts.get(name))
 
 
 def accepted_facts(baseline: Baseline) -> tuple[Fact, ...]:
-    """Those around the accepted run; none where the line kept no environment."""
+    """Return the versions of the accepted run; empty if the line has no environment."""
     then = dict(baseline.surroundings.facts) if baseline.surroundings else {}
     facts = ((name, then.get(f"device {name}") or then.get(name, "")) for name in KEPT)
     return tuple((name, text) for name, text in facts if text)
 
 
 def moves(then: Iterable[Fact], now: Iterable[Fact], level: str = "exact") -> tuple[Move, ...]:
-    """What differs at this level; what one side does not know is no difference."""
+    """Return what differs at this level; a fact that one side lacks is not a difference."""
     here = dict(now)
     both = ((name, was, here[name]) for name, was in then if name in here)
     return tuple(move for move in both if rounded(move[1], level) != rounded(move[2], level))
 
 
 def rounded(text: str, level: str) -> tuple[str, ...]:
-    """A version as far as this level looks: ``torch 2.13.0`` is ``torch``, 2, 13 at ``minor``."""
+    """Return a version as far as this level compares it: ``torch 2.13.0`` is ``torch``, 2, 13 at ``minor``."""
     match = _VERSION.match(text) if level != "exact" else None
     if match is None:
         return (text,)
@@ -305,7 +305,7 @@ def rounded(text: str, level: str) -> tuple[str, ...]:
 
 
 APART = 0.02
-"""Clocks nearer than this are the same."""
+"""The largest difference between clocks that count as equal."""
 
 UNKNOWN = "unknown: the line was accepted without its environment"
 
@@ -314,7 +314,7 @@ Facts = tuple[tuple[str, str, str], ...]
 
 
 def surroundings(measurement: Measurement) -> Environment:
-    """What is kept beside an accepted time: what outlives the run, the device's own facts among it."""
+    """Return the environment stored with an accepted time: facts that outlast the run, also the device's."""
     around = measurement.environment.lasting
     facts = dict(around.facts)
     device = ((f"device {name}", text) for name, text in measurement.device.facts if text and name not in facts)
@@ -322,7 +322,7 @@ def surroundings(measurement: Measurement) -> Environment:
 
 
 def moved(baseline: Baseline | None, measurement: Measurement, sittings: Sequence[Sitting] = ()) -> Facts:
-    """Everything that differs between the accepted run and this one."""
+    """Return everything that differs between the accepted run and this one."""
     if baseline is None:
         return ()
     then = baseline.surroundings
@@ -331,7 +331,7 @@ def moved(baseline: Baseline | None, measurement: Measurement, sittings: Sequenc
 
 
 def named(baseline: Baseline | None, facts: Facts) -> str:
-    """The facts in one line; that nothing is known is not that nothing differs."""
+    """Return the facts in one line; without any, whether none is known or none differs."""
     if facts:
         return ", ".join(f"{name} {then} -> {now}" for name, then, now in facts)
     recorded = baseline is not None and baseline.surroundings is not None
@@ -346,34 +346,34 @@ def _clocks(baseline: Baseline, measurement: Measurement, sittings: Sequence[Sit
 
 
 LIMITED = 0.1
-"""The share of the sampling at the power limit from which on that is the state of a process."""
+"""The share of sampling at the power limit from which a process counts as limited."""
 
 
 def limited(processes: Iterable[Samples]) -> bool | None:
-    """Whether a run was at the power limit, as half of its processes were; ``None`` where it was not observed."""
+    """Return whether a run was at the power limit, in half of its processes; ``None`` if not observed."""
     shares = [process.capped for process in processes if process.capped is not None]
     return median(sorted(shares)) >= LIMITED if shares else None
 
 
 def how_measured(identity: Identity, *, at_limit: bool | None) -> str:
-    """The identity of a run with its state of power: the runs of one state scatter by what is theirs."""
+    """Return a run's identity with its state of power, since runs of one state have their own scatter."""
     return f"{identity.text()}{', power=limited' if at_limit else ''}"
 
 
 def settled_turns(rounds: Iterable[tuple[Capture, Capture]]) -> list[tuple[Settled, Settled]]:
-    """The long turns of base and head, round by round; none unless every round has both."""
+    """Return the long turns of base and head in each round; none unless every round has both."""
     turns = [[capture.samples[-1].settled for capture in both] for both in rounds]
     return [(base, head) for base, head in turns if base and head] if all(map(all, turns)) else []
 
 
 def clock_of(processes: Iterable[Samples]) -> float | None:
-    """The clock that a run ran at: the median over its processes; unknown where one of them did not see it."""
+    """Return the median clock of a run over its processes; None if one of them did not observe it."""
     clocks = [median(sorted(one.clock_hz)) if one.clock_hz else 0.0 for one in processes]
     return median(sorted(clocks)) if clocks and min(clocks) > 0 else None
 
 
 def accepted_clock(baseline: Baseline | None, sittings: Sequence[Sitting]) -> float | None:
-    """The clock at which a line was measured: that of the newest run of its commit that knows one."""
+    """Return the clock of a line, from the newest run of its commit that has one."""
     if baseline is None or not baseline.commit:
         return None
     same = (s for s in reversed(sittings) if s.commit and _one_commit(s.commit, baseline.commit))
@@ -381,20 +381,20 @@ def accepted_clock(baseline: Baseline | None, sittings: Sequence[Sitting]) -> fl
 
 
 def _one_commit(one: str, other: str) -> bool:
-    """Hashes of different lengths name one commit when the shorter begins the longer; changes are changes to both."""
+    """Return whether two names are one commit: the shorter begins the longer, and both or neither have changes."""
     first, second = one.removesuffix(DIRTY), other.removesuffix(DIRTY)
     alike = one.endswith(DIRTY) == other.endswith(DIRTY)
     return alike and (first.startswith(second) or second.startswith(first))
 
 
 def paired_clocks(rounds: Iterable[tuple[Capture, Capture]]) -> tuple[float, float] | None:
-    """The clocks of base and head over the rounds of two arms; nothing where one of them is not known."""
+    """Return the clocks of base and head over the rounds; None if one of them is unknown."""
     sides = list(zip(*rounds))
     base, head = (clock_of(s for capture in side for s in capture.samples) for side in sides) if sides else (None, None)
     return (base, head) if base is not None and head is not None else None
 
 
 def run_out(baseline: Baseline) -> str:
-    """When the acceptance of a line ended, and what it was for."""
+    """Return when the acceptance of a line ended, and its reason."""
     why = f': "{baseline.why}"' if baseline.why else ""
     return f"the acceptance expired on {baseline.expires}{why}"

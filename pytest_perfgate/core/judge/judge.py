@@ -1,4 +1,4 @@
-"""One measurement against all its limits; limits without a measurement."""
+"""Judges one measurement against all its limits, and limits without a measurement."""
 
 from __future__ import annotations
 
@@ -64,10 +64,9 @@ def judge(
     context: JudgeContext,
     paired: Paired | None = None,
 ) -> CaseReport:
-    """Every limit that is meant for this call, judged; the report's measurement carries all metrics.
+    """Judge every limit that applies to this call; the report's measurement carries all metrics.
 
-    ``paired`` turns suspicion into a confirmation or clears it, or, where the user named a revision, takes
-    the place of the stored baseline.
+    ``paired`` confirms or clears a suspect, or, if the user named a revision, replaces the stored baseline.
     """
     trial = _judged_measurement(measurement, limits, baseline, context, paired)
     of_calls = any(map(case_of, limits))
@@ -126,7 +125,7 @@ def _judged_measurement(
 
 
 def _hull(summary: Summary) -> Interval:
-    """With processes in groups, either group may be the truth."""
+    """Return the interval that includes all process medians, since any of the groups may be right."""
     return Interval(
         low=min(summary.interval.low, *summary.medians),
         high=max(summary.interval.high, *summary.medians),
@@ -143,7 +142,7 @@ def _with_shift(derived: MetricSet, paired: Paired) -> MetricSet:
 
 
 def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
-    """Derived metrics beside those of captures; of a timed call the derived name wins."""
+    """Return derived metrics with those of captures; for a timed call the derived ones win."""
     if not others.metrics and not others.absent:
         return derived
     if not timed:
@@ -162,7 +161,7 @@ def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
 
 
 class Extended(Derived):
-    """The same beside what else is known of the call: what it read, what captures and passes of their own took."""
+    """Derived metrics with those that the call read, and those of captures and further passes."""
 
     __slots__ = ("_gaps", "_others")
     _others: dict[str, list[Metric]]
@@ -222,7 +221,7 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _with_arms(ruling: Ruling, limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    """The ruling on a slowdown with how its two builds differ, or why they were not compared."""
+    """Return the ruling on a slowdown with how its two builds differ, or why they were not compared."""
     if limit.metric in {"time", "slowdown"} and trial.paired is None:
         facts = tuning_facts({"": trial.measurement.processes})
         ruling = ruling._replace(evidence=(*ruling.evidence, *facts)) if facts else ruling
@@ -230,19 +229,19 @@ def _with_arms(ruling: Ruling, limit: Limit, trial: JudgedMeasurement) -> Ruling
         return ruling
     if trial.context.unpaired is not None:
         return unpaired_ruling(ruling, trial.context.unpaired)
-    if trial.paired is not None and not trial.paired.revision:  # a named revision tells its facts itself
+    if trial.paired is not None and not trial.paired.revision:  # a named revision has its facts already
         return ruling._replace(evidence=(*ruling.evidence, *arm_facts(trial.paired)))
     return ruling
 
 
 def _recorded(trial: JudgedMeasurement, problems: tuple[Problem, ...]) -> bool:
-    """Whether times that were handed in are no times: measuring again reads the same."""
+    """Return whether recorded values are not times, so that measuring again would not help."""
     timers = {process.timer for process in trial.measurement.processes}
     return timers == {"record"} and any(p.code == "bad-timing" for p in problems)
 
 
 def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
-    """The first problem with its evidence, and what others there are: the same one may be of several processes."""
+    """Return INVALID with the first problem's evidence and the others; several processes may have the same."""
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     again = any(p.retry for p in problems)
@@ -256,7 +255,7 @@ def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
 
 
 def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
-    """The report of a case that was collected and never measured: each of its limits says why."""
+    """Return the report of a case that was collected and never measured: each of its limits has the reason."""
     off = context.mode is Mode.OFF
     then = (f"{context.pytest} '{key.nodeid}' --perfgate=full",) if off else ()
     return without_measurement(
@@ -265,7 +264,7 @@ def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: Judge
 
 
 def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], context: JudgeContext) -> CaseReport:
-    """The report of a test that timed nothing, with why and what to do.
+    """Return the report of a test that timed nothing, with why and what to do.
 
     A limit on machine code lacks the capture that reads it, not a call.
     """
@@ -284,7 +283,7 @@ def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], cont
 
 
 def judging_failed(measurement: Measurement, limits: Sequence[Limit], what: str, context: JudgeContext) -> CaseReport:
-    """INVALID under each limit, whatever the policy says; what was measured stays in the record."""
+    """Return INVALID under each limit, whatever the policy; the measurement stays in the record."""
     ruling = Ruling(
         outcome=Outcome.INVALID, sentence=what, next=("report this: it is a fault of perfgate",), fails=True
     )
@@ -296,7 +295,7 @@ def judging_failed(measurement: Measurement, limits: Sequence[Limit], what: str,
 def without_measurement(
     key: CaseKey, limits: Sequence[Limit], context: JudgeContext, ruling: Callable[[Limit], Ruling]
 ) -> CaseReport:
-    """The report of a case that has no measurement to judge: one ruling a limit, means over families apart."""
+    """Return the report of a case without a measurement: one ruling for each limit except those on means."""
     meant = [limit for limit in limits if limit.metric not in OF_FAMILIES]
     return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling(limit), context) for limit in meant))
 
@@ -304,13 +303,13 @@ def without_measurement(
 NOBODY = "(no such call)"
 
 WIDE = frozenset({"configuration", "command line"})
-"""Sources of limits that are for every gated test: one without such a call is not meant by them."""
+"""Sources of limits for all gated tests, which need not apply to every one of them."""
 
 
 def unmatched_limits(
     reports: Sequence[CaseReport], limits: Iterable[Limit], context: JudgeContext
 ) -> tuple[CaseReport, ...]:
-    """The report of limits whose ``case=`` or ``over=`` names no call of their test; ``reports`` are of its calls."""
+    """Return the report of limits whose ``case=`` or ``over=`` names no call of their test."""
     parts = {part for report in reports if report.measurement for part in parts_of(report.measurement.metrics)}
     limits, keys = tuple(dict.fromkeys(limits)), [report.key for report in reports]
     lost = (*unmatched_cases(limits, keys, parts), *_unmatched_references(limits, keys))
@@ -325,7 +324,7 @@ def unmatched_limits(
 
 
 def _unmatched_references(limits: Sequence[Limit], keys: Sequence[CaseKey]) -> Iterator[Limit]:
-    """Limits on a speed-up over a call that the test has not, or of no other call than those that are references."""
+    """Yield limits on a speed-up over a missing call, or without another call than references."""
     references = references_of(limits)
     for limit in limits:
         over = dict(limit.labels).get("over", "")
@@ -336,7 +335,7 @@ def _unmatched_references(limits: Sequence[Limit], keys: Sequence[CaseKey]) -> I
 
 
 def _lost_ruling(limit: Limit, calls: Sequence[str], *, of_file: bool) -> Ruling:
-    """A limit of the test itself is wrong, as any scope that matches nothing; a wide one is about other tests."""
+    """Return the ruling on a limit that matches no call: wrong on the test itself, not applicable from elsewhere."""
     named = case_of(limit)
     if limit.source in WIDE:
         return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence=f"no call of this test has the name '{named}'")
@@ -352,7 +351,7 @@ def _lost_ruling(limit: Limit, calls: Sequence[str], *, of_file: bool) -> Ruling
 
 
 def _without_reference(over: str, calls: Sequence[str]) -> Ruling:
-    """A speed-up that was not measured: the reference is no call of the test, or its only one."""
+    """Return NOT MEASURED for a speed-up whose reference is missing, or the only call."""
     if over in calls:
         sentence = f"the test times only its reference {over}"
         return Ruling(
@@ -375,7 +374,7 @@ UNFINISHED = "measured in fewer processes than asked for"
 
 
 def with_trouble(measurement: Measurement, result: CaseResult) -> Measurement:
-    """The measurement with what ended its rounds before their time."""
+    """Return the measurement with what ended its rounds early."""
     if not result.trouble:
         return measurement
     ran, wanted = len(result.captures), result.case.plan.rounds  # a comparison may have had more
@@ -385,7 +384,7 @@ def with_trouble(measurement: Measurement, result: CaseResult) -> Measurement:
 
 
 def unfinished(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
-    """One note for all of them: what is judged saw less, and a test that fails now and then is no steady one."""
+    """Yield one note on cases with fewer rounds than planned, whose tests failed in some of them."""
     findings = [(r.key, one) for r in reports if r.measurement for one in r.measurement.findings]
     names = tuple(f"{key}: {one.detail}" for key, one in findings if one.title == UNFINISHED)
     if names:

@@ -1,4 +1,4 @@
-"""Metrics of a timed call: absolute, against the baseline."""
+"""Metrics of a timed call: absolute, and against the baseline."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ RATES = {
     "bandwidth": ("bytes", Dimension.BANDWIDTH),
     "throughput": ("items", Dimension.RATE),
 }
-"""What a rate counts: a field of the work, which is its noun as well."""
+"""What a rate counts: a field of the work, which is also its noun."""
 
 TAILS = ("", "_datasheet", "_ceiling")
 
 FRACTIONS = {f"{stem}{tail}": (stem, tail) for tail in TAILS for stem in ("mfu", "sol")}
 
 OF_WORK = (*RATES, "intensity", *FRACTIONS)
-"""In the order of reports."""
+"""Names in the order of reports."""
 
 DERIVED = frozenset({"time", "slowdown", SPEEDUP, "cv", "launch_gap", "span", *OF_WORK})
-"""What this module alone produces; the same names from elsewhere give way."""
+"""Names that only this module produces; equal names from elsewhere are ignored."""
 
 _NAMED = 5
 
@@ -47,12 +47,12 @@ _NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", fix='
 
 
 def metrics_of(measurement: Measurement, baseline: Baseline | None) -> MetricSet:
-    """Every metric that the samples and the work give, each with an interval, or why it is absent."""
+    """Return every metric of the samples and the work, each with an interval or the reason of its absence."""
     return timed_metrics(measurement, baseline, timing(measurement))
 
 
 def timing(measurement: Measurement) -> Summary | None:
-    """The summed-up run; nothing where the samples are not to be trusted."""
+    """Return the summary of the run; None if the samples are not trusted."""
     ordered = [sorted(process.durations) for process in measurement.processes]
     return summary(measurement.processes, ordered) if ordered and all(map(sound, ordered)) else None
 
@@ -60,7 +60,7 @@ def timing(measurement: Measurement) -> Summary | None:
 def timed_metrics(
     measurement: Measurement, baseline: Baseline | None, summary: Summary | None, tails: Sequence[Labels] = ()
 ) -> MetricSet:
-    """As ``metrics_of``, from a summary that exists already; ``tails`` are the quantiles that limits ask for."""
+    """Return the metrics from an existing summary; ``tails`` are the quantiles that limits ask for."""
     if summary is None:
         why = "the samples cannot be trusted" if measurement.processes else "nothing was timed"
         fix = "" if measurement.processes else _instead(measurement.metrics.names())
@@ -69,12 +69,12 @@ def timed_metrics(
 
 
 def _instead(names: Sequence[str]) -> str:
-    """What a test may limit that timed nothing: what it read."""
+    """Return what a test that timed nothing may limit: the figures that it read."""
     return f"give the test a limit on a figure that it read: {first_of(names, _NAMED)}" if names else ""
 
 
 class Call:
-    """One timed call, which makes its metrics by name, each once."""
+    """One timed call, whose metrics are computed by name, each once."""
 
     def __init__(
         self, measurement: Measurement, baseline: Baseline | None, summary: Summary, tails: Sequence[Labels] = ()
@@ -85,7 +85,7 @@ class Call:
         self._every: Made | None = None
 
     def made(self, name: str) -> Made:
-        """All metrics of that name, or the reason why there is none, with those derived from them."""
+        """Return all metrics of that name with those derived from them, or the reason of their absence."""
         made = self._made.get(name)
         if made is None:
             maker = _MAKERS.get(name)
@@ -94,13 +94,13 @@ class Call:
 
     @property
     def absolute(self) -> Absolute | tuple[Absent, ...]:
-        """The figures of its work."""
+        """Return the figures of its work."""
         if self._absolute is None:
             self._absolute = absolute(self.measurement, self.seen)
         return self._absolute
 
     def everything(self) -> Made:
-        """Each of them, in the order of reports."""
+        """Return all metrics, in the order of reports."""
         if self._every is None:
             self._every = self._all()
         return self._every
@@ -113,10 +113,10 @@ class Call:
 
 
 class Derived(MetricSet):
-    """The metrics of one timed call, each worked out when it is first asked for.
+    """The metrics of one timed call, each computed when it is first needed.
 
-    They rest on frozen values, so a later look sees what an earlier one would have; the set equals the plain one
-    that holds them all, and becomes it where it is copied.
+    Their inputs are frozen, so that the time of computing does not matter. The set equals a plain one with all metrics,
+    and becomes it when copied.
     """
 
     __slots__ = ("call",)
@@ -182,7 +182,7 @@ def _speedup(call: Call, _name: str) -> Made:
 
 
 def _cv(call: Call, _name: str) -> Made:
-    """How much the samples of a process vary, as a fraction of their mean."""
+    """The variation of the samples of a process, as a fraction of their mean."""
     samples = [process.durations for process in call.measurement.processes if len(process.durations) > 1]
     if len(samples) < len(call.measurement.processes):
         return (_NO_CV,)
@@ -197,7 +197,7 @@ def _launch_gap(call: Call, _name: str) -> Made:
 
 
 def _of_kernels(call: Call, _name: str) -> Made:
-    """What an instrument that records kernels sees: from the first start to the last end, and how full that is."""
+    """Figures of a timer that records kernels: first start to last end, and the busy part of that."""
     processes = [process for process in call.measurement.processes if process.busy]
     if not processes or len(processes) < len(call.measurement.processes):
         return (_NO_SPAN,)
@@ -216,7 +216,7 @@ def _span(call: Call, _name: str) -> Made:
 
 
 def middle_process(name: str, dimension: Dimension, numbers: list[float]) -> Metric:
-    """The middle of what processes saw; their extremes are its interval."""
+    """Return the median over processes, with their extremes as its interval."""
     interval = Interval(low=numbers[0], high=numbers[-1], confidence=0.0) if len(numbers) > 1 else None
     return Metric(name=name, value=median(numbers), dimension=dimension, interval=interval)
 
@@ -234,7 +234,7 @@ _TIMED: Mapping[str, Callable[[Call, str], Made]] = {
     "launch_gap": _launch_gap,
     "span": _of_kernels,
 }
-"""What needs no work, in the order of reports; each of them stands in ``DERIVED`` as well."""
+"""Metrics that need no work, in the order of reports; ``DERIVED`` has each of them too."""
 
 _MADE_WITH_SPAN = {"busy_time": _span, "busy": _span}
 
@@ -245,12 +245,12 @@ Made = Sequence[Metric | Absent]
 
 @lru_cache(maxsize=256)
 def absences(names: tuple[str, ...], why: str, fix: str) -> tuple[Absent, ...]:
-    """The same reason for each of them."""
+    """Return each name as absent for the same reason."""
     return tuple(Absent(name=name, why=why, fix=fix) for name in names)
 
 
 class Net(NamedTuple):
-    """The time of a call, and between what it lies."""
+    """The time of a call, and its interval."""
 
     time: float
     low: float
@@ -258,7 +258,7 @@ class Net(NamedTuple):
     confidence: float
 
     def under(self, amount: float) -> tuple[float, Interval]:
-        """An amount over the time."""
+        """Return an amount over the time."""
         return amount / self.time, Interval(low=amount / self.high, high=amount / self.low, confidence=self.confidence)
 
 
@@ -270,7 +270,7 @@ class Part(NamedTuple):
     interval: Interval | None = None
 
     def metric(self, name: str, *, note: str = "", labels: Labels = ()) -> Metric:
-        """The part under a name."""
+        """Return the fraction as a metric of this name."""
         return Metric(
             name=name,
             value=self.value,
@@ -282,7 +282,7 @@ class Part(NamedTuple):
 
 
 class Absolute:
-    """The absolute figures of one call; what several of them rest on is worked out once."""
+    """The absolute figures of one call; shared intermediate results are computed once."""
 
     def __init__(self, measurement: Measurement, work: Work, timed: Net) -> None:
         self._measurement, self._work, self._timed = measurement, work, timed
@@ -290,7 +290,7 @@ class Absolute:
         self._memory: dict[int, Part] = {}
 
     def figure(self, name: str) -> Made:
-        """All metrics of one name of ``OF_WORK``, or the reason why there is none."""
+        """Return all metrics of one name of ``OF_WORK``, or the reason of their absence."""
         if name in RATES:
             return (self._rate(name),)
         if name == "intensity":
@@ -336,11 +336,11 @@ class Absolute:
 
 
 _ASK = {"throughput": "pass work=work.items(n, 'rows')", "bandwidth": "pass work=work.copy(bytes)"}
-"""What makes up for it where operations are not what is counted."""
+"""How to state other work than operations."""
 
 
 def absolute(measurement: Measurement, summary: Summary) -> Absolute | tuple[Absent, ...]:
-    """The figures, or why a call has none at all; of the same time that is shown, compared and accepted."""
+    """Return the figures, or why a call has none; by the same time that is shown, compared and accepted."""
     if measurement.work is None:
         return tuple(
             Absent(name=n, why="no work= was given", fix=_ASK.get(n, "pass work=work.gemm(...)")) for n in OF_WORK
@@ -352,14 +352,14 @@ def absolute(measurement: Measurement, summary: Summary) -> Absolute | tuple[Abs
 
 
 def _mfu(name: str, compute: Part, alias: str) -> Metric | Absent:
-    """The compute part alone."""
+    """Return the compute part alone."""
     if compute.interval is None:
         return Absent(name=name, why=compute.of.why, fix=compute.of.fix)
     return compute.metric(name, note=alias)
 
 
 def _sol(name: str, parts: tuple[Part, Part], notes: tuple[str, str]) -> Made:
-    """The larger part, which roof it is, and what is known of the other; ``sol`` itself also roof by roof."""
+    """Return the larger part, its roof, and what is known of the other; ``sol`` itself also by roof."""
     known_parts = [part for part in parts if part.interval is not None]
     lacking = [f"{part.of.roof} {part.of.why}" for part in parts if part.interval is None]
     if not known_parts:
@@ -373,7 +373,7 @@ def _sol(name: str, parts: tuple[Part, Part], notes: tuple[str, str]) -> Made:
 
 
 def _sides(work: Work, roof: Roof) -> str:
-    """Operations per byte of the work, and those at which compute begins to bind."""
+    """Return operations per byte of the work, and those from which compute limits."""
     edge = balance_point(work, roof)
     if work.intensity is None or edge is None:
         return ""

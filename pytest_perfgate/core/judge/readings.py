@@ -1,4 +1,4 @@
-"""Figures beside time, joined over processes: the user's own, those of a pass of their own, the speed-up."""
+"""Figures other than time, joined over processes: the user's own, those of further passes, the speed-up."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:
-    """The figures of one measurement from what each of its processes read."""
+    """Return the figures of one measurement from the readings of each of its processes."""
     if not any(processes):
         return MetricSet()
     names = dict.fromkeys((one.name, one.labels) for readings in processes for one in readings)
@@ -57,11 +57,11 @@ def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:
 
 
 MORE_RESIDENT, MORE_BYTES = 1.1, 2.0**20
-"""A difference from which on libraries took memory that Python did not count; a smaller one is the kernel's pages."""
+"""The difference from which memory counts as taken by libraries; a smaller one is of the kernel's pages."""
 
 
 def _of_memory(metrics: Sequence[Metric]) -> Iterator[Metric]:
-    """The peak: what was traced, unless the process held plainly more than that."""
+    """Yield the peak: the traced one, unless the process clearly held more."""
     by = {dict(one.labels).get("by"): one for one in metrics if one.name == "peak_memory"}
     traced, resident = by.get("traced"), by.get("resident")
     if traced is None:
@@ -77,7 +77,7 @@ def _of(readings: Sequence[Reading], name: str, labels: object) -> tuple[Reading
 
 
 def _joined(processes: Sequence[tuple[Reading, ...]]) -> Metric | Absent:
-    """One figure: the middle of its processes, with what they leave open."""
+    """Return one figure: the median of its processes, with its interval."""
     first = next(readings[0] for readings in processes if readings)
     values = [tuple(value for one in readings for value in one.values) for readings in processes]
     if not all(values):
@@ -108,7 +108,7 @@ def _differs(first: Reading, why: str) -> Absent:
 
 
 def interval_of(values: Sequence[Sequence[float]], middles: Sequence[float], centre: float) -> Interval | None:
-    """Between what the middle lies: by the processes, of one process by its values; nothing of a single value."""
+    """Return the interval of the median: over processes, or for one process over its values; None for one value."""
     if len(middles) == 1:
         return _of_values(sorted(values[0]), centre)
     return of_processes(logs_of(middles), centre) if min(middles) > 0 else _student(middles, centre)
@@ -124,7 +124,7 @@ def _of_values(ordered: Sequence[float], centre: float) -> Interval | None:
 
 
 def _student(numbers: Sequence[float], centre: float) -> Interval:
-    """Student's interval of numbers that may be zero or negative, widened to hold their middle."""
+    """Return Student's interval of numbers that may be zero or negative, widened to include their median."""
     mean = math.fsum(numbers) / len(numbers)
     half = t_quantile((1 + CONFIDENCE) / 2, len(numbers) - 1) * deviation(numbers, mean) / math.sqrt(len(numbers))
     return Interval(low=min(mean - half, centre), high=max(mean + half, centre), confidence=CONFIDENCE)
@@ -133,11 +133,11 @@ def _student(numbers: Sequence[float], centre: float) -> Interval:
 SPEEDUP = "speedup"
 
 FILE = "file:"
-"""Begins the name of a reference that is no call: what another tool measured, and left in a file."""
+"""The prefix of a reference that is not a call: a time of another tool, in a file."""
 
 
 def no_reference(over: str) -> Absent:
-    """What there is of a speed-up over a call that was not timed beside this one."""
+    """Return the absence of a speed-up over a call that was not timed with this one."""
     named = f"perfgate(reference, name={over!r})"
     return Absent(
         name=SPEEDUP,
@@ -147,7 +147,7 @@ def no_reference(over: str) -> Absent:
 
 
 def reference_of(over: str, ours: Samples, theirs: Samples) -> Reference:
-    """The turns of one process; what cannot be compared is a problem, and no figure."""
+    """Return the turns of one process; what cannot be compared becomes a problem instead of a figure."""
     problems = tuple(dict.fromkeys((*ours.problems, *theirs.problems, *_unlike(over, ours, theirs))))
     if problems:
         return Reference(over=over, problems=problems)
@@ -165,7 +165,7 @@ def reference_of(over: str, ours: Samples, theirs: Samples) -> Reference:
 
 
 def _unlike(over: str, ours: Samples, theirs: Samples) -> Iterator[Problem]:
-    """What keeps two sides from being compared at all."""
+    """Yield why two sides are not comparable."""
     if ours.timer != theirs.timer:
         what = f"timed by {ours.timer}, and {over} by {theirs.timer}: the two measure different times of a call"
         yield Problem(code="reference-unlike", what=what, retry=False)
@@ -175,7 +175,7 @@ def _unlike(over: str, ours: Samples, theirs: Samples) -> Iterator[Problem]:
 
 
 def over_processes(references: Iterable[Reference]) -> tuple[Reference, ...]:
-    """Those of several processes, joined by their names."""
+    """Join references of several processes by name."""
     by_name: dict[str, list[Reference]] = {}
     for reference in references:
         by_name.setdefault(reference.over, []).append(reference)
@@ -195,7 +195,7 @@ def _joined_references(references: Sequence[Reference]) -> Reference:
 
 
 def speedups(references: Sequence[Reference], summary: Summary) -> tuple[Metric | Absent, ...]:
-    """How much faster the call is than each of its references, or the reason why that is unknown."""
+    """Return the speed-up over each reference, or why it is unknown."""
     return tuple(_speedup(reference, summary) for reference in references)
 
 
@@ -218,7 +218,7 @@ def _speedup(reference: Reference, summary: Summary) -> Metric | Absent:
 
 
 def _ratio(reference: Reference, summary: Summary) -> tuple[float, Interval | None]:
-    """The middle of the processes, Student's interval over them; of one process, that of its turns."""
+    """Return the median over processes with Student's interval; for one process, over its turns."""
     if not reference.ours:
         theirs, edges = reference.theirs[0], summary.interval
         between = Interval(low=theirs / edges.high, high=theirs / edges.low, confidence=edges.confidence)
@@ -232,7 +232,7 @@ def _ratio(reference: Reference, summary: Summary) -> tuple[float, Interval | No
 
 
 def is_reference(limit: Limit, key: CaseKey, references: Collection[str] = ()) -> bool:
-    """Whether a limit on a speed-up means other calls than this one: it is what they, or others, are held against."""
+    """Return whether this call is a reference in a limit on a speed-up, which therefore applies to other calls."""
     if limit.metric != SPEEDUP:
         return False
     scope = dict(limit.labels)
@@ -240,19 +240,19 @@ def is_reference(limit: Limit, key: CaseKey, references: Collection[str] = ()) -
 
 
 def references_of(limits: Iterable[Limit]) -> frozenset[str]:
-    """The calls that limits on a speed-up hold others against."""
+    """Return the calls that are references in limits on a speed-up."""
     return frozenset([dict(limit.labels).get("over", "") for limit in limits if limit.metric == SPEEDUP])
 
 
 def word_of(report: CaseReport, verdict: Verdict) -> str:
-    """The outcome of a limit in a word; a call that others are compared with is their reference."""
+    """Return the outcome of a limit in a word; for a call that others are compared with, "reference"."""
     others = references_of(other.limit for other in report.verdicts)
     compared = verdict.outcome is Outcome.NOT_APPLICABLE and is_reference(verdict.limit, report.key, others)
     return "reference" if compared else verdict.outcome.value
 
 
 def tally(reports: Iterable[CaseReport]) -> str:
-    """``1 broken, 2 passed, 2 references``: the worst first."""
+    """Return ``1 broken, 2 passed, 2 references``, the worst first."""
     worst = [(one, next((v for v in one.verdicts if v.outcome is one.worst), None)) for one in reports]
     counts = Counter(word_of(one, verdict) if verdict else one.worst.value for one, verdict in worst)
     references = counts.pop("reference", 0)
@@ -261,21 +261,21 @@ def tally(reports: Iterable[CaseReport]) -> str:
 
 
 def sides(reference: Reference, time: float) -> str:
-    """What both took: ``1.02 ms, eager 1.31 ms``."""
+    """Return the times of both: ``1.02 ms, eager 1.31 ms``."""
     ours = median(sorted(reference.ours)) if reference.ours else time
     theirs = quantity(median(sorted(reference.theirs)), Dimension.TIME)
     return f"{quantity(ours, Dimension.TIME)}, {reference.origin or reference.over} {theirs}"
 
 
 def _unqueued(process: Samples) -> Sequence[float]:
-    """The calls without their waits for a processor; with them where the waits are unknown."""
+    """Return the calls without their waits for a processor; with them if the waits are unknown."""
     if len(process.waits) != len(process.durations):
         return process.durations
     return [max(0.0, took - waited) for took, waited in zip(process.durations, process.waits)]
 
 
 def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
-    """A quantile of the calls of all processes, or the least of a process; or why samples cannot tell."""
+    """Return a quantile of the calls of all processes, or the least of a process, or why it is unknown."""
     ((name, value),) = labels
     if name == "stat":
         least = sorted(min(one.durations) for one in processes)
@@ -304,10 +304,10 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
 
 
 _STEADY = 0.01
-"""A speed-up that is nearer to its accepted value has not moved."""
+"""The distance from the accepted speed-up below which it counts as unchanged."""
 
 _ALONE = 2.0
-"""The factor by which one side must have moved further than the other to be named alone."""
+"""The factor by which one side must have changed more than the other to be named alone."""
 
 
 class Sides(NamedTuple):
@@ -315,7 +315,7 @@ class Sides(NamedTuple):
 
     text: str
     alone: str = ""
-    """The one that moved, where the other did not."""
+    """The only side that changed, or ""."""
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -326,9 +326,9 @@ THIS = "this call"
 
 
 def moved_sides(metric: Metric, ratio_then: float, then: float, now: float) -> Sides | None:
-    """Which of the two moved since a speed-up was accepted beside a time of the call; nothing where it did not.
+    """Return which side changed since a speed-up was accepted together with a time; None if it did not change.
 
-    What the reference took then is the accepted speed-up times the accepted time; both are of one run.
+    The reference's earlier time is the accepted speed-up times the accepted time, both of one run.
     """
     if metric.name != SPEEDUP or min(ratio_then, then, now, metric.value) <= 0:
         return None
@@ -343,26 +343,26 @@ def moved_sides(metric: Metric, ratio_then: float, then: float, now: float) -> S
 
 
 def _step(name: str, then: float, step: float) -> str:
-    """``eager +26 % (578 µs -> 728.3 µs)``."""
+    """Return ``eager +26 % (578 µs -> 728.3 µs)``."""
     shown = [quantity(time, Dimension.TIME) for time in (then, then * math.exp(step))]
     return f"{name} {signed(math.expm1(step))} ({' -> '.join(shown)})"
 
 
 _BETWEEN = 0.003
-"""What a speed-up moves by from one run to the next beyond its processes: where code and data lie in memory."""
+"""The change of a speed-up between runs beyond that between processes: by the placement of code and data."""
 
 _BETWEEN_BUSY = 0.03
-"""The same beside neighbours: what they take of caches and memory slows two different calls by different amounts."""
+"""The same beside busy programs, whose use of caches and memory slows two different calls differently."""
 
 _LEAST_PROCESSES = 3
 """The least number of processes of an accepted run."""
 
 
 def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[Samples], gates: int) -> float:
-    """How far a speed-up of these processes may lie from an accepted one without anything having changed.
+    """Return how far a speed-up may differ from an accepted one by chance.
 
-    Turns cancel what the machine does, so that processes tell how far it scatters. How well the accepted one was known
-    stands nowhere: as by so few processes, and no worse than to a half of the limit, as a first run goes on for.
+    Turns cancel the machine's changes, so processes show the scatter. The accepted one's error is not stored: it is
+    taken as that of few processes, and at most half of the limit, to which a first run narrows it.
     """
     processes, between = len(taken), _BETWEEN_BUSY if busy_processors(taken) else _BETWEEN
     quantile = t_quantile((1 + CONFIDENCE) / 2, processes - 1)

@@ -1,4 +1,4 @@
-"""Can these samples be trusted, and what pairs of processes show: process time, levels, contention, agreement."""
+"""Whether samples can be trusted, and what pairs of processes show: times, levels, contention, agreement."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.protocol import Capture
 
 BOUND = 1.02
-"""Wall over CPU time of the least stretched sample, up to which a call is nothing but computing."""
+"""The largest ratio of wall to CPU time, in the least stretched sample, of a call that only computes."""
 
 CLOCKS_APART, WATTS_APART = 0.005, 0.02
-"""How far the clocks, or the watts, of two builds lie apart that share neither."""
+"""The least difference of clocks, or of watts, between two builds with different states."""
 
-LEAST_TURNS = 3  # of fewer the middle is no witness
+LEAST_TURNS = 3  # with fewer, the median is unreliable
 
 
 def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
-    """Base and head of every round as one number each, by the same clock on both sides.
+    """Return base and head of every round as one number each, by the same clock on both sides.
 
-    The base is the number of its process; the head is as far from it as the turns of the two were apart.
+    The base is its process's number; the head differs from it by the ratio of the two sides' turns.
     """
     if differs_in_power(long := settled_turns(rounds)):
         spreads = sorted(spread(capture.samples[-1], busy=False) for both in rounds for capture in both)
@@ -49,7 +49,7 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
 
 
 def preloads_of(rounds: Iterable[Sequence[Capture]]) -> tuple[int, ...]:
-    """Which preload the processes of each round were forked from, 0 where fresh; empty where all were."""
+    """Return the preload of each round's processes, 0 if fresh; empty if all were."""
     from pytest_perfgate.model.protocol import FORK, START
 
     starts = (next((dict(s.notes).get(START, "") for c in one for s in c.samples[-1:]), "") for one in rounds)
@@ -58,12 +58,12 @@ def preloads_of(rounds: Iterable[Sequence[Capture]]) -> tuple[int, ...]:
 
 
 def by_cpu_time(*sides: Sequence[Samples]) -> bool:
-    """Whether both sides are held apart by the time that their threads computed."""
+    """Return whether both sides are compared by their threads' CPU time."""
     return all(computes(side) and all(map(_has_cpu_times, side)) for side in sides)
 
 
 def differs_in_power(turns: Sequence[tuple[Settled, Settled]]) -> bool:
-    """Whether the sides of long turns ran at other clocks, or drew another power, in every round and by enough.
+    """Return whether the sides of long turns differ enough in clock or power in every round.
 
     At the power limit a build that draws more runs at a lower clock; short turns of both share one clock.
     """
@@ -80,7 +80,7 @@ def _all_apart(pairs: Sequence[tuple[float | None, float | None]], least: float)
 
 
 def power_limited(rounds: Sequence[tuple[Capture, Capture]]) -> PowerLimited | None:
-    """What the sides drew and ran at, where the power limit held their clocks: in long turns, if there were any."""
+    """Return power and clock of both sides at the power limit, from long turns if there were any."""
     sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
     if not limited([samples for side in sides for samples in side]):
         return None
@@ -102,16 +102,16 @@ def _middles(pairs: Sequence[tuple[float | None, float | None]]) -> tuple[float,
 
 
 def apart(base: Samples, head: Samples, *, busy: bool) -> float:
-    """Head over base: the middle of the ratios of neighbouring turns; where none were taken, of the whole processes.
+    """Return head over base: the median ratio of neighbouring turns; without turns, of whole processes.
 
-    A process whose clock or neighbours change half way is far from itself; its turns are not far from the other's.
+    If clock or neighbours change during a process, its time varies, but neighbouring turns stay comparable.
     """
     ratios = ratios_of_turns(base, head, busy=busy)
     return median(ratios) if ratios else time_of(head, busy=busy) / time_of(base, busy=busy)
 
 
 def ratios_of_turns(base: Samples, head: Samples, *, busy: bool) -> list[float]:
-    """Head over base of neighbouring turns, sorted; none where there are too few."""
+    """Return head over base of neighbouring turns, sorted; none if there are too few."""
     neighbours = zip(_turns(base, busy=busy), _turns(head, busy=busy))
     turns = [(before, after) for before, after in neighbours if before > 0 and after > 0]
     if len(turns) < LEAST_TURNS or len(base.turns) != len(head.turns):
@@ -120,7 +120,7 @@ def ratios_of_turns(base: Samples, head: Samples, *, busy: bool) -> list[float]:
 
 
 def _turns(samples: Samples, *, busy: bool) -> list[float]:
-    """One number a turn: the least, or the middle of a device's own times."""
+    """Return one number for each turn: the least, or the median of a device's own times."""
     times = samples.cpu if busy and is_host(samples) else samples.durations
     ends = list(accumulate(samples.turns))
     if not ends or ends[-1] != len(times) or min(samples.turns) < 1:
@@ -134,22 +134,22 @@ def is_host(samples: Samples) -> bool:
 
 
 def computes(side: Sequence[Samples]) -> bool:
-    """Whether the call is one thread that computes: in most processes it does so whenever it has a processor.
+    """Return whether the call is a single computing thread, which in most processes only waits for a processor.
 
-    On a busy core every sample may lose time to a queue; a longer call then loses more than its share, so by the wall
-    it would be slower than it is.
+    On a busy core every sample may lose time to a queue. A longer call loses more than its share, so wall time would
+    exaggerate its slowdown.
     """
     return median(sorted(min(least_stretch(samples), _given(samples)) for samples in side)) <= BOUND
 
 
 def _given(samples: Samples) -> float:
-    """Time that the calling thread did not spend in queues, over what it computed; without end where none can tell."""
+    """Return the thread's time without queues over its CPU time; infinite if unknown."""
     busy = fmean(samples.cpu) if samples.cpu else 0.0
     return (busy + samples.blocked) / busy if samples.blocked is not None and busy > 0 else math.inf
 
 
 def _has_cpu_times(samples: Samples) -> bool:
-    """Whether every sample has processor time beside it: a coarse clock reads none for a short call."""
+    """Return whether every sample has a CPU time: a coarse clock reads none for a short call."""
     return len(samples.cpu) == len(samples.durations) and min(samples.cpu) > 0
 
 
@@ -160,9 +160,9 @@ def least_stretch(samples: Samples) -> float:
 
 
 def time_of(samples: Samples, *, busy: bool) -> float:
-    """The lowest tenth of CPU times, or the smallest wall time: what disturbs a process only makes it slower.
+    """Return the lowest tenth of CPU times, or the smallest wall time, since disturbances only add time.
 
-    A device's own times know no neighbours: of them, the median. Recorded data chose each (docs/verdicts.md).
+    A device's own times have no such disturbances, so the median is taken. Recorded data chose each (docs/verdicts.md).
     """
     if not is_host(samples):
         return median(sorted(samples.durations))
@@ -171,7 +171,7 @@ def time_of(samples: Samples, *, busy: bool) -> float:
 
 
 def spread(samples: Samples, *, busy: bool) -> float:
-    """The interquartile range within the process, as a fraction of its median."""
+    """Return the interquartile range within the process, as a fraction of its median."""
     ordered = sorted(samples.cpu if busy else samples.durations)
     last = len(ordered) - 1
     return (ordered[(3 * last + 3) // 4] - ordered[last // 4]) / median(ordered)
@@ -182,37 +182,37 @@ _LEVEL = 0.15
 
 
 def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
-    """(relative scatter between runs at the accepted level, how many); another level says nothing here."""
+    """Return (relative scatter between runs at the accepted level, number of runs)."""
     times = [sitting.time for sitting in _of_level(sittings, time)]
     return scatter_of_neighbours(times), len(times)
 
 
 def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
-    """The newest runs, back to the first that lies further off than any machine scatters."""
+    """Return the newest runs, back to the first that differs by more than any machine's scatter."""
     return list(takewhile(lambda s: of_level(s.time, time), reversed(sittings)))
 
 
 def of_level(measured: float, time: float) -> bool:
-    """Whether a time lies no further from another than machines scatter between runs."""
+    """Return whether two times differ by no more than machines scatter between runs."""
     return 0 < measured < math.inf and time > 0 and abs(math.log(measured / time)) <= _LEVEL
 
 
 SHORTEST_NS, LONGEST_NS = 1e-6, 1e18
-"""A femtosecond and some thirty years: what lies outside is no time of a call, whoever recorded it."""
+"""A femtosecond and some thirty years; values outside cannot be times of a call."""
 
 
 def untrusted_samples(measurement: Measurement) -> tuple[Problem, ...]:
-    """What is wrong with the samples themselves."""
+    """Return the problems of the samples themselves."""
     return tuple(_samples(measurement))
 
 
 def sound(ordered: Sequence[float]) -> bool:
-    """Sorted samples that are times of a call, and some of them; what is no number spoils the sum."""
+    """Return whether sorted samples are all possible times of a call; a NaN shows in the sum."""
     return bool(ordered) and ordered[0] >= SHORTEST_NS and ordered[-1] <= LONGEST_NS and math.isfinite(sum(ordered))
 
 
 def untimed(samples: Samples) -> str:
-    """Why one process's samples are no times of a call; empty where they are."""
+    """Return why one process's samples are not times of a call; "" if they are."""
     if not samples.durations:
         return f"every sample was discarded: {gone}" if (gone := _gone(samples)) else "there is no sample"
     lost = next((problem.what for problem in samples.problems if problem.code == "bad-timing"), "")
@@ -234,7 +234,7 @@ def _plausible(duration: float) -> bool:
 
 
 def problems_of(measurement: Measurement, metrics: MetricSet, *, timed: bool) -> tuple[Problem, ...]:
-    """Everything that makes all limits on this measurement INVALID; ``timed`` when its samples were summed up."""
+    """Return all problems that make every limit on this measurement INVALID; ``timed`` if it has a summary."""
     recorded = [*measurement.problems, *[p for process in measurement.processes for p in process.problems]]
     samples = () if timed else untrusted_samples(measurement)
     return (*dict.fromkeys(recorded), *samples, *_above_peak(measurement, metrics))
@@ -253,7 +253,7 @@ def _samples(measurement: Measurement) -> Iterator[Problem]:
 
 
 def _above_peak(measurement: Measurement, metrics: MetricSet) -> Iterator[Problem]:
-    """Faster than a physical peak; a measured ceiling is no such thing."""
+    """Yield problems of figures above a physical peak; measured ceilings are not included."""
     clock = measurement.device.roof(Basis.CLOCK) if measurement.device.kind == "gpu" else None
     if clock is None:
         return
@@ -277,30 +277,30 @@ LEAST = 3
 """The least number of fresh processes that shows how far two of them may differ."""
 
 UNKNOWN = 1.0
-"""Neighbours, where the system does not tell how many there were."""
+"""The assumed number of neighbours if it is unknown."""
 
 MOST = 2.0
-"""Neighbours that one call can feel: half a core's other thread, and the memory that all share."""
+"""The most neighbours that can slow one call: the core's other thread, and shared memory."""
 
 BUSY = 0.5
-"""Processors in use by others from which on a run is too disturbed to judge others by it."""
+"""Processors in use by others from which a run is too disturbed to judge others by it."""
 
 FEW = 0.05
-"""Processors in use by others, up to which they are not worth a word."""
+"""Processors in use by others below which nothing is reported."""
 
 
 def busy_processors(processes: Sequence[Samples]) -> float:
-    """Processors that others kept busy beside a run on the host, where that is more than half of one; else 0."""
+    """Return the processors that others kept busy beside a run on the host, if more than half of one, else 0."""
     loads = sorted(one.others for one in processes if one.others is not None and is_host(one))
     neighbours = median(loads) if loads else 0.0
     return min(neighbours, MOST) if neighbours > BUSY else 0.0
 
 
 def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
-    """What keeps a run that is slower than ``reach`` from a confirmation; empty where nothing does.
+    """Return why a run that is slower than ``reach`` is not confirmed; "" if it may be.
 
-    Times of a device, or measured elsewhere, know no neighbours. On the host, what a call queued for a processor is
-    not its own, and what is left may be slower by as much as its neighbours took of what they share.
+    Times of a device, or measured elsewhere, have no neighbours. On the host, waits for a processor are not the call's
+    own, and the rest may be slower by what neighbours took of shared resources.
     """
     if not all(is_host(one) and one.durations for one in processes):
         return ""
@@ -323,20 +323,20 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
 
 
 def _own(samples: Samples) -> float | None:
-    """A call's time without queueing: never more than its usual time."""
+    """Return a call's time without queueing, at most its usual time."""
     if samples.unqueued is not None:
         return min(samples.unqueued, median(sorted(samples.durations)))
     return median(sorted(samples.cpu)) if computes([samples]) else None
 
 
 BESIDE = "paired, against "
-"""Before the base, in the source of a slowdown that two arms found."""
+"""The prefix before the base in the source of a slowdown that two arms found."""
 
 _SHOWN = 3
 
 
 def slow_processes(paired: Paired) -> str:
-    """``more slow processes (10 of 30, 0 in the base)``, where Fisher's test confirmed that."""
+    """Return ``more slow processes (10 of 30, 0 in the base)``, if Fisher's test confirmed that."""
     if paired.slow is None:
         return ""
     head, base = paired.slow
@@ -344,18 +344,18 @@ def slow_processes(paired: Paired) -> str:
 
 
 def indistinguishable(paired: Paired) -> str:
-    """Files that both arms took from the head, though they are other ones since the base."""
+    """Return files that changed since the base, but that both arms took from the head."""
     shown, base = first_of(paired.shared, _SHOWN), paired.base or "the base"
     return f"{shown} changed since {base}, and both builds read the head's version"
 
 
 def time_to_decide(paired: Paired) -> str:
-    """The time that would decide an undecided case."""
+    """Return the time that would decide an undecided case."""
     return f"; {about(paired.wants_s)} more would decide" if paired.wants_s else ""
 
 
 def shift_metric(paired: Paired) -> Metric:
-    """The slowdown that the pairs found."""
+    """Return the slowdown of the pairs."""
     return Metric(
         name="slowdown",
         value=paired.shift,
@@ -366,7 +366,7 @@ def shift_metric(paired: Paired) -> Metric:
 
 
 def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
-    """What both sides drew and ran at, where the device was at its power limit."""
+    """Yield power and clock of both sides, if the device was at its power limit."""
     if paired.limited is None:
         return
     facts = [
@@ -380,7 +380,7 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
 
 
 def base_words(paired: Paired) -> str:
-    """``33bcf03592 beside it over 9 rounds: +4.2 %``."""
+    """Return ``33bcf03592 beside it over 9 rounds: +4.2 %``."""
     base = f"base {paired.base}" if paired.base else "the base"
     if paired.unbuilt:
         return f"{base}: the change edits no file that code loads or reads, so both are the same code"
@@ -388,7 +388,7 @@ def base_words(paired: Paired) -> str:
 
 
 def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
-    """A confirmation shows the figure that confirmed; what the screening saw stands below it."""
+    """Return a ruling with the confirming figure, and the screening's figure below it."""
     if paired.unbuilt:
         return ruling._replace(metric=None)
     between = edges(screened, change=True)
