@@ -168,7 +168,7 @@ _TITLE = re.compile(rf"{TITLE}\Z", re.ASCII)
 
 def render_figure(figure: Figure) -> str:
     """Return ``registers: 128``; a name that could be taken for a field of ours gets empty brackets."""
-    title = f"{figure.title}()" if not figure.labels and _is_taken(figure.title) else figure.title
+    title = f"{figure.title}()" if not figure.labels and is_taken(figure.title) else figure.title
     return f"{title if _TITLE.match(title) else render_key(title)}: {_figure_value(figure)}"
 
 
@@ -195,8 +195,10 @@ def figure_of(text: str) -> Figure | None:
     return figure
 
 
-def _is_taken(name: str) -> bool:
-    return bool(difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO))
+@lru_cache(maxsize=4096)
+def is_taken(name: str) -> bool:
+    """Return whether a name could be meant as a field of ours; one with brackets could not."""
+    return "(" not in name and bool(difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO))
 
 
 @lru_cache(maxsize=4096)
@@ -259,7 +261,7 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
 
 def _is_figure(name: str, node: Node) -> bool:
     """Return whether a field may be an accepted figure; a name that resembles one of our fields is a typo."""
-    return name not in FIELDS and isinstance(node, str) and not _is_taken(name)
+    return name not in FIELDS and isinstance(node, str) and not is_taken(name)
 
 
 def _foreign(name: str, place: str) -> PerfgateError:

@@ -15,6 +15,7 @@ from pytest_perfgate.adapters.stores.baseline_line import (
     TITLE,
     WORD,
     Node,
+    is_taken,
     parse_fields,
     parse_figure,
     render_line,
@@ -333,8 +334,9 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]} if time else {}
     if figures:
         accepted = _EACH_FIGURE.findall(figures)
-        read = tuple(parse_figure(bare or own.replace("''", "'"), text) for bare, own, text in accepted)
-        if None in read or len({one.title for one in read if one}) < len(read):
+        titles = [bare or own.replace("''", "'") for bare, own, _ in accepted]
+        read = tuple(parse_figure(title, text) for title, (_, _, text) in zip(titles, accepted))
+        if any(map(is_taken, titles)) or None in read or len({one.title for one in read if one}) < len(read):
             return None
         fields["figures"] = read
     if scatter:

@@ -155,7 +155,14 @@ def test_files_that_are_none_of_ours(store: Baselines, file: Path, text: str | b
 
 
 @pytest.mark.parametrize(
-    ("field", "fix"), [('whoo: "A"', "did you mean who?"), ("heat: warm", "delete it"), ("a: {b: [c]}", "delete it")]
+    ("field", "fix"),
+    [
+        ('whoo: "A"', "did you mean who?"),
+        ("whoo: 3", "did you mean who?"),
+        ("blidn: 10%", "did you mean blind?"),
+        ("heat: warm", "delete it"),
+        ("a: {b: [c]}", "delete it"),
+    ],
 )
 def test_a_field_that_is_not_ours_stops_the_run(store: Baselines, file: Path, field: str, fix: str) -> None:
     """Nothing would be held against it, and a test would pass without a word of it."""
