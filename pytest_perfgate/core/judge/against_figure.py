@@ -175,7 +175,7 @@ def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) ->
 def _mistaken(limit: Limit, metric: Metric, then: Figure) -> str:
     """Return why figures are not compared: a limit cannot know the kind of a test's own figure."""
     if not math.isfinite(metric.value) or not comparable(then.dimension, metric.dimension):
-        return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, and is none that compares"
+        return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, not comparable with this"
     if metric.better is None:
         return ""  # for every other metric, the limit was checked when it was parsed
     if limit.compare is Compare.RELATIVE and metric.dimension is Dimension.FRACTION:

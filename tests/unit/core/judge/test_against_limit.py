@@ -285,7 +285,9 @@ def test_what_was_not_collected_is_not_measured_and_says_how() -> None:
     (alone,) = judged("slowdown <= 3%")
     assert "nothing to be compared with" in alone.sentence
     assert "an nsys export does not hold this metric" in nothing.sentence
-    assert "pytest --perfgate" in nothing.next[0]
+    assert "--set flops=" in nothing.next[0]
+    (timed,) = judged("cv <= 5%")
+    assert "pytest --perfgate" in timed.next[0]
     (counted,) = judged("registers <= 64")
     assert "cubin" in counted.next[0]
 
