@@ -368,7 +368,7 @@ def _of_change(verdict: Verdict) -> str:
 
 
 def whole(text: str) -> int:
-    """A whole number from 1."""
+    """Return a whole number from 1, or raise."""
     if text.strip().isdecimal() and int(text) > 0:
         return int(text)
     raise ArgumentTypeError(f"{text!r} is not a whole number from 1")

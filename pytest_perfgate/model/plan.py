@@ -106,7 +106,7 @@ class CaseKey:
         return f"{self.nodeid}#{self._written_name()}" if self.name else self.nodeid
 
     def _written_name(self) -> str:
-        """The name with ``]`` as ``%5D``, since after parameters the last ``]`` is theirs."""
+        """Return the name with ``]`` as ``%5D``, since after parameters the last ``]`` is theirs."""
         if "[" not in self.test_id or not _TO_ESCAPE.search(self.name):
             return self.name
         return self.name.replace("%", "%25").replace("]", "%5D")

@@ -91,7 +91,7 @@ class MeasuredCall:
             run()
 
     def inputs(self) -> tuple[Any, ...]:
-        """The arguments of the function, made anew if there is a set-up."""
+        """Return the arguments of the function, made anew if there is a set-up."""
         return (*self.prepare(), *self.args)
 
     def timed(self) -> Callable[[], Any]:

@@ -108,7 +108,7 @@ class SessionState:
                 self.faults[item.nodeid] = fault
 
     def fault_of(self, item: pytest.Item) -> PerfgateError | None:
-        """Why a test cannot be gated."""
+        """Return why a test cannot be gated, or None."""
         return self._outside(item) or self.faults.get(item.nodeid)
 
     def _outside(self, item: pytest.Item) -> PerfgateError | None:

@@ -79,7 +79,7 @@ class Nsys:
         return reading({**far, **{name: text for name, text in options.items() if name not in dict(overlap.STATED)}})
 
     def _stated(self, options: Mapping[str, str], exports: Sequence[NsysExport]) -> Stated | None:
-        """What the options say of a window; the roof is that of the first device, where none is named."""
+        """Return the work and roof that the options state, or None; the roof defaults to that of the first device."""
         if dict(overlap.STATED).keys().isdisjoint(options):
             return None
         from pytest_perfgate.app.inspections.cubin import spec_of

@@ -182,7 +182,7 @@ def _speedup(call: Call, _name: str) -> Made:
 
 
 def _cv(call: Call, _name: str) -> Made:
-    """The variation of the samples of a process, as a fraction of their mean."""
+    """Return the variation of the samples of a process, as a fraction of their mean."""
     samples = [process.durations for process in call.measurement.processes if len(process.durations) > 1]
     if len(samples) < len(call.measurement.processes):
         return (_NO_CV,)

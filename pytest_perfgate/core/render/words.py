@@ -280,12 +280,12 @@ def few_rounds(verdict: Verdict) -> str:
 
 
 def of_builds(verdict: Verdict) -> str:
-    """``, two builds`` behind a slowdown that those measured in turns."""
+    """Return ``, two builds`` for a slowdown that two builds measured in turns, else ""."""
     return ", two builds" if verdict.rounds and verdict.limit.metric == "slowdown" else ""
 
 
 def builds_note(cases: Iterable[CaseReport]) -> str:
-    """What "then" and "now" are beside such a slowdown, which does not follow from them."""
+    """Return the explanation of the two times beside such a slowdown, if there is one; else ""."""
     if not any(of_builds(verdict) for case in cases for verdict in case.verdicts):
         return ""
     return (

@@ -251,13 +251,13 @@ STATED = (
     ("bandwidth", "memory bandwidth, such as 5.3TB/s, instead of a device"),
     ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
 )
-"""What an export does not say of a window: without the work there is no rate, and nothing to hold against a roof."""
+"""Facts about a window that an export lacks; without the work there is no rate to compare with a roof."""
 
 _BY = "the window, idle time included"
 
 
 def work_metrics(ranks: Sequence[RankResult], stated: Stated | None) -> MetricSet:
-    """Rates of the stated work over the window of each rank."""
+    """Return rates of the stated work over the window of each rank."""
     if stated is None:
         return MetricSet()
     from pytest_perfgate.core.analysis.kernels.bottleneck import stated_metrics
@@ -271,7 +271,7 @@ def work_metrics(ranks: Sequence[RankResult], stated: Stated | None) -> MetricSe
 
 
 def work_findings(ranks: Sequence[RankResult], stated: Stated | None) -> Iterator[Finding]:
-    """The same in a sentence; a roof without work says what to state."""
+    """Yield the same rates as sentences; for a roof without work, what to state."""
     if stated is None:
         return
     from pytest_perfgate.core.analysis.kernels.bottleneck import run_figures

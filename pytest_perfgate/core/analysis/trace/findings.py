@@ -232,7 +232,7 @@ def _transposes(kernels: Sequence[KernelRow], rows: Sequence[OperatorRow], windo
 
 
 def _shapes(row: OperatorRow) -> list[tuple[int, ...]]:
-    """Of all tensors of a call; empty where one of them is no shape that a tensor has."""
+    """Return the shapes of all tensors of a call; empty if one of them is not a possible shape."""
     try:
         return [row.call.shape(at) for at in row.call.tensors()]
     except ValueError:

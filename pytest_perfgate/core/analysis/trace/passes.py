@@ -224,7 +224,7 @@ def replay_ir(rows: Sequence[OperatorRow], source: str) -> dict[str, Any]:
 
 
 def render_ir(form: dict[str, Any]) -> str:
-    """The form as JSON text."""
+    """Return the form as JSON text."""
     return json.dumps(form, indent=2, sort_keys=True) + "\n"
 
 
