@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -11,6 +12,7 @@ from pytest_perfgate.app.instrument import at_least, begins
 from pytest_perfgate.app.passes import one_by_one
 from pytest_perfgate.core.judge.metrics import timed_metrics, timing
 from pytest_perfgate.core.judge.readings import figures_of, over_processes
+from pytest_perfgate.core.render.words import detectable, plural, short_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Labels, MetricSet, Problem
@@ -35,7 +37,7 @@ from pytest_perfgate.model.protocol import (
     Waits,
     read_alone,
 )
-from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.values import array_value, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 if TYPE_CHECKING:
@@ -324,3 +326,51 @@ def _alone(capture: Capture) -> Measurement:
         work=capture.work,
         references=capture.references,
     )
+
+
+_WORTH = 40
+"""A case that needs more processes than this needs a quieter machine instead."""
+
+_NAMED = 5
+
+
+@value
+class Blurred:
+    """A call without an accepted time whose run cannot detect the slowdown of its limit."""
+
+    key: CaseKey
+    half: float
+    """Half of its interval, relative."""
+    asks: float
+    processes: int
+    beside: float = 0.0
+    """Processors that others kept busy during the run, which may have slowed all its processes."""
+
+    @property
+    def machine_busy(self) -> bool:
+        """Return whether the machine was too busy for any number of processes."""
+        return self.beside > self.asks
+
+    def __str__(self) -> str:
+        """``test_sum can detect +12.0 % after 10 processes, its limit asks for +5.0 %``."""
+        after = f"after {plural(self.processes, 'process', 'processes')}, and its limit needs {detectable(self.asks)}"
+        return f"{short_name(self.key)} can detect {detectable(self.half)} {after}"
+
+    @property
+    def remedy(self) -> str:
+        """Return what would make the limit detectable: the interval narrows by the square root of the processes."""
+        needs = math.ceil(self.processes * (self.half / self.asks) ** 2)
+        return f"--perfgate-rounds={needs}, or a quieter machine" if needs <= _WORTH else "a quieter machine"
+
+
+def tell_left(left: Sequence[Blurred], tell: Callable[[str], None]) -> None:
+    """Report the calls that are still too noisy, with what would help."""
+    if beside := [one.beside for one in left if one.machine_busy]:
+        cases = f"{plural(len(beside), 'case')} without an accepted time"
+        text = f"other programs used {max(beside):.1f} processors during {cases}"
+        tell(f"{text}, so their times may be slow; next: run again on an idle machine before you accept")
+    wide = [one for one in left if not one.machine_busy]
+    for one in wide[:_NAMED]:
+        tell(f"{one}; next: {one.remedy}")
+    if len(wide) > _NAMED:
+        tell(f"and {len(wide) - _NAMED} more, which `perfgate accept` names")

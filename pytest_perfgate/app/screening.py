@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, held, stopped
 from pytest_perfgate.app.lockstep import BASE
-from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.app.measure import Blurred, measurements, tell_left
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
@@ -17,13 +18,12 @@ from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.judge.rounds import Finding, Pairs, figure_finding, look, more_slow, wanted
 from pytest_perfgate.core.judge.samples import busy_processors, power_limited
 from pytest_perfgate.core.limits.merge import scope_within
-from pytest_perfgate.core.render.words import detectable, plural, short_name, span
-from pytest_perfgate.core.stats.costs import Want, allotted
+from pytest_perfgate.core.render.words import about, plural, span
+from pytest_perfgate.core.stats.costs import PAIR_START_S, Want, allotted, waiting
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import matches
 from pytest_perfgate.model.plan import LEAST, CaseKey, Compare, Decision, Limit, Outcome
-from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Paired
 
 if TYPE_CHECKING:
@@ -62,21 +62,30 @@ class Screening:
         counts: Counts,
         among: int = 0,
         asked: Callable[[CaseKey], Asked] = lambda key: Asked(),  # noqa: ARG005 - the same for each
+        expected: Mapping[str, Want] = MappingProxyType({}),
     ) -> None:
-        """``among`` is the number of cases that two builds decide in the run, including other comparisons."""
-        self._all, self._counts, self._among, self._asked = comparison, counts, among, asked
+        """``among`` is the number of cases that two builds decide in the run, including other comparisons.
+
+        ``expected`` says what tests want before their first round.
+        """
+        self._all, self._counts, self._among, self._asked, self._expected = comparison, counts, among, asked, expected
         self._pairs: dict[CaseKey, Pairs] = {}
         self._found: dict[CaseKey, Finding] = {}
         self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
+        self._late: frozenset[str] = frozenset()  # tests that waited for others in some round
 
     def decide(self) -> None:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
         comparison = self._all
         design = comparison.design
-        comparison.play(ROUND, dict.fromkeys(comparison.cases, 1))
-        comparison.design = replace(design, cases=max(self._among, len(comparison.pairs(ROUND)), 1))
+        comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), lambda: self._waits(self._expected))
+        calls = len(comparison.pairs(ROUND)) + len(self._unplayed())
+        comparison.design = replace(design, cases=max(self._among, calls, 1))
+        counts = dict.fromkeys(comparison.cases, comparison.design.last)
         with held(comparison):
-            comparison.play(ROUND, dict.fromkeys(comparison.cases, comparison.design.last), self._over)
+            comparison.play(ROUND, counts, self._over)
+            if self._late:  # it has as many rounds as others: those that it left out come after theirs
+                comparison.play(ROUND, counts, self._over)
         self._look()
         self._found = more_slow(self._found, self._pairs, {key: self._counts(key) for key in self._found}, design.alpha)
         comparison.stage.say(self._summary())
@@ -115,12 +124,32 @@ class Screening:
         for key in untimed:
             if key.nodeid not in wants and self._is_open(key):
                 wants[key.nodeid] = Want(rounds=1, seconds=self._all.cost(key.nodeid), suspected=False)
+        wants |= self._unplayed()
         often = {met.nodeid for met in self._all.rounds if (met.phase, met.number) == (ROUND, _REPEATED - 1)}
         over = (often | {key.nodeid for key in (*self._found, *untimed)}) - wants.keys()
         plan = allotted(wants, self._all.left_s, self._all.start_s)
         self._beyond = frozenset(plan.beyond)
-        nearest = () if plan.rounds else tuple(plan.beyond)[:1]  # its estimate is rough, and the time is free
-        return over | (self._beyond - set(nearest))
+        late = self._waits({name: wants[name] for name in plan.rounds})
+        fits = (name for name in plan.beyond if self._all.start_s + wants[name].seconds <= self._all.left_s)
+        nearest = () if plan.rounds else tuple(fits)[:1]  # its estimate is rough, and the time is free
+        return over | (self._beyond - set(nearest)) | late
+
+    def _waits(self, wants: Mapping[str, Want]) -> frozenset[str]:
+        """Return the tests that wait until cheaper ones are decided."""
+        late = waiting(wants, self._all.left_s, self._all.start_s or PAIR_START_S)
+        self._late |= late
+        return late
+
+    def _unplayed(self) -> dict[str, Want]:
+        """Return what tests without a round want."""
+        begun = {met.nodeid for met in self._all.rounds if met.phase == ROUND}
+        return {name: want for name, want in self._expected.items() if name not in begun | self._all.out}
+
+    def troubles(self) -> dict[str, str]:
+        """Return why tests have no result: the budget left them without a round, or they failed in a build."""
+        took = {name: about(want.cost + want.rounds * self._all.start_s) for name, want in self._unplayed().items()}
+        late = {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
+        return late | self._all.troubles()
 
     def _is_open(self, key: CaseKey, result: Finding | None = None) -> bool:
         """Return whether a further round may decide the time or a figure of a call."""
@@ -233,40 +262,6 @@ MOST = 10
 SPENDS_S = 30.0
 """The most seconds that a first run outside CI spends on more processes, because a person waits."""
 
-_WORTH = 40
-"""A case that needs more processes than this needs a quieter machine instead."""
-
-_NAMED, _LEAST_ASKED = 5, 1e-3
-
-
-@value
-class Blurred:
-    """A call without an accepted time whose run cannot detect the slowdown of its limit."""
-
-    key: CaseKey
-    half: float
-    """Half of its interval, relative."""
-    asks: float
-    processes: int
-    beside: float = 0.0
-    """Processors that others kept busy during the run, which may have slowed all its processes."""
-
-    @property
-    def machine_busy(self) -> bool:
-        """Return whether the machine was too busy for any number of processes."""
-        return self.beside > self.asks
-
-    def __str__(self) -> str:
-        """``test_sum can detect +12.0 % after 10 processes, its limit asks for +5.0 %``."""
-        after = f"after {plural(self.processes, 'process', 'processes')}, and its limit needs {detectable(self.asks)}"
-        return f"{short_name(self.key)} can detect {detectable(self.half)} {after}"
-
-    @property
-    def remedy(self) -> str:
-        """Return what would make the limit detectable: the interval narrows by the square root of the processes."""
-        needs = math.ceil(self.processes * (self.half / self.asks) ** 2)
-        return f"--perfgate-rounds={needs}, or a quieter machine" if needs <= _WORTH else "a quieter machine"
-
 
 def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) -> tuple[Blurred, ...]:
     """Return the calls of a case that are too noisy to be accepted for their limit, and open speed-ups.
@@ -280,6 +275,8 @@ def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) ->
     too_noisy += [_open_speedup(result, one, gate_judge) for one in measured if one.references]
     return tuple(one for one in too_noisy if one is not None)
 
+
+_LEAST_ASKED = 1e-3
 
 _OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT})
 
@@ -368,7 +365,7 @@ class FirstSitting:
                 break
             play([replace(named[n], plan=replace(named[n].plan, rounds=number + 1)) for n in fit], number)
             names = self._open(named[name] for name in names)
-        _tell_left(self.left(cases), tell)
+        tell_left(self.left(cases), tell)
 
     def _fitting(self, names: list[str], left_s: float, start_s: float) -> list[str]:
         """Return as many cases as the remaining time allows in one round."""
@@ -379,16 +376,3 @@ class FirstSitting:
     def _cost(self, names: Iterable[str], start_s: float) -> float:
         results = self._rounds.results()
         return start_s + math.fsum(results[name].seconds for name in names)
-
-
-def _tell_left(left: Sequence[Blurred], tell: Callable[[str], None]) -> None:
-    """Report the calls that are still too noisy, with what would help."""
-    if beside := [one.beside for one in left if one.machine_busy]:
-        cases = f"{plural(len(beside), 'case')} without an accepted time"
-        text = f"other programs used {max(beside):.1f} processors during {cases}"
-        tell(f"{text}, so their times may be slow; next: run again on an idle machine before you accept")
-    wide = [one for one in left if not one.machine_busy]
-    for one in wide[:_NAMED]:
-        tell(f"{one}; next: {one.remedy}")
-    if len(wide) > _NAMED:
-        tell(f"and {len(wide) - _NAMED} more, which `perfgate accept` names")

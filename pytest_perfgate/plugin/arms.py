@@ -25,7 +25,7 @@ from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
 from pytest_perfgate.core.judge.suspects import contested, suspects
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.costs import pair_cost, paired_costs, starting_guess
+from pytest_perfgate.core.stats.costs import first_wants, pair_cost, paired_costs, starting_guess
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.plan import Compare
@@ -96,8 +96,8 @@ class ArmRunner:
         among = sum(map(len, open_.values()))
         for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():
             try:
-                bounds = {key: contested_limit(reports[key]) for key in keys}
-                result, troubles = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
+                judged = [reports[key] for key in keys]
+                result, troubles = self._tried(commit, [cases[key.nodeid] for key in keys], judged, among)
             except PerfgateError as fault:
                 unbuilt(self._config, commit, len(keys), fault)
                 changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
@@ -121,7 +121,7 @@ class ArmRunner:
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
 
     def _tried(
-        self, commit: str, cases: Sequence[Case], bounds: Mapping[CaseKey, float], among: int
+        self, commit: str, cases: Sequence[Case], reports: Sequence[CaseReport], among: int
     ) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
         """Return the results of base and head for some of the open cases, and the errors of tests that failed there."""
         if not commit:
@@ -130,10 +130,12 @@ class ArmRunner:
         announced = self._announced(cases, design_of(self._session))
         self._progress = Progress(self._config, f"{announced}, against {whose_commit(self._session, beside)}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
+        bounds = {one.key: contested_limit(one) for one in reports}
         limits = Limits(bounds, others := Bounds(self._session.gate_judge, comparison))
-        screening = Screening(comparison, limits, among, others.asked)
+        wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
+        screening = Screening(comparison, limits, among, others.asked, wants)
         compared = self._decided(comparison, screening, revision=False)
-        return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, comparison.troubles()
+        return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, screening.troubles()
 
     def _decided(self, comparison: Comparison, screening: Screening, *, revision: bool) -> Mapping[CaseKey, Paired]:
         """Run a comparison to its end and delete its finished rounds, since nothing is left to resume."""
@@ -174,15 +176,13 @@ class ArmRunner:
             return []
 
     def _arm(self, name: str, revision: str) -> Arm:
-        at = f"{name}:{revision}"
-        if at not in self._prepared:
+        if (at := f"{name}:{revision}") not in self._prepared:
             self._prepared[at] = self._store.prepare(name, revision)
         return self._prepared[at]
 
     def _path(self, both: tuple[Arm, Arm]) -> Path:
         """Return the file of finished rounds of these two trees, from which an interrupted run resumes."""
-        digests = "-".join(arm.digest[:10] for arm in both)
-        return self._config.rootpath / ".perfgate" / "rounds" / f"{digests}.bin"
+        return self._config.rootpath / ".perfgate" / "rounds" / f"{'-'.join(arm.digest[:10] for arm in both)}.bin"
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
         remaining, cpus = self._session.left_s(), one_core(list(self._session.cases.values()))

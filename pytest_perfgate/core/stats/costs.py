@@ -10,11 +10,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.render.words import about, plural
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import CaseResult
+    from pytest_perfgate.model.verdict import CaseReport
 
 
 STARTING = ""
@@ -291,6 +293,40 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
         (granted if fits else beyond)[name] = want
     rounds = {name: want.rounds for name, want in granted.items()}
     return Allotment(rounds=rounds, beyond=beyond, cost=cost_of(granted.values(), start_s))
+
+
+def waiting(wants: Mapping[str, Want], left_s: float, start_s: float) -> frozenset[str]:
+    """What waits until the rest is decided, where the budget may be too short: what makes its rounds twice as long.
+
+    A round of it takes longer than a whole round of all that is cheaper and reads no less slow; beside it those would
+    reach the end of the budget undecided. Wants are guesses, so twice the cost has to fit.
+    """
+    if 2 * cost_of(wants.values(), start_s) <= left_s:
+        return frozenset()
+    late = set()
+    for name, want in wants.items():
+        cheaper = [o.seconds for o in wants.values() if o.seconds < want.seconds and o.suspected >= want.suspected]
+        if cheaper and want.seconds > start_s + math.fsum(cheaper):
+            late.add(name)
+    return frozenset(late)
+
+
+TURNS = 26
+"""Calls that a round of two builds takes at least: ten turns and three calls to warm up, in each."""
+
+
+def first_wants(reports: Iterable[CaseReport], known: Mapping[str, float], rounds: int) -> dict[str, Want]:
+    """What tests ask for before any round of two builds: as the last comparison took them, else by their own times."""
+    wants: dict[str, Want] = {}
+    for report in reports:
+        nodeid, measured = report.key.nodeid, report.measurement
+        times = [one.value for one in measured.metrics.find("time")[:1]] if measured is not None else []
+        took_s = max([PAIR_TEST_S, *[TURNS * time / 1e9 for time in times]])
+        slow = any(one.outcome in {Outcome.SUSPECT, Outcome.REGRESSED} for one in report.verdicts)
+        before = wants.get(nodeid, Want(rounds=rounds, seconds=0.0, suspected=False))
+        seconds = known.get(f"{PAIRED} {nodeid}", before.seconds + took_s)
+        wants[nodeid] = Want(rounds=rounds, seconds=seconds, suspected=before.suspected or slow)
+    return wants
 
 
 def cost_of(wants: Iterable[Want], start_s: float) -> float:

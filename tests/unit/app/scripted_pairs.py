@@ -69,6 +69,8 @@ class World:
     """What starting one child takes on this world's clock."""
     test_s: float = 0.0
     """What a test takes in both arms."""
+    long: dict[str, float] = field(default_factory=dict)
+    """The same of tests that take another time."""
     now: float = 0.0
     waits: bool = False
     """Whether each turn waits for another process first."""
@@ -166,8 +168,10 @@ class ScriptedChild:
         capture = Capture(
             key=self._key, samples=tuple(self._taken), device=device, readings=readings, identity=identity
         )
-        self._world.now += self._world.test_s / 2
-        done = Finished(nodeid=self._left.popleft(), outcome="passed", captures=(capture,), seconds=self._world.test_s)
+        nodeid = self._left.popleft()
+        took_s = self._world.long.get(nodeid[-1], self._world.test_s)
+        self._world.now += took_s / 2
+        done = Finished(nodeid=nodeid, outcome="passed", captures=(capture,), seconds=took_s)
         self._out.append(done)
         self._key = None
         self._next()
@@ -229,19 +233,21 @@ def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0
     )
 
 
-def heard(comparison: Comparison, *, among: int = 0, asked: Asked | None = None):
-    hearing = Hearing(comparison, lambda key: 0.03, among, lambda key: asked or Asked())
+def heard(comparison: Comparison, *, among: int = 0, asked: Asked | None = None, expected=None):
+    hearing = Hearing(comparison, lambda key: 0.03, among, lambda key: asked or Asked(), expected or {})
     hearing.decide()
     return hearing.paired(revision=not among)
 
 
-def compared(world: World, count: int = 3, *, among: int = 0, budget_s: float = 0.0, content=("", ""), asked=None):
+def compared(
+    world: World, count: int = 3, *, among: int = 0, budget_s: float = 0.0, content=("", ""), asked=None, expected=None
+):
     said: list[str] = []
     kept: list[int] = []
     world.modules = world.modules or PROOF
     stage = staged(world, said, kept, budget_s)
     comparison = Comparison((arm("base", content[0]), arm("head", content[1])), cases(count), stage, Design())
-    found = heard(comparison, among=among, asked=asked)
+    found = heard(comparison, among=among, asked=asked, expected=expected)
     return comparison, {key.nodeid[-1]: paired for key, paired in found.items()}, said
 
 

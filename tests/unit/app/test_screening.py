@@ -8,19 +8,22 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.screening import MOST, Asked, Blurred, FirstSitting, blurred
+from pytest_perfgate.app.compare_arms import Comparison
+from pytest_perfgate.app.measure import Blurred
+from pytest_perfgate.app.screening import MOST, Asked, FirstSitting, Screening, blurred
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.judge.rounds import figure_finding
+from pytest_perfgate.core.judge.rounds import Design, figure_finding
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.stats.costs import Want
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, Identity, Reference, Samples, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Decision, Plan
 from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.model.protocol import Capture, CaseResult
-from tests.unit.app.scripted_pairs import World, compared
+from tests.unit.app.scripted_pairs import PROOF, World, arm, cases, compared, staged
 
 
 def scattered(by: dict[str, float], scatter: float):
@@ -89,6 +92,51 @@ def test_of_two_that_read_slower_the_nearer_to_a_decision_comes_first() -> None:
     assert found["2"].decision is Decision.SLOWER
     assert found["0"].decision is Decision.UNDECIDED
     assert world.now <= 46
+
+
+@pytest.mark.parametrize("budget_s", [45.0, 60.0, 72.0, 200.0])
+def test_a_clear_slowdown_is_decided_before_the_budget_goes_to_a_case_that_takes_long(budget_s: float) -> None:
+    """A round of the first test takes longer than all that the others need, and leaves it undecided."""
+    world = World(time=scattered({"0": 0.03, "2": 0.44}, 0.02), start_s=1.5, test_s=0.3, long={"0": 26.0}, within=0.2)
+    expected = {
+        f"t.py::test_{at}": Want(rounds=7, seconds=26.0 if at == 0 else 0.3, suspected=at == 2) for at in range(4)
+    }
+    comparison, found, said = compared(world, 4, among=4, budget_s=budget_s, expected=expected)
+    assert world.now <= budget_s
+    assert [found[name].decision for name in "123"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
+    assert said[0].startswith("3 of ")
+    if budget_s < 40.5 + 29:
+        assert "0" not in found
+    else:  # what is left is its own
+        assert (found["0"].decision, found["0"].rounds) == (Decision.UNDECIDED, int((budget_s - 40.5) // 29))
+        assert found["0"].wants_s > 0
+    assert comparison.design.cases == 4
+
+
+def test_what_the_budget_never_reached_says_what_it_would_take() -> None:
+    world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, long={"0": 30.0}, within=0.2)
+    late = Want(rounds=7, seconds=30.0, suspected=False)
+    expected = {
+        "t.py::test_0": late,
+        **{f"t.py::test_{at}": Want(rounds=7, seconds=1.0, suspected=False) for at in (1, 2)},
+    }
+    said: list[str] = []
+    stage = staged(world, said, [], 35.0)
+    world.modules = PROOF
+    comparison = Comparison((arm("base"), arm("head")), cases(3), stage, Design())
+    decided = Screening(comparison, lambda key: 0.03, 3, expected=expected)
+    decided.decide()
+    assert decided.troubles() == {
+        "t.py::test_0": "the budget ended before its first round; about 3 min 44 s more may decide"
+    }
+    assert said == ["2 of 2 cases decided in 7 rounds"]
+
+
+def test_a_budget_that_is_long_enough_holds_nothing_back() -> None:
+    expected = {f"t.py::test_{at}": Want(rounds=7, seconds=1.0 + 25 * (at == 0), suspected=False) for at in range(3)}
+    world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, long={"0": 26.0}, within=0.2)
+    compared(world, among=3, budget_s=1000.0, expected=expected)
+    assert world.now == 7 * (2 + 26 + 2), "each round has all three"
 
 
 def test_a_wild_case_has_more_rounds_than_a_calm_one_until_it_is_decided() -> None:

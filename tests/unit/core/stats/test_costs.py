@@ -24,16 +24,19 @@ from pytest_perfgate.core.stats.costs import (
     costs_digest,
     costs_of,
     divided,
+    first_wants,
     pair_cost,
     paired_costs,
     positions,
     seconds_of,
     starting_guess,
+    waiting,
 )
-from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.model.plan import Case, Outcome, Plan
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.child_arguments import paired_line
 from pytest_perfgate.wiring.stores import read_costs, write_costs
+from tests.reports import case as case_report
 
 CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, budget_ns=1e9)) for at in range(10)]
 
@@ -229,6 +232,47 @@ def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
     assert plan.cost == 10 * 1 + 10 + 2
     assert allotted(wants, math.inf, 1).beyond == {}
     assert allotted(wants, 0, 1).rounds == {}
+
+
+@pytest.mark.parametrize(
+    ("wants", "left_s", "late"),
+    [
+        ({"long": want(7, 26.0), "short": want(7)}, 100, {"long"}),
+        ({"long": want(7, 26.0), "short": want(7)}, 420, set()),
+        ({"long": want(7, 26.0)}, 100, set()),
+        ({"long": want(7, 26.0), "short": want(7, suspected=False)}, 100, set()),
+        ({"long": want(7, 26.0, suspected=False), "short": want(7, suspected=False)}, 100, {"long"}),
+        ({"long": want(7, 3.0), "short": want(7), "other": want(7)}, 10, set()),
+        ({"long": want(7, 9.0), "longer": want(7, 30.0), "short": want(7)}, 10, {"long", "longer"}),
+    ],
+    ids=[
+        "too short for both",
+        "enough for both twice",
+        "alone",
+        "slower itself",
+        "none slower",
+        "no longer than a round",
+        "one after the other",
+    ],
+)
+def test_what_makes_rounds_twice_as_long_waits_for_what_is_cheaper(
+    wants: dict[str, Want], left_s: float, late: set[str]
+) -> None:
+    assert waiting(wants, left_s, start_s=2) == late
+
+
+def test_before_its_first_round_a_test_wants_what_the_last_comparison_took_or_its_time_tells() -> None:
+    measured = [("long", 1e9), ("short", 1e3), ("known", 1e9), ("long", 5e8)]
+    reports = [
+        case_report(name, time, outcome=Outcome.SUSPECT if name == "short" else Outcome.PASSED)
+        for name, time in measured
+    ]
+    at = "tests/test_k.py::"
+    assert first_wants(reports, {f"{PAIRED} {at}known": 2.5}, 7) == {
+        f"{at}long": want(7, 26 * 1.5, suspected=False),
+        f"{at}short": want(7, 0.25),
+        f"{at}known": want(7, 2.5, suspected=False),
+    }
 
 
 def test_rounds_are_started_once_for_all_in_them() -> None:
