@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -64,27 +64,24 @@ class Screening:
         asked: Callable[[CaseKey], Asked] = lambda key: Asked(),  # noqa: ARG005 - the same for each
         expected: Mapping[str, Want] = MappingProxyType({}),
     ) -> None:
-        """``among`` is the number of cases that two builds decide in the run, including other comparisons.
-
-        ``expected`` says what tests want before their first round.
-        """
-        self._all, self._counts, self._among, self._asked, self._expected = comparison, counts, among, asked, expected
+        """``among`` is the number of cases that two builds decide in the run, including other comparisons."""
+        self._all, self._counts, self._among, self._asked = comparison, counts, among, asked
         self._pairs: dict[CaseKey, Pairs] = {}
         self._found: dict[CaseKey, Finding] = {}
         self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
-        self._late: frozenset[str] = frozenset()  # tests that waited for others in some round
+        self.late = Late(comparison, expected)
 
     def decide(self) -> None:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
         comparison = self._all
         design = comparison.design
-        comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), lambda: self._waits(self._expected))
-        calls = len(comparison.pairs(ROUND)) + len(self._unplayed())
-        comparison.design = replace(design, cases=max(self._among, calls, 1))
+        comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), self.late.first)
+        calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.unplayed()), self._among)
+        comparison.design = replace(design, cases=calls)
         counts = dict.fromkeys(comparison.cases, comparison.design.last)
         with held(comparison):
             comparison.play(ROUND, counts, self._over)
-            if self._late:  # it has as many rounds as others: those that it left out come after theirs
+            if self.late.waited:  # it has as many rounds as others: those that it left out come after theirs
                 comparison.play(ROUND, counts, self._over)
         self._look()
         self._found = more_slow(self._found, self._pairs, {key: self._counts(key) for key in self._found}, design.alpha)
@@ -120,46 +117,26 @@ class Screening:
             wanted = wants.get(key.nodeid)
             if self._is_open(key, result) and (wanted is None or want.rounds > wanted.rounds):
                 wants[key.nodeid] = want
-        untimed = self._untimed()
+        untimed = _untimed(self._all, self._found)
         for key in untimed:
             if key.nodeid not in wants and self._is_open(key):
                 wants[key.nodeid] = Want(rounds=1, seconds=self._all.cost(key.nodeid), suspected=False)
-        wants |= self._unplayed()
+        wants |= self.late.unplayed()
         often = {met.nodeid for met in self._all.rounds if (met.phase, met.number) == (ROUND, _REPEATED - 1)}
         over = (often | {key.nodeid for key in (*self._found, *untimed)}) - wants.keys()
         plan = allotted(wants, self._all.left_s, self._all.start_s)
         self._beyond = frozenset(plan.beyond)
-        late = self._waits({name: wants[name] for name in plan.rounds})
+        late = self.late.among({name: wants[name] for name in plan.rounds})
         fits = (name for name in plan.beyond if self._all.start_s + wants[name].seconds <= self._all.left_s)
         nearest = () if plan.rounds else tuple(fits)[:1]  # its estimate is rough, and the time is free
         return over | (self._beyond - set(nearest)) | late
 
-    def _waits(self, wants: Mapping[str, Want]) -> frozenset[str]:
-        """Return the tests that wait until cheaper ones are decided."""
-        late = waiting(wants, self._all.left_s, self._all.start_s or PAIR_START_S)
-        self._late |= late
-        return late
-
-    def _unplayed(self) -> dict[str, Want]:
-        """Return what tests without a round want."""
-        begun = {met.nodeid for met in self._all.rounds if met.phase == ROUND}
-        return {name: want for name, want in self._expected.items() if name not in begun | self._all.out}
-
-    def troubles(self) -> dict[str, str]:
-        """Return why tests have no result: the budget left them without a round, or they failed in a build."""
-        took = {name: about(want.cost + want.rounds * self._all.start_s) for name, want in self._unplayed().items()}
-        late = {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
-        return late | self._all.troubles()
-
     def _is_open(self, key: CaseKey, result: Finding | None = None) -> bool:
         """Return whether a further round may decide the time or a figure of a call."""
-        request, played = self._asked(key), self._played(key)
+        request, played = self._asked(key), _played(self._all, key)
         if result is not None and not result.settled and (request.time or played < LEAST):
             return True
         return played < self._all.design.last and open_figures(self._all, key, request, played)
-
-    def _played(self, key: CaseKey) -> int:
-        return sum(met.phase == ROUND and met.nodeid == key.nodeid for met in self._all.rounds)
 
     def _want(self, key: CaseKey, finding: Finding) -> Want:
         """Return what a case needs until the last round."""
@@ -193,7 +170,7 @@ class Screening:
             base_ns=_usual(self._all, key),
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
-            tunings=self._tunings(key),
+            tunings=_tunings(self._rounds(key)),
             figures=tuple(figure_pairs(self._all, key, self._asked(key).changes)),
         )
 
@@ -203,25 +180,19 @@ class Screening:
             decision=Decision.UNDECIDED, differences=(), shift=0.0, base=self._all.arms[BASE].revision[:10],
             revision=revision, same=self._all.same, problems=tuple(self._all.problems.values()),
         )  # fmt: skip
-        pairs = {key: tuple(figure_pairs(self._all, key, self._asked(key).changes)) for key in self._untimed()}
+        pairs = {
+            key: tuple(figure_pairs(self._all, key, self._asked(key).changes))
+            for key in _untimed(self._all, self._found)
+        }
         return {key: replace(bare, figures=figures) for key, figures in pairs.items()}
-
-    def _untimed(self) -> Sequence[CaseKey]:
-        heads = (one for met in self._all.rounds if met.phase == ROUND for one in met.head)
-        return list(dict.fromkeys(one.key for one in heads if not one.samples and one.key not in self._found))
 
     def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
         """Return the rounds that decided a case."""
         return self._all.captures(ROUND).get(key, [])[: self._found[key].rounds]
 
-    def _tunings(self, key: CaseKey) -> tuple[tuple[str, str], ...]:
-        """Return notes on kernels that were tuned differently on the two sides."""
-        sides = zip(("base", "head"), zip(*self._rounds(key)))
-        return tuning_facts({side: [capture.samples[-1] for capture in captures] for side, captures in sides})
-
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
-        played = {key: self._played(key) for key in self._found}
+        played = {key: _played(self._all, key) for key in self._found}
         open_times = {key for key, one in self._found.items() if one.decision is Decision.UNDECIDED}
         left = {key for key, count in played.items() if open_figures(self._all, key, self._asked(key), count)}
         left |= {key for key in open_times if self._asked(key).time}
@@ -232,6 +203,51 @@ class Screening:
             short = f", {len(self._beyond)} of them beyond the budget" if self._beyond else ""
             parts.append(f"{len(open_)} open after {_span(open_)}{short}")
         return ", ".join(parts)
+
+
+class Late:
+    """Tests that wait until cheaper ones are decided, because the budget may be too short for all."""
+
+    def __init__(self, comparison: Comparison, expected: Mapping[str, Want]) -> None:
+        self._all, self._expected = comparison, expected
+        self.waited = False
+        """Whether any test waited in some round."""
+
+    def first(self) -> frozenset[str]:
+        """Return the tests that are not in the first round."""
+        return self.among(self._expected)
+
+    def among(self, wants: Mapping[str, Want]) -> frozenset[str]:
+        """Return the tests that wait in the next round."""
+        late = waiting(wants, self._all.left_s, self._all.start_s or PAIR_START_S)
+        self.waited = self.waited or bool(late)
+        return late
+
+    def unplayed(self) -> dict[str, Want]:
+        """Return what tests without a round want."""
+        begun = {met.nodeid for met in self._all.rounds if met.phase == ROUND}
+        return {name: want for name, want in self._expected.items() if name not in begun | self._all.out}
+
+    def troubles(self) -> dict[str, str]:
+        """Return why tests have no result: the budget left them without a round, or they failed in a build."""
+        took = {name: about(want.cost + want.rounds * self._all.start_s) for name, want in self.unplayed().items()}
+        late = {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
+        return late | self._all.troubles()
+
+
+def _played(comparison: Comparison, key: CaseKey) -> int:
+    return sum(met.phase == ROUND and met.nodeid == key.nodeid for met in comparison.rounds)
+
+
+def _untimed(comparison: Comparison, timed: Collection[CaseKey]) -> Sequence[CaseKey]:
+    heads = (one for met in comparison.rounds if met.phase == ROUND for one in met.head)
+    return list(dict.fromkeys(one.key for one in heads if not one.samples and one.key not in timed))
+
+
+def _tunings(rounds: Sequence[tuple[Capture, Capture]]) -> tuple[tuple[str, str], ...]:
+    """Return notes on kernels that were tuned differently on the two sides."""
+    sides = zip(("base", "head"), zip(*rounds))
+    return tuning_facts({side: [capture.samples[-1] for capture in captures] for side, captures in sides})
 
 
 def open_figures(comparison: Comparison, key: CaseKey, request: Asked, played: int) -> bool:

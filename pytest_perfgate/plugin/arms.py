@@ -135,7 +135,7 @@ class ArmRunner:
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
         screening = Screening(comparison, limits, among, others.asked, wants)
         compared = self._decided(comparison, screening, revision=False)
-        return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, screening.troubles()
+        return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, screening.late.troubles()
 
     def _decided(self, comparison: Comparison, screening: Screening, *, revision: bool) -> Mapping[CaseKey, Paired]:
         """Run a comparison to its end and delete its finished rounds, since nothing is left to resume."""

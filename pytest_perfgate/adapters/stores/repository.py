@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +32,13 @@ _CODE = (*(f"*.{ending}" for ending in _ENDINGS), ":(exclude)*site-packages/*", 
 _SOURCES = tuple(word.replace(":(", ":(top,") if word.startswith(":(") else f":(top){word}" for word in _CODE)
 
 _PAGES = frozenset({".md", ".rst", ".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp"})
+
+_TEXTS = re.compile(
+    r"^docs/(?!(.*/)?(cmakelists|requirements|constraints)[^/]*$).*\.txt$"
+    r"|(^|/)(readme|licen[sc]e|copying|notice|authors|contributors|changelog|changes|history|news)(\.txt)?$",
+    re.IGNORECASE,
+)
+"""Pages by their names: other ``.txt`` files are data, or settings of a build."""
 
 _LINES = (".yaml", ".json")
 
@@ -232,14 +240,21 @@ def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
         if _paths(run("ls-files", "--others", "--exclude-standard", "-z", "--", *_SOURCES)):
             return None
         others = [path for path in edited if not (path.startswith(lines) and path.endswith(_LINES))]
-        suffixes = {posixpath.splitext(path)[1].lower() for path in others}
-        words = [word for suffix in sorted(suffixes) for word in ("-e", suffix)]
+        spoken = sorted({_spoken(path) for path in others})
+        words = [part for word in spoken for part in ("-e", word)]
         look = ("grep", "-l", "-z", "-i", "-F", *words, "--", ":(top)", *_NO_CODE)
-        if not suffixes <= _PAGES or (words and _paths(run(*look), nothing=1)):
+        if "" in spoken or (words and _paths(run(*look), nothing=1)):
             return None
     except _SilentError:
         return None
     return tuple(edited)
+
+
+def _spoken(path: str) -> str:
+    """Return what code that opens a page writes: its ending, or its name; empty for a file that is no page."""
+    suffix = posixpath.splitext(path)[1].lower()
+    page = suffix in _PAGES or _TEXTS.search(path)
+    return (suffix or posixpath.basename(path)) if page else ""
 
 
 def _paths(done: subprocess.CompletedProcess[bytes] | None, nothing: int = 0) -> list[str]:

@@ -134,6 +134,17 @@ def test_what_changed_since_a_revision_is_what_git_knows(project: Path) -> None:
         ({"README.md": "", "../other/kernel.cu": ""}, None),
         ({"README.md": "", "../new.py": None}, None),
         ({"README.md": "", "sizes.csv": ""}, None),
+        (
+            {"README.txt": "", "../docs/use.txt": "", "LICENSE": ""},
+            ("bench/LICENSE", "bench/README.txt", "docs/use.txt"),
+        ),
+        ({"README.md": "", "requirements.txt": ""}, None),
+        ({"CMakeLists.txt": ""}, None),
+        ({"data/sizes.txt": ""}, None),
+        ({"docs/sizes.txt": ""}, None),
+        ({"../docs/api/CMakeLists.txt": ""}, None),
+        ({"../docs/requirements-dev.txt": ""}, None),
+        ({"license_key.txt": ""}, None),
         ({"../.github/workflows/ci.yml": ""}, None),
         ({"pyproject.toml": "[tool.perfgate]\n"}, None),
         ({"other/baselines/notes.yaml": ""}, None),
@@ -164,6 +175,20 @@ def test_a_page_of_a_kind_that_code_speaks_of_may_be_read(project: Path, file: s
     git(project, "commit", "-qm", "two")
     (project / "README.md").write_text("more\n")
     git(project, "add", "README.md")
+    assert (GitRepository(project).pages_alone("HEAD", "baselines") is None) is read
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "read"),
+    [("README.txt", "open('sizes.TXT')", True), ("README.txt", "open('x.md')", False),
+     ("NOTICE", "Path('Notice').read_text()", True), ("NOTICE", "open('README.md')", False)],
+)  # fmt: skip
+def test_a_text_that_code_may_open_is_no_page(project: Path, page: str, text: str, read: bool) -> None:
+    (project / "tool.py").write_text(text)
+    git(project, "add", "-A", ":/")
+    git(project, "commit", "-qm", "two")
+    (project / page).write_text("more\n")
+    git(project, "add", page)
     assert (GitRepository(project).pages_alone("HEAD", "baselines") is None) is read
 
 
