@@ -47,12 +47,11 @@ def identity_of(row: Row, form: Form) -> tuple[str, ...]:
 def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Yield dispatches of rocprofv3's kernel trace, with times and shapes."""
     for row in rows:
-        block, grid = (_axes(row, stem) for stem in ("Workgroup_Size", "Grid_Size"))
         yield KernelFacts(
             name=row["Kernel_Name"],
             arch="",
             source=str(path),
-            launch=_launch(block, grid),
+            launch=_launch(*(_axes(row, stem) for stem in ("Workgroup_Size", "Grid_Size"))),
             resources=_resources(
                 row,
                 "VGPR_Count Vgpr_Count",
@@ -203,9 +202,7 @@ def _top_kernels(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 def _bare(name: str) -> str:
     """Return a kernel's name without the mark of its descriptor."""
-    for suffix in (" (.kd)", " [clone .kd]", ".kd"):
-        name = name.removesuffix(suffix)
-    return name
+    return re.sub(r"( \(\.kd\)| \[clone \.kd\]|\.kd)+$", "", name)
 
 
 _V1 = frozenset(

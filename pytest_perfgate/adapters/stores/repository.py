@@ -20,7 +20,7 @@ from pytest_perfgate.adapters.stores.base_revision import (
     requested,
     targets,
 )
-from pytest_perfgate.adapters.system.git import ask_git
+from pytest_perfgate.adapters.system.git import SilentError, ask_git, blobs_of, paths_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Base
 
@@ -205,10 +205,6 @@ Run = Callable[..., "subprocess.CompletedProcess[bytes] | None"]
 """Runs git with some arguments; ``None`` if it does not answer."""
 
 
-class _SilentError(Exception):
-    """Raised when git does not answer."""
-
-
 def touched(
     root: Path, run: Run, revision: str, words: Sequence[str]
 ) -> Mapping[str, tuple[str | None, str | None]] | None:
@@ -219,16 +215,16 @@ def touched(
     look = ("-c", "grep.fullName=false", "grep", "-l", "-z", "-F", *(part for word in words for part in ("-e", word)))
     try:
         apart = {
-            *_paths(run("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py")),
-            *_paths(run("ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")),
+            *paths_of(run("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py")),
+            *paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")),
         }
         if not apart:
             return {}
-        there = {path.removeprefix(f"{revision}:") for path in _paths(run(*look, revision, "--", "*.py"), nothing=1)}
-        here = _paths(run(*look, "--untracked", "--", "*.py"), nothing=1)
+        there = {path.removeprefix(f"{revision}:") for path in paths_of(run(*look, revision, "--", "*.py"), nothing=1)}
+        here = paths_of(run(*look, "--untracked", "--", "*.py"), nothing=1)
         paths = sorted(apart & {*here, *there})
         then = _blobs(run, revision, paths)
-    except _SilentError:
+    except SilentError:
         return None
     return {path: (then.get(path), _here(root / path)) for path in paths}
 
@@ -236,49 +232,32 @@ def touched(
 def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
     """Return the differing pages and accepted times; None if anything differs that code may load or read."""
     try:
-        edited = _paths(run("diff", "--name-only", "--no-renames", "-z", revision, "--"))
-        if _paths(run("ls-files", "--others", "--exclude-standard", "-z", "--", *_SOURCES)):
+        edited = paths_of(run("diff", "--name-only", "--no-renames", "-z", revision, "--"))
+        if paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", *_SOURCES)):
             return None
         others = [path for path in edited if not (path.startswith(lines) and path.endswith(_LINES))]
-        spoken = sorted({_spoken(path) for path in others})
-        words = [part for word in spoken for part in ("-e", word)]
+        endings = sorted({_ending(path) for path in others})
+        words = [part for word in endings for part in ("-e", word)]
         look = ("grep", "-l", "-z", "-i", "-F", *words, "--", ":(top)", *_NO_CODE)
-        if "" in spoken or (words and _paths(run(*look), nothing=1)):
+        if "" in endings or (words and paths_of(run(*look), nothing=1)):
             return None
-    except _SilentError:
+    except SilentError:
         return None
     return tuple(edited)
 
 
-def _spoken(path: str) -> str:
-    """Return what code that opens a page writes: its ending, or its name; empty for a file that is no page."""
+def _ending(path: str) -> str:
+    """Return what code that opens a page names: its ending, or all of its name; empty for a file that is no page."""
     suffix = posixpath.splitext(path)[1].lower()
     page = suffix in _PAGES or _TEXTS.search(path)
     return (suffix or posixpath.basename(path)) if page else ""
-
-
-def _paths(done: subprocess.CompletedProcess[bytes] | None, nothing: int = 0) -> list[str]:
-    """Return the paths that git lists; ``nothing`` is its exit code for an empty list."""
-    if done is None or done.returncode not in {0, nothing}:
-        raise _SilentError
-    return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
 
 
 def _blobs(run: Run, revision: str, paths: Sequence[str]) -> dict[str, str]:
     """Return texts of a revision from one query; paths with a line break are left out."""
     wanted = [path for path in paths if "\n" not in path]
     stdin = "".join(f"{revision}:./{path}\n" for path in wanted).encode("utf-8", "surrogateescape")
-    done = run("cat-file", "--batch", stdin=stdin) if wanted else None
-    if wanted and (done is None or done.returncode):
-        raise _SilentError
-    blobs, rest = {}, done.stdout if done is not None else b""
-    for path in wanted:
-        head, _, rest = rest.partition(b"\n")
-        words = head.rsplit(b" ", 2)
-        if words[-2:-1] == [b"blob"]:
-            size = int(words[-1])
-            blobs[path], rest = rest[:size].decode("utf-8", "replace"), rest[size + 1 :]
-    return blobs
+    return blobs_of(run("cat-file", "--batch", stdin=stdin), wanted) if wanted else {}
 
 
 def _here(path: Path) -> str | None:

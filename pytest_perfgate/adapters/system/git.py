@@ -265,3 +265,28 @@ def _is_pointer(path: Path) -> bool:
         return first_bytes(path, len(_POINTER)) == _POINTER
     except OSError:
         return False
+
+
+class SilentError(Exception):
+    """Raised when git does not answer."""
+
+
+def paths_of(done: subprocess.CompletedProcess[bytes] | None, nothing: int = 0) -> list[str]:
+    """Return the paths that git lists; ``nothing`` is its exit code for an empty list."""
+    if done is None or done.returncode not in {0, nothing}:
+        raise SilentError
+    return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
+
+
+def blobs_of(done: subprocess.CompletedProcess[bytes] | None, paths: Sequence[str]) -> dict[str, str]:
+    """Return the texts that ``git cat-file --batch`` printed for these paths, in their order."""
+    if done is None or done.returncode:
+        raise SilentError
+    blobs, rest = {}, done.stdout
+    for path in paths:
+        head, _, rest = rest.partition(b"\n")
+        words = head.rsplit(b" ", 2)
+        if words[-2:-1] == [b"blob"]:
+            size = int(words[-1])
+            blobs[path], rest = rest[:size].decode("utf-8", "replace"), rest[size + 1 :]
+    return blobs
