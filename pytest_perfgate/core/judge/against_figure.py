@@ -317,6 +317,8 @@ def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasureme
         text = f"{pair.texts}: the accepted value is 0, so any rise breaks a relative limit"
     if (ruling := _edited(pair, text, trial)) is not None:
         return ruling
+    if moved.value < 0 and pair.limit.compare is Compare.RELATIVE:
+        reach = -math.expm1(-reach)  # half is as far as twice, and nothing falls by more than 100 %
     profiles = trial.profiles if trial.measurement.processes else ()
     far = abs(moved.value) > reach and _keeps(pair.limit, moved, 0.0) is False
     if not is_exact(pair.metric, trial.context) and _to_be_paired(trial):
@@ -327,7 +329,8 @@ def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasureme
         directed = better_of(pair.metric, trial.context.kinds) is not Better.NEITHER
         sentence = f"{'worse' if directed else 'other'} than accepted: {text}"
         return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=act, visible=reach or None)
-    explained = f"{text}; chance explains up to {change_text(reach, pair.limit, pair.metric.dimension)}"
+    by_chance = change_text(math.copysign(reach, moved.value), pair.limit, pair.metric.dimension)
+    explained = f"{text}; chance explains up to {by_chance}"
     more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else ""
     return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,) if more else (), visible=reach)
 

@@ -36,6 +36,14 @@ def judged(text: str, now: Metric | tuple[Metric, ...], *figures: Figure, contex
     return verdict
 
 
+@pytest.mark.parametrize(("now", "outcome"), [(0.7, Outcome.SUSPECT), (0.01, Outcome.REGRESSED)])
+def test_a_fall_is_beyond_chance_however_far_a_rise_may_go_by_chance(now: float, outcome: Outcome) -> None:
+    line = figure("bandwidth", 1e12, Dimension.BANDWIDTH, scatter=0.5, sittings=4)
+    verdict = judged("change(bandwidth) >= -5%", metric("bandwidth", now * 1e12, Dimension.BANDWIDTH), line)
+    assert verdict.outcome is outcome
+    assert 0.3 < verdict.visible < 1
+
+
 @pytest.mark.parametrize(
     ("text", "then", "now", "outcome"),
     [
