@@ -81,7 +81,7 @@ class Screening:
         counts = dict.fromkeys(comparison.cases, comparison.design.last)
         with held(comparison):
             comparison.play(ROUND, counts, self._over)
-            if self.late.waited:  # it has as many rounds as others: those that it left out come after theirs
+            if self.late.waited:  # play the rounds that they missed
                 comparison.play(ROUND, counts, self._over)
         self._look()
         self._found = more_slow(self._found, self._pairs, {key: self._counts(key) for key in self._found}, design.alpha)

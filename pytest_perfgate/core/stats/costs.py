@@ -296,10 +296,10 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
 
 
 def waiting(wants: Mapping[str, Want], left_s: float, start_s: float) -> frozenset[str]:
-    """What waits until the rest is decided, where the budget may be too short: what makes its rounds twice as long.
+    """Return the tests that wait until cheaper ones are decided, because the budget may be too short for all.
 
-    A round of it takes longer than a whole round of all that is cheaper and reads no less slow; beside it those would
-    reach the end of the budget undecided. Wants are guesses, so twice the cost has to fit.
+    A test waits if its round takes longer than one round of all cheaper tests, unless it reads slower and they do not:
+    otherwise they could reach the end of the budget undecided. Costs are guesses, so twice their sum has to fit.
     """
     if 2 * cost_of(wants.values(), start_s) <= left_s:
         return frozenset()
@@ -312,11 +312,11 @@ def waiting(wants: Mapping[str, Want], left_s: float, start_s: float) -> frozens
 
 
 TURNS = 26
-"""Calls that a round of two builds takes at least: ten turns and three calls to warm up, in each."""
+"""The least number of calls in a round of two builds: ten turns and three calls to warm up, in each build."""
 
 
 def first_wants(reports: Iterable[CaseReport], known: Mapping[str, float], rounds: int) -> dict[str, Want]:
-    """What tests ask for before any round of two builds: as the last comparison took them, else by their own times."""
+    """Return what each test needs before its first round: by the last comparison, or by its own measured time."""
     wants: dict[str, Want] = {}
     for report in reports:
         nodeid, measured = report.key.nodeid, report.measurement
