@@ -155,14 +155,27 @@ def test_a_conftest_chooses_no_shard(project: Project) -> None:
     assert "shard 2/2" in done.text
 
 
+LONG = """
+    import os, time
+
+    def test_long(perfgate):
+        time.sleep(float(os.environ.get("LONG", "0")))
+        perfgate(lambda: 0)
+
+"""
+
+
 def test_costs_of_a_record_balance_the_shards(project: Project) -> None:
-    names = [f"test_{at}" for at in range(4)]
-    project.write("test_k.py", "".join(f"def {name}(perfgate):\n    perfgate(lambda: 0)\n\n" for name in names))
-    project.run("--perfgate=full", "--perfgate-rounds=1", "--perfgate-json=whole.json")
-    words = ("--perfgate=off", "--perfgate-shard-costs=whole.json")
-    sizes = [len(project.run(*words, f"--perfgate-shard={k}/2").tests) for k in (1, 2)]
-    assert sizes == [2, 2]
-    assert project.run(*words[:1], "--perfgate-shard=1/2", "--perfgate-shard-costs=none.json").code == 4
+    others = [f"    def test_{name}(perfgate):\n        perfgate(lambda: 0)\n\n" for name in ("quick", "fast", "swift")]
+    project.write("test_k.py", LONG + "".join(others))
+    project.run("--perfgate=full", "--perfgate-rounds=1", "--perfgate-json=whole.json", LONG="2")
+
+    def sizes(*words: str) -> list[int]:
+        return sorted(len(project.run("--perfgate=off", *words, f"--perfgate-shard={k}/2").tests) for k in (1, 2))
+
+    assert sizes() == [2, 2], "by names alone"
+    assert sizes("--perfgate-shard-costs=whole.json") == [1, 3]
+    assert project.run("--perfgate=off", "--perfgate-shard=1/2", "--perfgate-shard-costs=none.json").code == 4
 
 
 @pytest.mark.slow
