@@ -56,9 +56,9 @@ def environments(folder: Path) -> dict[str, Path]:
     shared = needed("pytest")
     found = {BARE: linked(folder / "bare", *shared)}
     found[CHECKOUT] = linked(folder / "checkout", *shared, "pytest-perfgate")
-    code = found[CHECKOUT] / "pytest_perfgate"
-    if not code.exists():
-        code.symlink_to(Path(pytest_perfgate.__file__).parent)
+    for module in ("pytest_perfgate", "perfgate_presence.py"):
+        if not (found[CHECKOUT] / module).exists():
+            (found[CHECKOUT] / module).symlink_to(Path(pytest_perfgate.__file__).parents[1] / module)
     found[WHEEL] = linked(folder / "wheel", *shared)
     quietly = ("--quiet", "--no-deps", "--disable-pip-version-check")
     subprocess.run([sys.executable, "-m", "pip", "install", *quietly, "--target", found[WHEEL], ROOT], check=True)
