@@ -17,7 +17,7 @@ def hidden_by(name: str, home: Path) -> str:
     return places[0] if places and Path(places[0]).resolve().parent != home.resolve() else ""
 
 
-place = hidden_by("pytest_perfgate", Path(__file__).parent)
+place = hidden_by("pytest_perfgate", Path(__file__).resolve().parent)
 if place and "PERFGATE_CHANNEL" not in os.environ:  # a child may run in a checkout of perfgate itself
     message = (
         f"{place} hides the installed plugin pytest_perfgate: no limit would be checked  [plugin-hidden]\n"
