@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ci.gpu.held import barred
 from ci.gpu.parts import Check, Row
-from ci.gpu.processes import judged, late, surroundings, told
+from ci.gpu.processes import SETTINGS, judged, late, surroundings, told
 
 MOST_S, LEAST_DECIDED = 60.0, 0.95
 """What deciding two tiny kernels may take, and the share of verdicts on unchanged code that decide."""
@@ -21,16 +21,7 @@ RUN, TOTAL, NOT_COMPARED = "a run", "verdicts on unchanged code", "not compared"
 DECIDED = frozenset({"passed", "moved", "improved"})
 """What a verdict on unchanged code may say and be an answer; a regression is one too, and a false one."""
 FILES: Mapping[str, str] = {
-    # nothing to install: two checkouts need neither pip nor setuptools nor a network, which a card's machine may lack
-    ".gitignore": ".perfgate/\n__pycache__/\n",
-    "pyproject.toml": """
-        [tool.pytest.ini_options]
-        pythonpath = ["."]
-
-        [tool.perfgate]
-        devices = ["*"]
-        budget = "200 ms"
-        """,
+    **SETTINGS,
     "tinykernels/__init__.py": """
         import torch
 

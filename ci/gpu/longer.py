@@ -12,7 +12,7 @@ from pathlib import Path
 from ci.gpu.builds import committed, pytest, written
 from ci.gpu.held import Row, barred
 from ci.gpu.parts import Check
-from ci.gpu.processes import ROOT, judged, last_line, surroundings, told
+from ci.gpu.processes import ROOT, SETTINGS, judged, last_line, surroundings, told
 from pytest_perfgate.app.compare_arms import ROUND
 from pytest_perfgate.core.judge.calibration import FORKED
 from pytest_perfgate.model.verdict import PairedRound
@@ -25,15 +25,7 @@ JUDGING_S = 75.0
 SUITES = ("triton_kernels", "compiled_kernels", "cuda_extension", "cupy_kernels", "nvbench")
 NOTHING_COLLECTED = 5
 FILES: Mapping[str, str] = {
-    ".gitignore": ".perfgate/\n__pycache__/\n",
-    "pyproject.toml": """
-        [tool.pytest.ini_options]
-        pythonpath = ["."]
-
-        [tool.perfgate]
-        devices = ["*"]
-        budget = "200 ms"
-        """,
+    **SETTINGS,
     "products/__init__.py": """
         import torch
 

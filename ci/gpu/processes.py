@@ -38,6 +38,19 @@ NEEDED = ("msgspec", "yaml", "numpy", "pytest")
 """What a run of the gate imports."""
 SCRIPT = str(ROOT / "ci" / "gpu-check")
 
+SETTINGS = {
+    ".gitignore": ".perfgate/\n__pycache__/\n",
+    "pyproject.toml": """
+        [tool.pytest.ini_options]
+        pythonpath = ["."]
+
+        [tool.perfgate]
+        devices = ["*"]
+        budget = "200 ms"
+        """,
+}
+"""Files of a project of which two builds are made. Nothing is installed: the machine may lack pip and a network."""
+
 
 def same(check: Check) -> Iterator[Row]:
     """A suite of 40 against itself over fresh processes: how many cases shift by more than 3 %."""
