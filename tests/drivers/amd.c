@@ -7,7 +7,8 @@
 int fake_hang = 0;       /* what never returns: 1 the start, 3 the clocks */
 int fake_metrics_status = 2; /* cards before MI300 have no counters of what held their clocks */
 int fake_ticks = 1000, fake_held = 0, fake_tick_step = 1000, fake_held_step = 0, fake_violation_reads = 0;
-static void hang(int at) { while (fake_hang == at) pause(); }
+int fake_hung = 0;       /* calls that did not return */
+static void hang(int at) { while (fake_hang == at) { fake_hung++; pause(); } }
 int fake_permission = 0; /* status that setting clocks returns */
 int fake_memory_status = 0, fake_reset_status = 0, fake_clock_status = 0;
 int fake_throttle_after = -1; /* looks until the clocks are held down */

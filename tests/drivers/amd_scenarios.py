@@ -9,6 +9,8 @@ import os
 import time
 from dataclasses import replace
 
+from patient import patient_until
+
 from pytest_perfgate.adapters.bindings import amdsmi
 from pytest_perfgate.adapters.bindings import border as patience
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
@@ -153,18 +155,24 @@ def out_of_range() -> dict:
 
 @scenario
 def hangs() -> dict:
-    amdsmi.START_S = patience.PATIENCE_S = 0.2
-    device = card()
+    device = hasty()
     Library().hang = 3
     return error_of_holding(device)
 
 
 @scenario
 def start_hangs() -> dict:
-    amdsmi.START_S = patience.PATIENCE_S = 0.2
-    device = card()
+    device = hasty()
     Library().hang = 1
     return error_of_holding(device)
+
+
+def hasty():
+    """A card, and from now on a patience of a fifth of a second, counted from when the library hangs."""
+    device = card()
+    amdsmi.START_S = patience.PATIENCE_S = 0.2
+    patient_until(lambda: Library().hung)
+    return device
 
 
 def error_of_holding(device) -> dict:

@@ -8,6 +8,8 @@ import signal
 import time
 from dataclasses import replace
 
+from patient import wait
+
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.clock_locks import read_lock, read_locks, write_lock
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
@@ -168,27 +170,22 @@ def throttled_half_way() -> dict:
 
 @scenario
 def held_before_and_while_sampling() -> dict:
-    """A second of it before the samples is no matter; a thirtieth of that while they are taken is."""
+    """A second of it before the samples is no matter; while they are taken it is."""
     Library().held_by = 0x20
     seconds = ctypes.c_ulonglong.in_dll(ctypes.CDLL("libnvidia-ml.so.1"), "fake_violation")
 
     def sampled(before: int, within: int) -> list:
         with NvmlClocks().hold(card(), OBSERVE) as watch:
             seconds.value += before
-            wait(lambda: False, 0.06)
+            looks = Library().looks
+            wait(lambda: Library().looks > looks + 1)
             with SAMPLING.region():
                 looks = Library().looks
                 wait(lambda: Library().looks > looks + 1)
                 seconds.value += within
         return told(watch)["codes"], told(watch)["evidence"]
 
-    return {"before": sampled(10**9, 0), "within": sampled(0, 3 * 10**7)}
-
-
-def wait(reached, most: float = 10.0) -> None:
-    end = time.monotonic() + most
-    while not reached() and time.monotonic() < end:
-        time.sleep(0.005)
+    return {"before": sampled(10**9, 0), "within": sampled(0, 10**9)}
 
 
 @scenario

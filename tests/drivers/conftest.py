@@ -66,7 +66,7 @@ def scenarios(drivers, tmp_path_factory):
         env = {**os.environ, "LD_LIBRARY_PATH": str(folder if alone else drivers)}
         env.pop("PERFGATE_ROOT_PID", None)
         command = [sys.executable, str(HERE / "forked.py"), str(HERE / module), str(folder), alone]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
         answers = [line for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
         assert answers, done.stderr
         return json.loads(answers[0][7:])

@@ -6,11 +6,12 @@
 #include <unistd.h>
 
 int fake_hang = 0;           /* what never returns: 1 the start, 2 finding a device, 3 its clocks, 4 putting them back */
-static void hang(int at) { while (fake_hang == at || (getenv("FAKE_HANG") && atoi(getenv("FAKE_HANG")) == at)) pause(); }
+int fake_hung = 0;           /* calls that did not return */
+static void hang(int at) { while (fake_hang == at || (getenv("FAKE_HANG") && atoi(getenv("FAKE_HANG")) == at)) { fake_hung++; pause(); } }
 int fake_permission = 0;     /* status that setting clocks returns */
 int fake_throttle_after = -1; /* looks until the clocks are held down */
 int fake_held_by = 4;        /* by which reason: 4 power cap, 0x20 and 0x40 heat, 0x80 power brake */
-int fake_watts = 650;
+int fake_watts = 650, fake_swing = 0; /* the power of every second look is higher by the second */
 int fake_drop_lock_after = -1; /* looks until the lock is lost */
 int fake_lost_after = -1;    /* looks until the card is off the bus */
 int fake_temperature = 50, fake_cooling = 0, fake_pid = 0, fake_reasons = 1;
@@ -78,7 +79,7 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *part, void **h) { *h = (v
 int nvmlDeviceGetGpuInstanceId(void *part, unsigned *id) { *id = of(part) - 4; return of(part) > 10 ? OK : INVALID; }
 int nvmlDeviceGetEnforcedPowerLimit(void *h, unsigned *w) { *w = 700000; return OK; }
 int nvmlDeviceGetPowerManagementDefaultLimit(void *h, unsigned *w) { *w = 700000; return OK; }
-int nvmlDeviceGetPowerUsage(void *h, unsigned *w) { *w = fake_watts * 1000; return OK; }
+int nvmlDeviceGetPowerUsage(void *h, unsigned *w) { *w = (fake_watts + fake_looks % 2 * fake_swing) * 1000; return OK; }
 static unsigned long long fake_joules;
 int nvmlDeviceGetTotalEnergyConsumption(void *h, unsigned long long *mj) {
     fake_joules += fake_watts;

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clock_scenarios import OBSERVE, Library, card, half_way, scenario, wait
+from clock_scenarios import OBSERVE, Library, card, half_way, scenario
+from patient import wait
 
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
 from pytest_perfgate.model.measurement import SAMPLING
@@ -41,9 +42,10 @@ def warmed_up() -> dict:
         told = [SAMPLING.steady()]
         looked(6)
         told.append(SAMPLING.steady())
-        library.watts = 700
-        looked(1)
+        library.swing = 50
+        looked(6)
         told.append(SAMPLING.steady())
+        library.swing = 0
         looked(6)
         told.append(SAMPLING.steady())
     return {"steady": told, "after": SAMPLING.steady()}
