@@ -6,13 +6,15 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.waits import runs, stat, until
 
 USER = "postgres"
 
@@ -46,16 +48,26 @@ def _unprivileged() -> dict[str, Any]:
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
+def _children(pid: int) -> list[int]:
+    return [int(place.name) for place in Path("/proc").glob("[0-9]*") if stat(int(place.name))[1:2] == [str(pid)]]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 class Server:
     """One that can be killed and started again."""
 
     def __init__(self, home: Path) -> None:
         self.home, self.programs = home, _programs()
         self.who = _unprivileged() if os.geteuid() == 0 else {}
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = _free_port()
         self.running: subprocess.Popen[bytes] | None = None
+        self.known = False
+        """Whether somebody may know its address."""
 
     @property
     def address(self) -> str:
@@ -78,31 +90,53 @@ class Server:
         subprocess.run(command, check=True, capture_output=True, cwd="/", **self.who)
 
     def start(self) -> None:
+        if not until(self._answers):
+            raise TimeoutError((self.home / "log").read_text()[-2000:])
+
+    def _answers(self) -> bool:
+        """Whether it can be asked; one that could not begin is begun again: somebody may have taken its port."""
+        if self.running is None or self.running.poll() is not None:
+            self.port = self.port if self.known or self.running is None else _free_port()
+            self._begin()
+        with contextlib.suppress(Exception):
+            import psycopg
+
+            psycopg.connect(self.address, connect_timeout=10).close()
+            self.known = True
+            return True
+        return False
+
+    def _begin(self) -> None:
         command = [str(self.programs / "postgres"), "-D", str(self.home / "data"), "-k", str(self.home), "-h",
                    "127.0.0.1", "-p", str(self.port)]  # fmt: skip
         log = (self.home / "log").open("ab")
         self.running = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", start_new_session=True, **self.who)
         log.close()
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            with contextlib.suppress(Exception):
-                import psycopg
-
-                psycopg.connect(self.address, connect_timeout=2).close()
-                return
-            time.sleep(0.05)
-        raise TimeoutError((self.home / "log").read_text()[-2000:])
 
     def stop(self, *, kill: bool = False) -> None:
         """End it, or let it die at once with all that it started."""
         if self.running is None:
             return
         if kill:
-            os.killpg(self.running.pid, 9)
+            leader = self.running.pid
+            self.running.send_signal(signal.SIGSTOP)
+            until(lambda: stat(leader)[:1] in ([], ["T"]))  # begins no more processes
+            below = _children(leader)
+            for process in (leader, *below):
+                os.kill(process, signal.SIGKILL)
+            until(lambda: not any(map(runs, below)))  # they have the memory in which a new one begins
         else:
-            self.running.send_signal(2)
-        self.running.wait(60)
+            self.running.send_signal(signal.SIGINT)
+        self.running.wait(120)
         self.running = None
+
+    def settle(self) -> None:
+        """Until it has done what clients that are gone had asked for."""
+        import psycopg
+
+        busy = "select 1 from pg_stat_activity where application_name = 'perfgate' and state <> 'idle'"
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            assert until(lambda: not connection.execute(busy).fetchall()), "a client that is gone is served"
 
     def emptied(self) -> str:
         """Its address, with nothing in it."""

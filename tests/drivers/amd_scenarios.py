@@ -9,8 +9,6 @@ import os
 import time
 from dataclasses import replace
 
-from patient import patient_until
-
 from pytest_perfgate.adapters.bindings import amdsmi
 from pytest_perfgate.adapters.bindings import border as patience
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
@@ -19,6 +17,7 @@ from pytest_perfgate.adapters.devices.clocks import AmdClocks
 from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
+from tests.drivers.patient import patient_until
 
 LOCK, TRY, OBSERVE = (replace(Plan(), clocks=policy) for policy in list(ClockPolicy)[:3])
 

@@ -8,8 +8,6 @@ import signal
 import time
 from dataclasses import replace
 
-from patient import wait
-
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.clock_locks import read_lock, read_locks, write_lock
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
@@ -17,6 +15,7 @@ from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING
 from pytest_perfgate.model.plan import ClockPolicy, Plan
+from tests.waits import until
 
 LOCK, TRY, OBSERVE, OFF = (replace(Plan(), clocks=policy) for policy in ClockPolicy)
 
@@ -178,10 +177,10 @@ def held_before_and_while_sampling() -> dict:
         with NvmlClocks().hold(card(), OBSERVE) as watch:
             seconds.value += before
             looks = Library().looks
-            wait(lambda: Library().looks > looks + 1)
+            until(lambda: Library().looks > looks + 1)
             with SAMPLING.region():
                 looks = Library().looks
-                wait(lambda: Library().looks > looks + 1)
+                until(lambda: Library().looks > looks + 1)
                 seconds.value += within
         return told(watch)["codes"], told(watch)["evidence"]
 

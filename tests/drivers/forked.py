@@ -10,6 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[2]))
 SAME_FOLDER = {"stale_is_found": "killed"}
 
 

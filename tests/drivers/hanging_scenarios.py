@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from clock_scenarios import LOCK, OBSERVE, TRY, Library, card, region, scenario
-from patient import patient_until
 
 from pytest_perfgate.adapters.bindings import border as patience
 from pytest_perfgate.adapters.bindings import nvml
@@ -18,6 +17,7 @@ from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.clock_locks import read_locks, this_run, write_lock
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
 from pytest_perfgate.model.errors import PerfgateError
+from tests.drivers.patient import patient_until
 
 
 def hasty() -> None:

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
 from pytest_perfgate.adapters.bindings import border
-
-
-def wait(reached: Callable[[], object], most: float = 60.0) -> None:
-    end = time.monotonic() + most
-    while not reached() and time.monotonic() < end:
-        time.sleep(0.005)
+from tests.waits import until
 
 
 def patient_until(hung: Callable[[], object]) -> None:
@@ -21,7 +15,7 @@ def patient_until(hung: Callable[[], object]) -> None:
 
     class Question(threading.Thread):
         def join(self, timeout: float | None = None) -> None:
-            wait(lambda: hung() or not self.is_alive())
+            until(lambda: hung() or not self.is_alive())
             super().join(timeout)
 
     border.threading = SimpleNamespace(Thread=Question)

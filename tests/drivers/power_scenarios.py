@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clock_scenarios import OBSERVE, Library, card, half_way, scenario
-from patient import wait
 
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
 from pytest_perfgate.model.measurement import SAMPLING
 from pytest_perfgate.wiring.devices import energy_meter
+from tests.waits import until
 
 
 @scenario
@@ -54,4 +54,4 @@ def warmed_up() -> dict:
 def looked(count: int) -> None:
     """Until there were so many looks more."""
     wanted = Library().looks + count + 1
-    wait(lambda: Library().looks >= wanted)
+    until(lambda: Library().looks >= wanted)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from random import Random
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.kill.__main__ import killed
 from tests.kill.kills import SCENARIOS
+from tests.waits import ended, runs, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,25 +54,12 @@ time.sleep(90)
 """
 
 
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 @pytest.mark.parametrize("session", [False, True], ids=["in its group", "in a session of its own"])
 def test_what_a_child_started_ends_where_the_run_itself_is_killed(tmp_path: Path, session: bool) -> None:
     out = tmp_path / "pid"
     parent = subprocess.Popen([sys.executable, "-c", PARENT.format(out=str(out), session=session)], cwd=ROOT)
-    until = time.monotonic() + 30
-    while not (out.exists() and out.read_text(encoding="utf-8")) and time.monotonic() < until:
-        time.sleep(0.02)
-    helper = int(out.read_text(encoding="utf-8"))
+    helper = int(until(lambda: out.exists() and out.read_text(encoding="utf-8")))
     assert runs(helper)
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    until = time.monotonic() + 10
-    while runs(helper) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not runs(helper)
+    assert ended(helper)

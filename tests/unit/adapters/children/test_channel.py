@@ -10,10 +10,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.children import spawn
+from pytest_perfgate.adapters.children import channel, spawn
 from pytest_perfgate.adapters.children.channel import (
     MARK,
     PARENT,
@@ -28,6 +29,7 @@ from pytest_perfgate.adapters.children.spawn import LocalChild, LocalSpawner
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.protocol import Bye, ChildSpec, Entered, Go, Hello, Job, Measure, Ready
+from tests.waits import runs, until
 
 MESSAGES = [
     Go(),
@@ -125,15 +127,6 @@ def spawned(code: str) -> LocalChild:
     return LocalSpawner().spawn(ChildSpec(argv=("-c", code), python=python, cwd=Path(), env=(), label="the child"))
 
 
-def runs(pid: int) -> bool:
-    """Whether a process runs; one that ended and that nobody reaped does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
-
-
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spawn, "_GRACE_S", 0.5)
@@ -151,12 +144,10 @@ class TestWhatAChildStarted:
     @pytest.mark.parametrize("session", [False, True], ids=["in its group", "in a session of its own"])
     def test_it_ends_with_the_child(self, tmp_path: Path, first: str, end: str, session: bool) -> None:
         child = spawned(HELPER.format(first=first, out=str(tmp_path / "pid"), session=session) + end)
-        until = time.monotonic() + 20
-        while not (text := _read(tmp_path / "pid")) and time.monotonic() < until:
-            time.sleep(0.01)
+        text = until(lambda: _read(tmp_path / "pid"))
         if "sleep" not in end:
             with pytest.raises(PerfgateError, match="SIGSEGV" if "SEGV" in end else "exit code 3"):
-                child.receive(20)
+                child.receive(60)
         child.close()
         assert not runs(int(text))
 
@@ -179,7 +170,7 @@ def _read(path: Path) -> str:
 def test_a_child_that_hung_up_and_lives_is_said_to() -> None:
     child = spawned(CALLS + "line.close(); time.sleep(60)")
     with pytest.raises(PerfgateError, match="closed its channel and still ran") as caught:
-        child.receive(20)
+        child.receive(60)
     assert "None" not in str(caught.value)
 
 
@@ -193,7 +184,7 @@ def test_sending_does_not_inherit_the_patience_of_receiving() -> None:
 
     def late() -> None:
         time.sleep(0.3)
-        got.append(other.receive(10))
+        got.append(other.receive(60))
 
     reader = threading.Thread(target=late)
     reader.start()
@@ -234,7 +225,7 @@ def test_a_bye_and_what_it_left_is_ended_as_well(tmp_path: Path) -> None:
     code = HELPER.format(first="pass", out=str(tmp_path / "pid"), session=False)
     code += CALLS + 'line.sendall(b\'{"kind": "Bye", "body": {}}\\n\'); line.recv(1)'
     child = spawned(code)
-    assert child.receive(20) == Bye()
+    assert child.receive(60) == Bye()
     child.close()
     assert not runs(int(_read(tmp_path / "pid")))
 
@@ -257,17 +248,17 @@ def test_only_children_of_ours_without_a_parent_are_strays(tmp_path: Path) -> No
     assert stray_children(tmp_path / "none") == ()
 
 
-def test_a_process_within_exec_is_waited_for(tmp_path: Path) -> None:
+def test_a_process_within_exec_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has lost the variables of the program before, and those of the next one lie not in its memory yet."""
     for pid, state in (("12", "R"), ("13", "Z")):
         (tmp_path / pid).mkdir()
         (tmp_path / pid / "environ").write_bytes(b"")
         (tmp_path / pid / "cmdline").write_bytes(b"")
         (tmp_path / pid / "stat").write_text(f"{pid} (a b) {state} 1 2 2 " + "0 " * 16 + {"R": "4096", "Z": "0"}[state])
-    later = threading.Timer(0.1, (tmp_path / "12" / "environ").write_bytes, [f"{MARK}=m".encode()])
-    later.start()
+    later = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: written.write_bytes(f"{MARK}=m".encode()))
+    written = tmp_path / "12" / "environ"
+    monkeypatch.setattr(channel, "time", later)
     assert marked("m", tmp_path) == (12,)
-    later.join()
 
 
 BUSY = """

@@ -102,7 +102,7 @@ restoration = Restoration(lambda: print("put back", flush=True))
 
 def told(script: str) -> tuple[int, list[str], str]:
     done = subprocess.run(
-        [sys.executable, "-c", START + script], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", START + script], capture_output=True, text=True, timeout=120, check=False
     )
     return done.returncode, done.stdout.split("\n")[:-1], done.stderr
 
@@ -176,7 +176,7 @@ def test_a_failure_is_said_where_a_late_signal_ends_the_process() -> None:
 
 
 def test_a_forked_child_can_be_ended_and_puts_nothing_back() -> None:
-    forked = "restoration.arm()\nchild = os.fork()\nif not child:\n    signal.alarm(5)\n"
+    forked = "restoration.arm()\nchild = os.fork()\nif not child:\n    signal.alarm(60)\n"
     forked += "    os.kill(os.getpid(), signal.SIGTERM)\n    os._exit(0)\n"
     code, said, _ = told(forked + "print(os.waitpid(child, 0)[1], flush=True)")
     assert (code, said) == (0, [str(int(signal.SIGTERM)), "put back"])

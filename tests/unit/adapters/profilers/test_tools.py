@@ -26,6 +26,7 @@ from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import ClockPolicy, Plan
 from tests.fake_nsys import REPORT, VERSION, write_fake
 from tests.nsys_file import SECRET, small_export
+from tests.waits import ended, patient
 
 
 def fake(folder: Path, name: str, body: str) -> None:
@@ -177,22 +178,12 @@ def test_a_child_that_fails_shows_what_it_said(fake_nsys, tmp_path) -> None:
     assert "CUDA out of memory" in ProfileFolders(tmp_path).tail(tmp_path, "log")
 
 
-def test_a_child_that_hangs_is_ended_with_all_it_started(fake_nsys, tmp_path) -> None:
+def test_a_child_that_hangs_is_ended_with_all_it_started(fake_nsys, tmp_path, monkeypatch) -> None:
     program = ["/bin/sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 60"]
+    patient(monkeypatch, lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     with pytest.raises(AssertionError, match="124"):
         take(Nsys(scrub), program, tmp_path / "out", 0.5)
-    pid = int((tmp_path / "pid").read_text())
-    assert ended(pid)
-
-
-def ended(pid: int) -> bool:
-    """Gone, or waiting to be, within a moment."""
-    for _ in range(1000):
-        state = Path(f"/proc/{pid}/stat")
-        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] in "ZX":
-            return True
-        os.sched_yield()
-    return False
+    assert ended(int((tmp_path / "pid").read_text()))
 
 
 def test_a_range_that_never_opened_is_said(fake_nsys, tmp_path) -> None:

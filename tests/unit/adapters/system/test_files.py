@@ -106,7 +106,7 @@ def test_of_several_processes_one_at_a_time_has_it(tmp_path: Path) -> None:
     count.write_text("0")
     command = [sys.executable, "-c", COUNTER, str(tmp_path / "a.lock"), str(count)]
     processes = [subprocess.Popen(command) for _ in range(3)]
-    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert [process.wait(600) for process in processes] == [0, 0, 0]
     assert count.read_text() == "300"
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from pytest_perfgate.adapters.system.processes import (
     run_captured,
     run_logged,
 )
+from tests.waits import ended, patient, until
 
 
 @pytest.fixture
@@ -64,33 +66,18 @@ LONG = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=Tr
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {LONG}"
 
 
-def is_gone(pid: int) -> bool:
-    for _ in range(200):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.01)
-    return False
-
-
 def said(log: Path) -> str:
-    for _ in range(500):
-        if log.exists() and log.read_text().endswith("\n"):
-            return log.read_text()
-        time.sleep(0.01)
-    return ""
+    return until(lambda: log.read_text() if log.exists() and log.read_text().endswith("\n") else "")
 
 
-def logged(command: list[str], log: Path, timeout_s: float = 5) -> int:
+def logged(command: list[str], log: Path, timeout_s: float = 60) -> int:
     return run_logged(command, log, folder=log.parent, env=dict(os.environ), timeout_s=timeout_s)
 
 
-def test_a_logged_command_that_hangs_ends_with_all_it_started(tmp_path: Path) -> None:
+def test_a_logged_command_that_hangs_ends_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient(monkeypatch, lambda: said(tmp_path / "log"))
     assert logged([sys.executable, "-S", "-c", LONG], tmp_path / "log", 0.5) == TIMED_OUT
-    assert is_gone(int((tmp_path / "log").read_text()))
+    assert ended(int((tmp_path / "log").read_text()))
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
@@ -105,7 +92,7 @@ def test_a_logged_command_ends_when_its_run_is_killed(tmp_path: Path) -> None:
     started = int(said(log))
     run.send_signal(signal.SIGKILL)
     run.wait()
-    assert is_gone(started)
+    assert ended(started)
 
 
 @pytest.mark.parametrize("program", ["no-such-builder", "./build.sh"])
@@ -137,10 +124,22 @@ def test_a_captured_command_returns_both_outputs_and_its_exit_code(tmp_path: Pat
 
 
 @pytest.mark.parametrize("program", [LONG, STUBBORN])
-def test_a_captured_command_that_hangs_ends_with_all_it_started(program: str) -> None:
+def test_a_captured_command_that_hangs_ends_with_all_it_started(program: str, monkeypatch) -> None:
+    communicate = subprocess.Popen.communicate
+
+    def heard(process: Any, stdin: bytes | None, timeout: float | None) -> tuple[bytes, bytes]:
+        """Not given up before it has said a line."""
+        while True:
+            try:
+                return communicate(process, stdin, timeout)
+            except subprocess.TimeoutExpired as late:
+                if late.output:
+                    raise
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", heard)
     with pytest.raises(subprocess.TimeoutExpired) as caught:
-        run_captured([sys.executable, "-S", "-c", program], 1.5)
-    assert is_gone(int(caught.value.output))
+        run_captured([sys.executable, "-S", "-c", program], 0.2)
+    assert ended(int(caught.value.output))
 
 
 def test_an_answer_is_the_output_of_a_command_that_ended_well() -> None:
