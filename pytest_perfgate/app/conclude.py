@@ -16,8 +16,8 @@ from pytest_perfgate.app.changed_tests import Change, change_notes, followed
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift, fixed_anchor
 from pytest_perfgate.core.judge.family import family_limits
+from pytest_perfgate.core.judge.policy import contested
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
-from pytest_perfgate.core.judge.suspects import contested
 from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
 from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name

@@ -31,7 +31,7 @@ from pytest_perfgate.core.limits.grammar import OF_FAMILIES, check_items, parse_
 from pytest_perfgate.core.limits.merge import elsewhere, merge_limits, of_other_calls, own_name
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
-from pytest_perfgate.model.errors import PerfgateError, fault_sentence
+from pytest_perfgate.model.errors import PerfgateError, error_summary, fault_sentence
 from pytest_perfgate.model.measurement import (
     DIRTY,
     Baseline,
@@ -351,18 +351,6 @@ def with_raised_calls(
     measured = {report.key for report in reports}
     replaced = [unmeasured(report.key, why[report.key]) if report.key in why else report for report in reports]
     return (*replaced, *(unmeasured(key, reason) for key, reason in why.items() if key not in measured))
-
-
-_OF_PIP = ("subprocess-exited-with-error", "metadata-generation-failed", "failed-wheel-build", "from a subprocess")
-"""Phrases of pip about errors of other programs."""
-
-
-def error_summary(fault: PerfgateError) -> str:
-    """Return the first line, the first error after it or else the last line, and where the full text is."""
-    first, *rest = (line.strip() for line in fault.what.strip().splitlines())
-    errors = [line for line in rest if "error:" in line.lower() and not any(words in line for words in _OF_PIP)]
-    lines = [errors[0]] if errors else rest[-1:]
-    return "\n".join([first, *lines, *([f"all of it: {fault.place}"] if rest and fault.place else [])])
 
 
 _STRANGE = "called in the test, but not in the measuring process: the call does not always happen"

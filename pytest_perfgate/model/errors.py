@@ -168,3 +168,15 @@ def written(place: str) -> Iterator[None]:
 def speaks_of_a_file(fault: OSError) -> bool:
     """Return whether an error names a file; that of a full or failing disk does not."""
     return fault.filename is not None or _CODES.get(fault.errno or 0) in {"file-full", "file-broken"}
+
+
+_OF_PIP = ("subprocess-exited-with-error", "metadata-generation-failed", "failed-wheel-build", "from a subprocess")
+"""Phrases of pip about errors of other programs."""
+
+
+def error_summary(fault: PerfgateError) -> str:
+    """Return the first line, the first error after it or else the last line, and where the full text is."""
+    first, *rest = (line.strip() for line in fault.what.strip().splitlines())
+    errors = [line for line in rest if "error:" in line.lower() and not any(words in line for words in _OF_PIP)]
+    lines = [errors[0]] if errors else rest[-1:]
+    return "\n".join([first, *lines, *([f"all of it: {fault.place}"] if rest and fault.place else [])])

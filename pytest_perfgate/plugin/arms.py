@@ -21,8 +21,8 @@ from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
+from pytest_perfgate.core.judge.policy import contested, suspects
 from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
-from pytest_perfgate.core.judge.suspects import contested, suspects
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.costs import first_wants, pair_cost, paired_costs, starting_guess

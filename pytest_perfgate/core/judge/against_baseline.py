@@ -17,7 +17,6 @@ from pytest_perfgate.core.judge.context import (
     facts_of,
     incomparable,
     moves,
-    run_out,
     tolerance,
 )
 from pytest_perfgate.core.judge.rounds import is_look
@@ -35,6 +34,7 @@ from pytest_perfgate.core.judge.suspects import (
     other_state,
     prediction,
     renewed,
+    run_out,
 )
 from pytest_perfgate.core.render.words import by_floor, detectable, plural, quantity, signed
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Operator, Outcome

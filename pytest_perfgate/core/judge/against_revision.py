@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.against_limit import kept
-from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, run_out, tolerance
+from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, tolerance
+from pytest_perfgate.core.judge.policy import contested
 from pytest_perfgate.core.judge.rounds import is_look
 from pytest_perfgate.core.judge.samples import (
     base_words,
@@ -18,7 +19,7 @@ from pytest_perfgate.core.judge.samples import (
     slow_processes,
     time_to_decide,
 )
-from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, contested, expired, more_rounds
+from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, expired, more_rounds, run_out
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.metric import Metric, Problem

@@ -392,9 +392,3 @@ def paired_clocks(rounds: Iterable[tuple[Capture, Capture]]) -> tuple[float, flo
     sides = list(zip(*rounds))
     base, head = (clock_of(s for capture in side for s in capture.samples) for side in sides) if sides else (None, None)
     return (base, head) if base is not None and head is not None else None
-
-
-def run_out(baseline: Baseline) -> str:
-    """Return when the acceptance of a line ended, and its reason."""
-    why = f': "{baseline.why}"' if baseline.why else ""
-    return f"the acceptance expired on {baseline.expires}{why}"

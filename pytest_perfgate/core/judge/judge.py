@@ -20,9 +20,10 @@ from pytest_perfgate.core.judge.against_revision import (
 )
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, Call, Derived, timed_metrics, timing
+from pytest_perfgate.core.judge.policy import suspects
 from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, is_reference, references_of
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
-from pytest_perfgate.core.judge.suspects import suspects, unpaired_ruling
+from pytest_perfgate.core.judge.suspects import unpaired_ruling
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES
 from pytest_perfgate.core.limits.merge import (
     applies_on,

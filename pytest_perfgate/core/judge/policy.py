@@ -1,4 +1,4 @@
-"""Effects and exit codes by outcome and policy, as one table."""
+"""Effects and exit codes by outcome and policy, as one table; which verdicts two builds decide."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.model.errors import PerfgateError, proposal
-from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy, Rule
+from pytest_perfgate.model.plan import Choice, Compare, Effect, Mode, Outcome, Policy, Rule
 from pytest_perfgate.model.project import POLICIES
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
+    from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote, Verdict
 
 KEPT, REGRESSED, UNDECIDED, UNMEASURED = 0, 1, 3, 4
 """Exit codes of the command line; 2 is usage, 10 and up are our own errors."""
@@ -127,6 +127,32 @@ def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) ->
     codes = {RULE[outcome].exit or REGRESSED for outcome in failing}
     codes |= {_NOTES.get(note.kind, UNMEASURED) for note in notes if note.effect is Effect.FAIL}
     return next((code for code in (REGRESSED, UNMEASURED, UNDECIDED) if code in codes), KEPT)
+
+
+def suspects(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """Return verdicts that found the case slower than accepted."""
+    return _of(verdicts, {Outcome.SUSPECT, Outcome.REGRESSED})
+
+
+def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
+    """Return verdicts that two builds decide: all but those that the accepted time cleared by itself.
+
+    Outside of CI, a case without a line is left to be accepted by hand.
+    """
+    open_ = {Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED}
+    lineless = {Outcome.UNBASELINED} if ci and report.baseline is None else set()
+    return (*_of(report.verdicts, open_ | lineless), *filter(_open_figure, report.verdicts))
+
+
+def _open_figure(verdict: Verdict) -> bool:
+    """Return whether two builds can decide a measured figure."""
+    changes = verdict.limit.compare is not Compare.FIGURE and verdict.figure is not None
+    return changes and verdict.outcome in {Outcome.SUSPECT, Outcome.UNDECIDED}
+
+
+def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, ...]:
+    """Return verdicts on a slowdown; a limit that demands an improvement is judged by the accepted time only."""
+    return tuple(v for v in verdicts if v.outcome in outcomes and v.limit.metric == "slowdown" and v.limit.bound >= 0)
 
 
 FROM_PYTEST: Mapping[int, int] = {0: KEPT, 1: REGRESSED, 2: 130, 3: 14, 4: 2, 5: UNMEASURED}

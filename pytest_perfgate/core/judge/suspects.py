@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.changes.marks import brought
@@ -32,12 +32,12 @@ from pytest_perfgate.core.render.words import detectable, plural, quantity, sign
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.plan import LEAST as LEAST_ROUNDS
-from pytest_perfgate.model.plan import Compare, Decision, Limit, Mode, Outcome
+from pytest_perfgate.model.plan import Decision, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Metric
-    from pytest_perfgate.model.verdict import CaseReport, Paired, Verdict
+    from pytest_perfgate.model.verdict import Paired
 
 SLOWER = "slower than accepted"
 
@@ -83,6 +83,12 @@ def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 def expired(line: Baseline, context: JudgeContext) -> bool:
     """Return whether an acceptance has expired; it is valid on its last day."""
     return bool(line.expires) and line.expires[:10] < context.today
+
+
+def run_out(baseline: Baseline) -> str:
+    """Return when the acceptance of a line ended, and its reason."""
+    why = f': "{baseline.why}"' if baseline.why else ""
+    return f"the acceptance expired on {baseline.expires}{why}"
 
 
 def renewed(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
@@ -309,32 +315,6 @@ def _ruling(
         visible=suspicion.visible,
         against=True,
     )
-
-
-def suspects(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """Return verdicts that found the case slower than accepted."""
-    return _of(verdicts, {Outcome.SUSPECT, Outcome.REGRESSED})
-
-
-def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
-    """Return verdicts that two builds decide: all but those that the accepted time cleared by itself.
-
-    Outside of CI, a case without a line is left to be accepted by hand.
-    """
-    open_ = {Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED}
-    lineless = {Outcome.UNBASELINED} if ci and report.baseline is None else set()
-    return (*_of(report.verdicts, open_ | lineless), *filter(_open_figure, report.verdicts))
-
-
-def _open_figure(verdict: Verdict) -> bool:
-    """Return whether two builds can decide a measured figure."""
-    changes = verdict.limit.compare is not Compare.FIGURE and verdict.figure is not None
-    return changes and verdict.outcome in {Outcome.SUSPECT, Outcome.UNDECIDED}
-
-
-def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, ...]:
-    """Return verdicts on a slowdown; a limit that demands an improvement is judged by the accepted time only."""
-    return tuple(v for v in verdicts if v.outcome in outcomes and v.limit.metric == "slowdown" and v.limit.bound >= 0)
 
 
 def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:

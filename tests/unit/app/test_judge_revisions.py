@@ -11,11 +11,10 @@ import pytest
 
 from pytest_perfgate.app import judge as gate
 from pytest_perfgate.app.judge import GateJudge as Court
-from pytest_perfgate.app.judge import error_summary
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, error_summary
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
 from pytest_perfgate.model.plan import Case, Effect, Outcome, Plan
 from pytest_perfgate.model.ports import GateTools

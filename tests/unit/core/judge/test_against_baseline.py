@@ -9,8 +9,8 @@ import pytest
 
 from pytest_perfgate.core.judge.context import Unpaired
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.suspects import DOCTOR, suspects, uncommitted
+from pytest_perfgate.core.judge.policy import CI, suspects
+from pytest_perfgate.core.judge.suspects import DOCTOR, uncommitted
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.measurement import Identity, Stop
 from pytest_perfgate.model.metric import Interval

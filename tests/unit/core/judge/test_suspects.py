@@ -16,7 +16,8 @@ from pytest_perfgate.core.judge.context import (
     paired_clocks,
 )
 from pytest_perfgate.core.judge.judge import _judged_measurement, judge
-from pytest_perfgate.core.judge.suspects import prediction, suspects
+from pytest_perfgate.core.judge.policy import suspects
+from pytest_perfgate.core.judge.suspects import prediction
 from pytest_perfgate.model.measurement import Identity, Sitting
 from pytest_perfgate.model.metric import Interval
 from pytest_perfgate.model.plan import Decision, Effect, Outcome
