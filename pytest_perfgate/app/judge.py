@@ -42,7 +42,7 @@ from pytest_perfgate.model.measurement import (
     short_commit,
 )
 from pytest_perfgate.model.metric import MetricKind, MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey, Compare, Limit, Mode, Outcome
+from pytest_perfgate.model.plan import Base, Case, CaseKey, Compare, Limit, Mode, Outcome
 from pytest_perfgate.model.project import DEPENDENCIES
 from pytest_perfgate.model.protocol import STATIC, TIMED, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
@@ -142,7 +142,7 @@ class GateJudge:
             then_hz=accepted_clock(baseline, past),
             unbaselined=_unbaselined(measurement.device.key, self.tools),
             paired_available=self.tools.confirm is not None and unpaired is None,
-            unpaired=unpaired,
+            unpaired=unpaired or _unversioned(self.accepted.base),
             environment_edits=self.environment_edits if measurement.key in self.paired else EnvironmentEdits(),
         )
         if measurement.key.nodeid in self.new:
@@ -256,6 +256,10 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
     if fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
     return Unpaired(why=error_summary(fault), step=fault.fix)
+
+
+def _unversioned(base: Base) -> Unpaired | None:
+    return Unpaired(why=base.why, unversioned=True) if base.unversioned else None
 
 
 def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:

@@ -336,6 +336,8 @@ class Base:
     why: str = ""
     """Why there is none, or why a guessed one may be wrong."""
     fix: str = ""
+    unversioned: bool = False
+    """Whether there is no repository here, or no commit in it, so that no revision can be named."""
 
 
 CHANGES = frozenset({"slowdown"})

@@ -84,7 +84,7 @@ class GitRepository:
         if head:
             return BaseRevision(self._git, self._environment, head).base(target or self._target)
         why, fix = self.trouble() or ("this repository has no commit", "git commit")
-        return Base(why=why, fix=fix)
+        return Base(why=why, fix=fix, unversioned=True)
 
     def merge_base(self, target: str = "") -> str:
         """Return where this change left the target branch; on that branch itself, the commit before."""

@@ -46,6 +46,8 @@ class Unpaired:
     """What would make the comparison possible."""
     base_missing: bool = False
     """Whether no clone has the commit, so that fetching does not help."""
+    unversioned: bool = False
+    """Whether no revision can be named here, because there is no repository or no commit in it."""
 
 
 @value

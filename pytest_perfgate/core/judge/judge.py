@@ -229,7 +229,7 @@ def _with_arms(ruling: Ruling, limit: Limit, trial: JudgedMeasurement) -> Ruling
     if limit.metric != "slowdown":
         return ruling
     if trial.context.unpaired is not None:
-        return unpaired_ruling(ruling, trial.context.unpaired)
+        return unpaired_ruling(ruling, trial.context.unpaired, trial)
     if trial.paired is not None and not trial.paired.revision:  # a named revision has its facts already
         return ruling._replace(evidence=(*ruling.evidence, *arm_facts(trial.paired)))
     return ruling

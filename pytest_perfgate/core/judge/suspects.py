@@ -28,7 +28,7 @@ from pytest_perfgate.core.judge.samples import (
     slow_processes,
     time_to_decide,
 )
-from pytest_perfgate.core.render.words import detectable, plural, quantity, signed
+from pytest_perfgate.core.render.words import UNBUILT, detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.plan import LEAST as LEAST_ROUNDS
@@ -46,6 +46,9 @@ AGAINST = "--perfgate-against"
 ROUNDS = "--perfgate-rounds="
 
 DOCTOR = "perfgate doctor"
+
+OPEN = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.UNSTABLE})
+"""Outcomes that a second build would decide."""
 
 SAME = "though both builds hold the same code: the machine or the measurement moves, not the code"
 
@@ -213,7 +216,8 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     assert trial.baseline is not None
     chance = prediction(trial)
     reach = max(chance.reach, trial.baseline.blind)
-    explained = f"after {_sittings(chance.sittings)} chance explains up to {detectable(reach)}"
+    runs = f"{chance.sittings} runs" if chance.sittings > 1 else "one run"
+    explained = f"after {runs} chance explains up to {detectable(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.threshold:
         excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
         if not excuse:
@@ -222,6 +226,9 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         explained = f"{explained}; {excuse}"
     elif suspicion.metric.value > reach:
         explained = f"{explained}, and this is more. It is not confirmed because of {_loose(suspicion, trial)}"
+        if _unversioned(trial):
+            more = 2 * max(len(trial.measurement.processes), LEAST)
+            return _suspect(suspicion, explained, (f"{trial.rerun} --perfgate=full {ROUNDS}{more}",))
     return _suspect(suspicion, explained, tuple(deciding(trial)))
 
 
@@ -234,14 +241,14 @@ def deciding(trial: JudgedMeasurement) -> Iterator[str]:
     yield from accepted
     if len(trial.measurement.processes) < LEAST:
         yield f"{trial.rerun} --perfgate=full {ROUNDS}{LEAST}"
-    elif not accepted:
+    elif not accepted and not _unversioned(trial):
         yield f"{trial.rerun} {AGAINST}" if trial.baseline is not None and trial.baseline.commit else DOCTOR
 
 
 def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
     """Yield the command that measures against what was accepted, if that can be built."""
     unpaired = trial.context.unpaired
-    if unpaired is not None and unpaired.base_missing:
+    if unpaired is not None and (unpaired.base_missing or unpaired.unversioned):
         return
     if trial.baseline is not None and trial.baseline.commit and not uncommitted(trial.baseline):
         yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
@@ -255,10 +262,26 @@ def _loose(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
     return f"its own interval {rests}: it begins at {begins}, and only {signed(suspicion.threshold)} or more counts"
 
 
-def unpaired_ruling(ruling: Ruling, unpaired: Unpaired) -> Ruling:
+def _unversioned(trial: JudgedMeasurement) -> bool:
+    return trial.context.unpaired is not None and trial.context.unpaired.unversioned
+
+
+def unpaired_ruling(ruling: Ruling, unpaired: Unpaired, trial: JudgedMeasurement) -> Ruling:
     """Return a ruling by the stored line, with why two builds did not decide; more processes are no substitute."""
     steps = (unpaired.step, *(one for one in ruling.next if ROUNDS not in one)) if unpaired.step else ruling.next
-    return ruling._replace(evidence=(*ruling.evidence, ("not built", unpaired.why)), next=steps)
+    if unpaired.unversioned:
+        if ruling.outcome not in OPEN or trial.context.mode is not Mode.FULL:
+            return ruling
+        steps = (*ruling.next, _versioned(trial))
+    return ruling._replace(evidence=(*ruling.evidence, (UNBUILT, unpaired.why)), next=steps)
+
+
+def _versioned(trial: JudgedMeasurement) -> str:
+    """Return where two builds could decide, if no revision can be named here."""
+    line = trial.baseline
+    if line is not None and line.commit and not uncommitted(line):
+        return f"in a clone with its history: {trial.rerun} {AGAINST} {line.commit}"
+    return f"commit the accepted code (git init, git commit); with the change on top: {trial.rerun} {AGAINST} HEAD"
 
 
 def uncommitted(baseline: Baseline | None) -> str:
@@ -278,10 +301,6 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
     if context.scatter is not None and context.sittings > 1:
         scatter, sittings, degrees = context.scatter, context.sittings, freedom(context.sittings)
     return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=degrees)
-
-
-def _sittings(count: int) -> str:
-    return f"{count} runs" if count > 1 else "one run"
 
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pytest_perfgate.core.judge.judge import NOBODY
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, Sitting
 from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey, Effect, Outcome, Plan
+from pytest_perfgate.model.plan import Base, Case, CaseKey, Effect, Outcome, Plan
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.plugin.ending import not_kept
@@ -28,6 +28,19 @@ def test_a_limit_of_a_call_that_names_another_call_is_lost() -> None:
     found = gate_judge(Lines(None)).judge_result(captured(named, limits=("time(case=bwd) <= 1ns",)))
     assert [report.key.name for report in found] == ["fwd", NOBODY]
     assert found[1].effect is Effect.FAIL
+
+
+@pytest.mark.parametrize("unversioned", [True, False])
+def test_a_revision_is_advised_only_where_git_knows_a_commit(unversioned: bool) -> None:
+    why = "there is no git repository here" if unversioned else "the target branch is not known"
+    repository = SimpleNamespace(base=lambda: Base(why=why, unversioned=unversioned))
+    gate = gate_judge(Lines(accepted(1e6)), repository=repository)
+    (found,) = gate.judge_result(captured(measured(1.2e6, shape=(0.98, 1.0, 1.02))))
+    verdict = found.verdicts[0]
+    assert verdict.outcome is Outcome.SUSPECT
+    against = f"pytest '{KEY}' --perfgate-against a1b2c3d4e5"
+    assert verdict.next == (f"in a clone with its history: {against}" if unversioned else against,)
+    assert (("not built", why) in verdict.evidence) is unversioned
 
 
 @pytest.mark.parametrize(

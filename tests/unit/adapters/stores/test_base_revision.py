@@ -225,7 +225,8 @@ def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
     assert GitRepository(tmp_path).base().why == "there is no git repository here"
     assert "not installed" in GitRepository(tmp_path, {"PATH": str(tmp_path)}).base().why
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    assert GitRepository(tmp_path).base().why == "this repository has no commit"
+    base = GitRepository(tmp_path).base()
+    assert (base.why, base.unversioned) == ("this repository has no commit", True)
     liar = tmp_path / "git"
     said = "fatal: detected dubious ownership\\n\\tgit config --add safe.directory /x\\n"
     liar.write_text(f'#!/bin/sh\nprintf "{said}" >&2\nexit 128\n')

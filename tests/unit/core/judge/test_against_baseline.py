@@ -185,6 +185,42 @@ def test_more_processes_are_no_answer_to_a_build_that_failed() -> None:
     assert not any("--perfgate-rounds" in step for step in suspect.next)
 
 
+def test_without_a_repository_no_revision_is_advised_but_what_helps_there() -> None:
+    context = replace(CONTEXT, unpaired=Unpaired(why="there is no git repository here", unversioned=True))
+    suspect = verdict(1.2e6, shape=(0.98, 1.0, 1.02), context=context)
+    elsewhere = f"in a clone with its history: pytest '{KEY}' --perfgate-against a1b2c3d4e5"
+    assert (suspect.outcome, suspect.next) == (Outcome.SUSPECT, (elsewhere,))
+    assert suspect.evidence[-1] == ("not built", "there is no git repository here")
+    spanning = verdict(1e6, shape=(0.97, 1.0, 1.03), context=context)
+    assert (spanning.outcome, spanning.next) == (
+        Outcome.UNDECIDED,
+        (f"pytest '{KEY}' --perfgate=full --perfgate-rounds=6", elsewhere),
+    )
+    loose = verdict(2e6, shape=(0.5, 1.0, 1.6), context=context)
+    assert (loose.outcome, loose.next) == (Outcome.SUSPECT, spanning.next), "its own interval is what leaves it open"
+    blind = verdict(1e6, baseline=accepted(1e6, blind=3.0), context=context)
+    assert (blind.outcome, blind.next[1]) == (Outcome.UNDECIDED, elsewhere)
+    assert blind.next[0].startswith("perfgate accept "), "a quieter run is a better accepted time"
+    passed = verdict(1e6, context=context)
+    assert (passed.outcome, passed.next, passed.evidence) == (Outcome.PASSED, (), ())
+
+
+@pytest.mark.parametrize("commit", ["", "a1b2c3d4e5f6+dirty"])
+def test_a_line_of_no_commit_is_decided_once_the_accepted_code_is_committed(commit: str) -> None:
+    context = replace(CONTEXT, unpaired=Unpaired(why="this repository has no commit", unversioned=True))
+    found = verdict(1.2e6, shape=(0.98, 1.0, 1.02), baseline=accepted(1e6, commit=commit), context=context)
+    (step,) = found.next
+    assert step.startswith("commit the accepted code (git init, git commit); ")
+    assert step.endswith(f": pytest '{KEY}' --perfgate-against HEAD")
+
+
+def test_a_quick_run_without_a_repository_advises_a_full_one() -> None:
+    context = replace(CONTEXT, mode=Mode.QUICK, unpaired=Unpaired(why="no repository", unversioned=True))
+    found = verdict(1.2e6, shape=(1.0,), context=context)
+    assert (found.outcome, found.next) == (Outcome.SUSPECT, (f"pytest '{KEY}' --perfgate=full",))
+    assert not found.evidence
+
+
 def test_a_limit_finer_than_the_machine_is_undecided_and_says_so() -> None:
     context = replace(CONTEXT, own_shift=0.08)
     found = verdict(1.05e6, context=context)
