@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.model.project import SERVERS
 from pytest_perfgate.model.verdict import RunReport
 from tests.plugin.projects import Project
+from tests.waits import runs, until
 
 QUIET_BUT_CACHE = ("-p", "no:randomly", "-p", "no:benchmark", "-p", "no:hypothesispytest")
 TWO = """
@@ -195,11 +195,9 @@ def test_interrupting_keeps_what_was_measured_and_leaves_no_child(project: Proje
     command = project.command("--perfgate=full")
     running = subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     child = project.root / "child"
-    deadline = time.monotonic() + 60
-    while not (child.exists() and child.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: child.exists() and child.read_text())
     running.send_signal(signal.SIGINT)
-    text, _ = running.communicate(timeout=30)
+    text, _ = running.communicate(timeout=300)
     assert running.returncode == 2, text
     assert "cut short: 1 of 2 cases measured and kept\n  not measured  test_slow.py::test_endless\n" in text
     assert "next  pytest --perfgate=full test_slow.py::test_endless\n" in text
@@ -208,8 +206,7 @@ def test_interrupting_keeps_what_was_measured_and_leaves_no_child(project: Proje
     assert record.complete is False
     assert [case.key.nodeid for case in record.cases] == ["test_slow.py::test_first"]
     assert record.cases[0].measurement is not None
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(child.read_text()), 0)
+    assert not runs(int(child.read_text()))
 
 
 def test_a_session_without_gated_tests_imports_nothing(project: Project) -> None:

@@ -128,7 +128,7 @@ PASSES = """
     def test_nobody_asks(perfgate):
         perfgate(lambda: ROWS * 2)
 
-    @pytest.mark.perfgate("compile_time <= 100 ms", "compile_time >= 25 ms")
+    @pytest.mark.perfgate("compile_time <= 60 s", "compile_time >= 25 ms")
     def test_compiles(perfgate):
         perfgate(compiling)
 

@@ -10,12 +10,14 @@ from pytest_perfgate.adapters.stores.records import read_record
 from pytest_perfgate.cli import main
 from pytest_perfgate.model.plan import Outcome
 from tests.plugin.projects import Project
+from tests.plugin.simulated import simulate
 
 SUITE = """
     import pytest
+    from conftest import SIMULATED
 
     def count(n):
-        return sum(i for i in range(n))
+        SIMULATED.takes(50 * n)
 
     @pytest.mark.perfgate("speedup(over=eager) >= 3x")
     def test_faster(perfgate):
@@ -52,7 +54,7 @@ _PASSED, _OTHER = Outcome.PASSED, Outcome.NOT_APPLICABLE
 
 @pytest.mark.parametrize("mode", ["full", "quick"])
 def test_a_call_is_held_against_another_one(project: Project, mode: str) -> None:
-    project.configure("rounds = 3")  # and fifty times as long: so that a busy machine leaves nothing undecided
+    simulate(project)
     project.write("test_it.py", SUITE)
     run = project.run(f"--perfgate={mode}", "--perfgate-json=run.json")
     cases = {case.key.test: case for case in read_record(project.root / "run.json").cases}
@@ -68,7 +70,7 @@ def test_a_call_is_held_against_another_one(project: Project, mode: str) -> None
     faster = cases["test_faster#ours"].measurement
     assert faster is not None
     (speedup,) = faster.metrics.find("speedup")
-    assert 20 < speedup.value < 120
+    assert speedup.value == pytest.approx(50, rel=0.01)
 
 
 WRONG = """
@@ -98,9 +100,10 @@ def test_a_wrong_result_fails_before_any_speed_is_told(project: Project, mode: s
 
 MOVING = """
     import os, pytest
+    from conftest import SIMULATED
 
     def count(n):
-        return sum(i for i in range(int(n)))
+        SIMULATED.takes(50 * n)
 
     @pytest.mark.perfgate("speedup(over=eager) >= 1.1x")
     def test_faster(perfgate):
@@ -116,8 +119,7 @@ MOVING = """
 def test_the_line_keeps_the_speed_up_and_a_verdict_says_which_side_moved(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forty times as long, by many short calls in three processes: no neighbours of a busy machine explain that."""
-    project.configure('devices = ["*"]\nrounds = 3\nbudget = "30 ms"')
+    simulate(project, 'devices = ["*"]')
     project.write("test_it.py", MOVING)
     project.run("--perfgate=full")
     monkeypatch.chdir(project.root)
@@ -129,11 +131,11 @@ def test_the_line_keeps_the_speed_up_and_a_verdict_says_which_side_moved(
     again = project.run("--perfgate=full", "--perfgate-json=run.json")
     assert (again.outcome("test_faster"), again.outcome("test_as_fast")) == ("passed", "passed")
     assert not [note for note in read_record(project.root / "run.json").notes if note.kind == "unused"]
-    slower = project.run("--perfgate=full", "--perfgate-json=run.json", OURS="40")
+    slower = project.run("--perfgate=full", "--perfgate-json=run.json", OURS="4")
     for test in ("test_faster", "test_as_fast"):
         assert slower.outcome(test) == "failed", slower.text
         assert "this call moved" in slower.says(test)
-    reference = project.run("--perfgate=full", "--perfgate-json=run.json", EAGER="40")
+    reference = project.run("--perfgate=full", "--perfgate-json=run.json", EAGER="4")
     worst = {case.key.test: case.worst for case in read_record(project.root / "run.json").cases}
     assert (worst["test_faster#ours"], worst["test_as_fast#ours"]) == (Outcome.PASSED, Outcome.MOVED)
     assert "eager moved" in reference.text
@@ -162,16 +164,18 @@ def test_a_file_is_a_reference(project: Project) -> None:
 
 FAMILY = """
     import pytest
+    from conftest import SIMULATED
 
     @pytest.mark.perfgate("speedup(over=eager) >= 1.2x", "worst(speedup(over=eager)) >= 9x")
     @pytest.mark.parametrize("n", [2000, 400])
     def test_faster(perfgate, n):
-        perfgate(sum, range(n), name="ours")
-        perfgate(sum, range(3 * n), name="eager")
+        perfgate(SIMULATED.takes, 5 * n, name="ours")
+        perfgate(SIMULATED.takes, 15 * n, name="eager")
 """
 
 
 def test_a_family_is_a_table_in_every_report(project: Project) -> None:
+    simulate(project)
     project.write("test_it.py", FAMILY)
     pages = ("--perfgate-html=run.html", "--perfgate-markdown=run.md")
     run = project.run("--perfgate=quick", "--perfgate-table=n x call of time", *pages)
@@ -190,6 +194,7 @@ def test_a_family_is_a_table_in_every_report(project: Project) -> None:
 def test_a_report_shows_tables_that_the_run_was_not_asked_for(
     project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    simulate(project)
     project.write("test_it.py", FAMILY)
     assert "call=eager" not in project.run("--perfgate=quick").text
     monkeypatch.chdir(project.root)
@@ -200,6 +205,7 @@ def test_a_report_shows_tables_that_the_run_was_not_asked_for(
 
 
 def test_a_pair_that_does_not_read_ends_the_run_before_its_tests(project: Project) -> None:
+    simulate(project)
     project.write("test_it.py", FAMILY)
     run = project.run("--perfgate=quick", "--perfgate-table=n")
     assert run.code == 4

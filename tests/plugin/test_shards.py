@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.adapters.stores.records import read_record
+from pytest_perfgate.adapters.stores.records import Records, read_record
 from pytest_perfgate.core.judge.shards import Source, merged
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.verdict import RunReport
@@ -155,26 +156,21 @@ def test_a_conftest_chooses_no_shard(project: Project) -> None:
     assert "shard 2/2" in done.text
 
 
-LONG = """
-    import os, time
-
-    def test_long(perfgate):
-        time.sleep(float(os.environ.get("LONG", "0")))
-        perfgate(lambda: 0)
-
-"""
-
-
 def test_costs_of_a_record_balance_the_shards(project: Project) -> None:
-    others = [f"    def test_{name}(perfgate):\n        perfgate(lambda: 0)\n\n" for name in ("quick", "fast", "swift")]
-    project.write("test_k.py", LONG + "".join(others))
-    project.run("--perfgate=full", "--perfgate-rounds=1", "--perfgate-json=whole.json", LONG="2")
+    names = ("long", "quick", "fast", "swift")
+    project.write("test_k.py", "".join(f"def test_{name}(perfgate):\n    perfgate(lambda: 0)\n\n" for name in names))
+    project.run("--perfgate=full", "--perfgate-rounds=1", "--perfgate-json=whole.json")
+    whole = read_record(project.root / "whole.json")
+    (shard,) = whole.shards
+    assert sorted(name for name, _ in shard.costs) == sorted(f"test_k.py::test_{name}" for name in names)
+    costs = tuple((name, 20.0 if "long" in name else cost) for name, cost in shard.costs)
+    costly = Records(project.root).write(replace(whole, shards=(replace(shard, costs=costs),)))
 
     def sizes(*words: str) -> list[int]:
         return sorted(len(project.run("--perfgate=off", *words, f"--perfgate-shard={k}/2").tests) for k in (1, 2))
 
     assert sizes() == [2, 2], "by names alone"
-    assert sizes("--perfgate-shard-costs=whole.json") == [1, 3]
+    assert sizes(f"--perfgate-shard-costs={costly}") == [1, 3]
     assert project.run("--perfgate=off", "--perfgate-shard=1/2", "--perfgate-shard-costs=none.json").code == 4
 
 
