@@ -126,7 +126,7 @@ class FakeRecorder:
 class SimulatedCheck(parts.Check):
     """The same over a simulated card."""
 
-    def __init__(self, clocks: str = "off", seconds: float = 60.0) -> None:
+    def __init__(self, clocks: str = "off", seconds: float = 3600.0) -> None:
         gpu = self.runtime = SimulatedGpu()
         gpu.event = lambda: Pair(SimulatedGpu.event(gpu))
         torch = self.torch = Torch(gpu)
@@ -176,6 +176,8 @@ def script():
 def main() -> int:
     """The script with this file in its place, so that its parts come back here."""
     module = script()
+    module.PARTS = {name: (title, 20 * seconds, part) for name, (title, seconds, part) in module.PARTS.items()}
+    module.BUDGET_S *= 20  # a host that is slow says nothing of the card
     parts.Check = SimulatedCheck
     module.__file__ = processes.SCRIPT = truth.SCRIPT = __file__
     parts.truths, parts.unproved = lambda clocks: ({}, "no profiler here"), lambda: ""

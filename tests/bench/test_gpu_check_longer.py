@@ -18,7 +18,7 @@ from tests.unit.core.judge.bench import limit
 
 @pytest.fixture
 def check() -> SimpleNamespace:
-    return SimpleNamespace(plan=Plan(), ends=time.monotonic() + 300)
+    return SimpleNamespace(plan=Plan(), ends=time.monotonic() + 3600)
 
 
 def verdict(name: str, outcome: Outcome, power: str = "") -> tuple[str, Verdict]:

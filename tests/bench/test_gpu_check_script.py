@@ -8,20 +8,20 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu import processes
+from ci.gpu import ending, processes
 from ci.gpu.accumulated import code
 from ci.gpu.ending import below, end
 from ci.gpu.page import BARS, BY_NAME, bars, conclusion, failed, page, unshown
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.adapters.system.processes import started
 from tests.bench import simulated
+from tests.waits import runs, until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +30,7 @@ def test_not_run_is_said_and_no_pass(tmp_path) -> None:
     if TorchRuntime().availability().usable:
         pytest.skip("a GPU is here")
     command = [sys.executable, str(ROOT / "ci" / "gpu-check"), "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 4, done.stderr
     assert "Not run: " in (tmp_path / "gpu-check.md").read_text()
     result = json.loads((tmp_path / "gpu-check.json").read_text())
@@ -74,8 +74,18 @@ def script(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "LEAST_S", 0.0)
     monkeypatch.setattr(module, "probe", lambda options: {"device": "card-observe", "facts": {}, "why": ""})
     monkeypatch.setattr(
-        module, "PARTS", {n: (t, 0.7 if n == "overlap" else 20, f) for n, (t, _, f) in module.PARTS.items()}
+        module, "PARTS", {n: (t, 0.7 if n == "overlap" else 600, f) for n, (t, _, f) in module.PARTS.items()}
     )
+    heard = module.heard
+
+    def patient(process, *given):
+        """The time of a part counts from its first row."""
+        name, folder = (process.args[process.args.index(word) + 1] for word in ("--part", "--out"))
+        rows = Path(folder) / "parts" / f"{name}.jsonl"
+        until(lambda: (rows.exists() and rows.read_text()) or process.poll() is not None)
+        return heard(process, *given)
+
+    monkeypatch.setattr(module, "heard", patient)
     return module
 
 
@@ -108,7 +118,13 @@ time.sleep(60)
 """
 
 
-def test_what_a_part_has_started_ends_with_it_even_in_a_session_of_its_own() -> None:
+def test_what_a_part_has_started_ends_with_it_even_in_a_session_of_its_own(monkeypatch) -> None:
+    heard = ending._heard
+    monkeypatch.setattr(
+        ending,
+        "_heard",
+        lambda process, patience_s: until(lambda: process.poll() is not None) and heard(process, patience_s),
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", TREE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -117,19 +133,7 @@ def test_what_a_part_has_started_ends_with_it_even_in_a_session_of_its_own() -> 
     when = started(child)
     assert "KeyboardInterrupt" in end(process, 0.5)
     assert process.poll() is not None
-    for _ in range(200):
-        if not runs(child) or started(child) != when:
-            return
-        time.sleep(0.01)
-    pytest.fail("a process of the part is left")
-
-
-def runs(pid: int) -> bool:
-    """Whether it is there and not merely waiting to be reaped."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    assert until(lambda: not runs(child) or started(child) != when), "a process of the part is left"
 
 
 def test_a_bar_is_held_missed_or_not_shown() -> None:
@@ -181,6 +185,7 @@ SLOW = """
 import sys, time
 sys.argv[0] = {simulated!r}
 from tests.bench import simulated
+from tests.waits import runs, until
 from ci.gpu import parts
 def slow(check):
     yield {{"what": "first", "held": True}}
@@ -202,33 +207,26 @@ def test_a_run_that_is_cut_short_keeps_its_rows_and_leaves_nothing_at_work(tmp_p
     command = [sys.executable, str(program), "--quick", "--clocks", "off", "--out", str(out)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as run:
-        until(lambda: "first" in (out / "gpu-check.md").read_text() if (out / "gpu-check.md").exists() else False)
+        assert until(lambda: (out / "gpu-check.md").exists() and "first" in (out / "gpu-check.md").read_text())
         parts = below(run.pid)
         run.send_signal(number)
-        said = run.communicate(timeout=60)[1]
+        said = run.communicate(timeout=300)[1]
     result = json.loads((out / "gpu-check.json").read_text())
     assert result["facts"]["not finished"] == "machine, agreement, overlap"
     assert result["parts"]["This machine"][0] == {"what": "first", "held": True}
     assert "Traceback" not in said
     assert parts
-    until(lambda: not [pid for pid, when in parts.items() if runs(pid) and started(pid) == when])
+    assert until(lambda: not [pid for pid, when in parts.items() if runs(pid) and started(pid) == when])
     if number != signal.SIGKILL:
         assert run.returncode == 1
         assert result["parts"]["This machine"][1]["refused"] == "interrupted"
         assert list(tmp_path.glob("gpu-check-*")) == []
 
 
-def until(reached) -> None:
-    ends = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
-
-
 def test_where_nothing_can_be_written_no_time_on_a_card_is_spent(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     command = [sys.executable, str(ROOT / "ci" / "gpu-check"), "--out", str(tmp_path / "file")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stderr) == (2, f"gpu-check: --out {tmp_path / 'file'}: File exists\n")
 
 
@@ -290,7 +288,7 @@ def test_a_whole_run_is_over_in_eight_minutes(script) -> None:
 def test_the_whole_script_runs_on_a_simulated_card(tmp_path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, simulated.__file__, "--quick", "--clocks", "off", "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=env)
     result = json.loads((tmp_path / "gpu-check.json").read_text())
     told = bars(result)
     good = ("long", "short", "escape", "quiet")

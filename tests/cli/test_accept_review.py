@@ -40,10 +40,8 @@ def walked(root: Path, answers: list[str]) -> str:
     os.close(theirs)
     shown, began, waiting, interrupted = b"", time.monotonic(), list(answers), False
     try:
-        while time.monotonic() - began < 30:
+        while time.monotonic() - began < 120:
             if not select.select([ours], [], [], 0.1)[0]:
-                if child.poll() is not None:
-                    break
                 if interrupted:
                     child.send_signal(signal.SIGINT)  # one that comes just before a read is not seen by it
                 continue
@@ -60,7 +58,7 @@ def walked(root: Path, answers: list[str]) -> str:
                     interrupted = True
                 else:
                     os.write(ours, answer.encode())
-        child.wait(10)
+        child.wait(60)
     finally:
         child.kill()
         child.wait()
