@@ -279,14 +279,14 @@ class Family:
 
     def end(self) -> None:
         """Ask every member to end, and kill those that do not; the leader may be dead already."""
-        for how in (signal.SIGTERM, signal.SIGKILL):
+        for how, patience_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _END_S)):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader.pid, how)
             others = marked(self._mark)
             for one in others:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(one, how)
-            if self._ends(others, seconds() + _GRACE_S):
+            if self._ends(others, seconds() + patience_s):
                 break
         self.leader.poll()
 

@@ -24,6 +24,7 @@ from pytest_perfgate.model.metric import Finding
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode, Outcome, Plan
 from pytest_perfgate.model.protocol import Capture, CaseResult
 from pytest_perfgate.model.verdict import Arms, CaseReport
+from pytest_perfgate.plugin import summary
 from pytest_perfgate.plugin.child_arguments import environment
 from pytest_perfgate.plugin.measure_ahead import judge_measured
 from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded
@@ -307,14 +308,19 @@ def test_a_call_of_nothing_is_named_in_one_line() -> None:
     assert empty([of("test_dict", 999, "host")]) == []
 
 
-def test_a_call_of_nothing_is_named_each_time_that_the_timer_of_hosts_timed_it() -> None:
+def test_a_call_of_nothing_is_named_where_the_timer_of_hosts_timed_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both take turns, and the fastest of each is taken: a machine may be slower in the meantime."""
     device = Device(key="d", name="d", kind="host")
-    for _ in range(5):
-        took: list[float] = []
-        _batches(lambda: None, perf_counter_ns, 2000)(15, took)
-        one = case("test_none", 1.1 * median(took))
-        alike = replace(one.measurement, identity=Identity(device="d", timer="host"), device=device)
-        assert empty([replace(one, measurement=alike)])
+    took, empties = [], []
+    for _ in range(9):
+        means: list[float] = []
+        _batches(lambda: None, perf_counter_ns, 2000)(15, means)
+        took.append(median(means))
+        empties.append(summary._empty_call_ns())
+    monkeypatch.setattr(summary, "_empty_call_ns", lambda: min(empties))
+    one = case("test_none", 1.1 * min(took))
+    alike = replace(one.measurement, identity=Identity(device="d", timer="host"), device=device)
+    assert empty([replace(one, measurement=alike)])
 
 
 def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:
