@@ -1,7 +1,7 @@
 """A process that has imported pytest and forks for each run: importing takes most of what a small run takes.
 
-A fork is a process of its own, with its own folder, variables and exit, as ``python WORDS`` is. The modules of the
-plugin itself are imported in each run anew. What Python reads when it starts cannot be asked of a fork.
+A fork is a process of its own, with its own folder, variables and exit, as ``python WORDS`` is. The plugin itself is
+imported and registered in each run anew. What Python reads when it starts cannot be asked of a fork.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -21,6 +22,9 @@ from pathlib import Path
 from runpy import run_module, run_path
 from threading import Lock
 from types import ModuleType
+from typing import NoReturn
+
+from _pytest.config import default_plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "COVERAGE_")
@@ -89,22 +93,31 @@ def forked(words: Sequence[str], cwd: Path, variables: Mapping[str, str], *, chi
         return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
 
 
-IMPORTED = (
-    *("core.render.report", "core.judge.shards", "app.conclude", "app.inspect", "app.output_check", "app.screening"),
-    *("adapters.children.spawn", "wiring.built_ins", "wiring.devices", "wiring.stores"),
-)
+OURS = """
+adapters.bindings.cuda_driver adapters.bindings.cupti adapters.children.spawn adapters.devices.clocks
+adapters.devices.clock_watch adapters.devices.host adapters.runtimes.arrays adapters.runtimes.cuda
+adapters.runtimes.host adapters.runtimes.opencl adapters.runtimes.torch adapters.stores.baselines
+adapters.stores.history adapters.stores.records adapters.stores.repository adapters.timers.auto adapters.timers.bench
+adapters.timers.cupti adapters.timers.events app.conclude app.inspect app.output_check app.profile app.screening
+core.judge.shards core.render.families core.render.report wiring.built_ins wiring.devices wiring.stores
+plugin.child plugin.controller plugin.ending plugin.fixture plugin.measure_ahead
+""".split()  # noqa: SIM905 - a list of words
+"""What almost every run or child imports of the package."""
+USED_BY_PYTEST = ("ctypes", "email.parser", "pdb", "readline", "sqlite3")
+
+
+def prepare() -> None:
+    """Import what they need, but not the plugin itself, which pytest imports and registers in each."""
+    ours = (f"pytest_perfgate.{name}" for name in OURS)
+    for name in (*(f"_pytest.{plugin}" for plugin in default_plugins), *ours, *USED_BY_PYTEST):
+        import_module(name)
+    del sys.modules["pytest_perfgate.plugin"]
+    gc.freeze()  # else each fork's collections touch, and so copy, all that was imported
 
 
 def main() -> None:
     """Fork for each line, and say how it ended; in a fork, what Python does with these words."""
-    from _pytest.config import default_plugins
-
-    for name in (
-        *(f"_pytest.{plugin}" for plugin in default_plugins),
-        *(f"pytest_perfgate.{room}" for room in IMPORTED),
-    ):
-        import_module(name)
-    gc.freeze()  # else each fork's collections touch, and so copy, all that was imported
+    prepare()
     for line in sys.stdin:
         wanted = json.loads(line)
         pid = os.fork()
@@ -113,7 +126,6 @@ def main() -> None:
             if wanted["children"] and sys.platform == "linux":  # elsewhere files cannot be handed on so
                 fork_children(wanted["env"])
             start(*wanted["words"])
-            sys.exit()
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
@@ -137,7 +149,7 @@ def fork_children(variables: Mapping[str, str]) -> None:
 
     from pytest_perfgate.adapters.children import spawn
 
-    def begin(wanted: Mapping[str, object]) -> None:
+    def begin(wanted: Mapping[str, object]) -> NoReturn:
         become(wanted)
         start(*wanted["words"])
 
@@ -147,18 +159,34 @@ def fork_children(variables: Mapping[str, str]) -> None:
     spawn.subprocess = offspring.forking(offspring.Parent(begin), alike)
 
 
-def start(what: str, *words: str) -> None:
+def start(what: str, *words: str) -> NoReturn:
     """A module, a text or a script, with the words and the first folder of the path that Python gives to each."""
     sys.argv, sys.path[0] = [what, *words], {"-m": str(Path.cwd()), "-c": ""}.get(what, str(Path(what).parent))
-    if what == "-m":
-        sys.argv = list(words)
-        run_module(words[0], run_name="__main__", alter_sys=True)
-    elif what == "-c":
-        sys.argv = [what, *words[1:]]
-        module = sys.modules["__main__"] = ModuleType("__main__")
-        exec(compile(words[0], "<string>", "exec"), vars(module))
-    else:
-        run_path(what, run_name="__main__")
+    code: object = 0
+    try:
+        if what == "-m":
+            sys.argv = list(words)
+            run_module(words[0], run_name="__main__", alter_sys=True)
+        elif what == "-c":
+            sys.argv = [what, *words[1:]]
+            module = sys.modules["__main__"] = ModuleType("__main__")
+            exec(compile(words[0], "<string>", "exec"), vars(module))
+        else:
+            run_path(what, run_name="__main__")
+    except SystemExit as exited:
+        code = exited.code
+    leave(code)
+
+
+def leave(code: object) -> NoReturn:
+    """End as Python does, but do not free what was imported: it would copy each page, ten times the cost of a fork."""
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 if __name__ == "__main__":
