@@ -40,6 +40,7 @@ def measured(scatter: float, tests: int = 6, rounds: int = 40, by: float = 0.0) 
     }
 
 
+@pytest.mark.no_cover
 def test_a_calm_machine_sees_five_percent_and_never_alarms() -> None:
     found = calibration(Recorded(pairs=measured(0.004)), 0.03, suites=40)
     assert (found.alarms.hits, found.alarms.count) == (0, 40)

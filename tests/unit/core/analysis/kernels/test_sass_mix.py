@@ -88,6 +88,7 @@ def straight(code: KernelCode, row: int):
             return
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_dependent_multiply_add_comes_four_cycles_later_at_the_least(arch: str) -> None:
     nearest = []

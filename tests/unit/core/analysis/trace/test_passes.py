@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from importlib.util import find_spec
 
 import pytest
 
@@ -36,9 +37,8 @@ WANTED = {"aten::addmm", "aten::_flash_attention_forward", "aten::native_layer_n
 TORCH = {"bf16": "bfloat16", "fp32": "float32"}
 
 
-@pytest.mark.torch
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
 def test_products_and_attention_repeat_shapes_dtypes_and_strides(look, tmp_path):
-    pytest.importorskip("torch", reason="replaying needs torch")
     rows = [row for row in operators(look("vit_h100")) if row.name in WANTED]
     package = write_replay(tmp_path / "replay.zip", render_ir(replay_ir(rows, "vit_h100")))
     zipfile.ZipFile(package).extractall(tmp_path)
