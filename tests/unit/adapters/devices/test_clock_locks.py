@@ -96,6 +96,7 @@ def test_a_folder_that_cannot_be_used_is_an_error(folder, monkeypatch) -> None:
 START = """
 import os, signal, sys, threading
 from pytest_perfgate.adapters.devices.clock_locks import Restoration
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # what nohup starts ignores it
 restoration = Restoration(lambda: print("put back", flush=True))
 """
 
