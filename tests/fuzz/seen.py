@@ -47,7 +47,16 @@ def _peek(path: Path) -> bytes:
 
 def inspected(path: Path, *others: Path) -> Seen:
     """The metrics of a file, or of several together, and what is said beside them."""
-    return looked(inspect([path, *others], {}, inspectors=_inspectors(), peek=_peek))
+    return looked(_analysis(path, *others))
+
+
+def figures_of(path: Path, *others: Path) -> Mapping[str, Any]:
+    """The metrics alone, without the views, which take most of the time."""
+    return _figures(_analysis(path, *others))
+
+
+def _analysis(*paths: Path) -> Analysis:
+    return inspect(list(paths), {}, inspectors=_inspectors(), peek=_peek)
 
 
 def compared(path: Path) -> Seen:
@@ -75,11 +84,15 @@ def looked(found: Analysis) -> Seen:
         _wordy(f"{one.title} {one.detail}") for one in found.findings if _TROUBLE.search(one.title + one.detail)
     }
     notices |= {_wordy(text) for one in documents[:1] for text in _texts(one.blocks) if _TROUBLE.search(text)}
+    odd = tuple(f"{m.name}={m.value!r}" for m in found.metrics.metrics if not found.problems and not possible(m))
+    return Seen(_figures(found), frozenset(notices), odd)
+
+
+def _figures(found: Analysis) -> Mapping[str, Any]:
     figures: dict[str, list[float]] = {}
     for metric in found.metrics.metrics:
         figures.setdefault(f"{metric.name}{dict(metric.labels)}", []).append(metric.value)
-    odd = tuple(f"{m.name}={m.value!r}" for m in found.metrics.metrics if not found.problems and not possible(m))
-    return Seen({name: sorted(values) for name, values in figures.items()}, frozenset(notices), odd)
+    return {name: sorted(values) for name, values in figures.items()}
 
 
 _TROUBLE = re.compile(

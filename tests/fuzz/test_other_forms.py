@@ -22,7 +22,7 @@ from pytest_perfgate.app.inspections.nsys import Nsys
 from tests.corpus import corpus
 from tests.fuzz import seeds
 from tests.fuzz.campaign import alike
-from tests.fuzz.seen import inspected
+from tests.fuzz.seen import figures_of
 from tests.kineto_file import written
 from tests.kineto_job import job
 from tests.nsys_file import ExportMaker
@@ -41,7 +41,7 @@ def values(figures: Mapping[str, Any]) -> dict[str, list[float]]:
 def figures(folder: Path, name: str, data: bytes) -> Mapping[str, Any]:
     path = folder / name
     path.write_bytes(data)
-    return inspected(path).figures
+    return figures_of(path)
 
 
 @cache
@@ -177,7 +177,7 @@ def test_rows_of_an_export_in_another_order_have_the_same_figures(tmp_path: Path
                 database.execute(f"insert into {table} select * from kept")
                 database.execute("drop table kept")
         database.close()
-        assert alike(figures_before(name, data), inspected(path).figures)
+        assert alike(figures_before(name, data), figures_of(path))
 
 
 def in_nanoseconds(data: bytes) -> bytes:
@@ -288,9 +288,9 @@ def test_ranks_in_one_trace_have_the_figures_of_a_file_each(tmp_path: Path) -> N
             args = {**one.get("args", {}), "rank": rank}
             more = {"pid": 100 * rank + one["pid"]} if isinstance(one.get("pid"), int) else {}
             fused.append({**one, **more, "args": args})
-    several = inspected(*paths).figures
+    several = figures_of(*paths)
     assert len(several) > 20
-    assert alike(several, inspected(written(tmp_path / "fused.json", fused)).figures)
+    assert alike(several, figures_of(written(tmp_path / "fused.json", fused)))
 
 
 def split_by_process(path: Path, folder: Path) -> list[Path]:

@@ -226,7 +226,7 @@ def _clip(text: str, *, last: bool, widest: int = WIDEST) -> str:
 
     A sentence in the last column stays whole, since nothing follows it and its end may matter most.
     """
-    text = "".join(c if c.isprintable() else "�" for c in text)
+    text = text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
     if len(text) <= widest or (last and "::" not in text and max(map(len, text.split()), default=0) <= _WORD):
         return text
     file = text.find("::")
