@@ -6,7 +6,11 @@ import functools
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from pytest_perfgate.adapters.readers import cubin
 from pytest_perfgate.adapters.readers.cubin_elf import parse_cubin
 from pytest_perfgate.core.analysis.kernels.sass_facts import kernels
 from pytest_perfgate.model.profiles import Disassembly, KernelFacts, Launch
@@ -26,20 +30,36 @@ def listing_of(name: str) -> dict[str, str]:
 @functools.cache
 def disassembly(name: str) -> Disassembly:
     told = listing_of(name)
-    cubin = parse_cubin((CUBINS / name).read_bytes(), name)
+    parsed = parse_cubin((CUBINS / name).read_bytes(), name)
     beside = (CUBINS / name).with_suffix(".json")
     launch = json.loads(beside.read_text()) if beside.exists() else None
     return Disassembly(
         source=f"cubins/{name}",
         arch="",
         listing=told["listing"].encode(),
-        words=cubin.words,
-        bounds=cubin.bounds,
-        resources=cubin.kernels,
+        words=parsed.words,
+        bounds=parsed.bounds,
+        resources=parsed.kernels,
         launches={launch["name"]: Launch(block=(32 * launch["num_warps"], 1, 1), shared_dynamic=launch["shared"])}
         if launch
         else {},
     )
+
+
+_LISTED: dict[bytes, bytes] = {}
+
+
+@pytest.fixture
+def listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run nvdisasm once for each cubin, however many tests read it: its start takes half a second."""
+    listing = cubin._whole
+
+    def whole(one: Any) -> bytes:
+        if one.data not in _LISTED:
+            _LISTED[one.data] = listing(one)
+        return _LISTED[one.data]
+
+    monkeypatch.setattr(cubin, "_whole", whole)
 
 
 def kernel(name: str, arch: str) -> KernelFacts:

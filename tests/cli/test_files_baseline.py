@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.cli import main
+from tests.kernels import listed_once
+
+__all__ = ["listed_once"]
 
 CUBINS = Path(__file__).parents[1] / "artifacts" / "cubins"
 TILE, COPY = CUBINS / "attention_tile.sm_90.cubin", CUBINS / "copy.sm_90.cubin"
@@ -38,7 +41,9 @@ class Files:
 
 
 @pytest.fixture
-def files(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Files:
+def files(
+    listed_once: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Files:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.chdir(tmp_path)
     return Files(tmp_path, capsys)
