@@ -12,28 +12,30 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import corpus
+from tests.plugin.forked import forked, inherited
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SUITES = ("triton_kernels", "compiled_kernels", "cuda_extension", "cupy_kernels", "nvbench")
 REASONS = ("is not installed", "there is no GPU that", "the extension is not built", "NVBENCH names no binary")
 
 
-def run(folder: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", *options]
-    hidden = {"CUDA_VISIBLE_DEVICES": "", "NVBENCH": "", "CI": "", "PYTEST_ADDOPTS": ""}
-    hidden |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_perfgate.plugin"}
-    return subprocess.run(
-        command, cwd=folder, env={**os.environ, **hidden, **env}, capture_output=True, text=True, check=False
-    )
+TORCH = ("torch",) if find_spec("torch") else ()
+"""It takes seconds to import, and most of these suites do."""
+
+
+def run(folder: Path, *options: str, **env: str) -> tuple[int, str]:
+    words = ("-m", "pytest", "-rs", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin", *options)
+    hidden = {"CUDA_VISIBLE_DEVICES": "", "NVBENCH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return forked(words, folder, {**inherited(), **hidden, **env}, children=True, also=TORCH)
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_without_a_gpu_a_suite_is_collected_and_says_why_it_skips(tmp_path: Path, suite: str) -> None:
     folder = shutil.copytree(EXAMPLES / suite, tmp_path / suite)
-    done = run(folder)
-    assert done.returncode == 5, done.stdout + done.stderr  # nothing was collected, and nothing failed
-    assert any(reason in done.stdout for reason in REASONS), done.stdout
-    assert "error" not in done.stdout.lower()
+    code, text = run(folder)
+    assert code == 5, text  # nothing was collected, and nothing failed
+    assert any(reason in text for reason in REASONS), text
+    assert "error" not in text.lower()
 
 
 KERNELS = """
@@ -113,6 +115,6 @@ def test_a_binary_of_nvbench_is_a_case(tmp_path: Path) -> None:
     binary.write_text(f'#!/bin/sh\ncp "{recorded}" "$2"\n')
     binary.chmod(0o755)
     folder = shutil.copytree(EXAMPLES / "nvbench", tmp_path / "nvbench")
-    done = run(folder, "--perfgate=quick", NVBENCH=str(binary))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    code, text = run(folder, "--perfgate=quick", NVBENCH=str(binary))
+    assert code == 0, text
+    assert "1 passed" in text

@@ -46,13 +46,13 @@ def at_start(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 class Forking:
-    """The parent of the forks, and what it was started with."""
+    """The parent of the forks, what it was started with, and what else it imports first."""
 
-    def __init__(self) -> None:
+    def __init__(self, also: tuple[str, ...] = ()) -> None:
         self.variables = at_start(os.environ)
         self._asked = Lock()
         self._process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, *also],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -77,8 +77,8 @@ class Forking:
 
 
 @cache
-def forking() -> Forking:
-    return Forking()
+def forking(*also: str) -> Forking:
+    return Forking(also)
 
 
 def can_fork(variables: Mapping[str, str]) -> bool:
@@ -86,10 +86,15 @@ def can_fork(variables: Mapping[str, str]) -> bool:
     return at_start(variables) == forking().variables
 
 
-def forked(words: Sequence[str], cwd: Path, variables: Mapping[str, str], *, children: bool = False) -> tuple[int, str]:
-    """Exit code and output of ``python WORDS`` in a fork; with ``children`` those that it measures in are forks too."""
+def forked(
+    words: Sequence[str], cwd: Path, variables: Mapping[str, str], *, children: bool = False, also: tuple[str, ...] = ()
+) -> tuple[int, str]:
+    """Exit code and output of ``python WORDS`` in a fork; with ``children`` those that it measures in are forks too.
+
+    It has imported ``also``: a module that takes seconds.
+    """
     with tempfile.NamedTemporaryFile() as out:
-        code = forking().run(words, cwd, variables, Path(out.name), children=children)
+        code = forking(*also).run(words, cwd, variables, Path(out.name), children=children)
         return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
 
 
@@ -109,7 +114,7 @@ USED_BY_PYTEST = ("ctypes", "email.parser", "pdb", "readline", "sqlite3")
 def prepare() -> None:
     """Import what they need, but not the plugin itself, which pytest imports and registers in each."""
     ours = (f"pytest_perfgate.{name}" for name in OURS)
-    for name in (*(f"_pytest.{plugin}" for plugin in default_plugins), *ours, *USED_BY_PYTEST):
+    for name in (*(f"_pytest.{plugin}" for plugin in default_plugins), *ours, *USED_BY_PYTEST, *sys.argv[1:]):
         import_module(name)
     del sys.modules["pytest_perfgate.plugin"]
     gc.freeze()  # else each fork's collections touch, and so copy, all that was imported

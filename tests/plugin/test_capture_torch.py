@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.kineto_file import kernel, launch, written
 from tests.late import late
+from tests.plugin.forked import forked, inherited
 
 late("torch", reason="capturing needs torch")
 
@@ -38,9 +36,9 @@ def test_a_capture_meets_its_limits_and_is_kept(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(SUITE)
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     written(tmp_path / "rank0.json", [launch(0, 1), kernel("my_ring_sum", 5, 20, correlation=1)])
-    command = [sys.executable, "-m", "pytest", "-q", "--perfgate=quick", "-p", "no:cacheprovider"]
-    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_perfgate.plugin"}
-    done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
-    assert "1 failed, 2 passed" in done.stdout, done.stdout
-    assert "op_count(op=aten::mm)  1   limit == 3" in done.stdout
+    words = ("-m", "pytest", "-q", "--perfgate=quick", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin")
+    alone = {**inherited(), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    _, text = forked(words, tmp_path, alone, children=True, also=("torch",))
+    assert "1 failed, 2 passed" in text, text
+    assert "op_count(op=aten::mm)  1   limit == 3" in text
     assert len(list((tmp_path / ".perfgate" / "profiles" / "torch").rglob("torch-0.json"))) == 2
