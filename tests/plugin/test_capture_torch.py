@@ -29,7 +29,7 @@ def test_call(perfgate):
 def test_file(perfgate):
     perfgate.read("rank*.json")
 """
-PROJECT = '[tool.perfgate]\ncommunication = ["my_ring"]\n'
+PROJECT = '[tool.perfgate]\ncommunication = ["my_ring"]\nbudget = "4 ms"\nwarmup = "1 ms"\nsamples = 5\n'
 
 
 def test_a_capture_meets_its_limits_and_is_kept(tmp_path: Path) -> None:
