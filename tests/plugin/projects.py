@@ -62,12 +62,18 @@ class Project:
         return any(word.startswith(GUESTS) or word.endswith("compat") for word in said.split())
 
     def run(
-        self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, fresh: bool = False, **env: str
+        self,
+        *arguments: str,
+        ci: bool = False,
+        plugins: tuple[str, ...] = QUIET,
+        fresh: bool = False,
+        also: tuple[str, ...] = (),
+        **env: str,
     ) -> Run:
         """How pytest ends with these words.
 
-        It is a fork, and the processes that it measures in are. ``fresh`` is for what forks cannot show: what a new
-        Python has imported, and what it costs.
+        It is a fork, and the processes that it measures in are; they have imported ``also``. ``fresh`` is for what
+        forks cannot show: what a new Python has imported, and what it costs.
         """
         if set(plugins) <= set(QUIET) and not self.names_guests(*arguments, *env.values()):
             plugins = (*plugins, "-p", "pytest_perfgate.plugin")
@@ -78,7 +84,9 @@ class Project:
         forks = not fresh and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env and can_fork(variables)
         command = self.command(*arguments, plugins=plugins)
         code, text = (
-            forked(command[1:], self.root, variables, children=True) if forks else self._started(command, variables)
+            forked(command[1:], self.root, variables, children=True, also=also)
+            if forks
+            else self._started(command, variables)
         )
         tests, properties = parse_junit(junit)
         return Run(code, text, tests, properties)

@@ -15,7 +15,7 @@ SLOW = pytest.mark.skipif(not os.environ.get("PERFGATE_SLOW"), reason="it takes 
 
 
 def measured(project: Project, planted: str, *options: str) -> Run:
-    return project.run("--perfgate=full", *options, PLANTED=planted, PYTHONPATH=str(project.root))
+    return project.run("--perfgate=full", *options, also=("numpy",), PLANTED=planted)
 
 
 @pytest.fixture
