@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_perfgate.model.codes import Family
-from pytest_perfgate.model.errors import CODES
+from pytest_perfgate.model.errors import codes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "errors.md"
 
@@ -20,7 +20,7 @@ def render() -> str:
         "`python -m ci.errors_page`.",
     ]
     for family in Family:
-        members = sorted((code for code in CODES.values() if code.family is family), key=lambda code: code.name)
+        members = sorted((code for code in codes().values() if code.family is family), key=lambda code: code.name)
         if members:
             lines += ["", f"## {family.name.capitalize()}: exit code {family.exit}"]
         for code in members:

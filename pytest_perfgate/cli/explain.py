@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pytest_perfgate.cli.output import show
 from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, effect
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.model.errors import CODES, PerfgateError, proposal
+from pytest_perfgate.model.errors import PerfgateError, codes, proposal
 from pytest_perfgate.model.metric import Document, Paragraph, Section
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.project import KEYS
@@ -206,7 +206,7 @@ def explain(word: str) -> Document:
     sections = tuple(filter(None, (kind(word) for kind in (_code, _outcome, _word, _metric, _setting))))
     if sections:
         return Document(title=word, blocks=sections)
-    known = [*CODES, *(_shown(outcome) for outcome in Outcome), *(term.name for term in TERMS), *by_name()]
+    known = [*codes(), *(_shown(outcome) for outcome in Outcome), *(term.name for term in TERMS), *by_name()]
     what = f"'{word}' is not an error code, an outcome, a term, a metric or a setting"
     raise PerfgateError("explain-unknown", what, fix=proposal(word, known))
 
@@ -218,7 +218,7 @@ def overview() -> Document:
         "Terms": [term.name for term in TERMS],
         "Metrics": sorted(kind.name for kind in by_name().values()),
         "Settings": [key.name for key in KEYS],
-        "Error codes": sorted(CODES),
+        "Error codes": sorted(codes()),
     }
     return Document(
         title="perfgate explain WORD",
@@ -230,7 +230,7 @@ def overview() -> Document:
 
 
 def _code(word: str) -> Section | None:
-    if (code := CODES.get(word.casefold())) is None:
+    if (code := codes().get(word.casefold())) is None:
         return None
     return _section(
         "Error code",

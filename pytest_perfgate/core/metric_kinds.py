@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.trace_kinds import NSYS_KINDS, OVERLAP_KINDS, TRACE_KINDS
 from pytest_perfgate.model.metric import MetricKind
-from pytest_perfgate.model.values import UNITS, Better, Dimension, dimension_of
+from pytest_perfgate.model.values import UNITS, Better, Dimension, dimension_of, regex
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.errors import PerfgateError
@@ -235,9 +235,9 @@ def by_name(extra: Iterable[MetricKind] = ()) -> Mapping[str, MetricKind]:
     return table
 
 
-_NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
+_NAME = regex(r"[A-Za-z_][\w.]*", re.ASCII)
 
-_ITEMS = re.compile(r"([MGTP]?)[a-z][a-z_-]+/s", re.ASCII)
+_ITEMS = regex(r"([MGTP]?)[a-z][a-z_-]+/s", re.ASCII)
 """A unit of items of the user's own: ``tokens/s``; a first k belongs to the name, as in ``kernels/s``."""
 
 _DIRECTIONS = {"lower": Better.LOWER, "higher": Better.HIGHER, "neither": Better.NEITHER}

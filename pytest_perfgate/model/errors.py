@@ -5,33 +5,45 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.model.codes import Code, device, gate, profiles, run, store
 from pytest_perfgate.model.values import first_of
 
-_TABLES = (
-    gate.GATE_CODES,
-    run.RUN_CODES,
-    store.STORE_CODES,
-    device.DEVICE_CODES,
-    profiles.TRACE_CODES,
-    profiles.NSYS_CODES,
-    profiles.KERNEL_CODES,
-    gate.VERDICT_CODES,
-    gate.ARM_CODES,
-    run.ARTIFACT_CODES,
-)
+if TYPE_CHECKING:
+    from pytest_perfgate.model.codes import Code
 
-CODES: dict[str, Code] = {code.name: code for table in _TABLES for code in table}
-"""Every error code; a test keeps names unique and documented."""
+
+@lru_cache(maxsize=1)
+def codes() -> Mapping[str, Code]:
+    """Return every error code by name; the tables are read with the first error, since most commands have none."""
+    return {code.name: code for table in tables() for code in table}
+
+
+def tables() -> Sequence[Sequence[Code]]:
+    """Return the tables of codes, one a subject; a test keeps names unique and documented."""
+    from pytest_perfgate.model.codes import device, gate, profiles, run, store
+
+    return (
+        gate.GATE_CODES,
+        run.RUN_CODES,
+        store.STORE_CODES,
+        device.DEVICE_CODES,
+        profiles.TRACE_CODES,
+        profiles.NSYS_CODES,
+        profiles.KERNEL_CODES,
+        gate.VERDICT_CODES,
+        gate.ARM_CODES,
+        run.ARTIFACT_CODES,
+    )
 
 
 class PerfgateError(Exception):
     """An error of perfgate: what happened and where, why it matters, what fixes it."""
 
     def __init__(self, code: str, what: str, *, why: str = "", fix: str = "", place: str = "") -> None:
-        self.code: Code = CODES[code]
+        self.code: Code = codes()[code]
         self.what = what
         self.why = why or self.code.why
         self.fix = fix or self.code.fix

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import Union
 
-from pytest_perfgate.model.values import Better, Dimension, array_value, value
+from pytest_perfgate.model.values import Better, Dimension, array_value, regex, value
 
 Labels = tuple[tuple[str, str], ...]
 """Scope of a metric as sorted (name, text) pairs, such as ``(("rank", "0"), ("stage", "stage2_f"))``."""
@@ -29,7 +29,7 @@ def labels(**named: object) -> Labels:
     return tuple(sorted((key, str(text)) for key, text in named.items()))
 
 
-_BARE = re.compile(r"[\w.*?:/+@$~!|%-]+(?: [\w.*?:/+@$~!|%-]+)*", re.ASCII)
+_BARE = regex(r"[\w.*?:/+@$~!|%-]+(?: [\w.*?:/+@$~!|%-]+)*", re.ASCII)
 
 
 def quoted(text: str) -> str:
@@ -44,9 +44,9 @@ def figure_title(name: str, scope: Labels) -> str:
     return f"{name}({', '.join(f'{label}={quoted(text)}' for label, text in scope)})" if scope else name
 
 
-_TITLE = re.compile(r"([A-Za-z_][\w.]*)(?:\((.*)\))?", re.ASCII | re.DOTALL)
+_TITLE = regex(r"([A-Za-z_][\w.]*)(?:\((.*)\))?", re.ASCII | re.DOTALL)
 
-_LABEL = re.compile(r'([A-Za-z_]\w*)=(?:"((?:[^"\\]|\\.)*)"|([^",]*))(?:, |\Z)', re.DOTALL)
+_LABEL = regex(r'([A-Za-z_]\w*)=(?:"((?:[^"\\]|\\.)*)"|([^",]*))(?:, |\Z)', re.DOTALL)
 
 
 def parse_figure_title(text: str) -> tuple[str, Labels] | None:

@@ -8,7 +8,7 @@ import re
 from fnmatch import fnmatchcase
 
 from pytest_perfgate.model.metric import Labels
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, regex, value
 
 
 class Mode(str, enum.Enum):
@@ -137,9 +137,9 @@ class CaseKey:
         return f"{family}#{self.name}" if self.name else family
 
 
-_TO_ESCAPE = re.compile(r"\]|%5D|%25")
+_TO_ESCAPE = regex(r"\]|%5D|%25")
 
-_ESCAPED = re.compile(r"%5D|%25")
+_ESCAPED = regex(r"%5D|%25")
 
 
 def parse_case_key(text: str) -> CaseKey:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_perfgate.model.device import SupportsOperators
 from pytest_perfgate.model.errors import refusal
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import GateTools, Instruments
     from pytest_perfgate.model.project import Config, Names
     from pytest_perfgate.model.verdict import Verdict
+
+T = TypeVar("T")
 
 
 def inspectors_of(hooks: Any) -> tuple[Any, ...]:
@@ -115,12 +118,28 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     junit.write_junit(path, subject, verdicts)
 
 
+class LazySequence(Sequence[T]):
+    """A sequence whose members are made on first use, once."""
+
+    def __init__(self, make: Callable[[], Iterable[T]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _members(self) -> tuple[T, ...]:
+        return tuple(self._make())
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._members[at]
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
 def instruments(hooks: Any) -> Instruments:
     """Return what measures in this process: instruments of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.host import probe_affinity, probe_pools, probe_threads
     from pytest_perfgate.adapters.system.processes import ProcessMemory, queued_ns
     from pytest_perfgate.model.ports import Instruments
-    from pytest_perfgate.model.values import LazySequence
 
     return Instruments(
         runtimes=(*joined(hooks.pytest_perfgate_runtimes()), wiring_devices.host_runtime()),

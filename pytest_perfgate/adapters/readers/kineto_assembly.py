@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from pytest_perfgate.adapters.readers.kineto_columns import (
 )
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import GPU, Queue, Thread, Trace
+from pytest_perfgate.model.values import regex
 
 if TYPE_CHECKING:
     from pytest_perfgate.adapters.readers.kineto_text import Header
@@ -37,7 +37,7 @@ UNNAMED = "(an event without a name)"
 _FRAME = {"Trace"}
 """What torch.profiler writes around every recording."""
 
-_RANK = re.compile(r"rank[-_]?(\d+)")
+_RANK = regex(r"rank[-_]?(\d+)")
 
 
 def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:

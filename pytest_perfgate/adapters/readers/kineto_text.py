@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, TypeVar, Union
 import msgspec
 
 from pytest_perfgate.model.errors import PerfgateError, refusal
+from pytest_perfgate.model.values import regex
 
 CHUNK = 2**20
 
@@ -24,7 +25,7 @@ CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 
 _LONGEST_CUT = max(map(len, CUTS))
 
-_BETWEEN = re.compile(
+_BETWEEN = regex(
     rb'\}\s*,\s*\{\s*(?:"(?:name|id)"\s*:\s*(?:-?\d+|"(?:[^"\\]|\\.){0,2000}")\s*,\s*)?"(?:ph|cat|pid|tid|ts|dur|args)"\s*:'
 )
 """The same for other indents and orders; the second event is recognised by a key that only events have."""
@@ -38,20 +39,18 @@ OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
 BARE = re.compile(rb"\s*\[")
 """The opening of a file that is only a list of events."""
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
+_TOKEN = regex(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
 
-_CONTROL = re.compile(rb"[\x00-\x1f]")
+_CONTROL, _HALF = regex(rb"[\x00-\x1f]"), rb"\\u[dD][%s][0-9a-fA-F]{2}"
 
-_HALF = rb"\\u[dD][%s][0-9a-fA-F]{2}"
-
-_ESCAPE = re.compile(
+_ESCAPE = regex(
     rb"(?P<pair>" + _HALF % b"89abAB" + _HALF % b"c-fC-F" + rb")|(?P<half>" + _HALF % b"89a-fA-F" + rb")|"
     rb'(?P<good>\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\'
 )
 
 _FILLED = b"\xff" * 4
 
-_RUN = re.compile(rb"([\x01-\x08\x0b\x0c\x0e-\x1f\x80-\xff])\1{3,}")
+_RUN = regex(rb"([\x01-\x08\x0b\x0c\x0e-\x1f\x80-\xff])\1{3,}")
 """A run of four equal control characters, or of a byte that UTF-8 repeats at most three times."""
 
 

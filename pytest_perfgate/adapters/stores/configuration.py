@@ -23,7 +23,7 @@ from pytest_perfgate.model.project import (
     ConfigPattern,
     ConfigProject,
 )
-from pytest_perfgate.model.values import span_seconds
+from pytest_perfgate.model.values import regex, span_seconds
 
 _DAMAGED = frozenset("\0\x1f")
 """UTF-16 read as UTF-8 has NUL before each letter, and a gzip file begins with the other byte."""
@@ -349,7 +349,7 @@ def _setting_text(given: object) -> str:
     return json.dumps(given, ensure_ascii=False, default=str)
 
 
-_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+_NAME = regex(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 
 
 def declared_names(root: Path, projects: Iterable[str]) -> frozenset[str]:

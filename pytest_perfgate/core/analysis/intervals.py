@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_perfgate.model.profiles import Category, Kind, Trace
+from pytest_perfgate.model.values import regex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,10 +148,10 @@ def train(starts: Ints, ends: Ints, close_ns: int, window_ns: int) -> float | No
     return float(np.mean(ends - starts)) if filled >= window_ns / 2 else None
 
 
-LAUNCHES = re.compile("launch|^runFunction", re.IGNORECASE)
+LAUNCHES = regex("launch|^runFunction", re.IGNORECASE)
 """Calls that launch work; MTIA's is ``runFunction - job_prep_and_submit_for_execution``."""
 
-BLOCKS = re.compile(r"^(?:cuda|hip|cu)(?:Device|Stream|Event|Ctx)Synchronize|^(?:cuda|hip)Memcpy(?!.*Async)")
+BLOCKS = regex(r"^(?:cuda|hip|cu)(?:Device|Stream|Event|Ctx)Synchronize|^(?:cuda|hip)Memcpy(?!.*Async)")
 """Calls that return when the device has done its work, including copies without Async."""
 
 PATTERNS = (
@@ -169,9 +170,9 @@ def communication(extra: Sequence[str] = ()) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in (*PATTERNS, *extra)))
 
 
-_COPY = re.compile(r"^MEMORY_COPY_|__amd_rocclr_copyBuffer|CopyDeviceToHost|CopyHostToDevice|CopyDeviceToDevice")
+_COPY = regex(r"^MEMORY_COPY_|__amd_rocclr_copyBuffer|CopyDeviceToHost|CopyHostToDevice|CopyDeviceToDevice")
 
-_FILL = re.compile(r"fillBuffer|^MEMORY_FILL")
+_FILL = regex(r"fillBuffer|^MEMORY_FILL")
 
 
 def gpu_rows(trace: Trace) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Basis, Ceilings, Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.values import Dimension, Work, value
+from pytest_perfgate.model.values import Dimension, Work, regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Identity
@@ -307,9 +307,9 @@ def no_roof(device: Device, tail: str) -> tuple[str, str]:
 
 _NUMBER = r"^([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([TGPM]?)"
 
-_FLOPS = re.compile(_NUMBER + r"(?:FLOPS|FLOP/s|OPS)$", re.IGNORECASE)
+_FLOPS = regex(_NUMBER + r"(?:FLOPS|FLOP/s|OPS)$", re.IGNORECASE)
 
-_BYTES = re.compile(_NUMBER + r"B/s$", re.IGNORECASE)
+_BYTES = regex(_NUMBER + r"B/s$", re.IGNORECASE)
 
 GIVEN = "peaks as given"
 """The note of a roof that the user gave."""
@@ -386,7 +386,7 @@ RATES = ("datasheet", "achievable")
 """Columns of the catalogue that may be the roof."""
 
 
-_ITEMS = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")
+_ITEMS = regex(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")
 
 
 def parse_items(text: str, code: str = "kernel-option") -> tuple[float | None, str]:

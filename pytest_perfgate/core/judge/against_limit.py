@@ -16,7 +16,7 @@ from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
 from pytest_perfgate.core.limits.scope import noun, render_scope
 from pytest_perfgate.core.render.words import bound_text, quantity
-from pytest_perfgate.model.errors import CODES, PerfgateError, proposal, some_of
+from pytest_perfgate.model.errors import PerfgateError, codes, proposal, some_of
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
 from pytest_perfgate.model.protocol import READ
@@ -324,7 +324,7 @@ def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
     """Judge a limit as INVALID and name it, since several limits of a run may be invalid."""
     first, more = problems[0], len(problems) - 1
     others = f" (and {more} more problem{'s' * (more > 1)})" if more else ""
-    code = CODES.get(first.code)
+    code = codes().get(first.code)
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{limit.text}: {first.what}{others}",

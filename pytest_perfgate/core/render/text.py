@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -22,7 +21,7 @@ from pytest_perfgate.model.metric import (
     Section,
     Table,
 )
-from pytest_perfgate.model.values import TIME_UNITS, Dimension
+from pytest_perfgate.model.values import TIME_UNITS, Dimension, regex
 
 INDENT = 4
 """The indentation of code lines."""
@@ -41,7 +40,7 @@ _TIED = "\u00a0"
 
 _BETWEEN = " " + _TIED
 
-_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]i?B(?:/s)?|[kMGT]?FLOPS?)(?![\w/]))")
+_UNIT = regex(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]i?B(?:/s)?|[kMGT]?FLOPS?)(?![\w/]))")
 """The space between a figure and its unit."""
 
 

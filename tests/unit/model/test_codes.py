@@ -11,7 +11,7 @@ RAISED = re.compile(r'(?:PerfgateError|Problem)\(\s*(?:code=)?"([a-z0-9-]+)"')
 
 
 def test_names_and_exits_are_unique() -> None:
-    names = [code.name for table in errors._TABLES for code in table]
+    names = [code.name for table in errors.tables() for code in table]
     assert len(names) == len(set(names))
     exits = [family.exit for family in Family]
     assert len(exits) == len(set(exits))
@@ -20,7 +20,7 @@ def test_names_and_exits_are_unique() -> None:
 
 def test_every_code_that_is_raised_is_in_the_table() -> None:
     raised = {c for path in PACKAGE.rglob("*.py") for c in RAISED.findall(path.read_text(encoding="utf-8"))}
-    assert raised <= set(errors.CODES)
+    assert raised <= set(errors.codes())
 
 
 def test_every_code_of_the_table_is_used() -> None:
@@ -29,10 +29,10 @@ def test_every_code_of_the_table_is_used() -> None:
     quoted = {
         c for path in sources for c in re.findall(r"""["'[]([a-z0-9-]+)["'\]]""", path.read_text(encoding="utf-8"))
     }
-    assert set(errors.CODES) - quoted == set()
+    assert set(errors.codes()) - quoted == set()
 
 
 def test_every_code_says_what_happened_and_what_to_do_next() -> None:
-    for code in errors.CODES.values():
+    for code in errors.codes().values():
         assert code.title, code.name
         assert code.fix, code.name

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from dataclasses import FrozenInstanceError, field, fields, replace
 from typing import ClassVar
 
 import pytest
 
-from pytest_perfgate.model.values import TIME_UNITS, array_value, span_seconds, value
-from pytest_perfgate.model.values import LazySequence as Later
+from pytest_perfgate.model import values
+from pytest_perfgate.model.values import TIME_UNITS, array_value, regex, span_seconds, texts_in, value
+from pytest_perfgate.wiring import LazySequence as Later
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ class Made:
 
 
 def test_a_value_is_made_by_keywords_of_its_own_fields_the_first_time_and_later() -> None:
-    for _ in range(150):
+    for _ in range(values._FEW):
         made_by_keywords()
 
 
@@ -190,3 +192,19 @@ def test_a_field_keeps_the_text_of_its_type() -> None:
     """Tools that look at a value see what was written, whatever a dataclass was shown of it."""
     assert [(one.name, one.type) for one in fields(Made)] == [("x", "int"), ("parts", "list[int]")]
     assert Made.__annotations__ == {"x": "int", "parts": "list[int]"}
+
+
+def test_texts_are_found_at_any_depth() -> None:
+    deep = (Single(x=("a", 1)), [Single(x=({"b": ["c", None]},))], {"d": Empty(), "e": 2.0}, Held(x=["f"]))
+    assert texts_in((deep, Point(x=1, note="g"), Filled(first=1))) == set("abcdefg")
+
+
+def test_a_regular_expression_is_compiled_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    own = re.compile
+    monkeypatch.setattr(values.re, "compile", lambda *given: compiled.append(given) or own(*given))
+    number = regex("[a-f]+", re.IGNORECASE)
+    assert compiled == []
+    assert [bool(number.fullmatch(text)) for text in ("A", "x", "b")] == [True, False, True]
+    assert compiled == [("[a-f]+", re.IGNORECASE)]
+    assert number.pattern == "[a-f]+"

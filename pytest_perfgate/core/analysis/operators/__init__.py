@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_perfgate.core.analysis.operators import attention, layers, pointwise
 from pytest_perfgate.core.analysis.work import known_dtype, width
-from pytest_perfgate.model.values import Work, value
+from pytest_perfgate.model.values import Work, regex, value
 
-_NUMBER = re.compile(r"-?\d+")
+_NUMBER = regex(r"-?\d+")
 
 
 @value

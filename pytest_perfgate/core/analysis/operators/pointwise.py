@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from pytest_perfgate.core.analysis.work import known_dtype, width
 from pytest_perfgate.core.analysis.work_layers import cross_entropy, embedding, streamed
 from pytest_perfgate.core.analysis.work_layers import reduction as reduced
 from pytest_perfgate.core.analysis.work_layers import softmax as softmaxed
-from pytest_perfgate.model.values import Work, value
+from pytest_perfgate.model.values import Work, regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.operators import Call
@@ -118,13 +117,13 @@ LOSSES = {"aten::cross_entropy_loss": loss}
 
 ROTATIONS = dict.fromkeys(("_C::rotary_embedding", "vllm::rotary_embedding"), rotated)
 
-_EACH = re.compile(r"^aten::_foreach_([a-z0-9_]+?)(_?)$")
+_EACH = regex(r"^aten::_foreach_([a-z0-9_]+?)(_?)$")
 
-_FUSED = re.compile(r"^aten::_fused_(adamw|adam|sgd)_?$")
+_FUSED = regex(r"^aten::_fused_(adamw|adam|sgd)_?$")
 
-_OPAQUE = re.compile(r"OpaqueType<(\d+)u?>")
+_OPAQUE = regex(r"OpaqueType<(\d+)u?>")
 
-_ELEMENT = re.compile(r"(?:CatArrayBatchedCopy\w*|\w*Functor\w*)<([\w: ]+)(?:, ([\w: ]+))?")
+_ELEMENT = regex(r"(?:CatArrayBatchedCopy\w*|\w*Functor\w*)<([\w: ]+)(?:, ([\w: ]+))?")
 
 _FLOPS = {"zero": 0, "copy": 0, "norm": 2, "addcmul": 3, "addcdiv": 3, "lerp": 3}
 """Operations an element; by default one."""
@@ -231,7 +230,7 @@ def _listed(flops: float, moved: float, sorts: tuple[str, ...]) -> Work:
 
 JOINED = dict.fromkeys(("aten::cat", "aten::_cat", "aten::concat", "aten::stack"), joined)
 
-NAME = re.compile(r"^triton_(poi|red|per)_fused_(.+?)_(\d+)$")
+NAME = regex(r"^triton_(poi|red|per)_fused_(.+?)_(\d+)$")
 
 _FREE = {
     "view",
@@ -248,7 +247,7 @@ _FREE = {
     "copy",
 }
 
-_WORDS = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+_WORDS = regex(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
 def triton(call: Call) -> Work:

@@ -36,7 +36,7 @@ from pytest_perfgate.model.metric import (
 )
 from pytest_perfgate.model.profiles import Category, Kind
 from pytest_perfgate.model.project import Names, shareable
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, regex, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -241,7 +241,7 @@ def host_metrics(parts: Sequence[tuple[Survey, Labels]]) -> Iterator[Metric]:
             yield _figure(name, float(number), dimension, where)
 
 
-_ODD = re.compile(r"[^a-z0-9]+")
+_ODD = regex(r"[^a-z0-9]+")
 
 MOST, WORTH = 8, 0.005
 """The most recommendations of a report, and the least end-to-end gain of an operator's."""

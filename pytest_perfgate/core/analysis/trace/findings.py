@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,9 @@ from pytest_perfgate.core.analysis.decisions import SHORT_NS, mostly_short, outs
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.profiles import Category
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, regex
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.survey import Survey
@@ -155,7 +153,7 @@ def _graph(seen: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
         )
 
 
-_BREAKS = re.compile(
+_BREAKS = regex(
     r"^(?:cuda|hip|cu)(?:(?:Device|Stream|Event|Ctx)Synchronize|(?:Stream|Event)Query|Malloc(?!.*Async)|Free(?!.*Async)"
     r"|Memcpy(?!.*Async)|MemAlloc|MemFree)|^aten::(?:item|nonzero|masked_select)$"
 )
@@ -338,7 +336,11 @@ def elementwise_baseline(rows: Sequence[OperatorRow], roof: Roof | None) -> floa
         if (at := place(row.work, row.total / row.count, roof)).memory is not None
     ]
     known = [part for part in reached if part is not None]
-    return median(sorted(known)) if known else None
+    if not known:
+        return None
+    from pytest_perfgate.core.stats.summary import median
+
+    return median(sorted(known))
 
 
 def _rank(row: OperatorRow) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -35,12 +34,12 @@ from pytest_perfgate.model.metric import (
     Section,
     Table,
 )
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.timeline import Timeline
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = regex(r"\d+(?:\.\d+)?")
 
 LOST = "its GPU activity is missing, and other ranks of this job have theirs"
 

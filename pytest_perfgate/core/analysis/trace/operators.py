@@ -17,7 +17,7 @@ from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered,
 from pytest_perfgate.core.render.words import ABSENT, quantity
 from pytest_perfgate.model.metric import Column, Table
 from pytest_perfgate.model.profiles import Category, Kind, Message, Queue
-from pytest_perfgate.model.values import Dimension, Work, array_value, value
+from pytest_perfgate.model.values import Dimension, Work, array_value, regex, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 WORDS = {Kind.COMPUTE: "compute", Kind.COMMUNICATION: "communication", Kind.MEMCPY: "memcpy", Kind.MEMSET: "memset"}
 
-_LINK = re.compile(r"^Memcpy (HtoD|DtoH|HtoH|PtoP)|CopyHostToDevice|CopyDeviceToHost")
+_LINK = regex(r"^Memcpy (HtoD|DtoH|HtoH|PtoP)|CopyHostToDevice|CopyDeviceToHost")
 
 
 @array_value
@@ -225,13 +225,13 @@ _LIBRARIES = (
 
 _SHORT = 72
 
-_AROUND = re.compile(r"^void |\(anonymous namespace\)::|at::native::|\([^()]*\)$")
+_AROUND = regex(r"^void |\(anonymous namespace\)::|at::native::|\([^()]*\)$")
 
 _TILES = (
-    re.compile(r"tilesize(\d+x\d+x\d+)"),
-    re.compile(r"_MT(\d+x\d+x\d+)"),
-    re.compile(r"_(\d{2,3}x\d{2,3}_\d{2,3}x\d+)_"),
-    re.compile(r"_(\d{2,3}x\d{2,3}(?:x\d+)?)_"),
+    regex(r"tilesize(\d+x\d+x\d+)"),
+    regex(r"_MT(\d+x\d+x\d+)"),
+    regex(r"_(\d{2,3}x\d{2,3}_\d{2,3}x\d+)_"),
+    regex(r"_(\d{2,3}x\d{2,3}(?:x\d+)?)_"),
 )
 
 
@@ -286,7 +286,7 @@ def _shapes(row: OperatorRow) -> str:
     return " ".join("×".join(map(str, row.call.dims[at])) or "scalar" for at in row.call.tensors())
 
 
-_WORD = re.compile(r"(?:nccl|rccl)(?:Dev)?Kernel_?([A-Za-z]+)", re.IGNORECASE)
+_WORD = regex(r"(?:nccl|rccl)(?:Dev)?Kernel_?([A-Za-z]+)", re.IGNORECASE)
 
 
 _CLIMB = 8

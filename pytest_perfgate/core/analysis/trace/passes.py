@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -17,14 +16,14 @@ from pytest_perfgate.core.analysis.work import known_dtype
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Code, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.profiles import HOST, Category
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.operators import Call
     from pytest_perfgate.core.analysis.trace.operators import OperatorRow
     from pytest_perfgate.core.analysis.trace.survey import Survey
 
-_INSTANCE = re.compile(r"_\d+$")
+_INSTANCE = regex(r"_\d+$")
 
 SHORT_NS = 50_000
 
@@ -211,11 +210,11 @@ SCHEMA = 1
 
 _AS_WIDE = {"1 bytes": "uint8", "2 bytes": "bf16", "4 bytes": "fp32", "8 bytes": "int64", "16 bytes": "complex128"}
 
-_INTEGER = re.compile(r"^-?\d+$")
+_INTEGER = regex(r"^-?\d+$")
 
-_FLOAT = re.compile(r"^-?(?:\d+\.\d*|\.\d+|\d+)(?:e[+-]?\d+)?$|^-?(?:inf|nan)$")
+_FLOAT = regex(r"^-?(?:\d+\.\d*|\.\d+|\d+)(?:e[+-]?\d+)?$|^-?(?:inf|nan)$")
 
-_LIST = re.compile(r"^\[[^\[\]]*\]$")
+_LIST = regex(r"^\[[^\[\]]*\]$")
 
 
 def replay_ir(rows: Sequence[OperatorRow], source: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from pytest_perfgate.core.analysis.trace.tree import Linkage, Tree, call_tree, l
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.profiles import GPU, Category, Kind, Trace
-from pytest_perfgate.model.values import Dimension, Work, array_value, value
+from pytest_perfgate.model.values import Dimension, Work, array_value, regex, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +32,7 @@ _OF_GPUS = ("nccl", "rccl")
 _ANNOTATED = tuple(f"{name}:" for name in _OF_GPUS)
 """The framework's annotations of such collectives on the host."""
 
-_OF_DEVICES = re.compile(
+_OF_DEVICES = regex(
     r"aten::(?:_?(?:cudnn|miopen|mps)_|_thnn_fused_|\w+_for_mps$|_(?:flash|efficient)_attention_(?:for|back)ward$|"
     r"_scaled_dot_product_(?:cudnn|efficient)_attention|_scaled_dot_product_flash_attention(?:_backward)?$)|"
     r"(?:npu|hpu|xpu)::"

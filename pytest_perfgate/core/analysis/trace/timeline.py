@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Category, Kind, Trace
-from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS, array_value, value
+from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS, array_value, regex, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -211,9 +210,9 @@ def numbered(*columns: Ints) -> tuple[Ints, int]:
     return code, int(code.max(initial=-1)) + 1
 
 
-_STEP = re.compile(r"^ProfilerStep#(\d+)$")
+_STEP = regex(r"^ProfilerStep#(\d+)$")
 
-_RANGE = re.compile(rf"^(\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*\.\.\s*(\d+(?:\.\d+)?)\s*({TIME_UNIT})$")
+_RANGE = regex(rf"^(\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*\.\.\s*(\d+(?:\.\d+)?)\s*({TIME_UNIT})$")
 
 
 @value

@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.errors import CODES, PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, codes
 from pytest_perfgate.model.metric import Absent, Analysis, Interval, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension, Work
@@ -261,7 +261,7 @@ def test_a_scope_of_what_has_none_says_so_and_one_that_matches_apart_names_what_
 def test_a_problem_without_advice_of_its_own_gives_that_of_its_code() -> None:
     wrong = Problem(code="limit-syntax", what="it does not read")
     analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(), views={}, problems=(wrong,))
-    assert judge_artifact(analysis, [limit("overlap >= 5%")])[0].next == (CODES["limit-syntax"].fix,)
+    assert judge_artifact(analysis, [limit("overlap >= 5%")])[0].next == (codes()["limit-syntax"].fix,)
 
 
 def test_an_instruction_is_asked_for_by_counts_that_name_one() -> None:
