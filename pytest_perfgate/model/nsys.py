@@ -20,13 +20,6 @@ TimedCalls = tuple["Ints", "Ints", "Ints"]
 """(process, start, end) of calls."""
 
 
-SQLITE = b"SQLite format 3\0"
-"""The first bytes of an export."""
-
-REPORTS = (".nsys-rep", ".qdrep")
-"""The endings of reports, from which an export is made."""
-
-
 def pid_of(thread: Ints) -> Ints:
     """Return the process id inside a ``globalTid`` or ``globalPid``, as NVIDIA's manual specifies."""
     return (thread >> 24) & 0xFFFFFF

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
 
 
+SQLITE = b"SQLite format 3\0"
+"""The first bytes of an Nsight Systems export."""
+
+REPORTS = (".nsys-rep", ".qdrep")
+"""The endings of its reports, from which an export is made."""
+
+
 class Category(enum.IntEnum):
     """The category of a row; the value is what the column holds."""
 

@@ -39,7 +39,7 @@ def inspectors_of(hooks: Any) -> tuple[Any, ...]:
 
 
 def _named_by(paths: Sequence[Path]) -> Names:
-    from pytest_perfgate.adapters.readers.nsys_report import named_by
+    from pytest_perfgate.adapters.readers.fields import named_by
 
     here = str(Path.cwd())
     names = named_by(paths)

@@ -19,7 +19,7 @@ from pytest_perfgate.adapters.system.processes import abridged, run_captured
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.nsys import REPORTS
+from pytest_perfgate.model.profiles import REPORTS
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Plan

@@ -1,4 +1,4 @@
-"""Parts shared by readers of text: rows of CSV, numbers of other locales, members of JSON."""
+"""Parts shared by readers of text: rows of CSV, numbers of other locales, members of JSON, whom a file names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any
 
+from pytest_perfgate.adapters.system.files import first_bytes, unpacked_head
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.profiles import REPORTS, SQLITE
+from pytest_perfgate.model.project import Names
+from pytest_perfgate.model.values import regex
 
 Row = dict[str, str]
 
@@ -79,20 +83,16 @@ def refuse_repeated(keys: Sequence[tuple[int, tuple[str, ...]]], what: str, faul
             raise fault(f"{what} {named} appears twice, in line {before} and in line {line}", "both would count")
 
 
-_SPACES = re.compile(r"(?<=\d)[\s'\u2019](?=\d{3}(?:\D|$))")
+_SPACES = regex(r"(?<=\d)[\s'\u2019](?=\d{3}(?:\D|$))")
 """Matches thousands separators other than comma and point: any space, an apostrophe."""
 
-_NUMERAL = re.compile(r"[+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?%?")
+_NUMERAL = regex(r"[+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?%?")
 
-_COMMA_DECIMAL = re.compile(
-    r"[+-]?(?:\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+,(?!\d{3}$)\d+|(?:0|\d{4,}),\d+)"
-)
+_COMMA_DECIMAL = regex(r"[+-]?(?:\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+,(?!\d{3}$)\d+|(?:0|\d{4,}),\d+)")
 
-_POINT_DECIMAL = re.compile(
-    r"[+-]?(?:\d{1,3}(?:,\d{2,3})+\.\d+|\d{1,3}(?:,\d{3}){2,}|\d+\.(?!\d{3}$)\d+|(?:0|\d{4,})\.\d+)"
-)
+_POINT_DECIMAL = regex(r"[+-]?(?:\d{1,3}(?:,\d{2,3})+\.\d+|\d{1,3}(?:,\d{3}){2,}|\d+\.(?!\d{3}$)\d+|(?:0|\d{4,})\.\d+)")
 
-_POINT_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+,\d+")
+_POINT_THOUSANDS = regex(r"[+-]?\d{1,3}(?:\.\d{3})+,\d+")
 
 
 def bare(cell: str | None) -> str:
@@ -100,7 +100,7 @@ def bare(cell: str | None) -> str:
     return _SPACES.sub("", (cell or "").partition(" (")[0].strip())
 
 
-_POINT_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
+_POINT_GROUPS = regex(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
 
 
 def decimal_comma(cells: Iterable[str | None], whole: Iterable[str | None] = ()) -> bool:
@@ -197,3 +197,59 @@ def member(node: Any, name: str, kind: type, place: str) -> Any:
     if not isinstance(value, kind):
         raise PerfgateError("artifact-unreadable", f"'{name}' is missing or of another type", place=place)
     return value
+
+
+PAIR = regex(r"([A-Za-z_]\w*)=([^\0\n]*)")
+
+_USER, _HOST, _FOLDER = (
+    regex(rf"(?:\w+[ _])?(?:{words})\Z", re.IGNORECASE)
+    for words in (
+        "user|user[ _]?name|logname|login|author",
+        "host|host[ _]?name|computer[ _]?name|machine[ _]?name|node[ _]?name|nodename|target[ _]?name",
+        "pwd|oldpwd|cwd|submit_dir|working[ _]director(?:y|ies)",
+    )
+)
+"""Variables that name a person, a machine, or the folder in which the program was started."""
+
+
+_SAYS = regex(r'"((?i:host_?name|computer_?name|user_?name|logname)|USER|HOST)"\s*:\s*"([^"\\]+)"')
+_TOLD = (
+    regex(r'"machine_info"\s*:.{,4096}?"node"\s*:\s*"([^"\\]+)"', re.DOTALL),
+    regex(r'"params"\s*:\s*\{[^{}]*?"machine"\s*:\s*"([^"\\]+)"'),
+    regex(r"([A-Za-z][\w.-]*?)_\d+\.\d+\.pt\.trace\.json"),
+)
+"""Keys of the machine in files of pytest-benchmark and asv, and in the names of torch's traces."""
+
+
+_EDGE = 1 << 16
+
+
+def named_by(paths: Iterable[Path]) -> Names:
+    """Return the names that files give: in a heading, a variable, a column, or the file's own name."""
+    return known_names([pair for path in paths if path.is_file() for pair in _pairs(path, first_bytes(path, _EDGE))])
+
+
+def _pairs(path: Path, head: bytes) -> Iterator[tuple[str, str]]:
+    if head.startswith(SQLITE):
+        from pytest_perfgate.adapters.readers.nsys_report import pairs_of_export
+
+        yield from pairs_of_export(path)
+        return
+    text = (unpacked_head(head, _EDGE) or head).decode(errors="replace")
+    yield from _SAYS.findall(text)
+    yield from PAIR.findall(text) if path.suffix in REPORTS else ()
+    yield from (("host", host) for pattern in _TOLD for host in pattern.findall(f"{text}\n{path.name}"))
+    before, header, rows = text.partition('"Host Name"')
+    if header:
+        place = before.rpartition("\n")[2].count('",')
+        yield from (("host", row[place]) for row in csv.reader(rows.splitlines()[1:]) if row[place : place + 1] > [""])
+
+
+def known_names(pairs: Sequence[tuple[str, str]]) -> Names:
+    """Return the names in pairs of a variable and its text."""
+    users, hosts, folders = (
+        {text.strip() for name, text in pairs if pattern.match(name)} for pattern in (_USER, _HOST, _FOLDER)
+    )
+    short = {host.partition(".")[0] for host in hosts}
+    roots = frozenset(folder.rstrip("/") for folder in folders if folder.count("/") > 2)
+    return Names(users=frozenset(users), hosts=frozenset(hosts | short), roots=roots)

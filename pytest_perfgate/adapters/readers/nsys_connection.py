@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from pytest_perfgate.adapters.system.files import first_bytes
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import SQLITE
+from pytest_perfgate.model.profiles import SQLITE
 
 _WAL = b"\2\2"
 

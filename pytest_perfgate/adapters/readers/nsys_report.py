@@ -1,8 +1,7 @@
-"""Exporting a report without secrets; the person and machine that a file names."""
+"""Exporting a report, and copying an export without secrets."""
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
 import sqlite3
@@ -15,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pytest_perfgate.adapters.readers.fields import PAIR, known_names
 from pytest_perfgate.adapters.readers.nsys_connection import STRINGS, connect, plain, quoted, read_head
-from pytest_perfgate.adapters.system.files import first_bytes, last_lines, unpacked_head
+from pytest_perfgate.adapters.system.files import last_lines
 from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import REPORTS, SQLITE
-from pytest_perfgate.model.profiles import Scrubbed
+from pytest_perfgate.model.profiles import REPORTS, SQLITE, Scrubbed
 from pytest_perfgate.model.project import Names, masked, named_in, shareable
 
 if TYPE_CHECKING:
@@ -164,19 +163,6 @@ def _is_number(kind: str) -> bool:
     return any(part in kind for part in ("INT", "REAL", "FLOA", "DOUB"))
 
 
-_PAIR = re.compile(r"([A-Za-z_]\w*)=([^\0\n]*)")
-
-_USER, _HOST, _FOLDER = (
-    re.compile(rf"(?:\w+[ _])?(?:{words})\Z", re.IGNORECASE)
-    for words in (
-        "user|user[ _]?name|logname|login|author",
-        "host|host[ _]?name|computer[ _]?name|machine[ _]?name|node[ _]?name|nodename|target[ _]?name",
-        "pwd|oldpwd|cwd|submit_dir|working[ _]director(?:y|ies)",
-    )
-)
-"""Variables that name a person, a machine, or the folder in which the program was started."""
-
-
 def _names(target: sqlite3.Connection, tables: Iterable[str]) -> Names:
     """Return the names in the dropped tables, and in every path to a home folder."""
     listed, texts, pairs = list(tables), list[str](), list[tuple[str, str]]()
@@ -187,8 +173,8 @@ def _names(target: sqlite3.Connection, tables: Iterable[str]) -> Names:
             blocks = f" OR instr(CAST({quoted(column)} AS BLOB), x'00')" if _is_strings(table) else ""
             texts += [text for (text,) in _cells(target, table, (column,), homes + blocks)]
     texts += [text for _, text in pairs]
-    pairs += [pair for text in texts if "=" in text for pair in _PAIR.findall(text)]
-    return named_in(texts, _known(pairs))
+    pairs += [pair for text in texts if "=" in text for pair in PAIR.findall(text)]
+    return named_in(texts, known_names(pairs))
 
 
 def _named_values(db: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
@@ -197,15 +183,6 @@ def _named_values(db: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
     if not {"name", "value"} <= columns:
         return []
     return [(name, text) for name, text in _cells(db, table, ("name", "value"), "name IS NOT NULL")]
-
-
-def _known(pairs: Sequence[tuple[str, str]]) -> Names:
-    users, hosts, folders = (
-        {text.strip() for name, text in pairs if pattern.match(name)} for pattern in (_USER, _HOST, _FOLDER)
-    )
-    short = {host.partition(".")[0] for host in hosts}
-    roots = frozenset(folder.rstrip("/") for folder in folders if folder.count("/") > 2)
-    return Names(users=frozenset(users), hosts=frozenset(hosts | short), roots=roots)
 
 
 def _cells(target: sqlite3.Connection, table: str, columns: Sequence[str], where: str) -> Iterator[tuple[str, ...]]:
@@ -263,35 +240,7 @@ def _door(action: int, table: str | None, *_: object) -> int:
     return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
 
 
-_SAYS = re.compile(r'"((?i:host_?name|computer_?name|user_?name|logname)|USER|HOST)"\s*:\s*"([^"\\]+)"')
-_TOLD = (
-    re.compile(r'"machine_info"\s*:.{,4096}?"node"\s*:\s*"([^"\\]+)"', re.DOTALL),
-    re.compile(r'"params"\s*:\s*\{[^{}]*?"machine"\s*:\s*"([^"\\]+)"'),
-    re.compile(r"([A-Za-z][\w.-]*?)_\d+\.\d+\.pt\.trace\.json"),
-)
-"""Keys of the machine in files of pytest-benchmark and asv, and in the names of torch's traces."""
-
-
-def named_by(paths: Iterable[Path]) -> Names:
-    """Return the names that files give: in a heading, a variable, a column, or the file's own name."""
-    return _known([pair for path in paths if path.is_file() for pair in _pairs(path, first_bytes(path, _EDGE))])
-
-
-def _pairs(path: Path, head: bytes) -> Iterator[tuple[str, str]]:
-    if head.startswith(SQLITE):
-        yield from _pairs_of_export(path)
-        return
-    text = (unpacked_head(head, _EDGE) or head).decode(errors="replace")
-    yield from _SAYS.findall(text)
-    yield from _PAIR.findall(text) if path.suffix in REPORTS else ()
-    yield from (("host", host) for pattern in _TOLD for host in pattern.findall(f"{text}\n{path.name}"))
-    before, header, rows = text.partition('"Host Name"')
-    if header:
-        place = before.rpartition("\n")[2].count('",')
-        yield from (("host", row[place]) for row in csv.reader(rows.splitlines()[1:]) if row[place : place + 1] > [""])
-
-
-def _pairs_of_export(path: Path) -> list[tuple[str, str]]:
+def pairs_of_export(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of the small tables of names and values, so that a view need not read a whole export."""
     with suppress(sqlite3.Error), closing(sqlite3.connect("file::memory:", uri=True)) as db:
         db.execute("ATTACH ? AS source", (_uri(path, "ro&immutable=1"),))

@@ -30,8 +30,6 @@ from pytest_perfgate.core.render.words import distinct_names, pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document, Finding, Picture
 from pytest_perfgate.model.nsys import (
-    REPORTS,
-    SQLITE,
     ApiTotal,
     Extent,
     Job,
@@ -43,6 +41,7 @@ from pytest_perfgate.model.nsys import (
     Reading,
     Window,
 )
+from pytest_perfgate.model.profiles import REPORTS, SQLITE
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.kernels.bottleneck import Stated

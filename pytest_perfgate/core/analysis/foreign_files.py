@@ -6,7 +6,7 @@ import re
 import zlib
 from functools import cache
 
-from pytest_perfgate.model.nsys import SQLITE
+from pytest_perfgate.model.profiles import SQLITE
 
 _IMPORT = "open it once in the nsys-ui of its version, or QdstrmImporter -i FILE.qdstrm, then nsys export --type=sqlite"
 

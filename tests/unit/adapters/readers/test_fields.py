@@ -1,11 +1,13 @@
-"""Rows of a CSV that do not fit their header, or that stand twice: an error with the line."""
+"""Rows of a CSV that do not fit their header, or that stand twice: an error with the line; whom a file names."""
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters.readers.fields import named_by
 from pytest_perfgate.adapters.readers.rocprof import read_rocprof
 from pytest_perfgate.model.errors import PerfgateError
 from tests.unit.adapters.readers.rocprof_rows import COUNTED, TRACE
@@ -49,3 +51,26 @@ def test_a_damaged_row_is_refused_with_its_line(tmp_path: Path, text: str, said:
 def test_dispatches_without_a_number_that_follow_each_other_are_several(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(NAMELESS)
     assert [kernel.duration for kernel in read_rocprof([tmp_path / "t.csv"])] == [250.0, 250.0]
+
+
+FROM = {
+    "of_ncu.csv": '==PROF== ready\n"ID","Host Name","Kernel Name"\n"","",""\n"0","node7","k(int, int)"\n',
+    "of_pytest_benchmark.json": '{"machine_info": {"cpu": {"arch": "x"}, "node": "node7", "machine": "x86_64"}}',
+    "of_asv.json": '{"params": {"arch": "x86_64", "machine": "node7"}}',
+    "of_google.json": '{"context": {"host_name": "node7.cluster", "executable": "./b"}}',
+    "of_a_trace.json": '{"hostname": "node7", "traceEvents": [{"node": "gemm", "host": "gpu"}]}',
+    "node7_4711.1758927066581847260.pt.trace.json": '{"traceEvents": []}',
+    "named_inside.json": '{"traceName": "log/node7_4711.175892706.pt.trace.json"}',
+    "report.nsys-rep": "\1\2HOSTNAME=node7\0TERM=xterm\0",
+}
+
+
+@pytest.mark.parametrize("name", FROM)
+def test_the_machine_that_a_file_is_from_is_known(tmp_path, name) -> None:
+    path = tmp_path / name
+    path.write_text(FROM[name])
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(FROM[name].encode()))
+    for one in (path, *([packed] if name.endswith(".json") else [])):
+        known = named_by([one, tmp_path])
+        assert (known.users, known.hosts - {"node7.cluster"}) == (frozenset(), frozenset({"node7"}))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import sqlite3
 
 import pytest
 
-from pytest_perfgate.adapters.readers.nsys_report import REMOVED, is_secret, named_by, read_nsys, scrub, version_in
+from pytest_perfgate.adapters.readers.nsys_report import REMOVED, is_secret, read_nsys, scrub, version_in
 from pytest_perfgate.adapters.readers.nsys_report import SECRET as SECRETS
 from pytest_perfgate.app.inspections import nsys as use
 from pytest_perfgate.app.inspections.nsys import Nsys
@@ -162,29 +161,6 @@ def test_events_that_carry_json_or_bytes_name_nobody(export, tmp_path) -> None:
     scrub(export, tmp_path / "clean.sqlite")
     (row,) = sqlite3.connect(tmp_path / "clean.sqlite").execute("SELECT data, payload FROM GENERIC_EVENTS")
     assert row == ('{"at": "~/k.cu"}', b"***** *****!")
-
-
-FROM = {
-    "of_ncu.csv": '==PROF== ready\n"ID","Host Name","Kernel Name"\n"","",""\n"0","node7","k(int, int)"\n',
-    "of_pytest_benchmark.json": '{"machine_info": {"cpu": {"arch": "x"}, "node": "node7", "machine": "x86_64"}}',
-    "of_asv.json": '{"params": {"arch": "x86_64", "machine": "node7"}}',
-    "of_google.json": '{"context": {"host_name": "node7.cluster", "executable": "./b"}}',
-    "of_a_trace.json": '{"hostname": "node7", "traceEvents": [{"node": "gemm", "host": "gpu"}]}',
-    "node7_4711.1758927066581847260.pt.trace.json": '{"traceEvents": []}',
-    "named_inside.json": '{"traceName": "log/node7_4711.175892706.pt.trace.json"}',
-    "report.nsys-rep": "\1\2HOSTNAME=node7\0TERM=xterm\0",
-}
-
-
-@pytest.mark.parametrize("name", FROM)
-def test_the_machine_that_a_file_is_from_is_known(tmp_path, name) -> None:
-    path = tmp_path / name
-    path.write_text(FROM[name])
-    packed = tmp_path / f"{name}.gz"
-    packed.write_bytes(gzip.compress(FROM[name].encode()))
-    for one in (path, *([packed] if name.endswith(".json") else [])):
-        known = named_by([one, tmp_path])
-        assert (known.users, known.hosts - {"node7.cluster"}) == (frozenset(), frozenset({"node7"}))
 
 
 def test_a_view_knows_whom_the_heading_of_an_export_names(tmp_path, capsys) -> None:
