@@ -39,10 +39,8 @@ _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 
 _ORDER = list(Outcome)
 
-_PICTURED = 40
-"""The most cases with pictures; the table has all of them."""
-
-_BLIND = 10.0
+_PICTURED, _BLIND = 40, 10.0
+"""The most cases with pictures, since the table has all of them; the change from which its size is not told."""
 
 NONE = "-"
 """Outcomes of cases that were not measured or judged, although their test was collected."""
@@ -67,12 +65,14 @@ def run_document(
     blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report))]
     blocks += _notes(report)
     blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in loud))] if loud else []
+    drawings = _pictures(loud or cases, history or {}, report.started) if drawn else ()
+    pictures = [Section(title="Pictures", blocks=drawings)] if drawings else []
+    blocks += pictures if loud else []
     blocks += [Section(title="By device", blocks=(table,))] if (table := device_table(cases)) else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
     blocks += [Section(title="Rates", blocks=(table,))] if (table := rate_table(cases)) else []
     blocks += families_of(report, drawn=drawn)
-    pictures = _pictures(loud or cases, history or {}, report.started) if drawn else ()
-    blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
+    blocks += [] if loud else pictures
     blocks.append(Section(title="Where and how", blocks=(_surroundings(report), *_shards(report))))
     return Document(title="perfgate: " + headline(report), subtitle=_subtitle(report), blocks=tuple(blocks))
 
@@ -164,12 +164,12 @@ def _block(case: CaseReport, width: int) -> Code:
     return Code(text=render_block(case, width).rstrip("\n"))
 
 
-def verdict_table(cases: Iterable[CaseReport], *, limit: int = 0) -> Table:
-    """Return one row for each limit, with the device if there are several."""
-    cases = list(cases)
+def verdict_table(cases: Sequence[CaseReport], *, limit: int = 0) -> Table:
+    """Return one row for each limit, the worst of a case first, with the device if there are several."""
     several = len(_devices(cases)) > 1
     columns = (*_COLUMNS[:2], *[Column(name="device", absent=NONE)] * several, *_COLUMNS[2:])
-    rows = ((case, _safe_row(case, verdict)) for case in cases for verdict in case.verdicts)
+    ordered = ((case, sorted(case.verdicts, key=lambda one: -_ORDER.index(one.outcome))) for case in cases)
+    rows = ((case, _safe_row(case, verdict)) for case, verdicts in ordered for verdict in verdicts)
     cells = tuple((*row[:2], *[_device(case)] * several, *row[2:]) for case, row in rows)
     return Table(columns=columns, rows=cells, limit=limit, note=builds_note(cases))
 

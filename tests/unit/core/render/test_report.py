@@ -24,7 +24,7 @@ from pytest_perfgate.core.render.report import (
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import EDITS, other_notes, own_gate_lines
 from pytest_perfgate.model.measurement import Sitting
-from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet
+from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet, Section
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Shard, SuiteNote
@@ -157,6 +157,21 @@ def test_what_was_accepted_stands_on_top() -> None:
     assert "+9,900 %" in text
     assert "History of test_<i>[1] over 9 runs" in text
     assert "<i>" not in render_html(run_document(run(accepted)))
+
+
+def test_a_page_leads_with_what_failed_and_its_pictures_and_a_calm_one_with_verdicts() -> None:
+    def sections(*cases: CaseReport) -> list[str]:
+        return [block.title for block in run_document(run(*cases)).blocks if isinstance(block, Section)]
+
+    calm = case("test_b", 1e6, 1e6)
+    assert sections(calm, SLOW) == ["What needs a look", "Pictures", "Verdicts", "Where and how"]
+    assert sections(calm) == ["Verdicts", "Pictures", "Where and how"]
+
+
+def test_the_worst_limit_of_a_case_stands_first() -> None:
+    kept = replace(SLOW.verdicts[0], outcome=Outcome.PASSED, effect=Effect.PASS)
+    table = verdict_table([replace(SLOW, verdicts=(kept, *SLOW.verdicts))])
+    assert [row[0] for row in table.rows] == ["REGRESSED", "PASSED"]
 
 
 def test_the_run_itself_is_not_among_the_runs_before() -> None:
