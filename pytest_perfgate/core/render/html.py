@@ -126,7 +126,8 @@ def _table(table: Table) -> Iterator[str]:
 def _rows(table: Table, first: int, last: int) -> Iterator[str]:
     sides = ["number" if is_number(column) else "text" for column in table.columns]
     heads = "".join(f'<th class="{s}" scope="col">{html_escape(heading(c))}</th>' for c, s in zip(table.columns, sides))
-    yield f'<div class="table"><table><thead><tr>{heads}</tr></thead><tbody>'
+    named = ' class="second"' if table.columns[0].name == "outcome" else ""
+    yield f'<div class="table"><table{named}><thead><tr>{heads}</tr></thead><tbody>'
     for row in table.rows[first:last]:
         cells = zip(row, table.columns, sides)
         yield f"<tr>{''.join(_cell(cell, cell_text(cell, column), side) for cell, column, side in cells)}</tr>"
@@ -149,41 +150,41 @@ def _cell(cell: Cell, text: str, side: str) -> str:
 STYLE = """
 :root { color-scheme: light dark; --ink:#1b1f24; --soft:#5b6570; --line:#d8dee4; --paper:#fff; --tint:#f5f7f9;
   --good:#1a7f37; --warn:#8a5a00; --bad:#b3261e; --link:#0b5cad; --mark:#2f6fb7; --mark2:#b3541e;
-  --f1:#a9c8ec; --f2:#f6b48a; --f3:#bfe3c8; --f4:#d9c8ec; --f5:#f2dd94; --f6:#eef1f4 }
+  --shade:#0003; --f1:#a9c8ec; --f2:#f6b48a; --f3:#bfe3c8; --f4:#d9c8ec; --f5:#f2dd94; --f6:#eef1f4 }
 @media (prefers-color-scheme: dark) { :root { --ink:#e6e9ec; --soft:#9aa5b1; --line:#30363d; --paper:#0f1318;
   --tint:#171c22; --good:#56d364; --warn:#e3b341; --bad:#ff7b72; --link:#79b8ff; --mark:#79b8ff; --mark2:#f0a070;
-  --f1:#2d5683; --f2:#8a4a20; --f3:#245c3b; --f4:#57407c; --f5:#665312; --f6:#262d35 } }
-* { box-sizing: border-box }
+  --shade:#fff4; --f1:#2d5683; --f2:#8a4a20; --f3:#245c3b; --f4:#57407c; --f5:#665312; --f6:#262d35 } }
 body { margin:0; background:var(--paper); color:var(--ink); font:16px/1.55 system-ui, sans-serif }
-main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem }
+* { box-sizing: border-box } main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem }
 p, li, h2, h3, h4, h5, h6, figcaption, .caption { overflow-wrap:anywhere }
 header ~ header { margin-top:3.5rem; border-top:2px solid var(--line) }
 h1 { font-size:1.7rem; line-height:1.2; margin:1rem 0 .2rem; overflow-wrap:anywhere }
 h2 { font-size:1.25rem; margin:2.2rem 0 .6rem; padding-bottom:.25rem; border-bottom:1px solid var(--line) }
 h3 { font-size:1.05rem; margin:1.6rem 0 .4rem } h4,h5,h6 { font-size:1rem; margin:1.2rem 0 .3rem }
 .subtitle, .note { color:var(--soft); margin:.2rem 0 1rem } .note { font-size:.9rem }
-figcaption { font-weight:600; margin:0 0 .6rem }
-.caption { font-weight:600; margin:1.2rem 0 .4rem }
+figcaption { font-weight:600; margin:0 0 .6rem } .caption { font-weight:600; margin:1.2rem 0 .4rem }
 nav { display:flex; flex-wrap:wrap; gap:.3rem 1rem; margin:1rem 0; font-size:.95rem } a { color:var(--link) }
-.table { overflow-x:auto; margin:.6rem 0 1rem; border:1px solid var(--line); border-radius:6px }
+.table { overflow-x:auto; margin:.6rem 0 1rem; border:1px solid var(--line); border-radius:6px; background:
+  linear-gradient(to left, var(--paper) 40%, transparent) right / 4rem 100% no-repeat local,
+  linear-gradient(to left, var(--shade), transparent) right / 1.8rem 100% no-repeat scroll }
 table { border-collapse:collapse; width:100%; font-size:.92rem; font-variant-numeric:tabular-nums }
 th, td { padding:.4rem .7rem; text-align:left; vertical-align:top; border-top:1px solid var(--line) }
-thead th { border-top:0; background:var(--tint); white-space:nowrap; position:sticky; top:0 }
+thead th { border-top:0; border-bottom:1px solid var(--soft); white-space:nowrap }
+.table table:not(.second) :is(th, td):first-child, .second :is(th, td):nth-child(2) { position:sticky; left:0;
+  background:var(--paper); box-shadow:var(--edge, none); max-width:var(--most, none) }
 .number { text-align:right; white-space:nowrap } td.text { overflow-wrap:anywhere; min-width:7.5rem }
-td.short { white-space:nowrap; min-width:0 }
-td.absent { color:var(--soft); font-style:italic }
+td.short { white-space:nowrap; min-width:0 } td.absent { color:var(--soft); font-style:italic }
 .outcome { font-weight:600; font-size:.85em; letter-spacing:.03em; border:1px solid; border-radius:4px;
-  padding:.05rem .4rem; white-space:nowrap }
-.passed, .improved, .accepted { color:var(--good) }
+  padding:.05rem .4rem; white-space:nowrap } .passed, .improved, .accepted { color:var(--good) }
 .moved, .suspect, .unstable, .undecided, .unbaselined, .not-measured, .not-applicable { color:var(--warn);
-  border-style:dashed }
-.regressed, .broken, .invalid { color:var(--bad); border-width:2px }
+  border-style:dashed } .regressed, .broken, .invalid { color:var(--bad); border-width:2px }
 pre { background:var(--tint); border:1px solid var(--line); border-radius:6px; padding:.8rem;
   overflow-x:auto; white-space:pre-wrap; overflow-wrap:anywhere; font-size:.88rem }
 figure { margin:1.2rem 0 2.2rem; overflow-x:auto } figure svg { max-width:100%; height:auto; color:var(--ink) }
 figure .wide svg { width:60rem } figure .narrow { display:none }
 @media (max-width: 44rem) { figure .wide { display:none } figure .narrow { display:block; max-width:30rem }
-  figure .narrow svg { width:100% } }
+  figure .narrow svg { width:100% } th, td { padding:.4rem .5rem }
+  table { --edge:1px 0 var(--line), .4rem 0 .4rem -.3rem var(--shade); --most:45vw } }
 details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 }
 @media print { nav { display:none } .table { overflow:visible } }
 """

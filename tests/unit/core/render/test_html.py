@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -137,3 +138,18 @@ def test_a_column_in_which_nothing_stands_is_left_out() -> None:
     page = render_html(Document(title="t", blocks=(table,)))
     assert "arguments" not in page
     assert page.count("<th ") == page.count("<td ") / 2 == 2
+
+
+def test_a_wide_table_scrolls_in_its_own_box_beside_the_name_of_its_row() -> None:
+    """The column that stays is the first, or the second beside an outcome."""
+    rows = (("passed", "test_a", "x" * 80),)
+    verdicts = Table(columns=tuple(Column(name=name) for name in ("outcome", "case", "why")), rows=rows)
+    kernels = Table(columns=tuple(Column(name=name) for name in ("kernel", "grid", "why")), rows=rows)
+    page = render_html(Document(title="t", blocks=(verdicts, kernels)))
+    assert page.count('<div class="table"><table class="second"><thead>') == 1
+    assert page.count('<div class="table"><table><thead>') == 1
+    (style,) = re.findall("<style>(.*)</style>", page, re.DOTALL)
+    stays = re.search(r"([^}]*){ position:sticky; left:0;", style)
+    assert stays is not None
+    assert "table:not(.second) :is(th, td):first-child, .second :is(th, td):nth-child(2)" in stays[1]
+    assert re.search(r"\.table { overflow-x:auto;[^}]* scroll }", style), "a shadow where more is to the right"
