@@ -13,6 +13,7 @@ from pathlib import Path
 from pytest_perfgate.app.accepted import sittings
 from pytest_perfgate.app.changed_project import CHANGES
 from pytest_perfgate.app.changed_tests import Change, change_notes, followed
+from pytest_perfgate.app.inspect import LOST
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift, fixed_anchor
 from pytest_perfgate.core.judge.family import family_limits
@@ -21,7 +22,7 @@ from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
 from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
 from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
-from pytest_perfgate.model.plan import Case, CaseKey, Decision, Effect, Mode, Reach
+from pytest_perfgate.model.plan import Case, CaseKey, Decision, Effect, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, Paired, RunReport, Shard, SuiteNote
@@ -84,6 +85,19 @@ def suite_notes(
         partial(_without_history, gate_judge),
     )
     return tuple(note for part in parts for note in _noted(part))
+
+
+def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteNote, ...]:
+    """Return a note on requested captures that failed, unless a limit already shows it."""
+    names = tuple(
+        f"{report.key}: {finding.title}: {finding.detail}" + (f"; next: {finding.advice}" if finding.advice else "")
+        for report in reports
+        if report.measurement and all(v.outcome is not Outcome.NOT_MEASURED for v in report.verdicts)
+        for finding in report.measurement.findings
+        if finding.title.endswith(LOST)
+    )
+    text = f"{len(names)} capture{'' if len(names) == 1 else 's'} asked for and not taken"
+    return (SuiteNote(kind="captures", effect=policy.effect("unmeasured"), text=text, names=names),) if names else ()
 
 
 def _noted(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import (
     Absent,
@@ -23,16 +22,19 @@ from pytest_perfgate.model.metric import (
     Section,
     Severity,
 )
-from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Policy
 from pytest_perfgate.model.project import Names, named_in, shareable
-from pytest_perfgate.model.protocol import Capture, CaseResult, external
 from pytest_perfgate.model.values import texts_in, value, with_texts
-from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.profile import Profiled
     from pytest_perfgate.core.limits.grammar import Kinds
+    from pytest_perfgate.model.plan import Case, Limit, Policy
     from pytest_perfgate.model.ports import Inspector
+    from pytest_perfgate.model.protocol import Capture, CaseResult
+    from pytest_perfgate.model.verdict import Verdict
+
+    Take = Callable[[Case, Capture, str], Profiled]
+    """Takes one capture of one call."""
 
 T = TypeVar("T")
 
@@ -256,7 +258,13 @@ class Look:
     peek: Peek
     kinds: Kinds
     options: Mapping[str, str]
-    policy: Policy = CI
+
+
+@value
+class JudgingLook(Look):
+    """What a command needs to judge files."""
+
+    policy: Policy
 
 
 def parse_limits(texts: Sequence[str], kinds: Kinds) -> tuple[Limit, ...]:
@@ -270,6 +278,8 @@ def parse_limits(texts: Sequence[str], kinds: Kinds) -> tuple[Limit, ...]:
 
 def parse_strict_policy(pairs: Sequence[str]) -> Policy:
     """Return the policy of ``--policy`` over the defaults of CI, since a check of files needs a definite answer."""
+    from pytest_perfgate.core.judge.policy import parse_policy
+
     return parse_policy(pairs, ci=True, place="--policy")
 
 
@@ -279,7 +289,7 @@ def analysed(paths: Sequence[Path], texts: Sequence[str], look: Look) -> Analysi
     return inspector.inspect(paths, _asked(inspector, look, texts))
 
 
-def check(paths: Sequence[Path], texts: Sequence[str], look: Look) -> tuple[Analysis, tuple[Verdict, ...]]:
+def check(paths: Sequence[Path], texts: Sequence[str], look: JudgingLook) -> tuple[Analysis, tuple[Verdict, ...]]:
     """Return the analysis of one job and a verdict for each limit."""
     from pytest_perfgate.core.judge.against_limit import judge_artifact
 
@@ -289,7 +299,7 @@ def check(paths: Sequence[Path], texts: Sequence[str], look: Look) -> tuple[Anal
 
 
 def compare(
-    before: Sequence[Path], after: Sequence[Path], texts: Sequence[str], look: Look
+    before: Sequence[Path], after: Sequence[Path], texts: Sequence[str], look: JudgingLook
 ) -> tuple[Analysis, tuple[Verdict, ...]]:
     """Compare two jobs of one kind, the first as the reference; limits are optional."""
     from pytest_perfgate.core.judge.against_limit import judge_artifact
@@ -308,11 +318,12 @@ def _asked(inspector: Inspector, look: Look, texts: Sequence[str]) -> Mapping[st
 
 def exit_of(verdicts: Sequence[Verdict]) -> int:
     """Return the exit code of the command; a missed limit outranks one that could not be judged."""
+    from pytest_perfgate.core.judge.policy import exit_code
+    from pytest_perfgate.model.plan import CaseKey
+    from pytest_perfgate.model.verdict import CaseReport
+
     return exit_code([CaseReport(key=CaseKey(nodeid=""), verdicts=tuple(verdicts))])
 
-
-Take = Callable[[Case, Capture, str], "Profiled"]
-"""Takes one capture of one call."""
 
 _BROUGHT = frozenset({"record", "read", "cubin"})
 """Timers of what a test took itself, which a run for a capture would not see."""
@@ -331,6 +342,8 @@ def with_captures(result: CaseResult, take: Take) -> CaseResult:
 def _captured(case: Case, one: Capture, take: Take) -> Capture:
     if one.identity.timer in _BROUGHT:
         return one
+    from pytest_perfgate.model.protocol import external
+
     for mode in external(case.plan.captures):
         one = _joined(case, one, mode, take)
     return one
@@ -385,16 +398,3 @@ def trusted(analysis: Analysis) -> MetricSet:
     figures = [(m.name, m.labels) for m in analysis.metrics.metrics]
     figures += [(a.name, a.labels) for a in analysis.metrics.absent]
     return MetricSet(absent=tuple(Absent(name=n, labels=s, why=why, code=first.code) for n, s in figures))
-
-
-def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteNote, ...]:
-    """Return a note on requested captures that failed, unless a limit already shows it."""
-    names = tuple(
-        f"{report.key}: {finding.title}: {finding.detail}" + (f"; next: {finding.advice}" if finding.advice else "")
-        for report in reports
-        if report.measurement and all(v.outcome is not Outcome.NOT_MEASURED for v in report.verdicts)
-        for finding in report.measurement.findings
-        if finding.title.endswith(LOST)
-    )
-    text = f"{len(names)} capture{'' if len(names) == 1 else 's'} asked for and not taken"
-    return (SuiteNote(kind="captures", effect=policy.effect("unmeasured"), text=text, names=names),) if names else ()

@@ -9,7 +9,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest_perfgate
 from pytest_perfgate import wiring
+from pytest_perfgate.cli import terminal_columns
 from pytest_perfgate.model.errors import PerfgateError, refusal, speaks_of_a_file
 from pytest_perfgate.wiring import stores
 
@@ -120,18 +121,15 @@ def _guarded(name: str, rest: list[str]) -> int:
 
 
 def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
-    parser = (_JsonParser if "--json" in rest else _HintingParser)(
-        prog=f"perfgate {name}",
-        description=description(name),
-        formatter_class=Page,
-        allow_abbrev=False,
-    )
+    kind, page = _JsonParser if "--json" in rest else _HintingParser, partial(Page, width=terminal_columns() - 2)
+    parser = kind(prog=f"perfgate {name}", description=description(name), formatter_class=page, allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="print JSON for another program")
     add_arguments(name, parser)
-    if not getattr(module, f"{_key(name).upper()}_PASSES_ON", False):
-        return parser.parse_intermixed_args(rest, argparse.Namespace(given=rest))
-    options, words = parser.parse_known_args(rest)
-    options.words = words
+    options, left = parser.parse_known_args(rest, argparse.Namespace(given=rest))
+    if getattr(module, f"{_key(name).upper()}_PASSES_ON", False):
+        options.words = left
+    elif left or "--" in rest:  # files between options, for which argparse formats its whole usage first
+        options = parser.parse_intermixed_args(rest, argparse.Namespace(given=rest))
     return options
 
 

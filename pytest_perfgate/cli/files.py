@@ -29,7 +29,7 @@ from pytest_perfgate.model.plan import ClockPolicy, Compare, Plan, parse_case_ke
 from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS
 
 if TYPE_CHECKING:
-    from pytest_perfgate.app.inspect import Look
+    from pytest_perfgate.app.inspect import JudgingLook
     from pytest_perfgate.model.metric import Analysis, Document
     from pytest_perfgate.model.profiles import Scrubbed
     from pytest_perfgate.model.verdict import Verdict
@@ -73,7 +73,7 @@ def run_check(options: argparse.Namespace) -> int:
     return exit_of(judged)
 
 
-def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[str], look: Look) -> int:
+def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[str], look: JudgingLook) -> int:
     """Check a file as a case of the project, against its line, and write a record to accept from."""
     import datetime as dt
 
@@ -143,7 +143,7 @@ def run_compare(options: argparse.Namespace) -> int:
 
 
 def _compared(
-    before: list[Path], after: list[Path], texts: list[str], look: Look
+    before: list[Path], after: list[Path], texts: list[str], look: JudgingLook
 ) -> tuple[Analysis, tuple[Verdict, ...]]:
     """Compare two sides; return verdicts on limits of the comparison and of the change of any figure."""
     from pytest_perfgate.app.inspections.results import compared_files, in_order

@@ -6,19 +6,19 @@ import argparse
 import dataclasses
 import enum
 import math
-import re
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.app.inspect import Look, led_by_pictures, parse_strict_policy, picture, view
+from pytest_perfgate.app.inspect import JudgingLook, Look, led_by_pictures, parse_strict_policy, picture, view
+from pytest_perfgate.cli import terminal_columns
 from pytest_perfgate.core.render.words import figure_note, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Compare, Outcome
+from pytest_perfgate.model.values import regex
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Analysis, Document
@@ -118,9 +118,7 @@ def columns() -> int:
 
 def room() -> int:
     """Return the width for tables: the whole terminal."""
-    import shutil
-
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _USUAL
+    return terminal_columns() if sys.stdout.isatty() else _USUAL
 
 
 def wide() -> bool:
@@ -185,9 +183,10 @@ def look(options: argparse.Namespace) -> Look:
     return Look(inspectors=tools.inspectors, peek=tools.peek, kinds=tools.kinds, options=chosen)
 
 
-def judging_look(options: argparse.Namespace) -> Look:
+def judging_look(options: argparse.Namespace) -> JudgingLook:
     """Return the same for a command that judges, with the given policy."""
-    return replace(look(options), policy=parse_strict_policy(options.policy))
+    one, policy = look(options), parse_strict_policy(options.policy)
+    return JudgingLook(inspectors=one.inspectors, peek=one.peek, kinds=one.kinds, options=one.options, policy=policy)
 
 
 def named_files(paths: list[str]) -> list[Path]:
@@ -262,7 +261,7 @@ def finite(value: Any) -> Any:
 
 _WIDEST = 110
 
-_OPERATOR = re.compile(r"[<>]=?|==|=<|=>|!=|≤|≥")
+_OPERATOR = regex(r"[<>]=?|==|=<|=>|!=|≤|≥")
 
 
 def split_limits(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite_notes
-from pytest_perfgate.app.inspect import capture_notes
+from pytest_perfgate.app.conclude import RECORD, Ending, capture_notes, keep, run_report, suite_notes
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.judge.suite import own_gate_note
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN

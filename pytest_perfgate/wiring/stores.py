@@ -211,9 +211,7 @@ def tables() -> Mapping[str, Callable[[Any], bytes]]:
 
 GROUP = "pytest_perfgate"
 
-_HOOK = "pytest_perfgate_"
-
-_PLACE = "pyproject.toml: tool.perfgate.plugins"
+_HOOK, _PLACE = "pytest_perfgate_", "pyproject.toml: tool.perfgate.plugins"
 
 
 def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
@@ -242,9 +240,10 @@ def _installed(group: str) -> bool:
     for place in map(Path, filter(None, sys.path)):
         if place.is_file():
             return True  # only the library looks into an archive
-        for listed in (*place.glob("*.dist-info/entry_points.txt"), *place.glob("*.egg-info/entry_points.txt")):
-            if mark in listed.read_bytes():
-                return True
+        inside = place.iterdir() if place.is_dir() else ()
+        lists = (one / "entry_points.txt" for one in inside if one.name.endswith((".dist-info", ".egg-info")))
+        if any(listed.is_file() and mark in listed.read_bytes() for listed in lists):
+            return True
     return False
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 MEGA, GIGA, TERA = 1e6, 1e9, 1e12
-
 MIB, GIB = 2.0**20, 2.0**30
 
 _SCALES: Mapping[str, tuple[str, float]] = {
@@ -46,46 +45,47 @@ _DTYPES = (
 
 _PLAIN = (*_TEXTS, "multiprocessors", "sm", "peaks", "achievable", "dense_tflops")
 
+_READ = ""
+"""The key of a line that is read already."""
+
 
 class DeviceCatalogue:
-    """The shipped data sheets, after the user's own."""
+    """The shipped data sheets, after the user's own; each is read when it is asked for."""
 
     def __init__(self, own: tuple[DeviceSpec, ...] = ()) -> None:
-        self._specs = (*own, *read_specs())
+        self._lines = (*({"name": one.name, "pattern": one.pattern, _READ: one} for one in own), *_shipped())
 
     def __iter__(self) -> Iterator[DeviceSpec]:
-        return iter(self._specs)
+        return map(_spec, self._lines)
 
     def lookup(self, name: str) -> DeviceSpec | None:
         """Return the entry with this name, or whose pattern matches it; a MIG suffix is ignored."""
         whole = name.partition(" MIG ")[0].strip()
-        exact = (s for s in self._specs if s.name.casefold() == whole.casefold())
-        return next(exact, None) or next((s for s in self._specs if re.search(s.pattern, whole)), None)
+        exact = (line for line in self._lines if line["name"].casefold() == whole.casefold())
+        line = next(exact, None) or next((one for one in self._lines if re.search(one["pattern"], whole)), None)
+        return _spec(line) if line else None
 
     def find(self, text: str) -> tuple[DeviceSpec, ...]:
         """Return every entry that a word may mean: part of a name, an architecture, a die."""
         spec = self.lookup(text)
         word = text.casefold()
         return (spec,) if spec else tuple(
-            s for s in self._specs if word in s.name.casefold() or word in (s.arch.casefold(), s.die.casefold())
+            s for s in self if word in s.name.casefold() or word in (s.arch.casefold(), s.die.casefold())
         )  # fmt: skip
-
-
-@functools.cache
-def shipped() -> DeviceCatalogue:
-    """Return the catalogue of the package alone, read once."""
-    return DeviceCatalogue()
 
 
 def lookup_spec(name: str) -> DeviceSpec | None:
     """Return the shipped data sheet of a device."""
-    return shipped().lookup(name)
+    return DeviceCatalogue().lookup(name)
 
 
-def read_specs() -> tuple[DeviceSpec, ...]:
-    """Return the entries of the package's data file."""
-    text = Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8")
-    return tuple(parse_spec(line, place="catalogue.json") for line in json.loads(text))
+def _spec(line: Mapping[str, Any]) -> DeviceSpec:
+    return line.get(_READ) or parse_spec(line, place="catalogue.json")
+
+
+@functools.cache
+def _shipped() -> tuple[Mapping[str, Any], ...]:
+    return tuple(json.loads(Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8")))
 
 
 def parse_own(tables: Mapping[str, Any], place: str = "pyproject.toml") -> tuple[DeviceSpec, ...]:
@@ -326,12 +326,8 @@ def _amd_named(entry: str, devices: Sequence[Device]) -> Device | None:
 SIZE = 1536
 """Rows and columns: large enough for a library's best rate, small enough for a short time."""
 
-COPY = 4
-"""The size of a copy, as a multiple of the last cache."""
-
-MOST_BYTES = 512 << 20
-
-DEFAULT_CACHE = 32 << 20
+COPY, MOST_BYTES, DEFAULT_CACHE = 4, 512 << 20, 32 << 20
+"""The size of a copy, as a multiple of the last cache; the largest copy; the cache where none is known."""
 
 
 @array_value

@@ -8,7 +8,6 @@ import gc
 import os
 import stat
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Iterator
@@ -30,6 +29,8 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def replace_content(path: Path, data: bytes) -> None:
     """Write beside the file and move it over; errors of the system stay ``OSError``."""
+    import tempfile
+
     path.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{path.name[:100]}."
     _remove_abandoned(path.parent, prefix)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_perfgate.model.errors import SHOWING, fault_sentence
 from pytest_perfgate.model.plan import LEAST, CaseKey, Compare, Effect, Limit, Outcome
-from pytest_perfgate.model.values import Dimension, value
-from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote, Verdict
+from pytest_perfgate.model.values import Dimension, regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Figure, Metric
+    from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
@@ -43,7 +42,7 @@ _UNREAD = 1e21
 _TENFOLD = 10.0
 
 
-_DECIMAL_BYTES = re.compile(r"([0-9.]+)\s*([kKMGT]B)\Z")
+_DECIMAL_BYTES = regex(r"([0-9.]+)\s*([kKMGT]B)\Z")
 
 
 def bound_text(limit: Limit) -> str:
@@ -380,6 +379,8 @@ def _accepted(reports: Sequence[CaseReport]) -> Iterator[tuple[str, str]]:
 
 
 def _excused(reports: Sequence[CaseReport]) -> Iterator[tuple[str, str]]:
+    from pytest_perfgate.model.verdict import Excuse
+
     for report in reports:
         if report.excuse is Excuse.EXPECTED_TO_FAIL:
             yield "xfail hides", f"{report.worst.value}: {report.key}"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.inspect import Shareable, capture_notes, every_view, trusted, with_captures
+from pytest_perfgate.app.conclude import capture_notes
+from pytest_perfgate.app.inspect import Shareable, every_view, trusted, with_captures
 from pytest_perfgate.app.profile import Profiled
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge

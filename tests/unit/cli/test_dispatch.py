@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from ci.bench.trace_maker import write_trace
+from pytest_perfgate.cli import terminal_columns
 from pytest_perfgate.cli.dispatch import GROUPS, Page, description, dispatch, overview
 from pytest_perfgate.cli.output import columns
 
@@ -54,3 +59,32 @@ def test_what_is_shown_is_as_wide_as_its_terminal(
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: terminal))
     monkeypatch.setenv("COLUMNS", str(wide))
     assert columns() == found
+
+
+@pytest.mark.parametrize(("named", "found"), [("132", 132), ("0", 70), ("wide", 70), ("", 70)])
+def test_the_width_is_that_of_the_variable_else_of_the_terminal(named, found, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", named)
+    monkeypatch.setattr(sys, "__stdout__", SimpleNamespace(fileno=lambda: 1))
+    monkeypatch.setattr(os, "get_terminal_size", lambda handle: os.terminal_size((70 * handle, 24)))
+    assert terminal_columns() == found
+
+
+def test_without_a_terminal_the_width_is_eighty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(sys, "__stdout__", None)
+    assert terminal_columns() == 80
+
+
+LEFT_OUT = ("sqlite3", "shutil", "tempfile", "subprocess", "email", "pytest", "pytest_perfgate.model.protocol",
+            "pytest_perfgate.model.verdict", "pytest_perfgate.model.codes.profiles", "pytest_perfgate.model.nsys",
+            "pytest_perfgate.adapters.readers.nsys_report")  # fmt: skip
+"""Modules that a trace does not need; each would be part of the start of ``perfgate inspect``."""
+
+
+def test_the_report_of_a_trace_imports_nothing_else(tmp_path: Path) -> None:
+    write_trace(tmp_path / "trace.json", 20)
+    shown = f"import sys; print('imported', *(name for name in {LEFT_OUT} if name in sys.modules))"
+    code = f"from pytest_perfgate.cli import main; main(['inspect', 'trace.json']); {shown}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "Where the time went" in done.stdout
+    assert done.stdout.splitlines()[-1].split() == ["imported"]

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
+from pytest_perfgate.adapters.devices import visible
 from pytest_perfgate.adapters.devices.visible import (
     DeviceCatalogue,
     parse_own,
-    read_specs,
     surroundings_amd,
     visible_amd,
 )
@@ -20,7 +20,7 @@ from pytest_perfgate.app.spread import Fleet
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices as wired
 
-SPECS = read_specs()
+SPECS = tuple(DeviceCatalogue())
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,16 @@ def test_a_device_finds_its_line(device: str, entry: str) -> None:
     spec = DeviceCatalogue().lookup(device)
     assert spec is not None
     assert spec.name == entry
+
+
+def test_looking_one_up_reads_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    parse = visible.parse_spec
+    monkeypatch.setattr(visible, "parse_spec", lambda line, place: read.append(line["name"]) or parse(line, place))
+    catalogue = DeviceCatalogue(parse_own(OWN))
+    read.clear()
+    assert [catalogue.lookup("Tesla T4").name, *read] == ["Tesla T4", "Tesla T4"]
+    assert (catalogue.lookup("Vendor My Card 12GB").name, len(read)) == ("My Card", 1)
 
 
 @pytest.mark.parametrize("device", ["NVIDIA A10G", "NVIDIA H200 NVL", "Quadro T400", "NVIDIA GeForce RTX 3090 Ti", ""])
