@@ -1,5 +1,7 @@
 """What the plugin costs a session that gates nothing: CPU time of ``pytest --collect-only``, installed and not.
 
+With --inspect: what ``perfgate inspect`` of a tiny trace takes, beside Python and NumPy alone and the code BEFORE.
+
 Folders of packages stand for environments: pytest and what it needs alone; with this package from its checkout; with
 its wheel as pip installs it, because pytest reads the list of files of every plugin and a wheel's is long; and with
 pytest-benchmark, where that is here. Each plugin is discovered as pytest discovers any, all taking turns. User and
@@ -15,12 +17,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 import pytest_perfgate
+from ci.bench.trace_maker import write_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = {name: text for name, text in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON", "PIP_"))}
@@ -118,14 +122,58 @@ def told(kind: str, bare: list[float], whole: list[float]) -> str:
     )
 
 
+# one command
+
+
+COMMAND = "import sys; sys.path.insert(0, sys.argv.pop(1)); from pytest_perfgate.cli import main; sys.exit(main())"
+
+
+def inspections(count: int, before: str) -> dict[str, list[tuple[float, float]]]:
+    """Milliseconds of processor and clock by program, one of each a round; each round begins with another one."""
+    with tempfile.TemporaryDirectory() as folder:
+        tiny = Path(folder) / "tiny.json"
+        write_trace(tiny, 60)
+        trees = {"perfgate inspect": str(ROOT), **({"the code before": str(Path(before).absolute())} if before else {})}
+        commands = {name: [sys.executable, "-c", COMMAND, tree, "inspect", str(tiny)] for name, tree in trees.items()}
+        commands["python and numpy alone"] = [sys.executable, "-c", "import numpy"]
+        seen: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+        for number in range(-1, count):
+            names = list(commands)
+            turn = number % len(names)
+            for name in names[turn:] + names[:turn]:
+                took = whole(commands[name], Path(folder))
+                seen[name] += [took] if number >= 0 else []  # the first round writes byte code
+    return seen
+
+
+def whole(command: list[str], folder: Path) -> tuple[float, float]:
+    """Milliseconds of processor and clock of a whole process."""
+    begun = time.perf_counter()
+    child = subprocess.Popen(command, cwd=folder, env=KEPT, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    clock = time.perf_counter() - begun
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0, command
+    return 1e3 * (usage.ru_utime + usage.ru_stime), 1e3 * clock
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=100)
-    seen = rounds_of(parser.parse_args().pairs)
+    parser.add_argument("--inspect", action="store_true", help="the start of `perfgate inspect` instead")
+    parser.add_argument("--before", default="", help="with --inspect: a checkout of other code, which takes turns")
+    asked = parser.parse_args()
+    if asked.inspect:
+        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; the clock may show 250 ms")
+        for name, took in inspections(asked.pairs, asked.before).items():
+            for kind, ms in zip(("CPU", "clock"), zip(*took)):
+                print(f"{name:23} {kind:6} {min(ms):4.0f} ms at best, {statistics.median(ms):4.0f} in the middle")
+        return
+    seen = rounds_of(asked.pairs)
     bare = seen.pop(BARE)
     print(f"pytest --collect-only alone: {statistics.median(bare):.1f} ms of CPU; the plugin may add 5 ms")
-    for kind, whole in seen.items():
-        print(told(kind, bare, whole))
+    for kind, both in seen.items():
+        print(told(kind, bare, both))
 
 
 if __name__ == "__main__":
