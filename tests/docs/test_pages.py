@@ -44,12 +44,15 @@ def variables(project: Path) -> dict[str, str]:
 def run(line: list[str] | str, project: Path) -> tuple[int, str]:
     """How a command ended and what it printed: in a fork where the shell has nothing to do.
 
-    Not pytest, which warns where a plugin that it finds is imported already."""
+    Not README's pytest, which warns where a plugin that it finds is imported already; another's measures in forks too.
+    """
     words = shlex.split(line) if isinstance(line, str) else line
     kept, script = variables(project), Path(sys.executable).parent / words[0]
     plain = isinstance(line, list) or not set(line) & set("|&;<>()$`*?[~#\n")
-    if plain and script.exists() and script.name != "pytest" and can_fork(kept):
-        return forked(words[1:] if script.name.startswith("python") else [str(script), *words[1:]], project, kept)
+    tests = script.name == "pytest"
+    if plain and script.exists() and not (tests and kept.keys() & OURS_FOUND) and can_fork(kept):
+        given = words[1:] if script.name.startswith("python") else [str(script), *words[1:]]
+        return forked(given, project, kept, children=tests)
     done = subprocess.run(
         line, cwd=project, shell=isinstance(line, str), env=kept, capture_output=True, text=True, check=False
     )
