@@ -70,7 +70,11 @@ def test_the_doctor_names_a_card_with_errors_and_one_behind_its_siblings(tmp_pat
     Records(tmp_path).write(run(*cases))
     env = {**os.environ, "LD_LIBRARY_PATH": str(drivers), "FAKE_REMAP_PENDING": "1"}
     bare = "import sys; sys.modules['torch'] = None"  # the doctor imports it, and it takes longer than all the rest
-    command = [sys.executable, "-c", f"{bare}; from pytest_perfgate.cli import main; main(['doctor', '--seconds', '0'])"]
+    command = [
+        sys.executable,
+        "-c",
+        f"{bare}; from pytest_perfgate.cli import main; main(['doctor', '--seconds', '0'])",
+    ]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     text = " ".join(done.stdout.split())
     assert f"{device.uuid}: a bad row of its memory waits for a reset" in text, done.stderr

@@ -8,6 +8,9 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from runpy import run_path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +55,17 @@ def _below(inner: Any, name: str) -> Any:
     return getattr(super(type(inner), inner), name, None) or getattr(inner, name)
 
 
+def _built_without_gpu() -> str:
+    """Return the version of a torch built for the processor alone, from its files: the import takes seconds."""
+    spec = None if "torch" in sys.modules else find_spec("torch")
+    try:
+        facts = run_path(str(Path(spec.origin).with_name("version.py"))) if spec and spec.origin else {}
+        gpu = facts["cuda"] or facts["hip"]
+    except Exception:  # noqa: BLE001 - whatever the file holds, the import decides
+        return ""
+    return "" if gpu else str(facts["__version__"])
+
+
 class TorchRuntime:
     """The current stream of torch's current device."""
 
@@ -82,6 +96,8 @@ class TorchRuntime:
         return probe_availability(self.name, self._version, fix="install a build of torch for this machine's GPU")
 
     def _version(self) -> str:
+        if self._backend is None and (version := _built_without_gpu()):
+            raise RuntimeError(f"torch {version} has no GPU support")
         torch = import_module("torch")
         usable, warned = quietly(self._cuda.is_available)
         self._warned = warned or self._warned

@@ -149,6 +149,24 @@ def test_a_driver_that_does_not_suit_is_the_reason_and_no_warning_of_ours(gpu, m
     assert [runtime.availability().why for _ in range(2)] == [told, told]
 
 
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ("__version__, cuda, hip = '2.9.0+cpu', None, None", "torch 2.9.0+cpu has no GPU support"),
+        ("__version__, cuda, hip = '2.9.0', '13.0', None", "imported"),
+        ("__version__ = '0.4.1'", "imported"),
+        ("__version__ =", "imported"),
+    ],
+)
+def test_a_build_for_the_processor_alone_is_known_without_its_import(tmp_path, monkeypatch, facts, why) -> None:
+    for name, text in (("__init__", "raise RuntimeError('imported')"), ("version", facts)):
+        (tmp_path / "torch").mkdir(exist_ok=True)
+        (tmp_path / "torch" / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    assert TorchRuntime().availability().why == f"RuntimeError: {why}"
+
+
 @pytest.mark.usefixtures("no_gpu")
 def test_torch_on_the_processor_is_the_hosts() -> None:
     assert not TorchRuntime().recognises(frozenset({"torch"}))
