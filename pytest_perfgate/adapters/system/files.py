@@ -10,11 +10,14 @@ import stat
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.model.errors import PerfgateError
+
+T = TypeVar("T")
 
 _TAIL_BYTES = 16_384
 _OPENED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
@@ -253,3 +256,33 @@ def uncollected() -> Iterator[None]:
     finally:
         if collecting:
             gc.enable()
+
+
+def read_once(read: Callable[..., T], *, beside: str = "") -> Callable[..., T]:
+    """Return a reader that keeps what it read last of two sides, for as long as no file of theirs changes.
+
+    ``beside`` is the suffix of a file next to each that is read too.
+    """
+    known: dict[str, T] = {}
+
+    def read_changed(paths: Sequence[Path], *options: Any) -> T:
+        if not all(path.is_file() for path in paths):
+            return read(paths, *options)
+        notes = [path.with_suffix(beside) for path in paths] if beside else []
+        key = repr((paths, options, [_state(path) for path in (*paths, *notes)]))
+        if key not in known:
+            for older in list(known)[:-1]:
+                del known[older]
+            known[key] = read(paths, *options)
+        return known[key]
+
+    return read_changed
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """Return numbers that change with the content of a file; none for a file that does not exist."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return ()
+    return (facts.st_ino, facts.st_size, facts.st_mtime_ns)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from pytest_perfgate.adapters.system.files import (
     is_locked,
     last_lines,
     locked,
+    read_once,
     try_lock,
     write_atomically,
 )
@@ -167,3 +169,27 @@ def test_what_a_killed_writer_left_goes_with_the_next_write(tmp_path: Path) -> N
     write_atomically(path, b"whole")
     assert path.read_bytes() == b"whole"
     assert sorted(one.name for one in tmp_path.iterdir()) == [other.name, young.name, path.name]
+
+
+def test_files_are_read_again_only_where_they_changed(tmp_path: Path) -> None:
+    reads: list[str] = []
+
+    def read(paths: Sequence[Path], *options: str) -> str:
+        reads.append(" ".join(path.read_text() if path.is_file() else path.name for path in paths))
+        return " ".join([reads[-1], *options])
+
+    one, two, folder = tmp_path / "one.bin", tmp_path / "two.bin", tmp_path
+    once = read_once(read, beside=".json")
+    for path in (one, two):
+        path.write_text("1")
+    for asked in ([one], [two], [one], [two]):
+        assert once(asked) == "1"
+    assert len(reads) == 2
+    assert once([one], "-O3") == "1 -O3"
+    two.write_text("22")
+    assert (once([two]), once([two])) == ("22", "22")
+    one.with_suffix(".json").write_text("{}")
+    assert (once([one]), len(reads)) == ("1", 5)
+    for _ in range(2):  # which of its files changed is not looked at
+        assert once([folder]) == folder.name
+    assert len(reads) == 7
