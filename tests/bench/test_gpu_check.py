@@ -13,10 +13,9 @@ import pytest
 
 from ci.gpu import accumulated, parts, processes, recordings, truth
 from ci.gpu.page import page
-from pytest_perfgate.adapters.system.processes import alive
 from pytest_perfgate.model.device import Availability
 from tests.bench.simulated import FakeRecorder, SimulatedCheck, sitting
-from tests.waits import patient
+from tests.waits import ended, patient
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -243,7 +242,7 @@ def test_a_program_whose_time_is_over_is_ended_with_all_that_it_started(tmp_path
     assert code is None
     assert said.startswith("begun\n")
     assert "took longer than the 1 s that were left" in said
-    assert not alive(int(marked.read_text()))
+    assert ended(int(marked.read_text()))
 
 
 def test_where_a_pair_of_events_is_slow_slowdowns_are_seen_by_a_graph(check) -> None:
