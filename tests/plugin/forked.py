@@ -22,13 +22,14 @@ from pathlib import Path
 from runpy import run_module, run_path
 from threading import Lock
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from _pytest.config import default_plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "COVERAGE_")
 """Variables that a process reads before the first line of a program runs."""
+OF_BUILDS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 OUTSIDE = {
     *("CI", "GITHUB_ACTIONS", "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET"),
     *("JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION", "CODEBUILD_BUILD_ID"),
@@ -65,7 +66,7 @@ class Forking:
         """What it imported is gone with it; nothing is asked of it afterwards."""
         self._process.communicate()
 
-    def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], out: Path, *, children: bool) -> int:
+    def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], out: Path, *, children: bool | str) -> int:
         """The exit code of ``python WORDS``, as subprocess has it; what it writes is appended to a file."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -87,11 +88,17 @@ def can_fork(variables: Mapping[str, str]) -> bool:
 
 
 def forked(
-    words: Sequence[str], cwd: Path, variables: Mapping[str, str], *, children: bool = False, also: tuple[str, ...] = ()
+    words: Sequence[str],
+    cwd: Path,
+    variables: Mapping[str, str],
+    *,
+    children: bool | str = False,
+    also: tuple[str, ...] = (),
 ) -> tuple[int, str]:
     """Exit code and output of ``python WORDS`` in a fork; with ``children`` those that it measures in are forks too.
 
-    It has imported ``also``: a module that takes seconds.
+    "of builds" are those of another build that shares its interpreter. It has imported ``also``: a module that takes
+    seconds.
     """
     with tempfile.NamedTemporaryFile() as out:
         code = forking(*also).run(words, cwd, variables, Path(out.name), children=children)
@@ -129,7 +136,7 @@ def main() -> None:
         if pid == 0:
             become(wanted)
             if wanted["children"] and sys.platform == "linux":  # elsewhere files cannot be handed on so
-                fork_children(wanted["env"])
+                fork_children(wanted["env"], builds=wanted["children"] == "of builds")
             start(*wanted["words"])
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
@@ -148,25 +155,38 @@ def become(wanted: Mapping[str, object]) -> None:
     os.close(out)
 
 
-def fork_children(variables: Mapping[str, str]) -> None:
-    """A child of this run is a fork of what this process is now."""
+def fork_children(variables: Mapping[str, str], *, builds: bool) -> None:
+    """A child of this run is a fork of what this process is now; with ``builds`` one of another build is too."""
     import offspring  # beside this script, and by this name: a project may have a package of tests itself
 
     from pytest_perfgate.adapters.children import spawn
 
-    def begin(wanted: Mapping[str, object]) -> NoReturn:
+    def begin(wanted: Mapping[str, Any]) -> NoReturn:
         become(wanted)
-        start(*wanted["words"])
+        sys.executable, *words = wanted["words"]
+        sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        sys.dont_write_bytecode = "PYTHONDONTWRITEBYTECODE" in os.environ
+        start(*words)
 
-    def alike(child: Mapping[str, str]) -> bool:
-        return at_start({**child, "PYTHONHASHSEED": "random"}) == at_start({**variables, "PYTHONHASHSEED": "random"})
+    def alike(command: Sequence[str], child: Mapping[str, str]) -> bool:
+        ours, theirs = (
+            {name: text for name, text in at_start(env).items() if name not in given} for env in (variables, child)
+        )
+        python = os.path.realpath(command[0]) if builds else command[0]
+        return python == own and command[1] in starts and ours == theirs
 
+    own = os.path.realpath(sys.executable) if builds else sys.executable
+    starts = ("-c", "-P") if builds else ("-c",)
+    given = {"PYTHONHASHSEED", *(OF_BUILDS if builds else ())}
     spawn.subprocess = offspring.forking(offspring.Parent(begin), alike)
 
 
-def start(what: str, *words: str) -> NoReturn:
+def start(*words: str) -> NoReturn:
     """A module, a text or a script, with the words and the first folder of the path that Python gives to each."""
-    sys.argv, sys.path[0] = [what, *words], {"-m": str(Path.cwd()), "-c": ""}.get(what, str(Path(what).parent))
+    safe = words[0] == "-P"
+    what, *words = words[safe:]
+    sys.argv = [what, *words]
+    sys.path[:1] = [] if safe else [{"-m": str(Path.cwd()), "-c": ""}.get(what, str(Path(what).parent))]
     code: object = 0
     try:
         if what == "-m":

@@ -12,7 +12,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -113,14 +112,14 @@ class Fork:
         return code
 
 
-def forking(parent: Parent, alike: Callable[[Mapping[str, str]], bool]) -> SimpleNamespace:
+def forking(parent: Parent, alike: Callable[[Sequence[str], Mapping[str, str]], bool]) -> SimpleNamespace:
     """The module ``subprocess`` for the code that starts children, with forks in place of the children that can be."""
 
     def started(command: Sequence[str], **given: Any) -> Any:
         env = given.get("env")
-        if list(command[:2]) != [sys.executable, "-c"] or not env or not alike(env):
+        if not env or not alike(command, env):
             return subprocess.Popen(command, **given)
-        wanted = {"words": list(command[1:]), "cwd": str(given["cwd"]), "env": dict(env)}
+        wanted = {"words": list(command), "cwd": str(given["cwd"]), "env": dict(env)}
         return Fork(parent, parent.start(wanted, given["stdout"].fileno()))
 
     return SimpleNamespace(**{**vars(subprocess), "Popen": started})

@@ -68,12 +68,14 @@ class Project:
         plugins: tuple[str, ...] = QUIET,
         fresh: bool = False,
         also: tuple[str, ...] = (),
+        builds: bool = False,
         **env: str,
     ) -> Run:
         """How pytest ends with these words.
 
-        It is a fork, and the processes that it measures in are; they have imported ``also``. ``fresh`` is for what
-        forks cannot show: what a new Python has imported, and what it costs.
+        It is a fork, and the processes that it measures in are; they have imported ``also``. With ``builds`` those of
+        two builds are forks as well, which share what no two processes would. ``fresh`` is for what forks cannot
+        show: what a new Python has imported, and what it costs.
         """
         if set(plugins) <= set(QUIET) and not self.names_guests(*arguments, *env.values()):
             plugins = (*plugins, "-p", "pytest_perfgate.plugin")
@@ -83,8 +85,9 @@ class Project:
         variables = {**inherited(), **({"CI": "1"} if ci else {}), **env}
         forks = not fresh and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env and can_fork(variables)
         command = self.command(*arguments, plugins=plugins)
+        children = "of builds" if builds else True
         code, text = (
-            forked(command[1:], self.root, variables, children=True, also=also)
+            forked(command[1:], self.root, variables, children=children, also=also)
             if forks
             else self._started(command, variables)
         )

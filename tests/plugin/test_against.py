@@ -87,7 +87,7 @@ def test_a_record_that_is_no_time_costs_no_other_case_its_verdict(repository: Pr
     repository.write("kern.py", "ARM = 'base'\n")
     git(repository.root, "commit", "-qam", "two")
     repository.write("kern.py", "ARM = 'head'\n")
-    run = repository.run("--perfgate-against", "HEAD", "tests")
+    run = repository.run("--perfgate-against", "HEAD", "tests", builds=True)
     assert run.code == 1, run.text
     assert run.outcome("test_fine") == "passed", run.text
     assert "reads 0.0 ns  [bad-timing]" in run.says("test_zero[head]")
@@ -102,7 +102,7 @@ def test_the_commit_under_test_beside_itself_fails_in_ci(repository: Project) ->
     """A push to main that is held against main: nothing was compared, and no progress line alone may say so."""
     repository.write("tests/test_kern.py", TESTS.split('@pytest.mark.perfgate("slowdown <= 100%', maxsplit=1)[0])
     git(repository.root, "commit", "-q", "-a", "-m", "two")
-    run = repository.run("--perfgate-against=main", "tests", ci=True)
+    run = repository.run("--perfgate-against=main", "tests", ci=True, builds=True)
     assert run.code == 1, run.text
     assert run.outcome("uncompared") == "failed", run.text
     assert "the commit under test itself" in run.says("uncompared")
