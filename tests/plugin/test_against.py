@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.plugin.projects import Project
-from tests.plugin.two_builds import KERNEL, SLOW, SLOWER, TESTS, digest, git, repository
+from tests.plugin.two_builds import KERNEL, SLOW, SLOWER, digest, git, repository
 
 __all__ = ["repository"]
 
@@ -100,7 +100,16 @@ def test_a_record_that_is_no_time_costs_no_other_case_its_verdict(repository: Pr
 
 def test_the_commit_under_test_beside_itself_fails_in_ci(repository: Project) -> None:
     """A push to main that is held against main: nothing was compared, and no progress line alone may say so."""
-    repository.write("tests/test_kern.py", TESTS.split('@pytest.mark.perfgate("slowdown <= 100%', maxsplit=1)[0])
+    repository.write(
+        "tests/test_kern.py",
+        """
+        import pytest
+
+        @pytest.mark.perfgate("slowdown <= 30%")
+        def test_work(perfgate):
+            perfgate.record([1.0, 1.1] * 15, unit="ms")
+        """,
+    )
     git(repository.root, "commit", "-q", "-a", "-m", "two")
     run = repository.run("--perfgate-against=main", "tests", ci=True, builds=True)
     assert run.code == 1, run.text

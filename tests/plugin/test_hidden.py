@@ -15,6 +15,7 @@ import perfgate_presence
 from perfgate_presence import hidden_by
 from pytest_perfgate.app.doctor import Level
 from pytest_perfgate.cli.doctor import plugin
+from tests.plugin.forked import forked, inherited
 
 HOME = Path(perfgate_presence.__file__).parent
 
@@ -54,11 +55,14 @@ def test_settings_that_switch_the_plugin_off_run_no_gated_test_in_ci(
     (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {addopts}\n")
     (tmp_path / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef perfgate(): return print\n")
     (tmp_path / "test_it.py").write_text(f"{test}\n")
-    env = {**os.environ, "PYTHONPATH": str(HOME), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CI": ci}
-    env.pop("PERFGATE_CHANNEL", None)
-    command = [sys.executable, "-m", "pytest", "-p", "perfgate_presence", *words]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    assert (done.returncode, "plugin-hidden" in done.stderr) == (code, code == pytest.ExitCode.USAGE_ERROR), done
+    ended, text = run(tmp_path, ci, *words)
+    assert (ended, "plugin-hidden" in text) == (code, code == pytest.ExitCode.USAGE_ERROR), text
+
+
+def run(folder: Path, ci: str, *words: str) -> tuple[int, str]:
+    """With the plugin's sentry, as the entry point loads it where perfgate is installed."""
+    env = {**inherited(), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CI": ci}
+    return forked(("-m", "pytest", "-p", "perfgate_presence", *words), folder, env, children=True)
 
 
 TAKES_OUT = """
@@ -86,12 +90,8 @@ def test_a_conftest_that_takes_the_plugin_out_fails_the_run_in_ci(
     """A test that has the mark and never calls the fixture would pass."""
     (tmp_path / "conftest.py").write_text(TAKES_OUT.format(hook=hook, what=what, config=config, name=name))
     (tmp_path / "test_it.py").write_text("import pytest\n@pytest.mark.perfgate('time <= 1 ns')\ndef test_it(): pass\n")
-    env = {**os.environ, "PYTHONPATH": str(HOME), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CI": "1"}
-    env.pop("PERFGATE_CHANNEL", None)
-    command = [sys.executable, "-m", "pytest", "-p", "perfgate_presence", "-p", "pytest_perfgate.plugin"]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    said = "out of the run" in done.stdout + done.stderr
-    assert (done.returncode, said) == (pytest.ExitCode.USAGE_ERROR, True), done
+    code, text = run(tmp_path, "1", "-p", "pytest_perfgate.plugin")
+    assert (code, "out of the run" in text) == (pytest.ExitCode.USAGE_ERROR, True), text
 
 
 def test_the_doctor_names_what_hides_the_plugin(tmp_path: Path) -> None:

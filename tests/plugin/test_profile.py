@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from pytest_perfgate.adapters.stores.profiles import ProfileFolders, safe
 from tests.corpus import corpus
 from tests.kernels import CUBINS
+from tests.plugin.forked import forked, inherited
 
 NCU = """#!/bin/sh
 '''exec' "{python}" "$0" "$@"
@@ -71,25 +71,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def perfgate(root: Path, *words: str, **extra: str) -> subprocess.CompletedProcess[str]:
+def perfgate(root: Path, *words: str, **extra: str) -> str:
     code = "import sys; from pytest_perfgate.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", code, *words],
-        cwd=root,
-        env={**os.environ, **LIGHT, **extra},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended, text = forked(("-c", code, *words), root, {**inherited(), **LIGHT, **extra})
+    assert ended == 0, text
+    return text
 
 
 @pytest.mark.corpus
 def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) -> None:
     pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
     report = corpus("ncu/matmul_h100.ncu-rep")
-    done = perfgate(project, "profile", "test_k.py::test_k", FAKE_REPORT=str(report))
-    assert done.returncode == 0, done.stderr
-    assert "matmul_kernel" in done.stdout
+    assert "matmul_kernel" in perfgate(project, "profile", "test_k.py::test_k", FAKE_REPORT=str(report))
     (folder,) = (project / ".perfgate" / "profiles" / "annotation").glob("*/*/*")
     calls = (project / "calls.txt").read_text().split()
     assert calls == ["kernel", "synchronize", "start", "kernel", "synchronize", "stop"], (
@@ -108,8 +101,7 @@ def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) ->
     assert (folder / "sass" / "matmul_kernel.tsv").read_text().startswith("offset\tshare")
     assert "vs Baseline" not in (folder / "report.md").read_text()
     assert "- MFU:" in (folder / "report-verbose.md").read_text(), "the work of the call is known to the report"
-    again = perfgate(project, "profile", "test_k.py::test_k", FAKE_REPORT=str(report))
-    assert again.returncode == 0, again.stderr
+    perfgate(project, "profile", "test_k.py::test_k", FAKE_REPORT=str(report))
     second = max((project / ".perfgate" / "profiles" / "annotation").glob("*/*/*"))
     assert "vs Baseline: matmul_kernel" in (second / "report.md").read_text()
     assert not (project / ".perfgate" / "records").exists(), "a profiled run is not a record"
@@ -123,9 +115,8 @@ def test_kernels_that_a_test_hands_over_need_no_gpu(project: Path) -> None:
         pytest.skip("nvdisasm and cuobjdump are not installed (extra: ncu)")
     cubin = CUBINS / "above_cliff.sm_86.cubin"
     (project / "test_k.py").write_text(f"def test_k(perfgate):\n    perfgate.attach('k.cubin', {str(cubin)!r})\n")
-    done = perfgate(project, "profile", "test_k.py::test_k", "--mode", "cubin")
-    assert done.returncode == 0, done.stderr
-    assert "Step back from the shared-memory cliff" in done.stdout
+    said = perfgate(project, "profile", "test_k.py::test_k", "--mode", "cubin")
+    assert "Step back from the shared-memory cliff" in said
 
 
 def test_folders_stay_inside_and_two_at_once_get_two(tmp_path: Path) -> None:
