@@ -83,7 +83,7 @@ class Project:
         junit = self.root / "junit.xml"
         junit.unlink(missing_ok=True)
         variables = {**inherited(), **({"CI": "1"} if ci else {}), **env}
-        forks = not fresh and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env and can_fork(variables)
+        forks = not fresh and can_fork(variables)
         command = self.command(*arguments, plugins=plugins)
         children = "of builds" if builds else True
         code, text = (

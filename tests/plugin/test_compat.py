@@ -104,7 +104,7 @@ def test_an_existing_suite_runs_under_the_gate(project: Project) -> None:
     )
     project.write("test_theirs.py", SUITE)
     project.write("conftest.py", THEIR_CONFTEST)
-    run = project.run(ci=True, plugins=PLUGINS)
+    run = project.run(ci=True, plugins=PLUGINS, fresh=True)  # a warning of what was imported before is an error here
     passing = ("call", "names[3]", "figures", "setup_and_teardown", "mistakes", "whole[3]", "by_their_other_name")
     assert {name: outcome for name, (outcome, _) in run.tests.items()} == {
         **{f"test_{name}": "passed" for name in passing},
