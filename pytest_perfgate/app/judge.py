@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 
 COMMIT_FIRST = "commit, run again, and accept that"
 
+_NO_COMMIT = frozenset({"arm-no-commit", "revision-missing"})
+"""Faults that name no commit which could have been built."""
+
 
 class GateJudge:
     """Judges all cases of a run."""
@@ -248,14 +251,19 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collec
 
 
 def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str) -> Unpaired:
-    """Return why two builds did not decide: the tree is not in a commit, cannot be built, or the test failed."""
-    if why := uncommitted(baseline):
-        return Unpaired(why=why, step=COMMIT_FIRST)
+    """Return why two builds did not decide: a tree is in no commit, cannot be built, or the test failed.
+
+    For a line whose tree is in no commit, the base of the change was tried, so both reasons count.
+    """
+    lost = uncommitted(baseline)
+    if lost and (fault.code.name in _NO_COMMIT if fault is not None else not error):
+        return Unpaired(why=lost, step=COMMIT_FIRST)
+    more = f"\n{lost}" if lost else ""
     if fault is None:
-        return Unpaired(why=error or "it did not run in both builds")
+        return Unpaired(why=f"{error or 'it did not run in both builds'}{more}")
     if fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
-    return Unpaired(why=error_summary(fault), step=fault.fix)
+    return Unpaired(why=f"{error_summary(fault)}{more}", step=fault.fix)
 
 
 def _unversioned(base: Base) -> Unpaired | None:

@@ -30,6 +30,27 @@ def test_a_limit_of_a_call_that_names_another_call_is_lost() -> None:
     assert found[1].effect is Effect.FAIL
 
 
+def test_a_line_of_no_commit_and_a_base_that_does_not_build_are_both_reasons() -> None:
+    line = accepted(1e6, commit="a1b2c3d4e5f6+dirty")
+    gate = gate_judge(Lines(line, line), confirm=lambda reports, cases: {})
+    (report,) = gate.judge_result(captured(measured(1.2e6)))
+    fault = PerfgateError(
+        "arm-build-failed", "the base arm (9927da1f93): make: exit 2\n  k.c:3:1: error: no ;", fix="fix"
+    )
+    (verdict,) = gate.without_arms(case(), report, fault).verdicts
+    first, error, lost = dict(verdict.evidence)["not built"].splitlines()
+    assert (first, error) == ("the base arm (9927da1f93): make: exit 2", "k.c:3:1: error: no ;")
+    assert lost.startswith("it was accepted from a1b2c3d with changes")
+    assert verdict.next[0] == "fix"
+    (verdict,) = gate.without_arms(case(), report, None, "it failed in the base").verdicts
+    first, lost = dict(verdict.evidence)["not built"].splitlines()
+    assert first == "it failed in the base"
+    assert lost.startswith("it was accepted from a1b2c3d with changes")
+    bare = PerfgateError("arm-no-commit", "the baseline names no commit to compare with")
+    (verdict,) = gate.without_arms(case(), report, bare).verdicts
+    assert dict(verdict.evidence)["not built"] == lost, "one reason is told once"
+
+
 @pytest.mark.parametrize("unversioned", [True, False])
 def test_a_revision_is_advised_only_where_git_knows_a_commit(unversioned: bool) -> None:
     why = "there is no git repository here" if unversioned else "the target branch is not known"
