@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, base_alone
@@ -16,7 +15,8 @@ from pytest_perfgate.app.spread import NextRound, floored, leases, one_a_draw
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.samples import pair_of, untimed
 from pytest_perfgate.core.limits.merge import scope_within, tails_in
-from pytest_perfgate.core.render.words import plural, span
+from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.core.stats.costs import PairTimes, left_words, usual_seconds
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import FigurePairs, matches
 from pytest_perfgate.model.plan import LEAST, Case, CaseKey
@@ -70,6 +70,7 @@ class Comparison:
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}
         """What a side read of a call, by the position of its round."""
         self.out: set[str] = set()
+        self.begun, self.started_s, self.waits = 0.0, 0.0, False  # whether tests wait for others, within the budget
         self._seconds: Mapping[str, float] = {}
         self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part that is played
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
@@ -87,7 +88,7 @@ class Comparison:
     def cost(self, nodeid: str) -> float:
         """Return the seconds of a case in one round so far; all are computed again only after new rounds."""
         if self._reckoned != len(self.rounds):
-            self._seconds, self._reckoned = _seconds(self.rounds), len(self.rounds)
+            self._seconds, self._reckoned = usual_seconds(self.rounds), len(self.rounds)
         return self._seconds.get(nodeid, 0.0)
 
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
@@ -97,9 +98,8 @@ class Comparison:
         self._last = max(counts.values(), default=0)
         for number in range(self._last):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
-            wanted = (nodeid for nodeid, count in counts.items() if count > number)
             gone = done | self.out | _read(self.rounds) | set(over())
-            remaining = [self.cases[nodeid] for nodeid in wanted if nodeid not in gone]
+            remaining = [self.cases[name] for name, count in counts.items() if count > number and name not in gone]
             if remaining and self.start_s + sum(self.cost(case.nodeid) for case in remaining) > self.left_s:
                 return
             while remaining:
@@ -127,7 +127,7 @@ class Comparison:
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Run all cases in two fresh processes; if one dies, return the rest for new ones."""
-        seed, begun, before = 1 + number, self.stage.clock(), len(self.rounds)
+        seed, self.begun, before = 1 + number, self.stage.clock(), len(self.rounds)
         (wanted, children), by_own = self.next.open(cases, seed, self.rounds), set(self.own.tests)
         early = bool(children)
         try:
@@ -152,7 +152,7 @@ class Comparison:
         for case in lost:
             if case not in again:
                 self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms))
-        self.start_s, self.rounds[before:] = _shared(self.rounds[before:], self.stage.clock() - begun)
+        self.start_s, self.rounds[before:] = _shared(self.rounds[before:], self.stage.clock() - self.begun)
         return again
 
     def _played(
@@ -169,8 +169,8 @@ class Comparison:
             self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
             done.add(met.nodeid)
             if self.stage.show is not None:
-                place = f"round {number + 1} of up to {self._rounds}, case {len(done)} of {len(cases)}"
-                self.stage.show(place + _left(self, (phase, number), cases, len(done)), len(done), met.nodeid)
+                place = f"round {number + 1} of up to {self._rounds}{_left(self, (phase, number), cases, len(done))}"
+                self.stage.show(place, len(done), met.nodeid)
             if _fails(self.rounds, met.nodeid):
                 self.out.add(met.nodeid)
         return done
@@ -232,15 +232,17 @@ def _shared(fresh: Sequence[PairedRound], seconds: float) -> tuple[float, list[P
 
 
 def _left(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], done: int) -> str:
-    """Return ``, 1 min 8 s to 6 min left`` from the second round on; which round decides is unknown."""
-    phase, number = at
+    """Return ``, case 1 of 3, at least 8 s, at most 6 min left``; the estimate from the second round on."""
+    (phase, number), place = at, f", case {done} of {len(cases)}"
     if phase != ROUND or not number or not comparison.start_s:
-        return ""
-    costs = [comparison.cost(case.nodeid) for case in cases]
-    rest_s, round_s = sum(costs[done:]), comparison.start_s + sum(costs)
-    least, most = (rest_s + max(0, last - number - 1) * round_s for last in (LEAST, comparison.design.last))
-    most = max(0.0, min(most, comparison.left_s))
-    return f", {span(min(least, most))} to {span(most)} left"
+        return place
+    if done == 1:
+        comparison.started_s = comparison.stage.clock() - comparison.begun - comparison.rounds[-1].seconds
+    rounds = (max(0, LEAST - number - 1), max(0, comparison.design.last - number - 1))
+    times = PairTimes(comparison.rounds, comparison.started_s)
+    least_s, most_s = times.left_s([case.nodeid for case in cases], done, rounds)
+    most_s = max(0.0, min(math.inf if comparison.waits else most_s, comparison.left_s))
+    return f"{place}, {left_words(min(least_s, most_s), most_s)}"
 
 
 def _by_case(rounds: Iterable[PairedRound]) -> dict[str, list[PairedRound]]:
@@ -248,10 +250,6 @@ def _by_case(rounds: Iterable[PairedRound]) -> dict[str, list[PairedRound]]:
     for one in rounds:
         by_case.setdefault(one.nodeid, []).append(one)
     return by_case
-
-
-def _seconds(rounds: Iterable[PairedRound]) -> dict[str, float]:
-    return {nodeid: fmean(one.seconds for one in mine) for nodeid, mine in _by_case(rounds).items()}
 
 
 def _results(cases: Mapping[str, Case], rounds: Mapping[str, Sequence[PairedRound]]) -> dict[str, CaseResult]:

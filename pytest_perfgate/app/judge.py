@@ -44,7 +44,7 @@ from pytest_perfgate.model.measurement import (
 from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Compare, Limit, Mode, Outcome
 from pytest_perfgate.model.project import DEPENDENCIES
-from pytest_perfgate.model.protocol import STATIC, TIMED, CaseResult
+from pytest_perfgate.model.protocol import STATIC, TIMED, WAITED, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class GateJudge:
         """Return the reports of one case, one for each of its calls and at least one."""
         case = result.case
         if result.outcome == "died" or not (result.captures or result.raised):
-            return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
+            return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result), waited=result.outcome == WAITED),)
         self._own[case.nodeid] = frozenset(_own_names(result))
         judged = [self.judged(case, with_trouble(one, result)) for one in measurements(result, self.tools)]
         reports = with_raised_calls(judged, result.raised, partial(self.unmeasured, case))
@@ -109,9 +109,9 @@ class GateJudge:
             return (self._uncalled(case),)
         return (*reports, *unmatched_limits(reports, self._all_limits(case, reports), self.context))
 
-    def unmeasured(self, case: Case, key: CaseKey, why: str) -> CaseReport:
+    def unmeasured(self, case: Case, key: CaseKey, why: str, *, waited: bool = False) -> CaseReport:
         """Return the report of a case without a measurement, with the reason."""
-        return not_measured(key, case.limits, why, self.context)
+        return not_measured(key, case.limits, why, self.context, waited=waited)
 
     def _uncalled(self, case: Case) -> CaseReport:
         """Return the report of a test that timed nothing; limits on machine code lack their capture, not a call."""

@@ -220,7 +220,7 @@ class Late:
     def among(self, wants: Mapping[str, Want]) -> frozenset[str]:
         """Return the tests that wait in the next round."""
         late = waiting(wants, self._all.left_s, self._all.start_s or PAIR_START_S)
-        self.waited = self.waited or bool(late)
+        self.waited, self._all.waits = self.waited or bool(late), bool(late)
         return late
 
     def unplayed(self) -> dict[str, Want]:
@@ -230,9 +230,12 @@ class Late:
 
     def troubles(self) -> dict[str, str]:
         """Return why tests have no result: the budget left them without a round, or they failed in a build."""
+        return self.waiting() | self._all.troubles()
+
+    def waiting(self) -> dict[str, str]:
+        """Return the tests without a round, each with what may decide it."""
         took = {name: about(want.cost + want.rounds * self._all.start_s) for name, want in self.unplayed().items()}
-        late = {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
-        return late | self._all.troubles()
+        return {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
 
 
 def _played(comparison: Comparison, key: CaseKey) -> int:

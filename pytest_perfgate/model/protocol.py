@@ -311,6 +311,8 @@ OWN = "metric"
 TIMED = "event"
 """The capture that is the timing itself."""
 
+WAITED = "waited"  # the outcome of a test whose first round the budget did not reach
+
 READ = "read"
 """The timer name of figures in a file that a test read."""
 

@@ -15,17 +15,21 @@ from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.conclude import as_at_base
 from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.lockstep import Stage, TurnTiming
-from pytest_perfgate.app.measure import Rounds, measurements
+from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.app.screening import Asked, Screening
-from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import HOST_CLOCK, seconds
-from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
 from pytest_perfgate.core.judge.policy import contested, suspects
 from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.costs import first_wants, pair_cost, paired_costs, starting_guess
+from pytest_perfgate.core.stats.costs import (
+    PairTimes,
+    first_wants,
+    known_wants,
+    pair_cost,
+    starting_guess,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.plan import Compare
@@ -34,7 +38,6 @@ from pytest_perfgate.model.verdict import Paired, PairedRound
 from pytest_perfgate.plugin.child_arguments import (
     arm_arguments,
     child_job,
-    child_settings,
     cold_for,
     environment,
     paired_line,
@@ -53,7 +56,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.model.measurement import Measurement
     from pytest_perfgate.model.plan import Case, CaseKey, Limit
-    from pytest_perfgate.model.protocol import CaseResult
     from pytest_perfgate.model.verdict import Arm, CaseReport
     from pytest_perfgate.plugin.state import SessionState
 
@@ -77,15 +79,21 @@ class ArmRunner:
         self._progress: Progress | None = None
         self.stopped: dict[CaseKey, str] = {}
         """Calls that stay undecided because their test failed in one of the builds, with the error."""
+        self.waited: dict[str, str] = {}  # tests whose first round the budget did not reach, with what may decide them
         self._store = arms(self._config.rootpath, self._project, [case.path for case in session.cases.values()])
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Measure every case in both builds until it is decided."""
         self._session.gate_judge.revision = self._store.git.revision(revision).commit  # raises before costs are said
-        self._progress = Progress(self._config, self._announced(cases, design_of(self._session)))
-        comparison = self._comparison(revision, cases, design_of(self._session))
-        screening = Screening(comparison, bounds := Bounds(self._session.gate_judge, comparison), asked=bounds.asked)
-        return comparison, self._decided(comparison, screening, revision=True)
+        design, costs = design_of(self._session), read_costs(costs_path(self._config.rootpath))
+        self._progress = Progress(self._config, self._announced(cases, design))
+        comparison = self._comparison(revision, cases, design)
+        expected = known_wants((case.nodeid for case in cases), costs, design.looks[0])
+        bounds = Bounds(self._session.gate_judge, comparison)
+        screening = Screening(comparison, bounds, asked=bounds.asked, expected=expected)
+        compared = self._decided(comparison, screening, revision=True)
+        self.waited = screening.late.waiting()
+        return comparison, compared
 
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Decide the cases that the accepted times left open, against the change's base or the commit of a line."""
@@ -144,8 +152,7 @@ class ArmRunner:
         finally:
             if self._progress is not None:
                 self._progress.close()
-            costs = {nodeid: comparison.cost(nodeid) for nodeid in comparison.cases}
-            write_costs(costs_path(self._config.rootpath), paired_costs(costs, comparison.start_s))
+            write_costs(costs_path(self._config.rootpath), PairTimes(comparison.rounds).costs)
             for one in comparison.rounds:
                 self._session.costs[one.nodeid] = self._session.costs.get(one.nodeid, 0.0) + 2 * one.seconds
         self._path(comparison.arms).unlink(missing_ok=True)
@@ -376,25 +383,3 @@ def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | 
         return then, (root / path).read_text(encoding="utf-8", errors="replace")
 
     return texts
-
-
-def new_tests(session: SessionState, base: str, troubled: Mapping[str, str]) -> list[Case]:
-    """Return the tests that did not run in both builds because the base does not have them."""
-    if session.gate_judge.tools.repository is None:
-        return []
-    texts = file_texts(session, base)
-    cases = (session.cases[nodeid] for nodeid in troubled)
-    return [case for case in cases if is_new(*texts(case.path), case.nodeid)]
-
-
-def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
-    """Measure cases without a base, so that their own limits, such as on time, are judged."""
-    line = f"{plural(len(cases), 'case')} that the base cannot run; they are measured without it"
-    costs = read_costs(costs_path(session.settings.pytest.rootpath))
-    progress = Progress(session.settings.pytest, line, cases, costs)
-    rounds = Rounds(cases, child_settings(session, progress))
-    try:
-        run_spread(rounds, cases, fleet(progress.tell))
-    finally:
-        progress.close()
-    return rounds.results()

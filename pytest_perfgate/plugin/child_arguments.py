@@ -17,7 +17,7 @@ import pytest
 
 from pytest_perfgate.app.measure import ChildSettings
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.core.render.words import about, plural, span
+from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.plan import LEAST
 from pytest_perfgate.model.protocol import ChildSpec, Job
 from pytest_perfgate.plugin.measuring import COLD
@@ -208,19 +208,19 @@ def child_settings(session: SessionState, progress: Progress) -> ChildSettings:
     )
 
 
-def trying_line(cases: int, cost: PairCost) -> str:
-    """Return ``; what they do not clear goes to two builds in turns: 1 case about 19 s, all 38 about 1 min``."""
+def trying_line(cases: int, design: Design, left_s: float, cost: PairCost) -> str:
+    """Return ``; what they do not clear goes to two builds in turns: 1 case 19 s to 1 min, all 38 1 to 6 min``."""
     if not cases:
         return ""
-    one = about(cost.rounds_s(1, LEAST))
-    text = f"; what the accepted times do not clear goes to two builds in turns: 1 case {one}"
-    return text if cases == 1 else f"{text}, all {cases} {about(cost.rounds_s(cases, LEAST))} or more"
+    text = "; what the accepted times do not clear goes to two builds in turns"
+    one, all_ = (cost.between(count, LEAST, design.last, left_s) for count in (1, cases))
+    return f"{text}: 1 case {one}" if cases == 1 else f"{text}: 1 case {one.partition(',')[0]}, all {cases} {all_}"
 
 
 def paired_line(cases: int, design: Design, left_s: float, cost: PairCost) -> str:
-    """Return ``38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more; 10 min of the budget are left``."""
+    """Return ``38 cases in two builds, 7 to 30 rounds, 1 min 24 s to 6 min; 10 min of the budget are left``."""
     text = f"{plural(cases, 'case')} in two builds, {LEAST} to {design.last} rounds"
-    text += f", {about(cost.rounds_s(cases, LEAST))} or more"
+    text += f", {cost.between(cases, LEAST, design.last, left_s)}"
     return text if left_s == float("inf") else f"{text}; {span(left_s)} of the budget are left"
 
 

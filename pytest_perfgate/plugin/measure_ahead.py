@@ -16,6 +16,8 @@ from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import MOST, SPENDS_S, FirstSitting
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import HOST_CLOCK, seconds
+from pytest_perfgate.core.changes.tests import is_new
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.costs import (
     SCREENING,
     START_S,
@@ -28,7 +30,7 @@ from pytest_perfgate.core.stats.costs import (
 )
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode, Plan
-from pytest_perfgate.plugin.arms import measured_alone, new_tests
+from pytest_perfgate.plugin.arms import design_of, file_texts
 from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.child_arguments import child_settings, triable, trying_line
 from pytest_perfgate.plugin.reporting import Progress
@@ -152,7 +154,7 @@ def measure_against(session: SessionState) -> None:
     from pytest_perfgate.app.changed_project import unready
     from pytest_perfgate.app.compare_arms import untimed_in
     from pytest_perfgate.app.lockstep import BASE
-    from pytest_perfgate.model.protocol import CaseResult
+    from pytest_perfgate.model.protocol import WAITED, CaseResult
     from pytest_perfgate.plugin.arms import MERGE_BASE, ArmRunner
 
     against = session.settings.options.perfgate_against
@@ -172,9 +174,33 @@ def measure_against(session: SessionState) -> None:
     measured = comparison.results()
     for key, why in runner.stopped.items():
         measured[key.nodeid] = CaseResult(case=session.cases[key.nodeid], outcome="crashed", trouble=(why,))
+    for nodeid, why in runner.waited.items():
+        measured[nodeid] = CaseResult(case=session.cases[nodeid], outcome=WAITED, trouble=(why,))
     measured |= measured_alone(session, alone) if alone else {}
     results = captured(session, measured, lambda text: Progress(session.settings.pytest, text).close())
     judge_measured(session, results)
+
+
+def new_tests(session: SessionState, base: str, troubled: Mapping[str, str]) -> list[Case]:
+    """Return the tests that did not run in both builds because the base does not have them."""
+    if session.gate_judge.tools.repository is None:
+        return []
+    texts = file_texts(session, base)
+    cases = (session.cases[nodeid] for nodeid in troubled)
+    return [case for case in cases if is_new(*texts(case.path), case.nodeid)]
+
+
+def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
+    """Measure cases without a base, so that their own limits, such as on time, are judged."""
+    line = f"{plural(len(cases), 'case')} that the base cannot run; they are measured without it"
+    costs = read_costs(costs_path(session.settings.pytest.rootpath))
+    progress = Progress(session.settings.pytest, line, cases, costs)
+    rounds = Rounds(cases, child_settings(session, progress))
+    try:
+        run_spread(rounds, cases, fleet(progress.tell))
+    finally:
+        progress.close()
+    return rounds.results()
 
 
 def suspicion_line(session: SessionState, cases: Iterable[Case], costs: Mapping[str, float]) -> str:
@@ -188,7 +214,7 @@ def suspicion_line(session: SessionState, cases: Iterable[Case], costs: Mapping[
         return ""
     if pages := pages_alone(session.gate_judge, session.settings.project.baselines):
         return f"; nothing is built: the change edits {pages}"
-    return trying_line(count, pair_cost((case.nodeid for case in cases), costs))
+    return trying_line(count, design_of(session), session.left_s(), pair_cost((case.nodeid for case in cases), costs))
 
 
 def _no_builds(session: SessionState) -> str:

@@ -255,13 +255,14 @@ def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
     )
 
 
-def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
-    """Return the report of a case that was collected and never measured: each of its limits has the reason."""
-    off = context.mode is Mode.OFF
-    then = (f"{context.pytest} '{key.nodeid}' --perfgate=full",) if off else ()
-    return without_measurement(
-        key, limits, context, lambda _: Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, next=then)
-    )
+def not_measured(
+    key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext, *, waited: bool = False
+) -> CaseReport:
+    """Return the report of a case that was never measured: each limit has the reason; open if the budget ended."""
+    then = (f"{context.pytest} '{key.nodeid}' --perfgate=full",) if context.mode is Mode.OFF else ()
+    then = ("a larger --perfgate-budget, or this test alone",) if waited else then
+    outcome = Outcome.UNDECIDED if waited else Outcome.NOT_MEASURED
+    return without_measurement(key, limits, context, lambda _: Ruling(outcome=outcome, sentence=why, next=then))
 
 
 def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], context: JudgeContext) -> CaseReport:

@@ -6,17 +6,17 @@ import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.render.words import about, plural
+from pytest_perfgate.core.render.words import about, plural, span
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import CaseResult
-    from pytest_perfgate.model.verdict import CaseReport
+    from pytest_perfgate.model.verdict import CaseReport, PairedRound
 
 
 STARTING = ""
@@ -144,17 +144,75 @@ class PairCost(NamedTuple):
 
     start_s: float = PAIR_START_S
     test_s: float = PAIR_TEST_S
+    learnt: bool = False
+    """Whether an earlier comparison of this project took so long."""
 
-    def rounds_s(self, cases: int, rounds: int) -> float:
-        """Return the seconds of so many rounds of so many cases, without making the builds."""
-        return rounds * (self.start_s + cases * self.test_s)
+    def between(self, cases: int, least: int, most: int, left_s: float = math.inf) -> str:
+        """Return ``28 s to 2 min, a first guess``: so many rounds of so many cases, without making the builds.
+
+        The data decide the number of rounds, and a budget ends them.
+        """
+        low_s, high_s = (min(left_s, rounds * (self.start_s + cases * self.test_s)) for rounds in (least, most))
+        text = span(low_s) if low_s == high_s else f"{span(low_s)} to {span(high_s)}"
+        return f"{text}{'' if self.learnt else ', a first guess'}"
 
 
 def pair_cost(nodeids: Iterable[str], known: Mapping[str, float]) -> PairCost:
     """Return the cost by the last comparison; before the first, two processes start no faster than one."""
     start_s = known.get(PAIRED, max(PAIR_START_S, known.get(STARTING, 0.0)))
     tests = [known.get(f"{PAIRED} {nodeid}", PAIR_TEST_S) for nodeid in nodeids]
-    return PairCost(start_s, fmean(tests) if tests else PAIR_TEST_S)
+    return PairCost(start_s, fmean(tests) if tests else PAIR_TEST_S, PAIRED in known)
+
+
+class PairTimes:
+    """What rounds of two builds took so far: least and most outside of the tests, and of each test in both builds."""
+
+    def __init__(self, rounds: Iterable[PairedRound], started_s: float | None = None) -> None:
+        """``started_s`` is what the start of the present round took."""
+        starts: defaultdict[int, float] = defaultdict(float)
+        tests: defaultdict[str, list[float]] = defaultdict(list)
+        timed: set[str] = set()
+        for one in rounds:
+            if one.share_s:
+                starts[one.number] += one.share_s - one.seconds
+            tests[one.nodeid].append(one.seconds)
+            timed |= {one.nodeid} if any(capture.samples for capture in one.head) else set()
+        first, *later = [starts[number] for number in sorted(starts)] or [0.0]
+        later += [started_s] if started_s is not None else []
+        self.starts = later or [first]  # files are read from the disk in the first round
+        self._tests, self._timed = tests, timed
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """Return the costs for the next comparison."""
+        return paired_costs({name: fmean(seconds) for name, seconds in self._tests.items()}, median(self.starts))
+
+    def left_s(self, nodeids: Sequence[str], done: int, rounds: tuple[int, int]) -> tuple[float, float]:
+        """Return the least and the most seconds of the rest of a round, and of so many further ones.
+
+        Only a test that is timed has all of the least rounds. A round takes as long as the quickest or slowest so far.
+        """
+        low = {name: min(self._tests[name], default=0.0) for name in nodeids}
+        high = {name: max(self._tests[name], default=math.inf) for name in nodeids}
+        sure = sum(low[name] for name in nodeids if name in self._timed)
+        least_s = math.fsum(low[name] for name in nodeids[done:]) + rounds[0] * (sure and sure + min(self.starts))
+        most_s = math.fsum(high[name] for name in nodeids[done:])
+        return least_s, most_s + rounds[1] * (max(self.starts) + math.fsum(high.values()))
+
+
+def usual_seconds(rounds: Iterable[PairedRound]) -> dict[str, float]:
+    """Return the mean time of each test in a round."""
+    tests: defaultdict[str, list[float]] = defaultdict(list)
+    for one in rounds:
+        tests[one.nodeid].append(one.seconds)
+    return {nodeid: fmean(seconds) for nodeid, seconds in tests.items()}
+
+
+def left_words(least_s: float, most_s: float) -> str:
+    """Return ``at least 12 s, at most 1 min 8 s left``."""
+    least = [f"at least {span(least_s)}"] if least_s >= 1 or most_s == math.inf else []
+    most = [f"at most {span(max(1.0, most_s))}"] if most_s < math.inf else []
+    return f"{', '.join(least + most)} left"
 
 
 def paired_costs(tests: Mapping[str, float], start_s: float) -> dict[str, float]:
@@ -327,6 +385,12 @@ def first_wants(reports: Iterable[CaseReport], known: Mapping[str, float], round
         seconds = known.get(f"{PAIRED} {nodeid}", before.seconds + took_s)
         wants[nodeid] = Want(rounds=rounds, seconds=seconds, suspected=before.suspected or slow)
     return wants
+
+
+def known_wants(nodeids: Iterable[str], known: Mapping[str, float], rounds: int) -> dict[str, Want]:
+    """Return what each test needs before its first round, by earlier comparisons; what none had costs a guess."""
+    costs = {nodeid: known.get(f"{PAIRED} {nodeid}", PAIR_TEST_S) for nodeid in nodeids}
+    return {nodeid: Want(rounds=rounds, seconds=cost, suspected=False) for nodeid, cost in costs.items()}
 
 
 def cost_of(wants: Iterable[Want], start_s: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pytest_perfgate.app.compare_arms import ROUND, Comparison, stopped
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.lockstep import _turn
 from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.core.stats.costs import Want
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey, Decision, Plan
@@ -49,8 +51,64 @@ def test_what_is_left_is_shown_from_the_second_round_on() -> None:
     compared(world)
     places = [place for place, _, _ in world.shown]
     assert places[:3] == [f"round 1 of up to 30, case {at} of 3" for at in (1, 2, 3)]
-    assert places[3] == "round 2 of up to 30, case 1 of 3, 1 min 31 s to 8 min 2 s left"
-    assert places[20] == "round 7 of up to 30, case 3 of 3, under 1 s to 6 min 31 s left"
+    assert places[3] == "round 2 of up to 30, case 1 of 3, at least 1 min 31 s, at most 8 min 2 s left"
+    assert places[20] == "round 7 of up to 30, case 3 of 3, at most 6 min 31 s left"
+
+
+_SPAN = r"((?:\d+ min )?\d+ s)"
+
+
+def spoken_s(text: str) -> float:
+    return sum(int(number) * {"min": 60, "s": 1}[unit] for number, unit in re.findall(r"(\d+) (min|s)", text))
+
+
+def foretold(world: World, count: int, budget_s: float, expected) -> list[tuple[float, float, float]]:
+    """Return the least and the most that each line from the second round on told, and what it took."""
+    world.modules, lines = PROOF, list[tuple[str, float]]()
+
+    def show(place: str, done: int, nodeid: str) -> None:
+        lines.append((place, world.now))
+        if place.startswith("round 1 of"):
+            world.start_s = usual_s
+
+    usual_s, world.start_s = world.start_s, 3 * world.start_s
+    stage = replace(staged(world, [], [], budget_s), show=show)
+    heard(Comparison((arm("base"), arm("head")), cases(count), stage, Design()), among=count, expected=expected)
+    told = []
+    for place, at in lines:
+        least, most = (re.search(f"{words} {_SPAN}", place) for words in ("at least", "at most"))
+        if not place.startswith("round 1 of"):
+            low, high = (spoken_s(found[1]) if found else 0.0 for found in (least, most))
+            told.append((low - 0.5, max(high, 1.0) + 0.5, world.now - at))
+    return told
+
+
+def wants(**seconds: float) -> dict[str, Want]:
+    return {f"t.py::test_{name[-1]}": Want(rounds=7, seconds=took, suspected=False) for name, took in seconds.items()}
+
+
+@pytest.mark.parametrize(
+    ("world", "count", "budget_s", "expected"),
+    [
+        (World(time=slower("1", 0.06), start_s=2.0, test_s=3.0), 3, 0.0, {}),
+        (World(time=slower("", 0.0), start_s=0.5, test_s=0.2), 1, 0.0, {}),
+        (World(time=slower("1", 0.029), start_s=1.0, test_s=0.5, long={"1": 9.0}), 4, 0.0, {}),
+        (World(time=slower("", 0.0), start_s=1.0, test_s=1.0, static={"t.py::test_0"}), 1, 0.0, {}),
+        (World(time=slower("", 0.0), start_s=1.0, test_s=1.0, static={"t.py::test_0"}), 3, 0.0, {}),
+        (World(time=slower("1", 0.029), start_s=1.0, test_s=1.0), 3, 60.0, {}),
+        (
+            World(time=slower("1", 0.029), start_s=1.0, test_s=1.0, long={"0": 30.0}), 3, 300.0,
+            wants(test_0=30.0, test_1=1.0, test_2=1.0),
+        ),
+    ],
+    ids=["one slower", "alone", "open to the end", "code alone", "code beside times", "budget", "one waits"],
+)  # fmt: skip
+def test_what_a_comparison_takes_lies_between_what_was_told(
+    world: World, count: int, budget_s: float, expected
+) -> None:
+    told = foretold(world, count, budget_s, expected)
+    assert told or len(world.spawned) == 2, "one round has nothing to tell"
+    assert all(low <= true <= high for low, high, true in told), told
 
 
 def test_a_faster_head_has_the_rounds_that_show_it() -> None:

@@ -15,7 +15,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, Sitting
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Effect, Outcome, Plan
-from pytest_perfgate.model.protocol import CaseResult
+from pytest_perfgate.model.protocol import WAITED, CaseResult
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.plugin.ending import not_kept
 from tests.reports import run
@@ -49,6 +49,14 @@ def test_a_line_of_no_commit_and_a_base_that_does_not_build_are_both_reasons() -
     bare = PerfgateError("arm-no-commit", "the baseline names no commit to compare with")
     (verdict,) = gate.without_arms(case(), report, bare).verdicts
     assert dict(verdict.evidence)["not built"] == lost, "one reason is told once"
+
+
+def test_a_test_that_the_budget_did_not_reach_is_undecided_and_not_unmeasured() -> None:
+    why = "the budget ended before its first round; about 2 min 29 s more may decide"
+    late = CaseResult(case=case(), outcome=WAITED, trouble=(why,))
+    (report,) = gate_judge(Lines(None)).judge_result(late)
+    assert [(one.outcome, one.sentence) for one in report.verdicts] == [(Outcome.UNDECIDED, why)]
+    assert report.verdicts[0].next == ("a larger --perfgate-budget, or this test alone",)
 
 
 @pytest.mark.parametrize("unversioned", [True, False])

@@ -27,7 +27,7 @@ from pytest_perfgate.plugin.measure_ahead import insist_on_folder, sampled, susp
 from pytest_perfgate.plugin.reporting import usage_errors, without_repeats
 from tests.unit.core.judge.bench import KINDS
 
-TRIED = "; what the accepted times do not clear goes to two builds in turns: 1 case about 19 s"
+TRIED = "; what the accepted times do not clear goes to two builds in turns: 1 case 19 s to 1 min 0 s, a first guess"
 CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, budget_ns=1e9)) for at in range(10)]
 
 
@@ -40,15 +40,17 @@ def test_a_cut_is_said_and_done() -> None:
 
 
 def test_what_two_builds_would_cost_is_said_beforehand() -> None:
-    open_ = "; what the accepted times do not clear goes to two builds in turns: 1 case about 19 s"
-    assert trying_line(0, PairCost()) == ""
-    assert trying_line(1, PairCost()) == open_
-    assert trying_line(38, PairCost()) == f"{open_}, all 38 about 1 min 24 s or more"
-    assert (
-        paired_line(38, Design(), math.inf, PairCost())
-        == "38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more"
+    open_ = "; what the accepted times do not clear goes to two builds in turns: 1 case 19 s to 1 min 22 s"
+    assert trying_line(0, Design(), math.inf, PairCost()) == ""
+    assert trying_line(1, Design(), math.inf, PairCost()) == f"{open_}, a first guess"
+    assert trying_line(38, Design(), math.inf, PairCost()) == f"{open_}, all 38 1 min 24 s to 6 min 0 s, a first guess"
+    said = "38 cases in two builds, 7 to 30 rounds, 1 min 24 s to 6 min 0 s"
+    assert paired_line(38, Design(), math.inf, PairCost()) == f"{said}, a first guess"
+    learnt = PairCost(learnt=True)
+    assert paired_line(38, Design(), 120.0, learnt).endswith(
+        "1 min 24 s to 2 min 0 s; 2 min 0 s of the budget are left"
     )
-    assert paired_line(1, Design(), 600.0, PairCost()).endswith("; 10 min 0 s of the budget are left")
+    assert paired_line(1, Design(), 600.0, learnt).endswith("; 10 min 0 s of the budget are left")
     held = parse_limit("slowdown <= 3%", kinds=KINDS)
     assert triable([*CASES, Case(nodeid="t.py::test_b", limits=(held,), plan=Plan())]) == 1
 
@@ -68,15 +70,19 @@ def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
         SimpleNamespace(tools=tools, accepted=base),
         SimpleNamespace(confirmation="paired", baselines="baselines"),
     )
-    settings = SimpleNamespace(ci=False, project=project)
-    session: Any = SimpleNamespace(gate_judge=gate_judge, settings=settings, mode=Mode.FULL)
+    options = SimpleNamespace(perfgate_rounds=None)
+    pytest_config = SimpleNamespace(option=SimpleNamespace(perfgate_shard=""))
+    settings = SimpleNamespace(ci=False, project=project, options=options, pytest=pytest_config)
+    session: Any = SimpleNamespace(
+        gate_judge=gate_judge, settings=settings, mode=Mode.FULL, left_s=lambda: math.inf if settings.ci else 60.0
+    )
     assert suspicion_line(session, [held], {}) == said
-    settings.ci = True
+    settings.ci, in_ci = True, TRIED.replace("1 min 0 s", "2 min 45 s")
     assert suspicion_line(session, [held], {}) == (
-        TRIED if confirms else "; no two builds: there is no git repository here"
+        in_ci if confirms else "; no two builds: there is no git repository here"
     )
     project.confirmation = "interval"
-    assert suspicion_line(session, [held], {}) == (TRIED if confirms else '; no two builds: confirmation = "interval"')
+    assert suspicion_line(session, [held], {}) == (in_ci if confirms else '; no two builds: confirmation = "interval"')
     assert suspicion_line(session, [], {}) == ""
     tools.repository = SimpleNamespace(pages_alone=lambda revision, baselines: ("README.md",))
     if confirms:

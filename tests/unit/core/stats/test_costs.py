@@ -10,10 +10,12 @@ import pytest
 
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.stats.costs import (
+    PAIR_TEST_S,
     PAIRED,
     SCREENING,
     STARTING,
     PairCost,
+    PairTimes,
     TimeLeft,
     Want,
     affordable,
@@ -25,6 +27,7 @@ from pytest_perfgate.core.stats.costs import (
     costs_of,
     divided,
     first_wants,
+    known_wants,
     pair_cost,
     paired_costs,
     positions,
@@ -34,6 +37,7 @@ from pytest_perfgate.core.stats.costs import (
 )
 from pytest_perfgate.model.plan import Case, Outcome, Plan
 from pytest_perfgate.model.protocol import CaseResult
+from pytest_perfgate.model.verdict import PairedRound
 from pytest_perfgate.plugin.child_arguments import paired_line
 from pytest_perfgate.wiring.stores import read_costs, write_costs
 from tests.reports import case as case_report
@@ -134,10 +138,9 @@ def test_a_comparison_is_announced_as_the_last_one_took() -> None:
     costs = paired_costs(seconds, 11.0)
     assert costs == {PAIRED: 11.0, f"{PAIRED} {CASES[0].nodeid}": 5.0, f"{PAIRED} {CASES[1].nodeid}": 7.0}
     known = pair_cost(list(seconds)[:2], costs)
-    assert known == PairCost(11.0, 6.0)
-    assert (
-        paired_line(2, Design(), math.inf, known) == "2 cases in two builds, 7 to 30 rounds, about 2 min 41 s or more"
-    )
+    assert known == PairCost(11.0, 6.0, learnt=True)
+    said = "2 cases in two builds, 7 to 30 rounds, 2 min 41 s to 11 min 30 s"
+    assert paired_line(2, Design(), math.inf, known) == said
     assert pair_cost([], {STARTING: 4.6}) == PairCost(4.6, PairCost().test_s), "two start no faster than one"
     assert pair_cost(seconds, {}) == PairCost()
     assert paired_costs(dict.fromkeys(seconds, 0.0), 0.0) == {}, "no round was played"
@@ -295,3 +298,21 @@ def test_what_fits_exactly_is_given_and_suspects_first_even_where_they_cost_more
 
 def test_accepted_times_leave_three_fifths_of_a_budget_to_the_builds() -> None:
     assert pytest.approx(2 / 5) == SCREENING
+
+
+def test_before_its_first_round_a_test_wants_what_earlier_comparisons_took() -> None:
+    names = [case.nodeid for case in CASES[:2]]
+    wants = known_wants(names, {PAIRED: 3.0, f"{PAIRED} {names[0]}": 14.0}, 9)
+    assert [(wants[name].rounds, wants[name].seconds) for name in names] == [(9, 14.0), (9, PAIR_TEST_S)]
+    assert not any(want.suspected for want in wants.values())
+
+
+def test_the_first_round_of_two_builds_is_no_measure_of_later_starts() -> None:
+    rounds = [
+        PairedRound(nodeid=name, phase="round", number=number, seconds=2.0, share_s=2.0 + (9.0 if not number else 1.5))
+        for number in range(3)
+        for name in "ab"
+    ]
+    assert PairTimes(rounds).costs == {PAIRED: 3.0, f"{PAIRED} a": 2.0, f"{PAIRED} b": 2.0}
+    assert PairTimes(rounds[:2]).costs[PAIRED] == 18.0, "there is no other"
+    assert PairTimes(()).costs == {}
