@@ -226,6 +226,7 @@ def tunings() -> tuple[tuple[str, str], ...]:
     tuners = tuple(kind for module, name in modules if (kind := getattr(module, name, None)) is not None)
     if not tuners:
         return ()
+    gc.unfreeze()  # a fork's parent froze all that it had imported, and what is frozen is not listed
     chosen = {_tuned(one) for one in gc.get_objects() if issubclass(type(one), tuners)}
     return tuple((f"tuning {kernel}", choice) for kernel, choice in sorted(chosen) if choice)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 import warnings
 from dataclasses import replace
@@ -288,6 +289,7 @@ def test_the_choice_of_a_tuner_that_ran_is_a_note_of_the_process(runtime, monkey
     monkeypatch.setitem(sys.modules, "triton.runtime.autotuner", SimpleNamespace(Autotuner=Tuner))
     monkeypatch.delitem(sys.modules, "torch._inductor.runtime.triton_heuristics", raising=False)
     tuner = Tuner(**kept)
+    gc.freeze()  # as the process does that rounds are forked from
     assert dict(runtime.notes()).get("tuning kernel") == choice
     del tuner
 
