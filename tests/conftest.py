@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -54,6 +55,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if unmarked:
         report.outcome = "failed"
         report.longrepr = f"{report.longrepr[2]}: mark this test with {', '.join(unmarked)}"
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage among what lives as long as the session, neither while it is collected nor later."""
+    gc.disable()
+    yield
+    gc.enable()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

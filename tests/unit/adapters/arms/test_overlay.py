@@ -82,11 +82,12 @@ def test_each_arm_loads_its_own_files(tmp_path: Path, layout: str) -> None:
     assert foreign_modules(base, loaded["base"]) is None
     assert foreign_modules(head, loaded["head"]) is None
     assert foreign_modules(base, loaded["head"]).code == "arm-foreign-module"
-    for file, _ in loaded["base"]:
-        with Path(file).open("a", encoding="utf-8") as text:
-            text.write("# written while the rounds ran\n")
-    spoilt = [tuple(pair) for pair in run(base, repo, path)["modules"]]
-    assert "after the build" in foreign_modules(arms.prepare("base", "HEAD"), spoilt).what
+    if layout in {"src", "inside"}:  # one of each mode: all read files alike
+        for file, _ in loaded["base"]:
+            with Path(file).open("a", encoding="utf-8") as text:
+                text.write("# written while the rounds ran\n")
+        spoilt = [tuple(pair) for pair in run(base, repo, path)["modules"]]
+        assert "after the build" in foreign_modules(arms.prepare("base", "HEAD"), spoilt).what
     assert not same_code(loaded["base"], loaded["head"])
     after = sorted(p.relative_to(repo) for p in repo.rglob("*") if ".git" not in p.parts and ".perfgate" not in p.parts)
     assert after == before
