@@ -6,6 +6,7 @@ import copy
 import pickle
 import re
 from dataclasses import FrozenInstanceError, field, fields, replace
+from inspect import signature
 from typing import ClassVar
 
 import pytest
@@ -116,6 +117,7 @@ class Made:
 def test_a_value_is_made_by_keywords_of_its_own_fields_the_first_time_and_later() -> None:
     for _ in range(values._FEW):
         made_by_keywords()
+    assert (type(Made(x=1)), type(Point(x=1)), type(Empty())) == (Made, Point, Empty)
 
 
 def made_by_keywords() -> None:
@@ -170,6 +172,39 @@ def test_fields_are_given_by_name_or_have_what_the_class_says() -> None:
             Point(*words, **named)
     with pytest.raises(TypeError):
         Empty(x=1)
+
+
+@value
+class Wide(Point):
+    parts: list[int] = field(default_factory=list)
+    third: str = "3"
+    fourth: str = "4"
+
+    def __post_init__(self) -> None:
+        self.parts.append(self.x)
+
+
+def test_a_value_of_many_fields_is_frozen_and_of_its_class_the_first_time_and_later() -> None:
+    for number in range(150):
+        wide = Wide(x=number, note="kept", fourth="own")
+        assert (type(wide), wide.x, wide.note, wide.third, wide.fourth) == (Wide, number, "kept", "3", "own")
+        assert wide.parts == [number]
+        assert wide == pickle.loads(pickle.dumps(wide)) == replace(wide, note="other", parts=[])
+        with pytest.raises(FrozenInstanceError):
+            wide.third = ""
+        with pytest.raises(TypeError, match="fifth"):
+            Wide(x=1, fifth=2)  # type: ignore[call-arg]
+        with pytest.raises(AttributeError):
+            wide.other = 1  # type: ignore[attr-defined]
+    assert list(signature(Wide).parameters) == ["x", "y", "note", "parts", "third", "fourth"]
+
+
+def test_a_class_that_is_declared_as_no_value_is_refused() -> None:
+    class Undeclared(Point):
+        pass
+
+    with pytest.raises(TypeError, match="Undeclared"):
+        Undeclared(x=1)
 
 
 def test_values_are_frozen_and_copied() -> None:
