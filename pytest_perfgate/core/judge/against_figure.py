@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import missing_siblings, sides_of, without_metric
@@ -14,6 +13,7 @@ from pytest_perfgate.core.judge.context import (
     JudgeContext,
     JudgedMeasurement,
     Ruling,
+    figure_kept,
     incomparable,
 )
 from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides, reach_in_turns
@@ -40,8 +40,6 @@ _OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dime
 """Dimensions of figures that scatter between runs as times do."""
 
 _ORDER = tuple(Outcome)
-
-_NAME = attrgetter("name")
 
 _CONTESTED = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.REGRESSED})
 
@@ -70,7 +68,7 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         outcome = Outcome.INVALID if gap.code else Outcome.NOT_MEASURED
         rulings.append(Ruling(outcome=outcome, sentence=f"{gap.name}: {gap.why}"))
     assert trial.baseline is not None
-    if rulings[0].figure is None or [*map(_NAME, trial.baseline.figures)].count(limit.metric) > 1:
+    if rulings[0].figure is None or limit.metric in trial.several:
         rulings += _gone(limit, trial)
     return rulings[0] if len(rulings) == 1 else max(rulings, key=lambda ruling: _badness(limit, ruling))
 
@@ -154,7 +152,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if wrong := _mistaken(limit, metric, then):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     if metric.value == then.value and metric.interval is None and _allows(limit, 0.0, 0.0):
-        return Ruling(outcome=Outcome.PASSED, sentence="", metric=metric, figure=then)
+        return figure_kept(metric, then)
     ruling = _compared(Comparison(limit, metric, then), trial)
     sides = sides_of(metric, then, trial) if metric.name == SPEEDUP else None
     if sides is not None:
@@ -174,7 +172,8 @@ def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) ->
 
 def _mistaken(limit: Limit, metric: Metric, then: Figure) -> str:
     """Return why figures are not compared: a limit cannot know the kind of a test's own figure."""
-    if not math.isfinite(metric.value) or not comparable(then.dimension, metric.dimension):
+    alike = then.dimension is metric.dimension or comparable(then.dimension, metric.dimension)
+    if not alike or not math.isfinite(metric.value):
         return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, not comparable with this"
     if metric.better is None:
         return ""  # for every other metric, the limit was checked when it was parsed
@@ -307,7 +306,7 @@ def _kept(pair: Comparison, moved: Moved, reach: float | None, trial: JudgedMeas
             sentence=f"better than accepted: {pair.texts}",
             next=_accept(trial, " --improved"),
         )
-    return Ruling(outcome=Outcome.PASSED, sentence="", metric=pair.metric, visible=reach, figure=pair.then)
+    return figure_kept(pair.metric, pair.then, reach)
 
 
 def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:

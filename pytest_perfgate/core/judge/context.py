@@ -98,7 +98,8 @@ class JudgeContext:
 REASON = ' --reason "..."'
 
 
-class JudgedMeasurement(NamedTuple):
+@value
+class JudgedMeasurement:
     """One measurement to be judged, with what it is compared with and its problems."""
 
     measurement: Measurement
@@ -113,6 +114,8 @@ class JudgedMeasurement(NamedTuple):
     """Why the line cannot be compared, for example because there is none; "" if it can be."""
     references: frozenset[str] = frozenset()
     """The calls that are references in limits of its test."""
+    several: frozenset[str] = frozenset()
+    """Metrics of which the line has accepted values in several scopes."""
 
     @property
     def name(self) -> str:
@@ -157,34 +160,28 @@ class Ruling(NamedTuple):
     """The accepted figure, if the limit is on its change."""
 
 
+def figure_kept(metric: Metric, then: Figure, reach: float | None = None) -> Ruling:
+    """Return PASSED for a figure that keeps its limit, five times as fast as by the names of its fields."""
+    return _tuple(Ruling, (Outcome.PASSED, "", (), (), metric, reach, 0, False, None, False, "", then))
+
+
+_tuple = tuple.__new__
+
+
 def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMeasurement | None = None) -> Verdict:
     """Return the ruling as a verdict, with its effect by the policy."""
-    done = effect(ruling.outcome, context.policy, context.mode)
-    if ruling.fails or (ruling.policy and context.policy.effect(ruling.policy) is Effect.FAIL):
+    outcome, sentence, steps, evidence, metric, visible, rounds, against, raised, fails, policy, figure = ruling
+    done = effect(outcome, context.policy, context.mode)
+    if fails or (policy and context.policy.effect(policy) is Effect.FAIL):
         done = Effect.FAIL
+    if visible is None and figure is None and trial is not None and trial.seen is not None:
+        visible = None if trial.paired is not None and trial.paired.unbuilt else trial.seen.visible
     return Verdict(
-        limit=limit,
-        outcome=ruling.outcome,
-        effect=done,
-        metric=ruling.metric,
-        baseline=trial.baseline if trial and ruling.against else None,
-        visible=_visible(ruling, trial),
-        sentence=ruling.sentence,
-        next=ruling.next,
-        evidence=ruling.evidence,
-        rounds=ruling.rounds,
-        raised=ruling.raised,
-        interval=ruling.metric.interval if ruling.metric else None,
-        figure=ruling.figure,
-    )
-
-
-def _visible(ruling: Ruling, trial: JudgedMeasurement | None) -> float | None:
-    """Return the detectable slowdown: the ruling's own figure, else that of the run."""
-    if ruling.visible is not None or ruling.figure is not None:
-        return ruling.visible
-    unbuilt = trial is not None and trial.paired is not None and trial.paired.unbuilt
-    return trial.seen.visible if trial and trial.seen and not unbuilt else None
+        limit=limit, outcome=outcome, effect=done, metric=metric, visible=visible, sentence=sentence, next=steps,
+        evidence=evidence, rounds=rounds, raised=raised, figure=figure,
+        baseline=trial.baseline if against and trial is not None else None,
+        interval=metric.interval if metric is not None else None,
+    )  # fmt: skip
 
 
 FLOOR_AT_MOST = 0.5

@@ -19,7 +19,7 @@ from pytest_perfgate.core.judge.against_revision import (
     unheld_line,
 )
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
-from pytest_perfgate.core.judge.metrics import DERIVED, Call, Derived, timed_metrics, timing
+from pytest_perfgate.core.judge.metrics import DERIVED, MAKERS, Call, Derived, timed_metrics, timing
 from pytest_perfgate.core.judge.policy import suspects
 from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, is_reference, references_of
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
@@ -112,17 +112,17 @@ def _judged_measurement(
     metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
     problems = problems_of(measurement, metrics, timed=timing_of_call is not None)
     return JudgedMeasurement(
-        measurement=measurement,
-        context=context,
-        metrics=metrics,
-        problems=problems + (paired.problems if paired else ()),
-        baseline=baseline,
-        seen=timing_of_call,
-        modes=modes,
-        paired=paired,
+        measurement=measurement, context=context, metrics=metrics, baseline=baseline, seen=timing_of_call, modes=modes,
+        paired=paired, problems=problems + (paired.problems if paired else ()),
         unheld=unheld_line(baseline, measurement, context),
         references=references_of(limits),
-    )
+        several=_several(baseline) if baseline is not None else frozenset(),
+    )  # fmt: skip
+
+
+def _several(line: Baseline) -> frozenset[str]:
+    names = [one.name for one in line.figures]
+    return frozenset([name for name in names if names.count(name) > 1]) if len(set(names)) < len(names) else frozenset()
 
 
 def _hull(summary: Summary) -> Interval:
@@ -172,10 +172,11 @@ class Extended(Derived):
         super().__init__(call)
         by_name: dict[str, list[Metric]] = {}
         for one in others.metrics:
-            if not one.labels and one.name in DERIVED:
-                continue
-            if not ((made := call.made(one.name)) and one.labels in _labels(made, one.name)):
-                by_name.setdefault(one.name, []).append(one)
+            if one.name in MAKERS:
+                own = not one.labels and one.name in DERIVED
+                if own or one.labels in _labels(call.made(one.name), one.name):
+                    continue
+            by_name.setdefault(one.name, []).append(one)
         object.__setattr__(self, "_others", by_name)
         object.__setattr__(self, "_gaps", tuple([one for one in others.absent if one.name not in DERIVED]))
 
@@ -189,11 +190,12 @@ class Extended(Derived):
 
     def absences(self, name: str) -> tuple[Absent, ...]:
         gaps = [one for one in self._gaps if one.name == name] if self._gaps else []
-        return (*super().absences(name), *gaps) if gaps or self.call.made(name) else ()
+        return (*super().absences(name), *gaps) if gaps or name in MAKERS else ()
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         others = self._others.get(name, [])
-        if made := self.call.made(name):
+        if name in MAKERS:
+            made = self.call.made(name)
             others = [*[one for one in made if isinstance(one, Metric) and one.name == name], *others]
         return selected(others, scope)
 

@@ -86,10 +86,11 @@ class Call:
 
     def made(self, name: str) -> Made:
         """Return all metrics of that name with those derived from them, or the reason of their absence."""
+        if name not in MAKERS:
+            return ()
         made = self._made.get(name)
         if made is None:
-            maker = _MAKERS.get(name)
-            made = self._made[name] = maker(self, name) if maker else ()
+            made = self._made[name] = MAKERS[name](self, name)
         return made
 
     @property
@@ -238,7 +239,7 @@ _TIMED: Mapping[str, Callable[[Call, str], Made]] = {
 
 _MADE_WITH_SPAN = {"busy_time": _span, "busy": _span}
 
-_MAKERS = {**_TIMED, **_MADE_WITH_SPAN, **dict.fromkeys(OF_WORK, _of_work)}
+MAKERS = {**_TIMED, **_MADE_WITH_SPAN, **dict.fromkeys(OF_WORK, _of_work)}
 
 Made = Sequence[Metric | Absent]
 

@@ -32,6 +32,13 @@ _SUFFIX = {
     Dimension.POWER: "W",
 }
 
+_STEPS: Mapping[Dimension, Sequence[tuple[float, str]]] = {
+    Dimension.TIME: _TIMES,
+    Dimension.BYTES: _BINARY,
+    Dimension.ENERGY: _ENERGIES,
+    **{of: tuple((step, prefix + unit) for step, prefix in _DECIMAL) for of, unit in _SUFFIX.items()},
+}
+
 ABSENT = "not collected"
 
 _FAR = 100.0
@@ -169,19 +176,16 @@ def significant(number: float, digits: int = 4) -> str:
 
 
 def _scaled(number: float, dimension: Dimension, digits: int) -> str:
-    if dimension is Dimension.TIME:
-        steps: tuple[tuple[float, str], ...] = _TIMES
-    elif dimension is Dimension.BYTES:
-        steps = _BINARY
-    elif dimension is Dimension.ENERGY:
-        steps = _ENERGIES
-    elif dimension in _SUFFIX:
-        steps = tuple((step, prefix + _SUFFIX[dimension]) for step, prefix in _DECIMAL)
-    else:
+    steps = _STEPS.get(dimension)
+    if steps is None:
         return significant(number, digits)
     # The unit is that of the rounded figure: 999,999.9 ns reads 1 ms, not 1,000 µs.
     rounded = float(f"{abs(number):.{digits - 1}e}")
-    step, unit = next((pair for pair in steps if rounded >= pair[0]), steps[-1])
+    step, unit = steps[-1]
+    for pair in steps:  # a loop, since a run may write thousands of figures
+        if rounded >= pair[0]:
+            step, unit = pair
+            break
     return f"{significant(number / step, digits)} {unit}"
 
 
