@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from pytest_perfgate.adapters.children.channel import PARENT
 from tests.plugin.projects import QUIET, Project
 from tests.plugin.two_builds import SLOW, repository
+from tests.waits import until
 
 __all__ = ["repository"]
 
@@ -45,17 +45,11 @@ def test_finished_rounds_outlive_a_kill(repository: Project) -> None:
     told = repository.command("--perfgate-against", "HEAD", "tests", plugins=QUIET)
     run = subprocess.Popen(told, cwd=repository.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     rounds = repository.root / ".perfgate" / "rounds"
-    until = time.monotonic() + 60
-    while not list(rounds.glob("*.bin")) and time.monotonic() < until:
-        time.sleep(0.1)
-    while not children_of(run.pid) and time.monotonic() < until:
-        time.sleep(0.02)
+    assert until(lambda: list(rounds.glob("*.bin")))
+    assert until(lambda: children_of(run.pid))
     os.kill(run.pid, signal.SIGKILL)
     run.wait()
-    until = time.monotonic() + 15
-    while children_of(run.pid) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert children_of(run.pid) == [], "children end when their channel does"
+    assert until(lambda: not children_of(run.pid)), "children end when their channel does"
     said = doctor(repository)
     assert "finished rounds of a run that was cut short" in said, said
     again = repository.run("--perfgate-against", "HEAD", "tests")
