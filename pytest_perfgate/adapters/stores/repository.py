@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -42,6 +43,8 @@ _TEXTS = re.compile(
 
 _LINES = (".yaml", ".json")
 
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
 _NO_CODE = (
     *(f":(top,exclude)*{suffix}" for suffix in sorted(_PAGES)),
     *(
@@ -61,6 +64,8 @@ class GitRepository:
         self._root = root
         self._environment = os.environ if environment is None else environment
         self._target = target
+        self._text = partial(_text, self._run)
+        self._text_once = cache(self._text)
 
     def present(self) -> bool:
         return self._git("rev-parse", "--is-inside-work-tree") == "true"
@@ -104,12 +109,8 @@ class GitRepository:
         return None
 
     def show(self, revision: str, path: str) -> str | None:
-        """Return a file's text at a revision; ``None`` if it did not exist."""
-        if not self._resolved(revision):
-            what = f"'{revision}' is not a revision here"
-            raise PerfgateError("repository-missing", what, fix="git fetch --unshallow")
-        done = self._run("show", f"{revision}:./{path}")
-        return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
+        """Return a file's text at a revision; ``None`` if it did not exist. Git is asked once for one of a commit."""
+        return (self._text_once if _COMMIT.fullmatch(revision) else self._text)(revision, path)
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]:
         """Return a revision's files below a folder, by their paths from here."""
@@ -190,9 +191,6 @@ class GitRepository:
         """Return the first line of a commit's message; "" if the commit is unknown."""
         return self._git("log", "-1", "--format=%s", commit, "--") or "" if commit else ""
 
-    def _resolved(self, revision: str) -> bool:
-        return bool(self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"))
-
     def _git(self, *words: str) -> str | None:
         done = self._run(*words)
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace").strip()
@@ -203,6 +201,16 @@ class GitRepository:
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes] | None"]
 """Runs git with some arguments; ``None`` if it does not answer."""
+
+
+def _text(run: Run, revision: str, path: str) -> str | None:
+    done = run("show", f"{revision}:./{path}")
+    if done is not None and not done.returncode:
+        return done.stdout.decode("utf-8", "replace")
+    commit = run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    if commit is None or commit.returncode:
+        raise PerfgateError("repository-missing", f"'{revision}' is not a revision here", fix="git fetch --unshallow")
+    return None
 
 
 def touched(

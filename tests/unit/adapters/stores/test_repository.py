@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters.stores import repository
 from pytest_perfgate.adapters.stores.repository import GitRepository, kept_before
+from pytest_perfgate.model.errors import PerfgateError
 
 
 @pytest.fixture
@@ -27,6 +29,25 @@ def test_a_commit_holds_its_files(project: Path) -> None:
     assert not GitRepository(project).dirty()
     (project / "k.py").write_text("A = 2\n")
     assert GitRepository(project).dirty()
+
+
+def test_a_file_of_a_commit_is_asked_for_once_and_one_of_a_branch_again(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    ask = repository.ask_git
+    monkeypatch.setattr(repository, "ask_git", lambda *words, **more: (calls.append(words[1]), ask(*words, **more))[1])
+    there = GitRepository(project)
+    commit = there.head()
+    assert [there.show(commit, path) for path in ("k.py", "k.py", "none.py", "none.py")] == ["A = 1\n"] * 2 + [None] * 2
+    assert calls.count("show") == 2
+    (project / "k.py").write_text("A = 2\n")
+    assert there.show("HEAD", "k.py") == "A = 1\n"
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "2"], cwd=project, check=True)
+    assert there.show("HEAD", "k.py") == "A = 2\n"
+    with pytest.raises(PerfgateError) as error:
+        there.show("0" * 40, "k.py")
+    assert error.value.code.name == "repository-missing"
 
 
 @pytest.mark.parametrize("name", ["test_k.py", "deep/below/kernel.cu", "pyproject.toml"])
