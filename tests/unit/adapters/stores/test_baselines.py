@@ -16,7 +16,9 @@ from pytest_perfgate.adapters.stores import baseline_text
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.model.metric import Figure
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Dimension
 
 DEVICE = "NVIDIA-H200"
 HEAD = "perfgate: 1\nbaselines:\n"
@@ -169,6 +171,18 @@ def test_a_field_that_is_not_ours_stops_the_run(store: Baselines, file: Path, fi
     error = complaint(store, file, f"perfgate: 1\nbaselines:\n  'test_a': {{time: 1us, {field}}}\n")
     assert error.code.name == "baseline-value"
     assert error.fix.startswith(fix)
+
+
+@pytest.mark.parametrize("name", ["whoo", "tim", "bling", "comit", "when", "heat"])
+def test_a_figure_whose_name_resembles_a_field_reads_back(store: Baselines, file: Path, name: str) -> None:
+    """A test's own figure and a plugin's may have such a name; brackets tell it from a misspelt field."""
+    line = replace(accepted("test_a"), figures=(Figure(name=name, value=3.0, dimension=Dimension.COUNT),))
+    store.write([line])
+    assert (f"{name}: 3" in file.read_text()) is (name == "heat")
+    (read,) = store.read(DEVICE, "tests/test_k.py").values()
+    assert read.figures == line.figures
+    if name != "heat":
+        assert complaint(store, file, file.read_text().replace(f"{name}()", name)).code.name == "baseline-value"
 
 
 def test_every_truncation_is_an_error_or_a_whole_prefix(store: Baselines, file: Path) -> None:
