@@ -294,6 +294,9 @@ _HOME = (
     r"|(?<![\w/.~:)>])~([a-z_][\w.-]*)(?=/)"
 )
 
+_INTERPRETER = rf"{_STARTS}(?:/[\w.@+-]+)*/bin/(python)(?:\d+(?:\.\d+)*)?(?![\w/-]|\.\w)"
+"""An interpreter by its whole path, wherever it is installed."""
+
 _BEHIND = (
     r"(?:[a-zA-Z\d-]+(?:\.[a-zA-Z\d-]+)*\.(?!(?:so|py|cu|cuh|cc?|cpp|h|hpp|o|a|ptx|cubin|json)\b)[a-z]{2,24}"
     r"|(?=[a-z-]*[\d-])[a-z\d-]*(?:node|host|login|worker|server|dgx|hgx|cluster|compute|build|desktop|laptop)[a-z\d-]*"
@@ -338,7 +341,12 @@ def _homely(text: str) -> bool:
 
 
 def shareable(text: str, names: Names) -> str:
-    """Return a text without people, machines, home folders and secrets, with the project's paths made relative."""
+    """Return a text without people, machines, home folders and secrets; paths of the project are made relative.
+
+    An interpreter is shown by its name alone.
+    """
+    if "/bin/python" in text:
+        text = re.sub(_INTERPRETER, r"\1", text)
     for root in sorted(names.roots, key=len, reverse=True):
         if root in text:
             text = re.sub(rf"(?<![\w./-]){re.escape(root)}/", "", text)
