@@ -91,8 +91,7 @@ class TimeLeft:
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
         self._taken: dict[str, list[float]] = {case.nodeid: [] for case in cases}
         self._start_s = known.get(STARTING, START_S)
-        self._started = 0
-        """The rounds that each case has finished."""
+        self._started, self._first_s = 0, 0.0  # rounds that have begun, and what the first start took
 
     def note(self, number: int, nodeid: str, took_s: float, *, last: bool) -> None:
         """Note that a case has finished a round, possibly its last."""
@@ -101,7 +100,9 @@ class TimeLeft:
             self._rounds[nodeid] = len(self._taken[nodeid])
         if number >= self._started:
             self._started = number + 1
-            self._start_s = max(0.0, self._clock() - self._begun - self._sampled_s) / self._started
+            beside_s = max(0.0, self._clock() - self._begun - self._sampled_s)
+            self._first_s = self._first_s if number else beside_s  # files are read from the disk in the first round
+            self._start_s = max(0.0, beside_s - self._first_s) / number if number else beside_s
 
     def extend(self, nodeids: Iterable[str], rounds: int) -> None:
         """Give these cases more rounds than planned."""

@@ -93,16 +93,17 @@ def test_costs_are_kept_beside_those_of_other_cases(tmp_path: Path) -> None:
 class PlayedRun:
     """A run on a clock of its own: every child starts for so long, and every case takes what it takes."""
 
-    def __init__(self, start_s: float, case_s: float, known: dict[str, float]) -> None:
+    def __init__(self, start_s: float, case_s: float, known: dict[str, float], first_s: float = 0.0) -> None:
+        """``first_s`` is what the first start takes in addition."""
         self.now = 100.0
-        self.start_s, self.case_s = start_s, case_s
+        self.start_s, self.case_s, self.first_s = start_s, case_s, first_s
         self.left = TimeLeft(CASES, known, lambda: self.now)
         self.estimates: list[tuple[int, bool, float, float]] = []
         """Round, whether it is learnt, the estimate, and when it was made."""
 
     def play(self) -> PlayedRun:
         for number in range(3):
-            self.now += self.start_s
+            self.now += self.start_s + (0.0 if number else self.first_s)
             for case in CASES:
                 self.now += self.case_s
                 self.left.note(number, case.nodeid, self.case_s, last=False)
@@ -119,6 +120,11 @@ def test_what_is_left_comes_true_from_the_second_round_on(known: dict[str, float
     assert from_second[-1] == (0.0, 0.0)
     first = [learnt for number, learnt, _, _ in run.estimates if not number]
     assert first == ([True] * 10 if known else [False] * 9 + [True])
+
+
+def test_a_slow_first_start_is_no_measure_of_the_others() -> None:
+    run = PlayedRun(2.0, 0.1, {}, first_s=6.0).play()
+    assert all(left == pytest.approx(run.now - at) for number, _, left, at in run.estimates if number)
 
 
 def test_devices_side_by_side_take_less_and_a_case_that_is_out_takes_nothing() -> None:
