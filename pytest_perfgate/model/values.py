@@ -64,13 +64,13 @@ def _deferred(cls: Any) -> Callable[..., None]:
         known.update({name: make() for name, make in makers.items() if name not in given} if makers else {})
         if known.keys() != names:
             raise TypeError(f"{cls.__name__}() takes {', '.join(sorted(names))}, not {', '.join(given) or 'nothing'}")
-        if self.__class__ is not cls:
-            raise TypeError(f"{type(self).__name__} has an __init__ of its own, or is declared as a value too")
+        if self.__class__ is not cls and len(names) > _MANY:
+            _refuse(self, _FIRST, cls)  # as the compiled one will
         for name, one in known.items():
             put(self, name, one)
         if then is not None:
             then(self)
-        if not left:
+        if left <= 0:
             cls.__init__ = _written(cls)
 
     return first
@@ -96,6 +96,8 @@ _MANY, _FIRST, _LAST, _CLASS = 4, "_unfrozen", "_frozen", vars(object)["__class_
 def _refuse(self: Any, name: str, *given: Any) -> None:
     if name != _FIRST:
         raise FrozenInstanceError(f"cannot change {name!r} of a {type(self).__name__}")
+    if type(self).__name__ != given[0].__name__:
+        raise TypeError(f"{type(self).__name__} has an __init__ of its own, or is declared as a value too")
     _CLASS.__set__(self, *given)
 
 
@@ -297,22 +299,14 @@ def dimension_of(unit: str) -> Dimension | None:
 
 
 LINE_UNITS: Mapping[Dimension, tuple[str, ...]] = {
-    Dimension.TIME: ("s", "ms", "us", "ns"),
-    Dimension.FRACTION: ("%",),
-    Dimension.RATIO: ("x",),
+    Dimension.TIME: ("s", "ms", "us", "ns"), Dimension.FRACTION: ("%",), Dimension.RATIO: ("x",),
     Dimension.BYTES: ("TiB", "GiB", "MiB", "KiB", "B"),
     Dimension.BANDWIDTH: ("TB/s", "GB/s", "MB/s", "kB/s", "B/s"),
-    Dimension.FLOPS: ("TFLOPS", "GFLOPS", "MFLOPS", "FLOPS"),
-    Dimension.WORK: ("TFLOP", "GFLOP", "MFLOP", "FLOP"),
-    Dimension.RATE: ("G/s", "M/s", "k/s", "/s"),
-    Dimension.INTENSITY: ("FLOP/B",),
-    Dimension.CLOCK: ("GHz", "MHz", "Hz"),
-    Dimension.TEMPERATURE: ("C",),
-    Dimension.POWER: ("kW", "W", "mW"),
-    Dimension.ENERGY: ("kJ", "J", "mJ", "uJ"),
-    Dimension.COUNT: ("",),
-    Dimension.PLAIN: ("",),
-}
+    Dimension.FLOPS: ("TFLOPS", "GFLOPS", "MFLOPS", "FLOPS"), Dimension.WORK: ("TFLOP", "GFLOP", "MFLOP", "FLOP"),
+    Dimension.RATE: ("G/s", "M/s", "k/s", "/s"), Dimension.INTENSITY: ("FLOP/B",),
+    Dimension.CLOCK: ("GHz", "MHz", "Hz"), Dimension.TEMPERATURE: ("C",), Dimension.POWER: ("kW", "W", "mW"),
+    Dimension.ENERGY: ("kJ", "J", "mJ", "uJ"), Dimension.COUNT: ("",), Dimension.PLAIN: ("",),
+}  # fmt: skip
 """Units in which an accepted figure is written, the largest first."""
 
 _DIGITS, _MOST_DIGITS = 5, 8

@@ -185,7 +185,7 @@ class Wide(Point):
 
 
 def test_a_value_of_many_fields_is_frozen_and_of_its_class_the_first_time_and_later() -> None:
-    for number in range(150):
+    for number in range(520):
         wide = Wide(x=number, note="kept", fourth="own")
         assert (type(wide), wide.x, wide.note, wide.third, wide.fourth) == (Wide, number, "kept", "3", "own")
         assert wide.parts == [number]
@@ -199,12 +199,27 @@ def test_a_value_of_many_fields_is_frozen_and_of_its_class_the_first_time_and_la
     assert list(signature(Wide).parameters) == ["x", "y", "note", "parts", "third", "fourth"]
 
 
-def test_a_class_that_is_declared_as_no_value_is_refused() -> None:
-    class Undeclared(Point):
-        pass
+def test_a_class_that_is_declared_as_no_value_is_refused_the_first_time_and_later() -> None:
+    class Undeclared(Wide):
+        __slots__ = ()
 
-    with pytest.raises(TypeError, match="Undeclared"):
-        Undeclared(x=1)
+    for number in range(520):
+        with pytest.raises(TypeError, match="Undeclared"):
+            Undeclared(x=number)
+        assert type(Wide(x=number)) is Wide
+
+
+@value
+class Narrow:
+    x: int
+
+
+def test_the_fast_way_comes_though_the_last_slow_call_fails() -> None:
+    for _ in range(500):
+        with pytest.raises(TypeError):
+            Narrow()  # type: ignore[call-arg]
+    assert (Narrow(x=1).x, Narrow(x=2).x) == (1, 2)
+    assert list(signature(Narrow).parameters) == ["x"]
 
 
 def test_values_are_frozen_and_copied() -> None:
