@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import warnings
 from importlib.metadata import entry_points
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -46,9 +48,13 @@ def run(line: list[str] | str, project: Path) -> tuple[int, str]:
 
     Not README's pytest, which warns where a plugin that it finds is imported already; another's measures in forks too.
     """
+    plain = isinstance(line, list) or not set(line.replace(" && ", "")) & set("|&;<>()$`*?[~#\n")
+    if plain and isinstance(line, str) and " && " in line:
+        return run_in_turn(line.split(" && "), project)
     words = shlex.split(line) if isinstance(line, str) else line
-    kept, script = variables(project), Path(sys.executable).parent / words[0]
-    plain = isinstance(line, list) or not set(line) & set("|&;<>()$`*?[~#\n")
+    stated = dict(word.split("=", 1) for word in takewhile(re.compile(r"\w+=").match, words))
+    words, kept = words[len(stated) :], {**variables(project), **stated}
+    script = Path(sys.executable).parent / words[0]
     tests = script.name == "pytest"
     if plain and script.exists() and not (tests and kept.keys() & OURS_FOUND) and can_fork(kept):
         given = words[1:] if script.name.startswith("python") else [str(script), *words[1:]]
@@ -57,6 +63,17 @@ def run(line: list[str] | str, project: Path) -> tuple[int, str]:
         line, cwd=project, shell=isinstance(line, str), env=kept, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout + done.stderr
+
+
+def run_in_turn(lines: list[str], project: Path) -> tuple[int, str]:
+    """What commands joined by ``&&`` print, and the exit code of the first that fails."""
+    code, printed = 0, ""
+    for line in lines:
+        code, more = run(line, project)
+        printed += more
+        if code:
+            break
+    return code, printed
 
 
 def perform(block: Block, project: Path) -> None:
@@ -115,8 +132,6 @@ def read_through(page: Path, project: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
-    import re
-
     text = page.read_text(encoding="utf-8")
     targets = [
         t.split("#")[0] for t in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in t and not t.startswith("#")
@@ -127,8 +142,6 @@ def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
 
 def headings(page: Path) -> set[str]:
     """The anchors of a page: of its headings, as GitHub makes them, and those that it sets itself."""
-    import re
-
     prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     titles = (line.lstrip("#").strip().lower() for line in prose.splitlines() if line.startswith("#"))
     named = re.findall(r'<a id="([\w-]+)"></a>', prose)
@@ -136,8 +149,6 @@ def headings(page: Path) -> set[str]:
 
 
 def test_links_to_a_heading_lead_to_one() -> None:
-    import re
-
     for page in PAGES:
         for target, heading in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8")):
             there = (page.parent / target).resolve() if target else page
