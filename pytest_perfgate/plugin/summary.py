@@ -55,14 +55,11 @@ _SHOWN, _LEAST_NAME = 20, 24
 _ROWS = 200
 """How many cases the table shows."""
 
-_FILES = 5
-"""For more files than this, only the folders are named."""
+_FILES, _NAMED = 5, 3
+"""For more files than this, only the folders are named; how many cases a line names."""
 
-_NAMED = 3
-"""How many cases a line names."""
-
-_LEAST_COLUMNS = 4
-"""The columns that stay on a narrow terminal: outcome, test, time and interval."""
+_FEWER, _FEWER_NEW = (6, 5, 3), (4, 6, 5)
+"""Columns that a narrow terminal loses, one after the other: with slowdowns their intervals, else slowdowns."""
 
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 
@@ -130,14 +127,17 @@ def is_record(path: Path) -> bool:
 
 
 def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
-    """Return the table's lines; if too wide, without the files, then the last columns, then with short names."""
+    """Return the table's lines; if too wide, without the files, then columns, then with short names."""
     table = verdict_table(reports)
     lines = list(table_lines(table)) if reports else []
     if _fits(lines, width):
         return lines
     rows = tuple((row[0], f"…::{str(row[1]).partition('::')[2]}", *row[2:]) for row in table.rows)
-    for kept in range(len(table.columns), _LEAST_COLUMNS - 1, -1):
-        short = replace(table, columns=table.columns[:kept], rows=tuple(row[:kept] for row in rows))
+    fewer = _FEWER if any(row[4] is not None for row in rows) else _FEWER_NEW
+    for lost in range(len(fewer) + 1):
+        kept = [at for at in range(len(table.columns)) if at not in fewer[:lost]]
+        cells = tuple(tuple(row[at] for at in kept) for row in rows)
+        short = replace(table, columns=tuple(table.columns[at] for at in kept), rows=cells)
         if _fits(lines := list(table_lines(short)), width):
             return lines
     beyond = max(map(display_width, lines)) - width
@@ -211,9 +211,10 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
         return ("no limit", str(report.key), time, interval, None, None, None)
     worst = next(v for v in report.verdicts if v.outcome is report.worst)
     change = signed(worst.metric.value) if worst.metric is not None and worst.limit.metric == "slowdown" else None
-    limit = by_floor(worst.limit.text, worst.raised) + figure_note(worst)
-    if others := len(report.verdicts) - 1:
-        limit += more if len(limit + (more := f", {plural(others, 'more limit')}")) <= WIDEST else f", {others} more"
+    limit, others = by_floor(worst.limit.text, worst.raised), len(report.verdicts) - 1
+    more = (f", {plural(others, 'more limit')}", f", {others} more") if others else ("",)
+    forms = [limit + note + rest for note in (figure_note(worst), "") for rest in more]
+    limit = next((form for form in forms if len(form) <= WIDEST), forms[-1])  # a longer one would lose its middle
     return (word_of(report, worst), str(report.key), time, interval, change, limit, detectable_cell(worst))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Decision
 from pytest_perfgate.core.judge.samples import busy_processors
+from pytest_perfgate.core.render.text import wrapped
 from pytest_perfgate.core.render.words import (
     bound_text,
     by_floor,
@@ -240,10 +240,7 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
     lines = []
     for line in text.splitlines():
         start = starts.pop() if starts else " " * 8
-        wrapped = textwrap.wrap(
-            line, width, initial_indent=start, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False
-        )
-        lines += wrapped
+        lines += wrapped(line, width, start)
     return lines
 
 

@@ -36,18 +36,18 @@ _LOG = 100
 _FAR = 200
 """The width beyond which a line is not readable there either."""
 
-_TIED = "\u00a0"
+_TIED, _BETWEEN = "\u00a0", "\u00a0 "
 
-_BETWEEN = " " + _TIED
-
-_UNIT = regex(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]i?B(?:/s)?|[kMGT]?FLOPS?)(?![\w/]))")
-"""The space between a figure and its unit."""
+_UNIT = regex(
+    r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]i?B(?:/s)?|[kMGT]?FLOPS?)(?![\w/]))|(?<=can) (?=detect)|(?<=detect) (?=[+\d])"
+)
+"""The space between a figure and its unit, and in front of what a run can detect."""
 
 
 def render_text(document: Document, width: int = 100, room: int = 0) -> str:
     """Return the document in fixed-width text; tables may use more ``room`` than sentences."""
     lines = [document.title, "=" * display_width(document.title)]
-    lines += _wrapped(document.subtitle, max(width, room))
+    lines += wrapped(document.subtitle, max(width, room))
     for block in document.blocks:
         lines += ["", *_block(block, width, max(width, room), 1)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -55,10 +55,10 @@ def render_text(document: Document, width: int = 100, room: int = 0) -> str:
 
 def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
-        yield from _wrapped(block.text, width) or [""]
+        yield from wrapped(block.text, width) or [""]
     elif isinstance(block, Bullets):
         for number, item in enumerate(block.items, 1):
-            yield from _wrapped(item, width, f"{number}. " if block.ordered else "- ")
+            yield from wrapped(item, width, f"{number}. " if block.ordered else "- ")
     elif isinstance(block, Code):
         yield from (" " * INDENT + line for line in block.text.splitlines())
     elif isinstance(block, Link):
@@ -136,10 +136,10 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
         narrow = (room < _LOG or not _fits(lines, _FAR)) and any(map(is_number, table.columns))
         in_words = [list(_in_words(table, width))] if narrow else []
         lines = next((form for form in forms if _fits(form, room)), next(iter(in_words), lines))
-    yield from _wrapped(table.title, width)
+    yield from wrapped(table.title, width)
     yield from lines
     for text in filter(None, (left_out(table), table.note)):
-        yield from _wrapped(text, width)
+        yield from wrapped(text, width)
 
 
 def _rows(table: Table, widest: int = WIDEST) -> Iterator[str]:
@@ -154,9 +154,10 @@ def _fits(lines: Iterable[str], width: int) -> bool:
 _WRAP = partial(textwrap.wrap, break_long_words=False, break_on_hyphens=False)
 
 
-def _wrapped(text: str, width: int, first: str = "") -> list[str]:
+def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
     """Return lines broken between words, and never between a figure and its unit."""
-    lines = _WRAP(_UNIT.sub(_TIED, text), width, initial_indent=first, subsequent_indent=" " * len(first))
+    rest = rest or " " * len(first)
+    lines = _WRAP(_UNIT.sub(_TIED, text), width, initial_indent=first, subsequent_indent=rest)
     return [line.replace(_TIED, " ") for line in lines]
 
 
@@ -177,12 +178,12 @@ def _apart(table: Table, width: int, above: Sequence[int]) -> Iterator[str]:
     columns, rows = [table.columns[at] for at in beside], shown_rows(table)
     figures = [_clipped([row[at] for at in beside]) for row in rows]
     head, rule, *lines = (f"  {line}" for line in _aligned([[heading(c) for c in columns], *figures], columns))
-    yield from _wrapped(", ".join(heading(table.columns[at]) for at in above), width)
+    yield from wrapped(", ".join(heading(table.columns[at]) for at in above), width)
     yield from (head, rule)
     last: list[str] = []
     for row, line in zip(rows, lines):
         name = [row[at] for at in above]
-        yield from _wrapped(_whole(row, above, width), width) if name != last else ()
+        yield from _named(row, above, width) if name != last else ()
         yield line
         last = name
 
@@ -191,15 +192,16 @@ def _in_words(table: Table, width: int) -> Iterator[str]:
     """Yield each row in a few lines, with each figure after its name, if no columns fit."""
     for row in shown_rows(table):
         texts = [at for at, column in enumerate(table.columns) if not is_number(column)]
-        yield from _wrapped(_whole(row, texts, width), width)
+        yield from _named(row, texts, width)
         pairs = ((heading(c), text) for text, c in zip(row, table.columns) if is_number(c) and text != c.absent)
         figures = " · ".join(f"{name}: {text}".replace(" ", _TIED) for name, text in pairs)
-        yield from (f"  {line}" for line in _wrapped(figures, width - 2))
+        yield from (f"  {line}" for line in wrapped(figures, width - 2))
 
 
-def _whole(row: Sequence[str], above: Sequence[int], width: int) -> str:
+def _named(row: Sequence[str], above: Sequence[int], width: int) -> list[str]:
     """Return the texts of a row in a line or two; one wider than the page keeps both ends."""
-    return _BETWEEN.join(_clip(row[at], last=False, widest=max(width, WIDEST)) for at in above if row[at])
+    text = _BETWEEN.join(_clip(row[at], last=False, widest=max(width, WIDEST)) for at in above if row[at])
+    return wrapped(text, width, rest=" " * INDENT)
 
 
 def _aligned(rows: Sequence[list[str]], columns: Sequence[Column]) -> Iterator[str]:
@@ -276,7 +278,7 @@ def shown_rows(table: Table) -> list[list[str]]:
 def left_out(table: Table) -> str:
     """Return the line on rows that are not shown."""
     more = len(table.rows) - table.limit if table.limit else 0
-    return f"... and {more:,} more rows ({table.rest})" if more > 0 else ""
+    return f"... and {more:,} more row{'s' * (more > 1)} ({table.rest})" if more > 0 else ""
 
 
 Line = tuple[str, str, str]
@@ -294,4 +296,4 @@ def _lines(lines: Sequence[Line], width: int) -> Iterator[str]:
     for name, sign, text in lines:
         head = f"  {'' if name == last else name:<{label}}  {sign:<{mark}}  "
         last = name
-        yield from _wrapped(text, width, head)
+        yield from wrapped(text, width, head)

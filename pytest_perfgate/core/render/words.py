@@ -144,7 +144,7 @@ def figure_note(verdict: Verdict) -> str:
     If no two builds were made, nothing was compared.
     """
     if verdict.metric is None and verdict.outcome is Outcome.PASSED and verdict.limit.metric == "slowdown":
-        return " (not compared: the change edits no code)"
+        return " (not compared: no code changed)"
     if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:
         return f" ({quantity(verdict.metric.value, verdict.metric.dimension)})"
     return f" ({figure_text(verdict.figure, verdict.metric)})" if verdict.figure is not None else ""

@@ -324,7 +324,7 @@ def test_a_call_of_nothing_is_named_where_the_timer_of_hosts_timed_it(monkeypatc
 
 
 def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:
-    reports = [case("test_gemm[128]", 2.0, outcome=Outcome.SUSPECT)]
+    reports = [case("test_gemm[128]", 2.0, 1.0, Outcome.SUSPECT)]
     whole = _tables(reports, width=ANY)
     assert whole[0].split("  ")[0] == "outcome"
     assert "tests/test_k.py::test_gemm[128]" in whole[-1]
@@ -333,10 +333,12 @@ def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:
     assert max(map(len, narrow)) < max(map(len, whole))
     fewer = _tables(reports, width=max(map(len, narrow)) - 1)
     assert fewer[-1].rstrip().endswith("slowdown <= 3%")
-    assert _tables(reports, width=10)[0].split() == ["outcome", "test", "time", "interval"], "these stay"
+    assert _tables(reports, width=10)[0].split() == ["outcome", "test", "time", "slowdown"], "these stay"
+    new = [case("test_new", 2.0, outcome=Outcome.UNBASELINED)]
+    assert _tables(new, width=10)[0].split() == ["outcome", "test", "time", "interval"], "without a slowdown these"
     long = [case("test_mean_of_a_masked_batch_of_sequences[float32]", 2.0), *reports]
-    lines = _tables(long, width=80)
-    assert max(map(len, lines)) == 80
+    lines = _tables(long, width=72)
+    assert max(map(len, lines)) == 72
     assert ["…::test_mean" in line and "float32]" in line for line in lines].count(True) == 1, "both ends of a name"
     assert lines[-1].split()[1] == "…::test_gemm[128]", "what fits is whole"
 
@@ -353,6 +355,9 @@ def test_a_case_has_one_line_with_its_time_its_interval_and_the_worst_of_its_lim
     )
     (row,) = verdict_table([replace(slow, verdicts=(long, *slow.verdicts))]).rows
     assert str(row[5]).endswith("<= 3%, 1 more"), "a longer cell would lose its middle"
+    calm = replace(slow.verdicts[0], outcome=Outcome.PASSED, metric=None)
+    (row,) = verdict_table([replace(slow, verdicts=(calm, calm))]).rows
+    assert row[5] == "slowdown <= 3% (not compared: no code changed), 1 more limit"
     assert not is_clean(two)
     assert is_clean(case("test_b", 1e6, 1e6)), "passed"
     assert is_clean(replace(two, verdicts=())), "without a limit"

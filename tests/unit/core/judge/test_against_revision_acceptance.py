@@ -83,7 +83,7 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
     assert ("the same code" in verdict.sentence) is (expected is not Outcome.UNBASELINED)
     if expected is Outcome.PASSED:
         assert (verdict.visible, verdict.metric) == (None, None), "nothing was compared, so nothing can be detected"
-        assert figure_note(verdict) == " (not compared: the change edits no code)"
+        assert figure_note(verdict) == " (not compared: no code changed)"
 
 
 @pytest.mark.parametrize(
