@@ -30,13 +30,10 @@ WIDEST = 60
 
 _WORD = 30
 
-_LOG = 100
-"""The width without a terminal, where a longer line is not broken."""
+_LOG, _FAR = 100, 200
+"""The width without a terminal, where a longer line is not broken; beyond which none is readable there either."""
 
-_FAR = 200
-"""The width beyond which a line is not readable there either."""
-
-_TIED, _BETWEEN = "\u00a0", "\u00a0 "
+_TIED, _BETWEEN = "\u00a0", " \u00a0"
 
 _UNIT = regex(
     r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]i?B(?:/s)?|[kMGT]?FLOPS?)(?![\w/]))|(?<=can) (?=detect)|(?<=detect) (?=[+\d])"
@@ -66,7 +63,7 @@ def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     elif isinstance(block, Picture):
         yield from picture_lines(block, room)
     elif isinstance(block, Table):
-        yield from _fitted(block, width, room)
+        yield from _fitted(block.filled, width, room)
     else:
         yield from _section(block, width, room, depth)
 
@@ -132,7 +129,8 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
     """
     lines = list(_rows(table)) if table.rows or not table.note else []
     if not _fits(lines, room) and table.rows:
-        forms = [list(_apart(table, room, columns)) for columns in _texts_apart(table, room)]
+        ways = [(columns, heads) for heads in (1, 2) for columns in _texts_apart(table, room)]
+        forms = [list(_apart(table, room, *way)) for way in ways]
         narrow = (room < _LOG or not _fits(lines, _FAR)) and any(map(is_number, table.columns))
         in_words = [list(_in_words(table, width))] if narrow else []
         lines = next((form for form in forms if _fits(form, room)), next(iter(in_words), lines))
@@ -172,16 +170,18 @@ def _texts_apart(table: Table, room: int) -> Iterator[list[int]]:
     yield from (texts,) if long or room < _LOG else ()
 
 
-def _apart(table: Table, width: int, above: Sequence[int]) -> Iterator[str]:
-    """Yield figures below their full name; rows of one name share it."""
+def _apart(table: Table, width: int, above: Sequence[int], heads: int) -> Iterator[str]:
+    """Yield figures below their full name, with heads of one line or two; rows of one name share it."""
     beside = [at for at in range(len(table.columns)) if at not in above]
     columns, rows = [table.columns[at] for at in beside], shown_rows(table)
     figures = [_clipped([row[at] for at in beside]) for row in rows]
-    head, rule, *lines = (f"  {line}" for line in _aligned([[heading(c) for c in columns], *figures], columns))
+    parts = [(heading(c).rpartition(" ") if heads > 1 else ("", "", heading(c))) for c in columns]
+    names = [[part[0] for part in parts]] * (heads - 1) + [[part[2] for part in parts]]
+    lines = [f"  {line}" for line in _aligned([*names, *figures], columns, heads)]
     yield from wrapped(", ".join(heading(table.columns[at]) for at in above), width)
-    yield from (head, rule)
+    yield from lines[: heads + 1]
     last: list[str] = []
-    for row, line in zip(rows, lines):
+    for row, line in zip(rows, lines[heads + 1 :]):
         name = [row[at] for at in above]
         yield from _named(row, above, width) if name != last else ()
         yield line
@@ -201,16 +201,16 @@ def _in_words(table: Table, width: int) -> Iterator[str]:
 def _named(row: Sequence[str], above: Sequence[int], width: int) -> list[str]:
     """Return the texts of a row in a line or two; one wider than the page keeps both ends."""
     text = _BETWEEN.join(_clip(row[at], last=False, widest=max(width, WIDEST)) for at in above if row[at])
-    return wrapped(text, width, rest=" " * INDENT)
+    lines = wrapped(text, width, rest=" " * INDENT)
+    return lines[:1] + [" " * INDENT + line.strip() for line in lines[1:]]
 
 
-def _aligned(rows: Sequence[list[str]], columns: Sequence[Column]) -> Iterator[str]:
+def _aligned(rows: Sequence[list[str]], columns: Sequence[Column], heads: int = 1) -> Iterator[str]:
     """Yield a line for each row, the heads first, with a rule below them."""
     widths = [max(map(display_width, cells)) for cells in zip(*rows)]
     right = [is_number(column) for column in columns]
-    head, *lines = (_row(row, widths, right) for row in rows)
-    yield from (head, "  ".join("-" * width for width in widths))
-    yield from lines
+    lines = [_row(row, widths, right) for row in rows]
+    yield from (*lines[:heads], "  ".join("-" * width for width in widths), *lines[heads:])
 
 
 def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:

@@ -158,3 +158,19 @@ def test_bars_fill_the_room_and_differ_by_their_glyphs(room: int) -> None:
 def test_a_narrow_terminal_and_a_picture_without_bars_have_the_sentence() -> None:
     assert "[Time per step]" in render_text(Document(title="t", blocks=(BARRED,)), 30)
     assert "[A roofline]" in render_text(DOCUMENT, 100)
+
+
+def test_heads_take_two_lines_before_figures_lose_their_columns_and_an_empty_column_goes() -> None:
+    calls = [Column(name=f"calls, {side}", dimension=Dimension.COUNT) for side in ("reference", "target")]
+    times = [Column(name=name, dimension=Dimension.TIME) for name in ("reference", "target")]
+    columns = (Column(name="operator"), Column(name="arguments"), *calls, *times)
+    rows = (("aten::addmm_of_a_long_name_that_stands_above", "", 26, 4, 7_600.0, 6_697.0),)
+    document = Document(title="t", blocks=(Table(columns=columns, rows=rows),))
+    assert render_text(document, 45).splitlines()[3:] == [
+        "operator",
+        "     calls,  calls,",
+        "  reference  target  reference    target",
+        "  ---------  ------  ---------  --------",
+        "aten::addmm_of_a_long_name_that_stands_above",
+        "         26       4     7.6 µs  6.697 µs",
+    ]
