@@ -167,11 +167,11 @@ nav { display:flex; flex-wrap:wrap; gap:.3rem 1rem; margin:1rem 0; font-size:.95
 .table { overflow-x:auto; margin:.6rem 0 1rem; border:1px solid var(--line); border-radius:6px; background:
   linear-gradient(to left, var(--paper) 40%, transparent) right / 4rem 100% no-repeat local,
   linear-gradient(to left, var(--shade), transparent) right / 1.8rem 100% no-repeat scroll }
-table { border-collapse:collapse; width:100%; font-size:.92rem; font-variant-numeric:tabular-nums }
+table { border-spacing:0; width:100%; font-size:.92rem; font-variant-numeric:tabular-nums }
 th, td { padding:.4rem .7rem; text-align:left; vertical-align:top; border-top:1px solid var(--line) }
-thead th { border-top:0; border-bottom:1px solid var(--soft); white-space:nowrap }
+thead th { border-top:0; --cell:var(--tint); background:var(--cell); white-space:nowrap }
 .table table:not(.second) :is(th, td):first-child, .second :is(th, td):nth-child(2) { position:sticky; left:0;
-  background:var(--paper); box-shadow:var(--edge, none); max-width:var(--most, none) }
+  background:var(--cell, var(--paper)); box-shadow:var(--edge, none); max-width:var(--most, none) }
 .number { text-align:right; white-space:nowrap } td.text { overflow-wrap:anywhere; min-width:7.5rem }
 td.short { white-space:nowrap; min-width:0 } td.absent { color:var(--soft); font-style:italic }
 .outcome { font-weight:600; font-size:.85em; letter-spacing:.03em; border:1px solid; border-radius:4px;
