@@ -38,6 +38,7 @@ from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.ports import HistoryStore
 from tests import postgres_server
 from tests.drivers import clock_scenarios
+from tests.plugin.forked import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE, FILE = "NVIDIA-H200", "tests/test_k.py"
@@ -318,19 +319,10 @@ def _environment() -> Mapping[str, str]:
     return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
 
 
-def _ended(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env=_environment(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    if done.returncode:
-        raise AssertionError(f"{words[-1]} ends with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done
+def _ended(folder: Path, *words: str) -> None:
+    code, text = forked(words, folder, _environment(), children=True)
+    if code:
+        raise AssertionError(f"{words[-1]} ends with {code}:\n{text[-2000:]}")
 
 
 def run(rng: Random, folder: Path, how: int = signal.SIGKILL) -> Killed:
@@ -357,7 +349,7 @@ def run(rng: Random, folder: Path, how: int = signal.SIGKILL) -> Killed:
     if rng.random() < 0.1:
         try:
             _ended(folder, *PYTEST)
-        except (AssertionError, subprocess.TimeoutExpired) as fault:
+        except AssertionError as fault:
             faults.append(f"the next run: {fault}")
     return Killed(busy, tuple(faults))
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if not name.startswith("a run")])
 def test_what_was_accepted_outlives_a_kill(name: str) -> None:
-    kills = killed(name, 3 if name == "PostgreSQL" else 8, seed=1)
+    kills = killed(name, 2 if name == "PostgreSQL" else 5, seed=1)
     assert [kill.faults for kill in kills if kill.faults] == []
     assert any(kill.busy for kill in kills)
 

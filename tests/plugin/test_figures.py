@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from pytest_perfgate.cli import main
 from tests.plugin.projects import Project
 from tests.plugin.two_builds import SLOW, git
+from tests.tools import keep_listings
 
 CUBINS = Path(__file__).parents[1] / "artifacts" / "cubins"
 
@@ -32,6 +35,15 @@ TESTS = """
     def test_read(perfgate):
         perfgate.read(HERE / "kernel.cubin")
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_listing_of_a_cubin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("bin")
+    keep_listings(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(folder), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(scope="module")
