@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import at_least, begins
@@ -75,7 +76,7 @@ class Rounds:
         self._captures: dict[str, list[tuple[Capture, ...]]] = {case.nodeid: [] for case in cases}
         self._trouble: dict[str, list[str]] = {case.nodeid: [] for case in cases}
         self._outcome: dict[str, str] = {}
-        self._seconds: dict[str, float] = {}
+        self._seconds: dict[str, list[float]] = {case.nodeid: [] for case in cases}
         self._raised: dict[str, dict[CaseKey, str]] = {}
         self._telling = threading.Lock()
         self._children: set[Child] = set()
@@ -133,7 +134,7 @@ class Rounds:
             captures=tuple(self._captures[case.nodeid]),
             trouble=tuple(self._trouble[case.nodeid]),
             outcome=self._outcome.get(case.nodeid, "passed"),
-            seconds=self._seconds.get(case.nodeid, 0.0),
+            seconds=fmean(self._seconds[case.nodeid] or [0.0]),
             raised=tuple(self._raised.get(case.nodeid, {}).items()),
         )
 
@@ -191,7 +192,7 @@ class Rounds:
 
     def _note(self, number: int, message: Finished) -> None:
         nodeid = message.nodeid
-        self._seconds[nodeid] = max(message.seconds, self._seconds.get(nodeid, 0.0))
+        self._seconds[nodeid].append(message.seconds)
         if message.outcome == "passed":
             self._captures[nodeid].append(message.captures)
             self._raised.setdefault(nodeid, {}).update(message.raised)

@@ -267,7 +267,7 @@ class CaseResult:
 
     ``died`` if the body itself ended its child: it is never run again.
     """
-    seconds: float = 0.0
+    seconds: float = 0.0  # of a round, the mean
     raised: tuple[tuple[CaseKey, str], ...] = ()
     """Calls and regions that raised although the test caught it, each once."""
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from pytest_perfgate.app.measure import measurements, one_child_each
+from pytest_perfgate.app.measure import Rounds, measurements, one_child_each
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Environment, Identity, Samples, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import GateTools
-from pytest_perfgate.model.protocol import Capture, CaseResult
+from pytest_perfgate.model.protocol import Capture, CaseResult, Finished
 
 KEY = CaseKey(nodeid="t.py::t")
 CARD = Device(key="NVIDIA-H200-observe", name="NVIDIA H200", kind="gpu", index=0, uuid="GPU-12")
@@ -47,3 +50,12 @@ def case(name: str, *figures: str) -> Case:
 def test_a_case_whose_compilers_are_cold_has_a_process_of_its_own() -> None:
     cases = [case("a"), case("b", "compile_time"), case("c", "peak_memory"), case("d", "compile_time")]
     assert [[one.nodeid for one in group] for group in one_child_each(cases)] == [["a", "c"], ["b"], ["d"]]
+
+
+def test_a_case_costs_the_mean_of_its_rounds_and_not_the_slowest() -> None:
+    one = case("a")
+    settings: Any = SimpleNamespace(progress=lambda *told: None)
+    rounds = Rounds([one], settings)
+    for number, took_s in enumerate((1.0, 4.0, 1.0)):
+        rounds._note(number, Finished(nodeid=one.nodeid, outcome="passed", seconds=took_s))
+    assert rounds.results()[one.nodeid].seconds == 2.0
