@@ -38,7 +38,7 @@ def test_a_suspect_is_tried_beside_the_commit_of_its_baseline(repository: Projec
     assert run.code == 1, run.text
     assert "1 case in two builds, 7 to 30 rounds" in run.text
     assert "slower than" in run.says("test_work")
-    assert "over 9 rounds" in run.says("test_work")
+    assert "in 9 rounds" in run.says("test_work")
 
 
 @SLOW
