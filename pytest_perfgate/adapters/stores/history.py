@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.adapters.stores.sittings import (
+    PART,
     Known,
     Looked,
     Run,
@@ -24,7 +25,7 @@ from pytest_perfgate.adapters.stores.sittings import (
     text_of,
     words_of,
 )
-from pytest_perfgate.adapters.system.files import locked, refusals
+from pytest_perfgate.adapters.system.files import locked, refusals, uncollected
 from pytest_perfgate.model.errors import PerfgateError, refusal
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 
@@ -162,11 +163,7 @@ class SqliteHistory:
         if not self._is_there():
             return
         with self._opened(reading=True) as database:
-            known = _known(database)
-            for number, name, text in database.execute("select id, device, key from series order by device, key"):
-                at = text_of(name), parse_case_key(text_of(text))
-                if of is None or at in of:
-                    yield _line(database, (*at, number), known, counts, of[at] if of else ())
+            yield from _every_line(database, counts, of)
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """Return (device, case) of all that was ever measured."""
@@ -309,7 +306,23 @@ def _known(database: sqlite3.Connection) -> Known:
         return text_of(database.execute("select text from word where id = ?", (number,)).fetchone()[0])
 
     words = Looked(word)
-    return Known(Looked(run), words, Looked(lambda number: parse_facts(words[number])))
+    return Known(Looked(run), words, Looked(lambda number: parse_facts(words[number])), {})
+
+
+def _every_line(
+    database: sqlite3.Connection, counts: tuple[int, int, int],
+    of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None,
+) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:  # fmt: skip
+    """Yield the lines of these cases, or of all; as many at a time as have few rows."""
+    known, rows = _known(database), database.execute("select device, key, id from series order by device, key")
+    listed = [(text_of(name), parse_case_key(text_of(text)), number) for name, text, number in rows]
+    wanted = [place for place in listed if of is None or place[:2] in of]
+    some = max(1, PART // (counts[0] or PART))
+    for first in range(0, len(wanted), some):
+        with uncollected():
+            part = [(place, of[place[:2]] if of else ()) for place in wanted[first : first + some]]
+            lines = [_line(database, place, known, counts, names) for place, names in part]
+        yield from lines
 
 
 def _line(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.adapters.stores.sittings import (
+    PART,
     Known,
     Looked,
     by_run,
@@ -38,9 +40,6 @@ _LOCK = 0x50474154
 _CONNECT_S = 10
 
 _TRIES = 3
-
-_PART = 50_000
-"""Rows that are read at a time."""
 
 _TABLES = """
 create schema if not exists perfgate;
@@ -83,10 +82,20 @@ _OF_CASE = f"""
 select {_SITTING} from perfgate.sitting where series = %s and processes >= %s order by at desc, run desc limit %s
 """  # noqa: S608
 
+_SENT = {
+    "clock_hz": "array_agg(clock_hz)", "run": "string_agg(int4send(run), '')",
+    **{name: f"string_agg(float8send({name}), '')" for name in ("time", "scatter")},
+    **{
+        f"{one}_{other}": f"string_agg(int8send(({one}::bigint << 32) | {other}::bigint), '')"
+        for one, other in (("identity", "outcome"), ("host", "card"), ("facts", "processes"))
+    },
+}  # fmt: skip
+"""Columns as the bytes of their numbers, none of them below 0; arrays would take both sides longer."""
+
 _OF_SOME = f"""
-select c.id, {", ".join(f"s.{name}" for name in _SITTING.split(", "))}
+select c.id, {", ".join(f"s.{name}" for name in _SENT)}
 from unnest(%s::integer[]) c(id) cross join lateral (
-  select {", ".join(f"array_agg({name}) as {name}" for name in _SITTING.split(", "))}
+  select {", ".join(f"{sent} as {name}" for name, sent in _SENT.items())}
   from (
     select {_SITTING} from perfgate.sitting where series = c.id and processes >= %s order by at desc, run desc limit %s
   ) n
@@ -114,7 +123,7 @@ class PostgresHistory:
         self._address, self._place = address, without_secrets(address)
         self._connection: Connection[Any] | None = None
         words: dict[int, str] = {}
-        self._known = Known({}, words, Looked(lambda number: parse_facts(words[number])))
+        self._known = Known({}, words, Looked(lambda number: parse_facts(words[number])), {})
 
     def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
         """Add sittings and return how many were new."""
@@ -178,7 +187,7 @@ class PostgresHistory:
             rows = cursor.execute("select id, device, key from perfgate.series order by device, key").fetchall()
             every = [(number, (device, parse_case_key(text_of(key)))) for number, device, key in rows]
         listed = [(n, place, of[place] if of else ()) for n, place in every if of is None or place in of]
-        some = max(1, _PART // (counts[0] or _PART))
+        some = max(1, PART // (counts[0] or PART))
         for first in range(0, len(listed), some):
             yield from self._some(listed[first : first + some], counts)
 
@@ -191,7 +200,7 @@ class PostgresHistory:
         with self._opened() as cursor:
             cursor.execute("set local jit = off")
             rows = cursor.execute(_OF_SOME, ([number for number, *_ in listed], least, last or None)).fetchall()
-            lines: dict[int, Sequence[Sequence[Any]]] = {number: columns for number, *columns in rows}
+            lines = {number: _columns(columns) for number, *columns in rows}
             self._learn(cursor, list(lines.values()))
             most = {number: last or None if names else detailed for number, _, names in listed}
             asked = [(number, run) for number, columns in lines.items() for run in columns[0][: most[number]]]
@@ -236,7 +245,7 @@ class PostgresHistory:
             raise _Again("history-unreachable", _first_line(fault), place=self._place) from fault
         except driver.OperationalError as fault:
             raise PerfgateError("history-unreachable", _first_line(fault), place=self._place) from fault
-        except (driver.Error, KeyError, TypeError, ValueError) as fault:
+        except (driver.Error, KeyError, TypeError, ValueError, struct.error) as fault:
             fix = "check the schema perfgate there; if it is missing, the next write creates it"
             raise PerfgateError("history-unreadable", _first_line(fault), fix=fix, place=self._place) from fault
 
@@ -256,6 +265,17 @@ class PostgresHistory:
             connection.close()
             raise
         return connection
+
+
+def _columns(sent: Sequence[Any]) -> list[Sequence[Any]]:
+    """Return the columns of one case from their bytes, in the order of a row."""
+    clocks, runs, *others = sent
+    count = len(clocks)
+    times, scatters = (struct.unpack(f"!{count}d", some) for some in others[:2])
+    words, places, rest = (struct.unpack(f"!{2 * count}i", some) for some in others[2:])
+    facts, processes = rest[::2], rest[1::2]
+    run = struct.unpack(f"!{count}i", runs)
+    return [run, times, processes, scatters, clocks, words[::2], words[1::2], places[::2], places[1::2], facts]
 
 
 def _figures(cursor: Cursor[Any], asked: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:

@@ -199,6 +199,25 @@ class Known(NamedTuple):
     runs: dict[int, Run]
     words: dict[int, str]
     facts: dict[int, tuple[tuple[str, str], ...]]
+    last: dict[str, tuple[Sequence[int], Sequence[Any]]]
+    """The newest column of each name with its values: neighbouring cases were measured by the same runs."""
+
+    def values(self, name: str, column: Sequence[int]) -> Sequence[Any]:
+        """Return the values of a column of numbers; of runs a column for each part."""
+        before = self.last.get(name)
+        if before is not None and before[0] == column:
+            return before[1]
+        if name == "run":
+            values: Sequence[Any] = [*zip(*map(self.runs.__getitem__, column))]
+        else:
+            of: dict[int, Any] = self.facts if name == "facts" else self.words
+            values = [*map(of.__getitem__, column)]
+        self.last[name] = column, values
+        return values
+
+
+PART = 50_000
+"""Rows that are read at a time."""
 
 
 def sittings_of(
@@ -209,23 +228,18 @@ def sittings_of(
         return []
     runs, times, processes, scatters, clocks, identities, outcomes, hosts, cards, facts = columns
     _check(times, processes, scatters, clocks)
-    names, moments, commits, branches = zip(*map(known.runs.__getitem__, runs))
-    identity, outcome, host, card = (_looked(known.words, some) for some in (identities, outcomes, hosts, cards))
+    names, moments, commits, branches = known.values("run", runs)
+    identity, outcome = known.values("identity", identities), known.values("outcome", outcomes)
+    host, card, about = known.values("host", hosts), known.values("card", cards), known.values("facts", facts)
     row, put_class = _unfrozen()
     line = list(
         map(
             row, repeat(key), repeat(device), times, moments, commits, branches, processes, scatters, clocks, identity,
-            names, outcome, host, card, _looked(known.facts, facts), chain(map(parse_metrics, figures), repeat(())),
+            names, outcome, host, card, about, chain(map(parse_metrics, figures), repeat(())),
         )
     )  # fmt: skip
     deque(map(put_class, line, repeat(Sitting)), maxlen=0)
     return line
-
-
-def _looked(known: dict[int, T], column: Sequence[int]) -> Iterable[T]:
-    """Return the values of these numbers; usually the whole column has the same one."""
-    first = column[0]
-    return repeat(known[first]) if column.count(first) == len(column) else map(known.__getitem__, column)
 
 
 @lru_cache(maxsize=1)
@@ -240,7 +254,8 @@ def _unfrozen() -> tuple[Any, Callable[[Any, type], None]]:
 
 def _check(times: Sequence[Any], processes: Sequence[Any], scatters: Sequence[Any], clocks: Sequence[Any]) -> None:
     """Raise if a cell is not a number as it was written; a run whose processes took no time is impossible."""
-    for column in (times, processes, scatters, [clock for clock in clocks if clock is not None]):
+    known_clocks = clocks if None not in clocks else [clock for clock in clocks if clock is not None]
+    for column in (times, processes, scatters, known_clocks):
         if not math.isfinite(sum(column)) and not all(map(math.isfinite, column)):
             raise ValueError("a cell where a number belongs")
     if min(times) <= 0 and any(time < 0 or time <= 0 < count for time, count in zip(times, processes)):

@@ -187,7 +187,9 @@ def test_what_does_not_read_is_an_error_with_its_place(text: str) -> None:
     assert str(caught.value).startswith("ceilings.json")
 
 
-KNOWN = Known({1: ("r", "2026-06-01", "c0ffee", "main")}, {1: "usual", 2: "passed", 3: ""}, {3: (("driver", "580"),)})
+KNOWN = Known(
+    {1: ("r", "2026-06-01", "c0ffee", "main")}, {1: "usual", 2: "passed", 3: ""}, {3: (("driver", "580"),)}, {}
+)
 ROW = (1, 5.0, 3, 0.1, 1.5e9, 1, 2, 3, 3, 3)
 
 
