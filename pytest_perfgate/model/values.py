@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import cache
-from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, AnyStr, TypeVar, cast
 
@@ -63,9 +62,9 @@ def _deferred(cls: Any) -> Callable[..., None]:
         known = {**plain, **given}
         known.update({name: make() for name, make in makers.items() if name not in given} if makers else {})
         if known.keys() != names:
-            raise TypeError(f"{cls.__name__}() takes {', '.join(sorted(names))}, not {', '.join(given) or 'nothing'}")
-        if self.__class__ is not cls and len(names) > _MANY:
-            _refuse(self, _FIRST, cls)  # as the compiled one will
+            raise TypeError(
+                f"{cls.__name__}() takes {', '.join(sorted(names))}; given: {', '.join(given) or 'nothing'}"
+            )
         for name, one in known.items():
             put(self, name, one)
         if then is not None:
@@ -77,28 +76,16 @@ def _deferred(cls: Any) -> Callable[..., None]:
 
 
 def _written(cls: Any) -> Callable[..., None]:
-    """Return a compiled ``__init__``; with many fields it fills an object of an unfrozen class, twice as fast."""
-    then, slots = getattr(cls, "__post_init__", None), {"__slots__": cls.__slots__, "__setattr__": object.__setattr__}
-    given = {f.name: field(default=f.default, default_factory=f.default_factory) for f in fields(cls)}
-    if many := len(given) > _MANY:
-        unfrozen = type(cls.__name__, cls.__bases__, {**slots, _LAST: _CLASS})
-        opened, closed = (field(init=False, default_factory=repeat(one).__next__) for one in (unfrozen, cls))
-        given = {_FIRST: opened, **given, _LAST: closed}
-    listed, own = [(name, object, one) for name, one in given.items()], {"__post_init__": then} if then else {}
-    made: Any = make_dataclass(cls.__name__, listed, namespace=own, frozen=not many, kw_only=True, eq=False, repr=False)
+    """Return a compiled ``__init__`` with keyword fields, like that of a frozen dataclass."""
+    listed = [(f.name, f.type, field(default=f.default, default_factory=f.default_factory)) for f in fields(cls)]
+    then = getattr(cls, "__post_init__", None)
+    own = {"__post_init__": then} if then else {}
+    made: Any = make_dataclass(cls.__name__, listed, namespace=own, frozen=True, kw_only=True, eq=False, repr=False)
     return made.__init__  # type: ignore[no-any-return]
 
 
-_MANY, _FIRST, _LAST, _CLASS = 4, "_unfrozen", "_frozen", vars(object)["__class__"]
-"""What such an ``__init__`` sets before and after the fields, to change the class of its object."""
-
-
-def _refuse(self: Any, name: str, *given: Any) -> None:
-    if name != _FIRST:
-        raise FrozenInstanceError(f"cannot change {name!r} of a {type(self).__name__}")
-    if type(self).__name__ != given[0].__name__:
-        raise TypeError(f"{type(self).__name__} has an __init__ of its own, or is declared as a value too")
-    _CLASS.__set__(self, *given)
+def _refuse(self: Any, name: str, *_: object) -> None:
+    raise FrozenInstanceError(f"cannot change {name!r} of a {type(self).__name__}")
 
 
 def _state(self: Any) -> list[Any]:
@@ -284,12 +271,22 @@ UNITS: Mapping[Dimension, Mapping[str, float]] = {
 """Unit to factor; a time is in nanoseconds, a fraction between 0 and 1, the rest per second."""
 
 USUAL: Mapping[Dimension, tuple[str, ...]] = {
-    Dimension.TIME: ("ns", "us", "ms", "s"), Dimension.FRACTION: ("%",), Dimension.RATIO: ("x",),
-    Dimension.BYTES: ("B", "KiB", "MB", "GB"), Dimension.BANDWIDTH: ("GB/s", "TB/s"),
-    Dimension.FLOPS: ("GFLOPS", "TFLOPS"), Dimension.WORK: ("GFLOP", "TFLOP"), Dimension.RATE: ("/s", "k/s", "M/s"),
-    Dimension.INTENSITY: ("FLOP/B",), Dimension.CLOCK: ("MHz", "GHz"), Dimension.TEMPERATURE: ("°C",),
-    Dimension.POWER: ("W",), Dimension.ENERGY: ("mJ", "J"), Dimension.COUNT: (), Dimension.PLAIN: (),
-}  # fmt: skip
+    Dimension.TIME: ("ns", "us", "ms", "s"),
+    Dimension.FRACTION: ("%",),
+    Dimension.RATIO: ("x",),
+    Dimension.BYTES: ("B", "KiB", "MB", "GB"),
+    Dimension.BANDWIDTH: ("GB/s", "TB/s"),
+    Dimension.FLOPS: ("GFLOPS", "TFLOPS"),
+    Dimension.WORK: ("GFLOP", "TFLOP"),
+    Dimension.RATE: ("/s", "k/s", "M/s"),
+    Dimension.INTENSITY: ("FLOP/B",),
+    Dimension.CLOCK: ("MHz", "GHz"),
+    Dimension.TEMPERATURE: ("°C",),
+    Dimension.POWER: ("W",),
+    Dimension.ENERGY: ("mJ", "J"),
+    Dimension.COUNT: (),
+    Dimension.PLAIN: (),
+}
 """Units that an error proposes."""
 
 
@@ -299,14 +296,22 @@ def dimension_of(unit: str) -> Dimension | None:
 
 
 LINE_UNITS: Mapping[Dimension, tuple[str, ...]] = {
-    Dimension.TIME: ("s", "ms", "us", "ns"), Dimension.FRACTION: ("%",), Dimension.RATIO: ("x",),
+    Dimension.TIME: ("s", "ms", "us", "ns"),
+    Dimension.FRACTION: ("%",),
+    Dimension.RATIO: ("x",),
     Dimension.BYTES: ("TiB", "GiB", "MiB", "KiB", "B"),
     Dimension.BANDWIDTH: ("TB/s", "GB/s", "MB/s", "kB/s", "B/s"),
-    Dimension.FLOPS: ("TFLOPS", "GFLOPS", "MFLOPS", "FLOPS"), Dimension.WORK: ("TFLOP", "GFLOP", "MFLOP", "FLOP"),
-    Dimension.RATE: ("G/s", "M/s", "k/s", "/s"), Dimension.INTENSITY: ("FLOP/B",),
-    Dimension.CLOCK: ("GHz", "MHz", "Hz"), Dimension.TEMPERATURE: ("C",), Dimension.POWER: ("kW", "W", "mW"),
-    Dimension.ENERGY: ("kJ", "J", "mJ", "uJ"), Dimension.COUNT: ("",), Dimension.PLAIN: ("",),
-}  # fmt: skip
+    Dimension.FLOPS: ("TFLOPS", "GFLOPS", "MFLOPS", "FLOPS"),
+    Dimension.WORK: ("TFLOP", "GFLOP", "MFLOP", "FLOP"),
+    Dimension.RATE: ("G/s", "M/s", "k/s", "/s"),
+    Dimension.INTENSITY: ("FLOP/B",),
+    Dimension.CLOCK: ("GHz", "MHz", "Hz"),
+    Dimension.TEMPERATURE: ("C",),
+    Dimension.POWER: ("kW", "W", "mW"),
+    Dimension.ENERGY: ("kJ", "J", "mJ", "uJ"),
+    Dimension.COUNT: ("",),
+    Dimension.PLAIN: ("",),
+}
 """Units in which an accepted figure is written, the largest first."""
 
 _DIGITS, _MOST_DIGITS = 5, 8

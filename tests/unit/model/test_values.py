@@ -199,16 +199,6 @@ def test_a_value_of_many_fields_is_frozen_and_of_its_class_the_first_time_and_la
     assert list(signature(Wide).parameters) == ["x", "y", "note", "parts", "third", "fourth"]
 
 
-def test_a_class_that_is_declared_as_no_value_is_refused_the_first_time_and_later() -> None:
-    class Undeclared(Wide):
-        __slots__ = ()
-
-    for number in range(520):
-        with pytest.raises(TypeError, match="Undeclared"):
-            Undeclared(x=number)
-        assert type(Wide(x=number)) is Wide
-
-
 @value
 class Narrow:
     x: int
