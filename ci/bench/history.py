@@ -114,7 +114,9 @@ def row(store: str, what: str, spent: list[Cost], bound: str = "") -> str:
     return f"| {store} | {what} | {' | '.join(cells)} | {bound} |"
 
 
-def figures(name: str, opened: Open, results: int, server: Computed) -> Iterator[str]:
+def figures(
+    name: str, opened: Open, results: int, server: Computed, settled: Callable[[], None] = lambda: None
+) -> Iterator[str]:
     store, runs = opened(), results // CASES
     began = time.perf_counter()
     for number in range(runs):
@@ -123,6 +125,7 @@ def figures(name: str, opened: Open, results: int, server: Computed) -> Iterator
     coming = iter([run(number) for number in range(runs, runs + 20)])
     bound = "50 ms" if name == "SQLite" else "100 ms"
     yield row(name, f"appending a run of {CASES} cases", costs(lambda: store.append(next(coming)), 20, server), bound)
+    settled()
     spent = costs(lambda: list(opened().lines(LAST)), 9, server)
     assert [len(line) for line in opened().lines(LAST)] == [LAST] * CASES
     yield row(name, f"the newest {LAST} of {CASES} cases", spent, "100 ms")
@@ -209,7 +212,7 @@ def in_postgres(results: int) -> None:
         def postgres() -> HistoryStore:
             return PostgresHistory(server.address)
 
-        for line in figures("PostgreSQL", postgres, results, lambda: computed_by(server)):
+        for line in figures("PostgreSQL", postgres, results, lambda: computed_by(server), server.vacuum):
             print(line, flush=True)
         server.emptied()
         print(writers("PostgreSQL", postgres), flush=True)
