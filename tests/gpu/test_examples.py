@@ -15,7 +15,7 @@ from tests.corpus import corpus
 from tests.plugin.forked import forked, inherited
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SUITES = ("triton_kernels", "compiled_kernels", "cuda_extension", "cupy_kernels", "nvbench")
+SUITES = ("triton_kernels", "compiled_kernels", "cuda_extension", "cupy_kernels", "planted_on_gpu", "nvbench")
 REASONS = ("is not installed", "there is no GPU that", "the extension is not built", "NVBENCH names no binary")
 
 

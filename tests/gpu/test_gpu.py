@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -15,8 +17,10 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.plugin.calls import MeasuredCall
 from pytest_perfgate.wiring import devices as wired
+from tests.plugin.projects import Project
 
 RUNTIME = TorchRuntime(lookup_spec)
+PLANTED = Path(__file__).resolve().parents[2] / "examples" / "planted_on_gpu"
 PLAN = Plan(budget_ns=0.3e9, warmup_ns=50e6)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.torch]
@@ -111,3 +115,14 @@ def test_the_device_is_the_one_that_the_management_library_knows() -> None:
     device, fleet = RUNTIME.device(), wired.fleet()
     assert lease_name(device) in {lease_name(seen) for seen in fleet.devices}
     assert dict(device.facts)["driver"]
+
+
+def test_planted_regressions_of_a_gpu_are_confirmed_and_nothing_else(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    for file in PLANTED.glob("*.*"):
+        shutil.copy(file, tmp_path)
+    for planted in ("", "", "memory speedup"):
+        run = project.run("--perfgate=full", fresh=True, PLANTED=planted)
+        outcomes = {name: run.outcome(f"test_{name}") for name in ("memory", "speedup")}
+        assert outcomes == dict.fromkeys(outcomes, "failed" if planted else "passed"), run.text
+    assert all("REGRESSED" in run.says(f"test_{name}") for name in outcomes), run.text
