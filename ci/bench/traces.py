@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from cost_plot import write_plot
@@ -187,7 +188,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             path = asked.file or str(Path(name) / "trace.json.gz")
             if asked.repeat:
-                repeat_trace(Path(asked.repeat), Path(path), asked.megabytes)
+                # in a process of its own: the kernel counts the memory of whoever starts a command as the command's
+                with ProcessPoolExecutor(1) as apart:
+                    apart.submit(repeat_trace, Path(asked.repeat), Path(path), asked.megabytes).result()
             elif not asked.file:
                 write_trace(Path(path := path.removesuffix(".gz")), int(asked.megabytes * 1e6 / BYTES_AN_EVENT))
             against_reference(path, asked.reference, asked.repeats)
