@@ -50,7 +50,7 @@ KNOWN = Names(
         ("memcpy@GLIBC_2.14 memcpy@@GLIBC_2.14 f@plt", "memcpy@GLIBC_2.14 memcpy@@GLIBC_2.14 f@plt"),
         ("f@libm.so.6 x@y.cu ?f@k@@YAXXZ @P0 mm@sm90 mm@host", "f@libm.so.6 x@y.cu ?f@k@@YAXXZ @P0 mm@sm90 mm@host"),
         ("the base arm: /opt/conda/envs/k/bin/python3.11 -m pip: exit 2", "the base arm: python -m pip: exit 2"),
-        ("/work/x/.venv/bin/python, '/usr/bin/python3'.", "python, 'python'."),
+        ("/builds/x/.venv/bin/python, '/usr/bin/python3'.", "python, 'python'."),
         ("/home/ann/v/bin/python -c, /srv/repo/.venv/bin/python", "python -c, python"),
         ("/usr/lib/python3.11/a.py /a/bin/python-config", "/usr/lib/python3.11/a.py /a/bin/python-config"),
         ("token=hf_abcdefghijklmnopqrst01", "token=[secret]"),
