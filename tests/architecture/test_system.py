@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -46,6 +47,17 @@ def imports(found: list[ast.AST]) -> Iterator[str]:
             yield node.module or ""
 
 
+def statements(found: list[ast.AST]) -> Iterator[str]:
+    """Texts that are SQL, or part of it."""
+    texts = (node.value for node in found if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return (text for text in texts if SQL.search(text))
+
+
+SQL = re.compile(r"\b(select|insert|update|delete|values|where)\b", re.IGNORECASE)
+NUMBERED = re.compile(r"\?\d")
+"""A placeholder with a number: with a sequence of arguments Python 3.12.0 to 3.12.3 print a warning at it."""
+
+
 def faults(name: str, found: list[ast.AST]) -> Iterator[str]:
     """What a module does that is the system's to do."""
     inside = name.startswith("adapters/system/")
@@ -58,6 +70,8 @@ def faults(name: str, found: list[ast.AST]) -> Iterator[str]:
         yield f"{name} replaces files: adapters.system.files does"
     if not inside and any(map(runs_git, found)):
         yield f"{name} runs git: adapters.system.git does"
+    if any(map(NUMBERED.search, statements(found))):
+        yield f"{name} numbers the placeholders of a statement: write ? alone"
 
 
 def test_what_touches_the_machine_has_one_home() -> None:
@@ -68,7 +82,14 @@ def test_what_touches_the_machine_has_one_home() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["subprocess.run(['ls'])", "import fcntl", "os.replace(a, b)", "run_captured(['git', 'log'])"]
+    "line",
+    [
+        "subprocess.run(['ls'])",
+        "import fcntl",
+        "os.replace(a, b)",
+        "run_captured(['git', 'log'])",
+        "database.execute(f'insert into run ({names}) values (?2, ?1)', row)",
+    ],
 )
 def test_each_rule_can_fail(line: str) -> None:
     assert list(faults("adapters/stores/new.py", list(ast.walk(ast.parse(line)))))

@@ -169,7 +169,7 @@ class SqliteHistory:
         """Return (device, case) of all that was ever measured."""
         if not self._is_there():
             return ()
-        query = "select device, key from series where device = ?1 or ?1 = '' order by device, key"
+        query = "select device, key from series where ? in ('', device) order by device, key"
         with self._opened(reading=True) as database:
             return tuple(
                 (text_of(name), parse_case_key(text_of(key))) for name, key in database.execute(query, (device,))
@@ -250,8 +250,8 @@ def _added(database: sqlite3.Connection, run: str, sittings: Sequence[Sitting]) 
     """Add the sittings of one run and return how many were new."""
     first = sittings[0]
     at = moment_at(first.when)
-    naming = (run, at, first.when, first.commit, first.branch)
-    database.execute(f"insert or ignore into run (at, {_RUN}) values (?2, ?1, ?3, ?4, ?5)", naming)  # noqa: S608
+    naming = (at, run, first.when, first.commit, first.branch)
+    database.execute(f"insert or ignore into run (at, {_RUN}) values (?, ?, ?, ?, ?)", naming)  # noqa: S608
     number, at = database.execute("select id, at from run where name = ?", (run,)).fetchone()
     places, texts = [(s.device, str(s.key)) for s in sittings], [*map(words_of, sittings)]
     series = _numbers(database, "series", places)
