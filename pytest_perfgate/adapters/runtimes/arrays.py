@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -155,7 +156,9 @@ class _Torch:
 
     @classmethod
     def flat(cls, array: Any) -> Any:
-        return cls.stored(array).contiguous().reshape(-1).view(sys.modules["torch"].uint8)
+        whole = cls.stored(array).contiguous()
+        begins_at_a_word = whole.storage_offset() * whole.element_size() % WORD == 0
+        return (whole if begins_at_a_word else whole.clone()).reshape(-1).view(sys.modules["torch"].uint8)
 
     @staticmethod
     def library() -> Library:
@@ -196,7 +199,9 @@ class _Torch:
     @classmethod
     def unchanged(cls, array: Any, saved: Any) -> bool:
         torch, flat = sys.modules["torch"], cls.flat(array)
-        return bool(torch.equal(flat, saved.to(flat.device)))
+        kept, whole = saved.to(flat.device), len(flat) - len(flat) % WORD
+        same = len(kept) == len(flat) and torch.equal(flat[:whole].view(torch.int64), kept[:whole].view(torch.int64))
+        return bool(same and torch.equal(flat[whole:], kept[whole:]))
 
     @classmethod
     def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
@@ -236,7 +241,8 @@ class _Cupy:
     @staticmethod
     def flat(array: Any) -> Any:
         cupy = sys.modules["cupy"]
-        return cupy.ascontiguousarray(array).reshape(-1).view(cupy.uint8)
+        whole = cupy.ascontiguousarray(array)
+        return (whole.copy() if whole.data.ptr % WORD else whole).reshape(-1).view(cupy.uint8)
 
     @staticmethod
     def library() -> Library:
@@ -350,12 +356,12 @@ def holding(library: Library, data: Any, saved: Any, itemsize: int, byte: int) -
     if len(saved) != len(data):
         return 0.0
     size = itemsize if itemsize in library.integers else next(n for n in (8, 4, 2, 1) if itemsize % n == 0)
-    found = 0
+    counts = []
     for begin, end in _chunks(len(data), itemsize):
         now = _elements(library, data[begin:end], size, itemsize, byte)
         was = _elements(library, library.beside(saved[begin:end], data), size, itemsize, byte)
-        found += int((now & ~was).sum())
-    return found * itemsize / len(data)
+        counts.append((now & ~was).sum())
+    return sum(map(int, counts)) * itemsize / len(data)
 
 
 def _elements(library: Library, data: Any, size: int, itemsize: int, byte: int) -> Any:
@@ -368,19 +374,25 @@ def _elements(library: Library, data: Any, size: int, itemsize: int, byte: int) 
 def fingerprint(library: Library, data: Any) -> bytes:
     """Return two sums of all words, each mixed with its position, so that changed or swapped bytes show.
 
-    The mixing is one-to-one, so a single changed word always changes the first sum.
+    The mixing is one-to-one, and the sums of a part are multiplied by an odd number for each part after it, so a single
+    changed word always changes the first sum. Nothing is read before all parts are summed: the device does not wait.
     """
     whole = len(data) - len(data) % WORD
     places = library.count_up(min(whole, CHUNK) // WORD, data)
-    sums = [0, 0]
+    turned, weights, sums = places * MIXERS[0], places + MIXERS[2], []
     for begin, end in _chunks(whole, WORD):
         words = data[begin:end].view(library.integers[WORD])
-        place = places[: len(words)] + begin // WORD
-        mixed = words ^ (place * MIXERS[0])
-        mixed = (mixed ^ (mixed >> 32)) * MIXERS[1]
-        sums = [int(mixed.sum()) + sums[0], int((mixed * (place + MIXERS[2])).sum()) + sums[1]]
+        mixed = words ^ turned[: len(words)]
+        mixed ^= mixed >> 32
+        mixed *= MIXERS[1]
+        first = mixed.sum()
+        mixed *= weights[: len(words)]
+        sums.append((first, mixed.sum()))
+    totals = [0, 0]
+    for at, part in product((0, 1), sums):
+        totals[at] = (totals[at] * MIXERS[at] + int(part[at])) % (1 << 64)
     tail = bytes(int(byte) for byte in data[whole:])
-    return b"".join((total % (1 << 64)).to_bytes(8, "little") for total in sums) + tail
+    return b"".join(total.to_bytes(8, "little") for total in totals) + tail
 
 
 def _chunks(size: int, unit: int) -> Iterator[tuple[int, int]]:

@@ -219,14 +219,29 @@ def test_any_byte_that_is_another_changes_the_fingerprint(torch, monkeypatch, ch
     assert len(seen) == 1 + 2 * 131
 
 
+@pytest.mark.parametrize("chunk", [64, 1 << 25])
 @pytest.mark.torch
-def test_words_in_each_others_place_change_the_fingerprint(torch) -> None:
+def test_words_in_each_others_place_change_the_fingerprint(torch, monkeypatch, chunk: int) -> None:
+    monkeypatch.setattr(arrays, "CHUNK", chunk)
     array = torch.randint(-(2**62), 2**62, (4096,), generator=torch.Generator().manual_seed(3))
     seen = {CONTENTS.fingerprint(array), CONTENTS.fingerprint(array.flip(0)), CONTENTS.fingerprint(array.roll(1))}
     swapped = array.clone()
     swapped[[7, 4000]] = swapped[[4000, 7]]
-    assert len(seen | {CONTENTS.fingerprint(swapped)}) == 4
+    parts = torch.cat((array[8:16], array[:8], array[16:]))
+    assert len(seen | {CONTENTS.fingerprint(swapped), CONTENTS.fingerprint(parts)}) == 5
     assert CONTENTS.fingerprint(array.clone()) in seen
+
+
+@pytest.mark.torch
+def test_a_view_that_begins_inside_a_word_is_checked_too(torch) -> None:
+    """Torch refuses to read it in words, and a device would stop at the address."""
+    array = torch.arange(1000, dtype=torch.float16)[1:]
+    saved, known = CONTENTS.saved(array), CONTENTS.fingerprint(array)
+    assert CONTENTS.fingerprint(array.clone()) == known
+    assert CONTENTS.unchanged(array, saved)
+    array[998] = -1
+    assert not CONTENTS.unchanged(array, saved)
+    assert CONTENTS.fingerprint(array) != known
 
 
 @pytest.mark.parametrize("chunk", [16, 1 << 25])
