@@ -12,6 +12,7 @@ int fake_permission = 0;     /* status that setting clocks returns */
 int fake_throttle_after = -1; /* looks until the clocks are held down */
 int fake_held_by = 4;        /* by which reason: 4 power cap, 0x20 and 0x40 heat, 0x80 power brake */
 int fake_watts = 650, fake_swing = 0; /* the power of every second look is higher by the second */
+int fake_drawn = 0;          /* the power of this moment; 0: no other */
 int fake_drop_lock_after = -1; /* looks until the lock is lost */
 int fake_lost_after = -1;    /* looks until the card is off the bus */
 int fake_temperature = 50, fake_cooling = 0, fake_pid = 0, fake_reasons = 1;
@@ -108,6 +109,7 @@ struct field { unsigned id, scope; long long stamp, latency; unsigned type, stat
 int nvmlDeviceGetFieldValues(void *h, int n, struct field *f) {
     unsigned counter = fake_held_by == 0x20 ? 269 : fake_held_by == 0x40 ? 270 : fake_held_by == 0x80 ? 271 : 74;
     for (int i = 0; i < n; i++) { f[i].status = OK; f[i].number = f[i].id == counter ? fake_violation : 0; }
+    if (n == 1 && f->id == 186) f->number = (fake_drawn ? fake_drawn : fake_watts) * 1000;
     return OK;
 }
 struct process { unsigned pid; unsigned long long memory; unsigned gpu, compute; };

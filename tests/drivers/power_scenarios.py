@@ -34,7 +34,7 @@ def energy() -> dict:
 
 @scenario
 def warmed_up() -> dict:
-    """Idle looks settle nothing; at the power limit a clock may move, and the power may not."""
+    """Idle looks settle nothing; at the power limit a clock may move, and the power may not; far below it may."""
     library = Library()
     with NvmlClocks().hold(card(), OBSERVE):
         looked(6)
@@ -45,7 +45,10 @@ def warmed_up() -> dict:
         library.swing = 50
         looked(6)
         told.append(SAMPLING.steady())
-        library.swing = 0
+        library.drawn = 100
+        looked(6)
+        told.append(SAMPLING.steady())
+        library.drawn = library.swing = 0
         looked(6)
         told.append(SAMPLING.steady())
     return {"steady": told, "after": SAMPLING.steady()}

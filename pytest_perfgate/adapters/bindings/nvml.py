@@ -41,6 +41,9 @@ HOTTEST = 200.0
 VIOLATIONS = {74: POWER_CAP, 269: "software thermal slowdown", 270: "hardware thermal slowdown", 271: "power brake"}
 """Fields that count, in nanoseconds, how long each reason has held a clock down."""
 
+INSTANT_POWER = 186
+"""The field with the milliwatts of this moment."""
+
 
 @value
 class ClockSample:
@@ -51,6 +54,8 @@ class ClockSample:
     reasons: int
     temperature: float
     watts: float | None = None
+    drawn: float | None = None
+    """The power of this moment, as a share of the limit; the watts of newer cards are an average of a second."""
 
 
 class Counts(NamedTuple):
@@ -289,6 +294,7 @@ class NvmlDevice(NvmlCard):
                 reasons=self._reasons(),
                 temperature=float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
                 watts=self._watts(),
+                drawn=self._tried(partial(_drawn, nvml, handle)),
             )
         except nvml.NVMLError as error:
             if getattr(error, "value", 0) in {NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND}:
@@ -371,6 +377,12 @@ class NvmlDevice(NvmlCard):
     def _watts(self) -> float | None:
         watts: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000)
         return watts
+
+
+def _drawn(nvml: Any, handle: Any) -> float | None:
+    (power,) = nvml.nvmlDeviceGetFieldValues(handle, [INSTANT_POWER])
+    limit = nvml.nvmlDeviceGetEnforcedPowerLimit(handle)
+    return float(power.value.uiVal / limit) if power.nvmlReturn == 0 and limit else None
 
 
 def _text(given: bytes | str) -> str:

@@ -183,6 +183,9 @@ STILL = 5
 STILL_CLOCK, STILL_WATTS = 0.02, 0.03
 """The accepted difference between these readings."""
 
+NEAR_LIMIT = 0.8
+"""The share of the power limit below which a changing power does not change the clock."""
+
 
 class Lock(NamedTuple):
     """The clocks at which a device is locked; None for one that is not locked."""
@@ -366,13 +369,14 @@ def throttled(sight: DeviceSampler) -> Iterator[Problem]:
 
 
 def still(looks: Sequence[ClockSample]) -> bool:
-    """Return whether the last readings agree; at the power limit only the power, since the clock always varies."""
+    """Return whether the last readings agree; the clock varies at the power limit, and the power may far below it."""
     recent = looks[-STILL:]
     if len(recent) < STILL:
         return False
-    watts = [sample.watts for sample in recent if sample.watts is not None]
-    capped = all(POWER_CAP in reasons(sample) for sample in recent)
-    clocks = [] if capped else list(_plausible(sample.sm_hz for sample in recent))
+    limited = [POWER_CAP in reasons(sample) for sample in recent]
+    free = not any(limited) and all(sample.drawn is not None and sample.drawn < NEAR_LIMIT for sample in recent)
+    watts = [] if free else [sample.watts for sample in recent if sample.watts is not None]
+    clocks = [] if all(limited) else list(_plausible(sample.sm_hz for sample in recent))
     return _close(watts, STILL_WATTS) and _close(clocks, STILL_CLOCK)
 
 
