@@ -214,7 +214,8 @@ class Turns:
         """Warm up both sides, alternate between them, and return the joined turns of each."""
         warm = {side: self._measured(side, _warming(plan, self._beat)) for side in self._order}
         cuts = [_turn(plan, self._beat, warm[BASE if self._alike else side]) for side in (BASE, HEAD)]
-        turns, count, number = [turn for turn, _ in cuts], min(count for _, count in cuts), 0
+        timer = min(warm.values(), key=lambda samples: (samples.timer == "events", samples.timer)).timer  # times both
+        turns, count, number = [replace(turn, leaning=timer) for turn, _ in cuts], min(count for _, count in cuts), 0
         taken: tuple[list[Samples], list[Samples]] = ([], [])
         while number < count:
             for side in self._order if number % 2 == 0 else self._order[::-1]:
@@ -247,11 +248,10 @@ def _turn(plan: Plan, beat: TurnTiming, samples: Samples) -> tuple[Plan, int]:
         budget = min(max(budget, plan.least_samples / beat.batches * typical), beat.tail_ns)
     if samples.timer == "host" and IDLE not in dict(samples.notes) and not plan.calls:
         calls = max(1, round(min(beat.sample_ns, budget / 3) / max(typical, 1.0)))
-    longest = max(budget, typical)
-    count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / longest)))
+    count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / max(budget, typical))))
     endless = plan.max_samples
-    turn = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, in_turns=True)
-    return replace(turn, leaning=samples.timer), count
+    cut = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, in_turns=True)
+    return cut, count
 
 
 def _paid(count: int, base: Samples, head: Samples) -> int:

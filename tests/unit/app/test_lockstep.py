@@ -53,6 +53,20 @@ def test_two_different_calls_have_batches_of_their_own() -> None:
     assert [side for side, _, warmup in asked if not warmup][:4] == [BASE, HEAD, HEAD, BASE]
 
 
+def test_both_sides_have_one_timer_where_one_of_them_is_too_short_for_events() -> None:
+    """Times of different timers are not compared, and the timer of the short call can time the long one."""
+    plans: list[Plan] = []
+
+    def measured(side: int, plan: Plan) -> Samples:
+        plans.append(plan)
+        own = "cupti" if side == HEAD else "events"
+        return Samples(durations=(1e5,) * 20, timer=plan.leaning or own, stop=Stop.COUNT)
+
+    base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).taken(Plan())
+    assert (base.timer, head.timer) == ("cupti", "cupti")
+    assert {plan.leaning for plan in plans[2:]} == {"cupti"}
+
+
 def test_a_quantile_takes_its_calls_one_by_one_in_every_process() -> None:
     asked: list[Plan] = []
 
