@@ -170,6 +170,13 @@ class SupportsRelease(Protocol):
 
 
 @runtime_checkable
+class SupportsSpin(Protocol):
+    """A runtime with a kernel that only waits on the device, some 50 us, whatever power and cache do."""
+
+    def spin(self) -> None: ...
+
+
+@runtime_checkable
 class SupportsTouches(Protocol):
     """A runtime that can tell whether a call uses its library; for others, that is assumed."""
 

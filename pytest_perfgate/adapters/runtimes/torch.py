@@ -66,6 +66,12 @@ def _built_without_gpu() -> str:
     return "" if gpu else str(facts["__version__"])
 
 
+def _facts() -> tuple[tuple[str, str], ...]:
+    torch = import_module("torch")
+    toolkit = torch.version.cuda or torch.version.hip or "none"
+    return (("framework", f"torch {torch.__version__}"), ("toolkit", str(toolkit)))
+
+
 class TorchRuntime:
     """The current stream of torch's current device."""
 
@@ -140,15 +146,10 @@ class TorchRuntime:
                 memory_bytes=float(properties.total_memory),
                 cache_bytes=float(getattr(properties, "L2_cache_size", 0)) or None,
                 multiprocessors=int(properties.multi_processor_count),
-                facts=self._facts(),
+                facts=_facts(),
             ),
             self._lookup,
         )
-
-    def _facts(self) -> tuple[tuple[str, str], ...]:
-        torch = import_module("torch")
-        toolkit = torch.version.cuda or torch.version.hip or "none"
-        return (("framework", f"torch {torch.__version__}"), ("toolkit", str(toolkit)))
 
     def synchronize(self) -> None:
         with answering(self.name):
@@ -189,6 +190,10 @@ class TorchRuntime:
             self._persisting = self._driver.give_up_persisting()
         self._evictors[at].zero_()
 
+    def spin(self) -> None:
+        wait = getattr(self._cuda, "_sleep", None)  # only of CUDA and ROCm
+        self.flush() if wait is None else wait(_SPIN_CYCLES)
+
     def memory_of(self, call: Call) -> tuple[int, int]:
         """Return allocated memory by torch's counters, without what its cache has reserved."""
         self.synchronize()
@@ -215,6 +220,8 @@ class TorchRuntime:
         flushed = cache_note(self.device(), self._persisting) if self._evictors else ()
         return (("float32 products", precision), *flushed, *tunings())
 
+
+_SPIN_CYCLES = 100_000
 
 _TUNERS = (("triton.runtime.autotuner", "Autotuner"), ("torch._inductor.runtime.triton_heuristics", "CachingAutotuner"))
 """Modules and classes of autotuners, which try configurations of a kernel and keep the fastest."""

@@ -40,6 +40,9 @@ MARGIN, STAYS = 1.25, 1.05
 """Events are chosen for calls longer than the first multiple of the shortest that they can time, and kept down to the
 second, so that no later refusal or choice changes the timer."""
 
+EXACT = 0.005
+"""Events are chosen before CUPTI where they are off by at most this part, half of what a timer may be off."""
+
 TRIAL_PAIRS = 32
 """Pairs in flight, enough to show whether the host launches fast enough."""
 
@@ -128,7 +131,10 @@ def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "") -> Choic
         return Choice(
             names=("cupti", "blocking", "graph"), why=f"{text}, but the host launches more slowly than the device works"
         )
-    return Choice(names=("events", "cupti", "graph"), why=text)
+    off = empty.uncertain / duration
+    if leaning == "events" or off <= EXACT:
+        return Choice(names=("events", "cupti", "graph"), why=text)
+    return Choice(names=("cupti", "events", "graph"), why=f"{text}; events may read {off:.1%} too long")
 
 
 MOST_CALLS = 1000

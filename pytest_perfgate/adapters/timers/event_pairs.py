@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pytest_perfgate.adapters.timers.bench import Bench, Undisturbed, sound
-from pytest_perfgate.model.device import SupportsLook, SupportsRelease
+from pytest_perfgate.model.device import SupportsLook, SupportsRelease, SupportsSpin
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Plan
@@ -80,6 +80,11 @@ class Empty:
     resolution: float = RESOLUTION_NS
     taken_off: float = 0.0
     """The part that is subtracted from each pair: the offset of a full pair if it is known, else nothing."""
+
+    @property
+    def uncertain(self) -> float:
+        """Return by how much a time may still be too long."""
+        return max(GAP_NS, self.resolution) if self.taken_off else self.overhead
 
     @property
     def shortest(self) -> float:
@@ -302,7 +307,7 @@ def _rate(waited: float, enqueuing: float, lasted: float) -> float:
 
 
 COUNTS = (1, 2, 4, 8)
-"""The numbers of writes in one pair."""
+"""The numbers of kernels in one pair."""
 
 ROUNDS = 8
 """The number of pairs of each length, in turns."""
@@ -311,7 +316,7 @@ MOST_NS = 20_000.0
 """The largest plausible offset of a pair; a larger one means that the device did other work."""
 
 DOUBTFUL = 0.01
-"""The largest scatter of the fitted line, as a part of one write, for a usable offset."""
+"""The largest scatter of the fitted line, as a part of one kernel, for a usable offset."""
 
 _known: WeakKeyDictionary[QueueRuntime, dict[str, Empty]] = WeakKeyDictionary()
 
@@ -337,11 +342,11 @@ def offset_note(empty: Empty) -> tuple[tuple[str, str], ...]:
     if not empty.taken_off:
         return (("offset", f"none taken off; an empty pair reads {empty.overhead:.0f} ns"),)
     note = f"{empty.taken_off:.0f} ns taken off each pair, known to {empty.resolution:.0f} ns"
-    return (("offset", f"{note}: 1, 2, 4 and 8 writes of twice the last cache lie on a line"),)
+    return (("offset", f"{note}: the times of 1, 2, 4 and 8 equal kernels in a pair lie on a line"),)
 
 
-GAP_NS = 1_000.0
-"""The gap between two kernels in a row on an H100, up to a microsecond, which events read as work."""
+GAP_NS = 1_400.0
+"""The gap before a kernel on an H100, 1.2 to 1.4 us, which events read as work."""
 
 LONG_NS, CLOSE, CLOSE_SHORT = 20_000.0, 0.01, 0.03
 """A timer agrees with the device's records within 1 % from 20 us on, and within 3 % below, or notes it."""
@@ -349,7 +354,7 @@ LONG_NS, CLOSE, CLOSE_SHORT = 20_000.0, 0.01, 0.03
 
 def agreement_note(took: float, empty: Empty) -> tuple[tuple[str, str], ...]:
     """Return a note if a call's time may be too long by more than that."""
-    part = (max(GAP_NS, empty.resolution) if empty.taken_off else empty.overhead) / took
+    part = empty.uncertain / took
     if part <= (CLOSE if took >= LONG_NS else CLOSE_SHORT):
         return ()
     return (("agreement", f"up to {part:.1%} longer than the device's own records: {_UNKNOWN[bool(empty.taken_off)]}"),)
@@ -360,10 +365,11 @@ _UNKNOWN = {True: "a pause between two kernels counts as work", False: "the cost
 
 def _measured(bench: Bench) -> Empty:
     empty, runtime = empty_pair(bench.runtime), bench.runtime
-    writes = Bench(call=runtime.flush, plan=Plan(), runtime=runtime, rules=bench.rules)
+    kernel = runtime.spin if isinstance(runtime, SupportsSpin) else runtime.flush
+    equal = Bench(call=kernel, plan=Plan(), runtime=runtime, rules=bench.rules)
     try:
-        writes.once()
-        points = [(count, _reading(writes, count)) for _ in range(ROUNDS) for count in COUNTS]
+        equal.once()
+        points = [(count, _reading(equal, count)) for _ in range(ROUNDS) for count in COUNTS]
     except PerfgateError as error:
         if error.code.name != "cache-size-unknown":
             raise
@@ -377,10 +383,9 @@ def _measured(bench: Bench) -> Empty:
     return Empty(overhead=offset, resolution=max(RESOLUTION_NS, 2 * doubt), taken_off=offset)
 
 
-def _reading(writes: Bench, count: int) -> float:
-    """Return a pair's reading around so many writes in a full queue."""
-    durations, _ = queued(writes, allocate(writes.runtime, 3), count)
-    return median(durations) * count
+def _reading(equal: Bench, count: int) -> float:
+    """Return a pair's reading around so many equal kernels in a full queue."""
+    return median(queued(equal, allocate(equal.runtime, 3), count)[0]) * count
 
 
 def fitted(points: Sequence[tuple[int, float]]) -> tuple[float, float, float]:

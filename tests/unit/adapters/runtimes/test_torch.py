@@ -200,6 +200,15 @@ def test_a_flush_writes_twice_the_cache_and_resets_persisting_lines(runtime, rul
     assert "persisting lines reset, limit 0" in dict(samples.notes)["flush"]
 
 
+def test_a_device_of_cuda_spins_and_another_one_flushes(runtime, monkeypatch) -> None:
+    launched: list[str] = []
+    monkeypatch.setattr(runtime, "flush", lambda: launched.append("flush"))
+    runtime.spin()
+    monkeypatch.setattr(FakeCuda, "_sleep", lambda self, cycles: launched.append(f"{cycles} cycles"), raising=False)
+    runtime.spin()
+    assert launched == ["flush", "100000 cycles"]
+
+
 def test_each_device_has_its_own_cache_flushed(runtime, monkeypatch) -> None:
     runtime.flush()
     monkeypatch.setattr(runtime._cuda, "current_device", lambda: 1)

@@ -85,7 +85,9 @@ BORDER = EMPTY.shortest
 @pytest.mark.parametrize(
     ("times", "leaning", "first"),
     [
-        (1.5, "", "events"),
+        (10.1, "", "events"),
+        (1.5, "", "cupti"),
+        (1.5, "events", "events"),
         (1.15, "", "cupti"),
         (1.15, "events", "events"),
         (1.01, "events", "cupti"),
