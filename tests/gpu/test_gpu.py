@@ -87,7 +87,7 @@ def test_kernel_records_see_two_streams_at_once(torch) -> None:
 
     samples = wired.cupti_timer().measure(call, PLAN, RUNTIME)
     assert dict(samples.notes)["kernels"] == "2 a call on 2 streams"
-    assert all(span >= busy for span, busy in zip(samples.span, samples.durations))
+    assert all(span >= busy for span, busy in zip(samples.durations, samples.busy, strict=True))
 
 
 @pytest.mark.parametrize(("honest", "codes"), [(True, []), (False, ["output-not-written"])])
