@@ -37,19 +37,19 @@ def warmed_up() -> dict:
     """Idle looks settle nothing; at the power limit a clock may move, and the power may not; far below it may."""
     library = Library()
     with NvmlClocks().hold(card(), OBSERVE):
-        looked(6)
+        looked(8)
         SAMPLING.loads += 1
         told = [SAMPLING.steady()]
-        looked(6)
+        looked(8)
         told.append(SAMPLING.steady())
         library.swing = 50
-        looked(6)
+        looked(8)
         told.append(SAMPLING.steady())
         library.drawn = 100
-        looked(6)
+        looked(8)
         told.append(SAMPLING.steady())
         library.drawn = library.swing = 0
-        looked(6)
+        looked(8)
         told.append(SAMPLING.steady())
     return {"steady": told, "after": SAMPLING.steady()}
 

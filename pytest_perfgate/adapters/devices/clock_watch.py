@@ -183,8 +183,8 @@ STILL = 5
 STILL_CLOCK, STILL_WATTS = 0.02, 0.03
 """The accepted difference between these readings."""
 
-NEAR_LIMIT = 0.8
-"""The share of the power limit below which a changing power does not change the clock."""
+LEAST, NEAR_LIMIT = 7, 0.8
+"""The least readings of a load, since power is read 0.2 s late, and the share of the limit below which it may vary."""
 
 
 class Lock(NamedTuple):
@@ -371,10 +371,10 @@ def throttled(sight: DeviceSampler) -> Iterator[Problem]:
 def still(looks: Sequence[ClockSample]) -> bool:
     """Return whether the last readings agree; the clock varies at the power limit, and the power may far below it."""
     recent = looks[-STILL:]
-    if len(recent) < STILL:
+    if len(looks) < LEAST:
         return False
     limited = [POWER_CAP in reasons(sample) for sample in recent]
-    free = not any(limited) and all(sample.drawn is not None and sample.drawn < NEAR_LIMIT for sample in recent)
+    free = not any(limited) and all((one.drawn or 1) < NEAR_LIMIT for one in looks[-LEAST:])
     watts = [] if free else [sample.watts for sample in recent if sample.watts is not None]
     clocks = [] if all(limited) else list(_plausible(sample.sm_hz for sample in recent))
     return _close(watts, STILL_WATTS) and _close(clocks, STILL_CLOCK)

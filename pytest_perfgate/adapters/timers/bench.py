@@ -115,9 +115,9 @@ class Bench:
         self.rules.sampling.loads += 1
         medians: list[float] = []
         begun, calls, spent = self.clock(), 0, 0.0
-        while not (warm := self.rules.warm(medians, calls, spent, self.plan)) or not self._settled(spent):
+        while not self.rules.warm(medians, calls, spent, self.plan) or not self._settled(spent):
             medians.append(median(self.once() for _ in range(_WARM_BATCH)))
-            calls += _WARM_BATCH + (self._load(medians[-1]) if warm else 0)
+            calls += _WARM_BATCH + (0 if self._settled(spent) else self._load(medians[-1]))
             spent = self.clock() - begun
         return Warmth(calls, spent, settled=self.rules.sampling.steady())
 
@@ -128,7 +128,7 @@ class Bench:
 
     def _load(self, typical: float) -> int:
         """Make calls in a row, prepared as samples are, and return their number."""
-        count = int(max(1.0, min(_MOST_LOAD, _LOAD_NS / max(typical, 1.0))))
+        count = int(min(_MOST_LOAD, _LOAD_NS / max(typical, 1.0)))
         for _ in range(count):
             self.ready()
             self.call()

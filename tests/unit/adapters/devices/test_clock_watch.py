@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
 from pytest_perfgate.adapters.devices.clock_locks import read_back
-from pytest_perfgate.adapters.devices.clock_watch import DeviceWatch, Lock, Reading, shares
+from pytest_perfgate.adapters.devices.clock_watch import DeviceWatch, Lock, Reading, shares, still
 from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Sampling
@@ -285,3 +287,42 @@ def test_it_looks_ten_times_a_second_at_the_least(device) -> None:
         device.looked.acquire()
     watch.end()
     assert max(waits) <= 0.1
+
+
+POWER = json.loads(Path(__file__).with_name("h100_power.json").read_text(encoding="utf-8"))
+"""Of an H100 of 700 W, by kernel, from the begin of its load on: seconds, watts (an average of a second), watts of the
+moment, MHz and reasons for a low clock."""
+
+
+def settled_at(kernel: str, *, moment: bool = True) -> float:
+    looks: list[ClockSample] = []
+    for seconds, watts, drawn, megahertz, reasons in POWER[kernel]:
+        share = drawn / 700 if moment else None
+        hz = megahertz * 1e6
+        looks.append(
+            ClockSample(sm_hz=hz, memory_hz=2.6e9, reasons=reasons, temperature=50.0, watts=watts, drawn=share)
+        )
+        if still(looks):
+            return seconds
+    raise AssertionError(f"{kernel} never settled")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "begin", "end"),
+    [
+        ("gemm4096", 1.0, 1.5),  # at the limit from 0.2 s on
+        ("gemm2048", 1.0, 1.5),
+        ("softmax", 1.0, 1.5),  # at 85 to 90 % of the limit
+        ("gemm1024", 0.3, 0.4),  # draws less than half of it
+        ("short", 0.5, 0.8),  # after gemm4096, whose limit holds for another half second
+        ("copy", 0.5, 0.8),  # after gemm2048
+    ],
+)
+def test_a_load_of_an_h100_has_settled_once_its_power_cannot_lower_the_clock(
+    kernel: str, begin: float, end: float
+) -> None:
+    assert begin <= settled_at(kernel) <= end
+
+
+def test_without_the_power_of_the_moment_the_average_has_to_stand_still() -> None:
+    assert settled_at("short", moment=False) > settled_at("short") + 0.4
