@@ -144,11 +144,12 @@ def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: T
     threshold = allowed.threshold
     visible = max(threshold, timing.visible, allowed.blind)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
-    if apart := other_state(suspicion, trial):
+    kept = trial.paired is None and _kept(limit.operator, metric.high, allowed.asked)
+    if apart := other_state(suspicion, trial, kept=kept):
         return apart
     if trial.paired is not None:
         return _by_builds(limit, trial, metric, allowed)
-    if _kept(limit.operator, metric.high, allowed.asked):
+    if kept:
         return _kept_ruling(metric, allowed, visible, trial)
     if metric.value > threshold:
         clocked = clock_event(suspicion, trial)

@@ -371,13 +371,13 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
     )
 
 
-def other_state(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
-    """Leave it to two builds if only one of run and line was at the power limit.
+def other_state(suspicion: Suspicion, trial: JudgedMeasurement, *, kept: bool) -> Ruling | None:
+    """Leave it to two builds if only one of run and line was at the power limit, whose clock is 10 to 30 % lower.
 
-    The clocks of the two states are 10 to 30 % apart, and no history shows by how much for this code.
+    No history shows by how much for this code. A run at the limit that keeps to its limit nevertheless needs no excuse.
     """
     now = limited(trial.measurement.processes)
-    if trial.baseline is None or now is None or now == trial.baseline.limited:
+    if trial.baseline is None or now is None or now == trial.baseline.limited or (now and kept):
         return None
     states = ("at the device's power limit", "below the device's power limit")
     then, here = states if trial.baseline.limited else states[::-1]

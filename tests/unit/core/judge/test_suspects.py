@@ -167,16 +167,26 @@ def at_limit(time: float, capped: float | None, line_limited: bool, *, hz: float
 
 
 def test_a_line_of_another_state_of_power_clears_and_confirms_nothing() -> None:
-    for time in (0.8e6, 1.0e6, 1.25e6):
-        for capped, line_limited in ((0.9, False), (0.0, True)):
-            found = at_limit(time, capped, line_limited)
-            assert found.outcome is Outcome.UNDECIDED
-            assert "power limit" in found.sentence
-            assert found.next[0].endswith("--perfgate-against a1b2c3d4e5")
-            waits = at_limit(time, capped, line_limited, paired_available=True)
-            assert waits.outcome is Outcome.SUSPECT
+    for time, capped, line_limited in (
+        (0.8e6, 0.0, True),
+        (1.0e6, 0.0, True),
+        (1.25e6, 0.0, True),
+        (1.25e6, 0.9, False),
+    ):
+        found = at_limit(time, capped, line_limited)
+        assert found.outcome is Outcome.UNDECIDED
+        assert "power limit" in found.sentence
+        assert found.next[0].endswith("--perfgate-against a1b2c3d4e5")
+        waits = at_limit(time, capped, line_limited, paired_available=True)
+        assert waits.outcome is Outcome.SUSPECT
     assert at_limit(1.0e6, 0.9, True).outcome is Outcome.PASSED
     assert at_limit(1.0e6, None, True).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(("time", "outcome"), [(0.8e6, Outcome.IMPROVED), (1.0e6, Outcome.PASSED)])
+def test_what_is_fast_enough_at_the_power_limit_needs_no_line_of_that_state(time: float, outcome: Outcome) -> None:
+    """The limit only lowers the clock."""
+    assert at_limit(time, 0.9, False).outcome is outcome
 
 
 def test_two_builds_decide_between_states_of_power() -> None:
