@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
 from pytest_perfgate.core.judge.readings import SPEEDUP, speedups, tail_of
 from pytest_perfgate.core.judge.samples import sound
-from pytest_perfgate.core.stats.summary import Summary, deviation, median, summary
+from pytest_perfgate.core.stats.summary import Summary, deviation, median, middle, summary
 from pytest_perfgate.model.metric import Absent, Interval, Labels, Metric, MetricSet, selected
 from pytest_perfgate.model.values import Dimension, Work, first_of
 
@@ -202,8 +202,8 @@ def _of_kernels(call: Call, _name: str) -> Made:
     processes = [process for process in call.measurement.processes if process.busy]
     if not processes or len(processes) < len(call.measurement.processes):
         return (_NO_SPAN,)
-    spans = [median(sorted(process.durations)) for process in processes]
-    busy = [median(sorted(process.busy)) for process in processes]
+    spans = [middle(sorted(process.durations)) for process in processes]
+    busy = [middle(sorted(process.busy)) for process in processes]
     full = [math.fsum(process.busy) / math.fsum(process.durations) for process in processes]
     return (
         middle_process("span", Dimension.TIME, sorted(spans)),

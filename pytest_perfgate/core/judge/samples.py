@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, s
 from pytest_perfgate.core.judge.rounds import Pairs
 from pytest_perfgate.core.render.words import about, detectable, edges, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
-from pytest_perfgate.core.stats.summary import median
+from pytest_perfgate.core.stats.summary import median, middle
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem
 from pytest_perfgate.model.values import Dimension, first_of
@@ -125,7 +125,7 @@ def _turns(samples: Samples, *, busy: bool) -> list[float]:
     ends = list(accumulate(samples.turns))
     if not ends or ends[-1] != len(times) or min(samples.turns) < 1:
         return []
-    of_turn = min if is_host(samples) else lambda times: median(sorted(times))
+    of_turn = min if is_host(samples) else lambda times: middle(sorted(times))
     return [of_turn(times[end - count : end]) for end, count in zip(ends, samples.turns)]
 
 
@@ -165,7 +165,7 @@ def time_of(samples: Samples, *, busy: bool) -> float:
     A device's own times have no such disturbances, so the median is taken. Recorded data chose each (docs/verdicts.md).
     """
     if not is_host(samples):
-        return median(sorted(samples.durations))
+        return middle(sorted(samples.durations))
     ordered = sorted(samples.cpu if busy else samples.durations)
     return ordered[(len(ordered) - 1) // 10] if busy else ordered[0]
 

@@ -17,6 +17,7 @@ from pytest_perfgate.core.stats.summary import (
     logs_of,
     median,
     median_rank,
+    middle,
     of_processes,
     of_samples,
     split,
@@ -293,3 +294,20 @@ def test_groups_are_more_than_three_quartile_ranges_apart_with_two_processes_eac
     assert split([1.0, 1.0, 1.29, 1.29], spread=0.1) is None
     assert split([1.0, 1.0, 1.31, 1.31], spread=0.1) == (1.0, 1.31)
     assert split([1.0, 1.31, 1.31], spread=0.1) is None
+
+
+@pytest.mark.parametrize(
+    ("ordered", "time"),
+    [
+        ([1088.0] * 56 + [1120.0] * 44, 1100.2),
+        ([1088.0] * 44 + [1120.0] * 56, 1107.8),
+        ([1056.0] * 20 + [1087.0, 1088.0, 1089.0] * 20 + [1120.0] * 20, 1088.0),
+        ([2000.0] * 10 + [2032.0] * 10, 2016.0),
+        ([100_000.0] * 56 + [100_032.0] * 44, 100_000.0),
+        ([1000.0 + at for at in range(101)], 1050.0),
+    ],
+    ids=["two levels", "the other way round", "rounded", "too few", "fine for this call", "many levels"],
+)
+def test_the_levels_of_a_coarse_clock_are_averaged(ordered: list[float], time: float) -> None:
+    """Medians of the first two are 3 % apart, though one sample in eight is another."""
+    assert middle(ordered) == pytest.approx(time, abs=0.5)
