@@ -173,7 +173,7 @@ def announced_s(name: str, heard: Heard, *, learnt: bool) -> Iterator[Row]:
     The first run of a checkout can only guess at its beginning; from its second round on no run may.
     """
     last = max((number for number, (_, line) in enumerate(heard) if foretold_s(line) is not None), default=0)
-    measured = next((at for at, _ in heard[last + 1 :]), 0.0)
+    measured = next((at for at, line in heard[last + 1 :] if not line.startswith("perfgate: round ")), 0.0)
     for at, line in heard[: last + 1]:
         said, came = foretold_s(line), measured - at
         if said is None:

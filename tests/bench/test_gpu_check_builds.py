@@ -120,6 +120,8 @@ def test_what_a_run_announced_is_held_against_what_measuring_took() -> None:
     assert ("bar" in guess, guess["came"]) == (False, 54.0)
     assert (second["bar"], second["came"], second["held"]) == ("costs", 25.0, True)
     assert (third["came"], third["held"]) == (15.0, False)
+    (short,) = processes.announced_s("measured", [(1.0, first), (5.0, lines[0]), (25.0, ".")], learnt=False)
+    assert short["came"] == 24.0, "a line of a round is not the end of measuring"
     learnt = [(1.0, "perfgate: 4 cases, 3 rounds, about 40 s"), *heard[1:]]
     assert next(processes.announced_s("again", learnt, learnt=True))["held"] is True
 

@@ -8,6 +8,8 @@ import pytest
 
 from pytest_perfgate.adapters.timers.bench import Bench
 from pytest_perfgate.adapters.timers.event_pairs import (
+    DOUBTFUL,
+    GAP_NS,
     RESOLUTION_NS,
     Empty,
     agreement_note,
@@ -128,6 +130,22 @@ def test_the_copy_of_an_h100_agrees_with_its_profiler_to_one_percent() -> None:
     assert slope / 1e3 == pytest.approx(179.5, rel=0.001)
     assert net([182_000.0 / 4], empty, 4) == (pytest.approx(time / 4),)
     assert "taken off" in offset_note(empty)[0][1]
+
+
+WRITES = [(1, 38_032.0), (2, 74_736.0), (4, 149_584.0), (8, 299_856.0)]
+SPINS = [(1, 53_384.0), (2, 105_640.0), (4, 210_656.0), (8, 419_440.0)]
+"""Of another H100, in nanoseconds: writes of twice its cache, whose records have 32.6 us, and waits, with 50.9 us."""
+
+
+def test_waits_of_an_h100_lie_on_a_line_and_its_writes_do_not() -> None:
+    """A write waits for the write-back of the one before, which is no time of its own."""
+    _, slope, doubt = fitted(WRITES)
+    assert doubt > DOUBTFUL * slope
+    offset, slope, doubt = fitted(SPINS)
+    assert doubt < DOUBTFUL * slope
+    assert 1_000 < offset < 1_300
+    assert 50_945 < slope < 50_945 + GAP_NS
+    assert 53_384 - offset == pytest.approx(50_945 + GAP_NS, abs=200)
 
 
 @pytest.mark.parametrize(
