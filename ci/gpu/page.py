@@ -18,7 +18,7 @@ BARS = {
     "suite": "that suite of five cases in three rounds takes 30 s at most",
     "costs": "a run that an earlier one announces, and what is left from the second round on, come true within 30 %",
     "builds": "two tiny kernels against the commit before, one 10 % slower: both decided in 60 s",
-    "power": "a bf16 product at the power limit judged: +5 % seen in every pair, +0 % within 2 % in the middle of the pairs",
+    "power": "a bf16 product at the power limit judged: +5 % seen in every pair, +0 % within 2 % over all pairs",
     "checks": "checking an output of a gigabyte on the device takes 50 ms at most",
     "brought": "and brings 1 MB at most to the host",
     "share": "checking the output of a call takes 5 % of its sampling at most",
