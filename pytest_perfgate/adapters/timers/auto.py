@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Call, Runtime, Timer
 
 
-_OUT = ("cupti-unproved", "timer-too-coarse")
-"""Errors of a timer that has not measured anything yet, so that the next one may replace it, with a note."""
+_OUT = ("cupti-busy", "cupti-dropped", "cupti-unproved", "timer-too-coarse")
+"""Errors of a timer that gave no times, so that the next one may replace it, with a note."""
 
 MARGIN, STAYS = 1.25, 1.05
 """Events are chosen for calls longer than the first multiple of the shortest that they can time, and kept down to the

@@ -10,6 +10,7 @@ import pytest
 from pytest_perfgate.adapters.timers.auto import AutoTimer, GraphTimer, bytes_of, chosen
 from pytest_perfgate.adapters.timers.event_pairs import Empty
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
+from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache
 
@@ -107,6 +108,22 @@ def test_what_was_taken_before_is_taken_again_and_said(auto, gpu, plan) -> None:
     gone = auto.measure(call, replace(plan, leaning="cupti"), gpu)
     assert gone.timer == "events"
     assert "not cupti: not there" in dict(gone.notes)["timer"]
+
+
+@pytest.mark.parametrize("code", ["cupti-busy", "cupti-dropped", "cupti-unproved"])
+def test_records_that_cannot_be_had_leave_the_call_to_events(rules, gpu, plan, code: str) -> None:
+    class NoRecords:
+        name = "cupti"
+
+        def availability(self, runtime):
+            return Availability(name="cupti", usable=True)
+
+        def measure(self, call, plan, runtime, setup=None):
+            raise PerfgateError(code, "no records")
+
+    samples = AutoTimer(rules, [NoRecords(), EventsTimer(rules)]).measure(lambda: gpu.kernel(100_000), plan, gpu)
+    assert samples.timer == "events"
+    assert "not cupti: " in dict(samples.notes)["timer"]
 
 
 def test_events_that_refuse_after_all_leave_the_call_to_the_next(rules, gpu, plan) -> None:
