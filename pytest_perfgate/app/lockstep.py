@@ -182,9 +182,8 @@ class LockstepPair:
         return answer.samples
 
     def _next(self, side: int) -> Answer:
-        answer = self._children[side].receive(self._timeout)
-        while isinstance(answer, Waits):
-            answer = self._children[side].receive(self._timeout)
+        while isinstance(answer := self._children[side].receive(self._timeout), Waits):
+            continue
         return answer
 
     @staticmethod
@@ -223,7 +222,7 @@ class Turns:
             count = _paid(count, taken[BASE][-1], taken[HEAD][-1])
             number += 1
         settled = self._settled(turns) if limited([*taken[BASE], *taken[HEAD]]) else {}
-        return joined(taken[BASE], settled.get(BASE)), joined(taken[HEAD], settled.get(HEAD))
+        return joined(taken[BASE], warm[BASE], settled.get(BASE)), joined(taken[HEAD], warm[HEAD], settled.get(HEAD))
 
     def _settled(self, turns: Sequence[Plan]) -> dict[int, Samples]:
         """Measure a long turn of each side: in short ones both share the clock that their joint power allows."""
@@ -265,9 +264,9 @@ def settled_of(samples: Samples) -> Settled:
     return Settled(time=median(samples.durations), watts=samples.watts, clock_hz=clock)
 
 
-def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
-    """Return the turns of a process as one process's samples, with the long turn beside them."""
-    last = turns[-1]
+def joined(turns: Sequence[Samples], warm: Samples, long: Samples | None = None) -> Samples:
+    """Return the turns of a process as one process's samples, with the long turn and what only the warm-up sees."""
+    last, outside = turns[-1], [problem for problem in warm.problems if problem.code == "work-escaped"]
     return replace(
         last,
         durations=tuple(duration for turn in turns for duration in turn.durations),
@@ -282,10 +281,11 @@ def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
         others=_mean(turn.others for turn in turns),
         blocked=_mean(turn.blocked for turn in turns),
         stop=Stop.COUNT,
+        launch_gap=warm.launch_gap,
         warmups=sum(turn.warmups for turn in turns),
         discarded=tuple(lost for turn in turns for lost in turn.discarded),
         problems=tuple(
-            dict.fromkeys(problem for turn in (*turns, *((long,) if long else ())) for problem in turn.problems)
+            dict.fromkeys([*outside, *(one for turn in (*turns, *((long,) if long else ())) for one in turn.problems)])
         ),
     )
 

@@ -13,6 +13,7 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
     Empty,
+    Outside,
     allocate,
     calibrated,
     chunk_of,
@@ -176,13 +177,13 @@ class GraphTimer:
         turns = rotation(bench)
         empty = calibrated(bench)
         warmth = bench.warm()
-        idle = median(idle_pairs(bench))
+        idle = None if plan.in_turns else median(idle_pairs(bench))
         recording = recorded(bench, turns, empty)
         replays = _replays(bench, recording.replay)
         replays.once()
         trial, _ = queued(replays, allocate(bench.runtime, TRIALS))
         refuse_short(median(trial), empty, self.name, recording.calls)
-        outside = escaped(replays)
+        outside = Outside() if plan.in_turns else escaped(replays)
         pairs = allocate(bench.runtime, chunk_of(median(trial)))
         durations, stop = bench.sampled(lambda: [total / recording.calls for total in queued(replays, pairs)[0]])
         refuse_short(median(durations) * recording.calls, empty, self.name, recording.calls, SHRUNK)
@@ -195,7 +196,7 @@ class GraphTimer:
             resolution=empty.resolution,
             warmups=warmth.calls,
             warmup_ns=warmth.spent_ns,
-            launch_gap=max(0.0, idle - median(durations)),
+            launch_gap=None if idle is None else max(0.0, idle - median(durations)),
             problems=outside.problems,
             notes=(
                 *bench.runtime.notes(),

@@ -12,6 +12,7 @@ from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availabili
 from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
+    Outside,
     Pairs,
     agreement_note,
     allocate,
@@ -54,7 +55,7 @@ class EventsTimer:
         warmth = bench.warm()
         trial, _ = queued(bench, allocate(bench.runtime, TRIALS), calls)
         refuse_short(median(trial) * calls, empty, self.name, calls)
-        outside = escaped(bench)
+        outside = Outside() if plan.in_turns else escaped(bench)
         queue = _Queue(bench, allocate(bench.runtime, chunk_of(median(trial) * calls)), calls)
         durations, stop = bench.sampled(queue.take)
         refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
@@ -97,9 +98,9 @@ class _Queue:
         return durations
 
 
-def launch_gap(bench: Bench, durations: Sequence[float]) -> float:
-    """Return how much longer a call takes on an idle queue than the device needs for it."""
-    return max(0.0, median(idle_pairs(bench)) - median(durations))
+def launch_gap(bench: Bench, durations: Sequence[float]) -> float | None:
+    """Return how much longer a call takes on an idle queue than the device needs; turns have it of their warm-up."""
+    return None if bench.plan.in_turns else max(0.0, median(idle_pairs(bench)) - median(durations))
 
 
 def _dry_note(dry: bool) -> tuple[tuple[str, str], ...]:
@@ -141,10 +142,11 @@ class BlockingTimer:
         empty = calibrated(bench)
         warmth = bench.warm()
         pair = allocate(bench.runtime, 1)
-        self._proved(bench, pair)
+        if not plan.in_turns:
+            self._proved(bench, pair)
         trial = [self.blocked(bench, pair, calls) for _ in range(TRIALS)]
         refuse_short(median(trial) * calls, empty, self.name, calls)
-        outside = escaped(bench)
+        outside = Outside() if plan.in_turns else escaped(bench)
         durations, stop = bench.sampled(lambda: [self.blocked(bench, pair, calls)])
         refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
         return Samples(

@@ -11,6 +11,7 @@ from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.passes import one_by_one
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Cache, Plan
 
 
@@ -26,7 +27,7 @@ TURN = Samples(durations=(1.0, 2.0), cpu=(1.0, 1.5), timer="host", stop=Stop.BUD
 
 @pytest.mark.parametrize(("unqueued", "mean"), [(3.0, 2.0), (None, None)])
 def test_what_was_queued_is_that_of_all_turns_or_of_none(unqueued: float | None, mean: float | None) -> None:
-    whole = joined([TURN, replace(TURN, durations=(4.0,), cpu=(3.0,), unqueued=unqueued, others=1.5)])
+    whole = joined([TURN, replace(TURN, durations=(4.0,), cpu=(3.0,), unqueued=unqueued, others=1.5)], TURN)
     assert (whole.durations, whole.cpu, whole.turns) == ((1.0, 2.0, 4.0), (1.0, 1.5, 3.0), (2, 1))
     assert (whole.unqueued, whole.others) == (mean, 1.0)
 
@@ -65,6 +66,19 @@ def test_both_sides_have_one_timer_where_one_of_them_is_too_short_for_events() -
     base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).taken(Plan())
     assert (base.timer, head.timer) == ("cupti", "cupti")
     assert {plan.leaning for plan in plans[2:]} == {"cupti"}
+
+
+def test_what_only_the_warm_up_of_turns_sees_is_kept() -> None:
+    """Turns of 20 ms do not look for work on another stream again, nor time an idle queue."""
+    escaped, slow = (Problem(code=code, what="") for code in ("work-escaped", "throttled"))
+
+    def measured(side: int, plan: Plan) -> Samples:
+        looked = {} if plan.in_turns else {"launch_gap": 12e3, "problems": (escaped, slow)}
+        return replace(TURN, **looked)
+
+    base, head = Turns(measured, Beat(), (BASE, HEAD)).taken(Plan())
+    assert {side.launch_gap for side in (base, head)} == {12e3}
+    assert [side.problems for side in (base, head)] == [(escaped,)] * 2
 
 
 def test_a_quantile_takes_its_calls_one_by_one_in_every_process() -> None:

@@ -7,10 +7,11 @@ from statistics import median
 
 import pytest
 
+from pytest_perfgate.adapters.timers.auto import GraphTimer
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Stop
+from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.plan import Cache
 from pytest_perfgate.testing import SimulatedEvent, SimulatedGpu
 
@@ -31,6 +32,22 @@ def test_a_kernel_is_timed_by_the_device(gpu, rules, plan) -> None:
     assert median(samples.durations) == pytest.approx(100_000)
     assert samples.problems == ()
     assert dict(samples.notes)["simulated"]
+
+
+@pytest.mark.parametrize("timer", [EventsTimer, BlockingTimer, GraphTimer])
+def test_a_turn_leaves_out_what_its_warm_up_has_looked_for(gpu, rules, plan, timer) -> None:
+    """A call of 20 ms would otherwise be made ten times for what is known, beside three samples."""
+
+    def made(in_turns: bool) -> tuple[int, Samples]:
+        before = gpu.launches
+        samples = timer(rules).measure(lambda: gpu.kernel(100_000), replace(plan, in_turns=in_turns, warmup_ns=0), gpu)
+        return gpu.launches - before - len(samples.durations), samples
+
+    made(in_turns=False)  # finds the offset of the process
+    (whole, looked), (turn, short) = made(in_turns=False), made(in_turns=True)
+    assert looked.launch_gap is not None
+    assert short.launch_gap is None
+    assert turn < whole
 
 
 def test_clocks_are_told_of_the_sampling_alone(gpu, rules, plan) -> None:
