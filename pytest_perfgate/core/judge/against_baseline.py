@@ -23,6 +23,7 @@ from pytest_perfgate.core.judge.rounds import is_look
 from pytest_perfgate.core.judge.samples import base_words, excused, resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.suspects import (
     ROUNDS,
+    SLOWER,
     Suspicion,
     against_accepted,
     by_arms,
@@ -50,6 +51,7 @@ SUSPICIOUS = 9.0
 _SITTINGS = 2
 """The least runs of an accepted time that can clear a case."""
 
+_FAR = 1.25  # of the logarithm that chance explains: no clean suite of the recordings is beyond it
 MISSES = 0.05
 """The error rate of an accepted time in clearing code that is slower by exactly its limit."""
 
@@ -175,13 +177,17 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         return clock_event(suspicion, trial) or ruling
     if _slower_since(trial, metric, threshold):
         return confirm(suspicion, trial)
+    if far := _unexplained(suspicion, trial):
+        return far
     text = f"no slower than {base_words(paired)}"
-    ruling = Ruling(outcome=Outcome.PASSED, sentence=text, visible=paired.visible, against=True)
+    ruling = Ruling(Outcome.PASSED, text, visible=paired.visible, against=True)
     if paired.faster and not _taken(trial, allowed):
         doubtful = speed_up(shift_metric(paired)) >= SUSPICIOUS
         text = f"faster than {base_words(paired)}{f'; {DOUBTFUL}' if doubtful else ''}"
         ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(trial.accepting(" --improved"),))
     facts = (("base", paired.stands_in),) if paired.stands_in else ()
+    if _far(metric, trial):
+        facts = (*facts, ("passing", f"base {quantity(paired.base_ns, Dimension.TIME)} in turns: the cause is gone"))
     return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))
 
 
@@ -191,13 +197,38 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) ->
     A change to what is installed, or to how its job runs, is the cause unless neighbours explain the slowdown.
     """
     paired, line = trial.paired, trial.baseline
-    assert paired is not None
-    if metric.low <= threshold or line is None:
+    if paired is None or line is None or metric.low <= threshold:
         return False
     reach = prediction(trial).reach
     by_change = trial.context.environment_edits and not excused(trial.measurement.processes, line.time, reach)
     beyond = metric.value > max(reach, line.blind) and bool(_scatters(trial) or by_change)
     return bool(paired.moved or paired.shared) or beyond
+
+
+def _far(metric: Metric, trial: JudgedMeasurement) -> bool:
+    """Return whether neither chance nor a busy machine of the recorded suites explains a time."""
+    return math.log1p(max(metric.value, 0.0)) > _FAR * prediction(trial).log_reach
+
+
+def _unexplained(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
+    """Return the ruling on a time of cleared code that chance does not explain, however few processes; else None.
+
+    The base was built from the accepted code, so its own time in the turns shows whether the machine moved.
+    """
+    paired, line, reach = trial.paired, trial.baseline, prediction(trial).reach
+    if paired is None or line is None or not _far(suspicion.metric, trial):
+        return None
+    then = paired.base_ns / line.time - 1
+    if paired.base_ns and then <= reach:
+        return None  # the base ran as fast as accepted: what slowed the first processes is over
+    ruling = confirm(suspicion, trial)
+    if ruling.outcome is not Outcome.MOVED or paired.same or then > max(reach, line.blind):
+        excuse = excused(trial.measurement.processes, line.time, reach)
+        return ruling._replace(policy="") if excuse else ruling
+    off = f"the accepted run may be {detectable(line.blind)} off" if paired.base_ns else "no time of the base is known"
+    text = f"{SLOWER}, but not slower than {base_words(paired)}; {off}: it is open whether the machine moved"
+    steps = (f"{trial.rerun} --perfgate=full {ROUNDS}6", trial.accepting(REASON))
+    return ruling._replace(outcome=Outcome.UNDECIDED, sentence=text, next=steps, policy="")
 
 
 def _scatters(trial: JudgedMeasurement) -> bool:
@@ -290,9 +321,7 @@ def _taken(trial: JudgedMeasurement, allowed: Tolerance) -> str:
 def _agreeing(trial: JudgedMeasurement, allowed: Tolerance) -> Baseline | None:
     """Return the line of the change if it is valid and the measurement agrees with it."""
     edited = trial.context.edited
-    if edited is None or expired(edited, trial.context):
-        return None
-    if incomparable(edited, trial.measurement, trial.context):
+    if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return None
     return edited if near(trial, edited, max(allowed.threshold, edited.blind)) else None
 

@@ -16,6 +16,7 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, LOCAL, parse_policy
 from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Interval, Problem
 from pytest_perfgate.model.plan import CaseKey, Decision, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.verdict import CaseReport, Paired, Verdict
@@ -27,6 +28,7 @@ from tests.unit.core.judge.bench import (
     HOST,
     KEY,
     KINDS,
+    SHAPE,
     accepted,
     limit,
     measured,
@@ -231,6 +233,43 @@ def test_two_builds_decide_whatever_the_accepted_time_says(time: float) -> None:
     assert paired_verdict(time, replace(NOT_SLOWER, moved=())).outcome is Outcome.PASSED
     assert paired_verdict(time, OPEN).outcome is Outcome.UNDECIDED
     assert paired_verdict(1.1e6, SLOWER, context=replace(PAIRED_CONTEXT, mode=Mode.QUICK)).outcome is Outcome.REGRESSED
+
+
+FAR = replace(NOT_SLOWER, moved=(), base_ns=1e7)
+"""Two builds that agree, of which the base took ten times the accepted time."""
+
+
+@pytest.mark.parametrize("shape", [(1.0,), (0.7, 1.3), (0.85, 1.15), SHAPE])
+@pytest.mark.parametrize("sittings", [1, 3])
+def test_a_time_far_above_its_limit_is_not_passed_by_two_builds_without_a_word(
+    shape: tuple[float, ...], sittings: int
+) -> None:
+    """Two processes cannot show that they are slower, one accepted run not how far runs scatter: ten times passed."""
+    line = accepted(1e6, sittings=sittings, scatter=0.03 if sittings > 1 else 0.0)
+
+    def said(paired: Paired, line: Baseline = line, **fields):
+        return paired_verdict(1e7, paired, baseline=line, shape=shape, **fields)
+
+    assert said(FAR).outcome is Outcome.MOVED, "the accepted code is as slow here now"
+    assert said(FAR).effect is Effect.WARN
+    lacking = said(replace(FAR, base_ns=0.0))
+    assert lacking.outcome in {Outcome.UNDECIDED, Outcome.MOVED}, "who moved is not known"
+    open_ = said(FAR, replace(line, blind=20.0))
+    assert (open_.outcome, open_.effect) == (Outcome.UNDECIDED, Effect.WARN)
+    assert open_.next[0].endswith("--perfgate=full --perfgate-rounds=6")
+    assert open_.next[1].startswith("perfgate accept")
+    assert said(replace(FAR, shared=("tuning.txt",))).outcome is Outcome.SUSPECT, "a file that both builds share"
+
+
+def test_a_time_that_was_slow_for_a_moment_passes_and_says_what_the_base_took() -> None:
+    found = paired_verdict(1e7, replace(FAR, base_ns=1.02e6), shape=(0.7, 1.3))
+    assert found.outcome is Outcome.PASSED
+    assert found.evidence[0] == ("passing", "base 1.02 ms in turns: the cause is gone")
+
+
+@pytest.mark.parametrize("time", [1.1e6, 1.25e6])
+def test_what_chance_explains_still_passes_by_two_builds(time: float) -> None:
+    assert paired_verdict(time, replace(FAR, base_ns=time), shape=(0.9, 1.1)).outcome is Outcome.PASSED
 
 
 def test_what_two_builds_clear_shows_their_figure_and_the_accepted_time_beside_it() -> None:

@@ -234,9 +234,12 @@ def test_a_change_that_edits_its_job_answers_for_what_no_run_explains_though_one
     assert said.sentence.endswith("this change edits .github/workflows/bench.yml, which base and head share")
     assert paired_verdict(1.05e6, nothing, baseline=line, context=context).outcome is Outcome.PASSED
     blind = replace(line, blind=20.0)
-    assert paired_verdict(9e6, nothing, baseline=blind, context=context).outcome is Outcome.PASSED
+    open_ = paired_verdict(9e6, nothing, baseline=blind, context=context)
+    assert (open_.outcome, open_.effect) == (Outcome.UNDECIDED, Effect.WARN)
     unedited = replace(context, environment_edits=EnvironmentEdits())
-    assert paired_verdict(9e6, nothing, baseline=line, context=unedited).outcome is Outcome.PASSED
+    found = paired_verdict(9e6, replace(nothing, base_ns=9e6), baseline=line, context=unedited)
+    assert (found.outcome, found.effect) == (Outcome.MOVED, Effect.WARN), "the base is as slow here"
+    assert paired_verdict(9e6, nothing, baseline=line, context=unedited).outcome is Outcome.UNDECIDED
 
 
 @pytest.mark.parametrize("revision", [False, True])
