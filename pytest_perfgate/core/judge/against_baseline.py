@@ -143,8 +143,7 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
 def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     timing = trial.seen
     assert timing is not None
-    threshold = allowed.threshold
-    visible = max(threshold, timing.visible, allowed.blind)
+    visible = max(threshold := allowed.threshold, timing.visible, allowed.blind)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
     kept = trial.paired is None and _kept(limit.operator, metric.high, allowed.asked)
     if apart := other_state(suspicion, trial, kept=kept):
@@ -161,9 +160,8 @@ def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: T
 
 def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     """Judge by two builds in turns, whatever the accepted time; a change may accept a slower time with a reason."""
-    paired = trial.paired
+    paired, threshold = trial.paired, allowed.threshold
     assert paired is not None
-    threshold = allowed.threshold
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=paired.visible or threshold)
     clear = paired.decision is Decision.NOT_SLOWER or (
         paired.decision is Decision.UNDECIDED
@@ -206,7 +204,7 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) ->
 
 
 def _far(metric: Metric, trial: JudgedMeasurement) -> bool:
-    """Return whether neither chance nor a busy machine of the recorded suites explains a time."""
+    """Return whether neither chance nor a busy machine explains a time."""
     return math.log1p(max(metric.value, 0.0)) > _FAR * prediction(trial).log_reach
 
 
@@ -351,16 +349,18 @@ def _too_noisy(allowed: Tolerance) -> str:
 
 
 def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
-    """Return UNSTABLE if processes form groups and some are not slower, which only two builds can decide."""
+    """Return UNSTABLE if processes form groups and some are not slower: only two builds decide."""
     grouped = trial.modes and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
-    return _spread(undecided(metric, trial), visible) if grouped else ruling
+    return _spread(undecided(metric, trial, limit.bound), visible) if grouped else ruling
 
 
 def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visible: float) -> Ruling:
-    ruling = undecided(metric, trial)
+    ruling = undecided(metric, trial, allowed.threshold)
+    if allowed.blind > allowed.threshold:  # the accepted time itself is too vague
+        ruling = ruling._replace(next=(*ruling.next, trial.accepting(REASON)))
     if allowed.own > allowed.asked:
-        own = f"unchanged code moves by {signed(allowed.own)} here, more than the limit"
-        ruling = ruling._replace(sentence=f"{ruling.sentence}; {own}")
+        text = f"{ruling.sentence}; unchanged code moves by {signed(allowed.own)} here, more than the limit"
+        ruling = ruling._replace(sentence=text)
     return _spread(ruling, visible)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
-from pytest_perfgate.core.judge.metrics import DERIVED
+from pytest_perfgate.core.judge.metrics import DERIVED, rounds_to_decide
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, Sides, moved_sides, no_reference, reach_in_turns
 from pytest_perfgate.core.judge.samples import busy_processors
@@ -190,9 +190,9 @@ def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
         )
     if keeps is False and metric.name == SPEEDUP and hidden_by_neighbours(metric, limit.bound, trial):
         sentence = "busy neighbours may explain the miss: they slow two calls by different amounts"
-        again = undecided(metric, trial)
+        again = undecided(metric, trial, limit.bound)
         return again._replace(sentence=sentence)
-    return undecided(metric, trial) if keeps is None else _broken(metric, trial)
+    return undecided(metric, trial, limit.bound) if keeps is None else _broken(metric, trial)
 
 
 def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement) -> bool:
@@ -255,7 +255,7 @@ def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
     return (*trial.profiles, f"perfgate history {trial.name}" if full else f"{trial.rerun} --perfgate=full")
 
 
-def undecided(metric: Metric, trial: JudgedMeasurement) -> Ruling:
+def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
     """Judge an interval that spans the limit: UNSTABLE if processes form groups, else UNDECIDED."""
     if trial.modes and metric.name in DERIVED and metric.name != SPEEDUP:
         return Ruling(
@@ -264,11 +264,11 @@ def undecided(metric: Metric, trial: JudgedMeasurement) -> Ruling:
             next=("perfgate doctor",),
             metric=metric,
         )
-    more = f"{trial.rerun} --perfgate=full --perfgate-rounds={2 * max(len(trial.measurement.processes), 3)}"
+    needs = rounds_to_decide(metric, bound, len(trial.measurement.processes))
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence="the interval spans the limit",
-        next=(more,) if metric.name in DERIVED else (),
+        next=(f"{trial.rerun} --perfgate=full --perfgate-rounds={needs}",) if metric.name in DERIVED else (),
         metric=metric,
         evidence=_in_turns(metric, trial),
     )

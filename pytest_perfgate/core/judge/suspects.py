@@ -18,6 +18,7 @@ from pytest_perfgate.core.judge.context import (
     limited,
     named,
 )
+from pytest_perfgate.core.judge.rounds import OFTEN
 from pytest_perfgate.core.judge.samples import (
     LEAST,
     base_words,
@@ -31,7 +32,6 @@ from pytest_perfgate.core.judge.samples import (
 from pytest_perfgate.core.render.words import UNBUILT, detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
-from pytest_perfgate.model.plan import LEAST as LEAST_ROUNDS
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
 
@@ -207,9 +207,9 @@ def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tup
 
 
 def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
-    """Return the command that runs this test alone, with twice as many rounds."""
-    rounds = 2 * max(paired.rounds, LEAST_ROUNDS)
-    return (f"{trial.rerun} {AGAINST} {paired.base} {ROUNDS}{rounds}",) if paired.base else ()
+    """Return the command that runs this test alone, so with the whole budget; more rounds only above the usual."""
+    more = f" {ROUNDS}{2 * paired.rounds}" if paired.rounds >= OFTEN else ""
+    return (f"{trial.rerun} {AGAINST} {paired.base}{more}",) if paired.base else ()
 
 
 def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:

@@ -53,9 +53,9 @@ def test_sittings_of_a_new_line() -> None:
     assert scatter_of([replace(past[0], time=0.5)] * 2, 0.5) == (0.0, 2)
 
 
-def test_more_rounds_are_at_least_fourteen_and_a_clock_event_keeps_what_it_could_see() -> None:
+def test_an_open_case_is_played_alone_and_a_clock_event_keeps_what_it_could_see() -> None:
     spanning = replace(decided(Decision.UNDECIDED, 0.04, 2), interval=Interval(low=-0.01, high=0.09))
-    assert decided_verdict(1e6, paired=spanning).next[0].endswith("--perfgate-rounds=14")
+    assert decided_verdict(1e6, paired=spanning).next[0].endswith("--perfgate-against a1b2c3d")
     clocked = decided(Decision.SLOWER, 0.25, clocks_hz=(1.5e9, 1.2e9))
     assert decided_verdict(1.25e6, paired=clocked).visible == 0.02
     assert decided_verdict(1.25e6, paired=replace(clocked, visible=None)).visible == 0.03
