@@ -282,19 +282,20 @@ class Family:
         for how, patience_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _END_S)):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader.pid, how)
+            over = self.leader.poll() is not None  # then nothing new starts, and one reading of all processes will do
             others = marked(self._mark)
             for one in others:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(one, how)
-            if self._ends(others, seconds() + patience_s):
+            if self._ends(others, seconds() + patience_s, again=bool(others) or not over):
                 break
         self.leader.poll()
 
-    def _ends(self, others: tuple[int, ...], until: float) -> bool:
+    def _ends(self, others: tuple[int, ...], until: float, *, again: bool) -> bool:
         """Return whether all of them ended in time; a killed one loses its mark shortly before it ends."""
         with suppress(subprocess.TimeoutExpired):
             self.leader.wait(timeout=max(0.0, until - seconds()))
-            while _lives(self.leader.pid, others) or marked(self._mark):
+            while _lives(self.leader.pid, others) or (again and marked(self._mark)):
                 if seconds() > until:
                     return False
                 time.sleep(0.02)
