@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import at_least, begins
 from pytest_perfgate.app.passes import one_by_one
+from pytest_perfgate.app.spread import Start, WaitingChildren
 from pytest_perfgate.core.judge.metrics import timed_metrics, timing
 from pytest_perfgate.core.judge.readings import figures_of, over_processes
 from pytest_perfgate.core.render.words import detectable, plural, short_name
@@ -65,6 +67,8 @@ class ChildSettings:
     tell: Callable[[str], None] = lambda text: None  # noqa: ARG005 - the default tells nobody
     leanings: Mapping[str, str] = field(default_factory=dict)
     """Timers with which calls were accepted, by key."""
+    early: bool = False
+    """Whether cores are free to start the next round's process while this one measures on a device."""
 
 
 class Rounds:
@@ -80,11 +84,11 @@ class Rounds:
         self._raised: dict[str, dict[CaseKey, str]] = {}
         self._telling = threading.Lock()
         self._children: set[Child] = set()
+        self._next = WaitingChildren(settings.spawner)
         self._stopped = False
 
     @property
     def most(self) -> int:
-        """Return the most rounds that any case has planned."""
         return max((case.plan.rounds for case in self._cases.values()), default=0)
 
     def run(self) -> None:
@@ -97,16 +101,19 @@ class Rounds:
 
         Several threads may run rounds at once, each with cases of its own.
         """
-        remaining = [case for case in cases if number < case.plan.rounds and not self._is_done(case.nodeid)]
-        for group in one_child_each(remaining):
+        for group in one_child_each(self._remaining(number, cases)):
             left = group
             while left and not self._stopped:
                 left = self._lap(number, left, env or {})
 
-    def _is_done(self, nodeid: str) -> bool:
-        """Return whether a case needs no further round."""
-        captures = self._captures[nodeid]
-        return nodeid in self._outcome or (bool(captures) and read_alone(captures[-1]))
+    def close(self) -> None:
+        """End the process that waits for a round that does not come."""
+        self._next.take(())
+
+    def _remaining(self, number: int, cases: Iterable[Case]) -> list[Case]:
+        """Return the cases that need this round."""
+        done = {nodeid for nodeid, taken in self._captures.items() if taken and read_alone(taken[-1])}
+        return [c for c in cases if number < c.plan.rounds and c.nodeid not in done and c.nodeid not in self._outcome]
 
     def give_up(self, nodeid: str, why: str) -> None:
         """Record that a case cannot be measured, and why."""
@@ -121,6 +128,7 @@ class Rounds:
     def stop(self) -> None:
         """End every child and start no other."""
         self._stopped = True
+        self.close()
         for child in tuple(self._children):
             child.close()
 
@@ -143,12 +151,12 @@ class Rounds:
         done: set[str] = set()
         child = None
         try:
-            child = self._settings.spawner.spawn(_surrounded(self._settings.spec(cases), env))
+            start = start_of(self._settings, cases, env)
+            child = next(iter(self._next.take([start])), None) or self._settings.spawner.spawn(start.spec)
             self._children.add(child)
             if self._stopped:  # stopped while it was started, so it was not ended with the others
                 return cases
-            job = replace(self._settings.job, cases=tuple(cases))
-            for message in conversation(child, job, self._settings.timeout_s, self._leaning):
+            for message in conversation(child, start.job, self._settings.timeout_s, self._leaning):
                 if isinstance(message, Ready):
                     standing[:] = [message.nodeid]
                 elif isinstance(message, Finished):
@@ -159,6 +167,7 @@ class Rounds:
                     self._settings.tell(message.text)
                 elif isinstance(message, Collected):
                     done |= self._uncollected(cases, message)
+                    self._begin(one_child_each(self._remaining(number + 1, cases))[0], env, alone=message.untouched)
         except PerfgateError as fault:
             return self._after_death(fault, standing, [c for c in cases if c.nodeid not in done])
         finally:
@@ -169,6 +178,13 @@ class Rounds:
             if case.nodeid not in done:
                 self.give_up(case.nodeid, "the child ended without running it")
         return []
+
+    def _begin(self, cases: Sequence[Case], env: Mapping[str, str], *, alone: bool) -> None:
+        """Start the next round's process, unless it could slow this one; a failure is raised when its round begins."""
+        by_device = all(timed_by_device(self._captures[case.nodeid]) for case in cases)
+        if self._settings.early and alone and len(self._children) == 1 and cases and by_device:
+            with suppress(PerfgateError):
+                self._next.begin(start_of(self._settings, cases, env))
 
     def _leaning(self, key: CaseKey) -> str:
         """Return the timer of this call's earlier rounds, else the one that it was accepted with."""
@@ -203,15 +219,22 @@ class Rounds:
             self._settings.progress(number, self._cases[nodeid], message)
 
 
+def start_of(settings: ChildSettings, cases: Sequence[Case], env: Mapping[str, str]) -> Start:
+    spec = settings.spec(cases)
+    around = replace(spec, env=tuple(sorted({**dict(spec.env), **env}.items()))) if env else spec
+    return Start(spec=around, job=replace(settings.job, cases=tuple(cases)))
+
+
+def timed_by_device(rounds: Sequence[tuple[Capture, ...]]) -> bool:
+    """Return whether the rounds of a case timed all of its calls by a device's own clock."""
+    captures = [capture for one in rounds for capture in one]
+    return bool(captures) and all(c.device.kind == "gpu" and c.identity.timer != "host" for c in captures)
+
+
 def one_child_each(cases: Sequence[Case]) -> list[list[Case]]:
     """Divide cases among children: only a process that has compiled nothing else can measure a first call."""
     alone = [[case] for case in cases if "compile_time" in case.plan.figures]
     return [[case for case in cases if "compile_time" not in case.plan.figures], *alone]
-
-
-def _surrounded(spec: ChildSpec, env: Mapping[str, str]) -> ChildSpec:
-    """Return the child's specification with these variables set."""
-    return replace(spec, env=tuple(sorted({**dict(spec.env), **env}.items()))) if env else spec
 
 
 def conversation(

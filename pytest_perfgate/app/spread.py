@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.judge.rounds import Pairs
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.plan import Case, CaseKey
-    from pytest_perfgate.model.protocol import Answer, Capture, Child, Command
+    from pytest_perfgate.model.protocol import Answer, Capture, Child, ChildSpawner, Command
     from pytest_perfgate.model.verdict import Arm, PairedRound
 
 HOST = frozenset({"auto", "host", "fake"})
@@ -219,6 +219,26 @@ class EarlyChild:
             self._fault = fault
 
 
+class WaitingChildren:
+    """Children that were started for a later round."""
+
+    def __init__(self, spawner: ChildSpawner) -> None:
+        self._spawner = spawner
+        self._early: list[tuple[Start, EarlyChild]] = []
+
+    def begin(self, start: Start) -> None:
+        self._early.append((start, EarlyChild(self._spawner.spawn(start.spec), start.job)))
+
+    def take(self, starts: Sequence[Start]) -> list[Child]:
+        """Return the children that wait for these arguments, or none, and end them: all must be started alike."""
+        early, self._early = self._early, []
+        if len(early) == len(starts) and all(start.serves(other) for (start, _), other in zip(early, starts)):
+            return [child for _, child in early]
+        for _, child in early:
+            child.close()
+        return []
+
+
 PRELOADED = {
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # torch finds devices without initialising CUDA
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
@@ -283,7 +303,7 @@ class NextRound:
 
     def __init__(self, stage: Stage, arms: Sequence[Arm], own: OwnFiles) -> None:
         self._stage, self._arms, self._own = stage, arms, own
-        self._early: list[tuple[Start, EarlyChild]] = []
+        self.waiting = WaitingChildren(stage.spawner)
         self._preloads: list[Preload] = []
         """The preload of the current rounds, and the next one."""
         self.refused = ""
@@ -310,11 +330,11 @@ class NextRound:
             else:
                 return self.starts(cases, seed, f"{FORK}{preload.seed}: {how}"), forks
         wanted = self.starts(cases, seed, f"fresh interpreter: {why}" if why else "")
-        return wanted, self.take(wanted)
+        return wanted, self.waiting.take(wanted)
 
     def begin(self, cases: Sequence[Case], seed: int, rounds: Sequence[PairedRound]) -> None:
         """Start the processes early if no host clock is measuring; a failure is raised when their round begins."""
-        self.take(())
+        self.waiting.take(())
         if not self._stage.early or not on_devices(cases, rounds):
             return
         why = self._fresh(cases, rounds)
@@ -324,19 +344,10 @@ class NextRound:
                     self._preloads.append(self._preloaded(cases, seed))
                 return
             for start in self.starts(cases, seed, f"fresh interpreter: {why}" if why else ""):
-                self._early.append((start, EarlyChild(self._stage.spawner.spawn(start.spec), start.job)))
-
-    def take(self, starts: Sequence[Start]) -> list[Child]:
-        """Return the processes that wait for these arguments, or none: both sides must be started alike."""
-        early, self._early = self._early, []
-        if len(early) == len(starts) and all(start.serves(other) for (start, _), other in zip(early, starts)):
-            return [child for _, child in early]
-        for _, child in early:
-            child.close()
-        return []
+                self.waiting.begin(start)
 
     def close(self) -> None:
-        self.take(())
+        self.waiting.take(())
         while self._preloads:
             self._preloads.pop().close()
 

@@ -205,6 +205,7 @@ def child_settings(session: SessionState, progress: Progress) -> ChildSettings:
         clock=seconds,
         tell=progress.tell,
         leanings=session.gate_judge.accepted.timers(),
+        early=spare_cores(),
     )
 
 

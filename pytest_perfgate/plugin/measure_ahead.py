@@ -76,6 +76,7 @@ def measure_ahead(session: SessionState) -> None:
         keep_measured(session, {nodeid: result for nodeid, result in rounds.results().items() if result.captures})
         raise
     finally:
+        rounds.close()
         progress.close()
     session.costs.update({n: result.seconds * len(result.captures) for n, result in results.items()})
     if part == 1:  # before the trials, whose announcement uses it
@@ -199,6 +200,7 @@ def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str,
     try:
         run_spread(rounds, cases, fleet(progress.tell))
     finally:
+        rounds.close()
         progress.close()
     return rounds.results()
 

@@ -54,7 +54,7 @@ def test_a_case_whose_compilers_are_cold_has_a_process_of_its_own() -> None:
 
 def test_a_case_costs_the_mean_of_its_rounds_and_not_the_slowest() -> None:
     one = case("a")
-    settings: Any = SimpleNamespace(progress=lambda *told: None)
+    settings: Any = SimpleNamespace(progress=lambda *told: None, spawner=None)
     rounds = Rounds([one], settings)
     for number, took_s in enumerate((1.0, 4.0, 1.0)):
         rounds._note(number, Finished(nodeid=one.nodeid, outcome="passed", seconds=took_s))

@@ -45,7 +45,8 @@ class Child:
     def send(self, command) -> None:
         if isinstance(command, Job):
             self.cases = list(command.cases)
-            self.answers = [Collected(found=tuple(c.nodeid for c in self.cases)), self._ready()]
+            found = tuple(c.nodeid for c in self.cases)
+            self.answers = [Collected(found=found, untouched=self.spawner.untouched), self._ready()]
         elif isinstance(command, Go):
             if "static" in self.cases[0].nodeid:
                 self.spawner.note(self, self.cases[0].nodeid)
@@ -94,10 +95,13 @@ class ScriptedSpawner:
         self.together: threading.Barrier | None = None
         self.leases, self.spawned = (), 0
         self.leanings: list[str] = []
+        self.untouched, self.children, self.spawned_after = True, [], []
 
     def spawn(self, spec):
         self.spawned += 1
-        return Child(self, dict(spec.env))
+        self.spawned_after.append(len(self.ran))
+        self.children.append(Child(self, dict(spec.env)))
+        return self.children[-1]
 
     def note(self, child, nodeid) -> None:
         self.ran.append((nodeid, child.env.get("SEES", ""), self.leases))
@@ -130,10 +134,10 @@ def cards(count: int, name: str = "H200") -> tuple[Device, ...]:
     return tuple(Device(key="", name=name, kind="gpu", index=i, uuid=f"GPU-{name}{i}") for i in range(count))
 
 
-def prepared(spawner, cases, devices):
+def prepared(spawner, cases, devices, *, early=False):
     crew = Crew(
         spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=(("A", "1"),)), job=Job(cases=()),
-        timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0,
+        timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0, early=early,
     )  # fmt: skip
     rounds = Rounds(cases, crew)
     fleet = Fleet(
@@ -214,6 +218,38 @@ def test_one_device_is_one_lane_that_sees_what_the_run_sees_under_its_lease(spaw
     assert {(sees, leases) for name, sees, leases in spawner.ran if name == "t.py::gpu"} == {("", ("H2000",))}
     assert {(sees, leases) for name, sees, leases in spawner.ran if name == "t.py::plain"} == {("", ())}
     assert len(spawner.ran) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "early", "untouched", "spawned_after"),
+    [
+        ("gpu", True, True, [0, 2, 2, 4]),
+        ("gpu", False, True, [0, 2, 4, 6]),
+        ("gpu", True, False, [0, 2, 4, 6]),
+        ("host", True, True, [0, 2, 4, 6]),
+    ],
+    ids=["on a device", "no core is free", "imports use the device", "by the host's clock"],
+)
+def test_the_next_process_starts_while_a_device_is_measured(spawner, name, early, untouched, spawned_after) -> None:
+    """Not before a round has shown that only the device's clock is read."""
+    spawner.untouched = untouched
+    many = [case(f"{name}{at}", runtime="torch", rounds=4) for at in range(2)]
+    rounds, fleet = prepared(spawner, many, cards(1), early=early)
+    run_spread(rounds, many, fleet)
+    assert [len(result.captures) for result in rounds.results().values()] == [4, 4]
+    assert spawner.spawned_after == spawned_after
+    assert all(child.closed.is_set() for child in spawner.children)
+
+
+def test_a_process_that_waits_for_a_round_that_does_not_come_is_ended(spawner) -> None:
+    many = [case("gpu", runtime="torch", rounds=9)]
+    rounds, fleet = prepared(spawner, many, cards(1), early=True)
+    run_spread(rounds, many, fleet, range(2))
+    assert [child.closed.is_set() for child in spawner.children] == [True, True, False]
+    rounds.close()
+    assert spawner.children[-1].closed.is_set()
+    run_spread(rounds, many, fleet, range(2, 3))
+    assert len(rounds.results()["t.py::gpu"].captures) == 3
 
 
 def test_without_a_device_there_are_no_leases(spawner) -> None:

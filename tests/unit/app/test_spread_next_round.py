@@ -98,7 +98,7 @@ def waiting(world: World, count: int = 2) -> tuple[NextRound, list[Start]]:
 def test_only_processes_that_stand_for_what_is_wanted_are_taken(change, served: bool) -> None:
     world = card()
     early, starts = waiting(world)
-    taken = early.take([change(start) for start in starts])
+    taken = early.waiting.take([change(start) for start in starts])
     assert (len(taken), world.open) == ((2, 2) if served else (0, 0))
 
 
@@ -114,7 +114,7 @@ class Failing(World):
 def test_a_start_that_fails_is_complained_of_by_its_own_round() -> None:
     world = Failing(time=slower("", 0.0))
     early, starts = waiting(world)
-    assert early.take(starts) == []
+    assert early.waiting.take(starts) == []
     assert world.open == 0
 
 
@@ -124,7 +124,7 @@ def test_a_child_that_died_while_it_waited_raises_when_its_round_begins(monkeypa
 
     monkeypatch.setattr(ScriptedChild, "send", dead)
     early, starts = waiting(card())
-    base, _ = early.take(starts)
+    base, _ = early.waiting.take(starts)
     with pytest.raises(PerfgateError) as error:
         base.send(starts[0].job)
     assert error.value.code.name == "child-crashed"
@@ -161,7 +161,7 @@ def test_processes_that_died_while_they_waited_are_started_once_more(always: boo
 
 def test_a_waiting_child_says_what_it_collected() -> None:
     early, starts = waiting(card())
-    base, _ = early.take(starts)
+    base, _ = early.waiting.take(starts)
     base.send(starts[0].job)
     assert base.receive(1.0).untouched
     assert isinstance(base.receive(1.0), Ready)
