@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.model.measurement import Samples, Stop
@@ -33,9 +34,9 @@ def median(ordered: Sequence[float]) -> float:
     return ordered[middle] if size % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-COARSE, LEVELS, LEAST_LEVELLED = 0.005, 16, 50
+COARSE, LEVELS, LEAST_LEVELLED, ROUNDING_NS = 0.005, 16, 50, 2.0
 """A clock is coarse for a call if its steps exceed this part of the time: the middle half of so many samples then has
-few values, each with its neighbours by rounding."""
+few values, which rounding may split."""
 
 
 def middle(ordered: Sequence[float]) -> float:
@@ -49,7 +50,10 @@ def middle(ordered: Sequence[float]) -> float:
     if size < LEAST_LEVELLED or ordered[size - 1 - cut] - ordered[cut] < COARSE * centre:
         return centre
     half = ordered[cut : size - cut]
-    return math.fsum(half) / len(half) if len(set(map(round, half))) <= LEVELS else centre
+    levels = sorted(set(half))
+    steps = [step for below, above in pairwise(levels) if (step := above - below) > ROUNDING_NS]
+    coarse = len(levels) <= LEVELS and steps and min(steps) >= COARSE * centre
+    return math.fsum(half) / len(half) if coarse else centre
 
 
 class Logs(NamedTuple):

@@ -305,8 +305,9 @@ def test_groups_are_more_than_three_quartile_ranges_apart_with_two_processes_eac
         ([2000.0] * 10 + [2032.0] * 10, 2016.0),
         ([100_000.0] * 56 + [100_032.0] * 44, 100_000.0),
         ([1000.0 + at for at in range(101)], 1050.0),
+        ([200.0] * 60 + [201.0] * 15 + [202.0] * 25, 200.0),
     ],
-    ids=["two levels", "the other way round", "rounded", "too few", "fine for this call", "many levels"],
+    ids=["two levels", "the other way round", "rounded", "too few", "fine for this call", "many levels", "nanoseconds"],
 )
 def test_the_levels_of_a_coarse_clock_are_averaged(ordered: list[float], time: float) -> None:
     """Medians of the first two are 3 % apart, though one sample in eight is another."""
