@@ -38,8 +38,8 @@ def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:
     def called(gate: Perfgate, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(gate, *args, **kwargs)
-        except TypeError:
-            misfit = _misfit(method, gate, *args, **kwargs)
+        except TypeError as fault:
+            misfit = _misfit(fault, method, gate, *args, **kwargs)
             if not misfit:
                 raise
         with gate.noted("", "call"):
@@ -49,13 +49,14 @@ def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _misfit(method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+def _misfit(raised: TypeError, method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """Return why arguments do not fit a method, or "" if they fit and the error was raised inside."""
     try:
         signature(method).bind(*args, **kwargs)
     except TypeError as fault:
         return str(fault)
-    return ""
+    inside = raised.__traceback__ and raised.__traceback__.tb_next
+    return "" if inside else str(raised).partition("() ")[2]  # Python 3.13.0 binds a positional argument by its name
 
 
 class Perfgate:

@@ -16,7 +16,8 @@ from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Plan
 
 with contextlib.suppress(OSError):  # in the process that forks: one import for all of them
-    ctypes.CDLL("libcupti.so.13")  # before the package looks for it
+    # before the package looks for it; its release 13.0.1 takes a name that is known, or else the file beside its wheel
+    ctypes.CDLL("libcupti.so.13", ctypes.RTLD_GLOBAL)
     import cuda.core  # noqa: F401
     from cupti import cupti
 
