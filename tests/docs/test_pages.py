@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, RUN, Block, blocks, commands, unmet
-from tests.plugin.forked import can_fork, forked
+from tests.plugin.forked import can_fork, forked, without_our_warnings
 from tests.tools import has_tools
 
 if sys.version_info >= (3, 11):
@@ -62,7 +62,7 @@ def run(line: list[str] | str, project: Path) -> tuple[int, str]:
     done = subprocess.run(
         line, cwd=project, shell=isinstance(line, str), env=kept, capture_output=True, text=True, check=False
     )
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, without_our_warnings(done.stdout + done.stderr)
 
 
 def run_in_turn(lines: list[str], project: Path) -> tuple[int, str]:

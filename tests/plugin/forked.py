@@ -10,6 +10,7 @@ import atexit
 import gc
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -102,9 +103,16 @@ def forked(
     """
     with tempfile.NamedTemporaryFile() as out:
         code = forking(*also).run(words, cwd, variables, Path(out.name), children=children)
-        return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
+        return code, without_our_warnings(Path(out.name).read_text(encoding="utf-8", errors="replace"))
 
 
+def without_our_warnings(printed: str) -> str:
+    """What a run printed, in which a user must find no warning about a line of the package."""
+    assert not OUR_WARNING.search(printed), printed
+    return printed
+
+
+OUR_WARNING = re.compile(r"\bpytest_perfgate/[\w/]+\.py:\d+: \w*Warning\b")
 OURS = """
 adapters.bindings.cuda_driver adapters.bindings.cupti adapters.children.spawn adapters.devices.clocks
 adapters.devices.clock_watch adapters.devices.host adapters.runtimes.arrays adapters.runtimes.cuda

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.plugin.forked import can_fork, forked, inherited
+from tests.plugin.forked import can_fork, forked, inherited, without_our_warnings
 
 QUIET = ("-p", "no:randomly", "-p", "no:benchmark", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 GUESTS = ("-n", "--dist", "--reruns", "--benchmark", "--cov")
@@ -98,7 +98,7 @@ class Project:
         done = subprocess.run(
             command, cwd=self.root, env=variables, capture_output=True, text=True, timeout=600, check=False
         )
-        return done.returncode, done.stdout + done.stderr
+        return done.returncode, without_our_warnings(done.stdout + done.stderr)
 
 
 def parse_junit(path: Path) -> tuple[dict[str, tuple[str, str]], dict[str, dict[str, str]]]:
