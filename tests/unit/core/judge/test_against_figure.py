@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet
-from pytest_perfgate.model.plan import Choice, Effect, Outcome, Policy
+from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy
 from pytest_perfgate.model.values import Better, Dimension
 from pytest_perfgate.model.verdict import Verdict
-from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
+from tests.unit.core.judge.bench import CONTEXT, SHAPE, accepted, limit, measured
 
 COUNT, PART, BYTES, TIME = Dimension.COUNT, Dimension.FRACTION, Dimension.BYTES, Dimension.TIME
+
+HOST_SCATTER = prior("host", "off")
 
 STAGE = (("stage", "stage2"),)
 
@@ -192,3 +196,104 @@ def test_a_line_without_a_time_judges_no_slowdown() -> None:
     limits = [limit("slowdown <= 3%"), limit("change(registers) <= 0")]
     outcomes = [v.outcome for v in judge(measurement, limits, baseline=before, context=CONTEXT).verdicts]
     assert outcomes == [Outcome.UNBASELINED, Outcome.PASSED]
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "then", "shape", "expected", "unit"),
+    [
+        ("change(duration) <= 5%", metric("duration", 110, TIME, half=8), figure("duration", 100, TIME), (), 4 / 110, 1),
+        ("change(duration) <= 5%", metric("duration", 106, TIME), figure("duration", 100, TIME), SHAPE, HOST_SCATTER, 1),
+        ("change(duration) <= 5%", metric("duration", 110, TIME, half=12), figure("duration", 100, TIME), SHAPE, 6 / 110, 1),
+        ("change(peak_memory) <= 5MB", metric("peak_memory", 110e6, BYTES, half=8e6), figure("peak_memory", 1e8, BYTES), (), 4 / 110, 1e8),
+        ("change(peak_memory) <= 5MB", metric("peak_memory", 110e6, BYTES, half=8e6), figure("peak_memory", 1e8, BYTES), SHAPE, 4 / 110, 1e8),
+        ("change(overlap) >= -2pp", metric("overlap", 0.5, PART, half=0.1), figure("overlap", 0.6, PART), (), 0.05, 1),
+        ("change(peak_memory) <= 5%", metric("peak_memory", 106e6, BYTES), figure("peak_memory", 1e8, BYTES), SHAPE, 0, 1),
+        ("change(peak_memory) <= 5%", metric("peak_memory", 106e6, BYTES), figure("peak_memory", 1e8, BYTES, scatter=0.01, sittings=3),
+         SHAPE, 0, 1),
+    ],
+    ids=["time", "time of processes", "the larger of both", "bytes", "bytes of processes", "points", "no scatter", "runs"],
+)  # fmt: skip
+def test_what_chance_explains_is_told_in_the_unit_of_the_limit(
+    text: str, now: Metric, then: Figure, shape: tuple[float, ...], expected: float, unit: float
+) -> None:
+    measurement = measured(1e6, shape=shape, metrics=MetricSet(metrics=(now,)))
+    before = accepted(0.0, figures=(then,))
+    (verdict,) = judge(measurement, [limit(text)], baseline=before, context=CONTEXT).verdicts
+    chance = predict(expected, scatter=then.scatter, sittings=then.sittings, gates=CONTEXT.gates).log_reach * unit
+    assert (verdict.visible or 0.0) == pytest.approx(chance if expected or then.scatter else 0.0)
+    assert verdict.outcome is (Outcome.REGRESSED if verdict.visible is None else verdict.outcome)
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "then", "says"),
+    [
+        ("change(metric(loss)) <= 5%", metric("loss", 1.0, TIME), figure("loss", 1, BYTES), "accepted as 1 B"),
+        ("change(metric(loss)) <= 5%", metric("loss", 0.5, PART), figure("loss", 0.4, PART), "in points, such as 2pp"),
+        (
+            "change(metric(loss)) <= 5MB",
+            metric("loss", 2e6, TIME),
+            figure("loss", 1e6, TIME),
+            "and the limit on its change",
+        ),
+        ("change(metric(loss)) <= 5MB", metric("loss", 2e6, BYTES), figure("loss", 1e6, BYTES), ""),
+        ("change(metric(loss)) <= 2pp", metric("loss", 0.41, PART), figure("loss", 0.4, PART), ""),
+        ("change(metric(loss)) <= 0", metric("loss", 5, TIME), figure("loss", 5, TIME), ""),
+    ],
+)
+def test_a_limit_that_does_not_fit_an_own_figure_is_invalid(text: str, now: Metric, then: Figure, says: str) -> None:
+    verdict = judged(text, replace(now, better=Better.LOWER), then)
+    assert (verdict.outcome is Outcome.INVALID) is bool(says), verdict.sentence
+    assert says in verdict.sentence
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_a_figure_that_is_no_number_compares_with_nothing(value: float) -> None:
+    assert (
+        judged("change(registers) <= 0", metric("registers", value), figure("registers", 1)).outcome is Outcome.INVALID
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "unbaselined", "local", "stored"),
+    [(True, "", None, True), (True, "", True, True), (True, "", False, False), (False, "", None, False),
+     (True, "another device", None, False)],
+)  # fmt: skip
+def test_a_first_local_figure_needs_no_command(
+    records: bool, unbaselined: str, local: bool | None, stored: bool
+) -> None:
+    policy = Policy(missing=Choice.RECORD if records else Choice.WARN)
+    context = replace(CONTEXT, policy=policy, unbaselined=unbaselined)
+    line = {} if local is None else {"local": local}
+    figures = () if local is None else (figure("spills", 0),)
+    verdict = judged("change(registers) <= 0", metric("registers", 1), *figures, context=context, **line)
+    assert verdict.outcome is Outcome.UNBASELINED
+    assert ("judges the next local run" in verdict.sentence, verdict.next == ()) == (stored, stored)
+
+
+@pytest.mark.parametrize(
+    ("limit_text", "worst"),
+    [("change(registers) <= 0", "b"), ("change(registers) >= 0", "a"), ("change(registers) == 0", "a")],
+)
+def test_the_figure_that_moved_most_the_wrong_way_is_shown(limit_text: str, worst: str) -> None:
+    values = {"a": (40, 33), "b": (40, 44), "c": (40, 40)}
+    kernels = {name: (("kernel", name),) for name in values}
+    now = tuple(metric("count", value, labels=kernels[name]) for name, (_, value) in values.items())
+    then = tuple(figure("count", value, labels=kernels[name]) for name, (value, _) in values.items())
+    verdict = judged(limit_text.replace("registers", "count"), now, *then)
+    assert verdict.outcome is Outcome.REGRESSED
+    assert dict(verdict.metric.labels)["kernel"] == worst
+
+
+@pytest.mark.parametrize(
+    ("full", "shape", "available", "outcome"),
+    [(True, SHAPE, True, Outcome.SUSPECT), (False, SHAPE, True, Outcome.REGRESSED), (True, (), True, Outcome.REGRESSED),
+     (True, SHAPE, False, Outcome.REGRESSED)],
+)  # fmt: skip
+def test_two_builds_confirm_a_figure_that_is_not_exact(full: bool, shape, available: bool, outcome: Outcome) -> None:
+    now = metric("peak_memory", 130e6, BYTES)
+    measurement = measured(1e6, shape=shape, metrics=MetricSet(metrics=(now,)))
+    before = accepted(0.0, figures=(figure("peak_memory", 1e8, BYTES),))
+    context = replace(CONTEXT, mode=Mode.FULL if full else Mode.QUICK, paired_available=available)
+    (verdict,) = judge(measurement, [limit("change(peak_memory) <= 5%")], baseline=before, context=context).verdicts
+    assert verdict.outcome is outcome
+    assert ("compare with the accepted commit" in verdict.sentence) is (outcome is Outcome.SUSPECT)
