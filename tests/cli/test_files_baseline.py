@@ -9,8 +9,11 @@ import pytest
 
 from pytest_perfgate.cli import main
 from tests.kernels import listed_once
+from tests.tools import needs_tools
 
 __all__ = ["listed_once"]
+
+pytestmark = needs_tools
 
 CUBINS = Path(__file__).parents[1] / "artifacts" / "cubins"
 TILE, COPY = CUBINS / "attention_tile.sm_90.cubin", CUBINS / "copy.sm_90.cubin"

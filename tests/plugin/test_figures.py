@@ -12,7 +12,7 @@ import pytest
 from pytest_perfgate.cli import main
 from tests.plugin.projects import Project
 from tests.plugin.two_builds import SLOW, git
-from tests.tools import keep_listings
+from tests.tools import keep_listings, needs_tools
 
 CUBINS = Path(__file__).parents[1] / "artifacts" / "cubins"
 
@@ -83,6 +83,7 @@ def line_of(project: Project, name: str) -> str:
     return next(line for line in lines if f"'{name}'" in line)
 
 
+@needs_tools
 def test_figures_are_accepted_kept_and_broken(gated: Project, capsys: pytest.CaptureFixture[str]) -> None:
     assert "{loss: 0.05, sent: 4KiB, " in line_of(gated, "test_own")
     assert "'registers(arch=sm_90, kernel=attention_tile)': 80, 'spills(" in line_of(gated, "test_read")
@@ -109,6 +110,7 @@ def test_figures_are_accepted_kept_and_broken(gated: Project, capsys: pytest.Cap
     assert again.code == 0, again.text
 
 
+@needs_tools
 def test_a_figure_that_is_gone_fails_and_a_new_one_is_unbaselined_in_ci(gated: Project) -> None:
     (gated.root / "kernel.cubin").write_bytes((CUBINS / "copy.sm_90.cubin").read_bytes())
     other = gated.run("--perfgate=quick")
@@ -128,6 +130,7 @@ def test_a_figure_that_is_gone_fails_and_a_new_one_is_unbaselined_in_ci(gated: P
     assert "UNBASELINED" in new.says("test_read")
 
 
+@needs_tools
 def test_a_machine_that_is_not_listed_keeps_its_own_figures(gated: Project) -> None:
     gated.configure()
     first = gated.run("--perfgate=quick")

@@ -91,7 +91,7 @@ def _next(
     for best, enough in ((_best_split, level), (_best_part, level / 2)) if pieces else ():
         strength, places, start = max((*best(piece, least), a) for a, piece in pieces)
         p = _chance([piece for _, piece in pieces], best, strength, (least, enough), random)
-        if places and p <= enough:
+        if p <= enough:
             return [(start + at, p) for at in places]
     return []
 
@@ -187,7 +187,7 @@ def _ranked(line: Array, start: int, level: float, least: int) -> list[tuple[int
     for split, enough in ((_rank_split, level), (_rank_part, level / 2)):
         strength, places = split(ranks, least)
         p = (int(np.sum(_shuffled(grid, least, split) >= strength)) + 1) / (_SHUFFLES + 1)
-        if places and p <= enough:
+        if p <= enough:
             edges = [0, *places, len(line)]
             parts = [_ranked(line[a:b], start + a, level, least) for a, b in pairwise(edges)]
             return sorted([*((start + at, p) for at in places), *(cut for part in parts for cut in part)])
@@ -212,11 +212,11 @@ def _rank_split(ranks: Array, least: int) -> tuple[float, tuple[int, ...]]:
 
 def _rank_part(ranks: Array, least: int) -> tuple[float, tuple[int, ...]]:
     """Return the part whose sum of ranks differs most from chance, with room on both sides."""
-    parts = _parts(len(ranks), least)
-    if not len(parts[0]):
+    starts, ends = _parts(len(ranks), least)
+    if not len(starts):
         return -inf, ()
     sums = np.concatenate(([0.0], np.cumsum(ranks)))
-    strength, part = _farthest(sums, parts)
+    strength, part = _farthest(sums, (starts, ends))
     return strength, _farthest(sums, _near(len(ranks), least, part))[1]
 
 

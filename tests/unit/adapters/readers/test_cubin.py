@@ -53,6 +53,7 @@ def test_a_launch_that_cannot_be_is_none(tmp_path: Path, said: str) -> None:
     assert [launch.threads for launch in stated_launches(tmp_path / "k.cubin").values()] == [128]
 
 
+@needs_tools
 def test_an_unknown_architecture_is_distinct_names(tmp_path: Path) -> None:
     data = bytearray(COPY.read_bytes())
     struct.pack_into("<I", data, 48, 0x600EE04)

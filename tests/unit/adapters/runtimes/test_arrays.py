@@ -13,12 +13,15 @@ from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 CONTENTS = ArrayContents()
 
 
-def arrays():
+def numpy_arrays():
     yield np.arange(24, dtype=np.float64).reshape(4, 6)
     yield np.arange(24, dtype=np.int16).reshape(4, 6)[::2, ::-1]
     yield np.array(["one", "three"])
     yield np.full(5, np.nan)
     yield np.zeros(3, dtype=np.longdouble)
+
+
+def torch_arrays():
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     yield torch.arange(24, dtype=torch.bfloat16).reshape(4, 6).t()
     yield torch.nn.Parameter(torch.ones(3))
@@ -31,7 +34,8 @@ def arrays():
     yield torch.tensor([float("nan"), 1.0])
 
 
-def test_bytes_are_saved_overwritten_counted_and_put_back() -> None:
+@pytest.mark.parametrize("arrays", [numpy_arrays, pytest.param(torch_arrays, marks=pytest.mark.torch)])
+def test_bytes_are_saved_overwritten_counted_and_put_back(arrays) -> None:
     for array in arrays():
         saved, known = CONTENTS.saved(array), CONTENTS.fingerprint(array)
         count = array.numel() if hasattr(array, "numel") else array.size
@@ -103,6 +107,7 @@ def on_device(monkeypatch):
     return torch
 
 
+@pytest.mark.torch
 def test_the_one_value_of_an_array_on_a_device_is_told(on_device) -> None:
     torch = on_device
     constants = [
@@ -117,6 +122,7 @@ def test_the_one_value_of_an_array_on_a_device_is_told(on_device) -> None:
     assert [CONTENTS.level(array) for array in data] == [""] * 4
 
 
+@pytest.mark.torch
 def test_what_says_nothing_of_the_data_is_not_looked_at(on_device, monkeypatch) -> None:
     torch = on_device
     nothing = [torch.zeros(1023), torch.zeros(2048, dtype=torch.bool), torch.zeros(2048, dtype=torch.complex64)]

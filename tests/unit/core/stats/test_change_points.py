@@ -8,7 +8,15 @@ import warnings
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.stats.change_points import PERMUTATIONS, _best, change_points
+from pytest_perfgate.core.stats.change_points import (
+    PERMUTATIONS,
+    _best,
+    _on_grid,
+    _rank_part,
+    _rank_split,
+    _ranks,
+    change_points,
+)
 
 
 @pytest.fixture
@@ -146,3 +154,88 @@ def test_a_level_that_came_and_went_is_seen(dice: np.random.Generator, count: in
     changes = {c.index: c.change for c in change_points(line.tolist(), level=0.01)}
     assert changes[first] == pytest.approx(0.2, abs=0.03)
     assert changes[end] == pytest.approx(-1 / 6, abs=0.03)
+
+
+def by_definition(ranks: np.ndarray, first: int, end: int) -> float:
+    """How far the sum of some of the ranks 1 to n is from what chance gives, in Wilcoxon's standard deviations."""
+    count, size = len(ranks), end - first
+    mean, variance = size * (count + 1) / 2, size * (count - size) * (count + 1) / 12
+    return abs(sum(ranks[first:end]) - mean) / variance**0.5
+
+
+@pytest.mark.parametrize(("count", "first", "end"), [(30, 8, 16), (99, 40, 55), (99, 3, 20), (99, 80, 96)])
+def test_the_part_that_ranks_highest_is_the_one_of_the_definition(
+    dice: np.random.Generator, count: int, first: int, end: int
+) -> None:
+    line = dice.normal(0, 1, count)
+    line[first:end] += 1.5
+    ranks = _ranks(line)
+    parts = [(by_definition(ranks, a, b), a, b) for a in range(3, count - 5) for b in range(a + 3, count - 2)]
+    strength, a, b = max(parts)
+    assert _rank_part(ranks, 3) == (pytest.approx(strength), (a, b))
+
+
+@pytest.mark.parametrize(("count", "first", "end"), [(250, 119, 161), (250, 3, 61), (250, 189, 247), (301, 133, 178)])
+def test_a_part_of_a_long_line_is_found_to_the_run(count: int, first: int, end: int) -> None:
+    """Its ends are searched in steps, and then around the best of them."""
+    line = np.zeros(count)
+    line[first:end] = 1
+    assert _rank_part(_ranks(line), 3)[1] == (first, end)
+
+
+def test_no_part_fits_where_both_its_sides_need_three_runs() -> None:
+    assert _rank_part(np.arange(1.0, 9.0), 3) == (-np.inf, ())
+    assert _rank_part(np.arange(1.0, 10.0), 3)[1] == (3, 6)
+
+
+@pytest.mark.parametrize("least", [1, 3])
+def test_the_split_of_ranks_is_the_one_of_the_definition(dice: np.random.Generator, least: int) -> None:
+    ranks = _ranks(dice.normal(0, 1, 40))
+    strengths = {at: by_definition(ranks, 0, at) for at in range(least, 41 - least)}
+    at = max(strengths, key=strengths.__getitem__)
+    assert _rank_split(ranks, least) == (pytest.approx(strengths[at]), (at,))
+
+
+@pytest.mark.parametrize(("ranks", "at"), [([5] * 9 + [9] * 3, 9), ([9] * 3 + [5] * 9, 3)])
+def test_a_split_of_ranks_may_leave_just_three_runs_at_either_end(ranks: list[int], at: int) -> None:
+    assert _rank_split(_ranks(np.array(ranks, dtype=float)), 3)[1] == (at,)
+
+
+def test_equal_values_share_their_mean_rank() -> None:
+    assert _ranks(np.array([3.0, 1.0, 1.0, 2.0, 1.0])).tolist() == [5.0, 2.0, 2.0, 4.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("count", "longer"), [(6, 7), (11, 12), (12, 14), (80, 81), (81, 89), (89, 98), (100, 107), (121, 130), (400, 406)]
+)
+def test_chance_is_that_of_a_line_as_long_or_up_to_a_tenth_longer(count: int, longer: int) -> None:
+    assert _on_grid(count) == longer
+
+
+@pytest.mark.parametrize(("count", "p"), [(79, 1 / 200), (80, 1 / 500)])
+def test_a_line_of_eighty_runs_is_long(dice: np.random.Generator, count: int, p: float) -> None:
+    line = np.exp(dice.normal(0, 0.01, count))
+    line[40:] *= 1.3
+    (change,) = change_points(line.tolist())
+    assert (change.index, change.p) == (40, p)
+
+
+def test_both_searches_of_a_long_line_have_half_the_level(dice: np.random.Generator) -> None:
+    """A plain change has the smallest chance that each of them can count: one in 500 by ranks, one in 200 by distances."""
+    line = np.exp(dice.normal(0, 0.01, 120))
+    line[60:] *= 1.3
+    assert [c.index for c in change_points(line.tolist(), level=2 / 500)] == [60]
+    assert not change_points(line.tolist(), level=1.9 / 500)
+    new = np.exp(dice.normal(0, 0.01, 120))
+    new[-3:] *= 1.3
+    assert [c.index for c in change_points(new.tolist(), level=2 / 200)] == [117]
+    assert not change_points(new.tolist(), level=1.9 / 200)
+
+
+def test_what_is_new_in_a_long_line_is_counted_from_its_last_change() -> None:
+    line = np.exp(0.01 * (np.arange(200) * 7 % 5))
+    line[150:] *= 1.3
+    line[-4:] *= 1.3
+    changes = change_points(line.tolist())
+    assert [c.index for c in changes] == [150, 196]
+    assert [c.change for c in changes] == pytest.approx([0.3, 0.3], abs=0.02)
