@@ -3,8 +3,8 @@
 With --inspect: what ``perfgate inspect`` of a tiny trace takes, beside Python and NumPy alone and the code BEFORE.
 
 Folders of packages stand for environments: pytest and what it needs alone; with this package from its checkout; with
-its wheel as pip installs it, because pytest reads the list of files of every plugin and a wheel's is long; and with
-pytest-benchmark, where that is here. Each plugin is discovered as pytest discovers any, all taking turns. User and
+its wheel as pip and uv install it, because pytest reads the list of files of every plugin and a wheel's is long; and
+with pytest-benchmark, where that is here. Each plugin is discovered as pytest discovers any, all taking turns. User and
 system time together: the kernel knows their sum to the microsecond and splits it by sampling. What else runs on the
 machine only ever adds, so the difference of the quickest tenths stands beside the median of the pairs.
 """
@@ -28,7 +28,9 @@ from ci.bench.trace_maker import write_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = {name: text for name, text in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON", "PIP_"))}
-BARE, CHECKOUT, WHEEL, PEER = "pytest alone", "from a checkout", "from a wheel, by pip", "pytest-benchmark"
+BARE, CHECKOUT, PEER = "pytest alone", "from a checkout", "pytest-benchmark"
+WHEELS = {"from a wheel, by pip": (), "from a wheel, by uv": ("--no-compile",)}
+"""pip lists the byte code that it writes beside each module; uv writes none, so that its list is half as long."""
 
 
 # the environments
@@ -63,9 +65,11 @@ def environments(folder: Path) -> dict[str, Path]:
     for module in ("pytest_perfgate", "perfgate_presence.py"):
         if not (found[CHECKOUT] / module).exists():
             (found[CHECKOUT] / module).symlink_to(Path(pytest_perfgate.__file__).parents[1] / module)
-    found[WHEEL] = linked(folder / "wheel", *shared)
     quietly = ("--quiet", "--no-deps", "--disable-pip-version-check")
-    subprocess.run([sys.executable, "-m", "pip", "install", *quietly, "--target", found[WHEEL], ROOT], check=True)
+    for number, (kind, words) in enumerate(WHEELS.items()):
+        found[kind] = linked(folder / f"wheel{number}", *shared)
+        command = [sys.executable, "-m", "pip", "install", *quietly, *words, "--target", found[kind], ROOT]
+        subprocess.run(command, check=True)
     try:
         found[PEER] = linked(folder / "peer", *shared, *needed(PEER))
     except PackageNotFoundError:
@@ -98,7 +102,7 @@ def rounds_of(count: int) -> dict[str, list[float]]:
         places = environments(Path(name))
         for kind, packages in places.items():
             told = run(packages, tests, "--help")[1]
-            assert ("--perfgate-against" in told) == (kind in {CHECKOUT, WHEEL}), kind
+            assert ("--perfgate-against" in told) == (kind in {CHECKOUT, *WHEELS}), kind
             assert ("--benchmark-json" in told) == (kind == PEER), kind
             run(packages, tests, "--collect-only", "-q")
         seen: dict[str, list[float]] = {kind: [] for kind in places}
