@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 from collections.abc import Callable
 from typing import TypedDict
@@ -19,6 +20,8 @@ PROPERTIES = ("tests/properties/test_grammar.py", "tests/properties/test_interva
 OPTIONS = ("-q", "-s", "-x", "--no-header", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider")
 STUCK = 20
 """Times as long on the clock as by the processor: it waits for what never comes."""
+HEAP = 4 << 30
+"""The bytes that an attempt may hold beside libraries: a loop that collects would take all of the machine's."""
 
 PASSED, FAILED, ENDLESS, UNTRIED = "passed", "failed", "endless", "untried"
 
@@ -60,6 +63,7 @@ def forked(seconds: int, attempt: Callable[[], bool]) -> str:
             os.setpgid(0, 0)
             signal.setitimer(signal.ITIMER_PROF, seconds)
             signal.alarm(STUCK * seconds)
+            resource.setrlimit(resource.RLIMIT_DATA, (HEAP, HEAP))
             sink = os.open(os.devnull, os.O_WRONLY)
             os.dup2(sink, 1)
             os.dup2(sink, 2)

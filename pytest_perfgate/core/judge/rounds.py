@@ -326,8 +326,7 @@ def _rounds(level: float, scatter: float, gap: float) -> int:
 
 _UPPER = frozenset({Operator.AT_MOST, Operator.LESS})
 
-_EQUAL = 1e-9
-"""The difference between changes that arithmetic alone can cause."""
+_EQUAL = 1e-9  # the difference between changes that arithmetic alone can cause
 
 
 class FigureFinding(NamedTuple):
@@ -361,8 +360,9 @@ def figure_finding(pairs: FigurePairs, limit: Limit, gates: int) -> FigureFindin
         decision = _figure_look(worse_by[:count], allowed, design)
         if decision is not Decision.UNDECIDED:
             break
-    better = count >= design.looks[0] and _beyond([-step for step in worse_by[:count]], abs(allowed)) <= design.level
-    return FigureFinding(decision, base, count, better and decision is Decision.NOT_SLOWER)
+    look_at = worse_by[: max(count, design.looks[0])]  # a clear figure may be better, which needs more rounds
+    better = decision is Decision.NOT_SLOWER and _beyond([-step for step in look_at], abs(allowed)) <= design.level
+    return FigureFinding(decision, base, count, better)
 
 
 def _figure_look(worse_by: Sequence[float], allowed: float, design: Design) -> Decision:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.judge.rounds import figure_finding
+from pytest_perfgate.core.judge.rounds import FigureFinding, figure_finding
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import Decision, Outcome
@@ -52,6 +52,98 @@ def pairs(factor: float, *, rounds: int = 20, scatter: float = 0.01, dimension=B
 )
 def test_rounds_decide(text: str, found: FigurePairs, decision: Decision) -> None:
     assert figure_finding(found, limit(text), gates=1).decision is decision
+
+
+def apart(base: float, by: float, text: str, dimension=BYTES, rounds: int = 12) -> FigureFinding:
+    """What rounds show of a figure that is by so much larger in the head, and reads a little differently each time."""
+    steps = [1e-4 * abs(by) * at for at in range(rounds)]
+    found = FigurePairs(
+        name="memory", labels=(), dimension=dimension,
+        base=(base,) * rounds, head=tuple(base + by + step for step in steps),
+    )  # fmt: skip
+    return figure_finding(found, limit(text), gates=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension", "base", "kept", "broken"),
+    [
+        ("change(metric(memory)) <= 5%", BYTES, 1e6, 0.048e6, 0.052e6),
+        ("change(metric(memory)) >= -5%", BYTES, 1e6, -0.048e6, -0.053e6),
+        ("change(metric(memory)) <= 100 kB", BYTES, 1e6, 0.09e6, 0.11e6),
+        ("change(metric(memory)) <= 100 kB", BYTES, 2e6, 0.09e6, 0.11e6),
+        ("change(metric(memory)) >= -100 kB", BYTES, 2e6, -0.09e6, -0.11e6),
+        ("change(metric(memory)) >= -200 kB", BYTES, 1e5, -0.098e6, -0.0995e6),
+        ("change(metric(memory)) <= 100 kB", BYTES, 0.0, 0.09e6, 0.11e6),
+        ("change(metric(memory)) <= 100 kB", BYTES, -3.0, 0.09e6, 0.11e6),
+        ("change(metric(memory)) <= 50%", BYTES, 0.0, 0.45, 0.55),
+        ("change(metric(memory)) <= 50%", BYTES, -2.0, 0.9, 1.1),
+        ("change(metric(memory)) <= 50%", BYTES, -0.5, 0.2, 0.3),
+        ("change(overlap) >= -2pp", PART, 0.8, -0.018, -0.022),
+    ],
+)
+def test_a_limit_is_of_the_base_or_plain_and_of_the_difference_where_a_figure_may_be_zero(
+    text: str, dimension: Dimension, base: float, kept: float, broken: float
+) -> None:
+    assert apart(base, kept, text, dimension).decision is Decision.NOT_SLOWER
+    assert apart(base, broken, text, dimension).decision is Decision.SLOWER
+
+
+@pytest.mark.parametrize(
+    ("text", "factor", "decision", "better"),
+    [
+        ("<= 5%", 1.05, Decision.NOT_SLOWER, False),
+        ("<= 5%", 1.051, Decision.SLOWER, False),
+        ("<= 5%", 0.999, Decision.NOT_SLOWER, True),
+        ("<= 5%", 1.0, Decision.NOT_SLOWER, False),
+        ("< 5%", 1.05, Decision.SLOWER, False),
+        ("< 5%", 1.049, Decision.NOT_SLOWER, False),
+        (">= -5%", 0.95, Decision.NOT_SLOWER, False),
+        (">= -5%", 0.949, Decision.SLOWER, False),
+        (">= -5%", 1.001, Decision.NOT_SLOWER, True),
+        (">= -5%", 1.0, Decision.NOT_SLOWER, False),
+        ("> -5%", 0.95, Decision.SLOWER, False),
+        ("> -5%", 0.951, Decision.NOT_SLOWER, False),
+        ("== 0", 1.0, Decision.NOT_SLOWER, False),
+        ("== 0", 1.001, Decision.SLOWER, True),
+        ("== 5%", 1.05, Decision.NOT_SLOWER, True),
+        ("<= 0", 1 + 1e-12, Decision.SLOWER, False),
+    ],
+)
+def test_a_figure_that_repeats_is_compared_exactly(
+    text: str, factor: float, decision: Decision, *, better: bool
+) -> None:
+    repeated = FigurePairs(name="memory", labels=(), dimension=BYTES, base=(2e6,) * 3, head=(2e6 * factor,) * 3)
+    finding = figure_finding(repeated, limit(f"change(metric(memory)) {text}"), gates=1)
+    assert (finding.decision, finding.better, finding.rounds, finding.base.value) == (decision, better, 3, 2e6)
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "rounds", "better", "decided_after"),
+    [
+        ("change(metric(memory)) <= 5%", -0.2e6, 12, True, 7),
+        ("change(metric(memory)) <= 5%", -0.2e6, 8, False, 7),
+        ("change(metric(memory)) <= 5%", -0.01e6, 12, False, 7),
+        ("change(metric(memory)) >= -5%", 0.2e6, 12, True, 7),
+        ("change(metric(memory)) >= -5%", -0.2e6, 12, False, 9),
+        ("change(metric(memory)) <= 5%", 0.2e6, 12, False, 9),
+        ("change(metric(memory)) <= 0", -0.2e6, 12, True, 7),
+        ("change(metric(memory)) <= 0", -0.2e6, 6, False, 6),
+    ],
+)
+def test_a_figure_is_better_after_the_rounds_that_could_show_it_worse(
+    text: str, by: float, rounds: int, *, better: bool, decided_after: int
+) -> None:
+    finding = apart(1e6, by, text, rounds=rounds)
+    assert (finding.better, finding.rounds) == (better, decided_after)
+
+
+def test_figures_share_the_chance_of_an_alarm() -> None:
+    """Nine rounds of one figure can show it worse; forty need fourteen."""
+    found = FigurePairs(
+        name="memory", labels=(), dimension=BYTES, base=(1e6,) * 20, head=tuple(2e6 + at for at in range(20))
+    )
+    bound = limit("change(metric(memory)) <= 5%")
+    assert [figure_finding(found, bound, gates=gates).rounds for gates in (0, 1, 40)] == [9, 9, 14]
 
 
 def outcome(value: float, heard: FigurePairs | None, *, revision: bool, before: Baseline | None) -> Outcome:
