@@ -16,7 +16,7 @@ from pytest_perfgate.app.inspections.cubin import Cubin, limits_by_arch
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
-from pytest_perfgate.core.analysis.kernels.reports import CONTRACT_SCHEMA, Given, contract_data
+from pytest_perfgate.core.analysis.kernels.reports import CONTRACT_SCHEMA, ContractInputs, contract_data
 from pytest_perfgate.core.analysis.roofline import place, ridge
 from pytest_perfgate.core.render.html import render_html, render_markdown
 from pytest_perfgate.core.render.text import render_text
@@ -97,7 +97,7 @@ def test_the_contract_and_the_analysis_report_of_two_stages() -> None:
 
 def test_the_contract_as_json_keeps_its_schema() -> None:
     limits = limits_by_arch(DeviceCatalogue())
-    told = contract_data([diagnose(k, k.name, limits.get(k.arch)) for k in page([PAGE])], Given(version="v3"))
+    told = contract_data([diagnose(k, k.name, limits.get(k.arch)) for k in page([PAGE])], ContractInputs(version="v3"))
     held("contract.json", json.dumps(told, indent=2) + "\n")
     check(told, CONTRACT_SCHEMA)
 

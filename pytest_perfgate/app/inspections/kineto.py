@@ -20,8 +20,8 @@ from pytest_perfgate.app.inspections.kineto_trace import (
 from pytest_perfgate.app.inspections.kineto_views import (
     TRACE_TABLES,
     analysis_of,
+    content_of,
     job_analysis,
-    material_of,
     replay_text,
 )
 from pytest_perfgate.core.analysis.trace.comparison import (
@@ -293,8 +293,8 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
             "collectives": lambda: _page(subject, note, "Collectives", _collectives(before, after)),
             "tree": lambda: _page(subject, note, "Call trees", edit_block(differing, compared=alike)),
             "selection": lambda: _page(subject, note, "Kernel selection in the target", selection_table(after.rows)),
-            "reference": lambda: standalone_fair(material_of(before)),
-            "target": lambda: standalone_fair(material_of(after)),
+            "reference": lambda: standalone_fair(content_of(before)),
+            "target": lambda: standalone_fair(content_of(after)),
             "fair": lambda: comparative_fair(subject, lines, exact, (before.roof, after.roof)),
             "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note),
         },

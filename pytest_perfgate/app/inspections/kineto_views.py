@@ -26,7 +26,7 @@ from pytest_perfgate.core.analysis.trace.passes import (
 from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler
 from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, rate_text, utilisation
 from pytest_perfgate.core.analysis.trace.report import (
-    Material,
+    ReportContent,
     analysis_document,
     name_of,
     report_document,
@@ -184,8 +184,8 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, 
         "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
         "replay": lambda: _replay_page(first(), subject),
         "analysis": lambda: _analysis_page(first()),
-        "fair": lambda: standalone_fair(material_of(first())),
-        "rough": lambda: standalone_rough(material_of(first())),
+        "fair": lambda: standalone_fair(content_of(first())),
+        "rough": lambda: standalone_rough(content_of(first())),
         "stack": lambda: _stack(first()),
     }
 
@@ -369,12 +369,12 @@ def _analysis_page(one: TraceView) -> Document:
     )
     shown = {m.name: rate_text(m) for m in (*apart, *metrics)}
     extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
-    return analysis_document(material_of(one), extra)
+    return analysis_document(content_of(one), extra)
 
 
-def material_of(one: TraceView) -> Material:
-    return Material(
-        seen=one.survey,
+def content_of(one: TraceView) -> ReportContent:
+    return ReportContent(
+        survey=one.survey,
         line=one.line,
         rows=one.rows,
         kernels=one.kernels,

@@ -28,7 +28,7 @@ from pytest_perfgate.core.analysis.kernels.counters import amd_numbers
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose, findings_of
 from pytest_perfgate.core.analysis.kernels.metrics import metrics_of, requested_opcodes
 from pytest_perfgate.core.analysis.kernels.reports import (
-    Given,
+    ContractInputs,
     analysis_report,
     contract_document,
     contract_text,
@@ -61,9 +61,11 @@ def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
     return sum(present) if len(present) == len(times) else None
 
 
-def _given(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> Given:
+def _given(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> ContractInputs:
     """Return the given facts beside the report: version, configuration, earlier report."""
-    return Given(version=options.get("version", ""), configuration=stated.configuration, baseline=tuple(earlier))
+    return ContractInputs(
+        version=options.get("version", ""), configuration=stated.configuration, baseline=tuple(earlier)
+    )
 
 
 def _counted(diagnoses: Sequence[Diagnosis], noun: str) -> str:

@@ -331,9 +331,9 @@ def four_sections(
     )
 
 
-def findings_block(found: Sequence[Finding]) -> Block:
+def findings_block(findings: Sequence[Finding]) -> Block:
     """Return findings as sentences with their trigger."""
-    items = tuple(_text_of(f) + (f" Next: {f.advice}." if f.advice else "") for f in found)
+    items = tuple(_text_of(f) + (f" Next: {f.advice}." if f.advice else "") for f in findings)
     return Bullets(items=items) if items else Paragraph(text=NOTHING)
 
 
@@ -367,8 +367,8 @@ def outside_computation(
     computation: float, shares: Sequence[float], window: str, advice: Sequence[str]
 ) -> Iterator[Finding]:
     """Yield idle time, exposed communication and exposed copies, if computation is under 95 % of a window."""
-    asked = (*advice, "use pinned memory and a stream of its own")
-    for (name, words), share, next_step in zip(_OUTSIDE, shares, asked):
+    next_steps = (*advice, "use pinned memory and a stream of its own")
+    for (name, words), share, next_step in zip(_OUTSIDE, shares, next_steps):
         if computation < _BUSY and share >= _WORTH:
             yield Finding(
                 title=f"{words} {share:.0%} of {window}",

@@ -238,10 +238,10 @@ def findings(
     lines = (*trends, *figures)
     every = [step for trend in lines for step in steps(trend, over) if step.when[:10] >= since[:10]]
     up = [step for step in every if step.of.sign * step.change > 0]
-    left = [step for step in up if not step.gone]
+    present = [step for step in up if not step.gone]
     return Findings(
-        slower=tuple(step for step in left if not step.accepted),
-        accepted=tuple(step for step in left if step.accepted),
+        slower=tuple(step for step in present if not step.accepted),
+        accepted=tuple(step for step in present if step.accepted),
         gone=tuple(step for step in up if step.gone),
         faster=tuple(step for step in every if not step.gone and step.of.ahead(step.after, step.fastest, over / 2)),
         unseen=tuple(stale(trends, before)) if before else (),

@@ -343,12 +343,12 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
     for case in cases:
         for verdict in case.verdicts:
             if verdict.outcome in (Outcome.BROKEN, Outcome.REGRESSED, Outcome.INVALID):
-                seen = verdict.metric
-                text = shown(partial(quantity, seen.value, seen.dimension), str) if seen is not None else ""
+                metric = verdict.metric
+                text = shown(partial(quantity, metric.value, metric.dimension), str) if metric is not None else ""
                 figure = f"{text}, limit " if text else ""
                 yield f"{case.key}: {verdict.outcome.value}, {figure}{verdict.limit.text}; {verdict.sentence}"
         metrics = case.measurement.metrics if case.measurement is not None else MetricSet()
-        numbers = {name: found.value for name in _HEALTH if (found := of_longest(metrics, name)) is not None}
+        numbers = {name: longest.value for name in _HEALTH if (longest := of_longest(metrics, name)) is not None}
         yield from (f"{case.key}: {health_sentence(row, number, numbers)}" for row, number in unhealthy(numbers))
 
 

@@ -20,10 +20,10 @@ def exact(count: Callable[P, T]) -> Callable[P, T]:
     """Convert arguments to Python's own numbers, which do not overflow."""
 
     @wraps(count)
-    def counted(*args: P.args, **given: P.kwargs) -> T:
-        if _PLAIN.issuperset(map(type, args)) and _PLAIN.issuperset(map(type, given.values())):
-            return count(*args, **given)
-        return count(*map(plain, args), **{name: plain(value) for name, value in given.items()})
+    def counted(*args: P.args, **keywords: P.kwargs) -> T:
+        if _PLAIN.issuperset(map(type, args)) and _PLAIN.issuperset(map(type, keywords.values())):
+            return count(*args, **keywords)
+        return count(*map(plain, args), **{name: plain(value) for name, value in keywords.items()})
 
     return counted
 

@@ -165,9 +165,9 @@ def _place(measurement: Measurement) -> str:
     return f"{printable(measurement.device.name or measurement.device.key)}{speed}{locked}"
 
 
-def _base_times(told: list[Verdict]) -> list[str]:
+def _base_times(verdicts: list[Verdict]) -> list[str]:
     """Return the time of the other arm, if no stored baseline was used."""
-    texts = dict.fromkeys(text for v in told for label, text in v.evidence if label == THEN)
+    texts = dict.fromkeys(text for v in verdicts for label, text in v.evidence if label == THEN)
     return [f"  then  {printable(text)}" for text in list(texts)[:1]]
 
 
@@ -196,10 +196,10 @@ def _steps(line: Baseline) -> str:
     return f"{signed(line.drift_from_anchor)} since {line.anchored}" if line.anchor else ""
 
 
-def _sentences(told: list[Verdict]) -> list[str]:
+def _sentences(verdicts: list[Verdict]) -> list[str]:
     """Return each sentence once; with several, each after the metrics of its limits."""
     groups: dict[str, list[str]] = {}
-    for verdict in told:
+    for verdict in verdicts:
         groups.setdefault(verdict.sentence, []).append(verdict.limit.metric)
     if len(groups) < 2:
         return list(groups)
@@ -211,12 +211,12 @@ def _sentences(told: list[Verdict]) -> list[str]:
     ]
 
 
-def _reasons(told: list[Verdict]) -> Iterator[str]:
+def _reasons(verdicts: list[Verdict]) -> Iterator[str]:
     """Yield each sentence once, then other facts of the verdicts; a passed limit needs no reason."""
-    texts = _sentences([v for v in told if v.outcome not in _QUIET])
+    texts = _sentences([v for v in verdicts if v.outcome not in _QUIET])
     new = [
         (label, text)
-        for v in told
+        for v in verdicts
         for label, text in v.evidence
         if label != THEN and not any(text in reason for reason in texts)
     ]
@@ -249,21 +249,21 @@ _WHOLE, _AGAIN = "a full run detects more and replaces it", "run again on a quie
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 
 
-def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:
+def acceptance_lines(decisions: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:
     """Yield one line for each case that changes or cannot; the rest is counted, and each warning appears once."""
-    several = len({_device(decision) for decision in found} - {""}) > 1
-    for decision in found:
+    several = len({_device(decision) for decision in decisions} - {""}) > 1
+    for decision in decisions:
         if decision.writes or decision.change in _SAID:
             blind = decision.blind if _asks_for_time(decision) else None
             where = f"  on {_device(decision)}" if several and _device(decision) else ""
-            seen = "" if blind is None or _step(decision) > blind else f"  can detect {signed(blind)}"
-            yield from (f"{_time_line(decision)}{where}{seen}", *_figure_lines(decision))
-    written = sum(d.writes for d in found)
-    counts = Counter(d.change for d in found if not d.writes)
+            detects = "" if blind is None or _step(decision) > blind else f"  can detect {signed(blind)}"
+            yield from (f"{_time_line(decision)}{where}{detects}", *_figure_lines(decision))
+    written = sum(d.writes for d in decisions)
+    counts = Counter(d.change for d in decisions if not d.writes)
     rest = ", ".join(f"{count} {change.value}" for change, count in counts.items())
     verb = "would be accepted" if dry else "accepted"
-    yield f"{written} {verb}" + (f"; {rest}" if rest else "") if found else "nothing to accept"
-    yield from _warnings([d for d in found if d.writes or d.change in _SAID])
+    yield f"{written} {verb}" + (f"; {rest}" if rest else "") if decisions else "nothing to accept"
+    yield from _warnings([d for d in decisions if d.writes or d.change in _SAID])
 
 
 def _step(decision: Decision) -> float:
@@ -366,7 +366,7 @@ def _heritage(decision: Decision) -> str:
     return f"  {shift} after {printable(str(decision.predecessor.key))}, which is gone ({then})"
 
 
-def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
+def acceptance_json(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     return [
         {
             "case": str(d.report.key),
@@ -378,7 +378,7 @@ def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
             "why": d.why,
             "warning": _warning(d),
         }
-        for d in found
+        for d in decisions
     ]
 
 

@@ -258,7 +258,7 @@ def led_by_findings(document: Document) -> Document:
 
 def harmless(text: str) -> str:
     """Return prose in which template arguments and pointers are not read as tags and emphasis."""
-    return _MARKUP.sub(lambda found: f"\\{found.group()}", text)
+    return _MARKUP.sub(lambda match: f"\\{match.group()}", text)
 
 
 def escape(text: str) -> str:

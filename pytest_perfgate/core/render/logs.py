@@ -190,12 +190,12 @@ def _moved(change: float, name: str) -> str:
     )
 
 
-def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
+def _against(metric: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
     """Compare with an earlier time; rates of the same work follow from it, other figures do not."""
     time = of_longest(measurement.metrics, "time")
-    if time is None or not then or found.dimension is Dimension.FRACTION:
+    if time is None or not then or metric.dimension is Dimension.FRACTION:
         return ""
-    return _moved(time.value / then - 1 if better is Better.LOWER else then / time.value - 1, found.name)
+    return _moved(time.value / then - 1 if better is Better.LOWER else then / time.value - 1, metric.name)
 
 
 def _bottleneck(measurement: Measurement) -> str:
@@ -209,8 +209,8 @@ def _bottleneck(measurement: Measurement) -> str:
     from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
 
     parts = {dict(m.labels)["roof"]: m.value for m in measurement.metrics.metrics if m.name == "sol" and m.labels}
-    held = classify(Signals(compute=parts.get("compute"), memory=parts.get("memory")))
-    word = f"{held.short}. " if held.bottleneck is not Bottleneck.NOT_COLLECTED else ""
+    classified = classify(Signals(compute=parts.get("compute"), memory=parts.get("memory")))
+    word = f"{classified.short}. " if classified.bottleneck is not Bottleneck.NOT_COLLECTED else ""
     return f"{word}{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}"
 
 

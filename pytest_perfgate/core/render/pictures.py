@@ -88,19 +88,21 @@ def distribution_picture(case: CaseReport, sittings: Sequence[Sitting] = ()) -> 
     if not processes or not all(usual):
         return None
     then = [s.time for s in sittings[-_KEPT:] if 0 < s.time < math.inf]
-    held = levels(case.baseline)
-    axis = _tight([*(n for shown in usual for n in shown), *then, *(one.time for one in held)], "time of a call")
+    references = levels(case.baseline)
+    axis = _tight([*(n for shown in usual for n in shown), *then, *(one.time for one in references)], "time of a call")
     hidden = sum(len(p.durations) for p in processes) - sum(map(len, usual))
     alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}"
     alt += f" after {plural(len(then), 'run')}" if then else ""
-    alt += "".join(f", {one.name} {_time(one.time)}" for one in held)
+    alt += "".join(f", {one.name} {_time(one.time)}" for one in references)
     note = f"; {hidden} slowest of all samples are beyond the right edge" if hidden else ""
     alt += f", the first {_PROCESSES} drawn" if len(usual) > _PROCESSES else ""
     usual = usual[:_PROCESSES]
     bars = [Bar(label=f"process {at}", text=_spark(shown, axis)) for at, shown in enumerate(usual, 1)]
     if then:
         bars.insert(0, Bar(label=_before(then), text=_spark(then, axis)))
-    return responsive("samples", lambda width: _samples(width, axis, (usual, then, held), alt), alt + note, (), bars)
+    return responsive(
+        "samples", lambda width: _samples(width, axis, (usual, then, references), alt), alt + note, (), bars
+    )
 
 
 def _before(then: Sequence[float]) -> str:
@@ -131,12 +133,12 @@ Rows = tuple[Sequence[Sequence[float]], Sequence[float], Sequence[Level]]
 
 
 def _samples(width: int, axis: Axis, rows: Rows, alt: str) -> str:
-    usual, then, held = rows
+    usual, then, references = rows
     left = 72.0 if width <= NARROW else 120.0
-    room, top = width - left - 4.0, 6.0 + 17 * len(held)
+    room, top = width - left - 4.0, 6.0 + 17 * len(references)
     each = 36 if len(usual) <= 6 else 24
     bottom = top + each * (len(usual) + bool(then))
-    marks = [*ruler(axis, (left, room), (top, bottom)), *_levels_across(held, axis, (left, room), (top, bottom))]
+    marks = [*ruler(axis, (left, room), (top, bottom)), *_levels_across(references, axis, (left, room), (top, bottom))]
     y = top
     if then:
         label = "before" if width <= NARROW else _before(then)
@@ -162,11 +164,11 @@ def _strip(counts: Sequence[int], corner: Place, room: tuple[float, float]) -> I
 
 
 def _levels_across(
-    held: Sequence[Level], axis: Axis, across: tuple[float, float], down: tuple[float, float]
+    references: Sequence[Level], axis: Axis, across: tuple[float, float], down: tuple[float, float]
 ) -> Iterator[str]:
     """Yield each level as a line through all rows, named, with a band of two scatters if that is known."""
     left, room = across
-    for row, one in enumerate(held):
+    for row, one in enumerate(references):
         x = left + axis.place(one.time) * room
         if one.scatter:
             low, high = (
@@ -177,7 +179,7 @@ def _levels_across(
                 f'height="{down[1] - down[0]:.1f}" fill="{OTHER}" fill-opacity=".12"/>'
             )
         text = f"{one.name} {_time(one.time)}"
-        y = down[0] - 5 - 17 * (len(held) - 1 - row)
+        y = down[0] - 5 - 17 * (len(references) - 1 - row)
         yield rule((x, y + 4), (x, down[1]), colour=OTHER, dash=one.dash, wide=2)
         half = text_width(text) / 2
         yield haloed(min(max(x, half + 2), left + room - half), y, text)
@@ -283,12 +285,12 @@ def timeline(
 ) -> Picture:
     """Draw a dot for each run, a step with its commit at each change, lines at accepted time and anchor."""
     times = [sitting.time for sitting in sittings]
-    held = levels(accepted)
+    references = levels(accepted)
     alt = f"{name} over {plural(len(times), 'run')}, {of.text(min(times))} to {of.text(max(times))}"
     whole = f"{alt}; {sittings_text(sittings, changes, of)}"
 
     def draw(width: int) -> str:
-        return _history(width, name, (sittings, changes, held, of), whole)
+        return _history(width, name, (sittings, changes, references, of), whole)
 
     spark = f"{sparkline([time - 0.9 * min(times) for time in times[-_KEPT:]])}  {of.text(times[-1])}"
     return responsive("history", draw, alt, (), [Bar(label="history", text=spark)])
@@ -299,9 +301,9 @@ Line = tuple[Sequence["Sitting"], Sequence["ChangePoint"], Sequence[Level], Figu
 
 
 def _history(width: int, name: str, shown: Line, alt: str) -> str:
-    sittings, changes, held, of = shown
+    sittings, changes, references, of = shown
     times = [sitting.time for sitting in sittings]
-    known = [*times, *(one.time for one in held)]
+    known = [*times, *(one.time for one in references)]
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
     low, name_of = max(min(known) - room, min(*known, of.raised)), "time" if width > NARROW and not of.title else ""
     up = Axis(low=low, high=max(known) + room, label=name_of, text=of.text)
@@ -319,7 +321,7 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
         marks += [rule((across, top - 4 - 16 * row), (across, foot), dash="2 4"), words(x, top - 6 - 16 * row, text)]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
     marks += [_sitting(frame, at, one, of) for at, one in enumerate(sittings)]
-    return sheet(width, frame.height, [*marks, *_held(frame, held, of)], alt)
+    return sheet(width, frame.height, [*marks, *_held(frame, references, of)], alt)
 
 
 def _end_of(name: str, width: int) -> str:
@@ -339,9 +341,9 @@ def _sitting(frame: Frame, at: int, one: Sitting, of: FigureLevel) -> str:
     return f"{ring}{cross}{dot(frame, at, one.time, title=title, radius=1.5)}"
 
 
-def _held(frame: Frame, held: Sequence[Level], of: FigureLevel) -> Iterator[str]:
+def _held(frame: Frame, references: Sequence[Level], of: FigureLevel) -> Iterator[str]:
     """Yield lines across; the accepted time is named at their right end, the anchor at the left."""
-    for row, one in enumerate(held):
+    for row, one in enumerate(references):
         start, end = frame.at(frame.x.low, one.time), frame.at(frame.x.high, one.time)
         yield rule(start, end, colour=OTHER, dash=one.dash, wide=1.6)
         text = f"{one.name} {of.text(one.time)}"

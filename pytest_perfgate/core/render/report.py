@@ -299,8 +299,8 @@ def _figure_pictures(case: CaseReport, sittings: Sequence[Sitting]) -> Iterator[
     from pytest_perfgate.core.judge.accepted_line import figure_levels
     from pytest_perfgate.core.render.pictures import timeline
 
-    for own, levels, held, of in figure_levels(sittings, case.baseline) if case.baseline else ():
-        trend = Trend(own, held, of=of, levels=levels)
+    for own, levels, of_figure, of in figure_levels(sittings, case.baseline) if case.baseline else ():
+        trend = Trend(own, of_figure, of=of, levels=levels)
         if len(trend.sittings) >= 3:
             drawn = [replace(sitting, time=level) for sitting, level in zip(trend.sittings, trend.levels)]
             yield timeline(f"{of.title} of {short_name(case.key)}", drawn, trend.changes, trend.accepted, of)

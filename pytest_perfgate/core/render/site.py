@@ -356,12 +356,12 @@ def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
     rows = []
     for now in detailed[-1].metrics if detailed else ():
         line = [m.value for s in detailed for m in s.metrics if (m.name, m.labels) == (now.name, now.labels)]
-        name, held = figure_title(now.name, now.labels), trends.get(figure_title(now.name, now.labels))
+        name, gated_trend = figure_title(now.name, now.labels), trends.get(figure_title(now.name, now.labels))
         before = FigureLevel(dimension=now.dimension).step(line[-2], now.value) if line[-2:-1] > [0.0] else ""
         rows.append((
             _text(name), _figure(quantity(now.value, now.dimension)),
-            _figure(held.of.text(held.accepted.time) if held and held.accepted else ""),
-            _against_accepted(held, held.now) if held else _figure(""),
+            _figure(gated_trend.of.text(gated_trend.accepted.time) if gated_trend and gated_trend.accepted else ""),
+            _against_accepted(gated_trend, gated_trend.now) if gated_trend else _figure(""),
             Markup(sparkline(line)), _figure(before),
         ))  # fmt: skip
     yield "<h2>Figures</h2>" if rows else ""

@@ -148,14 +148,14 @@ def _reasons(counters: Mapping[str, Counter], head: str, tail: str) -> dict[str,
     }
 
 
-def _total(found: Mapping[str, float], counters: Mapping[str, Counter]) -> float | None:
+def _total(stalls: Mapping[str, float], counters: Mapping[str, Counter]) -> float | None:
     """Return the total of the reasons; None if only some of them were collected."""
-    known, total = sum(found.values()), counters.get(_ALL_STALLS)
+    known, total = sum(stalls.values()), counters.get(_ALL_STALLS)
     if not 0 < known < math.inf:
         return None
     if total is not None and math.isfinite(total.value) and total.value >= known * _WHOLE:
         return max(total.value, known)
-    return known if found.keys() >= _REASONS else None
+    return known if stalls.keys() >= _REASONS else None
 
 
 _WAVE = 64

@@ -147,12 +147,12 @@ def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cli
     return fit, None if fit.why_none else cliff(sm, threads=threads, registers=registers, shared=shared)
 
 
-def _with_warps(signals: Signals, held: Occupancy | None, numbers: Mapping[str, float]) -> Signals:
+def _with_warps(signals: Signals, fit: Occupancy | None, numbers: Mapping[str, float]) -> Signals:
     """Return the caller's signals of the roofs with the warps that the launch allows."""
-    return replace(signals, warps=resident(held, numbers)) if held and signals.warps is None else signals
+    return replace(signals, warps=resident(fit, numbers)) if fit and signals.warps is None else signals
 
 
-def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, sm: SmLimits | None) -> Signals:
+def _signals(facts: KernelFacts, numbers: Mapping[str, float], fit: Occupancy | None, sm: SmLimits | None) -> Signals:
     """Return the signals of counters for both roofs; without pipes, the multiprocessor's own figure is used."""
     pipe = leading(facts.counters, PIPES)
     waits = stalls(facts.counters)
@@ -162,7 +162,7 @@ def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy |
     return Signals(
         compute=pipe[1] if pipe else numbers.get("sm"),
         memory=numbers.get("dram"),
-        warps=active if active is not None else resident(held, numbers) if held else None,
+        warps=active if active is not None else resident(fit, numbers) if fit else None,
         l2_hit=numbers.get("l2_hit"),
         stall=max(waits.items(), key=lambda pair: pair[1]) if waits else None,
         waves=numbers.get("waves"),
@@ -171,27 +171,29 @@ def _signals(facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy |
     )
 
 
-def _unexplained(found: Classification, signals: Signals, numbers: Mapping[str, float]) -> Classification:
+def _unexplained(classified: Classification, signals: Signals, numbers: Mapping[str, float]) -> Classification:
     """Return a busy multiprocessor without a busy pipe as unexplained, instead of as latency."""
     busy, inside = numbers.get("sm", 0.0), signals.inside[1] if signals.inside else 0.0
-    if found.bottleneck is not Bottleneck.LATENCY or busy < THRESHOLDS.roof or inside >= THRESHOLDS.roof:
-        return found
+    if classified.bottleneck is not Bottleneck.LATENCY or busy < THRESHOLDS.roof or inside >= THRESHOLDS.roof:
+        return classified
     note = f"the multiprocessors are {busy * 100:.1f} % busy, and none of the known pipes explains it"
-    return replace(found, notes=(*found.notes, f"{note} (--section ComputeWorkloadAnalysis collects them all)"))
+    return replace(
+        classified, notes=(*classified.notes, f"{note} (--section ComputeWorkloadAnalysis collects them all)")
+    )
 
 
 def _situation(
-    facts: KernelFacts, numbers: Mapping[str, float], held: Occupancy | None, step: Cliff | None
+    facts: KernelFacts, numbers: Mapping[str, float], fit: Occupancy | None, step: Cliff | None
 ) -> dict[str, Fact]:
     known: dict[str, Fact] = {n: numbers[n] for n in ("waves", "l2_hit", "spills") if n in numbers}
     if "waves" in numbers and numbers["waves"] < 1:
         known["small_problem"] = "yes"
-    if "occupancy" in numbers and held and held.fraction:
-        known["warps"] = numbers["occupancy"] * held.warps / held.fraction
-    elif held:
-        known["warps"] = resident(held, numbers)
-    if held and numbers.get("waves", 1.0) >= 1:
-        known["theoretical_warps"] = held.warps
+    if "occupancy" in numbers and fit and fit.fraction:
+        known["warps"] = numbers["occupancy"] * fit.warps / fit.fraction
+    elif fit:
+        known["warps"] = resident(fit, numbers)
+    if fit and numbers.get("waves", 1.0) >= 1:
+        known["theoretical_warps"] = fit.warps
     inside, pipe = leading(facts.counters, INSIDE), leading(facts.counters, PIPES)
     if inside:
         known["inside"] = inside[1]
@@ -203,16 +205,16 @@ def _situation(
     return known
 
 
-def _next_steps(facts: KernelFacts, held: Occupancy | None, step: Cliff | None, sm: SmLimits | None) -> dict[str, Fact]:
+def _next_steps(facts: KernelFacts, fit: Occupancy | None, step: Cliff | None, sm: SmLimits | None) -> dict[str, Fact]:
     """Return the effect of usual remedies on the blocks that fit: twice the shared memory, more registers."""
-    if held is None or step is None or sm is None or facts.resources is None:
+    if fit is None or step is None or sm is None or facts.resources is None:
         return {}
     known: dict[str, Fact] = {
-        "blocks": held.blocks,
-        "doubled_blocks": step.doubled_blocks if step.shared else held.blocks,
+        "blocks": fit.blocks,
+        "doubled_blocks": step.doubled_blocks if step.shared else fit.blocks,
     }
     registers = facts.resources.registers
-    most = register_edge(sm, threads=held.threads, registers=registers, shared=step.shared)
+    most = register_edge(sm, threads=fit.threads, registers=registers, shared=step.shared)
     return {**known, "registers": registers, "register_edge": most if most is not None else MOST_REGISTERS}
 
 
@@ -254,9 +256,13 @@ def _load_heavy(inner: Mix) -> bool:
     return few or bool(inner.loads and not inner.bulk and not inner.computing)
 
 
-def _room(found: Classification, signals: Signals) -> float | None:
+def _room(classified: Classification, signals: Signals) -> float | None:
     """Return the possible speed-up under the nearest roof; None for a bound that was not measured."""
-    if not found.measured or found.bottleneck not in (Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.BALANCED):
+    if not classified.measured or classified.bottleneck not in (
+        Bottleneck.COMPUTE,
+        Bottleneck.MEMORY,
+        Bottleneck.BALANCED,
+    ):
         return None
     nearest = max((n for n in (signals.compute, signals.memory) if n), default=None)
     return max(0.0, 1 / nearest - 1) if nearest else None
@@ -266,30 +272,30 @@ _ROUNDED = 0.05
 """The rounding of ``waves`` in reports, which may change the number of blocks by one."""
 
 
-def resident(held: Occupancy, numbers: Mapping[str, float]) -> int:
+def resident(fit: Occupancy, numbers: Mapping[str, float]) -> int:
     """Return the warps that can be resident: of the blocks that a multiprocessor holds, or that the grid has for it."""
     waves = numbers.get("waves", math.inf)
     if waves >= 1:
-        return held.warps
-    blocks = max(1, math.ceil(waves * held.blocks - _ROUNDED))
-    return min(held.warps, blocks * -(-held.threads // WARP))
+        return fit.warps
+    blocks = max(1, math.ceil(waves * fit.blocks - _ROUNDED))
+    return min(fit.warps, blocks * -(-fit.threads // WARP))
 
 
-def theoretical_warps(held: Occupancy, sm: SmLimits, numbers: Mapping[str, float]) -> str:
+def theoretical_warps(fit: Occupancy, sm: SmLimits, numbers: Mapping[str, float]) -> str:
     """Return the sentence on latency; warps are only called sufficient if grid and active warps agree."""
-    return f"Theoretical warps/SM: {held.warps} of {sm.warps} ({_judged(held, sm, numbers)})"
+    return f"Theoretical warps/SM: {fit.warps} of {sm.warps} ({_judged(fit, sm, numbers)})"
 
 
-def _judged(held: Occupancy, sm: SmLimits, numbers: Mapping[str, float]) -> str:
+def _judged(fit: Occupancy, sm: SmLimits, numbers: Mapping[str, float]) -> str:
     achieved, waves = numbers.get("occupancy"), numbers.get("waves")
     active = achieved * sm.warps if achieved is not None else None
-    if not held.enough:
+    if not fit.enough:
         return f"insufficient: fewer than {ENOUGH_WARPS} to hide latency"
     if active is not None and active < ENOUGH_WARPS:
         return f"{active:.1f} were active: fewer than {ENOUGH_WARPS} to hide latency"
     if active is None and waves is not None and waves < 1:
-        few = f", fewer than {ENOUGH_WARPS} to hide latency" if resident(held, numbers) < ENOUGH_WARPS else ""
-        return f"{waves:.2g} waves of blocks: at most {resident(held, numbers)} are there{few}"
+        few = f", fewer than {ENOUGH_WARPS} to hide latency" if resident(fit, numbers) < ENOUGH_WARPS else ""
+        return f"{waves:.2g} waves of blocks: at most {resident(fit, numbers)} are there{few}"
     return "sufficient to hide latency"
 
 

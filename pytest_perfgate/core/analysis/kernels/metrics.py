@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 _DIMENSIONS = {kind.name: kind.dimension for kind in KERNEL_KINDS}
 
 
-def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[Labels] = ()) -> MetricSet:
+def metrics_of(diagnoses: Sequence[Diagnosis], source: str, requested: Iterable[Labels] = ()) -> MetricSet:
     """Return every metric of every kernel. Launches of one kernel are numbered, so that each is judged.
 
     ``asked`` adds instructions that limits count: with modifiers, or absent from the code.
     """
     every = [mix for d in diagnoses for mix in (d.whole, d.ran) if mix]
     opcodes = sorted({name for mix in every for name in mix.counts})
-    written = _meant(asked, opcodes, every)
+    written = _meant(requested, opcodes, every)
     named = list(zip(diagnoses, _labels(diagnoses)))
     several = _in_several_files(diagnoses)
     metrics = [
@@ -54,14 +54,14 @@ def _in_several_files(diagnoses: Sequence[Diagnosis]) -> set[tuple[str, str]]:
     return {key for key, number in counts.items() if number > 1}
 
 
-def _of_file(found: Metric, source: str) -> Metric:
-    return replace(found, note="; ".join(filter(None, (found.note, f"of {source}"))))
+def _of_file(metric: Metric, source: str) -> Metric:
+    return replace(metric, note="; ".join(filter(None, (metric.note, f"of {source}"))))
 
 
-def _meant(asked: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]) -> dict[Labels, str]:
+def _meant(requested: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]) -> dict[Labels, str]:
     """Return the requested instructions that exist; a name that no architecture has is refused later."""
     exact = {opcode for mix in every for opcode in mix.exact}
-    full = {labelled: whole_name(labelled) for labelled in asked}
+    full = {labelled: whole_name(labelled) for labelled in requested}
     return {
         labelled: name
         for labelled, name in full.items()
@@ -317,35 +317,35 @@ def _scope(line: str) -> Labels:
 
 
 def requested_metrics(
-    diagnoses: Sequence[Diagnosis], asked: Sequence[RequestedLaunch], limits: Mapping[str, SmLimits]
+    diagnoses: Sequence[Diagnosis], launches: Sequence[RequestedLaunch], limits: Mapping[str, SmLimits]
 ) -> Iterator[Metric]:
     """Yield occupancy and cliff distance of each kernel under each requested launch.
 
     Only code of the requested architecture counts; without any, every build counts with its registers.
     """
-    for launch in asked:
+    for launch in launches:
         exact = [d for d in diagnoses if d.facts.arch == launch.arch]
         for diagnosis in exact or diagnoses:
             yield from _answers(diagnosis, launch, limits)
 
 
-def _answers(diagnosis: Diagnosis, asked: RequestedLaunch, limits: Mapping[str, SmLimits]) -> Iterator[Metric]:
+def _answers(diagnosis: Diagnosis, launch: RequestedLaunch, limits: Mapping[str, SmLimits]) -> Iterator[Metric]:
     facts = diagnosis.facts
-    arch = asked.arch or facts.arch
+    arch = launch.arch or facts.arch
     if facts.resources is None:
         return
     if arch not in limits:
         known = ", ".join(sorted(limits, key=lambda a: int(re.sub(r"\D", "", a) or 0)))
         raise PerfgateError("kernel-arch", f"the catalogue has no limits of {arch}", fix=f"name one of {known}")
     static = facts.launch.shared_dynamic if facts.launch else 0
-    shared = static_shared(facts) + (static if asked.shared is None else asked.shared)
-    who = labels(**{"arch": arch, **dict(asked.written), "kernel": diagnosis.name})
+    shared = static_shared(facts) + (static if launch.shared is None else launch.shared)
+    who = labels(**{"arch": arch, **dict(launch.written), "kernel": diagnosis.name})
     note = "" if arch == facts.arch else f"registers as compiled for {facts.arch}"
     resources = facts.resources.registers
     occupied = occupancy(
-        limits[arch], threads=asked.threads, registers=resources, shared=shared, most=facts.most_threads
+        limits[arch], threads=launch.threads, registers=resources, shared=shared, most=facts.most_threads
     )
-    step = cliff(limits[arch], threads=asked.threads, registers=resources, shared=shared)
+    step = cliff(limits[arch], threads=launch.threads, registers=resources, shared=shared)
     yield metric("occupancy_limit", occupied.fraction, who, "; ".join(filter(None, (occupied.note, note))))
     if not step.moot:
         yield metric("cliff_distance", step.edge - step.shared, who, note)

@@ -149,8 +149,8 @@ def occupancy_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
     launch, resources, sm = d.facts.launch, d.facts.resources, d.sm
     if launch is None or resources is None or sm is None:
         raise PerfgateError("picture-none", "the launch of no kernel is known")
-    held = " and ".join(fit.limiting)
-    alt = f"Occupancy of {d.name} on {d.facts.arch}: {fit.warps} of {sm.warps} warps, limited by {held}"
+    limiting = " and ".join(fit.limiting)
+    alt = f"Occupancy of {d.name} on {d.facts.arch}: {fit.warps} of {sm.warps} warps, limited by {limiting}"
     panels = tuple(_panels(launch, resources, sm, shared_of(d.facts)))
     return stairs("occupancy", alt, panels, "warps", list(_limits(fit, sm)))
 
@@ -159,8 +159,8 @@ def _limits(fit: Occupancy, sm: SmLimits) -> Iterator[Bar]:
     """Yield how many blocks each resource would allow by itself."""
     most = max(1, *(blocks for _, blocks in fit.limits))
     for name, blocks in fit.limits:
-        held = ", the limit" if name in fit.limiting else ""
-        yield Bar(label=name, parts=(blocks / most,), text=f"{plural(blocks, 'block')}{held}")
+        suffix = ", the limit" if name in fit.limiting else ""
+        yield Bar(label=name, parts=(blocks / most,), text=f"{plural(blocks, 'block')}{suffix}")
     yield Bar(label="warps", parts=(fit.fraction,), text=f"{fit.warps} of {sm.warps}")
 
 
@@ -168,8 +168,8 @@ def _panels(launch: Launch, resources: Resources, sm: SmLimits, shared: int) -> 
     threads, registers = launch.threads, resources.registers
 
     def warps(**other: int) -> float:
-        asked = {"threads": threads, "registers": registers, "shared": shared, **other}
-        return float(occupancy(sm, **asked).warps)
+        resources_of_block = {"threads": threads, "registers": registers, "shared": shared, **other}
+        return float(occupancy(sm, **resources_of_block).warps)
 
     yield _panel("registers a thread", range(16, 256), registers, lambda at: warps(registers=at))
     sizes = [half / 2 for half in range(2 * sm.smem_block_bytes // _KIB + 1)]

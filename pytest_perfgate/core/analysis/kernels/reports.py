@@ -27,7 +27,7 @@ _STAGES = ("Stage", "Duration (us)", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key 
 
 
 @array_value
-class Given:
+class ContractInputs:
     """The caller's facts beside a report: the kernel's version, the call, the report of the version before."""
 
     version: str = ""
@@ -35,11 +35,11 @@ class Given:
     baseline: tuple[Diagnosis, ...] = ()
 
 
-def contract_document(diagnoses: Sequence[Diagnosis], given: Given | None = None) -> Document:
+def contract_document(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | None = None) -> Document:
     """Return configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
-    given = given or Given()
+    inputs = inputs or ContractInputs()
     longest = longest_stage(diagnoses)
-    settings = _columns(configuration(diagnoses, given))
+    settings = _columns(configuration(diagnoses, inputs))
     sections: list[Block] = [
         Section(
             title="Configuration",
@@ -52,17 +52,17 @@ def contract_document(diagnoses: Sequence[Diagnosis], given: Given | None = None
         Section(title=f"Bottleneck: {said(longest)}", blocks=(Paragraph(text=f"Root cause: {root_cause(longest)}"),)),
         Section(title="Top 3 Opportunities", blocks=(Bullets(items=tuple(_opportunities(longest)), ordered=True),)),
     ]
-    for old, new in paired(given.baseline, diagnoses):
+    for old, new in paired(inputs.baseline, diagnoses):
         sections.append(Section(title=f"vs Baseline: {new.name}", blocks=(moved_table(old, new),)))
-    version = given.version or "(version not stated)"
+    version = inputs.version or "(version not stated)"
     return Document(title=f"Profile: {longest.name} {version}", blocks=tuple(sections))
 
 
-def configuration(diagnoses: Sequence[Diagnosis], given: Given) -> dict[str, str]:
+def configuration(diagnoses: Sequence[Diagnosis], inputs: ContractInputs) -> dict[str, str]:
     """Return how the longest stage was launched and profiled, with the stated facts of the call."""
     profiler = profiler_of(diagnoses)
     return {
-        **given.configuration,
+        **inputs.configuration,
         **_configuration(longest_stage(diagnoses)),
         **({"profiler": profiler} if profiler else {}),
     }
@@ -145,15 +145,15 @@ def _opportunities(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"{finding.title} — {gain}{doubt} — trigger: {finding.trigger}"
 
 
-def contract_data(diagnoses: Sequence[Diagnosis], given: Given | None = None) -> dict[str, Any]:
+def contract_data(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | None = None) -> dict[str, Any]:
     """Return the same as plain data; a number that was not collected is ``null``, never zero."""
-    given = given or Given()
+    inputs = inputs or ContractInputs()
     longest = longest_stage(diagnoses)
-    settings = configuration(diagnoses, given)
+    settings = configuration(diagnoses, inputs)
     return {
         "schema": SCHEMA,
         "kernel": longest.name,
-        "version": given.version or None,
+        "version": inputs.version or None,
         "configuration": {name: None if text == ABSENT else text for name, text in settings.items()},
         "stages": [_stage_data(d) for d in diagnoses],
         "bottleneck": {
@@ -176,14 +176,14 @@ def contract_data(diagnoses: Sequence[Diagnosis], given: Given | None = None) ->
         ],
         "baseline": [
             {"name": new.name, "previous": _stage_data(old), "current": _stage_data(new)}
-            for old, new in paired(given.baseline, diagnoses)
+            for old, new in paired(inputs.baseline, diagnoses)
         ],
     }
 
 
-def contract_text(diagnoses: Sequence[Diagnosis], given: Given | None = None) -> str:
+def contract_text(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | None = None) -> str:
     """Return the JSON as a file."""
-    return json.dumps(contract_data(diagnoses, given), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(contract_data(diagnoses, inputs), indent=2, ensure_ascii=False) + "\n"
 
 
 def _stage_data(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -281,10 +281,10 @@ def main_loop(code: KernelCode) -> Loop | None:
     return smallest or max(candidates, key=lambda loop: len(loop.rows) if loop.innermost else 0, default=None)
 
 
-def _stretches(found: tuple[Loop, ...]) -> Iterator[tuple[int, int]]:
+def _stretches(loops_of_kernel: tuple[Loop, ...]) -> Iterator[tuple[int, int]]:
     """Yield the ranges that loops cover, each row once; loops come in the order of the code."""
     begin, end = 0, -1
-    for loop in found:
+    for loop in loops_of_kernel:
         if loop.first > end:
             yield begin, end
             begin = loop.first

@@ -86,10 +86,10 @@ def is_pattern(written: str) -> bool:
     return any(char in written for char in "*?[")
 
 
-def known(written: str, seen: Iterable[str] = ()) -> bool:
+def known(written: str, listed: Iterable[str] = ()) -> bool:
     """Return whether an architecture, or a file with these opcodes, has such an instruction."""
     root, *parts = written.split(".")
-    there = set(seen)
+    there = set(listed)
     if root in TOTALS:
         return not parts
     if root not in SINCE and all(opcode.partition(".")[0] != root for opcode in there):
@@ -110,9 +110,9 @@ def since(written: str) -> int:
     return SINCE.get(written.partition(".")[0], 0)
 
 
-def closest(written: str, seen: Iterable[str] = ()) -> tuple[str, ...]:
+def closest(written: str, listed: Iterable[str] = ()) -> tuple[str, ...]:
     """Return instructions with names similar to an unknown one, the nearest first."""
-    there = sorted(set(seen))
+    there = sorted(set(listed))
     root, *parts = written.split(".")
     roots = sorted({*SINCE, *TOTALS, *(opcode.partition(".")[0] for opcode in there)})
     if root not in roots:

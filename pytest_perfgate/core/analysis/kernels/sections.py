@@ -78,14 +78,14 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
     )
 
 
-def _capped(held: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[str]:
+def _capped(fit: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[str]:
     """Yield the effect of a cap on registers, if they alone limit the blocks."""
-    if held.why_none or held.limiting != ("registers",) or facts.resources is None:
+    if fit.why_none or fit.limiting != ("registers",) or facts.resources is None:
         return
     registers = facts.resources.registers
-    cap = register_cap(sm, threads=held.threads, registers=registers, shared=shared_of(facts))
+    cap = register_cap(sm, threads=fit.threads, registers=registers, shared=shared_of(facts))
     if cap is not None:
-        bounds = f"--maxrregcount={cap}, or __launch_bounds__({held.threads}, {held.blocks + 1})"
+        bounds = f"--maxrregcount={cap}, or __launch_bounds__({fit.threads}, {fit.blocks + 1})"
         most = f"{cap} registers a thread at the most, {registers} now"
         yield f"A block more with {most} ({bounds}); what does not fit spills"
 
@@ -122,24 +122,24 @@ def _unknown(facts: KernelFacts) -> str:
     return f"the limits of {facts.arch or 'this architecture'} are not known here"
 
 
-def _resource_rows(held: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[tuple[str | float | None, ...]]:
-    limits = dict(held.limits)
+def _resource_rows(fit: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[tuple[str | float | None, ...]]:
+    limits = dict(fit.limits)
     carved = facts.counters.get("launch__shared_mem_config_size")
     room = quantity(carved.value if carved else sm.smem_bytes, Dimension.BYTES) + (" configured" if carved else "")
     registers = facts.resources.registers if facts.resources else 0
-    warps = -(-held.threads // WARP)
+    warps = -(-fit.threads // WARP)
     kept = quantity(sm.smem_reserved, Dimension.BYTES)
-    reserved = f" ({kept} of it the driver's)" if held.shared > sm.smem_reserved else ", the driver's"
-    yield "Registers", f"{held.registers * warps:,} ({registers} a thread)", f"{sm.registers:,}", limits["registers"]
+    reserved = f" ({kept} of it the driver's)" if fit.shared > sm.smem_reserved else ", the driver's"
+    yield "Registers", f"{fit.registers * warps:,} ({registers} a thread)", f"{sm.registers:,}", limits["registers"]
     yield (
         "Shared memory",
-        quantity(held.shared, Dimension.BYTES) + (reserved if sm.smem_reserved else ""),
+        quantity(fit.shared, Dimension.BYTES) + (reserved if sm.smem_reserved else ""),
         room,
         limits["shared memory"],
     )
     yield "Warps", str(warps), str(sm.warps), limits["warps"]
     yield "Blocks", "1", str(sm.blocks), limits["blocks"]
-    yield f"Limiting: {', '.join(held.limiting)}", "", "", held.blocks
+    yield f"Limiting: {', '.join(fit.limiting)}", "", "", fit.blocks
 
 
 def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:

@@ -162,12 +162,12 @@ def _sorted(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple(sorted(pairs, key=lambda pair: -abs(pair.difference)))
 
 
-def comparison_metrics(found: Comparison, after: Job) -> MetricSet:
+def comparison_metrics(comparison: Comparison, after: Job) -> MetricSet:
     """Return ``slowdown`` of the step, each rank, stage and kernel, and the figures of the second side."""
-    rows: list[tuple[Pair, Labels]] = [(found.step, ())]
-    rows += [(pair, labels(rank=pair.rank)) for pair in found.ranks]
-    rows += [(pair, labels(rank=pair.rank, stage=pair.name)) for pair in found.stages]
-    rows += [(pair, labels(rank=pair.rank, kernel=pair.name)) for pair in found.kernels]
+    rows: list[tuple[Pair, Labels]] = [(comparison.step, ())]
+    rows += [(pair, labels(rank=pair.rank)) for pair in comparison.ranks]
+    rows += [(pair, labels(rank=pair.rank, stage=pair.name)) for pair in comparison.stages]
+    rows += [(pair, labels(rank=pair.rank, kernel=pair.name)) for pair in comparison.kernels]
     slower = tuple(
         Metric(name="slowdown", value=pair.slowdown, dimension=Dimension.FRACTION, labels=where, source="nsys")
         for pair, where in rows
@@ -181,32 +181,31 @@ _SHOWN = 20
 _ABSENT = "-"
 
 
-def difference(found: Comparison, before: Job, after: Job) -> Document:
+def difference(comparison: Comparison, before: Job, after: Job) -> Document:
     """Return sentences on the whole, then ranks, stages with their overlap, and kernels."""
     tables = (
-        _table("Ranks", found.ranks, "rank", found.step.name),
+        _table("Ranks", comparison.ranks, "rank", comparison.step.name),
         _overlaps(before, after),
-        _table("Stages: all that each launched, by union", found.stages, "stage"),
-        _table("Kernels", found.kernels, "kernel", limit=_SHOWN),
+        _table("Stages: all that each launched, by union", comparison.stages, "stage"),
+        _table("Kernels", comparison.kernels, "kernel", limit=_SHOWN),
     )
     windows = Bullets(items=(f"before: {window_text(before.ranks)}", f"after: {window_text(after.ranks)}"))
-    blocks: list[Block] = [Paragraph(text=sentences(found)), windows]
+    blocks: list[Block] = [Paragraph(text=sentences(comparison)), windows]
     blocks += [table for table in tables if table.rows]
     return Document(title="Before and after", blocks=tuple(blocks))
 
 
-def sentences(found: Comparison) -> str:
+def sentences(comparison: Comparison) -> str:
     """Return sentences on the waiting time, the kernels, the communication, and the greatest difference."""
-    lines = [
-        f"The {found.step.name} of a rank went {_change(found.step)}; time in kernels went {_change(found.total)}."
-    ]
-    if found.communication.before_ns or found.communication.after_ns:
-        alone = f", all of it {found.talkers[0]}" if len(found.talkers) == 1 else ""
-        lines.append(f"Communication went {_change(found.communication)}{alone}.")
-    if found.kernels:
-        top = found.kernels[0]
+    step, total = comparison.step, comparison.total
+    lines = [f"The {step.name} of a rank went {_change(step)}; time in kernels went {_change(total)}."]
+    if comparison.communication.before_ns or comparison.communication.after_ns:
+        alone = f", all of it {comparison.talkers[0]}" if len(comparison.talkers) == 1 else ""
+        lines.append(f"Communication went {_change(comparison.communication)}{alone}.")
+    if comparison.kernels:
+        top = comparison.kernels[0]
         lines.append(f"The greatest difference is {top.name} on rank {top.rank}: {_change(top)}.")
-    if not found.anchored:
+    if not comparison.anchored:
         lines.append("The windows are whole captures: they compare only if both did the same work.")
     return " ".join(lines)
 

@@ -266,20 +266,20 @@ def _short(name: str) -> str:
     return name.rpartition("::")[2]
 
 
-def check_distinct(found: Sequence[Rank], files: Sequence[str]) -> None:
+def check_distinct(ranks: Sequence[Rank], files: Sequence[str]) -> None:
     """Refuse two processes with one rank, which would be added up."""
     known: dict[str, Rank] = {}
-    for rank in found:
+    for rank in ranks:
         other = known.setdefault(rank.name, rank)
         if other is not rank:
             here, there = (f"process {r.pid} of {files[r.file]}" for r in (rank, other))
             raise PerfgateError("nsys-ranks", f"rank {rank.name} is {there} and {here}")
 
 
-def check_copies(found: Sequence[RankResult], files: Sequence[str]) -> None:
+def check_copies(results: Sequence[RankResult], files: Sequence[str]) -> None:
     """Refuse unlabelled files in which the same processes run the same kernels at the same times."""
     known: dict[tuple[int, int, int, int], RankResult] = {}
-    for result in (result for result in found if not result.rank.label):
+    for result in (result for result in results if not result.rank.label):
         rank, window = result.rank, result.lane.window
         other = known.setdefault((rank.pid, rank.device, window.start, window.end), result)
         if other.rank.file != rank.file and _same(other.lane.kernels, result.lane.kernels):

@@ -80,13 +80,13 @@ def order(rank: Rank) -> tuple[int, str]:
 
 
 def windows(
-    ranges: Ranges, found: Sequence[Rank], reading: Reading, extents: Callable[[], Sequence[Extent]]
+    ranges: Ranges, ranks: Sequence[Rank], reading: Reading, extents: Callable[[], Sequence[Extent]]
 ) -> dict[Rank, Window]:
     """Return a window for each rank; none for a rank without the anchor that others have."""
     if reading.span is not None:
-        return _given(reading.span, found, extents)
+        return _given(reading.span, ranks, extents)
     for anchor in (reading.anchor,) if reading.anchor else reading.preset.anchors:
-        if anchored := _anchored(ranges, found, anchor, extents):
+        if anchored := _anchored(ranges, ranks, anchor, extents):
             return anchored
     if reading.anchor:
         raise PerfgateError("nsys-anchor", f"no range matches {reading.anchor!r}", fix=_nearest(ranges))
@@ -94,19 +94,19 @@ def windows(
     why = "the whole capture, for no range matches the preset's anchors" if len(ranges) else "the whole capture"
     return {
         rank: Window(start=spans[key].first, end=spans[key].last, how=why)
-        for rank in found
+        for rank in ranks
         if (key := (rank.pid, rank.device)) in spans
     }
 
 
-def _given(span: tuple[int, int], found: Sequence[Rank], extents: Callable[[], Sequence[Extent]]) -> dict[Rank, Window]:
+def _given(span: tuple[int, int], ranks: Sequence[Rank], extents: Callable[[], Sequence[Extent]]) -> dict[Rank, Window]:
     (start, end), spans = span, {(extent.pid, extent.device): extent for extent in extents()}
-    parts = [_covers(np.array([start]), np.array([end]), spans.get((rank.pid, rank.device))) for rank in found]
-    return {rank: Window(start=start, end=end, how=AS_GIVEN, covers=part) for rank, part in zip(found, parts)}
+    parts = [_covers(np.array([start]), np.array([end]), spans.get((rank.pid, rank.device))) for rank in ranks]
+    return {rank: Window(start=start, end=end, how=AS_GIVEN, covers=part) for rank, part in zip(ranks, parts)}
 
 
 def _anchored(
-    ranges: Ranges, found: Sequence[Rank], anchor: str, extents: Callable[[], Sequence[Extent]]
+    ranges: Ranges, ranks: Sequence[Rank], anchor: str, extents: Callable[[], Sequence[Extent]]
 ) -> dict[Rank, Window]:
     pattern = re.compile(_regular(anchor), re.IGNORECASE)
     hits = np.array([bool(pattern.search(text)) for text in ranges.texts], dtype=bool)
@@ -114,7 +114,7 @@ def _anchored(
     rows = _lasting(ranges, rows, anchor)
     process, result = pid_of(ranges.tid[rows]), dict[Rank, Window]()
     spans = {(extent.pid, extent.device): extent for extent in extents()} if len(rows) else {}
-    for rank in found:
+    for rank in ranks:
         mine = rows[process == rank.pid]
         if len(mine):
             mine = mine[np.argsort(ranges.start[mine], kind="stable")]

@@ -84,8 +84,8 @@ def timeline_picture(job: Job) -> Picture:
     shown = job.ranks[:_RANKS]
     part = "" if len(shown) == len(job.ranks) else f"{len(shown)} of "
     bare = any(len(exposed(result.lane)[0]) for result in shown)
-    said = "exposed communication is marked" if bare else "no communication is exposed"
-    alt = f"A lane per stream of {part}{plural(len(job.ranks), 'rank')}; {said}"
+    marking = "exposed communication is marked" if bare else "no communication is exposed"
+    alt = f"A lane per stream of {part}{plural(len(job.ranks), 'rank')}; {marking}"
     return lanes.timeline("timeline", alt, [_group(result) for result in shown], lanes.LANE_KEY)
 
 

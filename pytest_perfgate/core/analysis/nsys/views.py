@@ -265,8 +265,9 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
 
 def analysis(job: Job, findings: Sequence[Finding]) -> Document:
     """Return the report in four sections: summary, metrics of every rank, findings, recommendations."""
-    held = [f for f in findings if f.trigger.startswith("class=") and (not f.advice or f.trigger == "class=invalid")]
-    summary = " ".join([sentences(job), *(f"{f.title}: {f.detail}" for f in held)])
+    classes = [f for f in findings if f.trigger.startswith("class=")]
+    texts = [f"{f.title}: {f.detail}" for f in classes if not f.advice or f.trigger == "class=invalid"]
+    summary = " ".join([sentences(job), *texts])
     metrics = [pair for result in job.ranks for pair in _rank_metrics(result, alone=len(job.ranks) == 1)]
     return four_sections(("Report", window_text(job.ranks)), summary, metrics, findings)
 
@@ -333,9 +334,9 @@ def stage_class(result: RankResult, stage: str) -> str:
 def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
     """Yield one finding for the ranks of each class, and the advice that follows."""
     classes = [(result, rank_class(result)) for result in ranks if len(result.lane.kernels)]
-    for held in dict.fromkeys(found.bottleneck for _, found in classes):
-        mine = [(result, found) for result, found in classes if found.bottleneck is held]
-        if held is Bottleneck.NOT_COLLECTED:
+    for bottleneck in dict.fromkeys(classified.bottleneck for _, classified in classes):
+        mine = [(result, classified) for result, classified in classes if classified.bottleneck is bottleneck]
+        if bottleneck is Bottleneck.NOT_COLLECTED:
             continue
         names, (_, first) = ", ".join(result.rank.name for result, _ in mine), mine[0]
         yield Finding(
@@ -343,10 +344,10 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
             detail=f"{', '.join(first.evidence)}."
             if len(mine) == 1
             else f"Rank {mine[0][0].rank.name}: {', '.join(first.evidence)}.",
-            trigger=f"class={held.value}",
-            severity=Severity.WARNING if held in _HELD else Severity.NOTE,
+            trigger=f"class={bottleneck.value}",
+            severity=Severity.WARNING if bottleneck in _HELD else Severity.NOTE,
         )
-        if held in _HELD:
+        if bottleneck in _HELD:
             yield from recommendations(first.facts)
 
 
@@ -379,21 +380,19 @@ def coverage_findings(job: Job) -> Iterator[Finding]:
         window = result.lane.window
         if window.covers is None or window.covers >= HALF:
             continue
-        given, apart = window.how == AS_GIVEN, ""
+        as_given, apart = window.how == AS_GIVEN, ""
         if window.apart is not None:
-            apart = (
-                f" A range is {quantity(window.length, Dimension.TIME)} long, and the next one starts "
-                f"{quantity(window.apart, Dimension.TIME)} after it."
-            )
+            length, gap = (quantity(ns, Dimension.TIME) for ns in (window.length, window.apart))
+            apart = f" A range is {length} long, and the next one starts {gap} after it."
         yield Finding(
-            title=f"The {'window' if given else 'windows'} of rank {result.rank.name} "
-            f"{'covers' if given else 'cover'} {window.covers:.0%} of its capture",
+            title=f"The {'window' if as_given else 'windows'} of rank {result.rank.name} "
+            f"{'covers' if as_given else 'cover'} {window.covers:.0%} of its capture",
             detail="Its figures say nothing of the rest."
-            if given
+            if as_given
             else f"Figures of a window leave out what happens between them, mainly idle time.{apart}",
             trigger=f"window_coverage={window.covers:.3f}",
             advice="look at the whole capture too, or limit window_coverage"
-            if given
+            if as_given
             else "look at the whole capture too: --start and --end, or limit step_to_step and window_coverage",
             severity=Severity.WARNING,
         )

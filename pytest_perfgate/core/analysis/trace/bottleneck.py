@@ -61,18 +61,18 @@ class HostCalls:
     """The number of blocking synchronisations."""
 
 
-def host_calls(seen: Survey) -> HostCalls | None:
+def host_calls(survey: Survey) -> HostCalls | None:
     """Return launches and blocking synchronisations of a window; ``None`` without calls of the runtime."""
-    trace = seen.trace
+    trace = survey.trace
     runtime = np.flatnonzero(trace.category == Category.RUNTIME)
-    if not len(runtime) or seen.on_host or not len(seen.rows):
+    if not len(runtime) or survey.on_host or not len(survey.rows):
         return None
-    low, high = _edges(seen)
-    launches = runtime[_named(seen, runtime, LAUNCHES)]
+    low, high = _edges(survey)
+    launches = runtime[_named(survey, runtime, LAUNCHES)]
     start, end = np.clip(trace.start[launches], low, high), np.clip(trace.end[launches], low, high)
-    blocking = runtime[_named(seen, runtime, BLOCKS)]
+    blocking = runtime[_named(survey, runtime, BLOCKS)]
     inside = (trace.start[blocking] < high) & (trace.end[blocking] > low)
-    busy = intervals.union(seen.start, seen.end)
+    busy = intervals.union(survey.start, survey.end)
     return HostCalls(
         launch=intervals.covered(start, end),
         sync=intervals.idle_behind(busy, (trace.start[blocking], trace.end[blocking]), (low, high)),
@@ -80,25 +80,28 @@ def host_calls(seen: Survey) -> HostCalls | None:
     )
 
 
-def _edges(seen: Survey) -> tuple[int, int]:
-    return seen.window.pair if seen.window is not None else (int(seen.start.min()), int(seen.end.max()))
+def _edges(survey: Survey) -> tuple[int, int]:
+    return survey.window.pair if survey.window is not None else (int(survey.start.min()), int(survey.end.max()))
 
 
-def _named(seen: Survey, rows: Ints, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    numbers, texts = seen.trace.name[rows], seen.trace.names  # a trace names each of its steps: not all are searched
+def _named(survey: Survey, rows: Ints, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    numbers, texts = (
+        survey.trace.name[rows],
+        survey.trace.names,
+    )  # a trace names each of its steps: not all are searched
     fitting: NDArray[np.bool_] = np.zeros(len(texts), dtype=bool)
     fitting[numbers] = True
     fitting[fitting] = [bool(pattern.search(texts[at])) for at in np.flatnonzero(fitting).tolist()]
     return fitting[numbers]
 
 
-def window_signals(seen: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None) -> Signals | None:
+def window_signals(survey: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None) -> Signals | None:
     """Return the signals of a window of one device; ``None`` if nothing ran on a device."""
-    found = timelines(seen)
-    if seen.on_host or len(found) != 1:
+    lines = timelines(survey)
+    if survey.on_host or len(lines) != 1:
         return None
-    (line,) = found.values()
-    calls, total = host_calls(seen), max(line.total, 1)
+    (line,) = lines.values()
+    calls, total = host_calls(survey), max(line.total, 1)
     compute, memory = _roofs(rows, roof)
     return Signals(
         exposed=line.share(line.exposed_comm),
@@ -106,16 +109,16 @@ def window_signals(seen: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | 
         launch_share=calls.launch / total if calls else None,
         sync=calls.sync / total if calls else None,
         waits=calls.waits if calls else None,
-        kernel_ns=_train(seen),
+        kernel_ns=_train(survey),
         compute=compute,
         memory=memory,
     )
 
 
-def _train(seen: Survey) -> float | None:
-    kernels = np.flatnonzero(seen.kinds == Kind.COMPUTE)
-    low, high = _edges(seen)
-    return intervals.train(seen.start[kernels], seen.end[kernels], seen.settings.micro_ns, high - low)
+def _train(survey: Survey) -> float | None:
+    kernels = np.flatnonzero(survey.kinds == Kind.COMPUTE)
+    low, high = _edges(survey)
+    return intervals.train(survey.start[kernels], survey.end[kernels], survey.settings.micro_ns, high - low)
 
 
 def _roofs(rows: Sequence[OperatorRow], roof: Roof | None) -> tuple[float | None, float | None]:
@@ -139,26 +142,26 @@ def _roofs(rows: Sequence[OperatorRow], roof: Roof | None) -> tuple[float | None
 
 
 def window_class(
-    seen: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None, problems: Sequence[Problem] = ()
+    survey: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None, problems: Sequence[Problem] = ()
 ) -> Classification | None:
     """Return the class of a window with its numbers; only invalid if there are problems."""
-    signals = Signals(problems=tuple(p.what for p in problems)) if problems else window_signals(seen, rows, roof)
+    signals = Signals(problems=tuple(p.what for p in problems)) if problems else window_signals(survey, rows, roof)
     return classify(signals) if signals is not None else None
 
 
-def window_findings(found: Classification | None) -> Iterator[Finding]:
+def window_findings(classified: Classification | None) -> Iterator[Finding]:
     """Yield the class as a sentence, and the advice that follows."""
-    if found is None or found.bottleneck is Bottleneck.NOT_COLLECTED:
+    if classified is None or classified.bottleneck is Bottleneck.NOT_COLLECTED:
         return
-    held = found.bottleneck in (Bottleneck.LAUNCH, Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION)
+    limited_by_host = classified.bottleneck in (Bottleneck.LAUNCH, Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION)
     yield Finding(
-        title=f"The window is {found.short}",
-        detail=f"{', '.join(found.evidence)}.",
-        trigger=f"class={found.bottleneck.value}",
-        severity=Severity.WARNING if held else Severity.NOTE,
+        title=f"The window is {classified.short}",
+        detail=f"{', '.join(classified.evidence)}.",
+        trigger=f"class={classified.bottleneck.value}",
+        severity=Severity.WARNING if limited_by_host else Severity.NOTE,
     )
-    if held:
-        yield from recommendations(found.facts)
+    if limited_by_host:
+        yield from recommendations(classified.facts)
 
 
 def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence[Labels]) -> Iterator[Metric]:
@@ -204,12 +207,12 @@ def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scope
 
 def coverage_findings(whole: Survey, steps: Sequence[Survey]) -> Iterator[Finding]:
     """Yield a finding on steps, or a window of one, that cover little of a trace."""
-    found = {metric.name: metric.value for metric in step_metrics_of_all(whole, steps, ((),))}
-    covered = found.get("window_coverage", 1.0)
+    shares = {metric.name: metric.value for metric in step_metrics_of_all(whole, steps, ((),))}
+    covered = shares.get("window_coverage", 1.0)
     if covered >= HALF:
         return
     lengths = [part.window.end - part.window.start for part in steps if part.window is not None]
-    several, apart = len(lengths) > 1, quantity(found.get("step_to_step", 0.0), Dimension.TIME)
+    several, apart = len(lengths) > 1, quantity(shares.get("step_to_step", 0.0), Dimension.TIME)
     detail = f"What happens {'between' if several else 'beside'} them, idle time above all, is in no figure of a step. "
     detail += f"A step is {quantity(intervals.middle(np.array(lengths, np.int64)), Dimension.TIME)} long"
     yield Finding(
@@ -227,9 +230,9 @@ def _figure(name: str, number: float, dimension: Dimension, where: Labels) -> Me
 
 def host_metrics(parts: Sequence[tuple[Survey, Labels]]) -> Iterator[Metric]:
     """Yield ``sync_time``, ``sync_share`` and ``launch_share`` of windows, each under its labels."""
-    for seen, where in parts:
-        calls, found = host_calls(seen), timelines(seen)
-        total = max((line.total for line in found.values()), default=0)
+    for survey, where in parts:
+        calls, lines = host_calls(survey), timelines(survey)
+        total = max((line.total for line in lines.values()), default=0)
         if calls is None or not total:
             continue
         for name, number, dimension in (
@@ -281,9 +284,9 @@ class Recommendation:
     """The pattern that it follows from."""
 
 
-def advised(impacts: Sequence[Impact], found: Sequence[Finding]) -> tuple[Recommendation, ...]:
+def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Recommendation, ...]:
     """Return time other than compute first, then operators and patterns by their largest gain."""
-    worth = [finding for finding in found if finding.severity is not Severity.INFO and finding.advice]
+    worth = [finding for finding in findings if finding.severity is not Severity.INFO and finding.advice]
     same = tuple(trigger for finding in worth for trigger in _SAME.get(finding.trigger, ()))
     worth = [finding for finding in worth if not finding.trigger.startswith(same or "\0")]
     beside = [finding for finding in worth if finding.trigger.startswith(_BESIDE)]
@@ -322,11 +325,11 @@ def _expected(finding: Finding) -> str:
     return f"end to end {span} of the window, where nothing else takes that time"
 
 
-def left_over(made: Sequence[Recommendation], found: Sequence[Finding]) -> tuple[Finding, ...]:
+def left_over(recommended: Sequence[Recommendation], findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return findings that are in no recommendation."""
-    covered = [one.finding for one in made if one.finding is not None]
-    operators = {one.details for one in made}
-    return tuple(f for f in found if f not in covered and not (f.severity is Severity.INFO and f.scope in operators))
+    covered = [one.finding for one in recommended if one.finding is not None]
+    operators = {one.details for one in recommended}
+    return tuple(f for f in findings if f not in covered and not (f.severity is Severity.INFO and f.scope in operators))
 
 
 def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
@@ -375,9 +378,9 @@ def anchor_of(name: str) -> str:
     return _ODD.sub("-", shareable(name, Names()).lower()).strip("-")
 
 
-def advice_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:
+def advice_blocks(recommended: Sequence[Recommendation]) -> tuple[Block, ...]:
     """Return one short section for each."""
-    if not found:
+    if not recommended:
         return (Paragraph(text="None: nothing stands out, or no roof is known to compare operators with."),)
     return tuple(
         Section(
@@ -393,5 +396,5 @@ def advice_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:
                 *((Link(text=f"Details: {one.details or one.anchor}", anchor=one.anchor),) if one.anchor else ()),
             ),
         )
-        for number, one in enumerate(found, 1)
+        for number, one in enumerate(recommended, 1)
     )

@@ -96,9 +96,9 @@ def part_metrics(before: Timeline, after: Timeline, parts: Sequence[str] = PARTS
     return MetricSet(metrics=tuple(metrics))
 
 
-def tree_metrics(found: Sequence[Edit]) -> MetricSet:
+def tree_metrics(edits_made: Sequence[Edit]) -> MetricSet:
     """Return the number of operators by which the call trees differ."""
-    return MetricSet(metrics=(_metric("tree_edits", sum(edit.size for edit in found), _COUNT, ()),))
+    return MetricSet(metrics=(_metric("tree_edits", sum(edit.size for edit in edits_made), _COUNT, ()),))
 
 
 def _metric(name: str, number: float, dimension: Dimension, where: Labels, note: str = "") -> Metric:
@@ -169,16 +169,16 @@ def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
     )
 
 
-def edit_block(found: Sequence[Edit], limit: int = 0, *, compared: bool = True) -> Block:
+def edit_block(edits_made: Sequence[Edit], limit: int = 0, *, compared: bool = True) -> Block:
     """Return the table of edits, or a sentence if there are none."""
-    if found:
-        return edit_table(found, limit)
+    if edits_made:
+        return edit_table(edits_made, limit)
     return Paragraph(text="The call trees are alike." if compared else "The call trees are not compared.")
 
 
-def edit_table(found: Sequence[Edit], limit: int = 0) -> Table:
+def edit_table(edits_made: Sequence[Edit], limit: int = 0) -> Table:
     """Return the differences of the call trees, the largest first."""
-    ordered = sorted(found, key=lambda edit: -edit.size)
+    ordered = sorted(edits_made, key=lambda edit: -edit.size)
     return Table(
         columns=(
             Column(name="under"),

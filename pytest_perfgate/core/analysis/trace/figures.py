@@ -154,7 +154,7 @@ _ROW_RATES = ("calls", "GPU time", "intensity", "rate", "bandwidth", "of the roo
 
 
 def row_metrics(
-    seen: Survey,
+    survey: Survey,
     rows: Sequence[OperatorRow],
     kernels: Sequence[KernelRow],
     roof: Roof | None,
@@ -167,8 +167,8 @@ def row_metrics(
         table_metrics("arguments", tables.argument_table(rows), apart, scopes, most),
         table_metrics("roofline", tables.roofline_table(rows, roof), apart, scopes, most, _ROW_RATES),
         _rated(rows, apart, roof, scopes, most),
-        _kernels(seen, kernels, scopes, most),
-        _modules(seen, scopes, most),
+        _kernels(survey, kernels, scopes, most),
+        _modules(survey, scopes, most),
     )
     return MetricSet(metrics=tuple(made))
 
@@ -181,27 +181,27 @@ def _rated(
             yield from rates([row], roof, tuple(sorted((*scope, *where))))
 
 
-def _kernels(seen: Survey, rows: Sequence[KernelRow], scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
-    if seen.on_host:
+def _kernels(survey: Survey, rows: Sequence[KernelRow], scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
+    if survey.on_host:
         return
-    several = len(intervals.distinct(seen.device)) > 1
+    several = len(intervals.distinct(survey.device)) > 1
     where = [
         labels(kernel=row.name, launcher=row.launcher, stream=row.stream, **({"gpu": row.device} if several else {}))
         for row in rows
     ]
-    sums = () if seen.has_kernels else ("kernel_time", "kernel_count")  # absent beside copies only: no row stands in
+    sums = () if survey.has_kernels else ("kernel_time", "kernel_count")  # absent beside copies only: no row stands in
     every = table_metrics("kernels", tables.kernel_table(rows), where, scopes, most)
     yield from (metric for metric in every if metric.name not in sums)
 
 
-def _modules(seen: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
+def _modules(survey: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
     """Yield modules and passes, if the trace has stacks or sequence numbers."""
-    if any(name.startswith("nn.Module: ") for name in seen.trace.names):
-        candidates = fusion_candidates(seen)
+    if any(name.startswith("nn.Module: ") for name in survey.trace.names):
+        candidates = fusion_candidates(survey)
         where = [labels(module=one.module) for one in candidates]
         yield from table_metrics("fusion", fusion_table(candidates), where, scopes, most)
-    if len(seen.trace) and int(seen.trace.sequence.max()) >= 0:
-        both = passes(seen)
+    if len(survey.trace) and int(survey.trace.sequence.max()) >= 0:
+        both = passes(survey)
         yield from table_metrics("backward", passes_table(both), [labels(op=one.name) for one in both], scopes, most)
 
 

@@ -29,7 +29,7 @@ PERFETTO = "open the trace in https://ui.perfetto.dev and look at what the host 
 
 
 def findings(
-    seen: Survey,
+    survey: Survey,
     line: Timeline | None,
     rows: Sequence[OperatorRow],
     kernels: Sequence[KernelRow],
@@ -37,60 +37,60 @@ def findings(
 ) -> tuple[Finding, ...]:
     """Return all findings, time other than compute first."""
     collected = [
-        *_durations(seen),
-        *_foreign(seen),
-        *_longer_than_the_trace(seen),
+        *_durations(survey),
+        *_foreign(survey),
+        *_longer_than_the_trace(survey),
         *(_time_outside(line) if line else ()),
-        *(() if seen.on_host else _launches(line, kernels)),
-        *(() if seen.on_host else _graph(seen, kernels)),
+        *(() if survey.on_host else _launches(line, kernels)),
+        *(() if survey.on_host else _graph(survey, kernels)),
         *_attention(rows, roof, line.total if line else 0.0),
         *_transposes(kernels, rows, line.total if line else 0.0),
         *_tiny_products(rows, roof),
         *_slow(rows, roof),
         *_batch(rows, roof),
-        *_recompute(seen),
+        *_recompute(survey),
     ]
     return tuple(collected)
 
 
-def _durations(seen: Survey) -> Iterator[Finding]:
+def _durations(survey: Survey) -> Iterator[Finding]:
     """Yield findings on unusable durations, before figures that depend on them."""
-    guessed, untimed = int(seen.guessed.sum()), seen.trace.untimed
+    guessed, untimed = int(survey.guessed.sum()), survey.trace.untimed
     if guessed or untimed:
         yield Finding(
             title=f"{guessed + untimed:,} GPU duration{'s' * (guessed + untimed > 1)} cannot be read",
             detail=f"{guessed:,} are negative or overflowed and end where the next one starts, "
             f"{untimed:,} have no next one and are left out.",
-            trigger=f"unread={seen.unread:.3f}",
+            trigger=f"unread={survey.unread:.3f}",
             advice="profile again with a newer PyTorch, or fewer steps",
             severity=Severity.WARNING,
         )
 
 
-def _foreign(seen: Survey) -> Iterator[Finding]:
+def _foreign(survey: Survey) -> Iterator[Finding]:
     """Yield findings on events of unknown categories."""
-    if seen.strange:
+    if survey.strange:
         yield Finding(
             title="Events of unknown categories are left out",
-            detail=f"No figure has {seen.strange}; if any ran on a device, busy time and kernels lack it.",
-            trigger=f"unknown={sum(count for _, count in seen.trace.foreign)}",
+            detail=f"No figure has {survey.strange}; if any ran on a device, busy time and kernels lack it.",
+            trigger=f"unknown={sum(count for _, count in survey.trace.foreign)}",
             advice="look at them in Perfetto before trusting a figure of this trace",
             severity=Severity.WARNING,
         )
 
 
-def _longer_than_the_trace(seen: Survey) -> Iterator[Finding]:
+def _longer_than_the_trace(survey: Survey) -> Iterator[Finding]:
     """Yield an event that contains most others of its queue and lasts ten times as long as all of them."""
-    if seen.on_host or len(seen.rows) < 3:
+    if survey.on_host or len(survey.rows) < 3:
         return
-    start, end = seen.trace.start[seen.rows], seen.trace.end[seen.rows]
+    start, end = survey.trace.start[survey.rows], survey.trace.end[survey.rows]
     at = int(np.argmax(end - start))
     others = np.arange(len(start)) != at
     lasts, span = int(end[at] - start[at]), int(end[others].max() - start[others].min())
-    beside = others & (seen.trace.place[seen.rows] == seen.trace.place[seen.rows[at]])
+    beside = others & (survey.trace.place[survey.rows] == survey.trace.place[survey.rows[at]])
     inside = beside & (start > start[at]) & (start < end[at])
     if lasts > 10 * span and 2 * np.count_nonzero(inside) > np.count_nonzero(beside):
-        name = seen.trace.names[int(seen.trace.name[seen.rows[at]])]
+        name = survey.trace.names[int(survey.trace.name[survey.rows[at]])]
         yield Finding(
             title="One GPU event lasts longer than the trace",
             detail=f"{name} is said to take {quantity(lasts, Dimension.TIME)} and to hold {np.count_nonzero(inside):,} "
@@ -104,8 +104,8 @@ def _longer_than_the_trace(seen: Survey) -> Iterator[Finding]:
 
 def _time_outside(line: Timeline) -> Iterator[Finding]:
     parts = (line.idle, line.exposed_comm, line.exposed_memcpy)
-    asked = (PERFETTO, "overlap it with compute; the ranks together show who waits for whom")
-    return outside_computation(line.share(line.computation), tuple(map(line.share, parts)), "the window", asked)
+    advice = (PERFETTO, "overlap it with compute; the ranks together show who waits for whom")
+    return outside_computation(line.share(line.computation), tuple(map(line.share, parts)), "the window", advice)
 
 
 def _short(kernels: Sequence[KernelRow]) -> tuple[int, int]:
@@ -133,9 +133,9 @@ def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[F
         )
 
 
-def _graph(seen: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
+def _graph(survey: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
     """Yield calls that a CUDA graph cannot hold, if one would help."""
-    trace, launches = seen.trace, seen.link.launch[seen.link.launch >= 0]
+    trace, launches = survey.trace, survey.link.launch[survey.link.launch >= 0]
     if not _are_short(kernels) or not len(launches):
         return
     host = np.isin(trace.category, (Category.RUNTIME, Category.OPERATOR))
@@ -209,8 +209,8 @@ def _attention(rows: Sequence[OperatorRow], roof: Roof | None, total: float) -> 
 
 def _first_of(rows: Sequence[OperatorRow], *names: str) -> list[OperatorRow]:
     """Return the argument sets of the first of these operators that occurs: attention's products have two shapes."""
-    found = ([row for row in rows if row.name == name] for name in names)
-    return next((group for group in found if group), [])
+    groups = ([row for row in rows if row.name == name] for name in names)
+    return next((group for group in groups if group), [])
 
 
 def _transposes(kernels: Sequence[KernelRow], rows: Sequence[OperatorRow], window: float) -> Iterator[Finding]:
@@ -313,8 +313,8 @@ def _reads_weights(row: OperatorRow) -> bool:
     return bool(weights * inner > rows * (inner * inner + weights))  # whole numbers, of any length
 
 
-def _recompute(seen: Survey) -> Iterator[Finding]:
-    share = recompute_share(seen)
+def _recompute(survey: Survey) -> Iterator[Finding]:
+    share = recompute_share(survey)
     if share and share > 0.05:
         yield Finding(
             title=f"Recomputation takes {share:.0%} of GPU time",

@@ -144,7 +144,7 @@ class Job:
                 name, _, reached = finding.trigger.partition("=")
                 kind = finding.trigger if reached.isalpha() else name
                 kinds[kind, finding.scope, bool(finding.advice)].append((one.rank, finding))
-        return tuple(_worst(found) for found in kinds.values())
+        return tuple(_worst(by_rank) for by_rank in kinds.values())
 
     @property
     def metrics(self) -> MetricSet:
@@ -155,9 +155,9 @@ class Job:
         )
 
 
-def _worst(found: Sequence[tuple[int, Finding]]) -> Finding:
-    rank, finding = max(found, key=lambda one: _triggered(one[1]))
-    others = len({number for number, _ in found} - {rank})
+def _worst(by_rank: Sequence[tuple[int, Finding]]) -> Finding:
+    rank, finding = max(by_rank, key=lambda one: _triggered(one[1]))
+    others = len({number for number, _ in by_rank} - {rank})
     also = f" {others} more rank{'s have' if others > 1 else ' has'} the same." if others else ""
     return replace(finding, title=f"Rank {rank}: {finding.title}", detail=f"{finding.detail}{also}")
 

@@ -97,26 +97,26 @@ def scopes_of(rank: int | None) -> tuple[Labels, ...]:
     return ((), labels(rank=rank)) if rank is not None else ((),)
 
 
-def no_work(seen: Survey) -> tuple[str, str]:
+def no_work(survey: Survey) -> tuple[str, str]:
     """Return why nothing ran on a device, and the fix."""
-    here = NO_OPERATOR_HERE if seen.on_host else NO_WORK_HERE
-    why, fix = (NO_GPU, WITH_GPU) if seen.window is None else (here, "name another with --set window=")
-    return why + (f"; it may be in {seen.strange}" if seen.strange else ""), fix
+    here = NO_OPERATOR_HERE if survey.on_host else NO_WORK_HERE
+    why, fix = (NO_GPU, WITH_GPU) if survey.window is None else (here, "name another with --set window=")
+    return why + (f"; it may be in {survey.strange}" if survey.strange else ""), fix
 
 
-def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
+def timeline_metrics(survey: Survey, scopes: Sequence[Labels]) -> MetricSet:
     """Return the breakdown by device; a single device's figures are also the trace's."""
-    by_device = timelines(seen)
+    by_device = timelines(survey)
     if not by_device:
         names = (*_NAMES, *_KERNELS)
-        why, fix = no_work(seen)
+        why, fix = no_work(survey)
         missing = [Absent(name=name, labels=s, why=why, fix=fix) for name in names for s in scopes]
         return MetricSet(absent=tuple(missing))
     metrics: list[Metric] = []
     absent: list[Absent] = []
     whole = pooled(list(by_device.values()))
     for scope in scopes:
-        if seen.on_host and whole:
+        if survey.on_host and whole:
             made, missing = _host_line(whole, scope)
             metrics += made
             absent += missing
@@ -128,9 +128,9 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
             made, missing = _line(line, where)
             metrics += made
             absent += missing
-        if seen.coverage is not None:
-            metrics.append(_metric("coverage", seen.coverage, _PART, scope))
-            metrics.append(_metric("unread", seen.unread, _PART, scope))
+        if survey.coverage is not None:
+            metrics.append(_metric("coverage", survey.coverage, _PART, scope))
+            metrics.append(_metric("unread", survey.unread, _PART, scope))
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
@@ -284,16 +284,16 @@ def _weighted(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float | Non
     return reached / spent if spent else None
 
 
-def kernel_metrics(rows: Sequence[KernelRow], seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
+def kernel_metrics(rows: Sequence[KernelRow], survey: Survey, scopes: Sequence[Labels]) -> MetricSet:
     """Return time and count by name, and the share of short kernels; absent if only copies and fills ran."""
     spent: dict[str, float] = defaultdict(float)
     count: dict[str, int] = defaultdict(int)
     for row in rows:
         spent[row.name] += row.total
         count[row.name] += row.count
-    kernel = seen.trace.category[seen.rows] == Category.KERNEL
-    lengths = (seen.end - seen.start)[kernel]
-    recomputed = recompute_share(seen)
+    kernel = survey.trace.category[survey.rows] == Category.KERNEL
+    lengths = (survey.end - survey.start)[kernel]
+    recomputed = recompute_share(survey)
     metrics: list[Metric] = []
     absent: list[Absent] = []
     for scope in scopes:
@@ -301,7 +301,7 @@ def kernel_metrics(rows: Sequence[KernelRow], seen: Survey, scopes: Sequence[Lab
             metrics.append(_metric("recompute", recomputed, _PART, scope))
         else:
             absent.append(Absent(name="recompute", labels=scope, why=NO_STACKS))
-        if seen.on_host:
+        if survey.on_host:
             continue
         if len(kernel) and not len(lengths):
             absent += [Absent(name=name, labels=scope, why=ONLY_COPIES, fix=OF_COPIES) for name in _KERNELS]
@@ -327,7 +327,7 @@ _NEEDED = ("op_time", "op_count", "op_share", "op_mean", "op_variants", "op_runn
           "intensity", "mfu", "sol", "mfu_datasheet", "sol_datasheet")  # fmt: skip
 
 
-def without_operators(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
+def without_operators(survey: Survey, scopes: Sequence[Labels]) -> MetricSet:
     """Return the metrics of operators as absent."""
-    why, fix = no_work(seen)
+    why, fix = no_work(survey)
     return MetricSet(absent=tuple(Absent(name=name, labels=s, why=why, fix=fix) for name in _NEEDED for s in scopes))

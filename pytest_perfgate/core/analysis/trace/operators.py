@@ -61,28 +61,28 @@ class OperatorRow(Spread):
         return f"{shapes} {'/'.join(dict.fromkeys(call.dtype(at) for at in call.tensors()))}".strip()
 
 
-def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
+def operators(survey: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
     """Return operators by arguments, the longest first; ``by_leaf`` attributes time to the launcher itself."""
-    owner = seen.link.leaf if by_leaf else seen.owner
+    owner = survey.link.leaf if by_leaf else survey.owner
     if not len(owner):
         return ()
     known = np.where(owner >= 0, owner, -1)
     instances, instance = np.unique(known, return_inverse=True)
-    spent = busy(seen.start, seen.end, instance, len(instances)).astype(np.float64)
-    trace = seen.trace
+    spent = busy(survey.start, survey.end, instance, len(instances)).astype(np.float64)
+    trace = survey.trace
     name = np.where(instances >= 0, trace.name[np.maximum(instances, 0)], -1)
     argument = np.where(instances >= 0, trace.argument[np.maximum(instances, 0)], -1)
     group, groups = numbered(name, argument)
     stats = statistics(spent, group, groups)
     launched = np.bincount(group[instance], minlength=groups)
-    longest = _longest_kernels(seen, group[instance], groups)
+    longest = _longest_kernels(survey, group[instance], groups)
     rows = []
     everything = float(stats.total.sum()) or 1.0
     for g in np.argsort(-stats.total, kind="stable").tolist():
         example = int(instances[stats.first[g]])
         kernel = trace.names[longest[g]]
-        call = replace(_call(seen, example), kernel=kernel)
-        work, why = _work(seen, call) if example >= 0 else (None, "no operator launched it")
+        call = replace(_call(survey, example), kernel=kernel)
+        work, why = _work(survey, call) if example >= 0 else (None, "no operator launched it")
         rows.append(
             OperatorRow(
                 name=call.name,
@@ -101,46 +101,46 @@ def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.total, row.name, str(row.call.dims), row.kernel)))
 
 
-def _work(seen: Survey, call: Call) -> tuple[Work | None, str]:
+def _work(survey: Survey, call: Call) -> tuple[Work | None, str]:
     """Return the work of a call; a copy over the host's link has no roof of the device."""
     if _LINK.search(call.kernel):
         return None, "it copies between host and device: the link's peak is not in a trace"
-    return work_of(call, seen.settings.models)
+    return work_of(call, survey.settings.models)
 
 
-def recompute_share(seen: Survey) -> float | None:
+def recompute_share(survey: Survey) -> float | None:
     """Return the share of GPU time launched while checkpointing repeated a forward pass."""
-    trace = seen.trace
+    trace = survey.trace
     marked = np.array(["recompute_fn" in name for name in trace.names] or [False])
-    if not marked.any() or not len(seen.rows):
+    if not marked.any() or not len(survey.rows):
         stacks = trace.frames or (trace.category == Category.PYTHON).any()
-        return 0.0 if stacks and len(seen.rows) else None
+        return 0.0 if stacks and len(survey.rows) else None
     under = marked[trace.name] & (trace.category == Category.PYTHON)
-    at, inside = np.maximum(seen.link.launch, 0), np.zeros(len(seen.rows), bool)
-    open_rows = seen.link.launch >= 0
+    at, inside = np.maximum(survey.link.launch, 0), np.zeros(len(survey.rows), bool)
+    open_rows = survey.link.launch >= 0
     while open_rows.any():
         inside |= open_rows & under[at]
-        up = seen.tree.parent[at]
+        up = survey.tree.parent[at]
         open_rows &= up >= 0
         at = np.where(open_rows, up, 0)
-    spent = seen.end - seen.start
+    spent = survey.end - survey.start
     total = int(spent.sum())
     return float(spent[inside].sum() / total) if total else None
 
 
-def _call(seen: Survey, row: int) -> Call:
+def _call(survey: Survey, row: int) -> Call:
     if row < 0:
         return Call(name=OUTSIDE)
-    trace = seen.trace
+    trace = survey.trace
     name, argument = trace.names[trace.name[row]], int(trace.argument[row])
     return parse_call(name, trace.arguments[argument]) if argument >= 0 else Call(name=name)
 
 
-def _longest_kernels(seen: Survey, group: Ints, groups: int) -> list[int]:
+def _longest_kernels(survey: Survey, group: Ints, groups: int) -> list[int]:
     """Return the number of the kernel name in which each group spent the most time."""
-    names = seen.trace.name[seen.rows].astype(np.int64)
+    names = survey.trace.name[survey.rows].astype(np.int64)
     pair, pairs = numbered(group, names)
-    stats = statistics((seen.end - seen.start).astype(np.float64), pair, pairs)
+    stats = statistics((survey.end - survey.start).astype(np.float64), pair, pairs)
     best = [0] * groups
     most = [-1.0] * groups
     for p in range(pairs):
@@ -163,28 +163,28 @@ class KernelRow(Spread):
     share: float
 
 
-def kernels(seen: Survey) -> tuple[KernelRow, ...]:
+def kernels(survey: Survey) -> tuple[KernelRow, ...]:
     """Return kernels, copies and fills, the longest first."""
-    if not len(seen.rows):
+    if not len(survey.rows):
         return ()
-    trace = seen.trace
-    leaf = seen.link.leaf
+    trace = survey.trace
+    leaf = survey.link.leaf
     launcher = np.where(leaf >= 0, trace.name[np.maximum(leaf, 0)], -1).astype(np.int64)
-    place = np.full(len(seen.rows), -1) if seen.on_host else trace.place[seen.rows].astype(np.int64)
-    group, groups = numbered(trace.name[seen.rows].astype(np.int64), launcher, place)
-    stats = statistics((seen.end - seen.start).astype(np.float64), group, groups)
+    place = np.full(len(survey.rows), -1) if survey.on_host else trace.place[survey.rows].astype(np.int64)
+    group, groups = numbered(trace.name[survey.rows].astype(np.int64), launcher, place)
+    stats = statistics((survey.end - survey.start).astype(np.float64), group, groups)
     everything = float(stats.total.sum()) or 1.0
     rows = []
     for g in np.argsort(-stats.total, kind="stable").tolist():
         at = int(stats.first[g])
-        queue = Queue(device=-1, stream="host") if seen.on_host else trace.queues[int(place[at])]
+        queue = Queue(device=-1, stream="host") if survey.on_host else trace.queues[int(place[at])]
         rows.append(
             KernelRow(
-                name=trace.names[int(trace.name[seen.rows[at]])],
+                name=trace.names[int(trace.name[survey.rows[at]])],
                 launcher=trace.names[int(launcher[at])] if launcher[at] >= 0 else OUTSIDE,
                 stream=str(queue.stream),
                 device=queue.device,
-                kind=WORDS[Kind(int(seen.kinds[at]))],
+                kind=WORDS[Kind(int(survey.kinds[at]))],
                 **spread(stats, g),
                 share=float(stats.total[g]) / everything,
             )
@@ -292,16 +292,16 @@ _WORD = regex(r"(?:nccl|rccl)(?:Dev)?Kernel_?([A-Za-z]+)", re.IGNORECASE)
 _CLIMB = 8
 
 
-def collectives(seen: Survey, rank: int) -> tuple[Collective, ...]:
+def collectives(survey: Survey, rank: int) -> tuple[Collective, ...]:
     """Return the communication kernels of a rank in the order of their starts."""
-    mine = np.flatnonzero(seen.kinds == Kind.COMMUNICATION)
-    mine = mine[np.argsort(seen.trace.start[seen.rows[mine]], kind="stable")]
+    mine = np.flatnonzero(survey.kinds == Kind.COMMUNICATION)
+    mine = mine[np.argsort(survey.trace.start[survey.rows[mine]], kind="stable")]
     counted: dict[tuple[str, str], int] = {}
     result = []
     for at in mine.tolist():
-        row = int(seen.rows[at])
-        message = _message(seen, at)
-        kind = word(seen.trace.names[seen.trace.name[row]])
+        row = int(survey.rows[at])
+        message = _message(survey, at)
+        kind = word(survey.trace.names[survey.trace.name[row]])
         group = message.group if message else ""
         ordinal = counted[kind, group] = counted.get((kind, group), -1) + 1
         result.append(
@@ -310,8 +310,8 @@ def collectives(seen: Survey, rank: int) -> tuple[Collective, ...]:
                 group=group,
                 ordinal=ordinal,
                 rank=rank,
-                start=int(seen.trace.start[row]) + seen.trace.base_ns,
-                length=int(seen.trace.end[row] - seen.trace.start[row]),
+                start=int(survey.trace.start[row]) + survey.trace.base_ns,
+                length=int(survey.trace.end[row] - survey.trace.start[row]),
                 size=message.sent if message else None,
                 ranks=message.ranks if message else None,
                 operation=message.collective if message else "",
@@ -328,13 +328,13 @@ def word(name: str) -> str:
     return name.partition("<")[0].partition("(")[0].rpartition("::")[2] or name
 
 
-def _message(seen: Survey, at: int) -> Message | None:
+def _message(survey: Survey, at: int) -> Message | None:
     """Return what was recorded on the kernel, its launcher, or an annotation above."""
-    trace = seen.trace
-    row = int(seen.rows[at])
+    trace = survey.trace
+    row = int(survey.rows[at])
     if row in trace.messages:
         return trace.messages[row]
-    above = int(seen.link.launch[at])
+    above = int(survey.link.launch[at])
     for _ in range(_CLIMB):
         if above < 0:
             return None
@@ -343,7 +343,7 @@ def _message(seen: Survey, at: int) -> Message | None:
         if trace.names[trace.name[above]].startswith("nccl:") and trace.argument[above] >= 0:
             size = _sent(parse_call("", trace.arguments[int(trace.argument[above])]))
             return Message(collective=trace.names[trace.name[above]], sent=size or None)
-        above = int(seen.tree.parent[above])
+        above = int(survey.tree.parent[above])
     return None
 
 

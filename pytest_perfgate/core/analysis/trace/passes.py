@@ -46,11 +46,11 @@ _MOST_FUSED = 32
 """The most kernels that one kernel could replace; more of them are a whole model."""
 
 
-def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
+def fusion_candidates(survey: Survey, least: int = 3) -> tuple[Candidate, ...]:
     """Return modules and annotations with at least so many kernels in each instance, short on average."""
-    trace = seen.trace
-    kinds = _module_names(seen)
-    counts, spent, longest = _launched(seen), subtree_times(seen), _longest(seen)
+    trace = survey.trace
+    kinds = _module_names(survey)
+    counts, spent, longest = _launched(survey), subtree_times(survey), _longest(survey)
     candidates = []
     for module, names in kinds.items():
         rows = np.flatnonzero(
@@ -91,33 +91,33 @@ def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
     )
 
 
-def _module_names(seen: Survey) -> dict[str, list[int]]:
+def _module_names(survey: Survey) -> dict[str, list[int]]:
     kinds: dict[str, list[int]] = defaultdict(list)
-    for number, name in enumerate(seen.trace.names):
+    for number, name in enumerate(survey.trace.names):
         if name.startswith("nn.Module: "):
             kinds[_INSTANCE.sub("", name.removeprefix("nn.Module: "))].append(number)
     return kinds
 
 
-def _longest(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _longest(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the longest GPU row launched below every host row."""
-    longest = np.zeros(len(seen.trace), np.int64)
-    linked = seen.link.launch >= 0
-    at, spent = seen.link.launch[linked], (seen.end - seen.start)[linked]
+    longest = np.zeros(len(survey.trace), np.int64)
+    linked = survey.link.launch >= 0
+    at, spent = survey.link.launch[linked], (survey.end - survey.start)[linked]
     while len(at):
         np.maximum.at(longest, at, spent)
-        at = seen.tree.parent[at]
+        at = survey.tree.parent[at]
         at, spent = at[at >= 0], spent[at >= 0]
     return longest
 
 
-def _launched(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _launched(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Count the GPU rows launched below every host row."""
-    total = np.zeros(len(seen.trace), np.int64)
-    at = seen.link.launch[seen.link.launch >= 0]
+    total = np.zeros(len(survey.trace), np.int64)
+    at = survey.link.launch[survey.link.launch >= 0]
     while len(at):
         np.add.at(total, at, 1)
-        at = seen.tree.parent[at]
+        at = survey.tree.parent[at]
         at = at[at >= 0]
     return total
 
@@ -137,15 +137,15 @@ class Passes:
     backward: float
 
 
-def passes(seen: Survey) -> tuple[Passes, ...]:
+def passes(survey: Survey) -> tuple[Passes, ...]:
     """Return forward operators with a sequence number, those with the longest passes first."""
-    trace = seen.trace
+    trace = survey.trace
     numbered = np.flatnonzero((trace.sequence >= 0) & (trace.category == Category.OPERATOR))
     engine = np.array([name.startswith(ENGINE) for name in trace.names] or [False])
     behind = {int(trace.sequence[r]): r for r in numbered[engine[trace.name[numbered]]].tolist()}
-    times = subtree_times(seen)
+    times = subtree_times(survey)
     totals: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
-    for row in _outermost(seen, numbered[~engine[trace.name[numbered]]]):
+    for row in _outermost(survey, numbered[~engine[trace.name[numbered]]]):
         entry = totals[trace.names[trace.name[row]]]
         other = behind.get(int(trace.sequence[row]))
         entry[0] += 1
@@ -161,32 +161,32 @@ def passes(seen: Survey) -> tuple[Passes, ...]:
     return tuple(sorted(made, key=lambda p: -(p.forward + p.backward)))
 
 
-def _outermost(seen: Survey, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:
+def _outermost(survey: Survey, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:
     """Return, of forward operators with one number, the last outermost one, which used the number.
 
     An operator without a gradient has the number that the next one will use.
     """
-    trace = seen.trace
+    trace = survey.trace
     taken: dict[tuple[int, int], int] = {}
     for row in rows[np.lexsort((-trace.end[rows], trace.start[rows]))].tolist():
         key = (int(trace.place[row]), int(trace.sequence[row]))
         holder = taken.get(key)
         inside = holder is not None and trace.end[row] <= trace.end[holder]
-        if not inside and not _in_backward(seen, row):
+        if not inside and not _in_backward(survey, row):
             taken[key] = row
     return list(taken.values())
 
 
-def _in_backward(seen: Survey, row: int) -> bool:
-    above = int(seen.tree.parent[row])
+def _in_backward(survey: Survey, row: int) -> bool:
+    above = int(survey.tree.parent[row])
     while above >= 0:
-        if seen.trace.names[seen.trace.name[above]].startswith(ENGINE):
+        if survey.trace.names[survey.trace.name[above]].startswith(ENGINE):
             return True
-        above = int(seen.tree.parent[above])
+        above = int(survey.tree.parent[above])
     return False
 
 
-def passes_table(found: tuple[Passes, ...]) -> Table:
+def passes_table(operators_with_passes: tuple[Passes, ...]) -> Table:
     """Return one row for each forward operator."""
     time, count = Dimension.TIME, Dimension.COUNT
     return Table(
@@ -200,7 +200,7 @@ def passes_table(found: tuple[Passes, ...]) -> Table:
         ),
         rows=tuple(
             (p.name, p.calls, p.matched, p.forward, p.backward, p.backward / p.forward if p.forward else None)
-            for p in found
+            for p in operators_with_passes
         ),
         note="Matched by sequence number; an operator holds what runs inside it.",
     )
@@ -297,9 +297,9 @@ DEPTH = 12
 WIDTH = 200
 
 
-def find_operation(seen: Survey, wanted: str) -> int:
+def find_operation(survey: Survey, wanted: str) -> int:
     """Return the row of an event number, a name or a pattern: the one with the most GPU time."""
-    trace = seen.trace
+    trace = survey.trace
     if wanted.isdecimal() and len(numbered := np.flatnonzero(trace.index == int(wanted))):
         return int(numbered[0])
     names = [i for i, name in enumerate(trace.names) if name == wanted or fnmatchcase(name, wanted)]
@@ -307,72 +307,72 @@ def find_operation(seen: Survey, wanted: str) -> int:
     rows = np.flatnonzero(np.isin(trace.name, names) & np.isin(trace.category, HOST))
     if not len(rows):
         raise PerfgateError("trace-no-operation", f"nothing in the trace is called {wanted!r}", place=trace.path)
-    spent = subtree_times(seen)[rows]
+    spent = subtree_times(survey)[rows]
     return int(rows[int(np.argmax(spent))])
 
 
-def subtree_times(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def subtree_times(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the kernel nanoseconds below every host row."""
-    total = np.zeros(len(seen.trace), np.int64)
-    linked = seen.link.launch >= 0
-    at, spent = seen.link.launch[linked].copy(), (seen.end - seen.start)[linked].copy()
+    total = np.zeros(len(survey.trace), np.int64)
+    linked = survey.link.launch >= 0
+    at, spent = survey.link.launch[linked].copy(), (survey.end - survey.start)[linked].copy()
     while len(at):
         np.add.at(total, at, spent)
-        up = seen.tree.parent[at]
+        up = survey.tree.parent[at]
         inside = up >= 0
         at, spent = up[inside], spent[inside]
     return total
 
 
-def stack_document(seen: Survey, wanted: str) -> Document:
+def stack_document(survey: Survey, wanted: str) -> Document:
     """Return parents and subtree of one operation."""
-    row = find_operation(seen, wanted)
-    trace, parents = seen.trace, []
-    above = int(seen.tree.parent[row])
+    row = find_operation(survey, wanted)
+    trace, parents = survey.trace, []
+    above = int(survey.tree.parent[row])
     while above >= 0:
         parents.append(trace.names[trace.name[above]])
-        above = int(seen.tree.parent[above])
+        above = int(survey.tree.parent[above])
     chain = "\n".join(f"{'  ' * depth}{name}" for depth, name in enumerate(reversed(parents))) or "(a root)"
     return Document(
         title=f"{trace.names[trace.name[row]]}, event {trace.index[row]}",
-        subtitle=f"window: {seen.label}",
+        subtitle=f"window: {survey.label}",
         blocks=(
             Section(title="Called by", blocks=(Code(text=chain),)),
             Section(
                 title="Subtree, with GPU time summed over all kernels below",
-                blocks=(Code(text="\n".join(subtree(seen, row))),),
+                blocks=(Code(text="\n".join(subtree(survey, row))),),
             ),
             Paragraph(text="Consecutive short kernels of one module are candidates for fusion: see --view fusion."),
         ),
     )
 
 
-def subtree(seen: Survey, row: int, depth: int = DEPTH) -> list[str]:
+def subtree(survey: Survey, row: int, depth: int = DEPTH) -> list[str]:
     """Return the subtree as lines, with kernels below their launch."""
-    children = _children(seen)
+    children = _children(survey)
     kernels: dict[int, list[int]] = defaultdict(list)
-    for at, launch in enumerate(seen.link.launch.tolist()):
+    for at, launch in enumerate(survey.link.launch.tolist()):
         kernels[launch].append(at)
-    times = subtree_times(seen)
+    times = subtree_times(survey)
     lines: list[str] = []
     todo = [(row, 0)]
     while todo and len(lines) < WIDTH:
         here, level = todo.pop()
-        name = seen.trace.names[seen.trace.name[here]]
+        name = survey.trace.names[survey.trace.name[here]]
         lines.append(f"{'  ' * level}{name}  {_micro(int(times[here]))}")
         for at in kernels.get(here, ()):
-            kernel = seen.trace.names[seen.trace.name[seen.rows[at]]]
-            lines.append(f"{'  ' * (level + 1)}-> {kernel[:100]}  {_micro(int(seen.end[at] - seen.start[at]))}")
+            kernel = survey.trace.names[survey.trace.name[survey.rows[at]]]
+            lines.append(f"{'  ' * (level + 1)}-> {kernel[:100]}  {_micro(int(survey.end[at] - survey.start[at]))}")
         below = [c for c in children.get(here, ()) if times[c] > 0]
         todo += [(child, level + 1) for child in reversed(below)] if level < depth else []
     return [*lines, "..."] if todo else lines
 
 
-def _children(seen: Survey) -> dict[int, list[int]]:
+def _children(survey: Survey) -> dict[int, list[int]]:
     below: dict[int, list[int]] = defaultdict(list)
-    rows = np.flatnonzero(seen.tree.parent >= 0)
-    for child in rows[np.argsort(seen.trace.start[rows], kind="stable")].tolist():
-        below[int(seen.tree.parent[child])].append(child)
+    rows = np.flatnonzero(survey.tree.parent >= 0)
+    for child in rows[np.argsort(survey.trace.start[rows], kind="stable")].tolist():
+        below[int(survey.tree.parent[child])].append(child)
     return below
 
 

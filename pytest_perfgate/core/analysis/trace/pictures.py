@@ -51,7 +51,7 @@ RANKS = 8
 _STREAMS, _POINTS = 10, 12
 
 
-class Seen(Protocol):
+class InspectedTrace(Protocol):
     """A trace in the form that an inspector provides."""
 
     @property
@@ -66,21 +66,21 @@ class Seen(Protocol):
     def roof(self) -> Roof | None: ...
 
 
-def of_trace(name: str, seen: Seen) -> Picture:
+def of_trace(name: str, view: InspectedTrace) -> Picture:
     """Draw one picture of one trace."""
     draw: dict[str, Callable[[], Picture]] = {
-        "steps": lambda: _steps_picture(seen),
-        "timeline": lambda: streams_picture([("", seen.survey)]),
-        "mfu": lambda: utilisation_picture(seen.survey, seen.rows, seen.stretches, seen.roof),
-        "overlap": lambda: overlap_picture(seen.survey),
-        "roofline": lambda: operators_picture(seen.rows, seen.roof),
-        "tree": lambda: tree_picture(seen.survey),
-        "kernels": lambda: kernels_picture(seen.survey),
+        "steps": lambda: _steps_picture(view),
+        "timeline": lambda: streams_picture([("", view.survey)]),
+        "mfu": lambda: utilisation_picture(view.survey, view.rows, view.stretches, view.roof),
+        "overlap": lambda: overlap_picture(view.survey),
+        "roofline": lambda: operators_picture(view.rows, view.roof),
+        "tree": lambda: tree_picture(view.survey),
+        "kernels": lambda: kernels_picture(view.survey),
     }
     return draw[name]()
 
 
-def of_job(name: str, job: Job, traces: Iterator[Seen]) -> Picture:
+def of_job(name: str, job: Job, traces: Iterator[InspectedTrace]) -> Picture:
     """Draw one picture of several ranks; operators and kernels are those of the first."""
     if name == "timeline":
         some = zip(job.measured.ranks, islice(traces, RANKS))
@@ -95,22 +95,22 @@ def of_job(name: str, job: Job, traces: Iterator[Seen]) -> Picture:
     return times_picture(lines, "rank")
 
 
-def of_pair(name: str, before: Seen, after: Seen) -> Picture:
+def of_pair(name: str, before: InspectedTrace, after: InspectedTrace) -> Picture:
     """Draw one picture of two traces."""
     if name == "roofline":
         return operators_picture(after.rows, after.roof, before.rows, before.roof)
     if name == "tree":
         return tree_picture(after.survey, before.survey)
     sides = (("reference", before), ("target", after))
-    return times_picture([(side, seen.line) for side, seen in sides if seen.line], "side")
+    return times_picture([(side, view.line) for side, view in sides if view.line], "side")
 
 
-def _steps_picture(seen: Seen) -> Picture:
+def _steps_picture(view: InspectedTrace) -> Picture:
     """Draw how each step was spent, or without steps each device."""
-    stepped, host = step_lines(seen.stretches), seen.survey.on_host
+    stepped, host = step_lines(view.stretches), view.survey.on_host
     if len(stepped) > 1:
         return times_picture(stepped, "step", on_host=host)
-    devices = [("host" if host else f"device {n}", line) for n, line in timelines(seen.survey).items()]
+    devices = [("host" if host else f"device {n}", line) for n, line in timelines(view.survey).items()]
     return times_picture(devices, "device", on_host=host)
 
 
@@ -144,9 +144,9 @@ def _time(number: float) -> str:
     return quantity(number, Dimension.TIME, 3) if number else "0"
 
 
-def streams_picture(seen: Sequence[tuple[str, Survey]], of: int = 1) -> Picture:
+def streams_picture(survey: Sequence[tuple[str, Survey]], of: int = 1) -> Picture:
     """Draw every stream as a lane; exposed time is marked across the lanes of its device."""
-    groups = [group for title, one in seen[:RANKS] for group in _devices(title, one)]
+    groups = [group for title, one in survey[:RANKS] for group in _devices(title, one)]
     if not groups:
         raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
     bare = sum(intervals.length(group.marked) for group in groups if group.marked)
@@ -157,56 +157,59 @@ def streams_picture(seen: Sequence[tuple[str, Survey]], of: int = 1) -> Picture:
     return timeline("timeline", alt, groups, LANE_KEY)
 
 
-def _devices(title: str, seen: Survey) -> Iterator[Group]:
-    starts, ends = seen.start, seen.end
-    several = len(np.unique(seen.device)) > 1
-    for device in np.unique(seen.device).tolist():
-        here = seen.device == device
-        low, high = seen.window.pair if seen.window else (int(starts[here].min()), int(ends[here].max()))
-        compute, talk = _union(seen, here & (seen.kinds == Kind.COMPUTE)), here & (seen.kinds == Kind.COMMUNICATION)
-        bare = intervals.without(_union(seen, talk), compute)
+def _devices(title: str, survey: Survey) -> Iterator[Group]:
+    starts, ends = survey.start, survey.end
+    several = len(np.unique(survey.device)) > 1
+    for device in np.unique(survey.device).tolist():
+        here = survey.device == device
+        low, high = survey.window.pair if survey.window else (int(starts[here].min()), int(ends[here].max()))
+        compute, talk = (
+            _union(survey, here & (survey.kinds == Kind.COMPUTE)),
+            here & (survey.kinds == Kind.COMMUNICATION),
+        )
+        bare = intervals.without(_union(survey, talk), compute)
         name = f"{title}, device {device}" if several and title else f"device {device}" if several else title
         size = quantity(high - low, Dimension.TIME, 3)
-        lanes = tuple(_lanes(seen, here, bare))
-        streams = len(np.unique(seen.trace.place[seen.rows[here]]))
-        size += f", {len(lanes)} of {streams} streams" if len(lanes) < streams and not seen.on_host else ""
+        lanes = tuple(_lanes(survey, here, bare))
+        streams = len(np.unique(survey.trace.place[survey.rows[here]]))
+        size += f", {len(lanes)} of {streams} streams" if len(lanes) < streams and not survey.on_host else ""
         yield Group(title=f"{name}: {size}" if name else size, start=low, end=high, lanes=lanes, marked=bare)
 
 
-def _union(seen: Survey, chosen: NDArray[np.bool_]) -> Spans:
-    return intervals.union(seen.start[chosen], seen.end[chosen])
+def _union(survey: Survey, chosen: NDArray[np.bool_]) -> Spans:
+    return intervals.union(survey.start[chosen], survey.end[chosen])
 
 
-def _lanes(seen: Survey, here: NDArray[np.bool_], bare: Spans) -> Iterator[Lane]:
+def _lanes(survey: Survey, here: NDArray[np.bool_], bare: Spans) -> Iterator[Lane]:
     """Yield the busiest streams, in the order of their numbers."""
-    places = seen.trace.place[seen.rows]
-    spent = np.bincount(places[here], weights=(seen.end - seen.start)[here])
+    places = survey.trace.place[survey.rows]
+    spent = np.bincount(places[here], weights=(survey.end - survey.start)[here])
     busiest = sorted(np.argsort(-spent, kind="stable")[:_STREAMS].tolist())
     for at in busiest:
         on = here & (places == at)
         if not on.any():
             continue
-        kinds = seen.kinds[on]
-        talk = _union(seen, on & (seen.kinds == Kind.COMMUNICATION))
-        copies = on & ((seen.kinds == Kind.MEMCPY) | (seen.kinds == Kind.MEMSET))
+        kinds = survey.kinds[on]
+        talk = _union(survey, on & (survey.kinds == Kind.COMMUNICATION))
+        copies = on & ((survey.kinds == Kind.MEMCPY) | (survey.kinds == Kind.MEMSET))
         spans = (
-            ("compute", _union(seen, on & (seen.kinds == Kind.COMPUTE))),
-            ("copies", _union(seen, copies)),
+            ("compute", _union(survey, on & (survey.kinds == Kind.COMPUTE))),
+            ("copies", _union(survey, copies)),
             ("hidden", intervals.without(talk, bare)),
             ("exposed", intervals.crossed(talk, bare)),
         )
         whole = bool((kinds == Kind.COMMUNICATION).all())
-        queue = seen.trace.queues[at].stream if seen.trace.queues and not seen.on_host else "host"
+        queue = survey.trace.queues[at].stream if survey.trace.queues and not survey.on_host else "host"
         yield Lane(label=f"stream {queue}{', communication' if whole else ''}", spans=spans)
 
 
 def utilisation_picture(
-    seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey], roof: Roof | None
+    survey: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey], roof: Roof | None
 ) -> Picture:
     """Draw the MFU of every step."""
     if roof is None:
         raise nothing("the peak of the device is not known", "give --device or --peak")
-    rates = [m for m in utilisation(seen, rows, steps, roof, ((),)).metrics if m.name == "mfu_datasheet"]
+    rates = [m for m in utilisation(survey, rows, steps, roof, ((),)).metrics if m.name == "mfu_datasheet"]
     figures = [(dict(m.labels)["step"], m.value) for m in rates if "step" in dict(m.labels)]
     if len(figures) < 2:
         raise nothing(f"the trace has {plural(len(figures), 'step')} with known work, and a line needs two")
@@ -258,10 +261,10 @@ def _reached(fraction: float | None) -> str:
     return f"{fraction:.0%} of its roof" if fraction is not None else ""
 
 
-def kernels_picture(seen: Survey) -> Picture:
+def kernels_picture(survey: Survey) -> Picture:
     """Draw how many kernels are short, and their share of the time."""
-    kernels = seen.trace.category[seen.rows] == Category.KERNEL
-    lengths = (seen.end - seen.start)[kernels]
+    kernels = survey.trace.category[survey.rows] == Category.KERNEL
+    lengths = (survey.end - survey.start)[kernels]
     if not (lengths > 0).any():
         raise nothing("the trace has no kernels", "profile with the activity CUDA")
     return lengths_picture(lengths)
@@ -275,9 +278,9 @@ _AROUND = re.compile(r"^nn\.Module: |^autograd::engine::evaluate_function: |(?<=
 """Matches prefixes of a name, and a step's number, since all steps are one place of the tree."""
 
 
-def tree_picture(seen: Survey, before: Survey | None = None) -> Picture:
+def tree_picture(survey: Survey, before: Survey | None = None) -> Picture:
     """Draw GPU time by launching calls, merged by name; of two traces, what became slower."""
-    now = _calls(seen)
+    now = _calls(survey)
     if not now:
         raise nothing("no GPU work is linked to what launched it", "profile with the activities CPU and CUDA")
     root = _node("all", now, _calls(before) if before else None)
@@ -313,10 +316,10 @@ def _inner(paths: Paths, depth: int) -> dict[str, dict[tuple[str, ...], float]]:
     return inner
 
 
-def _calls(seen: Survey) -> Paths:
+def _calls(survey: Survey) -> Paths:
     """Return GPU time by the names from the root to the kernel, without the interpreter's own frames."""
-    trace = seen.trace
-    linked = np.flatnonzero(seen.link.launch >= 0)
+    trace = survey.trace
+    linked = np.flatnonzero(survey.link.launch >= 0)
     if not len(linked):
         return {}
     names, of_name = np.unique([_AROUND.sub("", name) for name in trace.names], return_inverse=True)
@@ -324,8 +327,8 @@ def _calls(seen: Survey) -> Paths:
     shown = np.isin(trace.category, _OF_TREE) & ((trace.category != Category.PYTHON) | modules[trace.name])
     place = np.full(len(trace) + 1, -1, np.int64)
     paths: list[tuple[str, ...]] = []
-    for rows in _levels(seen, seen.link.launch[linked]):
-        above = place[seen.tree.parent[rows]]
+    for rows in _levels(survey, survey.link.launch[linked]):
+        above = place[survey.tree.parent[rows]]
         keys = np.where(shown[rows], (above + 1) * len(names) + of_name[trace.name[rows]], -1)
         fresh, at = np.unique(keys[shown[rows]], return_inverse=True)
         place[rows] = above
@@ -333,54 +336,54 @@ def _calls(seen: Survey) -> Paths:
         for key in fresh.tolist():
             before, name = divmod(key, len(names))
             paths.append((*(paths[before - 1] if before else ()), str(names[name])))
-    ends = (place[seen.link.launch[linked]] + 1) * len(trace.names) + trace.name[seen.rows[linked]]
+    ends = (place[survey.link.launch[linked]] + 1) * len(trace.names) + trace.name[survey.rows[linked]]
     fresh, at = np.unique(ends, return_inverse=True)
-    spent = np.bincount(at, weights=(seen.end - seen.start)[linked])
+    spent = np.bincount(at, weights=(survey.end - survey.start)[linked])
     times: dict[tuple[str, ...], float] = defaultdict(float)
     for key, time in zip(fresh.tolist(), spent.tolist()):
         before, kernel = divmod(key, len(trace.names))
-        leaf = () if seen.on_host else (short_name(trace.names[kernel]),)
+        leaf = () if survey.on_host else (short_name(trace.names[kernel]),)
         times[(paths[before - 1] if before else ()) + leaf] += time
     return times
 
 
-def _levels(seen: Survey, launches: Ints) -> Iterator[Ints]:
+def _levels(survey: Survey, launches: Ints) -> Iterator[Ints]:
     """Yield the rows above these and they themselves, from the roots down."""
-    alive = np.zeros(len(seen.trace), bool)
+    alive = np.zeros(len(survey.trace), bool)
     at = np.unique(launches)
     while len(at):
         alive[at] = True
-        at = seen.tree.parent[at]
+        at = survey.tree.parent[at]
         at = np.unique(at[at >= 0])
         at = at[~alive[at]]
     rows = np.flatnonzero(alive)
-    depth, up = np.zeros(len(rows), np.int64), seen.tree.parent[rows]
+    depth, up = np.zeros(len(rows), np.int64), survey.tree.parent[rows]
     while (up >= 0).any():
         depth += up >= 0
-        up = np.where(up >= 0, seen.tree.parent[np.maximum(up, 0)], -1)
+        up = np.where(up >= 0, survey.tree.parent[np.maximum(up, 0)], -1)
     for level in range(int(depth.max(initial=-1)) + 1):
         yield rows[depth == level]
 
 
-def overlap_picture(seen: Survey) -> Picture:
+def overlap_picture(survey: Survey) -> Picture:
     """Draw the hidden part of each kind of communication, with the distribution of its kernels."""
-    talk = seen.kinds == Kind.COMMUNICATION
+    talk = survey.kinds == Kind.COMMUNICATION
     if not talk.any():
         raise nothing("the trace has no communication")
-    names = seen.trace.name[seen.rows]
+    names = survey.trace.name[survey.rows]
     rows = []
     for name in np.unique(names[talk]).tolist():
         chosen = talk & (names == name)
         hidden, whole, parts = np.int64(0), 0, []
-        for device in np.unique(seen.device[chosen]).tolist():
-            mine = chosen & (seen.device == device)
-            cover = _union(seen, (seen.kinds == Kind.COMPUTE) & (seen.device == device))
-            union = _union(seen, mine)
+        for device in np.unique(survey.device[chosen]).tolist():
+            mine = chosen & (survey.device == device)
+            cover = _union(survey, (survey.kinds == Kind.COMPUTE) & (survey.device == device))
+            union = _union(survey, mine)
             whole += intervals.length(union)
             hidden += intervals.shared(union, cover)
-            lengths = np.maximum(seen.end[mine] - seen.start[mine], 1)
-            parts += (intervals.covered_by(seen.start[mine], seen.end[mine], cover) / lengths).tolist()
-        label = short_name(seen.trace.names[name])
+            lengths = np.maximum(survey.end[mine] - survey.start[mine], 1)
+            parts += (intervals.covered_by(survey.start[mine], survey.end[mine], cover) / lengths).tolist()
+        label = short_name(survey.trace.names[name])
         rows.append((whole, overlap_row(label, int(hidden), whole, parts)))
     rows.sort(key=lambda pair: -pair[0])
     return overlap_bars([row for _, row in rows], "kind of communication")

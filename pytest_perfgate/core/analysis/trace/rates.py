@@ -50,7 +50,7 @@ class Calls:
 
 
 def utilisation(
-    seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey], roof: Roof | None, scopes: Sequence[Labels]
+    survey: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey], roof: Roof | None, scopes: Sequence[Labels]
 ) -> MetricSet:
     """Return ``mfu``, ``sol``, ``tflops`` and ``bandwidth`` of all operators, over all time, idle or unmodelled too."""
     if not rows:
@@ -58,8 +58,8 @@ def utilisation(
     calls = _calls(rows, roof)
     counts = np.array([row.count for row in rows], np.float64)
     spent = np.array([row.total for row in rows], np.float64)
-    parts: list[tuple[Labels, Floats, Floats, float]] = [((), counts, spent, _span(seen))]
-    parts += [(where, *shared, span) for where, shared, span in _parts(seen, rows, steps)]
+    parts: list[tuple[Labels, Floats, Floats, float]] = [((), counts, spent, _span(survey))]
+    parts += [(where, *shared, span) for where, shared, span in _parts(survey, rows, steps)]
     made = [
         metric
         for where, number, time, span in parts
@@ -73,9 +73,9 @@ def utilisation(
     return MetricSet(absent=tuple(Absent(name=n, labels=s, why=NO_WORK, fix=MODEL) for n in names for s in scopes))
 
 
-def utilised(seen: Survey, rows: Sequence[OperatorRow], roof: Roof | None) -> str:
+def utilised(survey: Survey, rows: Sequence[OperatorRow], roof: Roof | None) -> str:
     """Return these rates of the whole window as a sentence; "" if no work is known."""
-    texts = {m.name: rate_text(m) for m in utilisation(seen, rows, (), roof, ((),)).metrics}
+    texts = {m.name: rate_text(m) for m in utilisation(survey, rows, (), roof, ((),)).metrics}
     named = [f"{texts[name]} ({name})" for name in ("tflops", "bandwidth", *_SHEET) if name in texts]
     return f"Over the whole window, idle time included: {', '.join(named)}." if named else ""
 
@@ -148,32 +148,32 @@ def _only(spent: Floats, known: NDArray[np.bool_]) -> str:
 
 
 def _parts(
-    seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey]
+    survey: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey]
 ) -> Iterator[tuple[Labels, tuple[Floats, Floats], float]]:
     """Yield steps, and devices if there are several, with calls and GPU time, and the time of the devices."""
-    devices = intervals.distinct(seen.device)
+    devices = intervals.distinct(survey.device)
     stretches = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
     if len(devices) > 1:
-        alone = [(device, narrowed(seen, np.flatnonzero(seen.device == device))) for device in devices]
+        alone = [(device, narrowed(survey, np.flatnonzero(survey.device == device))) for device in devices]
         stretches += [(part, labels(gpu=device)) for device, part in alone]
-    whole = _CallTotals(seen, rows) if stretches else None
+    whole = _CallTotals(survey, rows) if stretches else None
     for part, where in stretches:
         if whole and len(part.rows):
             yield where, whole.shared(part), _span(part, 1 if dict(where).get("gpu") else len(devices))
 
 
-def _span(seen: Survey, devices: int = 1) -> float:
+def _span(survey: Survey, devices: int = 1) -> float:
     """Return nanoseconds from first start to last end, or of the window, times the number of devices."""
-    device_numbers = intervals.distinct(seen.device)
-    if seen.window is not None:
-        return float((seen.window.end - seen.window.start) * max(devices, len(device_numbers)))
-    ends = [(seen.device == device) for device in device_numbers]
-    return float(sum(int(seen.end[here].max()) - int(seen.start[here].min()) for here in ends))
+    device_numbers = intervals.distinct(survey.device)
+    if survey.window is not None:
+        return float((survey.window.end - survey.window.start) * max(devices, len(device_numbers)))
+    ends = [(survey.device == device) for device in device_numbers]
+    return float(sum(int(survey.end[here].max()) - int(survey.start[here].min()) for here in ends))
 
 
-def _codes(seen: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
+def _codes(survey: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return one number for a name and its arguments; -1 if no operator is known."""
-    trace, at = seen.trace, np.maximum(operators, 0)
+    trace, at = survey.trace, np.maximum(operators, 0)
     wide = len(trace.arguments) + 1
     codes: NDArray[np.int64] = trace.name[at].astype(np.int64) * wide + trace.argument[at] + 1
     return np.where(operators >= 0, codes, -1)
@@ -182,13 +182,13 @@ def _codes(seen: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
 class _CallTotals:
     """The total time of every call, to compute the share of it in a part."""
 
-    def __init__(self, seen: Survey, rows: Sequence[OperatorRow]) -> None:
+    def __init__(self, survey: Survey, rows: Sequence[OperatorRow]) -> None:
         self._rows = len(rows)
-        self._owners, instance = np.unique(seen.owner, return_inverse=True)
-        self._full = busy(seen.start, seen.end, instance, len(self._owners)).astype(np.float64)
-        codes = _codes(seen, np.array([row.example for row in rows], np.int64))
+        self._owners, instance = np.unique(survey.owner, return_inverse=True)
+        self._full = busy(survey.start, survey.end, instance, len(self._owners)).astype(np.float64)
+        codes = _codes(survey, np.array([row.example for row in rows], np.int64))
         order = np.argsort(codes)
-        self._row = order[np.searchsorted(codes, _codes(seen, self._owners), sorter=order)]
+        self._row = order[np.searchsorted(codes, _codes(survey, self._owners), sorter=order)]
 
     def shared(self, part: Survey) -> tuple[Floats, Floats]:
         """Return calls and GPU time of each argument set; a call across the edge counts by its share of time."""

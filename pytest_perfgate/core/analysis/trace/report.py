@@ -41,34 +41,34 @@ if TYPE_CHECKING:
 
 
 def report_document(
-    seen: Survey,
+    survey: Survey,
     rows: Sequence[OperatorRow],
     kernels: Sequence[KernelRow],
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     roof: Roof | None,
 ) -> Document:
     """Return the report of one trace in one window."""
     blocks: list[Block] = []
-    lines = timelines(seen)
+    lines = timelines(survey)
     if not lines:
         blocks.append(Paragraph(text="The trace has no GPU activity: this report has no kernels and no overlap."))
     for device, line in lines.items():
         title = f"Device {device}" if len(lines) > 1 else "Where the time went"
-        blocks.append(Section(title=title, blocks=(timeline_table(line, on_host=seen.on_host),)))
+        blocks.append(Section(title=title, blocks=(timeline_table(line, on_host=survey.on_host),)))
     if rows:
-        blocks += _tables(seen, rows, kernels, roof)
-    blocks.append(Section(title="Findings", blocks=(findings_block(found),)))
+        blocks += _tables(survey, rows, kernels, roof)
+    blocks.append(Section(title="Findings", blocks=(findings_block(findings),)))
     blocks.append(Section(title="Not observable in a trace", blocks=(unseen_block(),)))
-    return Document(title=f"Trace {name_of(seen)}", subtitle=subtitle(seen), blocks=tuple(blocks))
+    return Document(title=f"Trace {name_of(survey)}", subtitle=subtitle(survey), blocks=tuple(blocks))
 
 
 def _tables(
-    seen: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None
+    survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None
 ) -> Iterator[Section]:
     """Yield what took the time; without a GPU there are no kernels."""
-    top = 2 * seen.settings.top
+    top = 2 * survey.settings.top
     known = any(row.work is not None for row in rows)
-    rates_text = utilised(seen, rows, roof)
+    rates_text = utilised(survey, rows, roof)
     for title, table, left_out in (
         ("Operators", operator_table(rows, limit=top), ("running",)),
         ("Roofline", tables.roofline_table(rows, roof, limit=top), ("work", "bytes")),
@@ -77,7 +77,7 @@ def _tables(
         if title == "Roofline" and not known:
             yield Section(title=title, blocks=(Paragraph(text=f"No operator's work is known: {_unknown(rows)}."),))
             continue
-        if not seen.on_host:
+        if not survey.on_host:
             blocks: tuple[Block, ...] = (tables.brief(table, *left_out),)
         elif title != "Kernels":
             blocks = (of_host(tables.brief(table, *left_out)),)
@@ -103,17 +103,17 @@ def _rank(rank: int, world: int | None) -> str:
     return f"rank {rank} of {world}" if world else f"rank {rank}"
 
 
-def subtitle(seen: Survey) -> str:
+def subtitle(survey: Survey) -> str:
     """Return window, rank, device and coverage, on which every figure depends."""
-    trace = seen.trace
-    parts = [f"window: {seen.label}"]
+    trace = survey.trace
+    parts = [f"window: {survey.label}"]
     parts += [_rank(trace.rank, trace.world)] if trace.rank is not None else []
     named = sorted(filter(None, trace.devices))
     parts += named[:1]
-    if not seen.on_host:
-        parts.append(f"coverage {seen.coverage:.1%}" if seen.coverage is not None else "no GPU activity")
+    if not survey.on_host:
+        parts.append(f"coverage {survey.coverage:.1%}" if survey.coverage is not None else "no GPU activity")
     parts += ["no shapes recorded"] if not trace.shapes else []
-    lost = seen.tree.dropped
+    lost = survey.tree.dropped
     parts += [f"{lost:,} straddling host event{'s' * (lost > 1)} left out of the tree"] if lost else []
     return " · ".join(parts)
 
@@ -129,16 +129,16 @@ def unseen_block() -> Block:
     )
 
 
-def name_of(seen: Survey) -> str:
-    return seen.trace.path.rpartition("/")[2]
+def name_of(survey: Survey) -> str:
+    return survey.trace.path.rpartition("/")[2]
 
 
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
 
 
-def summary_blocks(seen: Survey, line: Timeline | None, rows: Sequence[OperatorRow]) -> tuple[Block, ...]:
+def summary_blocks(survey: Survey, line: Timeline | None, rows: Sequence[OperatorRow]) -> tuple[Block, ...]:
     """Return a summary of at most twenty lines."""
-    ranked = ranked_operators(rows)[: seen.settings.top]
+    ranked = ranked_operators(rows)[: survey.settings.top]
     table = Table(
         columns=(
             Column(name="#"),
@@ -149,7 +149,7 @@ def summary_blocks(seen: Survey, line: Timeline | None, rows: Sequence[OperatorR
         rows=tuple((str(n), *row) for n, row in enumerate(ranked, 1)),
         title="Top bottlenecks",
     )
-    return (Paragraph(text=_sentence(seen, line, ranked)), _metrics(seen, line), table)
+    return (Paragraph(text=_sentence(survey, line, ranked)), _metrics(survey, line), table)
 
 
 def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, float]]:
@@ -161,11 +161,11 @@ def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, floa
     return [(name, *spans) for name, spans in sorted(spent.items(), key=lambda item: -item[1][0])]
 
 
-def _sentence(seen: Survey, line: Timeline | None, ranked: Sequence[tuple[str, float, float]]) -> str:
+def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str, float, float]]) -> str:
     """Return the main result in a sentence."""
     if line is None:
         return "Several devices, or none, were at work: the detail lists each one."
-    who = "The host's operators run" if seen.on_host else "The GPU works"
+    who = "The host's operators run" if survey.on_host else "The GPU works"
     text = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
     if line.communication:
         text += f", and {_part(line.overlap or 0.0)} of its communication is hidden by compute"
@@ -175,12 +175,12 @@ def _sentence(seen: Survey, line: Timeline | None, ranked: Sequence[tuple[str, f
     return f"{text}. {name} is the largest operator: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
 
 
-def _metrics(seen: Survey, line: Timeline | None) -> Table:
+def _metrics(survey: Survey, line: Timeline | None) -> Table:
     cells: list[tuple[str, str]] = []
     if line is not None:
         cells.append(("window", quantity(line.total, _TIME)))
         cells.append(("total compute time", quantity(line.computation, _TIME)))
-    if line is not None and seen.on_host:
+    if line is not None and survey.on_host:
         cells.append(("operators run", _part(line.share(line.computation))))
     elif line is not None:
         cells += [
@@ -190,7 +190,7 @@ def _metrics(seen: Survey, line: Timeline | None) -> Table:
             ("exposed communication", _part(line.share(line.exposed_comm))),
             ("overlap", _part(line.overlap) if line.overlap is not None else "no communication"),
         ]
-    cells.append(("coverage", _part(seen.coverage) if seen.coverage is not None else "no GPU activity"))
+    cells.append(("coverage", _part(survey.coverage) if survey.coverage is not None else "no GPU activity"))
     return Table(columns=(Column(name="metric"), Column(name="value")), rows=tuple(cells))
 
 
@@ -199,10 +199,10 @@ def _part(fraction: float) -> str:
 
 
 @array_value
-class Material:
+class ReportContent:
     """The content of a standalone report."""
 
-    seen: Survey
+    survey: Survey
     line: Timeline | None
     rows: tuple[OperatorRow, ...]
     kernels: tuple[KernelRow, ...]
@@ -216,9 +216,9 @@ class Material:
         """The argument sets that took longest, up to so many operators."""
         names: dict[str, None] = {}
         rows = []
-        for row in self.rows[: 4 * self.seen.settings.top]:
+        for row in self.rows[: 4 * self.survey.settings.top]:
             names.setdefault(row.name)
-            if len(names) > self.seen.settings.top:
+            if len(names) > self.survey.settings.top:
                 break
             rows.append(row)
         return tuple(rows)
@@ -234,31 +234,31 @@ class Advice:
     """Findings that are in no recommendation."""
 
 
-def advice_of(given: Material) -> Advice:
+def advice_of(content: ReportContent) -> Advice:
     """Return recommendations of a window, each finding once."""
-    total = given.line.total if given.line else 0
-    impacts = tuple(one for row in given.top if (one := impact(row, given.roof, total)) is not None)
-    made = advised(impacts, given.findings)
-    return Advice(impacts=impacts, made=made, others=left_over(made, given.findings))
+    total = content.line.total if content.line else 0
+    impacts = tuple(one for row in content.top if (one := impact(row, content.roof, total)) is not None)
+    made = advised(impacts, content.findings)
+    return Advice(impacts=impacts, made=made, others=left_over(made, content.findings))
 
 
-def standalone_fair(given: Material) -> Document:
+def standalone_fair(content: ReportContent) -> Document:
     """Return summary, recommendations, then all detail once."""
-    advice = advice_of(given)
+    advice = advice_of(content)
     detail = [Section(title="Other findings", blocks=(findings_block(advice.others),))] if advice.others else []
-    names = dict.fromkeys(row.name for row in given.top)
-    detail += [_operator_section([row for row in given.top if row.name == name], given.roof) for name in names]
+    names = dict.fromkeys(row.name for row in content.top)
+    detail += [_operator_section([row for row in content.top if row.name == name], content.roof) for name in names]
     replays = [i.row.name for i in advice.impacts if wants_replay(i.row, i.fraction)]
     appendix: list[Block] = [
-        hardware_table(device=given.roof),
+        hardware_table(device=content.roof),
         Paragraph(text="Replay artifacts: " + (", ".join(dict.fromkeys(replays)) or "none recommended") + "."),
     ]
-    gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=_no_impact(given))
+    gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=_no_impact(content))
     return Document(
-        title=f"{name_of(given.seen)}: standalone analysis",
-        subtitle=subtitle(given.seen),
+        title=f"{name_of(content.survey)}: standalone analysis",
+        subtitle=subtitle(content.survey),
         blocks=(
-            Section(title="Executive summary", blocks=summary_blocks(given.seen, given.line, given.rows)),
+            Section(title="Executive summary", blocks=summary_blocks(content.survey, content.line, content.rows)),
             Section(title="Recommendations", blocks=advice_blocks(advice.made)),
             Section(title="Detailed analysis", blocks=tuple(detail)),
             Section(title="Impact", blocks=(gains,)),
@@ -267,18 +267,16 @@ def standalone_fair(given: Material) -> Document:
     )
 
 
-def analysis_document(given: Material, extra: Sequence[tuple[str, str]] = ()) -> Document:
+def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]] = ()) -> Document:
     """Return the report in four sections: summary, metrics, findings, recommendations; ``extra`` adds metrics."""
-    advice, line = advice_of(given), given.line
-    ranked = ranked_operators(given.rows)
-    held = [f for f in given.findings if f.trigger.startswith("class=") and not f.advice]
-    summary = " ".join([_sentence(given.seen, line, ranked), *(f"{f.title}: {f.detail}" for f in held)])
-    texts = [*extra, *((str(name), str(text)) for name, text in _metrics(given.seen, line).rows)]
-    texts.append(("kernels launched", quantity(sum(k.count for k in given.kernels), Dimension.COUNT)))
-    texts += _bounds(given.rows, given.roof)
+    advice, survey, line = advice_of(content), content.survey, content.line
+    classes = [f"{f.title}: {f.detail}" for f in content.findings if f.trigger.startswith("class=") and not f.advice]
+    summary = " ".join([_sentence(survey, line, ranked_operators(content.rows)), *classes])
+    texts = [*extra, *((str(name), str(text)) for name, text in _metrics(survey, line).rows)]
+    texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
+    texts += _bounds(content.rows, content.roof)
     made = advice_blocks([replace(one, anchor="") for one in advice.made])
-    heading = (f"Trace {name_of(given.seen)}", subtitle(given.seen))
-    return four_sections(heading, summary, texts, given.findings, made)
+    return four_sections((f"Trace {name_of(survey)}", subtitle(survey)), summary, texts, content.findings, made)
 
 
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
@@ -302,9 +300,9 @@ def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[st
         yield "most bytes", f"{name}, {_part(most / moved.total())} of those of operators with a model"
 
 
-def standalone_rough(given: Material) -> Document:
+def standalone_rough(content: ReportContent) -> Document:
     """Return working notes: every table, what is missing, open questions."""
-    unmodelled = [row for row in given.rows if row.work is None]
+    unmodelled = [row for row in content.rows if row.work is None]
     gaps = Table(
         columns=(
             Column(name="operator"),
@@ -315,52 +313,55 @@ def standalone_rough(given: Material) -> Document:
         note="An operator that is not here has a work model; a model is one function: pytest_perfgate_operators.",
     )
     blocks: list[Block] = [
-        Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(given))),)),
-        Section(title="Findings", blocks=(findings_block(given.findings),)),
+        Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(content))),)),
+        Section(title="Findings", blocks=(findings_block(content.findings),)),
     ]
     blocks += (
-        [Section(title="Timeline", blocks=(tables.timeline_table(given.line, on_host=given.seen.on_host),))]
-        if given.line
+        [Section(title="Timeline", blocks=(tables.timeline_table(content.line, on_host=content.survey.on_host),))]
+        if content.line
         else []
     )
     blocks += [
-        Section(title="Categories", blocks=(tables.category_table(given.rows),)),
-        Section(title="Operators by arguments", blocks=(tables.argument_table(given.rows),)),
-        Section(title="Roofline", blocks=(tables.roofline_table(given.rows, given.roof),)),
-        Section(title="Kernels", blocks=(tables.kernel_table(given.kernels),)),
-        Section(title="Kernel selection", blocks=(selection_table(given.rows),)),
-        *_trees(given),
-        Section(title="Gaps", blocks=(gaps, Paragraph(text=_dropped(given.seen)))),
-        Section(title="Questions", blocks=(Bullets(items=_questions(given)),)),
+        Section(title="Categories", blocks=(tables.category_table(content.rows),)),
+        Section(title="Operators by arguments", blocks=(tables.argument_table(content.rows),)),
+        Section(title="Roofline", blocks=(tables.roofline_table(content.rows, content.roof),)),
+        Section(title="Kernels", blocks=(tables.kernel_table(content.kernels),)),
+        Section(title="Kernel selection", blocks=(selection_table(content.rows),)),
+        *_trees(content),
+        Section(title="Gaps", blocks=(gaps, Paragraph(text=_dropped(content.survey)))),
+        Section(title="Questions", blocks=(Bullets(items=_questions(content)),)),
         Section(title="Not observable in a trace", blocks=(unseen_block(),)),
     ]
     return Document(
-        title=f"{name_of(given.seen)}: standalone analysis (rough)", subtitle=subtitle(given.seen), blocks=tuple(blocks)
+        title=f"{name_of(content.survey)}: standalone analysis (rough)",
+        subtitle=subtitle(content.survey),
+        blocks=tuple(blocks),
     )
 
 
-def _process(given: Material) -> Iterator[str]:
+def _process(content: ReportContent) -> Iterator[str]:
     """Yield what was read, and how the figures were computed."""
-    seen, trace = given.seen, given.seen.trace
+    survey, trace = content.survey, content.survey.trace
     host = int((trace.category == Category.OPERATOR).sum())
-    left = sum(trace.dropped.values())
-    yield f"Read {name_of(seen)}: {host:,} operators of the host, {len(seen.rows):,} rows of the GPU; {left:,} left out"
-    linked = f"{seen.coverage:.1%} of the GPU time" if seen.coverage is not None else "nothing: there is no GPU time"
+    dropped = sum(trace.dropped.values())
+    rows, share = len(survey.rows), survey.coverage
+    yield f"Read {name_of(survey)}: {host:,} operators of the host, {rows:,} rows of the GPU; {dropped:,} left out"
+    linked = f"{share:.1%} of the GPU time" if share is not None else "nothing: there is no GPU time"
     yield f"Nested the host's calls by time, a thread at a time, and linked {linked} to what launched it"
-    yield f"Added up the window ({seen.label}): computation, what it does not cover, idle time"
-    known = sum(row.share for row in given.rows if row.work is not None)
-    calls = f"{sum(row.count for row in given.rows):,} calls into {len(given.rows):,} argument sets"
+    yield f"Added up the window ({survey.label}): computation, what it does not cover, idle time"
+    known = sum(row.share for row in content.rows if row.work is not None)
+    calls = f"{sum(row.count for row in content.rows):,} calls into {len(content.rows):,} argument sets"
     yield f"Grouped {calls}; the work of {known:.1%} of their time is known"
-    roof = given.roof.note if given.roof is not None else "no roof: neither device nor peaks are known"
+    roof = content.roof.note if content.roof is not None else "no roof: neither device nor peaks are known"
     yield f"Compared them with {roof}"
-    yield f"Looked for the known patterns ({len(given.findings):,} found) and at the call trees of the longest calls"
+    yield f"Looked for the known patterns ({len(content.findings):,} found) and at the call trees of the longest calls"
 
 
-def _trees(given: Material, most: int = 3) -> list[Section]:
+def _trees(content: ReportContent, most: int = 3) -> list[Section]:
     """Return the callers of the longest operators, and what one call of each launched."""
-    names = dict.fromkeys(row.name for row in given.top if row.example >= 0)
-    rows = [next(row for row in given.top if row.name == name and row.example >= 0) for name in list(names)[:most]]
-    parts = [Section(title=row.name, blocks=stack_document(given.stacks(), str(row.event)).blocks) for row in rows]
+    names = dict.fromkeys(row.name for row in content.top if row.example >= 0)
+    rows = [next(row for row in content.top if row.name == name and row.example >= 0) for name in list(names)[:most]]
+    parts = [Section(title=row.name, blocks=stack_document(content.stacks(), str(row.event)).blocks) for row in rows]
     return [Section(title="Tree analysis", blocks=tuple(parts))] if parts else []
 
 
@@ -379,21 +380,21 @@ def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section
     return Section(title=rows[0].name, blocks=blocks, anchor=anchor_of(rows[0].name))
 
 
-def _no_impact(given: Material) -> str:
-    return "No roof is known, so no gain is projected." if given.roof is None else "No top operator has a work model."
+def _no_impact(content: ReportContent) -> str:
+    return "No roof is known, so no gain is projected." if content.roof is None else "No top operator has a work model."
 
 
-def _dropped(seen: Survey) -> str:
-    parts = [f"{name}: {count:,}" for name, count in sorted(seen.trace.dropped.items())]
+def _dropped(survey: Survey) -> str:
+    parts = [f"{name}: {count:,}" for name, count in sorted(survey.trace.dropped.items())]
     return "Events left out: " + ("; ".join(parts) if parts else "none") + "."
 
 
-def _questions(given: Material) -> tuple[str, ...]:
+def _questions(content: ReportContent) -> tuple[str, ...]:
     questions = []
-    if given.line and given.line.share(given.line.idle) > 0.05:
+    if content.line and content.line.share(content.line.idle) > 0.05:
         questions.append("What does the host do in the idle gaps? Look at the trace in Perfetto.")
-    if given.line and given.line.communication:
+    if content.line and content.line.communication:
         questions.append("Is communication slow or is a rank late? That needs the traces of all ranks.")
-    if not given.seen.trace.shapes:
+    if not content.survey.trace.shapes:
         questions.append("Shapes were not recorded: profile with record_shapes=True for work and roofline.")
     return (*questions, "Were the clocks locked while this was recorded? A trace does not say.")

@@ -195,15 +195,17 @@ def narrowed(whole: Survey, kept: Ints, window: Window | None = None) -> Survey:
     )
 
 
-def timelines(seen: Survey) -> dict[int, Timeline]:
+def timelines(survey: Survey) -> dict[int, Timeline]:
     """Return the breakdown of each device."""
-    window = seen.window.pair if seen.window else None
-    if seen.on_host and len(seen.rows):
-        return {-1: _of_host(seen, window)}
+    window = survey.window.pair if survey.window else None
+    if survey.on_host and len(survey.rows):
+        return {-1: _of_host(survey, window)}
     by_device = {}
-    for device in intervals.distinct(seen.device):
-        here = seen.device == device
-        by_device[device] = timeline(seen.start[here], seen.end[here], seen.kinds[here], window, seen.settings.micro_ns)
+    for device in intervals.distinct(survey.device):
+        here = survey.device == device
+        by_device[device] = timeline(
+            survey.start[here], survey.end[here], survey.kinds[here], window, survey.settings.micro_ns
+        )
     return by_device
 
 
@@ -217,14 +219,14 @@ def step_lines(parts: Sequence[Survey]) -> list[tuple[str, Timeline]]:
     ]
 
 
-def _of_host(seen: Survey, window: tuple[int, int] | None) -> Timeline:
+def _of_host(survey: Survey, window: tuple[int, int] | None) -> Timeline:
     """Return when any operator ran, since calls of others have work of their own in between."""
-    trace, rows = seen.trace, operators(seen.trace)
+    trace, rows = survey.trace, operators(survey.trace)
     if window:
         rows = rows[(trace.start[rows] < window[1]) & (trace.end[rows] > window[0])]
     kinds_of_rows = np.full(len(trace), Kind.COMPUTE, np.uint8)
-    kinds_of_rows[seen.rows] = seen.kinds
-    return timeline(trace.start[rows], trace.end[rows], kinds_of_rows[rows], window, seen.settings.micro_ns)
+    kinds_of_rows[survey.rows] = survey.kinds
+    return timeline(trace.start[rows], trace.end[rows], kinds_of_rows[rows], window, survey.settings.micro_ns)
 
 
 def of_host_only(trace: Trace) -> bool:
@@ -266,51 +268,51 @@ BEHIND = "by launches"
 """The note on windows by launched work, because the GPU runs later than the host."""
 
 
-def steps_of(seen: Survey) -> tuple[Window, ...]:
+def steps_of(survey: Survey) -> tuple[Window, ...]:
     """Return the steps of a trace; none if it marks none, or no GPU work belongs to one."""
-    return _of_the_gpu(seen, steps(seen.trace))
+    return _of_the_gpu(survey, steps(survey.trace))
 
 
-def windows_of(seen: Survey, text: str) -> tuple[Window, ...]:
+def windows_of(survey: Survey, text: str) -> tuple[Window, ...]:
     """Return the windows that an option names."""
-    marked = parse_window(seen.trace, text)
-    every = steps(seen.trace)
+    marked = parse_window(survey.trace, text)
+    every = steps(survey.trace)
     if not all(window in every for window in marked):
-        windows = _of_the_gpu(seen, _numbered(marked))
+        windows = _of_the_gpu(survey, _numbered(marked))
     else:
-        known = {window.step: window for window in steps_of(seen)}
+        known = {window.step: window for window in steps_of(survey)}
         windows = tuple(known[window.step] for window in marked if window.step in known)
     if marked and not windows:
         names = ", ".join(window.label for window in marked[:4])
         what = f"nothing that was launched in {names} is in the trace"
         fix = "name another, or a range such as 2ms..5ms; a profile that stops early loses the work of its last step"
-        raise PerfgateError("trace-window", what, place=seen.trace.path, fix=fix)
+        raise PerfgateError("trace-window", what, place=survey.trace.path, fix=fix)
     return windows
 
 
-def _numbered(found: Sequence[Window]) -> tuple[Window, ...]:
+def _numbered(windows: Sequence[Window]) -> tuple[Window, ...]:
     """Number the instances of an annotation as steps are."""
-    if len(found) < 2:
-        return tuple(found)
-    return tuple(replace(w, label=f"{w.label} ({n})", step=str(n)) for n, w in enumerate(found, 1))
+    if len(windows) < 2:
+        return tuple(windows)
+    return tuple(replace(w, label=f"{w.label} ({n})", step=str(n)) for n, w in enumerate(windows, 1))
 
 
-def _of_the_gpu(seen: Survey, found: Sequence[Window]) -> tuple[Window, ...]:
+def _of_the_gpu(survey: Survey, windows: Sequence[Window]) -> tuple[Window, ...]:
     """Return the host's windows if all they launch ends in them, else the hulls of what they launched."""
-    linked = np.flatnonzero(seen.link.launch >= 0)
-    if seen.on_host or not len(linked) or not any(window.on_host for window in found):
-        return tuple(found)
-    rows, at = seen.link.rows[linked], seen.trace.start[seen.link.launch[linked]]
+    linked = np.flatnonzero(survey.link.launch >= 0)
+    if survey.on_host or not len(linked) or not any(window.on_host for window in windows):
+        return tuple(windows)
+    rows, at = survey.link.rows[linked], survey.trace.start[survey.link.launch[linked]]
     order = np.argsort(at, kind="stable")
     rows, at = rows[order], at[order]
     hulls = []
-    for window in found:
+    for window in windows:
         low, high = np.searchsorted(at, window.pair, side="left")
         inside = rows[low:high]
         if len(inside):
-            hulls.append((window, int(seen.trace.start[inside].min()), int(seen.trace.end[inside].max())))
+            hulls.append((window, int(survey.trace.start[inside].min()), int(survey.trace.end[inside].max())))
     if all(end <= window.end for window, _, end in hulls):
-        return tuple(found)
+        return tuple(windows)
     return tuple(replace(w, start=low, end=high, label=f"{w.label}, {BEHIND}") for w, low, high in hulls)
 
 
@@ -323,14 +325,14 @@ Figure = tuple[str, float, Dimension, Labels]
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 
-def scoped_metrics(seen: Survey, steps: Sequence[Survey], scopes: Sequence[Labels], most: int = MOST) -> MetricSet:
+def scoped_metrics(survey: Survey, steps: Sequence[Survey], scopes: Sequence[Labels], most: int = MOST) -> MetricSet:
     """Return ``op_time(op=aten::mm, step=5)`` and the like; none if there would be more than ``most``."""
     parts = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
-    devices = intervals.distinct(seen.device)
+    devices = intervals.distinct(survey.device)
     if len(devices) > 1:
-        parts += [(narrowed(seen, np.flatnonzero(seen.device == d)), labels(gpu=d)) for d in devices]
+        parts += [(narrowed(survey, np.flatnonzero(survey.device == d)), labels(gpu=d)) for d in devices]
     made: list[Metric] = []
-    ran = seen.has_kernels
+    ran = survey.has_kernels
     for part, where in parts:
         for name, number, dimension, what in (*_operators(part), *(_kernels(part) if ran else ())):
             wheres = (tuple(sorted((*scope, *where, *what))) for scope in scopes)

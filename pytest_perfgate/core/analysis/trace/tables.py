@@ -230,17 +230,17 @@ def _shape(sizes: Sequence[object]) -> str:
     return "×".join(map(str, sizes)) or "scalar"
 
 
-def _listed_shapes(found: Sequence[object], most: int = 3) -> str:
-    texts = [_shape(sizes) for sizes in found[:most] if isinstance(sizes, tuple)]
-    more = [f"and {len(found) - most} more"] if len(found) > most else []
+def _listed_shapes(shapes: Sequence[object], most: int = 3) -> str:
+    texts = [_shape(sizes) for sizes in shapes[:most] if isinstance(sizes, tuple)]
+    more = [f"and {len(shapes) - most} more"] if len(shapes) > most else []
     return f"[{', '.join((*texts, *more))}]"
 
 
-def listed(found: object) -> str:
+def listed(items: object) -> str:
     """Return nested tuples as JSON."""
-    if isinstance(found, tuple):
-        return "[" + ", ".join(listed(item) for item in found) + "]"
-    return str(found)
+    if isinstance(items, tuple):
+        return "[" + ", ".join(listed(item) for item in items) + "]"
+    return str(items)
 
 
 def _times(row: Spread) -> Iterator[float | None]:

@@ -214,13 +214,13 @@ def link(trace: Trace, tree: Tree, rows: Ints) -> Linkage:
     )
 
 
-def sent(trace: Trace, found: Linkage) -> NDArray[np.bool_]:
+def sent(trace: Trace, link: Linkage) -> NDArray[np.bool_]:
     """Return GPU rows with a recorded collective, or launched where the framework records one."""
     marked = np.zeros(len(trace), np.bool_)
     marked[list(trace.messages)] = True
     recorder = np.array([name in _RECORDERS for name in trace.names] or [False])
-    under: NDArray[np.bool_] = recorder[trace.name[np.maximum(found.leaf, 0)]] & (found.leaf >= 0)
-    return marked[found.rows] | under
+    under: NDArray[np.bool_] = recorder[trace.name[np.maximum(link.leaf, 0)]] & (link.leaf >= 0)
+    return marked[link.rows] | under
 
 
 def _by_external(trace: Trace, rows: Ints) -> Ints:
@@ -249,19 +249,19 @@ class Node:
     key: int = 0
 
 
-def forest(seen: Survey) -> Node:
+def forest(survey: Survey) -> Node:
     """Return operators that launch GPU work, under one root."""
-    trace = seen.trace
+    trace = survey.trace
     alive = np.zeros(len(trace), bool)
-    at = seen.link.launch[seen.link.launch >= 0]
+    at = survey.link.launch[survey.link.launch >= 0]
     while len(at):
         alive[at] = True
-        at = seen.tree.parent[at]
+        at = survey.tree.parent[at]
         at = np.unique(at[at >= 0])
     children: dict[int, list[int]] = defaultdict(list)
     rows = np.flatnonzero(alive & (trace.category == Category.OPERATOR))
     order = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
-    above = np.where(seen.tree.parent[order] >= 0, seen.tree.operator[np.maximum(seen.tree.parent[order], 0)], -1)
+    above = np.where(survey.tree.parent[order] >= 0, survey.tree.operator[np.maximum(survey.tree.parent[order], 0)], -1)
     for row, parent in zip(order.tolist(), above.tolist()):
         children[parent].append(row)
     made: dict[int, Node] = {}

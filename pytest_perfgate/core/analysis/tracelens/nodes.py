@@ -35,24 +35,24 @@ _GRAPHS = ("cudaGraphLaunch", "hipGraphLaunch")
 class Forest:
     """Operators with the GPU rows below them, in the file's own floating-point microseconds."""
 
-    def __init__(self, seen: Survey) -> None:
-        trace = seen.trace
+    def __init__(self, survey: Survey) -> None:
+        trace = survey.trace
         if trace.stamps is None:
             raise ValueError("the trace was read without its own time stamps")
-        self.seen = seen
+        self.survey = survey
         self.trace = trace
         stamps, lengths = (np.asarray(column, np.float64) for column in trace.stamps)
         self.stamp, self.length = stamps.tolist(), lengths.tolist()
         self.whole = bool((lengths == np.rint(lengths)).all())
         """Whether the file writes durations in whole microseconds."""
-        parents, roots = _tree(seen, stamps, lengths)
-        arrows = np.isin(trace.correlation[seen.rows], list(trace.flows))
-        launch = seen.link.launch
+        parents, roots = _tree(survey, stamps, lengths)
+        arrows = np.isin(trace.correlation[survey.rows], list(trace.flows))
+        launch = survey.link.launch
         graphs = np.array([name in _GRAPHS for name in trace.names] or [False])
         replayed = (launch >= 0) & graphs[trace.name[np.maximum(launch, 0)]]
         linked = np.isin(launch, list(roots)) & (arrows | replayed)
-        self.gpu = seen.rows[linked]
-        self.kinds = dict(zip(self.gpu.tolist(), seen.kinds[linked].tolist()))
+        self.gpu = survey.rows[linked]
+        self.kinds = dict(zip(self.gpu.tolist(), survey.kinds[linked].tolist()))
         self.direct: dict[int, list[int]] = defaultdict(list)
         self.below: dict[int, list[int]] = defaultdict(list)
         self.launch = dict(zip(self.gpu.tolist(), launch[linked].tolist()))
@@ -126,9 +126,9 @@ def recorded(call: Call) -> tuple[object, ...]:
     return tuple(part if part or not any(parts) else None for part in parts)
 
 
-def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
+def _tree(survey: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
     """Return operators and runtime calls nested by float time, without annotations, frames and overlapping calls."""
-    trace = seen.trace
+    trace = survey.trace
     parent, roots = np.full(len(trace), -1, np.int64), set()
     stacks: dict[int, list[tuple[float, int]]] = defaultdict(list)
     host = np.flatnonzero((trace.category == Category.OPERATOR) | (trace.category == Category.RUNTIME))
@@ -261,19 +261,19 @@ def chosen(forest: Forest) -> Iterator[Choice]:
             for choice in _below(forest, root):
                 taken.update(choice[2])
                 yield choice
-    left = {r: row for row, direct in forest.direct.items() for r in direct if r not in taken}
-    alone = [r for r in sorted(left) if not forest.is_communication(r)]
+    parent = {r: row for row, direct in forest.direct.items() for r in direct if r not in taken}
+    alone = [r for r in sorted(parent) if not forest.is_communication(r)]
     orphans: dict[int, list[int]] = {}
-    for kernel in (r for r in alone if forest.category[left[r]] != Category.OPERATOR):
-        orphans.setdefault(left[kernel], []).append(kernel)
-    beside = [r for r in alone if forest.category[left[r]] == Category.OPERATOR]
+    for kernel in (r for r in alone if forest.category[parent[r]] != Category.OPERATOR):
+        orphans.setdefault(parent[kernel], []).append(kernel)
+    beside = [r for r in alone if forest.category[parent[r]] == Category.OPERATOR]
     for kernel in (*(r for kernels in orphans.values() for r in kernels), *beside):
-        yield left[kernel], f"{forest.name(left[kernel])}->{forest.name(kernel)} (Synthetic Op)", [kernel], False
+        yield parent[kernel], f"{forest.name(parent[kernel])}->{forest.name(kernel)} (Synthetic Op)", [kernel], False
 
 
 def _inside(forest: Forest, row: int) -> bool:
     above = forest.parents[row]
-    return above >= 0 and int(forest.seen.tree.operator[above]) >= 0
+    return above >= 0 and int(forest.survey.tree.operator[above]) >= 0
 
 
 def _below(forest: Forest, row: int) -> Iterator[Choice]:

@@ -68,9 +68,9 @@ ReferenceTables = Mapping[str, list[Row]]
 """The reference's tables by the names of their files."""
 
 
-def reference_tables(seen: Survey) -> dict[str, list[Row]]:
+def reference_tables(survey: Survey) -> dict[str, list[Row]]:
     """Return every table that the reference writes for such a trace, by the name of its file."""
-    forest = Forest(seen)
+    forest = Forest(survey)
     timeline = _timeline(forest)
     made: dict[str, list[Row]] = {"gpu_timeline": timeline, "kernel_summary": _kernels(forest, timeline)}
     launchers = _launchers(forest)
@@ -114,7 +114,7 @@ def _kernels(forest: Forest, timeline: Sequence[Row]) -> list[Row]:
     for at in forest.gpu.tolist():
         if forest.category[at] != Category.KERNEL:
             continue
-        owner = int(forest.seen.tree.operator[forest.launch[at]])
+        owner = int(forest.survey.tree.operator[forest.launch[at]])
         name = forest.name(owner) if owner >= 0 else ""
         kind = category(name, forest.name(at)) if owner >= 0 else "runtime"
         groups[kind, name, forest.name(at), trace.queues[int(trace.place[at])].stream].append(forest.length[at])
@@ -276,12 +276,12 @@ def _sheet_row(group: Sequence[Row]) -> Row:
     return {**row, "name_count": len(group), "UID_first": first["UID"]}
 
 
-def _text(given: Any) -> str | None:
-    return None if given is None else str(given)
+def _text(cell: Any) -> str | None:
+    return None if cell is None else str(cell)
 
 
-def _unfrozen(found: Any) -> Any:
-    return [_unfrozen(item) for item in found] if isinstance(found, tuple) else found
+def _unfrozen(cell: Any) -> Any:
+    return [_unfrozen(item) for item in cell] if isinstance(cell, tuple) else cell
 
 
 def _unified(forest: Forest) -> list[Row]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.analysis.kernels.reports import (
     MOST,
-    Given,
+    ContractInputs,
     analysis_report,
     contract_data,
     contract_document,
@@ -72,7 +72,7 @@ def test_a_class_that_nobody_collected() -> None:
 
 def test_parameters_of_a_test_are_columns_and_a_problem_in_words_is_one() -> None:
     def heads(problem: str) -> list[str]:
-        (table,) = contract_document([launch()], Given(configuration={"parameters": problem})).blocks[0].blocks
+        (table,) = contract_document([launch()], ContractInputs(configuration={"parameters": problem})).blocks[0].blocks
         return [column.name for column in table.columns][:3]
 
     assert heads("b=32, s=16, t=4096") == ["b", "s", "t"]

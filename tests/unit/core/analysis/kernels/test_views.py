@@ -10,7 +10,7 @@ from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
 from pytest_perfgate.core.analysis.kernels.diagnosis import code_evidence, findings_of
 from pytest_perfgate.core.analysis.kernels.reports import (
-    Given,
+    ContractInputs,
     _of_all,
     analysis_report,
     contract_data,
@@ -296,7 +296,9 @@ def test_a_number_on_one_side_alone_has_no_change() -> None:
 
 
 def test_the_contract_holds_the_baseline_where_there_is_one() -> None:
-    told = render_markdown(contract_document([launch(time=3e5)], Given(version="v2", baseline=(launch(),))), level=2)
+    told = render_markdown(
+        contract_document([launch(time=3e5)], ContractInputs(version="v2", baseline=(launch(),))), level=2
+    )
     assert told.startswith("## Profile: k v2\n")
     assert "### vs Baseline: k" in told
     assert "-25.0 %" in told
@@ -304,7 +306,7 @@ def test_the_contract_holds_the_baseline_where_there_is_one() -> None:
 
 
 def test_the_contract_as_data_has_version_configuration_and_baseline() -> None:
-    given = Given(version="v2", configuration={"parameters": "b=32"}, baseline=(launch(),))
+    given = ContractInputs(version="v2", configuration={"parameters": "b=32"}, baseline=(launch(),))
     data = contract_data([launch(time=3e5)], given)
     assert data["version"] == "v2"
     assert data["configuration"]["parameters"] == "b=32"
