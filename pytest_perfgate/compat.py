@@ -128,7 +128,7 @@ class Benchmark:
             raise ValueError("setup runs before each call: iterations must be 1")
         prepared = _Prepared(args, kwargs or {}, setup, teardown)
         try:
-            return self._measured(lambda given: target(*given[0], **given[1]), prepared.arguments, planned)
+            return self._measured(lambda call: target(*call[0], **call[1]), prepared.arguments, planned)
         finally:
             prepared.clear()
 

@@ -157,9 +157,9 @@ class GithubComment(_Github):
         return place.deliver(text, self._words.clean(report), posting)
 
 
-def _number(said: Any) -> str:
+def _number(value: Any) -> str:
     """Return the number of a change; raise for other text, which would form another address."""
-    return str(said) if isinstance(said, int) and not isinstance(said, bool) else ""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
 class GithubCheck(_Github):
@@ -318,10 +318,10 @@ def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None)
             if answer.status_code < 300:
                 return bytes(answer.content)
             last = f"the server answers {answer.status_code} {answer.reason}"
-            asked = _asked_to_wait(answer.headers)
-            if answer.status_code < 500 and answer.status_code != 429 and asked is None:
+            requested = _asked_to_wait(answer.headers)
+            if answer.status_code < 500 and answer.status_code != 429 and requested is None:
                 break
-            wait = wait if asked is None else asked
+            wait = wait if requested is None else requested
             if wait > _LONGEST_WAIT:
                 last += f", and asks to wait {wait:.0f} s"
                 break
@@ -333,10 +333,10 @@ def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None)
 def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a host asks to wait: after too many requests, or until its hourly limit is reset."""
     names = ("Retry-After", "x-ratelimit-remaining", "x-ratelimit-reset")
-    after, left, reset = (headers.get(name, "") for name in names)
+    after, remaining, reset = (headers.get(name, "") for name in names)
     if after.strip().isdecimal():
         return float(after)
-    if left.strip() == "0" and reset.strip().isdecimal():
+    if remaining.strip() == "0" and reset.strip().isdecimal():
         return max(0.0, float(reset) - HOST_CLOCK.date())
     return None
 

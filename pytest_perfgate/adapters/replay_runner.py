@@ -65,19 +65,19 @@ def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any
     return {**result, "ran_as": ran_as, "outputs": outputs, "median_us": sorted(times)[len(times) // 2] * 1e6}
 
 
-def made(given: dict[str, Any], device: str) -> Any:
+def made(recorded: dict[str, Any], device: str) -> Any:
     """Return an argument: a tensor of the recorded layout, a scalar, or None."""
-    if "values" in given:
+    if "values" in recorded:
         import torch
 
-        return torch.tensor(given["values"], dtype=getattr(torch, DTYPES[given["dtype"]]), device=device)
-    if given["kind"] == "tensor":
-        return tensor(given["shape"], given["strides"], given["dtype"], device)
-    if given["kind"] == "tensors":
-        strides = given.get("strides") or [[]] * len(given["shapes"])
-        dtype = given["dtype"] or "fp32"
-        return [tensor(shape, steps, dtype, device) for shape, steps in zip(given["shapes"], strides)]
-    return given.get("value")
+        return torch.tensor(recorded["values"], dtype=getattr(torch, DTYPES[recorded["dtype"]]), device=device)
+    if recorded["kind"] == "tensor":
+        return tensor(recorded["shape"], recorded["strides"], recorded["dtype"], device)
+    if recorded["kind"] == "tensors":
+        strides = recorded.get("strides") or [[]] * len(recorded["shapes"])
+        dtype = recorded["dtype"] or "fp32"
+        return [tensor(shape, steps, dtype, device) for shape, steps in zip(recorded["shapes"], strides)]
+    return recorded.get("value")
 
 
 def tensor(shape: list[int], strides: list[int], dtype: str, device: str) -> Any:

@@ -147,7 +147,7 @@ class Comparison:
         if done:
             self._prove(pair, cases)
         lost = [case for case in cases if case.nodeid not in done]
-        self.own.take([case for case in lost if case.nodeid in pair.found[HEAD]], pair.errors[BASE])
+        self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
         again = [case for case in lost if case.nodeid in self.own.tests.keys() - by_own]
         for case in lost:
             if case not in again:
@@ -316,7 +316,7 @@ def _round(met: PairedCall, phase: str, number: int, own: str) -> PairedRound:
 def _one_sided(pair: LockstepPair, nodeid: str, arms: Sequence[Arm]) -> str:
     """Return which arm could not collect a test that the other did, and its error."""
     for side, arm in enumerate(arms):
-        if nodeid not in pair.found[side]:
+        if nodeid not in pair.nodeids[side]:
             reason = "; ".join(pair.errors[side]) or "it is missing"
             hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in reason else ""
             return f"the {arm.name} build could not collect it: {reason}{hint}"

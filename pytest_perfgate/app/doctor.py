@@ -49,7 +49,9 @@ def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Finding
     findings: list[Finding] = []
     for name, check in checks:
         findings += [
-            one for one in _asked(name, check, project) if one.level is not Level.BAD or not _reported(one, findings)
+            one
+            for one in _findings_of(name, check, project)
+            if one.level is not Level.BAD or not _reported(one, findings)
         ]
     return tuple(findings)
 
@@ -59,7 +61,7 @@ def _reported(finding: Finding, before: Sequence[Finding]) -> bool:
     return any((one.level, one.what) == (finding.level, finding.what) for one in before)
 
 
-def _asked(name: str, check: Check, project: Any) -> Iterable[Finding]:
+def _findings_of(name: str, check: Check, project: Any) -> Iterable[Finding]:
     try:
         return tuple(check(project))
     except PerfgateError as error:

@@ -100,10 +100,10 @@ def picture(analysis: Analysis, name: str) -> Picture:
 
 def pictures_document(analysis: Analysis) -> Document:
     """Return all pictures, and why others are absent."""
-    drawn, left = _drawn(analysis)
+    drawn, absent = _drawn(analysis)
     blocks: tuple[Block, ...] = drawn or (Paragraph(text="There is nothing to draw."),)
-    if left:
-        blocks = (*blocks, Section(title="Not drawn", blocks=(Bullets(items=left),)))
+    if absent:
+        blocks = (*blocks, Section(title="Not drawn", blocks=(Bullets(items=absent),)))
     return Document(title=f"Pictures of {analysis.subject}", subtitle=analysis.window, blocks=blocks)
 
 
@@ -118,23 +118,23 @@ def led_by_pictures(document: Document, analysis: Analysis, names: Sequence[str]
 
 def _drawn(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:
     built = {name: _built(draw) for name, draw in analysis.pictures.items()}
-    left = tuple(
+    absent = tuple(
         f"{name}: {one.what}" + (f"; {one.fix}" if one.fix != one.code.fix else "")
         for name, one in built.items()
         if isinstance(one, PerfgateError)
     )
-    return tuple(one for one in built.values() if isinstance(one, Picture)), left
+    return tuple(one for one in built.values() if isinstance(one, Picture)), absent
 
 
 def every_view(analysis: Analysis) -> dict[str, Document]:
     """Return all views of an analysis; those that do not apply to this file are listed last, with the reason."""
     built = {name: _built(build) for name, build in analysis.views.items()}
     documents = {name: view for name, view in built.items() if isinstance(view, Document)}
-    left = {name: view for name, view in built.items() if isinstance(view, PerfgateError)}
-    if left and not documents:
-        raise next(iter(left.values()))
-    if left:
-        items = tuple(f"{name}: {error.what}" for name, error in left.items())
+    absent = {name: view for name, view in built.items() if isinstance(view, PerfgateError)}
+    if absent and not documents:
+        raise next(iter(absent.values()))
+    if absent:
+        items = tuple(f"{name}: {error.what}" for name, error in absent.items())
         documents["not applicable"] = Document(title="Views that do not apply", blocks=(Bullets(items=items),))
     return documents
 
@@ -286,7 +286,7 @@ def parse_strict_policy(pairs: Sequence[str]) -> Policy:
 def analysed(paths: Sequence[Path], texts: Sequence[str], look: Look) -> Analysis:
     """Return the analysis of one job, with the figures that limits ask for."""
     inspector = choose(paths, look.options, inspectors=look.inspectors, peek=look.peek)
-    return inspector.inspect(paths, _asked(inspector, look, texts))
+    return inspector.inspect(paths, _options(inspector, look, texts))
 
 
 def check(paths: Sequence[Path], texts: Sequence[str], look: JudgingLook) -> tuple[Analysis, tuple[Verdict, ...]]:
@@ -306,11 +306,11 @@ def compare(
 
     limits = parse_limits(texts, look.kinds) if texts else ()
     inspector = choose([*before, *after], look.options, inspectors=look.inspectors, peek=look.peek)
-    analysis = inspector.compare(before, after, _asked(inspector, look, texts))
+    analysis = inspector.compare(before, after, _options(inspector, look, texts))
     return analysis, judge_artifact(analysis, limits, look.policy)
 
 
-def _asked(inspector: Inspector, look: Look, texts: Sequence[str]) -> Mapping[str, str]:
+def _options(inspector: Inspector, look: Look, texts: Sequence[str]) -> Mapping[str, str]:
     """Return the options, with the limits' texts if the inspector's figures depend on them."""
     wants = any(name == "limits" for name, _ in inspector.options)
     return {**look.options, "limits": "\n".join(texts)} if wants else look.options

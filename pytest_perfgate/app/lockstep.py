@@ -94,7 +94,7 @@ class LockstepPair:
         self._order = (HEAD, BASE) if head_first else (BASE, HEAD)
         self.standing = ""
         """The test that both sides are in; it leaves the round if one of them dies."""
-        self.found: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self.nodeids: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
         self.untouched = False
         """Whether neither side used a device while it collected."""
         self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
@@ -108,7 +108,7 @@ class LockstepPair:
             child.send(job)
         self._meet()
         met()
-        shared = self.found[BASE] & self.found[HEAD] & plans.keys()
+        shared = self.nodeids[BASE] & self.nodeids[HEAD] & plans.keys()
         while True:
             base, head = (self._ready(side, shared) for side in (BASE, HEAD))
             if not isinstance(base, Ready) or not isinstance(head, Ready):
@@ -125,7 +125,7 @@ class LockstepPair:
         if not all(isinstance(one, Collected) for one in collected):
             raise PerfgateError("child-garbled", "a child did not begin with what it collected")
         base, head = (one for one in collected if isinstance(one, Collected))
-        self.found = (frozenset(base.found), frozenset(head.found))
+        self.nodeids = (frozenset(base.nodeids), frozenset(head.nodeids))
         self.errors = (base.errors, head.errors)
         self.untouched = base.untouched and head.untouched
 
@@ -158,10 +158,10 @@ class LockstepPair:
             captures=(_with_turns(ended[BASE], taken, BASE), _with_turns(ended[HEAD], taken, HEAD)),
         )
 
-    def _after(self, left: LeftEarly, answers: list[Answer], plan: Plan) -> list[Answer]:
+    def _after(self, early: LeftEarly, answers: list[Answer], plan: Plan) -> list[Answer]:
         """Return both answers after one side left its call; the other still makes its call for later ones."""
-        other = HEAD if left.side == BASE else BASE
-        after = {left.side: left.answer, other: answers[other]}
+        other = HEAD if early.side == BASE else BASE
+        after = {early.side: early.answer, other: answers[other]}
         try:
             self._measured(other, _warming(plan, self._beat))
         except LeftEarly as too:

@@ -102,9 +102,9 @@ class Rounds:
         Several threads may run rounds at once, each with cases of its own.
         """
         for group in one_child_each(self._remaining(number, cases)):
-            left = group
-            while left and not self._stopped:
-                left = self._lap(number, left, env or {})
+            remaining = group
+            while remaining and not self._stopped:
+                remaining = self._lap(number, remaining, env or {})
 
     def close(self) -> None:
         """End the process that waits for a round that does not come."""
@@ -191,16 +191,16 @@ class Rounds:
         earlier = [capture for captures in self._captures[key.nodeid] for capture in captures if capture.key == key]
         return earlier[0].identity.timer if earlier else self._settings.leanings.get(str(key), "")
 
-    def _after_death(self, fault: PerfgateError, standing: list[str], left: list[Case]) -> list[Case]:
-        lost = standing or [case.nodeid for case in left]
+    def _after_death(self, fault: PerfgateError, standing: list[str], remaining: list[Case]) -> list[Case]:
+        lost = standing or [case.nodeid for case in remaining]
         for nodeid in lost:
             self.give_up(nodeid, fault.what)
             if standing and fault.code.name in FATAL and not self._stopped:
                 self._outcome[nodeid] = "died"
-        return [case for case in left if case.nodeid not in lost]
+        return [case for case in remaining if case.nodeid not in lost]
 
     def _uncollected(self, cases: Sequence[Case], message: Collected) -> set[str]:
-        lost = {case.nodeid for case in cases} - set(message.found)
+        lost = {case.nodeid for case in cases} - set(message.nodeids)
         why = "; ".join(message.errors) or "it did not collect this test"
         for nodeid in lost:
             self.give_up(nodeid, f"the child could not collect it: {why}")
@@ -387,13 +387,13 @@ class Blurred:
         return f"--perfgate-rounds={needs}, or a quieter machine" if needs <= _WORTH else "a quieter machine"
 
 
-def tell_left(left: Sequence[Blurred], tell: Callable[[str], None]) -> None:
+def tell_left(blurred: Sequence[Blurred], tell: Callable[[str], None]) -> None:
     """Report the calls that are still too noisy, with what would help."""
-    if beside := [one.beside for one in left if one.machine_busy]:
+    if beside := [one.beside for one in blurred if one.machine_busy]:
         cases = f"{plural(len(beside), 'case')} without an accepted time"
         text = f"other programs used {max(beside):.1f} processors during {cases}"
         tell(f"{text}, so their times may be slow; next: run again on an idle machine before you accept")
-    wide = [one for one in left if not one.machine_busy]
+    wide = [one for one in blurred if not one.machine_busy]
     for one in wide[:_NAMED]:
         tell(f"{one}; next: {one.remedy}")
     if len(wide) > _NAMED:

@@ -132,9 +132,9 @@ class OutputCheck:
         for first, second in (LARGE, LARGE[::-1]) if half else ():
             self._contents.fill(array[..., :half], first)
             self._contents.fill(array[..., half:], second)
-            left = self._contents.saved(array)
+            before = self._contents.saved(array)
             self._results(self._subject.once())
-            if not self._contents.unchanged(array, left):
+            if not self._contents.unchanged(array, before):
                 return True
         return False
 
@@ -170,10 +170,10 @@ def scrutinised(take: Callable[[], Samples], scrutiny: OutputCheck | None) -> Sa
     return replace(samples, problems=(*samples.problems, *problems))
 
 
-def unwritten(name: str, left: float, who: str) -> Problem:
+def unwritten(name: str, part: float, who: str) -> Problem:
     """Return the problem of an output that still holds the earlier pattern."""
-    what = f"{who} left {100 * left:.3g} % of the output {name} unwritten"
-    return Problem(code="output-not-written", what=what, evidence=(("unwritten", f"{left:.4g}"),), retry=False)
+    what = f"{who} left {100 * part:.3g} % of the output {name} unwritten"
+    return Problem(code="output-not-written", what=what, evidence=(("unwritten", f"{part:.4g}"),), retry=False)
 
 
 CONSTANT = "constant inputs"
@@ -249,8 +249,8 @@ class Same:
     def __call__(self, result: Any) -> bool:
         """Return whether the two agree, or raise with the first difference."""
         if not self._known:
-            given = self._inputs() if self._inputs is not None else ()
-            self._known.append(self._expected(*given) if callable(self._expected) else self._expected)
+            inputs = self._inputs() if self._inputs is not None else ()
+            self._known.append(self._expected(*inputs) if callable(self._expected) else self._expected)
         fault = unequal(result, self._known[0], self._rtol, self._atol)
         if fault:
             raise PerfgateError("check-failed", f"the output is not that of the reference: {fault}")

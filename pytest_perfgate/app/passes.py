@@ -278,11 +278,11 @@ def _cells(call: GatedCall) -> dict[str, object]:
     return cells
 
 
-Asked = tuple["CaseKey", tuple[tuple[str, str], ...]]
+ReferenceCase = tuple["CaseKey", tuple[tuple[str, str], ...]]
 """A call, and the parameters of its test."""
 
 
-def of_file(over: str, case: Asked, inspectors: Sequence[Inspector]) -> Reference:
+def of_file(over: str, case: ReferenceCase, inspectors: Sequence[Inspector]) -> Reference:
     """Return the reference time of a file; a file without one gives a problem instead."""
     name, _, pattern = over.removeprefix(FILE).partition("#")
     try:
@@ -317,7 +317,7 @@ def _head(path: Path) -> bytes:
         return stream.read(_HEAD_BYTES)
 
 
-def chosen(times: Mapping[str, Metric], pattern: str, case: Asked) -> Metric | str:
+def chosen(times: Mapping[str, Metric], pattern: str, case: ReferenceCase) -> Metric | str:
     """Return the benchmark of a file that matches by pattern, by the name of the test, or by its parameters.
 
     If none or several match, return the reason: a figure of another size would be a wrong reference.

@@ -121,11 +121,11 @@ def _foldered(key: CaseKey) -> str:
 
 
 def _run(
-    profiler: Profiler, key: CaseKey, given: Assignment, where: tuple[Path, Plan], tools: ProfileTools
+    profiler: Profiler, key: CaseKey, assignment: Assignment, where: tuple[Path, Plan], tools: ProfileTools
 ) -> tuple[ProfilingResult, bool]:
     """Run the child; a failure, which may follow autotuning, is retried once and reported."""
     folder, plan = where
-    assigned = _assigned(given, profiler.name, folder)
+    assigned = _assigned(assignment, profiler.name, folder)
     command = list(profiler.command(tools.command(key.nodeid, assigned), folder, plan))
     extra = {VARIABLE: assigned.text()}
     result, code = ProfilingResult(), 0
@@ -142,15 +142,15 @@ def _run(
     raise PerfgateError("profile-child", what + _output(folder, tools), place=str(folder / LOG))
 
 
-def _assigned(given: Assignment, mode: str, folder: Path) -> Assignment:
+def _assigned(assignment: Assignment, mode: str, folder: Path) -> Assignment:
     return Assignment(
         mode=mode,
         out=str(folder.absolute()),
-        call=given.call,
-        clocks=given.clocks or ClockPolicy.OBSERVE.value,
-        options=given.options,
-        markers=given.markers,
-        bare=given.bare,
+        call=assignment.call,
+        clocks=assignment.clocks or ClockPolicy.OBSERVE.value,
+        options=assignment.options,
+        markers=assignment.markers,
+        bare=assignment.bare,
     )
 
 
@@ -160,7 +160,7 @@ def _check_entered(child: ProfilingResult, key: CaseKey, assigned: Assignment) -
         raise PerfgateError("profile-child", f"the test was skipped: {child.text}", place=str(Path(assigned.out) / LOG))
     if child.outcome and not child.entered and assigned.mode != STATIC:
         named = f" named '{key.name}'" if key.name else ""
-        there = f"; its calls are {', '.join(repr(name) for name in child.seen)}" if child.seen else ""
+        there = f"; its calls are {', '.join(repr(name) for name in child.calls)}" if child.calls else ""
         what = f"the test made no call{named} and entered no region{named}{there}"
         raise PerfgateError("profile-child", what, fix="perfgate(fn), or with perfgate.region()", place=key.nodeid)
 

@@ -38,7 +38,7 @@ Counts = Callable[[CaseKey], float]
 """Returns the smallest slowdown of a case that counts."""
 
 
-class Asked(NamedTuple):
+class ToDecide(NamedTuple):
     """What is to be decided of one call."""
 
     time: bool = True
@@ -61,11 +61,11 @@ class Screening:
         comparison: Comparison,
         counts: Counts,
         among: int = 0,
-        asked: Callable[[CaseKey], Asked] = lambda key: Asked(),  # noqa: ARG005 - the same for each
+        to_decide: Callable[[CaseKey], ToDecide] = lambda key: ToDecide(),  # noqa: ARG005 - the same for each
         expected: Mapping[str, Want] = MappingProxyType({}),
     ) -> None:
         """``among`` is the number of cases that two builds decide in the run, including other comparisons."""
-        self._all, self._counts, self._among, self._asked = comparison, counts, among, asked
+        self._all, self._counts, self._among, self._to_decide = comparison, counts, among, to_decide
         self._pairs: dict[CaseKey, Pairs] = {}
         self._found: dict[CaseKey, Finding] = {}
         self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
@@ -133,7 +133,7 @@ class Screening:
 
     def _is_open(self, key: CaseKey, result: Finding | None = None) -> bool:
         """Return whether a further round may decide the time or a figure of a call."""
-        request, played = self._asked(key), _played(self._all, key)
+        request, played = self._to_decide(key), _played(self._all, key)
         if result is not None and not result.settled and (request.time or played < LEAST):
             return True
         return played < self._all.design.last and open_figures(self._all, key, request, played)
@@ -171,7 +171,7 @@ class Screening:
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
             tunings=_tunings(self._rounds(key)),
-            figures=tuple(figure_pairs(self._all, key, self._asked(key).changes)),
+            figures=tuple(figure_pairs(self._all, key, self._to_decide(key).changes)),
         )
 
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
@@ -181,7 +181,7 @@ class Screening:
             revision=revision, same=self._all.same, problems=tuple(self._all.problems.values()),
         )  # fmt: skip
         pairs = {
-            key: tuple(figure_pairs(self._all, key, self._asked(key).changes))
+            key: tuple(figure_pairs(self._all, key, self._to_decide(key).changes))
             for key in _untimed(self._all, self._found)
         }
         return {key: replace(bare, figures=figures) for key, figures in pairs.items()}
@@ -194,9 +194,9 @@ class Screening:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
         played = {key: _played(self._all, key) for key in self._found}
         open_times = {key for key, one in self._found.items() if one.decision is Decision.UNDECIDED}
-        left = {key for key, count in played.items() if open_figures(self._all, key, self._asked(key), count)}
-        left |= {key for key in open_times if self._asked(key).time}
-        decided, open_ = [n for key, n in played.items() if key not in left], [played[key] for key in left]
+        open_cases = {key for key, count in played.items() if open_figures(self._all, key, self._to_decide(key), count)}
+        open_cases |= {key for key in open_times if self._to_decide(key).time}
+        decided, open_ = [n for key, n in played.items() if key not in open_cases], [played[key] for key in open_cases]
         parts = [f"{len(decided)} of {plural(len(self._found), 'case')} decided"]
         parts[0] += f" in {_span(decided)} rounds" if decided else ""
         if open_:
@@ -253,7 +253,7 @@ def _tunings(rounds: Sequence[tuple[Capture, Capture]]) -> tuple[tuple[str, str]
     return tuning_facts({side: [capture.samples[-1] for capture in captures] for side, captures in sides})
 
 
-def open_figures(comparison: Comparison, key: CaseKey, request: Asked, played: int) -> bool:
+def open_figures(comparison: Comparison, key: CaseKey, request: ToDecide, played: int) -> bool:
     """Return whether the rounds leave a figure with a limit undecided."""
     for pairs in figure_pairs(comparison, key, request.changes):
         for limit in request.changes:

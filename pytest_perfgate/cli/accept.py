@@ -68,9 +68,9 @@ def run_accept(options: Namespace) -> int:
     return 0
 
 
-def _unreasoned(given: Sequence[str]) -> list[str]:
+def _unreasoned(command: Sequence[str]) -> list[str]:
     """Return the command's words without its reason, so that a better one can be added."""
-    words, plain_words = iter(given), []
+    words, plain_words = iter(command), []
     for word in words:
         if word == "--reason":
             next(words, "")
@@ -79,25 +79,25 @@ def _unreasoned(given: Sequence[str]) -> list[str]:
     return plain_words
 
 
-def refusal(found: Any, request: Any) -> str:
+def refusal(decisions: Any, request: Any) -> str:
     """Return why these lines would be refused; "" if they would not."""
     from pytest_perfgate.app.accept import check_decisions
 
     try:
-        check_decisions(found, request)
+        check_decisions(decisions, request)
     except PerfgateError as fault:
         return f"{fault.what}\n  next  {fault.fix}" if fault.fix else fault.what
     return ""
 
 
-def _foresee(found: Any, refused: str, options: Namespace) -> None:
+def _foresee(decisions: Any, refused: str, options: Namespace) -> None:
     """Show what would be written, and what prevents it."""
     from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
     if options.json:
-        write_json({"decisions": acceptance_json(found), "files": [], "refused": refused})
+        write_json({"decisions": acceptance_json(decisions), "files": [], "refused": refused})
         return
-    write("\n".join(acceptance_lines(found, dry=True)))
+    write("\n".join(acceptance_lines(decisions, dry=True)))
     if refused:
         write(refused)
 
@@ -179,17 +179,17 @@ def _end(text: str, today: date) -> str:
     return end.isoformat()
 
 
-def _notes(found: Any, options: Namespace, project: Project, report: Any) -> list[dict[str, str]]:
+def _notes(decisions: Any, options: Namespace, project: Project, report: Any) -> list[dict[str, str]]:
     """Return notes on the lines: which stay in this checkout, which name no commit, and what to do."""
-    after = [decision.after for decision in found if decision.after is not None]
+    after = [decision.after for decision in decisions if decision.after is not None]
     measured = {case.measurement.device.key for case in report.cases if case.measurement}
     local = sorted(
         device
-        for device in ({line.device for line in after} if found else measured)
+        for device in ({line.device for line in after} if decisions else measured)
         if not project.baselines.committed(device)
     )
     stays = "is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
-    commit = "" if found else 'add "{}" to devices under [tool.perfgate], then perfgate accept --new'
+    commit = "" if decisions else 'add "{}" to devices under [tool.perfgate], then perfgate accept --new'
     notes = [{"what": f"{device} {stays}", "next": commit.format(device)} for device in local]
     if len(local) < len({line.device for line in after}) and (fix := taken(project)):
         notes.append({"what": TAKEN.format(project.config.baselines), "next": fix})
@@ -214,16 +214,16 @@ def sittings_of(project: Project) -> Any:
     return sittings
 
 
-def _show(found: Any, paths: Any, options: Namespace, project: Project, report: Any) -> None:
+def _show(decisions: Any, paths: Any, options: Namespace, project: Project, report: Any) -> None:
     from pathlib import Path
 
     from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
-    files, notes = [project.shown(Path(path)) for path in paths], _notes(found, options, project, report)
+    files, notes = [project.shown(Path(path)) for path in paths], _notes(decisions, options, project, report)
     if options.json:
-        write_json({"decisions": acceptance_json(found), "files": files, "notes": notes})
+        write_json({"decisions": acceptance_json(decisions), "files": files, "notes": notes})
         return
-    write("\n".join(acceptance_lines(found)))
+    write("\n".join(acceptance_lines(decisions)))
     for file in files:
         write(f"wrote {file}")
     for note in notes:
@@ -286,12 +286,12 @@ def run_review(options: Namespace) -> int:
     return 0
 
 
-def _walk(found: Sequence[Any], signature: Any) -> list[Any]:
+def _walk(decisions: Sequence[Any], signature: Any) -> list[Any]:
     from pytest_perfgate.core.render.block import decision_lines, render_block
 
     chosen: list[Any] = []
-    for number, decision in enumerate(found, 1):
-        write(f"\n[{number}/{len(found)}]  " + "\n".join(decision_lines(decision)))
+    for number, decision in enumerate(decisions, 1):
+        write(f"\n[{number}/{len(decisions)}]  " + "\n".join(decision_lines(decision)))
         write(render_block(decision.report, columns()).rstrip("\n"))
         try:
             answer = _answer()

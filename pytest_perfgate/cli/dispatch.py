@@ -125,10 +125,10 @@ def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
     parser = kind(prog=f"perfgate {name}", description=description(name), formatter_class=page, allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="print JSON for another program")
     add_arguments(name, parser)
-    options, left = parser.parse_known_args(rest, argparse.Namespace(given=rest))
+    options, rest_words = parser.parse_known_args(rest, argparse.Namespace(given=rest))
     if getattr(module, f"{_key(name).upper()}_PASSES_ON", False):
-        options.words = left
-    elif left or "--" in rest:  # files between options, for which argparse formats its whole usage first
+        options.words = rest_words
+    elif rest_words or "--" in rest:  # files between options, for which argparse formats its whole usage first
         options = parser.parse_intermixed_args(rest, argparse.Namespace(given=rest))
     return options
 
@@ -287,11 +287,11 @@ class Project:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 
-def _found(given: str) -> Path:
+def _found(folder: str) -> Path:
     """Return the named folder, or the nearest folder upwards that looks like a project's."""
-    if given:
-        if not Path(given).is_dir():
-            raise PerfgateError("command-usage", "--root names no folder", place=given)
-        return Path(given).absolute()
+    if folder:
+        if not Path(folder).is_dir():
+            raise PerfgateError("command-usage", "--root names no folder", place=folder)
+        return Path(folder).absolute()
     here = Path.cwd()
     return next((p for p in (here, *here.parents) if any((p / sign).exists() for sign in _SIGNS)), here)

@@ -259,7 +259,7 @@ def merging(project: Project) -> Iterator[Finding]:
     git_says = stores.merging(project.root, project.config)
     if git_says is None:
         return
-    missing = [] if git_says.asked else [f"echo '{MERGE_LINE}' >> .gitattributes"]
+    missing = [] if git_says.attribute else [f"echo '{MERGE_LINE}' >> .gitattributes"]
     missing += [] if "merge-file" in git_says.driver else [MERGE_DRIVER]
     if not missing:
         yield Finding(name="merging", level=Level.GOOD, what="baselines merge by 'perfgate merge-driver'")
@@ -268,7 +268,7 @@ def merging(project: Project) -> Iterator[Finding]:
 
 
 def _unmerged(git_says: Merging) -> str:
-    if not git_says.asked:
+    if not git_says.attribute:
         return "parallel acceptance may conflict"
     if not git_says.driver:
         return "parallel acceptance may conflict: .gitattributes names a driver that this clone's git config lacks"

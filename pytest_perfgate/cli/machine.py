@@ -211,11 +211,11 @@ def _measured(options: Namespace) -> Any:
     return Recorded(pairs=measured, slowed=_slowed(rounds, measured), shares=_shares(rounds), forked=forked)
 
 
-def _enough(found: Any) -> dict[str, Any]:
+def _enough(recorded: Any) -> dict[str, Any]:
     """Return the tests with enough rounds to judge."""
     from pytest_perfgate.core.judge.calibration import LEAST
 
-    return {str(key): pairs for key, pairs in found.items() if len(pairs.base) >= LEAST}
+    return {str(key): pairs for key, pairs in recorded.items() if len(pairs.base) >= LEAST}
 
 
 def _slowed(rounds: Any, measured: Any) -> dict[float, Any]:
@@ -264,24 +264,25 @@ def _pytest(options: Namespace, path: str) -> None:
         raise PerfgateError("calibration-wrong", f"pytest ended with exit code {done.returncode}; it says why above")
 
 
-def _calibration_facts(found: Calibration) -> dict[str, object]:
+def _calibration_facts(calibration: Calibration) -> dict[str, object]:
     """Return a calibration by name for programs, with bounds of its rates."""
     return {
-        "limit": found.limit,
-        "rounds": found.rounds,
-        "alarms": _rated(found.alarms),
-        "undecided": _rated(found.undecided),
-        "processes": found.processes,
-        "seconds": found.seconds,
-        "power": [{"by": by, "seen": _rated(rate)} for by, rate in found.power],
+        "limit": calibration.limit,
+        "rounds": calibration.rounds,
+        "alarms": _rated(calibration.alarms),
+        "undecided": _rated(calibration.undecided),
+        "processes": calibration.processes,
+        "seconds": calibration.seconds,
+        "power": [{"by": by, "seen": _rated(rate)} for by, rate in calibration.power],
         "injected": [
             {"by": one.by, "found": one.measured, "rounds": one.rounds, "seen": _rated(one.detected)}
-            for one in found.injected
+            for one in calibration.injected
         ],
-        "suits": found.suits,
-        "forks": [dict(zip(("test", "fresh", "forked"), one)) for one in found.forks],
+        "suits": calibration.suits,
+        "forks": [dict(zip(("test", "fresh", "forked"), one)) for one in calibration.forks],
         "tests": [
-            {"test": name, "own_shift": own, "limit": limit, "rounds": rounds} for name, own, limit, rounds in found.own
+            {"test": name, "own_shift": own, "limit": limit, "rounds": rounds}
+            for name, own, limit, rounds in calibration.own
         ],
     }
 

@@ -160,10 +160,10 @@ def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.wiring.profiling import write_picture
 
-    for asked in options.picture:
-        name, colon, path = asked.partition(":")
+    for request in options.picture:
+        name, colon, path = request.partition(":")
         if not colon or not path:
-            raise PerfgateError("command-usage", f"--picture {asked} names no file", fix=f"--picture {name}:OUT.svg")
+            raise PerfgateError("command-usage", f"--picture {request} names no file", fix=f"--picture {name}:OUT.svg")
         write_picture(placed(path), alone(picture(analysis, name).svg))
         say(f"wrote {path}", options)
     return True

@@ -181,8 +181,8 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
         if revision and (name, key.path) not in anchors:
             anchors[name, key.path] = project.baselines.read(name, key.path, revision)
         timed = [sitting for sitting in sittings if sitting.processes]
-        held, anchor = (of[at], anchors.get((name, key.path), {}).get(str(key))) if timed else (None, None)
-        lines.append(Trend(timed or sittings, held, anchor))
+        accepted_line, anchor = (of[at], anchors.get((name, key.path), {}).get(str(key))) if timed else (None, None)
+        lines.append(Trend(timed or sittings, accepted_line, anchor))
         if (line := of[at]) is not None:
             for own, numbers, accepted, figure in figure_levels(sittings, line, levels):
                 beside.append(Trend(own, accepted, of=figure, levels=numbers))

@@ -224,7 +224,7 @@ class SupportsLook(Protocol):
 class SupportsBind(Protocol):
     """A call that takes the arrays of its set-up, so that it can be bound to several sets of them."""
 
-    def bind(self, given: Any) -> Callable[[], Any]: ...
+    def bind(self, arguments: Any) -> Callable[[], Any]: ...
 
 
 @runtime_checkable

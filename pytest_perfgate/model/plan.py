@@ -159,8 +159,8 @@ def _in_file(nodeid: str) -> tuple[str, str]:
     return (path + colons, test) if colons else ("", nodeid)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return {"%5D": "]", "%25": "%"}[found.group()]
+def _unescaped(match: re.Match[str]) -> str:
+    return {"%5D": "]", "%25": "%"}[match.group()]
 
 
 class Compare(str, enum.Enum):

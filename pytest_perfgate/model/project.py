@@ -365,7 +365,7 @@ def shareable(text: str, names: Names) -> str:
 def masked(text: str, names: Names) -> str:
     """Return a text of the same length with asterisks for people, machines, home folders and secrets."""
     for pattern in (re.compile(_HOME), re.compile(_HIDDEN), _words(names.hosts), _words(names.users)):
-        text = pattern.sub(lambda found: "*" * len(found[0]), text) if pattern else text
+        text = pattern.sub(lambda match: "*" * len(match[0]), text) if pattern else text
     return text
 
 
@@ -380,7 +380,7 @@ def _words(known: frozenset[str]) -> re.Pattern[str] | None:
 class Merging:
     """Git's settings for merging baselines."""
 
-    asked: bool = False
+    attribute: bool = False
     """Whether an attribute of the files names our driver."""
     driver: str = ""
     """The command of the driver in this clone."""

@@ -110,7 +110,7 @@ class Hello:
 class Collected:
     """Child: which of the requested tests it found, and errors of the collection."""
 
-    found: tuple[str, ...]
+    nodeids: tuple[str, ...]
     errors: tuple[str, ...] = ()
     untouched: bool = False
     """Whether it has certainly not used a device yet."""
@@ -381,20 +381,20 @@ class ProfilingResult:
     """(code, what, fix) of an error of ours that ended the test."""
     entered: int = 0
     """How often the profiled region was entered."""
-    seen: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
     """Names of the calls that the test made."""
     facts: tuple[tuple[str, Any], ...] = ()
     """Conditions of the profile: device, parameters, dtype, clocks, notes."""
 
 
-def parse_profiling_result(held: dict[str, Any]) -> ProfilingResult:
+def parse_profiling_result(result: dict[str, Any]) -> ProfilingResult:
     """Return the result that a child wrote as JSON."""
-    code, what, fix = (*held.get("error", ()), "", "", "")[:3]
+    code, what, fix = (*result.get("error", ()), "", "", "")[:3]
     return ProfilingResult(
-        outcome=str(held.get("outcome", "")),
-        text=str(held.get("text", "")),
+        outcome=str(result.get("outcome", "")),
+        text=str(result.get("text", "")),
         error=(str(code), str(what), str(fix)),
-        entered=int(held.get("entered", 0)),
-        seen=tuple(held.get("seen", ())),
-        facts=tuple((name, fact) for name, fact in held.get("facts", ())),
+        entered=int(result.get("entered", 0)),
+        calls=tuple(result.get("calls", ())),
+        facts=tuple((name, fact) for name, fact in result.get("facts", ())),
     )

@@ -54,22 +54,22 @@ def _deferred(cls: Any) -> Callable[..., None]:
     plain = {one.name: one.default for one in every if one.default is not MISSING}
     makers = {one.name: one.default_factory for one in every if one.default_factory is not MISSING}
     names, then, put = {one.name for one in every}, getattr(cls, "__post_init__", None), object.__setattr__
-    left = _FEW
+    remaining = _FEW
 
-    def first(self: Any, /, **given: Any) -> None:
-        nonlocal left
-        left -= 1
-        known = {**plain, **given}
-        known.update({name: make() for name, make in makers.items() if name not in given} if makers else {})
+    def first(self: Any, /, **values: Any) -> None:
+        nonlocal remaining
+        remaining -= 1
+        known = {**plain, **values}
+        known.update({name: make() for name, make in makers.items() if name not in values} if makers else {})
         if known.keys() != names:
             raise TypeError(
-                f"{cls.__name__}() takes {', '.join(sorted(names))}; given: {', '.join(given) or 'nothing'}"
+                f"{cls.__name__}() takes {', '.join(sorted(names))}; given: {', '.join(values) or 'nothing'}"
             )
         for name, one in known.items():
             put(self, name, one)
         if then is not None:
             then(self)
-        if left <= 0:
+        if remaining <= 0:
             cls.__init__ = _written(cls)
 
     return first
@@ -93,8 +93,8 @@ def _state(self: Any) -> list[Any]:
 
 
 def _restored(self: Any, state: Sequence[Any]) -> None:
-    for own, given in zip(fields(self), state):
-        object.__setattr__(self, own.name, given)
+    for own, value in zip(fields(self), state):
+        object.__setattr__(self, own.name, value)
 
 
 def _compared(cls: type[T]) -> type[T]:
@@ -138,18 +138,18 @@ def plain(value: Any) -> Any:
 def texts_in(thing: object) -> set[str]:
     """Return every text in a value, at any depth."""
     texts: set[str] = set()
-    left = [thing]
-    while left:
-        one = left.pop()
+    things = [thing]
+    while things:
+        one = things.pop()
         kind = one.__class__
         if kind is str:
             texts.add(one)  # type: ignore[arg-type]
         elif kind is tuple or kind is list:
-            left.extend(one)  # type: ignore[arg-type]
+            things.extend(one)  # type: ignore[arg-type]
         elif kind is dict:
-            left.extend((*one, *one.values()))  # type: ignore[misc, attr-defined]
+            things.extend((*one, *one.values()))  # type: ignore[misc, attr-defined]
         elif parts := _parts(kind):  # type: ignore[arg-type]
-            left.extend(parts(one))
+            things.extend(parts(one))
     return texts
 
 

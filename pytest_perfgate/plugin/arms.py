@@ -16,7 +16,7 @@ from pytest_perfgate.app.conclude import as_at_base
 from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.lockstep import Stage, TurnTiming
 from pytest_perfgate.app.measure import measurements
-from pytest_perfgate.app.screening import Asked, Screening
+from pytest_perfgate.app.screening import Screening, ToDecide
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
 from pytest_perfgate.core.judge.policy import contested, suspects
@@ -90,7 +90,7 @@ class ArmRunner:
         comparison = self._comparison(revision, cases, design)
         expected = known_wants((case.nodeid for case in cases), costs, design.looks[0])
         bounds = Bounds(self._session.gate_judge, comparison)
-        screening = Screening(comparison, bounds, asked=bounds.asked, expected=expected)
+        screening = Screening(comparison, bounds, to_decide=bounds.to_decide, expected=expected)
         compared = self._decided(comparison, screening, revision=True)
         self.waited = screening.late.waiting()
         return comparison, compared
@@ -141,7 +141,7 @@ class ArmRunner:
         bounds = {one.key: contested_limit(one) for one in reports}
         limits = Limits(bounds, others := Bounds(self._session.gate_judge, comparison))
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
-        screening = Screening(comparison, limits, among, others.asked, wants)
+        screening = Screening(comparison, limits, among, others.to_decide, wants)
         compared = self._decided(comparison, screening, revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, screening.late.troubles()
 
@@ -247,22 +247,22 @@ class Bounds:
     def __init__(self, gate_judge: GateJudge, comparison: Comparison) -> None:
         self._gate_judge, self._comparison = gate_judge, comparison
         self._known: dict[CaseKey, tuple[float, tuple[Limit, ...]]] = {}
-        self._asked: dict[CaseKey, Asked] = {}
+        self._to_decide: dict[CaseKey, ToDecide] = {}
         self._gates: dict[int, int] = {}
 
     def __call__(self, key: CaseKey) -> float:
         return self._of(key)[0]
 
-    def asked(self, key: CaseKey) -> Asked:
+    def to_decide(self, key: CaseKey) -> ToDecide:
         """Return what the limits of a call require of a comparison."""
-        if key not in self._asked:
+        if key not in self._to_decide:
             limits, context = limits_for(self._of(key)[1], key), self._gate_judge.context
             if (at := len(self._comparison.rounds)) not in self._gates:
                 gates = gates_of(self._comparison.results().values(), context.share)
                 self._gates = {at: max(context.gates, gates)}
             changes = tuple(limit for limit in limits if limit.compare is not Compare.FIGURE)
-            self._asked[key] = Asked(any("slowdown" in limit.text for limit in limits), changes, self._gates[at])
-        return self._asked[key]
+            self._to_decide[key] = ToDecide(any("slowdown" in limit.text for limit in limits), changes, self._gates[at])
+        return self._to_decide[key]
 
     def _of(self, key: CaseKey) -> tuple[float, tuple[Limit, ...]]:
         if key not in self._known:

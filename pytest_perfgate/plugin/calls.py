@@ -106,9 +106,9 @@ class MeasuredCall:
         return LastPreparedResult(call) if isinstance(call, Prepared) else LastResult(call)
 
 
-def insist_on_callables(**given: Any) -> None:
+def insist_on_callables(**callables: Any) -> None:
     """Raise if an argument that runs around a call is not callable."""
-    for name, thing in given.items():
+    for name, thing in callables.items():
         if thing is not None and not callable(thing):
             fix = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
             raise PerfgateError("call-wrong", f"{name}= must be a callable, got {thing!r:.60}", fix=fix)

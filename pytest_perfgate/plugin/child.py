@@ -153,7 +153,7 @@ class ChildRole:
 
     def _collected(self, items: list[pytest.Item]) -> None:
         nodeids = tuple(item.nodeid for item in items)
-        self._parent.send(Collected(found=nodeids, errors=tuple(self._errors), untouched=untouched()))
+        self._parent.send(Collected(nodeids=nodeids, errors=tuple(self._errors), untouched=untouched()))
 
     def _forked(self, session: pytest.Session) -> None:
         """Wait to be forked, and return only in a fork, which is the child of one round."""

@@ -123,12 +123,12 @@ class Collector:
         whole = tuple(_limit_text(text, place) for text in texts)
         return tuple(parse_limit(text, kinds=self._kinds, source=source, place=place, on=on) for text in whole)
 
-    def _marked(self, plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
-        for name in given:
+    def _marked(self, plan: Plan, keywords: Mapping[str, Any], place: str) -> Plan:
+        for name in keywords:
             if name not in KEYWORDS:
                 fix = proposal(name, KEYWORDS, all_of="the keywords")
                 raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", fix=fix, place=place)
-        return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
+        return _with(plan, {name: value for name, value in keywords.items() if name != "on"}, place)
 
 
 def refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item], near: Sequence[str]) -> None:
@@ -232,9 +232,9 @@ def commanded(plan: Plan, options: Any) -> Plan:
     return replace(plan, against=options.perfgate_against or "", device=options.perfgate_device or "")
 
 
-def _with(plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
+def _with(plan: Plan, keywords: Mapping[str, Any], place: str) -> Plan:
     changes = {}
-    for name, value in given.items():
+    for name, value in keywords.items():
         field, read = _FIELDS[name]
         changes[field] = read(value, place)
     return replace(plan, **changes)

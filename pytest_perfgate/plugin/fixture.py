@@ -251,12 +251,12 @@ def refuse_in_teardown(nodeid: str) -> None:
         raise PerfgateError("call-wrong", what, fix=fix, place=nodeid)
 
 
-def _listed(given: Any, name: str) -> list[Any]:
+def _listed(sequence: Any, name: str) -> list[Any]:
     """Return the sequence as a list, or raise if it is a single value."""
     try:
-        return list(given)
+        return list(sequence)
     except TypeError as fault:
-        what = f"{name}() cannot take {given!r:.60}"
+        what = f"{name}() cannot take {sequence!r:.60}"
         raise PerfgateError("call-wrong", what, fix=USAGE[name]) from fault
 
 

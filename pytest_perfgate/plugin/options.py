@@ -191,12 +191,12 @@ def child_environment(config: pytest.Config) -> Mapping[str, str]:
     return {**{name: text for name, text in os.environ.items() if not name.startswith(_SPEAKS)}, **before}
 
 
-def seconds(given: Any, place: str) -> float:
+def seconds(text: Any, place: str) -> float:
     """Return seconds from a number or from a text such as ``500 ms``."""
     from pytest_perfgate.model.errors import PerfgateError
     from pytest_perfgate.model.values import span_seconds
 
-    number = span_seconds(str(given))
+    number = span_seconds(str(text))
     if not number:
-        raise PerfgateError("option-wrong", f"{given!r} is not a time such as '500 ms'", place=place)
+        raise PerfgateError("option-wrong", f"{text!r} is not a time such as '500 ms'", place=place)
     return number

@@ -156,7 +156,7 @@ class ProfiledRole:
             "text": self._said,
             "error": list(self._error),
             "entered": self._watch.entered if self._watch is not None else 0,
-            "seen": [key.name for bench in self._benches for key in bench.seen],
+            "calls": [key.name for bench in self._benches for key in bench.seen],
             "facts": list({**facts, "notes": notes}.items()),
         }
         path = Path(self._assigned.out) / TOLD

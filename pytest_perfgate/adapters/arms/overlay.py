@@ -39,8 +39,8 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
 def parent_folders(editable: Sequence[str]) -> list[str]:
     """Return the folders that the overlay adds at the end of the path."""
     user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    given = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
-    installed = [*site.getsitepackages(), *user, *given]
+    on_path = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
+    installed = [*site.getsitepackages(), *user, *on_path]
     ours = str(Path(__file__).resolve().parents[3])
     folders = [*editable, *installed, *([] if ours in installed else [ours])]
     return list(dict.fromkeys(str(Path(folder).resolve()) for folder in folders if Path(folder).is_dir()))
@@ -137,8 +137,8 @@ def explained(side: str, home: Path) -> Iterator[None]:
         raise (_no_room(what, home) if _is_full(str(fault), home) else PerfgateError("arm-not-made", what)) from fault
 
 
-def _is_full(said: str, home: Path) -> bool:
-    return any(words in said for words in _FULL) or _free(home) < _LEAST
+def _is_full(message: str, home: Path) -> bool:
+    return any(words in message for words in _FULL) or _free(home) < _LEAST
 
 
 def _free(folder: Path) -> int:

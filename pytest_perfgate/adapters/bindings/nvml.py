@@ -61,7 +61,7 @@ class ClockSample:
 class Counts(NamedTuple):
     """How long each reason has held the clocks down since the driver started."""
 
-    held: Mapping[str, int]
+    reasons: Mapping[str, int]
     ticks: int | None = None
     """The tick count of a card that counts in ticks; otherwise nanoseconds are used."""
 
@@ -385,8 +385,8 @@ def _drawn(nvml: Any, handle: Any) -> float | None:
     return float(power.value.uiVal / limit) if power.nvmlReturn == 0 and limit else None
 
 
-def _text(given: bytes | str) -> str:
-    return given.decode() if isinstance(given, bytes) else str(given)
+def _text(text: bytes | str) -> str:
+    return text.decode() if isinstance(text, bytes) else str(text)
 
 
 MEGA = 1e6

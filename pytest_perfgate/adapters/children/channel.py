@@ -278,8 +278,8 @@ def _environ(folder: Path) -> list[bytes]:
 class ForkedProcess:
     """A fork of a child; the child reports its number and its end."""
 
-    def __init__(self, pid: int, asked: Callable[[Command], Answer]) -> None:
-        self.pid, self._asked = pid, asked
+    def __init__(self, pid: int, ask: Callable[[Command], Answer]) -> None:
+        self.pid, self._asked = pid, ask
         self._code: int | None = None
 
     def poll(self) -> int | None:

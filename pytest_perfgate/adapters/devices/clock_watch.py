@@ -88,14 +88,14 @@ class DeviceSampler:
     @property
     def counted(self) -> bool:
         """Return whether the device has counters at all."""
-        return any(reading.counts.held for reading in self._readings)
+        return any(reading.counts.reasons for reading in self._readings)
 
     def failed(self) -> str:
         """Return why the counters are unreliable: they stopped, or went backwards; "" if they are reliable."""
         for one, other in pairwise(reading.counts for reading in self._readings):
-            if gone := sorted(one.held.keys() - other.held.keys()):
+            if gone := sorted(one.reasons.keys() - other.reasons.keys()):
                 return f"it stopped counting reasons for low clocks: {', '.join(gone)}"
-            if back := sorted(name for name, count in one.held.items() if other.held[name] < count):
+            if back := sorted(name for name, count in one.reasons.items() if other.reasons[name] < count):
                 return f"its counters ran backwards, as after a reset: {', '.join(back)}"
         return ""
 
@@ -153,8 +153,8 @@ def shares(readings: Sequence[Reading], *, throughout: bool = False) -> dict[str
         if not (throughout or one.mark % 2 or other.mark > one.mark + 1):
             continue
         passed += _between(one, other)
-        for name in one.counts.held.keys() & other.counts.held.keys():
-            counts[name] = counts.get(name, 0) + other.counts.held[name] - one.counts.held[name]
+        for name in one.counts.reasons.keys() & other.counts.reasons.keys():
+            counts[name] = counts.get(name, 0) + other.counts.reasons[name] - one.counts.reasons[name]
     return {name: grown / passed for name, grown in counts.items() if grown > 0} if passed > 0 else {}
 
 
@@ -389,12 +389,12 @@ def _plausible(clocks: Iterable[float]) -> tuple[float, ...]:
     return tuple(hz for hz in clocks if 0 < hz < FASTEST_HZ)
 
 
-def left(name: str, locked: float | None, seen: Sequence[float], *, cap: bool = False) -> Iterator[Problem]:
+def left(name: str, locked: float | None, readings: Sequence[float], *, cap: bool = False) -> Iterator[Problem]:
     """Yield a problem if a clock left its locked value, or, for an upper bound, exceeded it."""
     if locked is None:
         return
-    off = [hz for hz in seen if (hz - locked if cap else abs(hz - locked)) > PLAY * locked]
+    off = [hz for hz in readings if (hz - locked if cap else abs(hz - locked)) > PLAY * locked]
     if off:
-        spread = f"{min(off) / 1e6:.0f} to {max(off) / 1e6:.0f} MHz in {len(off)} of {len(seen)} readings"
+        spread = f"{min(off) / 1e6:.0f} to {max(off) / 1e6:.0f} MHz in {len(off)} of {len(readings)} readings"
         evidence = (("locked at", f"{locked / 1e6:.0f} MHz"), ("seen", spread))
         yield Problem(code="clock-moved", what=f"the {name} clock left its lock while measuring", evidence=evidence)

@@ -110,29 +110,29 @@ class CardClocks:
     @contextmanager
     def _errors(self, card: Card, device: Device, watch: DeviceWatch) -> Iterator[None]:
         """Invalidate figures of a card that counts errors, or whose driver records some, during the measurement."""
-        kept: object = card
-        if not isinstance(kept, SupportsHealth):
+        device_card: object = card
+        if not isinstance(device_card, SupportsHealth):
             yield
             return
         name = device.uuid or device.pci
         if name not in self._listeners:
-            self._listeners[name] = kept.listener()
+            self._listeners[name] = device_card.listener()
         listener = self._listeners[name]
-        before = kept.health()
+        before = device_card.health()
         if listener is not None:
             listener.heard()  # earlier events have other causes
         yield
-        after = kept.health()
+        after = device_card.health()
         xids = listener.heard() if listener is not None else ()
         for text in faults_of(before, after, xids):
             watch.add(Problem(code="device-faulty", what=text, retry=False))
-        if told := health_text(after):
-            watch.note("memory errors", told)
+        if health := health_text(after):
+            watch.note("memory errors", health)
 
-    def _lock_of(self, held: OwnLock) -> Lock:
+    def _lock_of(self, lock: OwnLock) -> Lock:
         """Return a lock for the watch; some libraries lock only an upper bound."""
         cap = bool(getattr(self._library, "cap", False))
-        return Lock(held.sm_hz, held.memory_hz, base=held.sm_hz is None, cap=cap)
+        return Lock(lock.sm_hz, lock.memory_hz, base=lock.sm_hz is None, cap=cap)
 
     def _reach(self, device: Device) -> Availability:
         """Return whether the library can query this card; one that hangs is an error, not a missing library."""

@@ -229,9 +229,9 @@ def read_hyperfine(path: Path) -> BenchFile:
 def _command(row: Row, place: str) -> BenchResult:
     times, codes = list_of(row.get("times")), list_of(row.get("exit_codes"))
     bench = {"name": member(row, "command", str, place), "stats": {**row, "rounds": len(times)}}
-    seen = _pytest_benchmark_result(bench, place)
+    result = _pytest_benchmark_result(bench, place)
     failed = next((f"exit code {code}" if code is not None else "ended by a signal" for code in codes if code != 0), "")
-    return replace(seen, time=None, also=(), skipped=f"a run failed: {failed}") if failed else seen
+    return replace(result, time=None, also=(), skipped=f"a run failed: {failed}") if failed else result
 
 
 _TIMES = {
@@ -284,26 +284,26 @@ def _name(state: Mapping[str, Any]) -> str:
     return str(state.get("name") or state.get("description") or " ".join(listed))
 
 
-def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device: str) -> BenchResult:
-    tag = next((tag for tag in _TIMES if tag in found), "")
+def _nvbench_result(name: str, state: Mapping[str, Any], figures: Figures, device: str) -> BenchResult:
+    tag = next((tag for tag in _TIMES if tag in figures), "")
     noise, count = _companion_tags(tag)
-    time, skipped = nanoseconds(found.get(tag)), ""
+    time, skipped = nanoseconds(figures.get(tag)), ""
     if state.get("is_skipped"):
         time, skipped = None, str(state.get("skip_reason") or "skipped")
     elif tag and time is None:
         skipped = _NO_TIME.format(tag)
-    others = ((_TIMES[other], nanoseconds(found[other])) for other in _TIMES if other in found and other != tag)
+    others = ((_TIMES[other], nanoseconds(figures[other])) for other in _TIMES if other in figures and other != tag)
     return BenchResult(
         name=name,
         time=time,
         statistic=_TIMES.get(tag, ""),
         also=tuple((statistic, other) for statistic, other in others if other is not None and time is not None),
-        scatter=found.get(noise),
-        samples=int(found.get(count) or 0),
+        scatter=figures.get(noise),
+        samples=int(figures.get(count) or 0),
         device=device,
         rates=tuple(
             (_NVBENCH_RATES[tag][0], rate, _NVBENCH_RATES[tag][1])
-            for tag, rate in found.items()
+            for tag, rate in figures.items()
             if tag in _NVBENCH_RATES and rate and rate > 0
         ),
         skipped=skipped,

@@ -231,15 +231,15 @@ def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
     return [(file, f"{path}:{file.name}") for file in extracted]
 
 
-def _last(said: str, path: Path) -> str:
-    last = said.splitlines()[-1].replace(f"'{path.resolve()}'", "it") if said else "nothing"
+def _last(output: str, path: Path) -> str:
+    last = output.splitlines()[-1].replace(f"'{path.resolve()}'", "it") if output else "nothing"
     return last.partition(" : ")[2].strip() or last
 
 
-def _no_kernel(path: Path, said: str) -> PerfgateError:
+def _no_kernel(path: Path, output: str) -> PerfgateError:
     """Return the error for a file without a kernel, with its kind by its first bytes or the tool."""
     is_a, fix = foreign_kind(read_head(path, _HEAD))
-    if _NOT_COMPILED in said:
+    if _NOT_COMPILED in output:
         listed = _run([str(tool("cuobjdump")), "--list-ptx", str(path.resolve())]).stdout
         what, fix = not_compiled(listed.decode("utf-8", "replace"))
         return PerfgateError("kernel-none", what, place=str(path), fix=fix)
@@ -284,19 +284,19 @@ def _listing(arguments: Sequence[str], name: str) -> bytes:
     raise failures[-1]
 
 
-def _failure(said: str, file: str, name: str) -> PerfgateError:
+def _failure(output: str, file: str, name: str) -> PerfgateError:
     for called in (f"Elf file {file}", f"File {file}", file):
-        said = said.replace(called, "the file")
-    first = said.strip().splitlines()[0] if said.strip() else "nvdisasm printed nothing"
-    fix = "put the bin folder of an older CUDA toolkit, 12.9 for one, on PATH" if _TOO_OLD in said else ""
-    return PerfgateError(_code(said), first.partition(" : ")[2].strip() or first, place=name, fix=fix)
+        output = output.replace(called, "the file")
+    first = output.strip().splitlines()[0] if output.strip() else "nvdisasm printed nothing"
+    fix = "put the bin folder of an older CUDA toolkit, 12.9 for one, on PATH" if _TOO_OLD in output else ""
+    return PerfgateError(_code(output), first.partition(" : ")[2].strip() or first, place=name, fix=fix)
 
 
-def _code(said: str) -> str:
+def _code(output: str) -> str:
     """Return the disassembler's error without the name of the file."""
-    if _NO_ARCH.search(said):
+    if _NO_ARCH.search(output):
         return "kernel-arch"
-    return "kernel-broken" if _DAMAGED.search(said) else "kernel-tool-failed"
+    return "kernel-broken" if _DAMAGED.search(output) else "kernel-tool-failed"
 
 
 def _run(command: Sequence[str], where: Path | None = None) -> subprocess.CompletedProcess[bytes]:

@@ -223,12 +223,12 @@ def numbers(table: bytes) -> dict[int, dict[int, int]]:
     return numbers_of
 
 
-def resources(said: Mapping[int, int], sizes: Mapping[str, int], in_header: int) -> Resources:
+def resources(attributes: Mapping[int, int], sizes: Mapping[str, int], in_header: int) -> Resources:
     """Return a kernel's resources: from its records, its section sizes, and the header's registers in older files."""
-    stack = said.get(_STACK, _NO_SIZE)
+    stack = attributes.get(_STACK, _NO_SIZE)
     if stack == _NO_SIZE:
-        stack = said.get(_FRAME, 0)
-    registers = said.get(_REGISTERS, in_header)
+        stack = attributes.get(_FRAME, 0)
+    registers = attributes.get(_REGISTERS, in_header)
     if not registers:
         raise ValueError("it does not say how many registers a kernel takes")
     return Resources(

@@ -159,36 +159,36 @@ def _lenient(data: bytes, path: Path, tool: str, fault: Exception) -> Any:
         raise PerfgateError("artifact-unreadable", f"it is no JSON of {tool}: {fault}", place=str(path)) from fault
 
 
-def number(found: Any) -> float | None:
+def number(field: Any) -> float | None:
     """Return a finite number, also from text; None for anything else."""
     try:
-        read = float(found) if not isinstance(found, bool) and found is not None else math.nan
+        read = float(field) if not isinstance(field, bool) and field is not None else math.nan
     except (OverflowError, TypeError, ValueError):
         return None
     return read if math.isfinite(read) else None
 
 
-def nanoseconds(found: Any, unit: float = 1e9) -> float | None:
+def nanoseconds(field: Any, unit: float = 1e9) -> float | None:
     """Return a time in nanoseconds, positive and less than a year, or None."""
-    read = number(found)
+    read = number(field)
     return read * unit if read is not None and 0 < read * unit < _YEAR else None
 
 
-def objects(found: Any, place: str) -> list[Any]:
+def objects(field: Any, place: str) -> list[Any]:
     """Return a list of objects; None gives an empty one."""
-    listed = [] if found is None else found
+    listed = [] if field is None else field
     if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
         raise PerfgateError("artifact-unreadable", "a list of objects belongs here", place=place)
     return listed
 
 
-def mapping(found: Any) -> Mapping[str, Any]:
+def mapping(field: Any) -> Mapping[str, Any]:
     """Return an object, or ``{}``. Use it only for facts that no figure needs."""
-    return found if isinstance(found, Mapping) else {}
+    return field if isinstance(field, Mapping) else {}
 
 
-def list_of(found: Any) -> list[Any]:
-    return found if isinstance(found, list) else []
+def list_of(field: Any) -> list[Any]:
+    return field if isinstance(field, list) else []
 
 
 def member(node: Any, name: str, kind: type, place: str) -> Any:

@@ -189,9 +189,9 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
 
 def _refuse_overwritten(chunk: bytes | bytearray, offset: int, path: Path, *, closely: bool = False) -> None:
     """Refuse overwritten parts that still parse as JSON: their events would be missing, and limits would pass."""
-    found = text.overwritten(chunk, closely=closely)
-    if found:
-        at, byte = found
+    overwritten = text.overwritten(chunk, closely=closely)
+    if overwritten:
+        at, byte = overwritten
         count = len(chunk) - at - len(chunk[at:].lstrip(byte))
         what = f"{count:,} bytes {byte[0]:#04x} overwrite it from byte {offset + at:,} of the unpacked file on"
         raise PerfgateError("trace-malformed", what, fix="copy the file again from where it was made", place=str(path))

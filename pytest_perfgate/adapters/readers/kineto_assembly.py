@@ -223,9 +223,9 @@ def _thread(columns: Columns, process: Any, thread: Any, rank: Any) -> Thread:
     )
 
 
-def _device(given: Any) -> int:
+def _device(number: Any) -> int:
     """Return a device's number; unknown if it is missing or does not fit a column."""
-    return given if isinstance(given, int) and abs(given) < 2**31 else -1
+    return number if isinstance(number, int) and abs(number) < 2**31 else -1
 
 
 def _rank_of(rank: Any) -> int | None:

@@ -146,7 +146,7 @@ class Columns:
         category = kind[index]
         odd = set(np.flatnonzero(category == _UNSURE).tolist())
         for column in (starts, lengths):
-            odd |= {at for at, given in enumerate(column) if given is None} if None in column else set()
+            odd |= {at for at, entry in enumerate(column) if entry is None} if None in column else set()
         for at in odd:
             number = None if category[at] == _UNSURE else int(category[at])
             readable = self._readable(chosen[at], number)
@@ -264,13 +264,13 @@ _DIGITS = 100
 """The most digits: Python is slow with more of them, or refuses."""
 
 
-def _ranks(given: list[Any], place: str) -> NDArray[np.int64]:
+def _ranks(ranks: list[Any], place: str) -> NDArray[np.int64]:
     """Return the ranks of events; most files name none, so that nothing is examined one by one."""
-    if given.count(None) == len(given):
-        return np.full(len(given), -1, np.int64)
-    if any(isinstance(rank, int) and rank >= RANKS for rank in given):
+    if ranks.count(None) == len(ranks):
+        return np.full(len(ranks), -1, np.int64)
+    if any(isinstance(rank, int) and rank >= RANKS for rank in ranks):
         raise too_high(place)
-    return np.array([rank if isinstance(rank, int) and rank >= 0 else -1 for rank in given], np.int64)
+    return np.array([rank if isinstance(rank, int) and rank >= 0 else -1 for rank in ranks], np.int64)
 
 
 def too_high(place: str) -> PerfgateError:
@@ -349,11 +349,11 @@ def whole(numbers: list[int]) -> NDArray[np.int64]:
         return np.array([n if -(2**63) <= n < 2**63 else n & (2**63 - 1) for n in numbers], np.int64)
 
 
-def _size(given: Any) -> int:
+def _size(size: Any) -> int:
     """Return the bytes of a copy; some writers quote them."""
-    if isinstance(given, (int, float)):
-        return int(given)
-    return int(given) if isinstance(given, str) and given.isdigit() else -1
+    if isinstance(size, (int, float)):
+        return int(size)
+    return int(size) if isinstance(size, str) and size.isdigit() else -1
 
 
 _WIDTHS = {
@@ -391,8 +391,8 @@ def _width(dtype: str) -> int | None:
     return _WIDTHS.get(plain) or next((w for name, w in _WIDTHS.items() if plain.startswith(name)), None)
 
 
-def _number(given: Any) -> float | None:
-    return float(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else None
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _bytes(count: Any, size: int | None) -> float | None:

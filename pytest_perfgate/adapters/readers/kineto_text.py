@@ -188,8 +188,8 @@ def repaired(text: bytes) -> bytes:
     return _TOKEN.sub(_repaired_token, text)
 
 
-def _repaired_token(found: re.Match[bytes]) -> bytes:
-    token = found.group()
+def _repaired_token(match: re.Match[bytes]) -> bytes:
+    token = match.group()
     if token == b",":
         return b""
     if not token.startswith(b'"'):
@@ -198,9 +198,9 @@ def _repaired_token(found: re.Match[bytes]) -> bytes:
     return _CONTROL.sub(lambda char: b"\\u%04x" % char.group()[0], clean)
 
 
-def _repaired_escape(found: re.Match[bytes]) -> bytes:
+def _repaired_escape(match: re.Match[bytes]) -> bytes:
     """Replace half of a surrogate pair, and escape a backslash that escapes nothing."""
-    return b"\\ufffd" if found["half"] else found["pair"] or found["good"] or b"\\\\"
+    return b"\\ufffd" if match["half"] else match["pair"] or match["good"] or b"\\\\"
 
 
 NOTHING = msgspec.Raw(b"")
@@ -273,9 +273,9 @@ UNREADABLE = Event(ph="X", cat="that is not an event")
 """Stands for something that is not an event, so that it is counted among those left out."""
 
 
-def loose_events(found: object) -> list[Event]:
+def loose_events(array: object) -> list[Event]:
     """Return the events of untyped JSON, converted one by one."""
-    return [_coerced(raw) if isinstance(raw, dict) else UNREADABLE for raw in found] if isinstance(found, list) else []
+    return [_coerced(raw) if isinstance(raw, dict) else UNREADABLE for raw in array] if isinstance(array, list) else []
 
 
 def _coerced(raw: dict[str, Any]) -> Event:

@@ -94,10 +94,10 @@ def _fault(place: str, what: str, why: str) -> PerfgateError:
     return PerfgateError("ncu-report", what, why=why, place=place)
 
 
-def _refuse_copies(found: Sequence[Found], place: str) -> None:
+def _refuse_copies(rows: Sequence[Found], place: str) -> None:
     """Refuse a launch that two pages hold with equal figures, as when a file was appended to itself."""
     lines: dict[tuple[str, ...], int] = {}
-    for line, who, facts in found:
+    for line, who, facts in rows:
         before = lines.setdefault((*who, *map(str, facts.counters.values())), line)
         if before != line:
             named = " ".join(filter(None, who))

@@ -321,10 +321,10 @@ def _line(header: Sequence[str], row: Sequence[str], text: str, place: str) -> S
 
 def _count(cell: str | None) -> float | None:
     """Return a count, or None if it is missing, negative or beyond the profiler's range."""
-    found = parse_numeral(cell)
-    if found is not None and not 0 <= found < _MOST_NAMES:
+    number = parse_numeral(cell)
+    if number is not None and not 0 <= number < _MOST_NAMES:
         raise PerfgateError("ncu-report", f"the source page has a count of {cell!r:.40}")
-    return found
+    return number
 
 
 def _moved(line: SourceLine, offset: int) -> SourceLine:

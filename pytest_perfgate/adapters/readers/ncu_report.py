@@ -127,8 +127,8 @@ INSTALLED = Path("/opt/nvidia/nsight-compute")
 
 def _module_folders() -> list[str]:
     """Return folders with the Python module: beside `ncu` (a link, or a script), in its toolkit, or the newest."""
-    found = shutil.which("ncu")
-    homes = list(dict.fromkeys(Path(found).resolve().parents) if found else ())[:4]
+    program = shutil.which("ncu")
+    homes = list(dict.fromkeys(Path(program).resolve().parents) if program else ())[:4]
     versions = [*(one for home in homes for one in _newest(home, "nsight-compute*")), *_newest(INSTALLED, "*")]
     near = [home / "extras" / "python" for home in (*homes, *versions)]
     return [str(folder) for folder in near if (folder / "ncu_report.py").is_file()]
@@ -356,8 +356,8 @@ def executed_opcodes(action: Any) -> Mapping[str, float]:
     return {str(names.value(i)): float(metric.value(i)) for i in range(metric.num_instances())}
 
 
-def _text(said: str | None) -> str:
-    return (said or "").strip()
+def _text(text: str | None) -> str:
+    return (text or "").strip()
 
 
 def _place(action: Any, address: int) -> str:

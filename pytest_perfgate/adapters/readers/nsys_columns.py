@@ -152,8 +152,8 @@ def _resolved(ids: Ints, inline: Ints, words: list[str], names: Names) -> tuple[
 def read_calls(db: Connection, first: int, last: int) -> Calls:
     """Return runtime calls with a correlation in the closed range."""
     if complete(db, tables.RUNTIME):
-        columns, held = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
-        start, tid, correlation = numbers(db, tables.RUNTIME, columns, held, (first, last))
+        columns, condition = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
+        start, tid, correlation = numbers(db, tables.RUNTIME, columns, condition, (first, last))
     else:
         start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))
     return Calls(start=start, tid=tid, correlation=correlation)
@@ -168,7 +168,7 @@ def read_timed(db: Connection, low: int, high: int, kinds: Sequence[re.Pattern[s
     listed = db.rows(f"SELECT id, value FROM {db.source(tables.STRINGS)} WHERE {likely}")
     chosen = [[int(known) for known, name in listed if kind.search(str(name))] for kind in kinds]
     every = {known for ids in chosen for known in ids}
-    held = f"start < ? AND end > ? AND nameId IN ({', '.join(map(str, every)) or -1})"
-    thread, start, end, name = numbers(db, tables.RUNTIME, [THREAD, "start", "end", "nameId"], held, (high, low))
+    condition = f"start < ? AND end > ? AND nameId IN ({', '.join(map(str, every)) or -1})"
+    thread, start, end, name = numbers(db, tables.RUNTIME, [THREAD, "start", "end", "nameId"], condition, (high, low))
     process = pid_of(thread)
     return tuple((process[mine], start[mine], end[mine]) for ids in chosen for mine in (np.isin(name, ids),))

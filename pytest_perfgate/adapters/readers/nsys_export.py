@@ -92,14 +92,14 @@ def _insist_on_times(db: Connection, table: str) -> None:
         raise PerfgateError("nsys-damaged", f"a time is a text in {table}", place=str(db.path))
 
 
-def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
+def _check_places(places: Collection[tuple[int, int, int]], path: str) -> None:
     """Refuse (process with machine, device, context) whose shortened numbers would be equal."""
-    far = [device for _, device, _ in found if not 0 <= device <= MOST_DEVICES]
+    far = [device for _, device, _ in places if not 0 <= device <= MOST_DEVICES]
     if far:
         what = f"kernels of device number {far[0]}; numbers from 0 to {MOST_DEVICES} are read"
         raise PerfgateError("nsys-schema", what, place=path)
     machines: dict[int, int] = {}
-    for process, _, _ in found:
+    for process, _, _ in places:
         if machines.setdefault(process & _PROCESS, process) != process:
             what = f"process {process & _PROCESS} occurs on two machines"
             raise PerfgateError("nsys-ranks", what, place=path, fix="profile each machine into a report of its own")

@@ -339,15 +339,15 @@ def _memory_hook(cupy: Any) -> Any:
 
     class Sum(cupy.cuda.MemoryHook):  # type: ignore[misc]
         name = "perfgate"
-        held = peak = count = 0
+        live = peak = count = 0
 
-        def malloc_postprocess(self, **given: Any) -> None:
+        def malloc_postprocess(self, **event: Any) -> None:
             self.count += 1
-            self.held += int(given["mem_size"])
-            self.peak = max(self.peak, self.held)
+            self.live += int(event["mem_size"])
+            self.peak = max(self.peak, self.live)
 
-        def free_postprocess(self, **given: Any) -> None:
-            self.held -= int(given["mem_size"])
+        def free_postprocess(self, **event: Any) -> None:
+            self.live -= int(event["mem_size"])
 
     return Sum()
 

@@ -203,9 +203,9 @@ class TorchRuntime:
         self.synchronize()
         after = self._cuda.memory_stats()
         del result
-        held = after.get("allocated_bytes.all.peak", 0) - before.get("allocated_bytes.all.current", 0)
-        asked = after.get("allocation.all.allocated", 0) - before.get("allocation.all.allocated", 0)
-        return int(held), int(asked)
+        peak = after.get("allocated_bytes.all.peak", 0) - before.get("allocated_bytes.all.current", 0)
+        allocations = after.get("allocation.all.allocated", 0) - before.get("allocation.all.allocated", 0)
+        return int(peak), int(allocations)
 
     def release(self) -> None:
         self._evictors.clear()

@@ -55,12 +55,12 @@ class BaseRevision:
             return Base(commit=commit, name="the base that CI names")
         return self._shallow() if name and not commit and self.shallow() else None
 
-    def _from(self, name: str, found: str) -> Base:
+    def _from(self, name: str, commit: str) -> Base:
         """Return the base for a commit that shares this one with a target branch."""
-        base = Base(commit=found, name=f"the merge base with {_shown(name)}")
+        base = Base(commit=commit, name=f"the merge base with {_shown(name)}")
         if targets(self._environment):
-            return base if found != self._head else self._merged(name)
-        return self._before() if found == self._head else self._elsewhere(base)
+            return base if commit != self._head else self._merged(name)
+        return self._before() if commit == self._head else self._elsewhere(base)
 
     def _merged(self, name: str) -> Base:
         """Return the base of a request whose target already contains it, since that branch may be the fork's own."""
@@ -69,16 +69,16 @@ class BaseRevision:
             return Base(commit=commit, name="the base that CI names")
         return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", fix=_FORK)
 
-    def _elsewhere(self, left: Base) -> Base:
+    def _elsewhere(self, base: Base) -> Base:
         """Return the base of a push to another branch: a protected one's earlier tip, else the merge base."""
         pushed_from = pushed(self._environment)
         if not pushed_from or pushed_from == self._head or self._common(pushed_from) != pushed_from:
-            return left
+            return base
         if protected(self._environment):
             return Base(commit=pushed_from, name="what was there before this push")
-        if not self._git("diff", "--name-only", left.commit, pushed_from, "--", "*.py.yaml"):
-            return left
-        return replace(left, why=f"not those of {pushed_from[:10]}, which was there before this push", fix=_OWN_TARGET)
+        if not self._git("diff", "--name-only", base.commit, pushed_from, "--", "*.py.yaml"):
+            return base
+        return replace(base, why=f"not those of {pushed_from[:10]}, which was there before this push", fix=_OWN_TARGET)
 
     def _pointed(self, base: Base, used: str, target: str) -> Base:
         """Return the base, with a warning if the change itself introduced the target, which may contain the change."""

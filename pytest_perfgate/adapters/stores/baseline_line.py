@@ -270,8 +270,8 @@ def _foreign(name: str, place: str) -> PerfgateError:
     return PerfgateError("baseline-value", f"{name!r} is no field and no figure", fix=fix, place=place)
 
 
-def _wrong(place: str, wanted: str, found: Node) -> PerfgateError:
-    return PerfgateError("baseline-value", f"expected {wanted}, found {_flow(found)[:60]}", place=place)
+def _wrong(place: str, wanted: str, node: Node) -> PerfgateError:
+    return PerfgateError("baseline-value", f"expected {wanted}, found {_flow(node)[:60]}", place=place)
 
 
 def _parse_time(node: Node, place: str) -> float:

@@ -164,4 +164,4 @@ def probe_merging(root: Path, folder: str) -> Merging | None:
     driver = ask_git(root, "config", "--get", "merge.perfgate.driver")
     named = attribute.stdout.rstrip(b"\0").split(b"\0")[-1]
     command = driver.stdout.decode("utf-8", "replace").strip() if driver is not None else ""
-    return Merging(asked=named == b"perfgate", driver=command)
+    return Merging(attribute=named == b"perfgate", driver=command)

@@ -58,8 +58,8 @@ class Baselines:
         self._devices = tuple(devices)
         self._folder = folder
         self._show = show
-        found = kept or StoredFiles(lambda _revision: folder, lambda _revision, _folder: ())
-        self._kept = found._replace(folder=cache(found.folder), listed=cache(found.listed))
+        stored = kept or StoredFiles(lambda _revision: folder, lambda _revision, _folder: ())
+        self._kept = stored._replace(folder=cache(stored.folder), listed=cache(stored.listed))
 
     def committed(self, device: str) -> bool:
         """Return whether this device's baselines are committed, and not only in this checkout."""
@@ -187,13 +187,13 @@ class Baselines:
             return text, _in_its_lines(text, after)
 
 
-def _in_its_lines(found: str, change: Callable[[str], str]) -> str:
+def _in_its_lines(text: str, change: Callable[[str], str]) -> str:
     """Apply a change that expects LF line ends; an unchanged text keeps every byte."""
-    before = found.replace("\r\n", "\n")
+    before = text.replace("\r\n", "\n")
     after = change(before)
     if after == before:
-        return found
-    return after.replace("\n", "\r\n") if _in_windows_lines(found) else after
+        return text
+    return after.replace("\n", "\r\n") if _in_windows_lines(text) else after
 
 
 @contextlib.contextmanager

@@ -89,101 +89,101 @@ def _unknown(name: str, known: Iterable[str], place: str) -> PerfgateError:
     return PerfgateError("config-unknown-key", f"{name!r} is not a setting", fix=fix, place=place)
 
 
-def _wrong(place: str, wanted: str, given: object) -> PerfgateError:
-    return PerfgateError("config-value", f"expected {wanted}, found {given!r}", place=place)
+def _wrong(place: str, wanted: str, setting: object) -> PerfgateError:
+    return PerfgateError("config-value", f"expected {wanted}, found {setting!r}", place=place)
 
 
-def _text(given: Any, place: str, key: ConfigKey) -> str:
+def _text(setting: Any, place: str, key: ConfigKey) -> str:
     del key
-    if not isinstance(given, str):
-        raise _wrong(place, "a text", given)
-    return given
+    if not isinstance(setting, str):
+        raise _wrong(place, "a text", setting)
+    return setting
 
 
-def _texts(given: Any, place: str, key: ConfigKey) -> tuple[str, ...]:
+def _texts(setting: Any, place: str, key: ConfigKey) -> tuple[str, ...]:
     del key
-    items = [given] if isinstance(given, str) else given
+    items = [setting] if isinstance(setting, str) else setting
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise _wrong(place, "a text or a list of texts", given)
+        raise _wrong(place, "a text or a list of texts", setting)
     return tuple(items)
 
 
-def _words(given: Any, place: str, key: ConfigKey) -> tuple[str, ...]:
-    return tuple(shlex.split(given)) if isinstance(given, str) else _texts(given, place, key)
+def _words(setting: Any, place: str, key: ConfigKey) -> tuple[str, ...]:
+    return tuple(shlex.split(setting)) if isinstance(setting, str) else _texts(setting, place, key)
 
 
-def _count(given: Any, place: str, key: ConfigKey) -> int:
+def _count(setting: Any, place: str, key: ConfigKey) -> int:
     del key
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise _wrong(place, "a whole number from 1", given)
-    return given
+    if not isinstance(setting, int) or isinstance(setting, bool) or setting < 1:
+        raise _wrong(place, "a whole number from 1", setting)
+    return setting
 
 
 _LASTING = frozenset({"budget", "timeout"})
 """Spans that must be positive; a warm-up or a floor may be zero."""
 
 
-def _seconds(given: Any, place: str, key: ConfigKey) -> float:
-    span = parse_seconds(given, place)
+def _seconds(setting: Any, place: str, key: ConfigKey) -> float:
+    span = parse_seconds(setting, place)
     if not span and key.name in _LASTING:
-        raise _wrong(place, "more than no time at all", given)
+        raise _wrong(place, "more than no time at all", setting)
     return span
 
 
-def parse_seconds(given: Any, place: str) -> float:
+def parse_seconds(setting: Any, place: str) -> float:
     """Return seconds from a number, or from a text with a unit such as ``200 ms``."""
-    span = None if isinstance(given, bool) else span_seconds(str(given))
+    span = None if isinstance(setting, bool) else span_seconds(str(setting))
     if span is None:
-        raise _wrong(place, "seconds, or a text such as '200 ms'", given)
+        raise _wrong(place, "seconds, or a text such as '200 ms'", setting)
     return span
 
 
-def _choice(given: Any, place: str, key: ConfigKey) -> str:
-    if given not in key.choices:
-        raise _not_among(key.choices, place, given)
-    return str(given)
+def _choice(setting: Any, place: str, key: ConfigKey) -> str:
+    if setting not in key.choices:
+        raise _not_among(key.choices, place, setting)
+    return str(setting)
 
 
-def _not_among(words: Sequence[str], place: str, given: Any) -> PerfgateError:
+def _not_among(words: Sequence[str], place: str, setting: Any) -> PerfgateError:
     import difflib
 
-    near = difflib.get_close_matches(str(given), words, n=1)
+    near = difflib.get_close_matches(str(setting), words, n=1)
     fix = f"did you mean {near[0]!r}?" if near else f"write {' or '.join(map(repr, words))}"
-    return PerfgateError("config-value", f"expected one of {', '.join(words)}, found {given!r}", fix=fix, place=place)
+    return PerfgateError("config-value", f"expected one of {', '.join(words)}, found {setting!r}", fix=fix, place=place)
 
 
-def _share(given: Any, place: str, key: ConfigKey) -> float:
+def _share(setting: Any, place: str, key: ConfigKey) -> float:
     """Return ``10%`` as a fraction; ``off`` as infinity."""
     del key
-    if given == "off":
+    if setting == "off":
         return math.inf
-    match = re.fullmatch(r"([0-9]+\.?[0-9]*)\s*%", given) if isinstance(given, str) else None
+    match = re.fullmatch(r"([0-9]+\.?[0-9]*)\s*%", setting) if isinstance(setting, str) else None
     if match is None:
-        fix = "a revision is named by anchor_revision" if isinstance(given, str) else ""
-        what = f"expected a share such as 10%, or off, found {given!r}"
+        fix = "a revision is named by anchor_revision" if isinstance(setting, str) else ""
+        what = f"expected a share such as 10%, or off, found {setting!r}"
         raise PerfgateError("config-value", what, fix=fix, place=place)
     return float(match[1]) / 100
 
 
-def _policy(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], ...]:
+def _policy(setting: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], ...]:
     del key
-    if not isinstance(given, dict):
-        raise _wrong(place, "a table", given)
+    if not isinstance(setting, dict):
+        raise _wrong(place, "a table", setting)
     allowed = {name: values for name, values, _ in POLICIES}
-    for name, chosen in given.items():
+    for name, chosen in setting.items():
         if name not in allowed:
             raise _unknown(name, allowed, place)
         if chosen not in allowed[name]:
             raise _not_among(allowed[name], f"{place}.{name}", chosen)
-    return tuple(given.items())
+    return tuple(setting.items())
 
 
-def _tests(given: Any, place: str, key: ConfigKey) -> tuple[ConfigPattern, ...]:
+def _tests(setting: Any, place: str, key: ConfigKey) -> tuple[ConfigPattern, ...]:
     del key
-    if not isinstance(given, list) or not all(isinstance(entry, dict) for entry in given):
-        raise _wrong(place, "a list of tables, [[tool.perfgate.tests]]", given)
+    if not isinstance(setting, list) or not all(isinstance(entry, dict) for entry in setting):
+        raise _wrong(place, "a list of tables, [[tool.perfgate.tests]]", setting)
     patterns = []
-    for number, entry in enumerate(given):
+    for number, entry in enumerate(setting):
         here = f"{place}[{number}]"
         if "pattern" not in entry:
             raise PerfgateError("config-value", "a table of tests needs its pattern", place=here)
@@ -191,12 +191,12 @@ def _tests(given: Any, place: str, key: ConfigKey) -> tuple[ConfigPattern, ...]:
     return tuple(patterns)
 
 
-def _projects(given: Any, place: str, key: ConfigKey) -> tuple[ConfigProject, ...]:
+def _projects(setting: Any, place: str, key: ConfigKey) -> tuple[ConfigProject, ...]:
     """Return folders, or tables with a folder and the command that builds it."""
     del key
-    if not isinstance(given, list):
-        raise _wrong(place, "a list of folders", given)
-    return tuple(_project(entry, f"{place}[{number}]") for number, entry in enumerate(given))
+    if not isinstance(setting, list):
+        raise _wrong(place, "a list of folders", setting)
+    return tuple(_project(entry, f"{place}[{number}]") for number, entry in enumerate(setting))
 
 
 def _project(entry: Any, place: str) -> ConfigProject:
@@ -206,20 +206,20 @@ def _project(entry: Any, place: str) -> ConfigProject:
     return ConfigProject(**_fields(table, _PROJECT_KEYS, place))
 
 
-def _tables(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, object], ...]:
+def _tables(setting: Any, place: str, key: ConfigKey) -> tuple[tuple[str, object], ...]:
     """Return tables by name; their keys are checked where they are used."""
     del key
-    if not isinstance(given, dict) or not all(isinstance(entry, dict) for entry in given.values()):
-        raise _wrong(place, "tables by name", given)
-    return tuple(given.items())
+    if not isinstance(setting, dict) or not all(isinstance(entry, dict) for entry in setting.values()):
+        raise _wrong(place, "tables by name", setting)
+    return tuple(setting.items())
 
 
-def _options(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], ...]:
+def _options(setting: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], ...]:
     """Return options of an inspector by name; the inspector checks them."""
     del key
-    if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
-        raise _wrong(place, "texts by name", given)
-    return tuple(given.items())
+    if not isinstance(setting, dict) or not all(isinstance(text, str) for text in setting.values()):
+        raise _wrong(place, "texts by name", setting)
+    return tuple(setting.items())
 
 
 _PROJECT_KEYS = (ConfigKey(name="path", kind="text", doc=""), ConfigKey(name="build", kind="text", doc=""))
@@ -270,8 +270,8 @@ def folder_at(show: Callable[[str, str], str | None], revision: str) -> str:
 
 def devices_at(show: Callable[[str, str], str | None], revision: str) -> tuple[str, ...]:
     """Return the patterns of the devices whose baselines a revision lists as its own."""
-    found = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("devices")
-    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+    patterns = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("devices")
+    return tuple(one for one in patterns if isinstance(one, str)) if isinstance(patterns, list) else ()
 
 
 def target_at(text: str) -> str:
@@ -320,8 +320,8 @@ def _parsed(text: str) -> Mapping[str, Any]:
         return {}
 
 
-def _table(found: object) -> Mapping[str, Any]:
-    return found if isinstance(found, dict) else {}
+def _table(setting: object) -> Mapping[str, Any]:
+    return setting if isinstance(setting, dict) else {}
 
 
 def _collecting(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
@@ -345,8 +345,8 @@ def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str
             yield at, _setting_text(setting)
 
 
-def _setting_text(given: object) -> str:
-    return json.dumps(given, ensure_ascii=False, default=str)
+def _setting_text(setting: object) -> str:
+    return json.dumps(setting, ensure_ascii=False, default=str)
 
 
 _NAME = regex(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")

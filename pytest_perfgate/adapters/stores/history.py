@@ -91,12 +91,12 @@ SERVERS = ("postgresql://", "postgres://")
 """Prefixes of addresses of histories that are not files."""
 
 
-def history_file(root: Path, given: str = "") -> Path:
+def history_file(root: Path, address: str = "") -> Path:
     """Return the path of the history; refuse another address, which would become a folder of that name."""
-    if _ADDRESS.match(given):
+    if _ADDRESS.match(address):
         what = "the history is a file or a database of PostgreSQL, and this is another address"
-        raise PerfgateError("history-address", what, place=without_secrets(given))
-    return root / (given or ".perfgate/history.db")
+        raise PerfgateError("history-address", what, place=without_secrets(address))
+    return root / (address or ".perfgate/history.db")
 
 
 class SqliteHistory:
@@ -281,8 +281,8 @@ def _numbers(database: sqlite3.Connection, table: str, rows: Iterable[tuple[str,
     for at in range(0, len(wanted), _ASKED):
         some = wanted[at : at + _ASKED]
         either = ", ".join([wide] * len(some))
-        asked = f"with asked ({columns}) as (values {either})"
-        find = f"{asked} select id, {columns} from asked cross join {table} using ({columns})"  # noqa: S608 - by its index
+        values = f"with asked ({columns}) as (values {either})"
+        find = f"{values} select id, {columns} from asked cross join {table} using ({columns})"  # noqa: S608 - by its index
         numbers.update((tuple(row), number) for number, *row in database.execute(find, [*chain(*some)]))
     for row in wanted:
         if row not in numbers:

@@ -203,11 +203,11 @@ class PostgresHistory:
             lines = {number: _columns(columns) for number, *columns in rows}
             self._learn(cursor, list(lines.values()))
             most = {number: last or None if names else detailed for number, _, names in listed}
-            asked = [(number, run) for number, columns in lines.items() for run in columns[0][: most[number]]]
-            figures = _figures(cursor, asked)
+            places = [(number, run) for number, columns in lines.items() for run in columns[0][: most[number]]]
+            figures = _figures(cursor, places)
         read = []
         for number, place, names in (one for one in listed if one[0] in lines):
-            texts = [figures.get((number, run), "") for run in lines[number][0]] if asked else []
+            texts = [figures.get((number, run), "") for run in lines[number][0]] if places else []
             levels = {name: level[::-1] for name, level in levels_of(texts, names).items()}
             read.append((self._line(place, lines[number], texts[:detailed]), levels))
         return read
@@ -278,10 +278,10 @@ def _columns(sent: Sequence[Any]) -> list[Sequence[Any]]:
     return [run, times, processes, scatters, clocks, words[::2], words[1::2], places[::2], places[1::2], facts]
 
 
-def _figures(cursor: Cursor[Any], asked: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
+def _figures(cursor: Cursor[Any], places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
     """Return the stored figures of these (case, run)."""
-    columns = tuple(map(list, zip(*asked)))
-    return {(series, run): data for series, run, data in cursor.execute(_FIGURES, columns)} if asked else {}
+    columns = tuple(map(list, zip(*places)))
+    return {(series, run): data for series, run, data in cursor.execute(_FIGURES, columns)} if places else {}
 
 
 class _Again(PerfgateError):
@@ -351,8 +351,8 @@ def _sought(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]]) -> dict
         f" on {match + ' and ' if match else ''}md5(t.{columns[-1]}) = md5(w.{columns[-1]})"
     )
     listed = sorted(rows)
-    found = cursor.execute(query, [[row[at] for row in listed] for at in range(len(columns))])
-    return {tuple(row[1:]): row[0] for row in found}
+    matches = cursor.execute(query, [[row[at] for row in listed] for at in range(len(columns))])
+    return {tuple(row[1:]): row[0] for row in matches}
 
 
 def _added(

@@ -89,9 +89,9 @@ class ProfileFolders:
             self._pages(folder, views)
 
 
-def _named(given: Any) -> str:
+def _named(raw: Any) -> str:
     """Return parameters by name in one line; anything else as text."""
-    return ", ".join(f"{name}={text}" for name, text in given.items()) if isinstance(given, dict) else str(given)
+    return ", ".join(f"{name}={text}" for name, text in raw.items()) if isinstance(raw, dict) else str(raw)
 
 
 def safe(text: str) -> str:

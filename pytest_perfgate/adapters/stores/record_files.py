@@ -230,13 +230,13 @@ def bare(tree: Any, shared: list[Any]) -> Any:
         return places[text]
 
     def case(row: dict[str, Any]) -> dict[str, Any]:
-        left = {name: row[name] for name in _OF_A_CASE if name in row}
-        left["verdicts"] = once(row["verdicts"], _OF_A_VERDICT)
+        stored = {name: row[name] for name in _OF_A_CASE if name in row}
+        stored["verdicts"] = once(row["verdicts"], _OF_A_VERDICT)
         measured = row.get("measurement")
         if measured:
-            left["measurement"] = {name: measured[name] for name in _OF_A_MEASUREMENT if name in measured}
-            left["measurement"]["processes"] = once(measured["processes"], _OF_A_PROCESS)
-        return left
+            stored["measurement"] = {name: measured[name] for name in _OF_A_MEASUREMENT if name in measured}
+            stored["measurement"]["processes"] = once(measured["processes"], _OF_A_PROCESS)
+        return stored
 
     return {**tree, "cases": [case(row) for row in tree["cases"]], "notes": []}
 
@@ -274,8 +274,8 @@ _SLOWEST = 4096
 class _Refused(Exception):
     """The error in words, and whether a retry may help."""
 
-    def __init__(self, said: str, *, again: bool = False) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, *, again: bool = False) -> None:
+        super().__init__(message)
         self.again = again
 
 

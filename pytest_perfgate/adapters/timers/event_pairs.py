@@ -395,6 +395,6 @@ def fitted(points: Sequence[tuple[int, float]]) -> tuple[float, float, float]:
     spread = sum((count - middle) ** 2 for count, _ in points)
     slope = sum((count - middle) * (reading - height) for count, reading in points) / spread
     offset = height - slope * middle
-    left = sum((reading - offset - slope * count) ** 2 for count, reading in points)
-    error = sqrt(left / (len(points) - 2) * (1 / len(points) + middle**2 / spread))
+    residual = sum((reading - offset - slope * count) ** 2 for count, reading in points)
+    error = sqrt(residual / (len(points) - 2) * (1 / len(points) + middle**2 / spread))
     return offset, slope, error

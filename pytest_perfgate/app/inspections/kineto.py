@@ -126,7 +126,7 @@ class Kineto:
         refuse_twice(paths)
         most, stacks = MOST // max(len(paths), 1), partial(self._read, frames=True)
         trace_reader = TraceReader(
-            read=self._read, stacks=stacks, catalogue=self._catalogue(), asked=choices, most=most
+            read=self._read, stacks=stacks, catalogue=self._catalogue(), options=choices, most=most
         )
         if len(paths) == 1:
             refuse_workers(choices, "one file was given")
@@ -147,9 +147,9 @@ class Kineto:
         return job_analysis(job, again)
 
     def _alone(self, view: TraceView) -> Analysis:
-        if view.asked.replay:
-            self._replay(Path(view.asked.replay), replay_text(view))
-        if view.asked.compat:
+        if view.options.replay:
+            self._replay(Path(view.options.replay), replay_text(view))
+        if view.options.compat:
             subject = name_of(view.survey)
             return as_the_reference(subject, lambda: iter((view,)), view.findings, view.problems, view.survey.label)
         return analysis_of(view)
@@ -275,7 +275,7 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     note = _framing(before, after) + (f" · {_APART}" if apart else "")
 
     def overview() -> Document:
-        top = before.asked.settings.top * 2
+        top = before.options.settings.top * 2
         tables: tuple[tuple[str, Block], ...] = (
             ("Operators", pair_table(ops, "operator", top)),
             ("Operators by arguments", pair_table(exact, "operator", top)),

@@ -64,14 +64,14 @@ class TraceView:
 
     def __init__(self, survey: Survey, options: TraceOptions, catalogue: Catalogue, stacks: Stacks) -> None:
         self.whole = survey
-        self.asked = options
+        self.options = options
         self._catalogue = catalogue
         self._stacks = stacks
 
     @cached_property
     def windows(self) -> tuple[Survey, ...]:
         """The requested windows; without any, the whole trace."""
-        windows = windows_of(self.whole, self.asked.window)
+        windows = windows_of(self.whole, self.options.window)
         return tuple(through(self.whole, windows)) or (self.whole,)
 
     @cached_property
@@ -96,7 +96,7 @@ class TraceView:
         framed = next((one for one in traces if one.rank == trace.rank), None)
         if framed is None:
             return self.survey
-        return TraceView(survey(framed, self.asked.settings), self.asked, self._catalogue, self._stacks).survey
+        return TraceView(survey(framed, self.options.settings), self.options, self._catalogue, self._stacks).survey
 
     @cached_property
     def rows(self) -> tuple[OperatorRow, ...]:
@@ -113,21 +113,21 @@ class TraceView:
     @cached_property
     def roof(self) -> Roof | None:
         """The given peaks, else the catalogue's for the named device or for the trace's own."""
-        roof = given_roof(self.asked.peak, self.asked.bandwidth)
+        roof = given_roof(self.options.peak, self.options.bandwidth)
         if roof is not None:
             return roof
         devices = set(self.survey.trace.devices)
-        name = self.asked.device or (devices.pop() if len(devices) == 1 else "")
+        name = self.options.device or (devices.pop() if len(devices) == 1 else "")
         spec = self._catalogue.lookup(name) if name else None
-        if spec is None and self.asked.device:
-            spec = _meant(self._catalogue, self.asked.device)
-        return sheet_roof(spec, self.asked.rates) if spec else None
+        if spec is None and self.options.device:
+            spec = _meant(self._catalogue, self.options.device)
+        return sheet_roof(spec, self.options.rates) if spec else None
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         others = findings(self.survey, self.line, self.rows, self.kernels, self.roof)
         inside = self.windows if len(self.windows) == 1 else self.steps
-        stepped = coverage_findings(self.whole, inside) if self.asked.window else ()
+        stepped = coverage_findings(self.whole, inside) if self.options.window else ()
         limiting = tuple(window_findings(self.bottleneck))
         wrong = any(finding.trigger == "class=invalid" for finding in limiting)
         return (*limiting, *stepped, *others) if wrong else (*stepped, *others, *limiting)
@@ -141,7 +141,7 @@ class TraceView:
         """Return its figures under these scopes; by default without a rank, and with it if known."""
         scopes = scopes or scopes_of(self.whole.trace.rank)
         several = len(self.windows) > 1
-        inner = self.windows if several else self.steps if not self.asked.window else ()
+        inner = self.windows if several else self.steps if not self.options.window else ()
         parts = step_metrics(inner, scopes) | scoped_metrics(self.survey, inner, scopes, most)
         rates = utilisation(self.survey, self.rows, inner, self.roof, scopes)
         named = operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
@@ -163,21 +163,21 @@ class TraceView:
                 where = labels(step=part.window.step)
                 parts += [(part, tuple(sorted((*scope, *where)))) for scope in scopes]
         apart = step_metrics_of_all(self.whole, self.steps, scopes)
-        rate = throughput_metrics(self.whole, self.steps, self.asked.items, scopes)
+        rate = throughput_metrics(self.whole, self.steps, self.options.items, scopes)
         return MetricSet(metrics=(*host_metrics(parts), *apart)) | rate
 
     def _of_rows(self, scopes: Sequence[Labels], most: int) -> MetricSet:
         """Return figures of single rows, unless the judged limits name none."""
-        if not self.asked.rows:
+        if not self.options.rows:
             return MetricSet()
         total = self.line.total if self.line else 0
         metrics = row_metrics(self.survey, self.rows, self.kernels, self.roof, scopes, most)
-        return metrics | impact_metrics(self.rows, self.asked.settings.top, self.roof, total, scopes)
+        return metrics | impact_metrics(self.rows, self.options.settings.top, self.roof, total, scopes)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Return why no limit on this trace can be judged."""
-        coverage, unread, floor = self.survey.coverage, self.survey.unread, self.asked.settings.floor
+        coverage, unread, floor = self.survey.coverage, self.survey.unread, self.options.settings.floor
         problems = []
         if coverage is not None and coverage < floor:
             what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
@@ -363,12 +363,12 @@ class TraceReader:
     read: Callable[[Path], tuple[Trace, ...]]
     stacks: Stacks
     catalogue: Catalogue
-    asked: TraceOptions
+    options: TraceOptions
     most: int
     """The most figures of steps for one rank."""
 
     def seen(self, trace: Trace) -> TraceView:
-        return TraceView(survey(trace, self.asked.settings), self.asked, self.catalogue, self.stacks)
+        return TraceView(survey(trace, self.options.settings), self.options, self.catalogue, self.stacks)
 
     def figures(self, trace: Trace, number: int) -> RankFigures:
         """Return the figures of a trace with its number among the files."""

@@ -210,14 +210,14 @@ def _report(one: TraceView) -> Document:
     page = report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
     if one.bottleneck is not None:
         page = replace(page, blocks=(Paragraph(text=one.bottleneck.of_window), *page.blocks))
-    if not one.asked.replay:
+    if not one.options.replay:
         return page
     return replace(page, blocks=(*page.blocks, Section(title="Replay", blocks=(Paragraph(text=_replayed(one)),))))
 
 
 def _replayed(one: TraceView) -> str:
     """Return how to write the replay package, or how to use it."""
-    zipped = one.asked.replay
+    zipped = one.options.replay
     if not zipped:
         return "Write it with its runner as a zip by --set replay=FILE.zip; one operation by --set op=NAME beside it."
     return f"Written to {zipped}. Run it where PyTorch is: unzip {zipped} -d replay && python replay/replay.py"
@@ -311,7 +311,7 @@ def _class_of(one: TraceView, part: Survey, count: int) -> str:
 
 def _impact_block(one: TraceView) -> Block:
     total = one.line.total if one.line else 0
-    top = one.rows[: one.asked.settings.top]
+    top = one.rows[: one.options.settings.top]
     impacts = [made for row in top if (made := impact(row, one.roof, total)) is not None]
     if not impacts:
         why = "no roof is known: give device= or peak= and bandwidth=" if one.roof is None else "no model"
@@ -321,13 +321,15 @@ def _impact_block(one: TraceView) -> Block:
 
 def replay_text(one: TraceView) -> str:
     """Return operations for a replay as JSON: the named one, else those that are large and slow enough."""
-    if one.asked.op:
-        chosen = [row for row in one.rows if fnmatchcase(row.name, one.asked.op) and row.call.recorded]
+    if one.options.op:
+        chosen = [row for row in one.rows if fnmatchcase(row.name, one.options.op) and row.call.recorded]
     else:
         chosen = [row for row in one.rows if wants_replay(row, _fraction(row, one.roof))]
     if not chosen:
         what = (
-            f"no recorded operation fits {one.asked.op!r}" if one.asked.op else "no operation is large and slow enough"
+            f"no recorded operation fits {one.options.op!r}"
+            if one.options.op
+            else "no operation is large and slow enough"
         )
         fix = "name one with --set op=NAME; shapes need record_shapes=True"
         raise PerfgateError("trace-no-operation", what, place=one.whole.trace.path, fix=fix)
@@ -363,7 +365,7 @@ def _analysis_page(one: TraceView) -> Document:
     """Return the report in four sections, with the rates of the window."""
     metrics = utilisation(one.survey, one.rows, (), one.roof, ((),)).metrics
     apart = step_metrics_of_all(one.whole, one.steps, ((),))
-    rate = throughput(one.whole, one.steps, one.asked.items)
+    rate = throughput(one.whole, one.steps, one.options.items)
     extra = (
         [("throughput", f"{quantity(rate[0], Dimension.RATE).removesuffix('/s').strip()} {rate[1]}/s")] if rate else []
     )
@@ -385,8 +387,8 @@ def content_of(one: TraceView) -> ReportContent:
 
 
 def _stack(one: TraceView) -> Document:
-    if one.asked.op:
-        return stack_document(one.stacked, one.asked.op)
+    if one.options.op:
+        return stack_document(one.stacked, one.options.op)
     named = [row for row in one.rows if row.example >= 0]
     if not named:
         raise PerfgateError("trace-no-operation", "no operator reached the GPU; name one with --set op=NAME")

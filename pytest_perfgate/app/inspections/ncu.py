@@ -142,7 +142,7 @@ class Ncu:
         diagnoses = self._diagnosed(paths, options)
         earlier = self._diagnosed(earlier_report(options), options) if "baseline" in options else []
         stated = parse_stated(options, spec_of(options, self._catalogue(), diagnoses[0].facts.device))
-        given = _given(options, stated, earlier)
+        inputs = _given(options, stated, earlier)
         total = total_time(diagnoses)
         subject = ", ".join(str(path) for path in paths)
         title = title_of(paths)
@@ -161,14 +161,14 @@ class Ncu:
                 "report": lambda: analysis_report(
                     diagnoses, title, tuple(run_figures(stated, total)), stated.placed(total)
                 ),
-                "contract": lambda: contract_document(diagnoses, given),
+                "contract": lambda: contract_document(diagnoses, inputs),
                 "annotation": lambda: annotation_view(diagnoses, title),
                 "devlog": lambda: devlog_part(diagnoses, earlier),
                 **views,
             },
             findings=findings_of(diagnoses),
             files=code_files(diagnoses),
-            kept={"contract.json": lambda: contract_text(diagnoses, given)},
+            kept={"contract.json": lambda: contract_text(diagnoses, inputs)},
             reports={"report": "report", "contract": "contract"},
             tables=("overview", "health"),
             window=f"{_counted(diagnoses, 'launch')} under ncu: times are of the profiled, serialised kernel",
@@ -234,7 +234,7 @@ class Rocprof:
         title, total = title_of(paths), total_time(diagnoses)
         spec = _spec(options.get("device") or diagnoses[0].facts.device, list(self._catalogue()))
         stated = parse_stated(options, spec)
-        given = _given(options, stated)
+        inputs = _given(options, stated)
         return Analysis(
             kind=self.name,
             subject=subject,
@@ -245,9 +245,9 @@ class Rocprof:
                 "report": lambda: analysis_report(
                     diagnoses, title, tuple(run_figures(stated, total)), stated.placed(total)
                 ),
-                "contract": lambda: contract_document(diagnoses, given),
+                "contract": lambda: contract_document(diagnoses, inputs),
             },
-            kept={"contract.json": lambda: contract_text(diagnoses, given)},
+            kept={"contract.json": lambda: contract_text(diagnoses, inputs)},
             reports={"report": "report", "contract": "contract"},
             tables=("overview",),
             findings=findings_of(diagnoses),

@@ -71,7 +71,7 @@ class Nsys:
     ) -> None:
         self._read, self._project, self._sheets = read, dict(project or {}), sheets
 
-    def _asked(self, options: Mapping[str, str]) -> Reading:
+    def _options(self, options: Mapping[str, str]) -> Reading:
         """Return the given options over the project's; a given window replaces the project's, also its anchor."""
         window = {"anchor", "start", "end"}
         far = {name: text for name, text in self._project.items() if name not in window or not window & set(options)}
@@ -92,7 +92,7 @@ class Nsys:
         return head.startswith(MAGICS) or named
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        job, exports = self._job(paths, self._asked(options))
+        job, exports = self._job(paths, self._options(options))
         stated = self._stated(options, exports)
         rows = (*coverage_findings(job), *window_findings(job.ranks), *class_findings(job.ranks), *findings(job))
         rows += tuple(overlap.work_findings(job.ranks, stated))
@@ -125,7 +125,7 @@ class Nsys:
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         """Compare two jobs with the same options, and so the same window rule."""
-        choices = self._asked(options)
+        choices = self._options(options)
         (old, _), (new, exports) = self._job(before, choices), self._job(after, choices)
         compared = comparison(old, new)
         apart = all(pair.slowdown is None for pair in compared.kernels)

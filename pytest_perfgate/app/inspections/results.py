@@ -253,10 +253,10 @@ def changes_of(limits: Iterable[Limit], metrics: MetricSet) -> tuple[Limit, ...]
     )
 
 
-def case_name(paths: Sequence[Path], root: Path, given: str = "") -> str:
+def case_name(paths: Sequence[Path], root: Path, stated: str = "") -> str:
     """Return a file's name in the baselines: its path from the root, or for several files, that of their folder."""
-    if given:
-        return PurePosixPath(given).as_posix()
+    if stated:
+        return PurePosixPath(stated).as_posix()
     places = [path.absolute() for path in paths]
     place = places[0] if len(places) == 1 else _folder(places)
     if not place.is_relative_to(root):

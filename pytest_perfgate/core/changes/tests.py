@@ -139,9 +139,9 @@ def rename_candidates(
         lost, added = [name for name in lost if name not in paired], [name for name in added if name not in taken]
 
 
-def _paired(lost: Sequence[str], left: Sequence[str], among: Callable[[str], Iterable[str]]) -> Iterator[_Pair]:
+def _paired(lost: Sequence[str], candidates: Sequence[str], among: Callable[[str], Iterable[str]]) -> Iterator[_Pair]:
     """Pair each lost test with the most similar remaining candidate."""
-    free = set(left)
+    free = set(candidates)
     for name in lost:
         if match := _like(name, [one for one in among(name) if one in free]):
             free.remove(match)

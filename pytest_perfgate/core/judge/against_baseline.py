@@ -76,11 +76,11 @@ def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         return _unbaselined(trial, reason) if undemanded else _without_line(limit, trial)
     if reason and renewed_line(trial) is None:
         return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
-    assert trial.seen is not None
+    assert trial.timing is not None
     metric = trial.metrics.find("slowdown")[0]
-    allowed = tolerance(limit, trial, trial.seen, trial.baseline.time, trial.baseline.blind)
+    allowed = tolerance(limit, trial, trial.timing, trial.baseline.time, trial.baseline.blind)
     if expired(trial.baseline, trial.context):
-        visible = max(allowed.threshold, trial.seen.visible)
+        visible = max(allowed.threshold, trial.timing.visible)
         suspicion = Suspicion(limit=limit, metric=metric, threshold=allowed.threshold, visible=visible)
         return renewed(suspicion, trial) or _unbaselined(trial, run_out(trial.baseline), REASON)
     if limit.bound < 0:
@@ -100,7 +100,7 @@ def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     """Judge a demanded speed-up, which must exceed the uncertainty of the accepted time."""
-    assert trial.seen is not None
+    assert trial.timing is not None
     ruling = against_limit(limit, trial)._replace(against=True)
     if ruling.outcome is not Outcome.PASSED or holds(limit, (1 + metric.high) * (1 + allowed.blind) - 1):
         return ruling
@@ -108,7 +108,7 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: T
         outcome=Outcome.UNDECIDED,
         sentence=f"{_too_noisy(allowed)}: {_MAY_BE_OFF}",
         next=tuple(against_accepted(trial)),
-        visible=max(trial.seen.visible, allowed.blind),
+        visible=max(trial.timing.visible, allowed.blind),
     )
 
 
@@ -141,11 +141,11 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
 
 
 def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
-    timing = trial.seen
+    timing = trial.timing
     assert timing is not None
     visible = max(threshold := allowed.threshold, timing.visible, allowed.blind)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
-    kept = trial.paired is None and _kept(limit.operator, metric.high, allowed.asked)
+    kept = trial.paired is None and _kept(limit.operator, metric.high, allowed.bound)
     if apart := other_state(suspicion, trial, kept=kept):
         return apart
     if trial.paired is not None:
@@ -331,9 +331,9 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
         then = f"this change accepts {now} from a run that detects more; it judges once it is merged"
     else:
-        asked = tuple(deciding(trial))
-        decide = tuple(step for step in asked if ROUNDS not in step)  # more rounds do not improve an accepted run
-        then, steps = _MAY_BE_OFF, decide or (*asked, trial.accepting(REASON))
+        all_steps = tuple(deciding(trial))
+        decide = tuple(step for step in all_steps if ROUNDS not in step)  # more rounds do not improve an accepted run
+        then, steps = _MAY_BE_OFF, decide or (*all_steps, trial.accepting(REASON))
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"{_too_noisy(allowed)}: {then}",
@@ -358,7 +358,7 @@ def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visi
     ruling = undecided(metric, trial, allowed.threshold)
     if allowed.blind > allowed.threshold:  # the accepted time itself is too vague
         ruling = ruling._replace(next=(*ruling.next, trial.accepting(REASON)))
-    if allowed.own > allowed.asked:
+    if allowed.own > allowed.bound:
         text = f"{ruling.sentence}; unchanged code moves by {signed(allowed.own)} here, more than the limit"
         ruling = ruling._replace(sentence=text)
     return _spread(ruling, visible)

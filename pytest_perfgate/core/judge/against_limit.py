@@ -241,7 +241,7 @@ def _in_turns(metric: Metric, trial: JudgedMeasurement) -> tuple[tuple[str, str]
 
 def sides_of(metric: Metric, then: Figure, trial: JudgedMeasurement) -> Sides | None:
     """Return which side of a speed-up changed, if the line also has a time."""
-    line, summary = trial.baseline, trial.seen
+    line, summary = trial.baseline, trial.timing
     return moved_sides(metric, then.value, line.time, summary.time) if line and summary else None
 
 

@@ -39,7 +39,7 @@ BARE = "it loads nothing of the package"
 
 def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Judge by the rounds: the exact test confirms, the interval clears, otherwise it is undecided."""
-    paired, timing = trial.paired, trial.seen
+    paired, timing = trial.paired, trial.timing
     assert paired is not None
     assert timing is not None
     if paired.unbuilt:
@@ -183,7 +183,7 @@ def _spanning(paired: Paired) -> str:
 
 
 def _ruling(trial: JudgedMeasurement, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:
-    paired, timing = trial.paired, trial.seen
+    paired, timing = trial.paired, trial.timing
     assert paired is not None
     assert timing is not None
     return Ruling(

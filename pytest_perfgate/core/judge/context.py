@@ -107,7 +107,7 @@ class JudgedMeasurement:
     metrics: MetricSet
     problems: tuple[Problem, ...]
     baseline: Baseline | None
-    seen: Summary | None
+    timing: Summary | None
     modes: bool
     paired: Paired | None
     unheld: str = ""
@@ -174,8 +174,8 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMe
     done = effect(outcome, context.policy, context.mode)
     if fails or (policy and context.policy.effect(policy) is Effect.FAIL):
         done = Effect.FAIL
-    if visible is None and figure is None and trial is not None and trial.seen is not None:
-        visible = None if trial.paired is not None and trial.paired.unbuilt else trial.seen.visible
+    if visible is None and figure is None and trial is not None and trial.timing is not None:
+        visible = None if trial.paired is not None and trial.paired.unbuilt else trial.timing.visible
     return Verdict(
         limit=limit, outcome=outcome, effect=done, metric=metric, visible=visible, sentence=sentence, next=steps,
         evidence=evidence, rounds=rounds, raised=raised, figure=figure,
@@ -191,7 +191,7 @@ FLOOR_AT_MOST = 0.5
 class Tolerance(NamedTuple):
     """Tolerances as fractions of the accepted time."""
 
-    asked: float
+    bound: float
     """The limit, or the absolute floor if that is larger."""
     own: float
     """The change that unchanged code shows here: its own A/A shift, or a tick of the timer."""
@@ -203,7 +203,7 @@ class Tolerance(NamedTuple):
     @property
     def threshold(self) -> float:
         """The smallest slowdown that counts."""
-        return max(self.asked, self.own)
+        return max(self.bound, self.own)
 
 
 def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: float, blind: float = 0.0) -> Tolerance:
@@ -213,7 +213,7 @@ def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: fl
     """
     floor = min(_floor(trial) / summary.batch / then, FLOOR_AT_MOST) if limit.bound >= 0 else limit.bound
     return Tolerance(
-        asked=max(limit.bound, floor),
+        bound=max(limit.bound, floor),
         own=max(trial.context.own_shift, summary.resolution / then),
         raised=floor if floor > limit.bound else None,
         blind=blind,

@@ -112,8 +112,8 @@ def _judged_measurement(
     metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
     problems = problems_of(measurement, metrics, timed=timing_of_call is not None)
     return JudgedMeasurement(
-        measurement=measurement, context=context, metrics=metrics, baseline=baseline, seen=timing_of_call, modes=modes,
-        paired=paired, problems=problems + (paired.problems if paired else ()),
+        measurement=measurement, context=context, metrics=metrics, baseline=baseline, timing=timing_of_call,
+        modes=modes, paired=paired, problems=problems + (paired.problems if paired else ()),
         unheld=unheld_line(baseline, measurement, context),
         references=references_of(limits),
         several=_several(baseline) if baseline is not None else frozenset(),

@@ -79,7 +79,7 @@ class Call:
     def __init__(
         self, measurement: Measurement, baseline: Baseline | None, summary: Summary, tails: Sequence[Labels] = ()
     ) -> None:
-        self.measurement, self.baseline, self.seen, self.tails = measurement, baseline, summary, tails
+        self.measurement, self.baseline, self.timing, self.tails = measurement, baseline, summary, tails
         self._made: dict[str, Made] = {}
         self._absolute: Absolute | tuple[Absent, ...] | None = None
         self._every: Made | None = None
@@ -97,7 +97,7 @@ class Call:
     def absolute(self) -> Absolute | tuple[Absent, ...]:
         """Return the figures of its work."""
         if self._absolute is None:
-            self._absolute = absolute(self.measurement, self.seen)
+            self._absolute = absolute(self.measurement, self.timing)
         return self._absolute
 
     def everything(self) -> Made:
@@ -163,14 +163,14 @@ def _absent(made: Made) -> tuple[Absent, ...]:
 
 
 def _time(call: Call, _name: str) -> Made:
-    timing = call.seen
+    timing = call.timing
     middle = Metric(name="time", value=timing.time, dimension=Dimension.TIME, interval=timing.interval)
     return (middle, *(tail_of(call.measurement.processes, tail) for tail in call.tails))
 
 
 def _slowdown(call: Call, _name: str) -> Made:
     """Time over accepted time, minus one."""
-    timing, baseline = call.seen, call.baseline
+    timing, baseline = call.timing, call.baseline
     if baseline is None or baseline.time <= 0:
         return (_NO_BASELINE,)
     then, now = baseline.time, timing.interval
@@ -179,7 +179,7 @@ def _slowdown(call: Call, _name: str) -> Made:
 
 
 def _speedup(call: Call, _name: str) -> Made:
-    return speedups(call.measurement.references, call.seen)
+    return speedups(call.measurement.references, call.timing)
 
 
 def _cv(call: Call, _name: str) -> Made:

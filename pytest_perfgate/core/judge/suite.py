@@ -345,16 +345,16 @@ def unlined(gone: Iterable[Baseline], limited: frozenset[str], effect: Effect) -
         yield SuiteNote(kind="taken away", effect=effect, text=text, names=tuple(names))
 
 
-def left_out(lines: Sequence[Baseline], collected: frozenset[str], left: LeftOut) -> Iterator[SuiteNote]:
+def left_out(lines: Sequence[Baseline], collected: frozenset[str], absent: LeftOut) -> Iterator[SuiteNote]:
     """Yield accepted cases that the project's own settings exclude from every run."""
-    names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, collected, left)})
+    names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, collected, absent)})
     if names:
-        by = "deselected" if left.commanded else "left out by addopts or a conftest, not by the command line"
+        by = "deselected" if absent.commanded else "left out by addopts or a conftest, not by the command line"
         text = f"{plural(len(names), 'accepted case')} not measured, {by}"
-        yield SuiteNote(kind="left out", effect=Effect.WARN, text=text, names=() if left.commanded else tuple(names))
+        yield SuiteNote(kind="left out", effect=Effect.WARN, text=text, names=() if absent.commanded else tuple(names))
 
 
-def _left(nodeid: str, collected: frozenset[str], left: LeftOut) -> bool:
-    if nodeid in left.deselected:
+def _left(nodeid: str, collected: frozenset[str], excluded: LeftOut) -> bool:
+    if nodeid in excluded.deselected:
         return True
-    return left.reach is not None and nodeid not in collected and left.reach.leaves_out(nodeid)
+    return excluded.reach is not None and nodeid not in collected and excluded.reach.leaves_out(nodeid)

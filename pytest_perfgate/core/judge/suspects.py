@@ -131,7 +131,7 @@ def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
 
 def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sentence: str) -> Ruling | None:
     """Return ACCEPTED if the measurement agrees with the new value, alone or against the old one's commit."""
-    assert trial.seen is not None
+    assert trial.timing is not None
     accepts = f'{sentence}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if near(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
@@ -143,8 +143,8 @@ def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, se
 
 def near(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
     """Return whether the measured time agrees with a line of the change."""
-    assert trial.seen is not None
-    return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(play)
+    assert trial.timing is not None
+    return abs(math.log(trial.timing.time / edited.time)) <= math.log1p(play)
 
 
 def _rounds_agree(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline) -> bool:

@@ -362,9 +362,9 @@ def left_of(plan: Plan, spent_ns: float, samples: int) -> Plan | None:
 def exhausted(plan: Plan, spent_ns: float) -> tuple[str, str]:
     """Return why there was no other try, as evidence."""
     whole = plan.warmup_ns + plan.budget_ns
-    left = max(0.0, whole - spent_ns)
+    rest = max(0.0, whole - spent_ns)
     least = max(plan.min_samples, plan.least_samples)
-    return ("not taken again", f"{left / 1e9:.3g} s of {whole / 1e9:.3g} s were left: too little for {least} samples")
+    return "not taken again", f"{rest / 1e9:.3g} s of {whole / 1e9:.3g} s were left: too little for {least} samples"
 
 
 GAP = 3

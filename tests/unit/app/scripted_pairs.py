@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.lockstep import Stage
-from pytest_perfgate.app.screening import Asked
 from pytest_perfgate.app.screening import Screening as Hearing
+from pytest_perfgate.app.screening import ToDecide
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.metric_kinds import own_reading
 from pytest_perfgate.model.device import Device
@@ -114,7 +114,7 @@ class ScriptedChild:
             found = [c.nodeid for c in command.cases if c.nodeid not in missing]
             self._left, self._own = deque(found), bool(command.files)
             errors = self._world.errors if missing else ()
-            self._out.append(Collected(found=tuple(found), errors=errors, untouched=self._world.untouched))
+            self._out.append(Collected(nodeids=tuple(found), errors=errors, untouched=self._world.untouched))
             self._next()
         elif isinstance(command, Go):
             self._key, self._taken = CaseKey(nodeid=self._left[0]), []
@@ -233,21 +233,28 @@ def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0
     )
 
 
-def heard(comparison: Comparison, *, among: int = 0, asked: Asked | None = None, expected=None):
-    hearing = Hearing(comparison, lambda key: 0.03, among, lambda key: asked or Asked(), expected or {})
+def heard(comparison: Comparison, *, among: int = 0, to_decide: ToDecide | None = None, expected=None):
+    hearing = Hearing(comparison, lambda key: 0.03, among, lambda key: to_decide or ToDecide(), expected or {})
     hearing.decide()
     return hearing.paired(revision=not among)
 
 
 def compared(
-    world: World, count: int = 3, *, among: int = 0, budget_s: float = 0.0, content=("", ""), asked=None, expected=None
+    world: World,
+    count: int = 3,
+    *,
+    among: int = 0,
+    budget_s: float = 0.0,
+    content=("", ""),
+    to_decide=None,
+    expected=None,
 ):
     said: list[str] = []
     kept: list[int] = []
     world.modules = world.modules or PROOF
     stage = staged(world, said, kept, budget_s)
     comparison = Comparison((arm("base", content[0]), arm("head", content[1])), cases(count), stage, Design())
-    found = heard(comparison, among=among, asked=asked, expected=expected)
+    found = heard(comparison, among=among, to_decide=to_decide, expected=expected)
     return comparison, {key.nodeid[-1]: paired for key, paired in found.items()}, said
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.measure import Blurred
-from pytest_perfgate.app.screening import MOST, Asked, FirstSitting, Screening, blurred
+from pytest_perfgate.app.screening import MOST, FirstSitting, Screening, ToDecide, blurred
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.rounds import Design, figure_finding
@@ -78,7 +78,7 @@ def test_rounds_go_on_until_what_is_asked_is_decided(
         time=scattered({"0": 0.0 if time else 0.03}, 0.002 if time else 0.1),  # the time is soon clear, or never
         loss=lambda side, number: sides[side][number % len(sides[side])],
     )
-    _, found, said = compared(world, 1, asked=Asked(time=time, changes=CHANGE))
+    _, found, said = compared(world, 1, to_decide=ToDecide(time=time, changes=CHANGE))
     (pairs,) = found["0"].figures
     assert (len(pairs.base), figure_finding(pairs, CHANGE[0], 1).decision) == (rounds, decision)
     assert said == [

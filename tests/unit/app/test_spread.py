@@ -46,7 +46,7 @@ class Child:
         if isinstance(command, Job):
             self.cases = list(command.cases)
             found = tuple(c.nodeid for c in self.cases)
-            self.answers = [Collected(found=found, untouched=self.spawner.untouched), self._ready()]
+            self.answers = [Collected(nodeids=found, untouched=self.spawner.untouched), self._ready()]
         elif isinstance(command, Go):
             if "static" in self.cases[0].nodeid:
                 self.spawner.note(self, self.cases[0].nodeid)

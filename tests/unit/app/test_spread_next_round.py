@@ -182,7 +182,7 @@ class ForkingChild(ScriptedChild):
 
     def send(self, command: object) -> None:
         if isinstance(command, Job) and command.preload:
-            self._out.append(Collected(found=(), untouched=True))
+            self._out.append(Collected(nodeids=(), untouched=True))
             return
         self.start = command.start if isinstance(command, Job) else self.start
         super().send(command)

@@ -45,7 +45,7 @@ def test_what_all_calls_ask_together_is_counted_once_a_round() -> None:
     keys = [replace(KEY, name=f"call{number}") for number in range(50)]
     played: Any = Played(*(captured(replace(measured(1e6), key=key)) for key in keys))
     bounds = Bounds(gate_judge(Lines(None)), played)
-    assert [bounds.asked(key).gates for key in keys] == [50] * 50
+    assert [bounds.to_decide(key).gates for key in keys] == [50] * 50
     assert played.asked == 2
 
 

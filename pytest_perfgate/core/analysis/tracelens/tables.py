@@ -238,7 +238,7 @@ def _worked(forest: Forest, at: int) -> Figures | None:
 
 
 def _sheet(forest: Forest, sheet: str) -> list[Row]:
-    found: list[Row] = []
+    measured_rows: list[Row] = []
     wanted = [number for number, name in enumerate(forest.trace.names) if sheet_of(name) == sheet]
     trace = forest.trace
     for at in np.flatnonzero((trace.category == Category.OPERATOR) & np.isin(trace.name, wanted)).tolist():
@@ -251,8 +251,10 @@ def _sheet(forest: Forest, sheet: str) -> list[Row]:
         recorded = call if int(forest.trace.argument[at]) >= 0 else None
         row |= {"name": forest.name(at), "parameters": made.parameters, "arguments": recorded}
         row |= {"process_name": process, "process_label": label, "thread_name": thread}
-        found.append(row)
-    rows = [_sheet_row(group) for _, group in _grouped(found, lambda row: (row["name"], str(row["parameters"])))]
+        measured_rows.append(row)
+    rows = [
+        _sheet_row(group) for _, group in _grouped(measured_rows, lambda row: (row["name"], str(row["parameters"])))
+    ]
     return sorted(rows, key=lambda row: (-float(row["Kernel Time (µs)_sum"]), row["UID_first"]))  # type: ignore[arg-type]
 
 
