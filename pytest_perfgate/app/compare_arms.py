@@ -75,9 +75,9 @@ class Comparison:
         self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part that is played
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
-    def resume(self, kept: Iterable[PairedRound]) -> None:
+    def resume(self, rounds: Iterable[PairedRound]) -> None:
         """Continue with the rounds that an interrupted run of the same arms kept."""
-        self.rounds, self._reckoned = [one for one in kept if one.nodeid in self.cases], 0
+        self.rounds, self._reckoned = [one for one in rounds if one.nodeid in self.cases], 0
         self.out = {one.nodeid for one in self.rounds if _fails(self.rounds, one.nodeid)}
 
     @property

@@ -49,12 +49,11 @@ def _catalogue(specs: Sequence[DeviceSpec], left_out: Sequence[str]) -> Table:
         (s.name, s.arch, s.multiprocessors, s.bandwidth, *(_rate(s.peak(d)) for d in _SHOWN), s.confidence)
         for s in specs
     )
-    kept = [at for at, column in enumerate(columns) if column.name not in left_out]
+    places = [at for at, column in enumerate(columns) if column.name not in left_out]
     note = "Dense rates as printed. `perfgate devices NAME` shows clocks, limits and sources."
     note += f" Not shown for want of room: {', '.join(left_out)}." if left_out else ""
-    return Table(
-        columns=tuple(columns[at] for at in kept), rows=tuple(tuple(row[at] for at in kept) for row in rows), note=note
-    )
+    shown = tuple(tuple(row[at] for at in places) for row in rows)
+    return Table(columns=tuple(columns[at] for at in places), rows=shown, note=note)
 
 
 def sheet_document(specs: Sequence[DeviceSpec]) -> Document:

@@ -145,9 +145,9 @@ class _HintingParser(argparse.ArgumentParser):
         head, _, words = message.partition(": ")
         if head != "unrecognized arguments":
             return ""
-        known = [option for action in self._actions for option in action.option_strings]
+        flags = [option for action in self._actions for option in action.option_strings]
         wrong = [word.partition("=")[0] for word in words.split() if word.startswith("--")]
-        near = [close for word in wrong for close in get_close_matches(word, known, n=1)]
+        near = [close for word in wrong for close in get_close_matches(word, flags, n=1)]
         return f"\n  next  did you mean {' and '.join(near)}?" if near else ""
 
 

@@ -206,9 +206,9 @@ def explain(word: str) -> Document:
     sections = tuple(filter(None, (kind(word) for kind in (_code, _outcome, _word, _metric, _setting))))
     if sections:
         return Document(title=word, blocks=sections)
-    known = [*codes(), *(_shown(outcome) for outcome in Outcome), *(term.name for term in TERMS), *by_name()]
+    words = [*codes(), *(_shown(outcome) for outcome in Outcome), *(term.name for term in TERMS), *by_name()]
     what = f"'{word}' is not an error code, an outcome, a term, a metric or a setting"
-    raise PerfgateError("explain-unknown", what, fix=proposal(word, known))
+    raise PerfgateError("explain-unknown", what, fix=proposal(word, words))
 
 
 def overview() -> Document:

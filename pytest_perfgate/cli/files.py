@@ -387,8 +387,8 @@ def run_import(options: argparse.Namespace) -> int:
         paths = () if options.dry_run else project.baselines.write(outcome.lines)
         lines.append({
             "file": str(path), "device": device, "imported": [str(line.key) for line in outcome.lines],
-            "kept": list(outcome.kept),
-            "without a time": list(outcome.left), "wrote": [project.shown(Path(p)) for p in paths],
+            "kept": list(outcome.unchanged),
+            "without a time": list(outcome.omitted), "wrote": [project.shown(Path(p)) for p in paths],
         })  # fmt: skip
     if options.json:
         output.write_json(lines)

@@ -67,8 +67,8 @@ def run_history(options: Namespace) -> int:
         )
         for device, key in matches
     ]
-    kept = {(d, str(k)): project.history.figures(k, d, options.last) for k, d, _, b in cases if one and b and b.figures}
-    figures = {at: sittings for at, sittings in kept.items() if sittings}
+    runs = {(d, str(k)): project.history.figures(k, d, options.last) for k, d, _, b in cases if one and b and b.figures}
+    figures = {at: sittings for at, sittings in runs.items() if sittings}
     if options.svg:
         write_file(options.svg, _drawn(cases))
     if options.json:
@@ -152,7 +152,7 @@ def _exported(project: Project, options: Namespace) -> int:
     form, _, name = options.to.partition(":")
     forms = tables()
     if form not in forms or not name:
-        fix = f"one of: {', '.join(f'{known}:FILE' for known in forms)}"
+        fix = f"one of: {', '.join(f'{choice}:FILE' for choice in forms)}"
         raise PerfgateError("command-usage", f"--to {options.to} names no format and file", fix=fix)
     wanted = set(_selected(project.history.keys(options.device), options.case))
     lines = (

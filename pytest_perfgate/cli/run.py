@@ -276,8 +276,8 @@ def history_of(project: Project, report: Any) -> dict[str, Any]:
     for case in report.cases:
         if case.measurement:
             read = project.history.figures if case.baseline and case.baseline.figures else project.history.read
-            known = read(case.key, case.measurement.device.key, 60)
-            sittings[str(case.key)] = (*sittings.get(str(case.key), ()), *known)
+            runs = read(case.key, case.measurement.device.key, 60)
+            sittings[str(case.key)] = (*sittings.get(str(case.key), ()), *runs)
     return sittings
 
 

@@ -133,10 +133,10 @@ def _recall(folder: Path, lines: Iterable[Any]) -> None:
     from pytest_perfgate.core.stats.change_points import ChangePoint
 
     try:
-        known = json.loads((folder / _CHANGES).read_text(encoding="utf-8"))
+        stored = json.loads((folder / _CHANGES).read_text(encoding="utf-8"))
         for line in lines:
-            if line.digest in known:
-                line.changes = tuple(ChangePoint(**change) for change in known[line.digest])
+            if line.digest in stored:
+                line.changes = tuple(ChangePoint(**change) for change in stored[line.digest])
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return
 

@@ -65,8 +65,8 @@ class Activity:
     def columns(self) -> tuple[Ints, ...]:
         return (self.start, self.end, self.pid, self.device, self.stream, self.correlation, self.name)
 
-    def where(self, kept: NDArray[np.bool_] | Ints) -> Activity:
-        return activity([column[kept] for column in self.columns()])
+    def where(self, rows: NDArray[np.bool_] | Ints) -> Activity:
+        return activity([column[rows] for column in self.columns()])
 
 
 def activity(columns: Sequence[Ints]) -> Activity:
@@ -108,8 +108,8 @@ class Ranges:
     def __len__(self) -> int:
         return len(self.start)
 
-    def where(self, kept: NDArray[np.bool_] | Ints) -> Ranges:
-        return replace(self, start=self.start[kept], end=self.end[kept], tid=self.tid[kept], text=self.text[kept])
+    def where(self, rows: NDArray[np.bool_] | Ints) -> Ranges:
+        return replace(self, start=self.start[rows], end=self.end[rows], tid=self.tid[rows], text=self.text[rows])
 
 
 @array_value

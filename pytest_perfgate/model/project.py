@@ -326,14 +326,14 @@ _ANYBODY = frozenset(
 """Accounts and machines that identify nobody, and words that usually mean other things."""
 
 
-def named_in(texts: Collection[str], known: Names) -> Names:
+def named_in(texts: Collection[str], names: Names) -> Names:
     """Return the names with people whose home folders occur in texts, and their machines: ``ann@node7``."""
     people = (who for text in texts if _homely(text) for groups in re.findall(_HOME, text) for who in groups if who)
-    users = known.users.union(people)
+    users = names.users.union(people)
     own = _words(users)
     behind = re.compile(rf"{own.pattern}@(\w[\w.-]*)") if own else None
     hosts = (host for text in texts if behind and "@" in text for host in behind.findall(text))
-    return replace(known, users=users, hosts=known.hosts.union(hosts))
+    return replace(names, users=users, hosts=names.hosts.union(hosts))
 
 
 def _homely(text: str) -> bool:
@@ -356,8 +356,8 @@ def shareable(text: str, names: Names) -> str:
         text = re.sub(_HIDDEN, "[secret]", text)
     if "@" in text:
         text = re.sub(_SIGNED, "[user]@[host]", text)
-    for known, word in ((names.hosts, "[host]"), (names.users, "[user]")):
-        if pattern := _words(known):
+    for identifiers, word in ((names.hosts, "[host]"), (names.users, "[user]")):
+        if pattern := _words(identifiers):
             text = pattern.sub(word, text)
     return text
 
@@ -370,8 +370,8 @@ def masked(text: str, names: Names) -> str:
 
 
 @lru_cache(maxsize=64)
-def _words(known: frozenset[str]) -> re.Pattern[str] | None:
-    names = (name for name in known if len(name) > 2 and not name.isdigit() and name.lower() not in _ANYBODY)
+def _words(identifiers: frozenset[str]) -> re.Pattern[str] | None:
+    names = (name for name in identifiers if len(name) > 2 and not name.isdigit() and name.lower() not in _ANYBODY)
     own = sorted(names, key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, own))})(?!\w)") if own else None
 

@@ -59,13 +59,13 @@ def _deferred(cls: Any) -> Callable[..., None]:
     def first(self: Any, /, **values: Any) -> None:
         nonlocal remaining
         remaining -= 1
-        known = {**plain, **values}
-        known.update({name: make() for name, make in makers.items() if name not in values} if makers else {})
-        if known.keys() != names:
+        arguments = {**plain, **values}
+        arguments.update({name: make() for name, make in makers.items() if name not in values} if makers else {})
+        if arguments.keys() != names:
             raise TypeError(
                 f"{cls.__name__}() takes {', '.join(sorted(names))}; given: {', '.join(values) or 'nothing'}"
             )
-        for name, one in known.items():
+        for name, one in arguments.items():
             put(self, name, one)
         if then is not None:
             then(self)

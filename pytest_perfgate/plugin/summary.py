@@ -135,9 +135,9 @@ def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
     rows = tuple((row[0], f"…::{str(row[1]).partition('::')[2]}", *row[2:]) for row in table.rows)
     fewer = _FEWER if any(row[4] is not None for row in rows) else _FEWER_NEW
     for lost in range(len(fewer) + 1):
-        kept = [at for at in range(len(table.columns)) if at not in fewer[:lost]]
-        cells = tuple(tuple(row[at] for at in kept) for row in rows)
-        short = replace(table, columns=tuple(table.columns[at] for at in kept), rows=cells)
+        remaining = [at for at in range(len(table.columns)) if at not in fewer[:lost]]
+        cells = tuple(tuple(row[at] for at in remaining) for row in rows)
+        short = replace(table, columns=tuple(table.columns[at] for at in remaining), rows=cells)
         if _fits(lines := list(table_lines(short)), width):
             return lines
     beyond = max(map(display_width, lines)) - width

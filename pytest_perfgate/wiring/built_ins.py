@@ -218,8 +218,8 @@ def nsys_inspector() -> Inspector:
     from pytest_perfgate.wiring import configuration
 
     project = configuration(Path.cwd())
-    known = "|".join(f"(?:{pattern})" for pattern in project.communication)
-    patterns = {**({"communication": known} if known else {}), **dict(project.nsys)}
+    communication = "|".join(f"(?:{pattern})" for pattern in project.communication)
+    patterns = {**({"communication": communication} if communication else {}), **dict(project.nsys)}
     return Nsys(read_nsys, patterns, devices.project_catalogue)
 
 

@@ -101,10 +101,10 @@ def with_conftests(paths: Sequence[str]) -> tuple[str, ...]:
 
 def only_tests(folder: Path, paths: Sequence[str]) -> bool:
     """Return whether a checkout contains only tests, which are the same on both sides, so that nothing is checked."""
-    known = {folder / path for path in paths}
+    tests = {folder / path for path in paths}
     files = (place for place in folder.rglob("*") if place.suffix in _CODE)
     code = (place for place in files if ".perfgate" not in place.relative_to(folder).parts)  # the root may lie in one
-    return all(place in known or place.name == "conftest.py" or place.name.startswith("test_") for place in code)
+    return all(place in tests or place.name == "conftest.py" or place.name.startswith("test_") for place in code)
 
 
 def lay_over(source: Path, target: Path) -> None:

@@ -190,12 +190,12 @@ _PACKAGES = ("cupti-python", "nvidia-cuda-cupti", "nvidia-cuda-cupti-cu12")
 
 
 @cache
-def unproved_elsewhere(kept: Path | None = None) -> str:
+def unproved_elsewhere(folder: Path | None = None) -> str:
     """Return why the counter is not to be trusted on this machine; "" if it was seen to count.
 
     The check runs once a process, and not at all if the folder records an earlier success.
     """
-    mark = kept / f"cupti-{name}.proved" if kept and (name := _setting()) else None
+    mark = folder / f"cupti-{name}.proved" if folder and (name := _setting()) else None
     if mark and mark.exists():
         return ""
     why = _tried()

@@ -123,9 +123,9 @@ class NvmlCard:
         """Return the clock; refuse one that the card does not have, where the driver would take the nearest."""
         nvml, handle = self._nvml, self._handle
         memory = self._tried(lambda: max(nvml.nvmlDeviceGetSupportedMemoryClocks(handle)))
-        known = memory and self._tried(lambda: list(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, memory)))
+        clocks = memory and self._tried(lambda: list(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, memory)))
         highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)))
-        low, high = (min(known), max(known)) if known else (1, highest or megahertz)
+        low, high = (min(clocks), max(clocks)) if clocks else (1, highest or megahertz)
         if not low <= megahertz <= high:
             what = f"{megahertz} MHz is no SM clock of this card: it has {low} to {high} MHz"
             fix = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"

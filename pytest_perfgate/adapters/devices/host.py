@@ -259,10 +259,10 @@ def probe_packages(declared: Collection[str] = ()) -> tuple[tuple[str, str], ...
     versions: dict[str, str] = {}
     for package in metadata.distributions():
         head = (package.read_text("METADATA") or package.read_text("PKG-INFO") or "").partition("\n\n")[0]
-        known = dict(_NAME_AND_VERSION.findall(head))  # a parser of mail would read all of it, a millisecond each
-        name = known.get("Name", "").lower()
+        fields = dict(_NAME_AND_VERSION.findall(head))  # a parser of mail would read all of it, a millisecond each
+        name = fields.get("Name", "").lower()
         if name in _PACKAGES or name.startswith(_FAMILIES) or (declared and re.sub(r"[-_.]+", "-", name) in declared):
-            versions.setdefault(name, known.get("Version", ""))
+            versions.setdefault(name, fields.get("Version", ""))
     return tuple(sorted(versions.items()))
 
 

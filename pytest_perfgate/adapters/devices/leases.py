@@ -82,8 +82,8 @@ class DeviceLeases:
         """Return the process that measures on the device now."""
         record = self._record(self._path(device))
         pid: Any = record.get("pid")
-        known = isinstance(pid, int) and pid > 0
-        return pid if known and alive(pid) and started(pid) == record.get("started") else None
+        valid = isinstance(pid, int) and pid > 0
+        return pid if valid and alive(pid) and started(pid) == record.get("started") else None
 
     def _parent_token(self, device: str) -> str:
         """Return the inherited token; it counts only while its lease is on file."""

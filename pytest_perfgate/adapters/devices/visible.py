@@ -103,8 +103,8 @@ def parse_spec(line: Mapping[str, Any], place: str) -> DeviceSpec:
     """Return one device from its entry; every key must be known and every number positive."""
     unknown = sorted(set(line) - set(_SCALES) - set(_PLAIN))
     if unknown:
-        known = ", ".join(sorted((*_SCALES, *_PLAIN)))
-        raise PerfgateError("device-entry", f"unknown key {unknown[0]!r}", fix=f"write one of {known}", place=place)
+        keys = ", ".join(sorted((*_SCALES, *_PLAIN)))
+        raise PerfgateError("device-entry", f"unknown key {unknown[0]!r}", fix=f"write one of {keys}", place=place)
     try:
         re.compile(str(line["pattern"]))
         scaled: dict[str, Any] = {
@@ -320,7 +320,7 @@ def _amd_named(entry: str, devices: Sequence[Device]) -> Device | None:
     if entry.isascii() and entry.isdigit():
         return devices[int(entry)] if int(entry) < len(devices) else None
     names = ({device.uuid, dict(device.facts).get("hip uuid", "")} - {""} for device in devices)
-    return next((device for device, known in zip(devices, names) if entry in known), None)
+    return next((device for device, identifiers in zip(devices, names) if entry in identifiers), None)
 
 
 SIZE = 1536

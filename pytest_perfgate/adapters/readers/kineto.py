@@ -124,8 +124,8 @@ def looks_like_kineto(path: Path, head: bytes) -> bool:
             return ".json" in path.name
     head = text.readable(head)
     start = head.lstrip()[:1]
-    known = (b'"traceEvents"', b'"deviceProperties"', b'"ph"', b'"schemaVersion"')
-    if start in {b"{", b"["} and any(mark in head for mark in known):
+    marks = (b'"traceEvents"', b'"deviceProperties"', b'"ph"', b'"schemaVersion"')
+    if start in {b"{", b"["} and any(mark in head for mark in marks):
         return True
     return start == b"{" and len(head) >= _HEAD and _opens_later(path)
 

@@ -117,11 +117,11 @@ class Columns:
 
     def add(self, events: Sequence[Event]) -> None:
         """Add one chunk of events."""
-        kept, table = self._kept(events)
-        if kept:
-            self._describe(kept, table)
+        chosen, table = self._kept(events)
+        if chosen:
+            self._describe(chosen, table)
             self.chunks.append(table)
-            self.rows += len(kept)
+            self.rows += len(chosen)
         self.seen += len(events)
 
     def _kept(self, events: Sequence[Event]) -> tuple[list[Event], dict[str, NDArray[Any]]]:
@@ -134,13 +134,13 @@ class Columns:
                 self._unlisted(event)
             elif event.ph == "s":
                 self.flows.append(event.id)
-        kept = kind != _PARTS
+        selected = kind != _PARTS
         if not self.frames:
             frames, tells = np.flatnonzero(kind == _PYTHON), self._telling
             passed = frames[[not tells[events[at].name] for at in frames.tolist()]] if len(frames) else frames
-            kept[passed] = False
+            selected[passed] = False
             self.passed += len(passed)
-        index = np.flatnonzero(kept)
+        index = np.flatnonzero(selected)
         chosen = [events[at] for at in index.tolist()]
         starts, lengths = [event.ts for event in chosen], [event.dur for event in chosen]
         category = kind[index]
@@ -159,9 +159,9 @@ class Columns:
             "category": category,
             "index": index + self.seen,
         }
-        known = category != _UNSURE
-        if not known.all():
-            return list(compress(chosen, known.tolist())), {name: column[known] for name, column in table.items()}
+        usable = category != _UNSURE
+        if not usable.all():
+            return list(compress(chosen, usable.tolist())), {name: column[usable] for name, column in table.items()}
         return chosen, table
 
     def _readable(self, event: Event, category: int | None) -> int | None:
@@ -216,20 +216,20 @@ class Columns:
             self.messages.update((self.rows + row, message(arg)) for row, arg in rows)
 
     def _places(
-        self, kept: list[Event], args: list[Arguments], ranks: list[Any], on_device: NDArray[np.bool_]
+        self, events: list[Event], args: list[Arguments], ranks: list[Any], on_device: NDArray[np.bool_]
     ) -> NDArray[np.int32]:
-        places = np.empty(len(kept), np.int32)
+        places = np.empty(len(events), np.int32)
         device = np.flatnonzero(on_device)
-        host = kept
+        host = events
         if len(device):
             on_host = (~on_device).tolist()
-            host, ranks_of_host = list(compress(kept, on_host)), list(compress(ranks, on_host))
+            host, ranks_of_host = list(compress(events, on_host)), list(compress(ranks, on_host))
         else:
             ranks_of_host = ranks
         keys = [(event.pid, event.tid, rank) for event, rank in zip(host, ranks_of_host)]
         places[~on_device] = np.fromiter(map(self.threads.__getitem__, keys), np.int32, len(host))
         for row in device.tolist():
-            event, arg = kept[row], args[row]
+            event, arg = events[row], args[row]
             place = arg.device if arg.device != -1 else event.pid
             stream = arg.stream if arg.stream is not None and arg.stream != -1 else event.tid
             places[row] = self.queues[place, stream, ranks[row]]
@@ -239,8 +239,8 @@ class Columns:
 def _described(arguments: Interned[bytes], args: list[Arguments], category: NDArray[np.uint8]) -> NDArray[np.int32]:
     """Return the number of each operator's arguments; -1 without any."""
     column = np.full(len(args), -1, np.int32)
-    known = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION)).tolist()
-    rows = [at for at in known if args[at].dims is not NOTHING or _DESCRIPTION(args[at]) != _UNSAID]
+    candidates = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION)).tolist()
+    rows = [at for at in candidates if args[at].dims is not NOTHING or _DESCRIPTION(args[at]) != _UNSAID]
     texts = map(SEPARATOR.join, map(_DESCRIPTION, map(args.__getitem__, rows)))
     column[rows] = np.fromiter(map(arguments.__getitem__, texts), np.int32, len(rows))
     return column

@@ -121,8 +121,8 @@ def read_ranges(db: Connection, names: Names) -> Ranges:
         return Ranges(start=none, end=none, tid=none, text=none, texts=())
     have = db.columns(tables.RANGES)
     until, has = _ended(have)
-    known = "textId" if "textId" in have else "-1"
-    start, end, tid, ids = numbers(db, tables.RANGES, ["start", until, THREAD, known], has)
+    text_id = "textId" if "textId" in have else "-1"
+    start, end, tid, ids = numbers(db, tables.RANGES, ["start", until, THREAD, text_id], has)
     inline, words = np.zeros_like(ids), [""]
     if "text" in have:
         inline, words = texts(db, tables.RANGES, "text", has)
@@ -142,7 +142,7 @@ def _resolved(ids: Ints, inline: Ints, words: list[str], names: Names) -> tuple[
     """Return texts, which are in the row itself, or registered in the table of strings; old schemas do both."""
     registered, position = np.unique(ids, return_inverse=True)
     texts_of = names(registered.tolist())
-    listed = [*words, *(texts_of.get(int(known), "") for known in registered)]
+    listed = [*words, *(texts_of.get(int(number), "") for number in registered)]
     elsewhere = ids >= 0
     if any(words):
         elsewhere &= np.array([not word for word in words], dtype=bool)[inline]
@@ -166,8 +166,8 @@ def read_timed(db: Connection, low: int, high: int, kinds: Sequence[re.Pattern[s
         return tuple((none, none, none) for _ in kinds)
     likely = " OR ".join(f"value LIKE '%{word}%'" for word in ("Synchronize", "Memcpy", "Launch"))
     listed = db.rows(f"SELECT id, value FROM {db.source(tables.STRINGS)} WHERE {likely}")
-    chosen = [[int(known) for known, name in listed if kind.search(str(name))] for kind in kinds]
-    every = {known for ids in chosen for known in ids}
+    chosen = [[int(number) for number, name in listed if kind.search(str(name))] for kind in kinds]
+    every = {number for ids in chosen for number in ids}
     condition = f"start < ? AND end > ? AND nameId IN ({', '.join(map(str, every)) or -1})"
     thread, start, end, name = numbers(db, tables.RUNTIME, [THREAD, "start", "end", "nameId"], condition, (high, low))
     process = pid_of(thread)

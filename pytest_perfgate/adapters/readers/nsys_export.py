@@ -169,14 +169,14 @@ class Export:
         if self._name != "shortName" or "demangledName" not in self._db.columns(tables.KERNELS):
             return {}
         rows = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE value LIKE '%::%'")
-        return {int(known): str(text) for known, text in rows}
+        return {int(number): str(text) for number, text in rows}
 
     def kernels(self, low: int, high: int, whole: Collection[int] = ()) -> Activity:
         return self._activity(tables.KERNELS, self._named(whole), low, high)
 
     def _named(self, whole: Collection[int]) -> str:
         """Return the column of a kernel's name, or of its full name for these."""
-        listed = ", ".join(str(int(known)) for known in whole)
+        listed = ", ".join(str(int(number)) for number in whole)
         return (
             f"CASE WHEN demangledName IN ({listed}) THEN demangledName ELSE {self._name} END" if listed else self._name
         )
@@ -219,9 +219,9 @@ class Export:
     def names(self, ids: Sequence[int]) -> dict[int, str]:
         names: dict[int, str] = {}
         for first in range(0, len(ids), _AT_ONCE):
-            part = ", ".join(str(int(known)) for known in ids[first : first + _AT_ONCE])
+            part = ", ".join(str(int(number)) for number in ids[first : first + _AT_ONCE])
             rows = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE id IN ({part})")
-            names.update((int(known), "" if text is None else str(text)) for known, text in rows)
+            names.update((int(number), "" if text is None else str(text)) for number, text in rows)
         return names
 
     def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:

@@ -145,10 +145,10 @@ def _is_strings(table: str) -> bool:
     return plain(table)[0] == STRINGS.lower()
 
 
-def _selected(target: sqlite3.Connection, table: str, kept: Sequence[str]) -> str:
+def _selected(target: sqlite3.Connection, table: str, remaining: Sequence[str]) -> str:
     """Return the SQL for a table's copied columns, in their order."""
     if _is_strings(table):
-        return _pointed_to(target, kept)
+        return _pointed_to(target, remaining)
     columns = ((quoted(column), kind) for column, kind in _columns(target, table))
     return ", ".join(column if _is_number(kind) else _shareable(column) for column, kind in columns)
 
@@ -213,7 +213,7 @@ def _shareable(column: str) -> str:
     return f"CASE typeof({column}) WHEN 'text' THEN {text} WHEN 'blob' THEN shareable({column}, 0) ELSE {column} END"
 
 
-def _pointed_to(target: sqlite3.Connection, kept: Sequence[str]) -> str:
+def _pointed_to(target: sqlite3.Connection, remaining: Sequence[str]) -> str:
     """Return SQL for the strings, keeping only texts that a remaining row refers to.
 
     nsys stores every process's environment, and the child's output, as strings without references. A block of variables
@@ -221,7 +221,7 @@ def _pointed_to(target: sqlite3.Connection, kept: Sequence[str]) -> str:
     """
     pointing = [
         f"SELECT {quoted(column)} FROM source.{quoted(table)}"
-        for table in kept
+        for table in remaining
         for column, kind in _columns(target, table)
         if not _is_strings(table) and "INT" in kind and _POINTS.search(column)
     ]

@@ -244,8 +244,8 @@ IDENTITY: dict[Form, tuple[str, ...]] = {
 """Columns that together are unique to a dispatch or a row of statistics; counters repeat theirs."""
 
 
-def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:
-    names = (name for name in row if name and name not in known and not name.startswith(_REPEATED))
+def _columns(row: Row, fields: frozenset[str]) -> dict[str, Counter]:
+    names = (name for name in row if name and name not in fields and not name.startswith(_REPEATED))
     numbers = {name: number_of(row[name]) for name in names}
     return {name: Counter(name=name, value=number) for name, number in numbers.items() if number is not None}
 

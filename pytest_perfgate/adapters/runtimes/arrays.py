@@ -121,8 +121,8 @@ class _Numpy:
         flat, whole = cls.flat(array), len(saved) - len(saved) % 8
         if len(flat) != len(saved):
             return False
-        words, known = flat[:whole].view(np.int64), saved[:whole].view(np.int64)
-        return bool((words == known).all() and (flat[whole:] == saved[whole:]).all())
+        words, old = flat[:whole].view(np.int64), saved[:whole].view(np.int64)
+        return bool((words == old).all() and (flat[whole:] == saved[whole:]).all())
 
     @classmethod
     def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
@@ -199,9 +199,9 @@ class _Torch:
     @classmethod
     def unchanged(cls, array: Any, saved: Any) -> bool:
         torch, flat = sys.modules["torch"], cls.flat(array)
-        kept, whole = saved.to(flat.device), len(flat) - len(flat) % WORD
-        same = len(kept) == len(flat) and torch.equal(flat[:whole].view(torch.int64), kept[:whole].view(torch.int64))
-        return bool(same and torch.equal(flat[whole:], kept[whole:]))
+        old, whole = saved.to(flat.device), len(flat) - len(flat) % WORD
+        same = len(old) == len(flat) and torch.equal(flat[:whole].view(torch.int64), old[:whole].view(torch.int64))
+        return bool(same and torch.equal(flat[whole:], old[whole:]))
 
     @classmethod
     def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:

@@ -100,8 +100,8 @@ def described(device: Device, lookup: Lookup) -> Device:
         device = replace(device, uuid=managed_uuid(device.pci, device.arch))
     spec = lookup(device.name)
     sizes = [size for size in (device.cache_bytes, spec.cache_bytes if spec else None) if size]
-    known = dict(device.facts)
-    facts = (*device.facts, *(fact for fact in _found_out(device) if fact[0] not in known))
+    present = dict(device.facts)
+    facts = (*device.facts, *(fact for fact in _found_out(device) if fact[0] not in present))
     whole = replace(device, spec=spec, cache_bytes=max(sizes, default=None), facts=facts)
     return replace(whole, key=device_key(whole))
 

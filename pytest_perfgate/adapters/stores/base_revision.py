@@ -130,10 +130,10 @@ class BaseRevision:
     def _none(self, target: str) -> Base:
         if self.shallow():
             return self._shallow()
-        known = [name for name in self._asked(target) if self.resolved(name)]
+        existing = [name for name in self._asked(target) if self.resolved(name)]
         why, fix = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
-        if known:
-            why = f"{_shown(known[0])} and this commit have no common commit"
+        if existing:
+            why = f"{_shown(existing[0])} and this commit have no common commit"
         elif branches := targets(self._environment):
             why = f"'{branches[0]}', which CI names as the target, is not a branch in this clone"
             fix = f"check out with fetch-depth: 0, or git fetch origin {branches[0]}:refs/remotes/origin/{branches[0]}"

@@ -237,13 +237,13 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
     """Return the fields of a Baseline; an unknown field is an error, since nothing would be compared with it."""
     if not isinstance(fields, Mapping):
         raise _wrong(place, "a mapping such as {time: 412.31us}", fields)
-    known: dict[str, Any] = {
+    parsed: dict[str, Any] = {
         name: _PARSERS[name](fields[name], f"{place}.{name}") for name in _PARSERS if name in fields
     }
     if "power" in fields:
-        known["limited"] = _parse_power(fields["power"], f"{place}.power")
+        parsed["limited"] = _parse_power(fields["power"], f"{place}.power")
     if "identity" in fields:
-        known["identity"] = _identity(fields["identity"], f"{place}.identity", device)
+        parsed["identity"] = _identity(fields["identity"], f"{place}.identity", device)
     figures: dict[str, Figure] = {}
     for name in fields:
         figure = parse_figure(name, fields[name]) if _is_figure(name, fields[name]) else None
@@ -255,8 +255,8 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
     if "time" not in fields and not figures:
         raise PerfgateError("baseline-value", "the line has neither an accepted time nor another figure", place=place)
     if figures:
-        known["figures"] = tuple(figures.values())
-    return known
+        parsed["figures"] = tuple(figures.values())
+    return parsed
 
 
 def _is_figure(name: str, node: Node) -> bool:

@@ -52,14 +52,14 @@ class Baselines:
         devices: Sequence[str] = (),
         folder: str = "baselines",
         show: Show | None = None,
-        kept: StoredFiles | None = None,
+        stored_files: StoredFiles | None = None,
     ) -> None:
         self._root = root
         self._devices = tuple(devices)
         self._folder = folder
         self._show = show
-        stored = kept or StoredFiles(lambda _revision: folder, lambda _revision, _folder: ())
-        self._kept = stored._replace(folder=cache(stored.folder), listed=cache(stored.listed))
+        files = stored_files or StoredFiles(lambda _revision: folder, lambda _revision, _folder: ())
+        self._stored = files._replace(folder=cache(files.folder), listed=cache(files.listed))
 
     def committed(self, device: str) -> bool:
         """Return whether this device's baselines are committed, and not only in this checkout."""
@@ -70,7 +70,7 @@ class Baselines:
         return self._home(device) / f"{_written_path(test)}.yaml"
 
     def read(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
-        if revision and (self.committed(device) or self._kept.lists(device, revision)):
+        if revision and (self.committed(device) or self._stored.lists(device, revision)):
             file = (self._root / self._folder / device) / f"{_written_path(path)}.yaml"
             text = self._show(revision, self._place_at(revision, file)) if self._show else None
             return {} if text is None else self._parsed(text, file, device, path, revision)
@@ -88,10 +88,10 @@ class Baselines:
 
     def paths(self, device: str, revision: str) -> tuple[str, ...]:
         """Return the test files that a revision has lines of."""
-        if not (self.committed(device) or self._kept.lists(device, revision)):
+        if not (self.committed(device) or self._stored.lists(device, revision)):
             return ()
-        home = PurePosixPath(self._kept.folder(revision)) / device
-        files = (PurePosixPath(file) for file in self._kept.files(revision, home.as_posix()))
+        home = PurePosixPath(self._stored.folder(revision)) / device
+        files = (PurePosixPath(file) for file in self._stored.files(revision, home.as_posix()))
         return tuple(_read_path(file.relative_to(home)) for file in files if file.suffix == ".yaml")
 
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
@@ -128,7 +128,7 @@ class Baselines:
 
     def devices(self, revision: str = "") -> tuple[str, ...]:
         if revision:
-            return self._kept.devices(revision)
+            return self._stored.devices(revision)
         homes = (self._root / self._folder, self._root / ".perfgate" / "baselines")
         names = {entry.name for home in homes if home.is_dir() for entry in home.iterdir() if entry.is_dir()}
         return tuple(sorted(name for name in names if self._home(name).is_dir()))
@@ -164,7 +164,7 @@ class Baselines:
 
     def _place_at(self, revision: str, file: Path) -> str:
         """Return the path of this file in a revision, which may have its baselines in another folder."""
-        return (PurePosixPath(self._kept.folder(revision)) / file.relative_to(self._root / self._folder)).as_posix()
+        return (PurePosixPath(self._stored.folder(revision)) / file.relative_to(self._root / self._folder)).as_posix()
 
     def _edit(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> Iterator[Path]:
         file = self.path(device, path)

@@ -65,12 +65,12 @@ def toml_reader() -> Any:
 
 
 def _fields(table: Mapping[str, Any], keys: Sequence[ConfigKey], place: str) -> dict[str, Any]:
-    known = {key.name: key for key in keys}
+    by_name = {key.name: key for key in keys}
     for name in table:
-        if name not in known:
-            raise _unknown(name, known, place)
+        if name not in by_name:
+            raise _unknown(name, by_name, place)
     return {
-        name: _READERS[known[name].kind](setting, f"{place}.{name}", known[name]) for name, setting in table.items()
+        name: _READERS[by_name[name].kind](setting, f"{place}.{name}", by_name[name]) for name, setting in table.items()
     }
 
 
@@ -78,8 +78,8 @@ _RENAMED = {"conviction": "confirmation", "baseless": "no_base"}
 """Former names of settings and policies, with the present ones."""
 
 
-def _unknown(name: str, known: Iterable[str], place: str) -> PerfgateError:
-    names, today = list(known), _RENAMED.get(name, "")
+def _unknown(name: str, allowed: Iterable[str], place: str) -> PerfgateError:
+    names, today = list(allowed), _RENAMED.get(name, "")
     if today in names:
         return PerfgateError("config-unknown-key", f"{name!r} is now {today!r}", fix=f"write {today}", place=place)
     import difflib

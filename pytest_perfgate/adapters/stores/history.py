@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.adapters.stores.sittings import (
     PART,
-    Known,
-    Looked,
+    LazyLookup,
+    Lookup,
     Run,
     by_run,
     levels_of,
@@ -145,7 +145,7 @@ class SqliteHistory:
             return ()
         with self._opened(reading=True) as database:
             series = database.execute(_SERIES, (device, str(key))).fetchone()
-            return _line(database, (device, key, series[0]), _known(database), counts)[0] if series else ()
+            return _line(database, (device, key, series[0]), _lookup(database), counts)[0] if series else ()
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """Yield the same as ``read`` for each case and device; the newest ``detailed`` sittings with all figures."""
@@ -294,7 +294,7 @@ _ASKED = 400
 """Rows of one query: SQLite allows at least 999 parameters."""
 
 
-def _known(database: sqlite3.Connection) -> Known:
+def _lookup(database: sqlite3.Connection) -> Lookup:
     """Return runs and words, each read once."""
 
     def run(number: int) -> Run:
@@ -305,8 +305,8 @@ def _known(database: sqlite3.Connection) -> Known:
     def word(number: int) -> str:
         return text_of(database.execute("select text from word where id = ?", (number,)).fetchone()[0])
 
-    words = Looked(word)
-    return Known(Looked(run), words, Looked(lambda number: parse_facts(words[number])), {})
+    words = LazyLookup(word)
+    return Lookup(LazyLookup(run), words, LazyLookup(lambda number: parse_facts(words[number])), {})
 
 
 def _every_line(
@@ -314,19 +314,19 @@ def _every_line(
     of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None,
 ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:  # fmt: skip
     """Yield the lines of these cases, or of all; as many at a time as have few rows."""
-    known, rows = _known(database), database.execute("select device, key, id from series order by device, key")
+    lookup, rows = _lookup(database), database.execute("select device, key, id from series order by device, key")
     listed = [(text_of(name), parse_case_key(text_of(text)), number) for name, text, number in rows]
     wanted = [place for place in listed if of is None or place[:2] in of]
     some = max(1, PART // (counts[0] or PART))
     for first in range(0, len(wanted), some):
         with uncollected():
             part = [(place, of[place[:2]] if of else ()) for place in wanted[first : first + some]]
-            lines = [_line(database, place, known, counts, names) for place, names in part]
+            lines = [_line(database, place, lookup, counts, names) for place, names in part]
         yield from lines
 
 
 def _line(
-    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: Known, counts: tuple[int, int, int],
+    database: sqlite3.Connection, series: tuple[str, CaseKey, int], lookup: Lookup, counts: tuple[int, int, int],
     names: Collection[FigureName] = (),
 ) -> tuple[tuple[Sitting, ...], Levels]:  # fmt: skip
     """Return the newest runs of a case in so many processes, oldest first, some of them with figures."""
@@ -340,7 +340,7 @@ def _line(
         query = f"select data from sitting s left join figures using (run, series) {newest}"  # noqa: S608
         most = min(last or detailed, detailed) if detailed > 0 and not names else last or -1
         figures = [text for (text,) in database.execute(query, (place, least, most))]
-    line = sittings_of(columns, device, key, known, figures[:detailed] if names else figures)
+    line = sittings_of(columns, device, key, lookup, figures[:detailed] if names else figures)
     return tuple(reversed(line)), {name: level[::-1] for name, level in levels_of(figures, names).items()}
 
 

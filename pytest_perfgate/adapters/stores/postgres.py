@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.adapters.stores.sittings import (
     PART,
-    Known,
-    Looked,
+    LazyLookup,
+    Lookup,
     by_run,
     levels_of,
     metrics_text,
@@ -123,7 +123,7 @@ class PostgresHistory:
         self._address, self._place = address, without_secrets(address)
         self._connection: Connection[Any] | None = None
         words: dict[int, str] = {}
-        self._known = Known({}, words, Looked(lambda number: parse_facts(words[number])), {})
+        self._lookup = Lookup({}, words, LazyLookup(lambda number: parse_facts(words[number])), {})
 
     def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
         """Add sittings and return how many were new."""
@@ -215,7 +215,7 @@ class PostgresHistory:
     def _line(
         self, place: tuple[str, CaseKey], columns: Sequence[Sequence[Any]], texts: Sequence[str] = ()
     ) -> tuple[Sitting, ...]:
-        return tuple(reversed(sittings_of(columns, *place, self._known, texts)))
+        return tuple(reversed(sittings_of(columns, *place, self._lookup, texts)))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """Return (device, case) of all that was ever measured."""
@@ -225,13 +225,13 @@ class PostgresHistory:
 
     def _learn(self, cursor: Cursor[Any], lines: Sequence[Sequence[Sequence[Any]]]) -> None:
         """Read the unknown ones of the runs and words that the rows name."""
-        known = self._known
-        runs = set[int]().union(*(columns[0] for columns in lines if columns)) - known.runs.keys()
-        words = set[int]().union(*(column for columns in lines for column in columns[5:])) - known.words.keys()
+        lookup = self._lookup
+        runs = set[int]().union(*(columns[0] for columns in lines if columns)) - lookup.runs.keys()
+        words = set[int]().union(*(column for columns in lines for column in columns[5:])) - lookup.words.keys()
         if runs:
-            known.runs.update({number: tuple(run) for number, *run in cursor.execute(_RUNS, (list(runs),))})
+            lookup.runs.update({number: tuple(run) for number, *run in cursor.execute(_RUNS, (list(runs),))})
         if words:
-            known.words.update(dict(cursor.execute(_WORDS, (list(words),))))
+            lookup.words.update(dict(cursor.execute(_WORDS, (list(words),))))
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Cursor[Any]]:
@@ -357,10 +357,10 @@ def _sought(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]]) -> dict
 
 def _added(
     cursor: Cursor[Any], run: str, sittings: Sequence[Sitting],
-    known: tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]],
+    numbers: tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]],
 ) -> int:  # fmt: skip
     """Add the sittings of one run and return how many were new."""
-    (series, words), first = known, sittings[0]
+    (series, words), first = numbers, sittings[0]
     naming = (run, moment_at(first.when), first.when, first.commit, first.branch)
     columns = "name, at, moment, git_commit, branch"
     cursor.execute(f"insert into perfgate.run ({columns}) values (%s, %s, %s, %s, %s) on conflict do nothing", naming)  # noqa: S608

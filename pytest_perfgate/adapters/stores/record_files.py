@@ -373,9 +373,9 @@ def _worded(fault: BaseException) -> _Refused:
 
 def _chain(fault: Any) -> Iterator[BaseException]:
     """Yield an error and its causes; urllib3 stores a cause as a reason or an argument."""
-    known: set[int] = set()
-    while isinstance(fault, BaseException) and id(fault) not in known:
-        known.add(id(fault))
+    visited: set[int] = set()
+    while isinstance(fault, BaseException) and id(fault) not in visited:
+        visited.add(id(fault))
         yield fault
         inner = (getattr(fault, "reason", None), *fault.args, fault.__cause__, fault.__context__)
         fault = next((one for one in inner if isinstance(one, BaseException)), None)

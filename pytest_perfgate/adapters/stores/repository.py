@@ -128,7 +128,7 @@ class GitRepository:
         there, here = ((self._git(*whole, one) or "").split("\0") for one in (revision, "HEAD"))
         now = frozenset(here)
         named = {posixpath.relpath(path, place): path in now for path in there if path.endswith(ending)}
-        return {path: known for path, known in named.items() if place == "." or path.startswith("../")}
+        return {path: at_head for path, at_head in named.items() if place == "." or path.startswith("../")}
 
     def changed(self, revision: str) -> tuple[str, ...]:
         """Return the tracked files, there or here, that differ from a revision."""

@@ -181,7 +181,7 @@ Run = tuple[str, str, str, str]
 """Name, moment, commit and branch of a run."""
 
 
-class Looked(dict[int, T]):
+class LazyLookup(dict[int, T]):
     """Values by number; each is read when it is first needed."""
 
     def __init__(self, read: Callable[[int], T]) -> None:
@@ -193,7 +193,7 @@ class Looked(dict[int, T]):
         return value
 
 
-class Known(NamedTuple):
+class Lookup(NamedTuple):
     """Runs, words and facts by the numbers that rows use."""
 
     runs: dict[int, Run]
@@ -221,16 +221,16 @@ PART = 50_000
 
 
 def sittings_of(
-    columns: Sequence[Sequence[Any]], device: str, key: CaseKey, known: Known, figures: Iterable[str] = ()
+    columns: Sequence[Sequence[Any]], device: str, key: CaseKey, lookup: Lookup, figures: Iterable[str] = ()
 ) -> list[Sitting]:
     """Return the sittings of one case from its columns and figures."""
     if not columns or not columns[0]:
         return []
     runs, times, processes, scatters, clocks, identities, outcomes, hosts, cards, facts = columns
     _check(times, processes, scatters, clocks)
-    names, moments, commits, branches = known.values("run", runs)
-    identity, outcome = known.values("identity", identities), known.values("outcome", outcomes)
-    host, card, about = known.values("host", hosts), known.values("card", cards), known.values("facts", facts)
+    names, moments, commits, branches = lookup.values("run", runs)
+    identity, outcome = lookup.values("identity", identities), lookup.values("outcome", outcomes)
+    host, card, about = lookup.values("host", hosts), lookup.values("card", cards), lookup.values("facts", facts)
     row, put_class = _unfrozen()
     line = list(
         map(

@@ -263,18 +263,18 @@ def read_once(read: Callable[..., T], *, beside: str = "") -> Callable[..., T]:
 
     ``beside`` is the suffix of a file next to each that is read too.
     """
-    known: dict[str, T] = {}
+    cached: dict[str, T] = {}
 
     def read_changed(paths: Sequence[Path], *options: Any) -> T:
         if not all(path.is_file() for path in paths):
             return read(paths, *options)
         notes = [path.with_suffix(beside) for path in paths] if beside else []
         key = repr((paths, options, [_state(path) for path in (*paths, *notes)]))
-        if key not in known:
-            for older in list(known)[:-1]:
-                del known[older]
-            known[key] = read(paths, *options)
-        return known[key]
+        if key not in cached:
+            for older in list(cached)[:-1]:
+                del cached[older]
+            cached[key] = read(paths, *options)
+        return cached[key]
 
     return read_changed
 

@@ -222,11 +222,11 @@ def check_out(git: Git, folder: Path, revision: Revision) -> tuple[str, ...]:
 
 def _submodules(git: Git, folder: Path, here: Path, store: Path) -> Iterator[str]:
     """Clone submodules from this clone; yield those that were never initialised here, which are not fetched."""
-    known = {name for name, _ in _listed(git, here)}
+    initialised = {name for name, _ in _listed(git, here)}
     for name, path in _listed(git, folder):
         inside = here / path
         source = store / name if (store / name).is_dir() else inside if (inside / ".git").is_dir() else None
-        if source is None and name in known and not (inside / ".git").exists():
+        if source is None and name in initialised and not (inside / ".git").exists():
             yield path
             continue
         _update(git, folder, path, ("-c", f"submodule.{name}.url={source}") if source else ())

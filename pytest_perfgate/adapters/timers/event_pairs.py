@@ -56,7 +56,7 @@ class Aside:
 
     lasted: float
     """Their time by events."""
-    left: float
+    remaining: float
     """How long the device worked after their last event."""
     least: float
     """The same in the second shortest trial: a delayed host lengthens it, and the shortest may be cut off."""
@@ -246,11 +246,11 @@ def escaped(bench: Bench) -> Outside:
     many = int(min(MOST_CALLS, ROW_NS / gaps.lasted)) if gaps.lasted > 0 and not bench.prepares else 1
     asides = {1: gaps} | ({many: _left(bench, many)} if many > 1 else {})
     _keeps_time(bench, [aside.rate for aside in asides.values()])
-    calls = next((calls for calls, aside in asides.items() if aside.left > _allowed(aside)), 0)
+    calls = next((calls for calls, aside in asides.items() if aside.remaining > _allowed(aside)), 0)
     if not calls:
         return Outside()
     again = [_left(bench, calls), _left(bench, calls if bench.prepares else 2 * calls)]
-    own, after = f"{asides[calls].lasted:.0f} ns", f"{asides[calls].left:.0f} ns"
+    own, after = f"{asides[calls].lasted:.0f} ns", f"{asides[calls].remaining:.0f} ns"
     if any(aside.least <= _allowed(aside) for aside in again):
         note = f"the device seemed at work for {after} after {own} of its own, and did not in other trials: no finding"
         return Outside(notes=(("other streams", note),))
@@ -295,7 +295,7 @@ def _left(bench: Bench, calls: int) -> Aside:
     usual = median(idle)
     return Aside(
         lasted=median(lasted),
-        left=median(waits_after) - usual,
+        remaining=median(waits_after) - usual,
         least=sorted(waits_after)[1] - usual,
         rate=_rate(*min(waits)),
     )
@@ -318,18 +318,18 @@ MOST_NS = 20_000.0
 DOUBTFUL = 0.01
 """The largest scatter of the fitted line, as a part of one kernel, for a usable offset."""
 
-_known: WeakKeyDictionary[QueueRuntime, dict[str, Empty]] = WeakKeyDictionary()
+_offsets: WeakKeyDictionary[QueueRuntime, dict[str, Empty]] = WeakKeyDictionary()
 
 
 def calibrated(bench: Bench) -> Empty:
     """Return the pair's offset on this device, fitted once a process, or else the reading of an empty pair."""
     runtime = bench.runtime
     device = runtime.device()
-    known = _known.setdefault(runtime, {})
+    offsets = _offsets.setdefault(runtime, {})
     name = device.uuid or device.key
-    if name not in known:
-        known[name] = _measured(bench) if device.kind == "gpu" else empty_pair(runtime)
-    return known[name]
+    if name not in offsets:
+        offsets[name] = _measured(bench) if device.kind == "gpu" else empty_pair(runtime)
+    return offsets[name]
 
 
 def net(durations: Sequence[float], empty: Empty, calls: int = 1) -> tuple[float, ...]:

@@ -298,8 +298,8 @@ def gate_file(analysis: Analysis, name: str, limits: Sequence[Limit], gate: File
         policy=gate.policy, kinds=gate.tools.kinds, gates=max(1, len(limits)), today=gate.started[:10]
     )  # fmt: skip
     measurement = measured_file(analysis, name)
-    kept = _kept(measurement.metrics, {limit.metric for limit in limits})
-    measurement = replace(measurement, environment=gate.tools.environment(), metrics=kept)
+    metrics = _kept(measurement.metrics, {limit.metric for limit in limits})
+    measurement = replace(measurement, environment=gate.tools.environment(), metrics=metrics)
     case = Case(nodeid=measurement.key.nodeid, limits=tuple(limits), plan=Plan(), path=measurement.key.path)
     judging = GateJudge(gate.tools, context)
     judging.read_baselines([case])
@@ -361,9 +361,9 @@ class Imported:
     """The result of an import."""
 
     lines: tuple[Baseline, ...]
-    kept: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
     """Cases that had a line already."""
-    left: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
     """Benchmarks without a time."""
 
 
@@ -380,7 +380,7 @@ def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, wh
         else:
             lines.append(_imported_line(key, result, file, device))
     signed = tuple(replace(line, who=who, when=when) for line in _once(lines))
-    return Imported(lines=signed, kept=tuple(unchanged), left=tuple(omitted))
+    return Imported(lines=signed, unchanged=tuple(unchanged), omitted=tuple(omitted))
 
 
 def _case_key(tool: str, result: BenchResult) -> CaseKey:

@@ -268,7 +268,7 @@ def moved_root_notes(
 ) -> list[Any]:
     repository = GitRepository(top / root, {"PATH": os.environ["PATH"]})
     kept = StoredFiles(lambda _revision: "baselines", repository.files)
-    store = Baselines(top / root, ["*"], show=repository.show, kept=kept)
+    store = Baselines(top / root, ["*"], show=repository.show, stored_files=kept)
     (line,) = store.read_all("host-x").values()
     report = CaseReport(key=CaseKey(nodeid=str(line.key)), verdicts=(), baseline=line)
     gate_judge: Any = SimpleNamespace(

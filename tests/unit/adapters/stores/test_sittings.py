@@ -12,8 +12,8 @@ from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.sittings import (
     CeilingStore,
     Environments,
-    Known,
-    Looked,
+    LazyLookup,
+    Lookup,
     by_run,
     digest_of,
     metrics_text,
@@ -187,7 +187,7 @@ def test_what_does_not_read_is_an_error_with_its_place(text: str) -> None:
     assert str(caught.value).startswith("ceilings.json")
 
 
-KNOWN = Known(
+KNOWN = Lookup(
     {1: ("r", "2026-06-01", "c0ffee", "main")}, {1: "usual", 2: "passed", 3: ""}, {3: (("driver", "580"),)}, {}
 )
 ROW = (1, 5.0, 3, 0.1, 1.5e9, 1, 2, 3, 3, 3)
@@ -215,7 +215,7 @@ def test_a_cell_that_nobody_wrote_is_refused(at: int, cell: object) -> None:
 
 def test_what_stands_under_a_number_is_read_once() -> None:
     asked: list[int] = []
-    looked = Looked(lambda number: asked.append(number) or number * 2)
+    looked = LazyLookup(lambda number: asked.append(number) or number * 2)
     assert [looked[2], looked[2], looked[3]] == [4, 4, 6]
     assert asked == [2, 3]
 
