@@ -8,19 +8,25 @@ import pytest
 
 from pytest_perfgate.core.judge.acceptance import Change, Decision, decide, unasked
 from pytest_perfgate.core.judge.accepted_line import Signature
-from pytest_perfgate.core.judge.accepting_figures import check_named, first_figures, with_figures
+from pytest_perfgate.core.judge.accepting_figures import (
+    accepted_figure,
+    check_named,
+    first_figures,
+    with_figures,
+    with_sitting,
+)
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline
-from pytest_perfgate.model.metric import Figure, Metric, MetricSet
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet, Problem
+from pytest_perfgate.model.values import Better, Dimension
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 
 TODAY = Signature(who="A. F.", when="2026-06-01", commit="c0ffee123456")
 
-COUNT, PART, TIME = Dimension.COUNT, Dimension.FRACTION, Dimension.TIME
+COUNT, PART, TIME, BYTES = Dimension.COUNT, Dimension.FRACTION, Dimension.TIME, Dimension.BYTES
 
 
 def figure(name: str, value: float, dimension: Dimension = COUNT, **fields) -> Figure:
@@ -165,3 +171,208 @@ def test_a_measured_figure_keeps_five_digits_and_moves_beyond_its_noise() -> Non
 def test_what_a_first_run_keeps() -> None:
     assert first_figures(report(LIMIT, registers(7))) == (figure("registers", 7),)
     assert first_figures(report(("registers <= 9",), registers(7))) == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "mean", "scatter", "sittings"),
+    [
+        (figure("a", 100.0, TIME), 104.0, 102.0, 0.04 / 2**0.5, 2),
+        (figure("a", 100.0, TIME, scatter=0.01, sittings=3), 104.0, 101.0, 0.021602469, 4),
+        (figure("a", -100.0, COUNT, scatter=0.01, sittings=3), -96.0, -99.0, 0.021602469, 4),
+        (figure("a", 0.5, PART, scatter=0.01, sittings=2), 0.56, 0.52, 0.035355339, 3),
+        (figure("a", 0.0, COUNT), 3.0, 1.5, 0.0, 2),
+        (figure("a", 0.0, PART), 0.04, 0.02, 0.04 / 2**0.5, 2),
+    ],
+)
+def test_one_more_run_moves_the_mean_and_the_scatter(
+    before: Figure, value: float, mean: float, scatter: float, sittings: int
+) -> None:
+    """As a part of the accepted value, and of a percentage in points; a part of zero says nothing."""
+    after = with_sitting(before, value)
+    assert (after.value, after.scatter, after.sittings) == (
+        pytest.approx(mean), pytest.approx(scatter, rel=1e-6), sittings,
+    )  # fmt: skip
+
+
+def memory(value: float, apart: float = 0.0, dimension: Dimension = COUNT, **fields) -> Metric:
+    interval = Interval(low=value - apart, high=value + apart) if apart else None
+    return Metric(name="memory", value=value, dimension=dimension, interval=interval, **fields)
+
+
+def named_step(now: Metric, then: Figure, *, add: bool = False) -> Decision:
+    """Accept a figure by its name: no limit judges it."""
+    before = accepted(1e6, figures=(then,))
+    return decision(report(("slowdown <= 3%",), now, before=before, timed=True), before, "memory", add=add)
+
+
+@pytest.mark.parametrize(
+    ("then", "within", "beyond"),
+    [
+        (figure("memory", 1000.0, scatter=0.01), memory(1019.0), memory(1021.0)),
+        (figure("memory", 1000.0, scatter=0.01), memory(981.0), memory(979.0)),
+        (figure("memory", 1000.0, scatter=0.01), memory(1024.0, 15.0), memory(1026.0, 15.0)),
+        (figure("memory", 1000.0), memory(1014.0, 15.0), memory(1016.0, 15.0)),
+        (figure("memory", -1000.0, scatter=0.01), memory(-1019.0), memory(-1021.0)),
+        (figure("memory", 100_000.0), memory(100_010.0), memory(100_020.0)),
+        (figure("memory", -100_000.0), memory(-100_010.0), memory(-100_020.0)),
+        (figure("memory", 0.5, PART, scatter=0.01), memory(0.519, dimension=PART), memory(0.521, dimension=PART)),
+        (figure("memory", 128.0), memory(128.0, exact=True), memory(128.001, exact=True)),
+        (figure("memory", 128.0, Dimension.PLAIN), memory(128.0), memory(129.0)),
+    ],
+)
+def test_a_named_figure_changes_beyond_two_standard_deviations_its_interval_and_rounding(
+    then: Figure, within: Metric, beyond: Metric
+) -> None:
+    assert named_step(within, then).after is None
+    changed = named_step(beyond, then)
+    assert changed.after is not None
+    assert [(step.before, step.after, step.asks, step.better) for step in changed.figures] == [
+        (then, figure("memory", beyond.value, beyond.dimension), True, False)
+    ]
+    added = named_step(within, then, add=True)
+    assert (added.after is not None) is not within.exact, (
+        "one more run of an exact figure that is the same adds nothing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "change"),
+    [
+        (Better.LOWER, 900.0, Change.BETTER), (Better.LOWER, 1100.0, Change.WORSE),
+        (Better.HIGHER, 900.0, Change.WORSE), (Better.HIGHER, 1100.0, Change.BETTER),
+        (Better.NEITHER, 900.0, Change.WORSE), (Better.NEITHER, 1100.0, Change.WORSE),
+        (None, 900.0, Change.WORSE),
+    ],
+)  # fmt: skip
+def test_a_change_for_the_better_needs_no_reason(better: Better | None, value: float, change: Change) -> None:
+    made = named_step(memory(value, better=better), figure("memory", 1000.0))
+    assert (made.change, made.asks, made.figures[0].better) == (change, change is Change.WORSE, change is Change.BETTER)
+
+
+def test_a_figure_of_another_unit_is_written_anew_with_a_reason() -> None:
+    made = named_step(memory(1000.0, dimension=BYTES), figure("memory", 1000.0))
+    assert (made.change, made.asks) == (Change.WORSE, True)
+    assert made.figures[0].after == figure("memory", 1000.0, BYTES)
+
+
+def durations(*values: float) -> tuple[Metric, ...]:
+    return tuple(
+        Metric(name="memory", value=value, dimension=COUNT, labels=(("kernel", name),), better=Better.LOWER)
+        for name, value in zip("abc", values)
+    )
+
+
+@pytest.mark.parametrize(
+    ("now", "add", "change"),
+    [
+        ((1100.0, 900.0, 1000.0), False, Change.WORSE),
+        ((900.0, 1000.0, 1000.0), True, Change.BETTER),
+        ((900.0, 900.0, 1000.0), False, Change.BETTER),
+        ((1000.0, 1000.0, 1000.0), True, Change.SITTING),
+    ],
+)
+def test_the_worst_change_of_several_figures_names_the_decision(
+    now: tuple[float, ...], change: Change, *, add: bool
+) -> None:
+    before = accepted(0.0, figures=tuple(figure("memory", 1000.0, labels=one.labels) for one in durations(*now)))
+    found = report(("change(metric(memory)) <= 50%",), *durations(*now), before=before)
+    made = with_figures(
+        Decision(report=found, before=before, after=None, change=Change.KEPT), ["memory"], TODAY, add=add
+    )
+    assert made.change is (Change.KEPT if not made.figures else change)
+
+
+def test_a_new_figure_beside_one_more_run_is_added() -> None:
+    one, other = durations(1000.0, 7.0)
+    before = accepted(1e6, figures=(figure("memory", 1000.0, labels=one.labels),))
+    found = report(("slowdown <= 3%",), one, other, before=before, timed=True)
+    assert decision(found, before, "memory", add=True).change is Change.ADDED
+
+
+@pytest.mark.parametrize(
+    ("limits", "sittings", "value", "change"),
+    [
+        (("change(metric(memory)) <= 5%",), 1, 1030.0, Change.KEPT),
+        (("change(metric(memory)) <= 5%",), 2, 1030.0, Change.WORSE),
+        (("change(metric(memory)) <= 5%",), 2, 1000.0, Change.KEPT),
+        (("change(metric(memory)) <= 5%",), 1, 1100.0, Change.WORSE),
+        (("change(metric(memory)) <= 5%", "change(metric(memory)) >= -50%"), 1, 1100.0, Change.WORSE),
+    ],
+)
+def test_a_figure_that_keeps_its_limit_changes_once_its_scatter_is_known(
+    limits: tuple[str, ...], sittings: int, value: float, change: Change
+) -> None:
+    before = accepted(0.0, figures=(figure("memory", 1000.0, sittings=sittings),))
+    found = report(limits, memory(value), before=before)
+    assert decision(found, before).change is change
+
+
+def test_a_verdict_against_another_accepted_value_says_nothing() -> None:
+    """The record was judged against 1,000; since then 1,030 was accepted."""
+    before = accepted(0.0, figures=(figure("memory", 1000.0),))
+    found = report(("change(metric(memory)) <= 5%",), memory(1030.0), before=before)
+    since = accepted(0.0, figures=(figure("memory", 1010.0),))
+    assert decision(found, before).change is Change.KEPT
+    assert decision(found, since).change is Change.WORSE
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        (Metric(name="memory", value=412_345.678, dimension=TIME), 412_350.0),
+        (Metric(name="memory", value=412_345.678, dimension=TIME, exact=True), 412_345.678),
+        (Metric(name="registers", value=412_345.0, dimension=COUNT), 412_345.0),
+        (Metric(name="peak_memory", value=412_345.678, dimension=TIME), 412_350.0),
+    ],
+)
+def test_what_is_counted_keeps_every_digit(metric: Metric, value: float) -> None:
+    assert accepted_figure(metric).value == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("change", [Change.UNTRUSTED, Change.PINNED])
+def test_a_run_that_is_not_accepted_leaves_its_figures(change: Change) -> None:
+    before = accepted(1e6, figures=(figure("memory", 1000.0),))
+    found = report(("slowdown <= 3%",), memory(2000.0), before=before, timed=True)
+    left = Decision(report=found, before=before, after=None, change=change)
+    assert with_figures(left, ["memory"], TODAY) is left
+    kept = replace(left, change=Change.KEPT)
+    assert with_figures(kept, ["memory"], TODAY).change is Change.WORSE
+    broken = replace(kept, report=replace(found, problems=(Problem(code="clock-moved", what="it left its lock"),)))
+    assert with_figures(broken, ["memory"], TODAY) is broken
+    absent = replace(kept, report=replace(found, measurement=None))
+    assert with_figures(absent, ["memory"], TODAY) is absent
+
+
+@pytest.mark.parametrize(
+    ("change", "figures", "expected"),
+    [
+        (Change.UNTIMED, (figure("spills", 0, BYTES),), (Change.KEPT, "as accepted")),
+        (Change.UNTIMED, (), (Change.UNTIMED, "why")),
+        (Change.KEPT, (figure("spills", 0, BYTES),), (Change.KEPT, "why")),
+    ],
+)
+def test_a_line_of_figures_alone_is_kept_where_none_moved(
+    change: Change, figures: tuple[Figure, ...], expected: tuple[Change, str]
+) -> None:
+    before = accepted(0.0, figures=figures)
+    made = Decision(
+        report=report(("slowdown <= 3%",), before=before), before=before, after=None, change=change, why="why"
+    )
+    after = with_figures(made, (), TODAY)
+    assert (after.change, after.why) == expected
+
+
+def test_a_run_without_a_commit_keeps_the_commit_of_the_line() -> None:
+    before = accepted(1e6, figures=(figure("memory", 1000.0),))
+    found = report(("slowdown <= 3%",), memory(2000.0), before=before, timed=True)
+    unsigned = decision(found, before, "memory", signature=replace(TODAY, commit=""))
+    assert unsigned.after is not None
+    assert unsigned.after.commit == "a1b2c3d4e5"
+
+
+@pytest.mark.parametrize("name", ["slowdown", "slowdown(q=99%)", "time", "spills"])
+def test_a_named_metric_must_be_a_figure_of_some_case(name: str) -> None:
+    one, other = (report(("slowdown <= 3%",), *metrics, timed=True) for metrics in ((registers(7),), ()))
+    check_named([other, one], ["registers"])
+    with pytest.raises(PerfgateError):
+        check_named([other, one], [name])
