@@ -172,8 +172,7 @@ def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) ->
 
 def _mistaken(limit: Limit, metric: Metric, then: Figure) -> str:
     """Return why figures are not compared: a limit cannot know the kind of a test's own figure."""
-    alike = then.dimension is metric.dimension or comparable(then.dimension, metric.dimension)
-    if not alike or not math.isfinite(metric.value):
+    if not comparable(then.dimension, metric.dimension) or not math.isfinite(metric.value):
         return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, not comparable with this"
     if metric.better is None:
         return ""  # for every other metric, the limit was checked when it was parsed
@@ -216,7 +215,7 @@ class Comparison(NamedTuple):
     def _of(self, number: float) -> float:
         """Return the change to a number; the bound itself if they differ only by arithmetic."""
         moved, bound = self.limit.change(number, self.then.value), self.limit.bound
-        return bound if bound and math.isclose(moved, bound, rel_tol=_EQUAL) else moved
+        return bound if math.isclose(moved, bound, rel_tol=_EQUAL) else moved
 
     @property
     def texts(self) -> str:
@@ -232,7 +231,7 @@ def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
     if keeps:
         return _kept(pair, moved, None if reach is None else max(reach, play), trial)
     reach = reach or 0.0
-    if keeps is None and _allows(pair.limit, moved.value, play):
+    if _allows(pair.limit, moved.value, play):
         return Ruling(outcome=Outcome.UNDECIDED, sentence="the interval of the change spans the limit", visible=reach)
     return _broken(pair, moved, reach, trial)
 

@@ -73,6 +73,19 @@ def test_a_count_is_compared_exactly(text: str, then: float, now: float, outcome
 
 
 @pytest.mark.parametrize(
+    ("text", "now", "outcome"),
+    [
+        ("change(count) >= -2", 38, Outcome.PASSED), ("change(count) >= -2", 37, Outcome.REGRESSED),
+        ("change(count) < 2", 41, Outcome.PASSED), ("change(count) < 2", 42, Outcome.REGRESSED),
+        ("change(count) > -2", 39, Outcome.PASSED), ("change(count) > -2", 38, Outcome.REGRESSED),
+        ("change(count) == 2", 42, Outcome.PASSED), ("change(count) == 2", 41, Outcome.REGRESSED),
+    ],
+)  # fmt: skip
+def test_a_bound_itself_is_kept_by_all_but_less_and_more(text: str, now: float, outcome: Outcome) -> None:
+    assert judged(text, metric("count", now), figure("count", 40)).outcome is outcome
+
+
+@pytest.mark.parametrize(
     ("then", "now", "outcome"),
     [(0.831, 0.811, Outcome.PASSED), (0.831, 0.8109, Outcome.REGRESSED), (0.831, 0.85, Outcome.IMPROVED)],
 )
@@ -104,10 +117,40 @@ def test_a_measured_figure_regresses_beyond_the_scatter_of_its_sittings(
     assert judged("change(duration) <= 5%", metric("duration", now, TIME, half=half), then).outcome is outcome
 
 
-def test_the_digits_of_a_line_are_no_change() -> None:
-    """83.123456 % was accepted, and its line has five digits of that."""
-    verdict = judged("change(overlap) >= 0", metric("overlap", 0.831226, PART), figure("overlap", 0.83123, PART))
-    assert verdict.outcome is Outcome.PASSED
+@pytest.mark.parametrize(
+    ("text", "name", "then", "now", "dimension", "outcome"),
+    [
+        ("change(overlap) >= 0", "overlap", 0.83123, 0.831226, PART, Outcome.PASSED),
+        ("change(overlap) >= 0", "overlap", 0.83123, 0.8311, PART, Outcome.REGRESSED),
+        ("change(duration) <= 0", "duration", 100.0, 100.005, TIME, Outcome.PASSED),
+        ("change(duration) <= 0", "duration", 100.0, 100.02, TIME, Outcome.REGRESSED),
+        ("change(duration) < 5%", "duration", 100.0, 105.0, TIME, Outcome.PASSED),
+        ("change(bandwidth) > -5%", "bandwidth", 1e12, 0.95e12, Dimension.BANDWIDTH, Outcome.PASSED),
+        ("change(peak_memory) <= 5MB", "peak_memory", 100e6, 105.005e6, BYTES, Outcome.PASSED),
+        ("change(peak_memory) <= 5MB", "peak_memory", 100e6, 105.02e6, BYTES, Outcome.REGRESSED),
+    ],
+)
+def test_the_digits_of_a_line_are_no_change(
+    text: str, name: str, then: float, now: float, dimension: Dimension, outcome: Outcome
+) -> None:
+    """83.123456 % was accepted, and its line has five digits of that: one part in ten thousand is rounding."""
+    assert judged(text, metric(name, now, dimension), figure(name, then, dimension)).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "outcome"),
+    [(100.0, 0.0, Outcome.PASSED), (101.0, 1.0, Outcome.SUSPECT), (99.0, 1.0, Outcome.SUSPECT), (100.0, 1.0, Outcome.UNDECIDED)],
+)  # fmt: skip
+def test_an_interval_is_never_equal(value: float, half: float, outcome: Outcome) -> None:
+    """Not where it begins or ends at the accepted value either."""
+    now = metric("loss", value, Dimension.PLAIN, half=half)
+    assert judged("change(metric(loss)) == 0", now, figure("loss", 100.0, Dimension.PLAIN)).outcome is outcome
+
+
+def test_an_own_figure_may_be_counted() -> None:
+    now, then = metric("loss", 100.00001, Dimension.PLAIN), figure("loss", 100.0, Dimension.PLAIN)
+    outcomes = [judged("change(metric(loss)) <= 0", one, then).outcome for one in (now, replace(now, exact=True))]
+    assert outcomes == [Outcome.PASSED, Outcome.REGRESSED]
 
 
 def test_each_figure_that_a_scope_selects_is_held_against_its_own() -> None:
@@ -150,7 +193,10 @@ def test_without_an_accepted_value_there_is_nothing_to_hold() -> None:
 )
 def test_the_wrong_direction_of_an_own_figure_is_told_before_anything_is_accepted(text: str, better, outcome) -> None:
     now = replace(metric("loss", 1.0, Dimension.PLAIN), better=better)
-    assert judged(text, now).outcome is outcome
+    verdict = judged(text, now)
+    assert verdict.outcome is outcome
+    word = {Better.LOWER: "less loss is better", Better.HIGHER: "more loss is better"}.get(better, "")
+    assert (word in verdict.sentence) is (outcome is Outcome.INVALID or not word)
 
 
 def test_another_dimension_is_none_that_compares() -> None:
@@ -238,6 +284,7 @@ def test_what_chance_explains_is_told_in_the_unit_of_the_limit(
         ("change(metric(loss)) <= 5MB", metric("loss", 2e6, BYTES), figure("loss", 1e6, BYTES), ""),
         ("change(metric(loss)) <= 2pp", metric("loss", 0.41, PART), figure("loss", 0.4, PART), ""),
         ("change(metric(loss)) <= 0", metric("loss", 5, TIME), figure("loss", 5, TIME), ""),
+        ("change(metric(loss)) <= 5%", metric("loss", 1.0, TIME), figure("loss", 1, TIME), ""),
     ],
 )
 def test_a_limit_that_does_not_fit_an_own_figure_is_invalid(text: str, now: Metric, then: Figure, says: str) -> None:
@@ -275,7 +322,7 @@ def test_a_first_local_figure_needs_no_command(
     [("change(registers) <= 0", "b"), ("change(registers) >= 0", "a"), ("change(registers) == 0", "a")],
 )
 def test_the_figure_that_moved_most_the_wrong_way_is_shown(limit_text: str, worst: str) -> None:
-    values = {"a": (40, 33), "b": (40, 44), "c": (40, 40)}
+    values = {"c": (40, 41), "a": (40, 33), "b": (40, 44), "d": (40, 38), "e": (40, 40)}
     kernels = {name: (("kernel", name),) for name in values}
     now = tuple(metric("count", value, labels=kernels[name]) for name, (_, value) in values.items())
     then = tuple(figure("count", value, labels=kernels[name]) for name, (value, _) in values.items())
@@ -295,5 +342,145 @@ def test_two_builds_confirm_a_figure_that_is_not_exact(full: bool, shape, availa
     before = accepted(0.0, figures=(figure("peak_memory", 1e8, BYTES),))
     context = replace(CONTEXT, mode=Mode.FULL if full else Mode.QUICK, paired_available=available)
     (verdict,) = judge(measurement, [limit("change(peak_memory) <= 5%")], baseline=before, context=context).verdicts
-    assert verdict.outcome is outcome
+    assert (verdict.outcome, verdict.visible) == (outcome, None)
     assert ("compare with the accepted commit" in verdict.sentence) is (outcome is Outcome.SUSPECT)
+
+
+def test_a_counted_figure_needs_no_second_build() -> None:
+    measurement = measured(1e6, metrics=MetricSet(metrics=(metric("registers", 130),)))
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    context = replace(CONTEXT, mode=Mode.FULL, paired_available=True)
+    (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context).verdicts
+    assert verdict.outcome is Outcome.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "then", "says"),
+    [
+        (
+            "change(registers) <= 0",
+            metric("registers", 130),
+            figure("registers", 128),
+            "worse than accepted: 128 -> 130",
+        ),
+        ("change(count) == 0", metric("count", 130), figure("count", 128), "other than accepted: 128 -> 130"),
+        ("change(registers) <= 50%", metric("registers", 1), figure("registers", 0), "the accepted value is 0"),
+        ("change(registers) <= 2", metric("registers", 3), figure("registers", 0), "0 -> 3, +3"),
+    ],
+)
+def test_the_sentence_of_a_broken_limit_names_both_values(text: str, now: Metric, then: Figure, says: str) -> None:
+    verdict = judged(text, now, then)
+    assert verdict.outcome is Outcome.REGRESSED
+    assert says in verdict.sentence
+    assert ("the accepted value is 0" in verdict.sentence) is ("is 0" in says)
+
+
+@pytest.mark.parametrize(("shape", "again"), [(SHAPE, True), ((), False)])
+def test_a_figure_within_chance_is_measured_again_where_a_test_measured_it(shape, *, again: bool) -> None:
+    now, then = metric("duration", 110, TIME), figure("duration", 100, TIME, scatter=0.03, sittings=4)
+    measurement = measured(1e6, shape=shape, metrics=MetricSet(metrics=(now,)))
+    before = accepted(0.0, figures=(then,))
+    (verdict,) = judge(measurement, [limit("change(duration) <= 5%")], baseline=before, context=CONTEXT).verdicts
+    assert verdict.outcome is Outcome.SUSPECT
+    assert [text.endswith("--perfgate=full") for text in verdict.next] == [True] * again
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "outcome"),
+    [
+        (Better.HIGHER, 2.0, Outcome.IMPROVED), (Better.HIGHER, 1.0, Outcome.PASSED),
+        (Better.LOWER, 0.5, Outcome.IMPROVED), (Better.NEITHER, 1.04, Outcome.PASSED),
+    ],
+)  # fmt: skip
+def test_an_own_figure_improves_in_its_own_direction(better: Better, value: float, outcome: Outcome) -> None:
+    text = "change(metric(loss)) >= -5%" if better is Better.HIGHER else "change(metric(loss)) <= 5%"
+    now = replace(metric("loss", value, Dimension.PLAIN), better=better)
+    assert judged(text, now, figure("loss", 1.0, Dimension.PLAIN)).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("now", "scatter", "outcome"), [(90.0, 0.0, Outcome.IMPROVED), (90.0, 0.03, Outcome.PASSED), (30.0, 0.03, Outcome.IMPROVED)]
+)  # fmt: skip
+def test_a_figure_improves_beyond_the_chance_of_its_runs(now: float, scatter: float, outcome: Outcome) -> None:
+    then = figure("duration", 100.0, TIME, scatter=scatter, sittings=4)
+    verdict = judged("change(duration) <= 5%", metric("duration", now, TIME), then)
+    assert verdict.outcome is outcome
+    assert ("--improved" in "".join(verdict.next)) is (outcome is Outcome.IMPROVED)
+
+
+@pytest.mark.parametrize(
+    ("mode", "value", "outcome"),
+    [
+        (Mode.FULL, None, Outcome.IMPROVED), (Mode.OFF, None, Outcome.PASSED),
+        (Mode.FULL, 128, Outcome.IMPROVED), (Mode.FULL, 120, Outcome.PASSED),
+    ],
+)  # fmt: skip
+def test_an_improvement_that_the_change_accepts_is_not_announced(
+    mode: Mode, value: int | None, outcome: Outcome
+) -> None:
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    line = edited(before, value) if value is not None else None
+    context = replace(CONTEXT, mode=mode, edited=line)
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("registers", 120),)))
+    (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context).verdicts
+    assert verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ({"why": "one more stage"}, Outcome.ACCEPTED),
+        ({"why": "one more stage", "expires": "2026-01-01"}, Outcome.REGRESSED),
+        ({"why": "one more stage", "device": "another"}, Outcome.REGRESSED),
+        ({"why": "one more stage", "figures": ()}, Outcome.REGRESSED),
+    ],
+)
+def test_an_edit_accepts_while_it_holds_and_compares(fields: dict[str, object], outcome: Outcome) -> None:
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    line = replace(edited(before, 130), **fields)
+    if "device" in fields:
+        line = replace(line, identity=replace(line.identity, device="another"))
+    context = replace(CONTEXT, edited=line, today="2026-02-01")
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("registers", 130),)))
+    (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context).verdicts
+    assert verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(("now", "outcome"), [(105.1e6, Outcome.ACCEPTED), (105.2e6, Outcome.REGRESSED)])
+def test_an_edit_of_a_measured_figure_agrees_within_its_digits(now: float, outcome: Outcome) -> None:
+    before = accepted(0.0, figures=(figure("peak_memory", 100e6, BYTES),))
+    line = replace(before, why="one more buffer", figures=(figure("peak_memory", 100.1e6, BYTES),))
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("peak_memory", now, BYTES),)))
+    bound, context = [limit("change(peak_memory) <= 5MB")], replace(CONTEXT, edited=line)
+    assert judge(measurement, bound, baseline=before, context=context).verdicts[0].outcome is outcome
+
+
+def test_verdicts_show_the_line_that_they_were_held_against() -> None:
+    line = (figure("registers", 128), figure("spills", 0, BYTES))
+    kernels = [(("kernel", name),) for name in "ab"]
+    both = tuple(figure("registers", 32, labels=labels) for labels in kernels)
+    worse, kept, new, none, gone = (
+        judged("change(registers) <= 0", metric("registers", 130), *line),
+        judged("change(registers) <= 0", metric("registers", 128), *line),
+        judged("change(registers) <= 0", metric("registers", 130), figure("spills", 0, BYTES)),
+        judged("change(registers) <= 0", metric("registers", 130)),
+        judged("change(registers) <= 0", metric("registers", 32, labels=kernels[0]), *both),
+    )
+    assert [one.baseline is not None for one in (worse, kept, new, none, gone)] == [True, False, True, False, True]
+    assert gone.sentence == "registers(kernel=b) was accepted as 32, and is missing now"
+
+
+@pytest.mark.parametrize(
+    ("text", "then", "outcome"),
+    [
+        ("change(registers) <= 0", figure("registers", 32, labels=(("kernel", "b"),)), Outcome.NOT_MEASURED),
+        ("change(registers(kernel=a)) <= 0", figure("registers", 32, labels=(("kernel", "b"),)), Outcome.PASSED),
+        ("change(registers) <= 0", figure("spills", 32, labels=(("kernel", "b"),)), Outcome.PASSED),
+        ("change(registers) <= 0", figure("registers", 32, labels=(("stage", "b"),)), Outcome.PASSED),
+        ("change(registers) <= 0", figure("registers", 32), Outcome.PASSED),
+    ],
+)
+def test_only_figures_of_the_limit_with_such_a_scope_can_be_gone(text: str, then: Figure, outcome: Outcome) -> None:
+    labels = (("kernel", "a"),)
+    verdict = judged(text, metric("registers", 32, labels=labels), figure("registers", 32, labels=labels), then)
+    assert verdict.outcome is outcome
