@@ -155,7 +155,7 @@ def reference_of(over: str, ours: Samples, theirs: Samples) -> Reference:
         return Reference(over=over, ours=(ours.settled.time,), theirs=(theirs.settled.time,))
     busy = by_cpu_time([ours], [theirs])
     own, ratios = time_of(ours, busy=busy), ratios_of_turns(ours, theirs, busy=busy)
-    edges = of_samples(ratios) if len(ratios) > 1 else None
+    edges = of_samples(ratios) if ratios else None
     return Reference(
         over=over,
         ours=(own,),

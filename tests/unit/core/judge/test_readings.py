@@ -32,6 +32,10 @@ def test_one_value_has_no_interval() -> None:
         ([[1.0], [1.1], [0.9]], 1.0, 0.7767, 1.2789),  # Student's, of logarithms
         ([[-1.0], [0.0], [1.0]], 0.0, -2.484, 2.484),  # Student's, of the numbers themselves
         ([[4.0, 6.0, 5.0], [5.0], [5.0]], 5.0, 5.0, 5.0),
+        ([[1.0, 3.0]], 2.0, -10.706, 14.706),  # Student's of two values: 12.706 standard errors
+        ([[0.0], [1.0], [5.0]], 1.0, -4.5724, 8.5724),
+        ([[-4.0], [9.0], [9.0], [9.0]], 9.0, -4.5929, 16.0929),
+        ([[float(n) for n in range(1, 10)]], 5.0, 2.0, 8.0),
     ],
 )
 def test_processes_and_values_make_the_interval(processes, value, low, high) -> None:
@@ -39,6 +43,25 @@ def test_processes_and_values_make_the_interval(processes, value, low, high) -> 
     assert metric.value == pytest.approx(value)
     assert metric.interval is not None
     assert (metric.interval.low, metric.interval.high) == pytest.approx((low, high), abs=2e-3)
+
+
+@pytest.mark.parametrize(("count", "confidence"), [(3, 0.95), (6, 1 - 2 / 64), (9, 1 - 20 / 512)])
+def test_an_interval_of_values_says_how_sure_it_is(count: int, confidence: float) -> None:
+    (metric,) = figures_of([[read(*map(float, range(count)))]]).metrics
+    assert metric.interval is not None
+    assert metric.interval.confidence == pytest.approx(confidence)
+
+
+def test_values_of_two_names_or_scopes_stay_apart() -> None:
+    figures = figures_of([[read(1.0), read(9.0, name="error"), read(5.0, labels=(("stage", "a"),))]])
+    assert [(one.name, one.labels, one.value) for one in figures.metrics] == [
+        ("loss", (), 1.0), ("error", (), 9.0), ("loss", (("stage", "a"),), 5.0),
+    ]  # fmt: skip
+
+
+def test_an_exact_figure_that_differs_is_named_with_both_ends() -> None:
+    (absent,) = figures_of([[read(130.0, 129.0, exact=True)], [read(128.0, 129.0, exact=True)]]).absent
+    assert absent.why == "it is exact, and was 128 one time and 130 another"
 
 
 def test_values_of_one_name_are_joined() -> None:
@@ -105,6 +128,44 @@ def test_a_quantile_is_of_the_calls_of_all_processes() -> None:
     assert 980 < metric.interval.low < 990 < metric.interval.high < 1000
 
 
+def test_the_middle_of_the_calls_is_a_quantile_too() -> None:
+    metric = tail_of([process(range(1, 102))], (("q", "50%"),))
+    assert isinstance(metric, Metric)
+    assert (metric.value, metric.note, metric.interval.confidence) == (51.0, "of 101 calls", pytest.approx(0.9))
+
+
+def test_as_many_calls_as_a_quantile_takes_are_enough() -> None:
+    metric = tail_of([process([1.0] * 100), process([1.0] * 199, waits=(2.0,) * 199)], (("q", "99%"),))
+    assert isinstance(metric, Metric)
+    assert (metric.low, metric.value, metric.note) == (1.0, 1.0, "of 299 calls, less waits for a processor")
+    waiting = tail_of([process([1.0] * 299, waits=(2.0,) * 299)], (("q", "99%"),))
+    assert isinstance(waiting, Metric)
+    assert waiting.value == 0.0, "a wait that is longer than its call"
+
+
+@pytest.mark.parametrize(
+    ("stop", "fix"),
+    [(Stop.RECORDED, "give record() that many"), (Stop.COUNT, "a call this long takes --perfgate=full")],
+)
+def test_what_gives_more_calls_is_named(stop: Stop, fix: str) -> None:
+    absent = tail_of([process([1.0] * 9, stop=stop)], (("q", "99%"),))
+    assert isinstance(absent, Absent)
+    assert absent.fix.startswith(fix)
+
+
+@pytest.mark.parametrize("batches", [(2,), (1, 16), (16, 1)])
+def test_a_batch_in_any_process_hides_a_slow_call(batches: tuple[int, ...]) -> None:
+    absent = tail_of([process([1.0] * 500, batch=batch) for batch in batches], (("q", "99%"),))
+    assert isinstance(absent, Absent)
+    assert absent.why.startswith(f"each sample is the mean of {max(batches)} calls")
+
+
+def test_the_least_of_one_process_has_no_interval() -> None:
+    metric = tail_of([process([3.0, 5.0])], (("stat", "min"),))
+    assert isinstance(metric, Metric)
+    assert (metric.value, metric.interval) == (3.0, None)
+
+
 @pytest.mark.parametrize(
     ("processes", "why"),
     [
@@ -124,6 +185,8 @@ def test_the_least_is_that_of_the_middle_process() -> None:
     metric = tail_of([process([3.0, 5.0]), process([2.0, 9.0]), process([4.0, 4.0])], (("stat", "min"),))
     assert isinstance(metric, Metric)
     assert (metric.value, metric.low, metric.high) == (3.0, 2.0, 4.0)
+    assert metric.interval is not None
+    assert metric.interval.confidence == 0.0
 
 
 def test_waits_for_a_processor_are_no_tail_of_a_call() -> None:

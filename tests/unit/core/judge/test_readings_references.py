@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.readings import over_processes, reach_in_turns, reference_of
+from pytest_perfgate.core.judge.readings import moved_sides, over_processes, reach_in_turns, reference_of
 from pytest_perfgate.model.measurement import Reference, Samples, Settled, Stop
 from pytest_perfgate.model.metric import Figure, Interval, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Outcome
@@ -73,6 +73,7 @@ NOISE = Problem(code="clock-unsteady", what="the clock fell")
 def test_what_cannot_be_compared_is_invalid_and_no_figure(change: dict[str, object], code: str) -> None:
     one = reference_of("eager", turns(1e6, 1e6, 1e6), replace(turns(1e6, 1e6, 1e6), **change))
     assert (one.ours, one.theirs, one.problems[0].code) == ((), (), code)
+    assert one.problems[0].retry is not (code == "reference-unlike"), "another timer is not a matter of luck"
     result = judged("speedup(over=eager) >= 1.2x", one)
     assert result.outcome is Outcome.INVALID
     assert code in result.sentence
@@ -171,11 +172,82 @@ def test_an_absolute_limit_tells_it_too() -> None:
     assert result.evidence[-1][1].endswith("eager moved")
 
 
-def reach(half: float, processes: int, bound: float = -0.05, gates: int = 40, others: float = 0.0) -> float:
+def reach(
+    half: float, processes: int, bound: float = -0.05, gates: int = 40, others: float = 0.0, **accepted_as
+) -> float:
     interval = Interval(low=1.5 * math.exp(-half), high=1.5 * math.exp(half))
     metric = Metric(name="speedup", value=1.5, dimension=Dimension.RATIO, interval=interval)
     taken = (turns(1e6, others=others),) * processes
-    return reach_in_turns(metric, line(1.5).figures[0], bound, taken, gates)
+    return reach_in_turns(metric, replace(line(1.5).figures[0], **accepted_as), bound, taken, gates)
+
+
+@pytest.mark.parametrize(
+    ("half", "processes", "bound", "gates", "others", "accepted_as", "expected"),
+    [
+        (0.02, 3, -0.05, 40, 0.0, {}, 0.0545469),
+        (0.02, 10, -0.05, 40, 0.0, {}, 0.0767742),
+        (0.02, 10, -0.2, 40, 0.0, {}, 0.0907134),
+        (0.02, 10, 0.0, 1, 0.0, {}, 0.0513302),
+        (0.02, 12, -0.01, 1, 1.5, {}, 0.1222861),
+        (0.02, 2, -0.05, 1, 0.0, {}, 0.0162526),
+        (0.02, 10, -0.05, 40, 0.0, {"scatter": 0.05, "sittings": 4}, 0.2414600),
+    ],
+)
+def test_what_chance_explains_in_figures(
+    half: float, processes: int, bound: float, gates: int, others: float, accepted_as, expected: float
+) -> None:
+    """Of Student's interval, at least 0.3 % between runs (3 % beside busy programs), of one of three processes before.
+
+    Computed by SciPy and by hand.
+    """
+    assert reach(half, processes, bound, gates, others, **accepted_as) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "alone"),
+    [
+        (1.1, 1.03, "this call"), (1.1, 1.06, ""), (1.03, 1.1, "eager"), (1.06, 1.1, ""),
+        (0.9, 0.97, "this call"), (0.97, 0.9, "eager"), (0.9, 1.1, ""), (1.0, 1.2, "eager"), (0.8, 1.0, "this call"),
+    ],
+)  # fmt: skip
+def test_a_side_that_changed_twice_as_much_is_named_alone(ours: float, theirs: float, alone: str) -> None:
+    """It took 1 ms beside an eager of 1.5 ms, and both since changed by these factors."""
+    metric = Metric(name="speedup", value=1.5 * theirs / ours, dimension=Dimension.RATIO, labels=(("over", "eager"),))
+    found = moved_sides(metric, 1.5, 1e6, ours * 1e6)
+    assert found is not None
+    assert (found.alone, found.text.endswith(f"{alone or 'both'} moved")) == (alone, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "ratio", "then", "now"),
+    [
+        ("speedup", 1.5, 1.5, 1e6, 2e6), ("speedup", 1.514, 1.5, 1e6, 1e6), ("mfu", 3.0, 1.5, 1e6, 1e6),
+        ("speedup", 0.0, 1.5, 1e6, 1e6), ("speedup", 3.0, 0.0, 1e6, 1e6), ("speedup", 3.0, 1.5, 0.0, 1e6),
+        ("speedup", 3.0, 1.5, 1e6, 0.0),
+    ],
+)  # fmt: skip
+def test_a_speed_up_that_is_as_accepted_or_not_positive_names_no_side(
+    name: str, value: float, ratio: float, then: float, now: float
+) -> None:
+    metric = Metric(name=name, value=value, dimension=Dimension.RATIO, labels=(("over", "eager"),))
+    assert moved_sides(metric, ratio, then, now) is None
+
+
+def test_of_one_file_a_case_has_one_time() -> None:
+    files = [Reference(over="file:a.json", theirs=(time,), origin="a.json") for time in (1.5e6, 1.5e6)]
+    assert over_processes(files) == (files[0],)
+
+
+@pytest.mark.parametrize("sides", [(True, False), (False, True), (False, False)])
+def test_long_turns_decide_where_both_sides_have_them(sides: tuple[bool, bool]) -> None:
+    settled = Settled(time=9e6, watts=700.0, clock_hz=1.4e9)
+    ours, theirs = (turns(1e6, 1e6, 1e6, timer="events", settled=settled if one else None) for one in sides)
+    assert reference_of("eager", ours, theirs).ours == (1.05e6,)
+
+
+@pytest.mark.parametrize(("count", "known"), [(1, False), (2, False), (3, True)])
+def test_three_turns_have_an_interval(count: int, *, known: bool) -> None:
+    assert bool(reference_of("eager", turns(*[1e6] * count), turns(*[1.5e6] * count)).within) is known
 
 
 def test_what_chance_explains_shrinks_with_what_the_processes_tell() -> None:
