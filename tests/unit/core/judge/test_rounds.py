@@ -364,5 +364,64 @@ def test_an_interval_clears_below_the_limit_and_not_at_it() -> None:
     assert finding(calm, high + 1e-9).decision is Decision.NOT_SLOWER
 
 
+@pytest.mark.parametrize(
+    ("ratio", "rounds", "faster", "settled"),
+    [
+        (0.8, 8, False, False),
+        (0.8, 9, True, True),
+        (0.8, 10, False, True),
+        (0.99, 9, False, True),
+        (0.99, 7, False, True),
+        (0.6, 7, False, False),
+    ],
+)
+def test_a_faster_case_is_settled_by_the_look_that_can_show_it(
+    ratio: float, rounds: int, *, faster: bool, settled: bool
+) -> None:
+    one = finding(pairs(*(ratio + 0.0001 * at for at in range(rounds))), 0.03)
+    assert (one.faster, one.settled) == (faster, settled)
+
+
+def test_a_mean_that_is_ahead_by_chance_is_not_faster() -> None:
+    assert not finding(pairs(0.5, 0.9, 1.1, 0.6, 1.2, 0.9, 0.7, 1.1, 0.8), 0.03).faster
+
+
+@pytest.mark.parametrize(("alone", "slower"), [(Decision.UNDECIDED, True), (Decision.NOT_SLOWER, False)])
+def test_slow_processes_decide_what_rounds_left_open(alone: Decision, *, slower: bool) -> None:
+    """Eight of thirty against none: one in 437 by chance, which a quarter of the false-alarm rate pays for."""
+    both = groups(8, 0)
+    before = replace(finding(both, 0.1), decision=alone)
+    (after,) = more_slow({"a": before}, {"a": both}, {"a": 0.1}, 0.01).values()
+    assert (after.decision is Decision.SLOWER) is slower
+    assert slower is (after.p == pytest.approx(4 * 0.0022875, rel=1e-4))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "shift", "scatter", "look_at"),
+    [
+        (8, 0.06, 0.001, 9),
+        (9, 0.06, 0.001, 17),
+        (17, 0.06, 0.001, 30),
+        (30, 0.06, 0.001, 31),
+        (8, 0.03, 0.01, 9),
+        (8, 0.06, 0.05, 17),
+        (30, 0.06, 0.1, 57),
+    ],
+)
+def test_a_slower_case_is_found_at_the_next_look_that_its_scatter_allows(
+    rounds: int, shift: float, scatter: float, look_at: int
+) -> None:
+    """3.65 standard errors: 2.81 for one chance in 400, and 0.84 for a power of four fifths."""
+    one = replace(shown(shift, scatter), rounds=rounds)
+    assert slower_rounds(one, 0.03, Design()) == look_at
+    assert wanted(one, 0.03, Design()) == look_at - rounds
+
+
+@pytest.mark.parametrize(("rounds", "more"), [(7, 2), (9, 0), (12, 0)])
+def test_a_cleared_case_wants_the_rounds_to_the_first_look(rounds: int, more: int) -> None:
+    cleared = replace(shown(0.0), rounds=rounds, decision=Decision.NOT_SLOWER)
+    assert wanted(cleared, 0.03, Design()) == more
+
+
 def test_no_case_is_worth_more_than_two_hundred_rounds() -> None:
     assert clearing_rounds(shown(0.02, 9.0), 0.03, Design()) == 200
