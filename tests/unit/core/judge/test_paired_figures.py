@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -10,9 +11,9 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.rounds import FigureFinding, figure_finding
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, MetricSet
-from pytest_perfgate.model.plan import Decision, Outcome
+from pytest_perfgate.model.plan import Decision, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import Paired
+from pytest_perfgate.model.verdict import Paired, Verdict
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 
 BYTES, PART = Dimension.BYTES, Dimension.FRACTION
@@ -146,17 +147,25 @@ def test_figures_share_the_chance_of_an_alarm() -> None:
     assert [figure_finding(found, bound, gates=gates).rounds for gates in (0, 1, 40)] == [9, 9, 14]
 
 
-def outcome(value: float, heard: FigurePairs | None, *, revision: bool, before: Baseline | None) -> Outcome:
+def verdict(
+    value: float, *heard: FigurePairs, revision: bool, before: Baseline | None, base: str = "a1b2c3d", context=CONTEXT
+) -> Verdict:
     paired = Paired(
         decision=Decision.NOT_SLOWER, differences=(0.0,) * 12, shift=0.0, interval=Interval(low=-0.01, high=0.01),
-        base="a1b2c3d", revision=revision, figures=(heard,) if heard else (),
+        base=base, revision=revision, figures=heard,
     )  # fmt: skip
     around = Interval(low=value * 0.99, high=value * 1.01)
-    metrics = MetricSet(metrics=(Metric(name="memory", value=value, dimension=BYTES, interval=around),))
-    report = judge(
-        measured(1e6, metrics=metrics), [limit("change(metric(memory)) <= 5%")], baseline=before, context=CONTEXT, paired=paired
-    )  # fmt: skip
-    return report.verdicts[0].outcome
+    labels = [one.labels for one in heard] or [()]
+    metrics = tuple(Metric(name="memory", value=value, dimension=BYTES, interval=around, labels=own) for own in labels)
+    (one,) = judge(
+        measured(1e6, metrics=MetricSet(metrics=metrics)), [limit("change(metric(memory)) <= 5%")],
+        baseline=before, context=context, paired=paired,
+    ).verdicts  # fmt: skip
+    return one
+
+
+def outcome(value: float, heard: FigurePairs | None, *, revision: bool, before: Baseline | None) -> Outcome:
+    return verdict(value, *([heard] if heard else []), revision=revision, before=before).outcome
 
 
 LINE = accepted(1e6, figures=(Figure(name="memory", value=1e6, dimension=BYTES),))
@@ -172,9 +181,33 @@ LINE = accepted(1e6, figures=(Figure(name="memory", value=1e6, dimension=BYTES),
         (1.1e6, pairs(1.0, base=1.1e6), False, LINE, Outcome.MOVED),
         (1.1e6, pairs(1.04, scatter=0.2), False, LINE, Outcome.UNDECIDED),
         (1e6, pairs(1.1), False, LINE, Outcome.PASSED),
+        (1.1e6, None, False, LINE, Outcome.REGRESSED),
+        (1.1e6, pairs(1.0, scatter=0.0), False, LINE, Outcome.REGRESSED),
+        (1.1e6, pairs(1.0, scatter=0.0), True, None, Outcome.PASSED),
     ],
 )
 def test_a_revision_takes_the_place_of_the_line_and_else_decides_what_it_leaves_open(
     value: float, heard: FigurePairs | None, revision: bool, before: Baseline | None, expected: Outcome
 ) -> None:
     assert outcome(value, heard, revision=revision, before=before) is expected
+
+
+def test_the_worst_of_several_figures_in_both_builds_is_shown() -> None:
+    kernels = [(("kernel", name),) for name in "abc"]
+    heard = [replace(pairs(factor), labels=own) for factor, own in zip((1.0, 1.3, 0.8), kernels)]
+    for order in (heard, heard[::-1]):
+        one = verdict(1.1e6, *order, revision=True, before=None)
+        assert (one.outcome, one.metric.labels) == (Outcome.REGRESSED, kernels[1])
+
+
+@pytest.mark.parametrize(
+    ("base", "named"), [("a1b2c3d", "worse than base a1b2c3d in "), ("", "worse than the base in ")]
+)
+def test_the_base_of_the_rounds_is_named(base: str, named: str) -> None:
+    assert named in verdict(1.1e6, pairs(1.1), revision=False, before=LINE, base=base).sentence
+
+
+def test_after_two_builds_no_other_comparison_is_announced() -> None:
+    full = replace(CONTEXT, mode=Mode.FULL, paired_available=True)
+    one = verdict(1.1e6, pairs(1.0, scatter=0.0), revision=False, before=LINE, context=full)
+    assert "compare with the accepted commit" not in one.sentence

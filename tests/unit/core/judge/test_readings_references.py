@@ -267,3 +267,10 @@ def test_neighbours_are_no_reason_to_break_a_limit_that_is_near(others: float, r
     (reference,) = timed(*((1e6, 1e6 * (ratio + n / 1000)) for n in range(3)))
     processes = (turns(1e6, others=others, unqueued=1e6),) * 3
     assert judged("speedup(over=eager) >= 1.5x", reference, processes=processes).outcome is outcome
+
+
+def test_a_speed_up_of_one_process_is_compared_by_its_limit_alone() -> None:
+    result = verdict(
+        1e6, (limit("change(speedup(over=eager)) >= -5%"),), baseline=line(1.5), references=timed((1e6, 1.2e6)), shape=(1.0,)
+    )  # fmt: skip
+    assert result.outcome is Outcome.REGRESSED

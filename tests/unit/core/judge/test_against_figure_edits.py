@@ -1,0 +1,162 @@
+"""Tests of core/judge/against_figure: what a change makes of a figure's line, and which figures are gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.metric import Absent, Figure, Metric, MetricSet
+from pytest_perfgate.model.plan import Effect, Mode, Outcome
+from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
+from tests.unit.core.judge.figures import BYTES, figure, judged, metric
+
+
+def test_each_figure_that_a_scope_selects_is_held_against_its_own() -> None:
+    def one(kernel: str, value: float) -> tuple[Metric, Figure]:
+        labels = (("kernel", kernel),)
+        return metric("registers", value, labels=labels), figure("registers", value, labels=labels)
+
+    (a, then_a), (b, then_b) = one("a", 32), one("b", 64)
+    kept = judged("change(registers) <= 0", (a, b), then_a, then_b)
+    worse = judged("change(registers) <= 0", (a, replace(b, value=65)), then_a, then_b)
+    new = judged("change(registers) <= 0", (a, b), then_a)
+    gone = judged("change(registers) <= 0", (a,), then_a, then_b)
+    assert [v.outcome for v in (kept, worse, new, gone)] == [
+        Outcome.PASSED, Outcome.REGRESSED, Outcome.UNBASELINED, Outcome.NOT_MEASURED,
+    ]  # fmt: skip
+    assert worse.figure == then_b
+    assert gone.effect is Effect.FAIL, "a figure that went takes no judgement away"
+
+
+def edited(before: Baseline, value: float, **fields) -> Baseline:
+    return replace(before, figures=(figure("registers", value),), **fields)
+
+
+@pytest.mark.parametrize(
+    ("value", "why", "outcome"),
+    [
+        (130, "one more stage", Outcome.ACCEPTED),
+        (130, "TMA loads", Outcome.REGRESSED),
+        (129, "one more stage", Outcome.REGRESSED),
+        (128, "one more stage", Outcome.REGRESSED),
+        (128, "TMA loads", Outcome.REGRESSED),
+    ],
+)
+def test_an_edit_of_the_line_with_a_reason_that_agrees_is_accepted(value: int, why: str, outcome: Outcome) -> None:
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    context = replace(CONTEXT, edited=edited(before, value, why=why))
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("registers", 130),)))
+    (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context).verdicts
+    assert verdict.outcome is outcome
+    assert ("without a reason" in verdict.sentence) is ((value, why) == (130, "TMA loads"))
+
+
+def test_a_figure_that_the_change_adds_judges_at_once() -> None:
+    before = accepted(1e6)
+    context = replace(CONTEXT, edited=edited(before, 128))
+    measurement = measured(1e6, metrics=MetricSet(metrics=(metric("registers", 130),)))
+    report = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context)
+    assert report.verdicts[0].outcome is Outcome.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("mode", "value", "outcome"),
+    [
+        (Mode.FULL, None, Outcome.IMPROVED), (Mode.OFF, None, Outcome.PASSED),
+        (Mode.FULL, 128, Outcome.IMPROVED), (Mode.FULL, 120, Outcome.PASSED),
+    ],
+)  # fmt: skip
+def test_an_improvement_that_the_change_accepts_is_not_announced(
+    mode: Mode, value: int | None, outcome: Outcome
+) -> None:
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    line = edited(before, value) if value is not None else None
+    context = replace(CONTEXT, mode=mode, edited=line)
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("registers", 120),)))
+    (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context).verdicts
+    assert verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ({"why": "one more stage"}, Outcome.ACCEPTED),
+        ({"why": "one more stage", "expires": "2026-01-01"}, Outcome.REGRESSED),
+        ({"why": "one more stage", "device": "another"}, Outcome.REGRESSED),
+        ({"why": "one more stage", "figures": ()}, Outcome.REGRESSED),
+        ({"why": "one more stage", "figures": (figure("spills", 0, BYTES),)}, Outcome.REGRESSED),
+    ],
+)
+def test_an_edit_accepts_while_it_holds_and_compares(fields: dict[str, object], outcome: Outcome) -> None:
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    line = replace(edited(before, 130), **fields)
+    if "device" in fields:
+        line = replace(line, identity=replace(line.identity, device="another"))
+    context = replace(CONTEXT, edited=line, today="2026-02-01")
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("registers", 130),)))
+    (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context).verdicts
+    assert verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(("now", "outcome"), [(105.105e6, Outcome.ACCEPTED), (105.12e6, Outcome.REGRESSED)])
+def test_an_edit_of_a_measured_figure_agrees_within_its_digits(now: float, outcome: Outcome) -> None:
+    before = accepted(0.0, figures=(figure("peak_memory", 100e6, BYTES),))
+    line = replace(before, why="one more buffer", figures=(figure("peak_memory", 100.1e6, BYTES),))
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("peak_memory", now, BYTES),)))
+    bound, context = [limit("change(peak_memory) <= 5MB")], replace(CONTEXT, edited=line)
+    assert judge(measurement, bound, baseline=before, context=context).verdicts[0].outcome is outcome
+
+
+def test_verdicts_show_the_line_that_they_were_held_against() -> None:
+    line = (figure("registers", 128), figure("spills", 0, BYTES))
+    kernels = [(("kernel", name),) for name in "ab"]
+    both = tuple(figure("registers", 32, labels=labels) for labels in kernels)
+    worse, kept, new, none, gone = (
+        judged("change(registers) <= 0", metric("registers", 130), *line),
+        judged("change(registers) <= 0", metric("registers", 128), *line),
+        judged("change(registers) <= 0", metric("registers", 130), figure("spills", 0, BYTES)),
+        judged("change(registers) <= 0", metric("registers", 130)),
+        judged("change(registers) <= 0", metric("registers", 32, labels=kernels[0]), *both),
+    )
+    assert [one.baseline is not None for one in (worse, kept, new, none, gone)] == [True, False, True, False, True]
+    assert gone.sentence == "registers(kernel=b) was accepted as 32, and is missing now"
+
+
+@pytest.mark.parametrize(
+    ("text", "then", "outcome"),
+    [
+        ("change(registers) <= 0", figure("registers", 32, labels=(("kernel", "b"),)), Outcome.NOT_MEASURED),
+        ("change(registers(kernel=a)) <= 0", figure("registers", 32, labels=(("kernel", "b"),)), Outcome.PASSED),
+        ("change(registers) <= 0", figure("spills", 32, labels=(("kernel", "b"),)), Outcome.PASSED),
+        ("change(registers) <= 0", figure("registers", 32, labels=(("stage", "b"),)), Outcome.PASSED),
+        ("change(registers) <= 0", figure("registers", 32), Outcome.PASSED),
+    ],
+)
+def test_only_figures_of_the_limit_with_such_a_scope_can_be_gone(text: str, then: Figure, outcome: Outcome) -> None:
+    labels = (("kernel", "a"),)
+    verdict = judged(text, metric("registers", 32, labels=labels), figure("registers", 32, labels=labels), then)
+    assert verdict.outcome is outcome
+
+
+def test_a_figure_of_another_name_is_not_one_that_is_gone() -> None:
+    kernels = [(("kernel", name),) for name in "abc"]
+    both = [metric("registers", 32, labels=own) for own in kernels[:2]]
+    then = [figure("registers", 32, labels=own) for own in kernels[:2]]
+    verdict = judged("change(registers) <= 0", tuple(both), *then, figure("spills", 0, BYTES, labels=kernels[2]))
+    assert verdict.outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(("code", "outcome"), [("kernel-tool", Outcome.INVALID), ("", Outcome.NOT_MEASURED)])
+def test_a_figure_of_the_limit_that_was_not_read_leaves_it_open(code: str, outcome: Outcome) -> None:
+    labels = [(("kernel", name),) for name in "ab"]
+    metrics = MetricSet(
+        metrics=(metric("registers", 32, labels=labels[0]),),
+        absent=(Absent(name="registers", labels=labels[1], why="its cubin is broken", code=code),),
+    )
+    before = accepted(0.0, figures=tuple(figure("registers", 32, labels=own) for own in labels))
+    measurement = measured(1e6, shape=(), metrics=metrics)
+    (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=CONTEXT).verdicts
+    assert (verdict.outcome, verdict.sentence) == (outcome, "registers: its cubin is broken")
