@@ -52,14 +52,14 @@ _LISTED: dict[bytes, bytes] = {}
 @pytest.fixture
 def listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run nvdisasm once for each cubin, however many tests read it: its start takes half a second."""
-    listing = cubin._whole
+    listing = cubin._full_listing
 
     def whole(one: Any) -> bytes:
         if one.data not in _LISTED:
             _LISTED[one.data] = listing(one)
         return _LISTED[one.data]
 
-    monkeypatch.setattr(cubin, "_whole", whole)
+    monkeypatch.setattr(cubin, "_full_listing", whole)
 
 
 def kernel(name: str, arch: str) -> KernelFacts:

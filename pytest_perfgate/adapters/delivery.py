@@ -53,9 +53,9 @@ class _Place:
     def deliver(self, text: str, clean: str, posting: Posting) -> str:
         """Edit the comment of this key, or make one; a clean run makes none, and reduces an earlier one to a line."""
         mark = f"{MARK} {posting.key} -->"
-        body = {"body": _fitting(f"{mark}\n{clean or text}")}
+        body = {"body": _shortened(f"{mark}\n{clean or text}")}
         if posting.dry_run:
-            into = "a clean run makes no comment, and an earlier one becomes" if clean else f"for {shown(self.base)}"
+            into = "a clean run makes no comment, and an earlier one becomes" if clean else f"for {safe_url(self.base)}"
             return f"nothing was sent; {into}:\n{body['body'].rstrip()}"
         comments = [one for one in self._comments() if MARK in str(one.get("body", ""))]
         ours = [one for one in comments if mark in str(one["body"])] or [one for one in comments if _unkeyed(one)]
@@ -75,7 +75,7 @@ class _Place:
     def _written(self, method: str, url: str, body: Any) -> str:
         """Return the address for viewing what was written, as the host reports it, else the request's address."""
         page = answered(dict, method, url, headers=self.headers, body=body).get("html_url", "")
-        return shown(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
+        return safe_url(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
 
 
 def _unkeyed(comment: Any) -> bool:
@@ -90,7 +90,7 @@ def keyed(posting: Posting, report: RunReport, job: str) -> Posting:
     return Posting(key=plain, only_changes=posting.only_changes, dry_run=posting.dry_run)
 
 
-def _fitting(text: str) -> str:
+def _shortened(text: str) -> str:
     """Return the text, with its end cut and marked if it is longer than hosts accept."""
     return (
         text if len(text) <= _LARGEST else text[:_LARGEST].rpartition("\n")[0] + "\n\n... the rest is in the record\n"
@@ -184,13 +184,13 @@ class GithubCheck(_Github):
             "conclusion": self._words.conclusion(report),
             "output": {
                 "title": summary.partition("\n")[0].lstrip("# "),
-                "summary": _fitting(summary),
-                "annotations": [_placed(one) for one in self._words.annotations(report)],
+                "summary": _shortened(summary),
+                "annotations": [_located(one) for one in self._words.annotations(report)],
             },
         }
         url = f"{self._repository(repository)}/check-runs"
         if self._posting.dry_run:
-            return f"nothing was sent; for {shown(url)}:\n{json.dumps(body, indent=1)}"
+            return f"nothing was sent; for {safe_url(url)}:\n{json.dumps(body, indent=1)}"
         answered(dict, "POST", url, headers=self._headers(), body=body)
         return f"checked {commit[:10]}: {body['conclusion']}"
 
@@ -204,14 +204,14 @@ class GithubAnnotations(_Github):
         del target
         remarks = self._words.annotations(report)
         for one in remarks:
-            place = _placed(one)
+            place = _located(one)
             level = "error" if one.level == "failure" else "warning"
             where = f"file={_property(one.path)},line={place['start_line']},title={_property(one.title)}"
             sys.stdout.write(f"::{level} {where}::{_data(one.message)}\n")
         return f"annotated {len(remarks)} test{'s' * (len(remarks) != 1)}"
 
 
-def _placed(one: Annotation) -> dict[str, Any]:
+def _located(one: Annotation) -> dict[str, Any]:
     """Return the annotation at its test's line in the working copy, or at the first line if the test is not there."""
     line = _line(Path(one.path), one.test)
     return {
@@ -297,7 +297,7 @@ def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str]
     if not isinstance(answer, kind):
         fix = "a proxy or a sign-in page may answer for the host: check the address that the job names"
         what = "the answer is not one of this host's API"
-        raise PerfgateError("delivery-failed", what, fix=fix, place=shown(url))
+        raise PerfgateError("delivery-failed", what, fix=fix, place=safe_url(url))
     return answer
 
 
@@ -327,7 +327,7 @@ def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None)
                 break
         if attempt + 1 < _TRIES:
             time.sleep(wait)
-    raise PerfgateError("delivery-failed", last, place=shown(url))
+    raise PerfgateError("delivery-failed", last, place=safe_url(url))
 
 
 def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
@@ -341,7 +341,7 @@ def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def shown(url: str) -> str:
+def safe_url(url: str) -> str:
     """Return the address without user, password and query, fit for a log."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
@@ -370,7 +370,7 @@ class Webhook:
             "complete": report.complete,
         }
         sent("POST", url, headers={}, body=body)
-        return f"posted to {shown(url)}"
+        return f"posted to {safe_url(url)}"
 
 
 class File:

@@ -50,7 +50,7 @@ def line(result: dict[str, Any]) -> str:
 
 def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any]:
     """Run one operation; return its arguments, its results and the median time."""
-    values = [made(argument, device) for argument in operation["inputs"]]
+    values = [replay_argument(argument, device) for argument in operation["inputs"]]
     every = [part for value in values for part in (value if isinstance(value, list) else [value])]
     tensors = [described(value) for value in every if hasattr(value, "stride")]
     result: dict[str, Any] = {"name": operation["name"], "device": device, "inputs": tensors}
@@ -65,7 +65,7 @@ def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any
     return {**result, "ran_as": ran_as, "outputs": outputs, "median_us": sorted(times)[len(times) // 2] * 1e6}
 
 
-def made(recorded: dict[str, Any], device: str) -> Any:
+def replay_argument(recorded: dict[str, Any], device: str) -> Any:
     """Return an argument: a tensor of the recorded layout, a scalar, or None."""
     if "values" in recorded:
         import torch

@@ -110,7 +110,7 @@ class BuiltIns:
     def pytest_perfgate_profilers(self) -> list[Profiler]:
         from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
         from pytest_perfgate.adapters.profilers.in_process import CubinKeeper, Cupti, EventTimes, Torch
-        from pytest_perfgate.adapters.profilers.tools import Ncu, Nsys, switched
+        from pytest_perfgate.adapters.profilers.tools import Ncu, Nsys, recording
         from pytest_perfgate.wiring import configuration
         from pytest_perfgate.wiring.profiling import scrubber
 
@@ -120,8 +120,8 @@ class BuiltIns:
             Torch(),
             Cupti(CuptiRecorder()),
             EventTimes(),
-            Ncu(switched, here.launcher, name="annotation"),
-            Ncu(switched, here.launcher, name="ncu"),
+            Ncu(recording, here.launcher, name="annotation"),
+            Ncu(recording, here.launcher, name="ncu"),
             CubinKeeper(),
         ]
 

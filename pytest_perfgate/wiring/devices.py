@@ -86,10 +86,10 @@ def cupti_timer() -> CuptiTimer:
 
 def cupti_unproved() -> str:
     """Return why CUPTI's counter of lost records is not trusted here; checked once for a machine and its driver."""
-    from pytest_perfgate.adapters.bindings.cupti import unproved_elsewhere
+    from pytest_perfgate.adapters.bindings.cupti import proof_failure
     from pytest_perfgate.adapters.devices.clock_locks import lock_folder
 
-    return unproved_elsewhere(lock_folder())
+    return proof_failure(lock_folder())
 
 
 def auto_timer() -> AutoTimer:

@@ -94,10 +94,10 @@ def _inspected(tools: CommandLineTools, folders: ProfileFolders, paths: Sequence
 
 def _launched(launcher: Sequence[str], command: Command, nodeid: str, assigned: Assignment) -> Sequence[str]:
     """Return a child's command behind the launcher, unless the profiler puts the launcher before itself."""
-    from pytest_perfgate.adapters.profilers.tools import behind
+    from pytest_perfgate.adapters.profilers.tools import with_launcher
 
     inside = assigned.mode in {*IN_PROCESS, TIMED, STATIC}
-    return behind(launcher if inside else (), command(nodeid, assigned))
+    return with_launcher(launcher if inside else (), command(nodeid, assigned))
 
 
 def prelude(assigned: Assignment, folder: Path) -> str:

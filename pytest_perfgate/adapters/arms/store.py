@@ -156,7 +156,7 @@ class ArmStore:
         tree = folder / "tree"
         try:
             empty = check_out(self.git, tree, revision)
-            facts = self._made(folder, tree, mode, empty)
+            facts = self._build(folder, tree, mode, empty)
         except BaseException:
             self.git.remove_worktree(tree)
             shutil.rmtree(folder / "env", ignore_errors=True)
@@ -166,7 +166,7 @@ class ArmStore:
         forget_unused(self._home, self.git)
         return facts
 
-    def _made(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> Built:
+    def _build(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> Built:
         try:
             return self._overlay(folder, tree) if mode == "overlay" else self._worktree(folder, tree)
         except PerfgateError as fault:

@@ -12,10 +12,10 @@ from typing import Any
 from pytest_perfgate.adapters.bindings.border import (
     BORDER,
     START_S,
-    patient,
     probe_availability,
     quiet_import,
     sentence,
+    time_limited,
     with_timeout,
 )
 from pytest_perfgate.adapters.bindings.nvml import MEGA, ClockSample, Counts
@@ -63,19 +63,19 @@ class AmdCard:
     def __init__(self, library: Any, handle: Any) -> None:
         self._amd, self._handle = library, handle
 
-    @patient
+    @time_limited
     def lock(self, sm_hz: float | None) -> None:
         """Limit the SM clock to a deterministic maximum."""
         if sm_hz is None:
             fix = "add lock_mhz to [tool.perfgate.device.NAME]; by hand: perfgate clocks lock --mhz 1500"
             raise PerfgateError("clocks-unsupported", "amdsmi locks at a given clock, and none is known", fix=fix)
-        self._set("amdsmi_set_gpu_perf_determinism_mode", self._within(round(sm_hz / MEGA)))
+        self._set("amdsmi_set_gpu_perf_determinism_mode", self._allowed_clock(round(sm_hz / MEGA)))
 
-    def _within(self, megahertz: int) -> int:
+    def _allowed_clock(self, megahertz: int) -> int:
         """Return the clock; refuse one outside the card's range, which is unknown while another is set."""
         amd, handle = self._amd, self._handle
-        level = self._tried(lambda: amd.amdsmi_get_gpu_perf_level(handle))
-        answer = self._tried(lambda: self._clock_info(amd.AmdSmiClkType.GFX)) or {}
+        level = self._query(lambda: amd.amdsmi_get_gpu_perf_level(handle))
+        answer = self._query(lambda: self._clock_info(amd.AmdSmiClkType.GFX)) or {}
         low, high = answer.get("min_clk"), answer.get("max_clk")
         if level != "AMDSMI_DEV_PERF_LEVEL_AUTO" or not (isinstance(low, int) and isinstance(high, int)):
             return megahertz
@@ -85,16 +85,16 @@ class AmdCard:
             raise PerfgateError("clocks-unsupported", what, fix=fix)
         return megahertz
 
-    @patient
+    @time_limited
     def lock_memory(self) -> float:
         """Lock the memory's clock at its highest, as its lower limit."""
-        highest = self._tried(lambda: int(self._clock_info(self._amd.AmdSmiClkType.MEM)["max_clk"]))
+        highest = self._query(lambda: int(self._clock_info(self._amd.AmdSmiClkType.MEM)["max_clk"]))
         if not highest:
             raise PerfgateError("clocks-unsupported", "amdsmi does not report the highest clock of its memory")
         self._set("amdsmi_set_gpu_clk_limit", "mclk", "min", highest)
         return float(highest * MEGA)
 
-    @patient
+    @time_limited
     def unlock(self, *, memory: bool = False) -> None:
         """Return the clocks to the driver's control, including the memory's."""
         del memory
@@ -115,7 +115,7 @@ class AmdCard:
     def _clock_info(self, kind: Any) -> Any:
         return self._amd.amdsmi_get_clock_info(self._handle, kind)
 
-    def _tried(self, ask: Callable[[], Any]) -> Any:
+    def _query(self, ask: Callable[[], Any]) -> Any:
         """Return an answer, or None for what the card does not support."""
         try:
             return ask()
@@ -182,13 +182,13 @@ class AmdDevice(AmdCard):
         self._counts: bool | None = None
         """Whether the card counts how long each reason holds its clocks down; None before the first reading."""
 
-    @patient
+    @time_limited
     def described(self) -> Device:
         """Return it as a device of the model."""
         amd, handle = self._amd, self._handle
-        memory = self._tried(lambda: amd.amdsmi_get_gpu_memory_total(handle, amd.AmdSmiMemoryType.VRAM))
-        name = self._tried(lambda: amd.amdsmi_get_gpu_asic_info(handle)["market_name"])
-        answer = self._tried(lambda: amd.amdsmi_get_gpu_enumeration_info(handle)) or {}
+        memory = self._query(lambda: amd.amdsmi_get_gpu_memory_total(handle, amd.AmdSmiMemoryType.VRAM))
+        name = self._query(lambda: amd.amdsmi_get_gpu_asic_info(handle)["market_name"])
+        answer = self._query(lambda: amd.amdsmi_get_gpu_enumeration_info(handle)) or {}
         marks = (("hip uuid", str(answer["hip_uuid"])),) if "hip_uuid" in answer else ()
         number = answer.get("hip_id")
         return Device(
@@ -202,26 +202,26 @@ class AmdDevice(AmdCard):
             facts=(*self.facts(), *marks),
         )
 
-    @patient
+    @time_limited
     def uuid(self) -> str:
         return str(self._amd.amdsmi_get_gpu_device_uuid(self._handle))
 
-    @patient
+    @time_limited
     def bus(self) -> str:
-        return str(self._tried(lambda: self._amd.amdsmi_get_gpu_device_bdf(self._handle)) or "")
+        return str(self._query(lambda: self._amd.amdsmi_get_gpu_device_bdf(self._handle)) or "")
 
-    @patient
+    @time_limited
     def facts(self) -> tuple[tuple[str, str], ...]:
-        version = self._tried(lambda: self._amd.amdsmi_get_gpu_driver_info(self._handle)["driver_version"])
+        version = self._query(lambda: self._amd.amdsmi_get_gpu_driver_info(self._handle)["driver_version"])
         return (("driver", str(version)),) if version else ()
 
-    @patient
+    @time_limited
     def sample(self) -> ClockSample:
         amd = self._amd
         try:
             return ClockSample(
                 sm_hz=self._clock(amd.AmdSmiClkType.GFX) * MEGA,
-                memory_hz=(self._tried(lambda: self._clock(amd.AmdSmiClkType.MEM)) or 0.0) * MEGA,
+                memory_hz=(self._query(lambda: self._clock(amd.AmdSmiClkType.MEM)) or 0.0) * MEGA,
                 reasons=self._reasons(),
                 temperature=self._temperature(amd.AmdSmiTemperatureMetric.CURRENT),
                 watts=self._watts(),
@@ -234,24 +234,24 @@ class AmdDevice(AmdCard):
                 raise PerfgateError("clocks-unsupported", what) from error
             raise PerfgateError("device-lost", f"amdsmi stopped answering: {sentence(error)}") from error
 
-    @patient
+    @time_limited
     def violations(self) -> Counts:
         """Return counters in the card's own ticks; empty for a card without them, as those before MI300."""
-        answer = self._tried(lambda: self._amd.amdsmi_get_gpu_metrics_info(self._handle)) or {}
+        answer = self._query(lambda: self._amd.amdsmi_get_gpu_metrics_info(self._handle)) or {}
         ticks = answer.get(TICKS)
         residencies = {name: answer[key] for key, name in RESIDENCY.items() if isinstance(answer.get(key), int)}
         self._counts = isinstance(ticks, int) and bool(residencies)
         return Counts(residencies, ticks) if self._counts else Counts({})
 
-    @patient
+    @time_limited
     def slowdown_temperature(self) -> float | None:
         kind = self._amd.AmdSmiTemperatureMetric.CRITICAL
-        degrees: float | None = self._tried(lambda: self._temperature(kind))
+        degrees: float | None = self._query(lambda: self._temperature(kind))
         return degrees or None
 
-    @patient
+    @time_limited
     def processes(self) -> tuple[int, ...] | None:
-        processes = self._tried(lambda: self._amd.amdsmi_get_gpu_process_list(self._handle))
+        processes = self._query(lambda: self._amd.amdsmi_get_gpu_process_list(self._handle))
         return (
             None
             if processes is None
@@ -276,11 +276,11 @@ class AmdDevice(AmdCard):
             self.violations()
         if self._counts:
             return 0
-        answer = self._tried(lambda: self._amd.amdsmi_get_violation_status(self._handle)) or {}
+        answer = self._query(lambda: self._amd.amdsmi_get_violation_status(self._handle)) or {}
         return sum({bit for name, bit in ACTIVE.items() if answer.get(name) in (True, 1)})
 
     def _watts(self) -> float | None:
-        answer = self._tried(lambda: self._amd.amdsmi_get_power_info(self._handle)) or {}
+        answer = self._query(lambda: self._amd.amdsmi_get_power_info(self._handle)) or {}
         names = ("socket_power", "current_socket_power", "average_socket_power")
         return next((float(answer[name]) for name in names if isinstance(answer.get(name), (int, float))), None)
 

@@ -30,7 +30,7 @@ def quiet_import(name: str) -> Any:
         return import_module(name)
 
 
-def quietly(ask: Callable[[], Any]) -> tuple[Any, str]:
+def with_warning(ask: Callable[[], Any]) -> tuple[Any, str]:
     """Return an answer and the first sentence of a warning; no filter turns it into an error."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -146,15 +146,15 @@ class _DriverQuestion(Generic[T]):
         return self._answer[0]
 
 
-def patient(method: Callable[P, T]) -> Callable[P, T]:
+def time_limited(method: Callable[P, T]) -> Callable[P, T]:
     """Give a method a timeout; its object names its ``maker``'s library."""
 
     @wraps(method)
-    def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+    def limited(*args: P.args, **kwargs: P.kwargs) -> T:
         owner: Any = args[0]
         return with_timeout(owner.maker, method.__name__, partial(method, *args, **kwargs))
 
-    return asked
+    return limited
 
 
 DEPTH = 6

@@ -190,7 +190,7 @@ _PACKAGES = ("cupti-python", "nvidia-cuda-cupti", "nvidia-cuda-cupti-cu12")
 
 
 @cache
-def unproved_elsewhere(folder: Path | None = None) -> str:
+def proof_failure(folder: Path | None = None) -> str:
     """Return why the counter is not to be trusted on this machine; "" if it was seen to count.
 
     The check runs once a process, and not at all if the folder records an earlier success.

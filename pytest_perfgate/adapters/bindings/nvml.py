@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from pytest_perfgate.adapters.bindings.border import (
     BORDER,
     START_S,
-    patient,
     probe_availability,
     quiet_import,
+    time_limited,
     with_timeout,
 )
 from pytest_perfgate.model.device import Availability, Device
@@ -89,8 +89,8 @@ class XidListener:
     def __init__(self, library: Any, events: Any) -> None:
         self._nvml, self._events = library, events
 
-    @patient
-    def heard(self) -> tuple[int, ...]:
+    @time_limited
+    def new_errors(self) -> tuple[int, ...]:
         """Return the errors since the last call."""
         numbers: list[int] = []
         while len(numbers) < _MOST_XIDS:
@@ -113,18 +113,18 @@ class NvmlCard:
     def __init__(self, library: Any, handle: Any) -> None:
         self._nvml, self._handle = library, handle
 
-    @patient
+    @time_limited
     def lock(self, sm_hz: float | None) -> None:
         """Lock the SM clock, at base without a frequency."""
-        megahertz = TDP if sm_hz is None else self._within(round(sm_hz / MEGA))
+        megahertz = TDP if sm_hz is None else self._allowed_clock(round(sm_hz / MEGA))
         self._set(self._nvml.nvmlDeviceSetGpuLockedClocks, megahertz, megahertz)
 
-    def _within(self, megahertz: int) -> int:
+    def _allowed_clock(self, megahertz: int) -> int:
         """Return the clock; refuse one that the card does not have, where the driver would take the nearest."""
         nvml, handle = self._nvml, self._handle
-        memory = self._tried(lambda: max(nvml.nvmlDeviceGetSupportedMemoryClocks(handle)))
-        clocks = memory and self._tried(lambda: list(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, memory)))
-        highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)))
+        memory = self._query(lambda: max(nvml.nvmlDeviceGetSupportedMemoryClocks(handle)))
+        clocks = memory and self._query(lambda: list(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, memory)))
+        highest = self._query(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)))
         low, high = (min(clocks), max(clocks)) if clocks else (1, highest or megahertz)
         if not low <= megahertz <= high:
             what = f"{megahertz} MHz is no SM clock of this card: it has {low} to {high} MHz"
@@ -132,17 +132,17 @@ class NvmlCard:
             raise PerfgateError("clocks-unsupported", what, fix=fix)
         return megahertz
 
-    @patient
+    @time_limited
     def lock_memory(self) -> float:
         """Lock the memory's clock at its highest, which it holds under any load."""
         nvml = self._nvml
-        highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(self._handle, nvml.NVML_CLOCK_MEM)))
+        highest = self._query(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(self._handle, nvml.NVML_CLOCK_MEM)))
         if not highest:
             raise PerfgateError("clocks-unsupported", "NVML does not report the highest clock of its memory")
         self._set(nvml.nvmlDeviceSetMemoryLockedClocks, highest, highest)
         return float(highest * MEGA)
 
-    @patient
+    @time_limited
     def unlock(self, *, memory: bool = False) -> None:
         self._set(self._nvml.nvmlDeviceResetGpuLockedClocks)
         if memory:
@@ -156,7 +156,7 @@ class NvmlCard:
             code = {NO_PERMISSION: "clocks-denied", GPU_IS_LOST: "device-lost"}.get(status, "clocks-unsupported")
             raise PerfgateError(code, f"{change.__name__}: {error}") from error
 
-    def _tried(self, ask: Callable[[], Any]) -> Any:
+    def _query(self, ask: Callable[[], Any]) -> Any:
         """Return an answer, or None for what the card, or a driver older than its binding, does not support."""
         older = getattr(self._nvml, "NVMLLibraryMismatchError", self._nvml.NVMLError)
         try:
@@ -197,10 +197,10 @@ class Nvml:
     def device(self, device: Device) -> NvmlDevice:
         """Return the handle of a device, by UUID or PCI id, since the orders of CUDA and NVML differ."""
         return with_timeout(
-            self.maker, f"the device {device.uuid or device.pci}", partial(self._found, self.library, device)
+            self.maker, f"the device {device.uuid or device.pci}", partial(self._find_device, self.library, device)
         )
 
-    def _found(self, nvml: Any, device: Device) -> NvmlDevice:
+    def _find_device(self, nvml: Any, device: Device) -> NvmlDevice:
         uuids = [device.uuid, f"GPU-{device.uuid}", f"MIG-{device.uuid}"] if device.uuid else []
         tries = [
             *((nvml.nvmlDeviceGetHandleByUUID, uuid) for uuid in uuids),
@@ -236,16 +236,16 @@ class NvmlDevice(NvmlCard):
         super().__init__(library, handle)
         self._whole = whole
 
-    @patient
+    @time_limited
     def parts(self) -> tuple[NvmlDevice, ...]:
         """Return its MIG instances."""
         nvml, handle = self._nvml, self._handle
-        count = self._tried(lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
+        count = self._query(lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
         find = nvml.nvmlDeviceGetMigDeviceHandleByIndex
-        instances = (self._tried(partial(find, handle, at)) for at in range(count))
+        instances = (self._query(partial(find, handle, at)) for at in range(count))
         return tuple(NvmlDevice(nvml, part, self) for part in instances if part is not None)
 
-    @patient
+    @time_limited
     def described(self) -> Device:
         """Return it as a device of the model, with the facts that only NVML knows."""
         nvml, handle = self._nvml, self._handle
@@ -265,14 +265,14 @@ class NvmlDevice(NvmlCard):
     def _instance(self) -> tuple[tuple[str, str], ...]:
         if self._whole is None:
             return ()
-        number = self._tried(lambda: self._nvml.nvmlDeviceGetGpuInstanceId(self._handle))
+        number = self._query(lambda: self._nvml.nvmlDeviceGetGpuInstanceId(self._handle))
         return (("instance", str(number)),) if number is not None else ()
 
-    @patient
+    @time_limited
     def uuid(self) -> str:
         return _text(self._nvml.nvmlDeviceGetUUID(self._handle))
 
-    @patient
+    @time_limited
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Return driver, power limits and MIG, as far as they are available."""
         nvml, handle = self._nvml, self._handle
@@ -282,9 +282,9 @@ class NvmlDevice(NvmlCard):
             ("default power limit", lambda: f"{nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle) / 1000:.0f} W"),
             ("mig", lambda: "on" if nvml.nvmlDeviceGetMigMode(handle)[0] else "off"),
         )
-        return tuple((name, text) for name, ask in questions if (text := self._tried(ask)))
+        return tuple((name, text) for name, ask in questions if (text := self._query(ask)))
 
-    @patient
+    @time_limited
     def sample(self) -> ClockSample:
         nvml, handle = self._nvml, self._handle
         try:
@@ -294,7 +294,7 @@ class NvmlDevice(NvmlCard):
                 reasons=self._reasons(),
                 temperature=float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
                 watts=self._watts(),
-                drawn=self._tried(partial(_drawn, nvml, handle)),
+                drawn=self._query(partial(_drawn, nvml, handle)),
             )
         except nvml.NVMLError as error:
             if getattr(error, "value", 0) in {NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND}:
@@ -313,7 +313,7 @@ class NvmlDevice(NvmlCard):
                 raise
             return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
 
-    @patient
+    @time_limited
     def violations(self) -> Counts:
         """Return counters in nanoseconds; empty if the card has none."""
         try:
@@ -322,14 +322,14 @@ class NvmlDevice(NvmlCard):
             return Counts({})
         return Counts({VIOLATIONS[f.fieldId]: int(f.value.ullVal) for f in fields if f.nvmlReturn == 0})
 
-    @patient
+    @time_limited
     def slowdown_temperature(self) -> float | None:
         nvml = self._nvml
         kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
-        degrees: float | None = self._tried(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
+        degrees: float | None = self._query(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
         return degrees if degrees and degrees < HOTTEST else None
 
-    @patient
+    @time_limited
     def health(self) -> Health:
         """Return its memory errors, as far as it counts them."""
         nvml, handle = self._nvml, self._handle
@@ -339,9 +339,9 @@ class NvmlDevice(NvmlCard):
             return int(errors)
 
         kinds = ("NVML_MEMORY_ERROR_TYPE_UNCORRECTED", "NVML_MEMORY_ERROR_TYPE_CORRECTED")
-        uncorrected, corrected = (self._tried(partial(count, kind)) for kind in kinds)
-        rows = self._tried(lambda: nvml.nvmlDeviceGetRemappedRows(handle))
-        retired = self._tried(lambda: nvml.nvmlDeviceGetRetiredPagesPendingStatus(handle))
+        uncorrected, corrected = (self._query(partial(count, kind)) for kind in kinds)
+        rows = self._query(lambda: nvml.nvmlDeviceGetRemappedRows(handle))
+        retired = self._query(lambda: nvml.nvmlDeviceGetRetiredPagesPendingStatus(handle))
         return Health(
             uncorrected=uncorrected,
             corrected=corrected,
@@ -350,32 +350,32 @@ class NvmlDevice(NvmlCard):
             failed=bool(rows and rows[3]),
         )
 
-    @patient
+    @time_limited
     def listener(self) -> XidListener | None:
         """Return a listener for errors from now on; None if the card reports none."""
         nvml = self._nvml
-        events = self._tried(lambda: nvml.nvmlEventSetCreate())  # noqa: PLW0108 - an old binding may lack it
+        events = self._query(lambda: nvml.nvmlEventSetCreate())  # noqa: PLW0108 - an old binding may lack it
         if events is None:
             return None
         register = partial(nvml.nvmlDeviceRegisterEvents, self._handle, nvml.nvmlEventTypeXidCriticalError, events)
-        if self._tried(lambda: (register(), True)) is None:
+        if self._query(lambda: (register(), True)) is None:
             return None
         return XidListener(nvml, events)
 
-    @patient
+    @time_limited
     def processes(self) -> tuple[int, ...] | None:
         """Return the computing processes; None if the driver does not report them."""
-        processes = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+        processes = self._query(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         return None if processes is None else tuple(int(process.pid) for process in processes)
 
-    @patient
+    @time_limited
     def energy(self) -> float | None:
         """Return joules since the driver was loaded; None for a card that does not count them."""
-        joules: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1000)
+        joules: float | None = self._query(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1000)
         return joules
 
     def _watts(self) -> float | None:
-        watts: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000)
+        watts: float | None = self._query(lambda: self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000)
         return watts
 
 

@@ -89,7 +89,7 @@ class ParentChannel:
         while True:
             order = self.receive()
             if isinstance(order, Reap):
-                self.send(Reaped(code=_ended(order.pid)))
+                self.send(Reaped(code=_exit_code(order.pid)))
             elif not isinstance(order, Fork):
                 _leave()
             elif why := refusal():
@@ -123,7 +123,7 @@ def connect_parent(address: str) -> ParentChannel:
     return channel
 
 
-def _ended(pid: int) -> int | None:
+def _exit_code(pid: int) -> int | None:
     """Return the exit code of a fork, a signal as a negative number; None while it runs."""
     try:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -279,13 +279,13 @@ class ForkedProcess:
     """A fork of a child; the child reports its number and its end."""
 
     def __init__(self, pid: int, ask: Callable[[Command], Answer]) -> None:
-        self.pid, self._asked = pid, ask
+        self.pid, self._ask = pid, ask
         self._code: int | None = None
 
     def poll(self) -> int | None:
         if self._code is None:
             try:
-                answer = self._asked(Reap(pid=self.pid))
+                answer = self._ask(Reap(pid=self.pid))
                 self._code = answer.code if isinstance(answer, Reaped) else None
             except PerfgateError:  # the preload is gone, and its forks end with it
                 self._code = None if any_running(self.pid) else -int(signal.SIGTERM)

@@ -152,15 +152,15 @@ class LocalChild:
             listener.close()
             raise
         WATCHER.begin(pid)
-        return LocalChild(self.label, Family(ForkedProcess(pid, self._asked), mark), (listener, token), output)
+        return LocalChild(self.label, Family(ForkedProcess(pid, self._request), mark), (listener, token), output)
 
     def _forked(self, order: Fork) -> int:
-        answer = self._asked(order)
+        answer = self._request(order)
         if not isinstance(answer, Forked) or not answer.pid:
             raise PerfgateError("child-start", getattr(answer, "why", "") or f"{self.label} answered {answer}")
         return answer.pid
 
-    def _asked(self, command: Command) -> Answer:
+    def _request(self, command: Command) -> Answer:
         with self._asking:
             self.send(command)
             return self.receive(_SEND_S)
@@ -171,10 +171,10 @@ class LocalChild:
         except TimeoutError as fault:
             self.close()
             raise PerfgateError(
-                "child-hung", f"{self.label} read nothing for {_SEND_S:.0f} s{self._words()}"
+                "child-hung", f"{self.label} read nothing for {_SEND_S:.0f} s{self._last_output()}"
             ) from fault
         except OSError as fault:
-            raise self._ended() from fault
+            raise self._crash_error() from fault
 
     def receive(self, timeout_s: float) -> Answer:
         line = self._answering()
@@ -183,10 +183,10 @@ class LocalChild:
         except TimeoutError as fault:
             self.close()
             raise PerfgateError(
-                "child-hung", f"{self.label} sent nothing for {timeout_s:.0f} s{self._words()}"
+                "child-hung", f"{self.label} sent nothing for {timeout_s:.0f} s{self._last_output()}"
             ) from fault
         except (EOFError, OSError) as fault:
-            raise self._ended() from fault
+            raise self._crash_error() from fault
         except PerfgateError:
             self.close()
             raise
@@ -218,16 +218,16 @@ class LocalChild:
         deadline = seconds() + _START_S
         while self._line is None:
             if self._process.poll() is not None:
-                raise self._ended()
+                raise self._crash_error()
             if seconds() > deadline:
                 self.close()
                 raise PerfgateError(
-                    "child-hung", f"{self.label} did not connect within {_START_S:.0f} s{self._words()}"
+                    "child-hung", f"{self.label} did not connect within {_START_S:.0f} s{self._last_output()}"
                 )
-            self._line = _greeted(*self._door)
+            self._line = _accept_child(*self._door)
         return self._line
 
-    def _ended(self) -> PerfgateError:
+    def _crash_error(self) -> PerfgateError:
         try:
             code = self._process.wait(timeout=_END_S)
         except subprocess.TimeoutExpired:
@@ -235,9 +235,9 @@ class LocalChild:
         else:
             how = f"died of {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         self.close()
-        return PerfgateError("child-crashed", f"{self.label} {how}{self._words()}")
+        return PerfgateError("child-crashed", f"{self.label} {how}{self._last_output()}")
 
-    def _words(self) -> str:
+    def _last_output(self) -> str:
         output = self.tail()
         if set(output) <= _PROGRESS:
             return ""
@@ -248,7 +248,7 @@ def _command(spec: ChildSpec) -> list[str]:
     return [*spec.prefix, *spec.python, *spec.argv]
 
 
-def _greeted(listener: socket.socket, token: str) -> Line | None:
+def _accept_child(listener: socket.socket, token: str) -> Line | None:
     listener.settimeout(_POLL_S)
     try:
         connection, _ = listener.accept()

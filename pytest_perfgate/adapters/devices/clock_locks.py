@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from pytest_perfgate.adapters.devices.clock_watch import PERIOD_S, Lock, Watched, left
+from pytest_perfgate.adapters.devices.clock_watch import PERIOD_S, Lock, Watched, lock_faults
 from pytest_perfgate.adapters.system.files import replace_content
 from pytest_perfgate.adapters.system.processes import alive, started
 from pytest_perfgate.model.errors import PerfgateError
@@ -197,7 +197,7 @@ def take_lock(card: Card, sm_hz: float | None) -> OwnLock:
     uuid = card.uuid()
     other = read_lock(uuid)
     if other and other.by_hand:
-        return OwnLock(other.sm_hz, Restoration(_nothing))
+        return OwnLock(other.sm_hz, Restoration(_no_action))
     if other and not other.stale and not other.mine:
         raise PerfgateError("clocks-held", f"process {other.pid} has locked the clocks of {uuid}")
     restoration = Restoration(lambda: put_back(card))
@@ -238,7 +238,7 @@ def _memory_locked(card: Card, uuid: str, sm_hz: float | None, *, by_hand: bool 
         return f"not available: {error.what}"
 
 
-def _nothing() -> None:
+def _no_action() -> None:
     """Do nothing, since a lock that a person set stays."""
 
 
@@ -357,7 +357,7 @@ def read_back(card: Watched, lock: Lock, sleep: Callable[[float], None]) -> str:
     if lock.sm_hz is None:
         return "at an unknown clock"
     for _ in range(SETTLING):
-        if not any(left("SM", lock.sm_hz, [clock], cap=lock.cap)):
+        if not any(lock_faults("SM", lock.sm_hz, [clock], cap=lock.cap)):
             return f"read back at {clock / 1e6:.0f} MHz"
         sleep(PERIOD_S)
         clock = card.sample().sm_hz

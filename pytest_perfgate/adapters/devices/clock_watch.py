@@ -126,10 +126,10 @@ class DeviceSampler:
         looked = [POWER_CAP in reasons(sample) for sample in self.inside()]
         if not looked and not self.counted:
             return None
-        counted = self.held().get(POWER_CAP, 0.0)
+        counted = self.reason_shares().get(POWER_CAP, 0.0)
         return min(1.0, max(counted, sum(looked) / len(looked) if looked else 0.0))
 
-    def held(self) -> Mapping[str, float]:
+    def reason_shares(self) -> Mapping[str, float]:
         """Return the share of sampling in which each reason held the clocks down, by the device's counters."""
         return shares(self._readings, throughout=self._untimed())
 
@@ -231,7 +231,7 @@ class DeviceWatch:
 
     def begin(self) -> None:
         """Start the thread, which makes every reading, so that a driver that never returns blocks only it."""
-        self._sight = DeviceSampler(self._device, self._other_processes, self._sampling)
+        self._sampler = DeviceSampler(self._device, self._other_processes, self._sampling)
         before = self._before = self._sampling.tell(None)
 
         def wake() -> None:
@@ -257,42 +257,42 @@ class DeviceWatch:
 
     def _run(self) -> None:
         with expendable():
-            well = self._sight.look()
+            well = self._sampler.look()
             self._looked.set()
             while well:
                 self._wake.wait(self._period)
                 self._wake.clear()
                 last = self._done
-                well = self._sight.look(last=last) and not last
+                well = self._sampler.look(last=last) and not last
 
     def _silence(self) -> str:
         return f"the driver did not answer for {self._patience:g} s"
 
     def steady(self) -> bool:
         """Return whether clock and power are stable; True for a device that can no longer be read, to end the wait."""
-        return not self._thread.is_alive() or (still(self._sight.loaded()) and self._held_still())
+        return not self._thread.is_alive() or (still(self._sampler.loaded()) and self._held_still())
 
     # The results.
 
     def clock_hz(self) -> tuple[float, ...]:
         """Return the clocks of the readings during sampling."""
-        return _plausible(sample.sm_hz for sample in self._sight.inside())
+        return _plausible(sample.sm_hz for sample in self._sampler.inside())
 
     def watts(self) -> float | None:
-        return self._sight.watts()
+        return self._sampler.watts()
 
     def capped(self) -> float | None:
-        return self._sight.capped()
+        return self._sampler.capped()
 
     def facts(self) -> tuple[tuple[str, str], ...]:
-        return (*self._facts, *self._seen())
+        return (*self._facts, *self._reading_facts())
 
-    def _seen(self) -> Iterator[tuple[str, str]]:
-        every = self._sight.every()
+    def _reading_facts(self) -> Iterator[tuple[str, str]]:
+        every = self._sampler.every()
         if not every:
             return
         clocks = [hz / 1e6 for hz in self.clock_hz()]
-        spread = "the device does not report it" if self._sight.inside() else "no reading fell into the sampling"
+        spread = "the device does not report it" if self._sampler.inside() else "no reading fell into the sampling"
         if clocks:
             spread = f"{median(clocks):.0f} MHz, {min(clocks):.0f} to {max(clocks):.0f} in {len(clocks)} readings"
         yield ("sm clock", spread)
@@ -305,36 +305,36 @@ class DeviceWatch:
             yield ("power", f"{max(watts):.0f} W at most" + (f", {drawn:.0f} W sampled" if drawn is not None else ""))
         if share := self.capped():
             yield ("at the power limit", f"{100 * share:.0f} % of the sampling")
-        if self._sight.blind:
+        if self._sampler.blind:
             yield ("other processes", "the device does not report it")
-        if count := len(self._sight.elsewhere):
+        if count := len(self._sampler.elsewhere):
             yield (
                 "processes of elsewhere on the card",
                 f"{count}, not told apart: this process table has none of them",
             )
-        if not self._sight.counted:
+        if not self._sampler.counted:
             yield ("throttling", "known from readings only: the device does not count it")
 
     def problems(self) -> tuple[Problem, ...]:
-        return (*self._extra, *self._lost(), *throttled(self._sight), *self._moved(), *self._others())
+        return (*self._extra, *self._losses(), *throttled(self._sampler), *self._clock_moves(), *self._foreign_use())
 
-    def _lost(self) -> Iterator[Problem]:
+    def _losses(self) -> Iterator[Problem]:
         silent = self._silence() if self._silent else ""
-        if what := self._sight.fault or silent or self._sight.failed():
+        if what := self._sampler.fault or silent or self._sampler.failed():
             yield Problem(code="device-lost", what=what, retry=False)
 
-    def _moved(self) -> Iterator[Problem]:
+    def _clock_moves(self) -> Iterator[Problem]:
         clocks = self.clock_hz()
         at = median(clocks) if self._lock.base and clocks else self._lock.sm_hz
-        yield from left("SM", at, clocks, cap=self._lock.cap)
-        yield from left("memory", self._lock.memory_hz, self._memory_clocks())
+        yield from lock_faults("SM", at, clocks, cap=self._lock.cap)
+        yield from lock_faults("memory", self._lock.memory_hz, self._memory_clocks())
         if not clocks and (self._lock.base or at is not None):
-            yield from self._unseen(at)
+            yield from self._unread_lock(at)
 
-    def _unseen(self, at: float | None) -> Iterator[Problem]:
+    def _unread_lock(self, at: float | None) -> Iterator[Problem]:
         """Yield a problem if no reading during sampling shows the lock, unless all readings around it do."""
-        beside = _plausible(sample.sm_hz for sample in self._sight.every())
-        if at is None or not beside or any(left("SM", at, beside, cap=self._lock.cap)):
+        beside = _plausible(sample.sm_hz for sample in self._sampler.every())
+        if at is None or not beside or any(lock_faults("SM", at, beside, cap=self._lock.cap)):
             text = (
                 f"{min(beside) / 1e6:.0f} to {max(beside) / 1e6:.0f} MHz" if beside else "the device does not report it"
             )
@@ -343,23 +343,23 @@ class DeviceWatch:
 
     def _memory_clocks(self) -> list[float]:
         """Return the memory clocks, as far as the device reports them."""
-        return list(_plausible(sample.memory_hz for sample in self._sight.inside()))
+        return list(_plausible(sample.memory_hz for sample in self._sampler.inside()))
 
-    def _others(self) -> Iterator[Problem]:
-        if foreign := self._sight.foreign:
+    def _foreign_use(self) -> Iterator[Problem]:
+        if foreign := self._sampler.foreign:
             pids = ", ".join(map(str, sorted(foreign)))
             what = f"another process used the device while measuring: {pids}"
             yield Problem(code="foreign-process", what=what, evidence=(("processes", pids),))
 
 
-def throttled(sight: DeviceSampler) -> Iterator[Problem]:
+def throttled(sampler: DeviceSampler) -> Iterator[Problem]:
     """Yield what held the clocks down, except the power limit, which is a state and not a fault."""
-    inside = sight.inside()
+    inside = sampler.inside()
     counts: dict[str, int] = {}
     for sample in inside:
         for name in reasons(sample) - {POWER_CAP}:
             counts[name] = counts.get(name, 0) + 1
-    shares = {name: share for name, share in sight.held().items() if name != POWER_CAP}
+    shares = {name: share for name, share in sampler.reason_shares().items() if name != POWER_CAP}
     grave = {name for name, share in shares.items() if share > SHARE} | set(counts)
     if grave:
         evidence = [(name, f"in {count} of {len(inside)} readings") for name, count in counts.items()]
@@ -389,7 +389,7 @@ def _plausible(clocks: Iterable[float]) -> tuple[float, ...]:
     return tuple(hz for hz in clocks if 0 < hz < FASTEST_HZ)
 
 
-def left(name: str, locked: float | None, readings: Sequence[float], *, cap: bool = False) -> Iterator[Problem]:
+def lock_faults(name: str, locked: float | None, readings: Sequence[float], *, cap: bool = False) -> Iterator[Problem]:
     """Yield a problem if a clock left its locked value, or, for an upper bound, exceeded it."""
     if locked is None:
         return

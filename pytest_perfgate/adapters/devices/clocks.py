@@ -76,11 +76,11 @@ class CardClocks:
             yield Unwatched(reached.why)
             return
         card = self._library.device(device)
-        silent = "" if plan.clocks is ClockPolicy.LOCK else _silent(card)
+        silent = "" if plan.clocks is ClockPolicy.LOCK else _why_unreadable(card)
         if silent:
             yield Unwatched(silent)
             return
-        cool = self._cooled(card, device.name)
+        cool = self._await_cooling(card, device.name)
         locked = take_lock(card, lock_frequency(device)) if plan.clocks is ClockPolicy.LOCK else None
         watch = DeviceWatch(
             card,
@@ -120,10 +120,10 @@ class CardClocks:
         listener = self._listeners[name]
         before = device_card.health()
         if listener is not None:
-            listener.heard()  # earlier events have other causes
+            listener.new_errors()  # earlier events have other causes
         yield
         after = device_card.health()
-        xids = listener.heard() if listener is not None else ()
+        xids = listener.new_errors() if listener is not None else ()
         for text in faults_of(before, after, xids):
             watch.add(Problem(code="device-faulty", what=text, retry=False))
         if health := health_text(after):
@@ -157,7 +157,7 @@ class CardClocks:
             return error.what
         return ""
 
-    def _cooled(self, card: Card, name: str) -> tuple[Problem, ...]:
+    def _await_cooling(self, card: Card, name: str) -> tuple[Problem, ...]:
         """Wait while the device is within ten degrees of its slowdown temperature."""
         limit = card.slowdown_temperature()
         if limit is None or limit - (heat := card.sample().temperature) >= CLOSE:
@@ -179,7 +179,7 @@ def faults_of(before: Health, after: Health, xids: Sequence[int] = ()) -> Iterat
     """Yield why a card's measurement between two states of its health is unreliable."""
     grown = (after.uncorrected or 0) - (before.uncorrected or 0)
     if grown > 0:
-        yield f"{_counted(grown, 'error')} of its memory not corrected while measuring"
+        yield f"{_plural(grown, 'error')} of its memory not corrected while measuring"
     if xids:
         yield f"its driver logged an error while measuring: Xid {', '.join(map(str, dict.fromkeys(xids)))}"
     if (after.remapped or 0) > (before.remapped or 0):
@@ -195,16 +195,16 @@ def health_text(health: Health) -> str:
     parts = [
         f"{health.corrected} corrected" if health.corrected is not None else "",
         f"{health.uncorrected} not" if health.uncorrected is not None else "",
-        f"{_counted(health.remapped, 'row')} replaced" if health.remapped else "",
+        f"{_plural(health.remapped, 'row')} replaced" if health.remapped else "",
     ]
     return ", ".join(filter(None, parts))
 
 
-def _counted(count: int, noun: str) -> str:
+def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _silent(card: Card) -> str:
+def _why_unreadable(card: Card) -> str:
     """Return why a card does not report its clocks, as some instances and virtual cards; "" if it does."""
     try:
         card.sample()

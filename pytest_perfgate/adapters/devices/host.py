@@ -118,11 +118,11 @@ def probe_last_cache() -> float | None:
         names = ("hw.l3cachesize", "hw.perflevel0.l2cachesize", "hw.l2cachesize")
         sizes = [_parse_size(_sysctl(name)) for name in names]
     else:
-        sizes = [_parse_size(_text(path)) for path in _found(_CACHES)]
+        sizes = [_parse_size(_text(path)) for path in _cache_files(_CACHES)]
     return max(sizes, default=0.0) or None
 
 
-def _found(folder: Path) -> Sequence[Path]:
+def _cache_files(folder: Path) -> Sequence[Path]:
     try:
         return sorted(folder.glob("index*/size"))
     except OSError:

@@ -194,7 +194,7 @@ class Slot:
     parts: tuple[Device, ...] = ()
 
     @property
-    def whole(self) -> tuple[Device, ...]:
+    def default_devices(self) -> tuple[Device, ...]:
         """Return what CUDA shows of the card by default: for a card with instances, the first one."""
         return self.parts[:1] or (self.card,)
 
@@ -213,7 +213,7 @@ def visible_cards(nvml: Nvml, environ: Mapping[str, str] | None = None) -> tuple
 def parse_visible(text: str | None, slots: Sequence[Slot], *, sorted_by_bus: bool = False) -> tuple[Device, ...]:
     """Return the devices of a variable's value up to the first invalid entry; none if one is named twice."""
     if text is None:
-        every = [device for slot in slots for device in slot.whole]
+        every = [device for slot in slots for device in slot.default_devices]
         return _numbered([d for d in every if not d.uuid.startswith("MIG-")] or every[:1])
     entries = [entry.strip() for entry in text.split(",")]
     if not sorted_by_bus and any(is_number(entry) for entry in entries):
@@ -244,7 +244,7 @@ def _numbered(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 def _named(entry: str, slots: Sequence[Slot]) -> Device | None:
     if is_number(entry):
-        return slots[int(entry)].whole[0] if int(entry) < len(slots) else None
+        return slots[int(entry)].default_devices[0] if int(entry) < len(slots) else None
     if entry.startswith("MIG-GPU-"):
         return _instance(entry, slots)
     every = [device for slot in slots for device in (slot.card, *slot.parts)]

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_perfgate.adapters.bindings.border import quietly
+from pytest_perfgate.adapters.bindings.border import with_warning
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.cupti import prove
 from pytest_perfgate.adapters.profilers.tools import settle
@@ -55,7 +55,7 @@ class OwnTraces:
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
         return tuple(Artifact(kind="kineto", path=str(path)) for path in self._written(out))
 
-    def following(self, out: Path) -> Path:
+    def next_path(self, out: Path) -> Path:
         """Return the path of the next trace."""
         out.mkdir(parents=True, exist_ok=True)
         return out / f"{self.stem}{len(self._written(out))}.json"
@@ -88,14 +88,14 @@ class Torch(OwnTraces):
         import torch
         from torch.profiler import ProfilerActivity, profile
 
-        has_device = quietly(torch.cuda.is_available)[0]
+        has_device = with_warning(torch.cuda.is_available)[0]
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if has_device else [])]
-        settle = torch.cuda.synchronize if has_device else _nothing
+        settle = torch.cuda.synchronize if has_device else _no_action
         settle()
         with profile(activities=activities, record_shapes=True) as recorded:
             yield
             settle()
-        recorded.export_chrome_trace(str(self.following(out)))
+        recorded.export_chrome_trace(str(self.next_path(out)))
 
 
 def _version() -> str:
@@ -106,7 +106,7 @@ def _version() -> str:
         return ""
 
 
-def _nothing() -> None:
+def _no_action() -> None:
     """Do nothing: there is no device to wait for."""
 
 
@@ -163,7 +163,7 @@ class Cupti(OwnTraces):
             raise PerfgateError("cupti-dropped", f"{lost:,} records of the region were lost")
         if not records:
             raise PerfgateError("profile-child", "the region launched nothing that CUPTI saw", place=str(out))
-        self.following(out).write_text(render_trace(records), encoding="utf-8")
+        self.next_path(out).write_text(render_trace(records), encoding="utf-8")
 
 
 def render_trace(records: Sequence[Any]) -> str:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.bindings.border import quietly
+from pytest_perfgate.adapters.bindings.border import with_warning
 from pytest_perfgate.adapters.system.files import indented, last_lines
 from pytest_perfgate.adapters.system.processes import abridged, run_captured
 from pytest_perfgate.model.device import Availability
@@ -62,7 +62,7 @@ class Nsys:
         """Return nsys's version as it runs: behind the launcher."""
         fix = "install Nsight Systems, or set [tool.perfgate] launcher"
         try:
-            done = _ran(behind(self._launcher, ["nsys", "--version"]), 60.0)
+            done = _run(with_launcher(self._launcher, ["nsys", "--version"]), 60.0)
         except PerfgateError as error:
             return Availability(name=self.name, usable=False, why=error.what, fix=fix)
         match = _VERSION.search(done)
@@ -76,12 +76,12 @@ class Nsys:
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
         """Return the child's command behind nsys, and both behind the launcher."""
         profile = ["nsys", "profile", *FLAGS, *self._range, f"--output={out.absolute() / 'capture'}", *argv]
-        return behind(self._launcher, profile)
+        return with_launcher(self._launcher, profile)
 
     @contextmanager
     def region(self, out: Path) -> Iterator[None]:  # noqa: ARG002 - the port's
         """Open and close the capture range from inside the child."""
-        with switched():
+        with recording():
             yield
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
@@ -93,13 +93,13 @@ class Nsys:
             why = "the capture range never started" if self._range else "nsys wrote nothing"
             fix = "enter perfgate.region() in the test, with work on the GPU inside"
             raise PerfgateError("nsys-child", f"no report in {out}: {why}", fix=fix)
-        return tuple(self._kept(report) for report in reports)
+        return tuple(self._export(report) for report in reports)
 
-    def _kept(self, report: Path) -> Artifact:
+    def _export(self, report: Path) -> Artifact:
         raw, clean = report.with_suffix(".raw.sqlite"), report.with_suffix(".sqlite")
         export = ["nsys", "export", "--type=sqlite", "--force-overwrite=true", f"--output={raw}", str(report)]
         try:
-            _ran(behind(self._launcher, export), self._timeout)
+            _run(with_launcher(self._launcher, export), self._timeout)
             done = self._scrub(raw, clean)
         finally:
             raw.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ class Nsys:
         return Artifact(kind="nsys", path=str(clean), parameters=(("flags", " ".join(FLAGS)), ("dropped", dropped)))
 
 
-def behind(launcher: Sequence[str], argv: Sequence[str]) -> list[str]:
+def with_launcher(launcher: Sequence[str], argv: Sequence[str]) -> list[str]:
     """Return a command behind its launcher, quoted as one line for a remote shell."""
     if not launcher:
         return list(argv)
@@ -117,7 +117,7 @@ def behind(launcher: Sequence[str], argv: Sequence[str]) -> list[str]:
     return [*launcher, *argv]
 
 
-def _ran(argv: Sequence[str], timeout_s: float) -> str:
+def _run(argv: Sequence[str], timeout_s: float) -> str:
     """Return the output of a command; on failure raise with its end, and end its whole process group."""
     if shutil.which(argv[0]) is None:
         raise PerfgateError("nsys-tool", f"{argv[0]} is not on the PATH")
@@ -138,7 +138,7 @@ def _import(stream: Path, timeout_s: float) -> None:
     report = stream.with_suffix(".nsys-rep")
     try:
         if not report.exists():
-            _ran([str(_importer(stream)), "--input-file", str(stream), "--output-file", str(report)], timeout_s)
+            _run([str(_importer(stream)), "--input-file", str(stream), "--output-file", str(report)], timeout_s)
     finally:
         stream.unlink(missing_ok=True)
 
@@ -169,7 +169,7 @@ _DRIVERS = ("libcuda.so.1", "libcuda.so")
 
 
 @contextmanager
-def switched() -> Iterator[None]:
+def recording() -> Iterator[None]:
     """Record the block; its launches finish before the range closes."""
     start, stop, settle = _switches()
     settle()
@@ -189,7 +189,7 @@ def settle() -> None:
 def _switches() -> tuple[Switch, Switch, Switch]:
     """Return the profiler switches from the library that the program has loaded, else from runtime or driver."""
     torch = sys.modules.get("torch")
-    if torch is not None and quietly(torch.cuda.is_available)[0]:
+    if torch is not None and with_warning(torch.cuda.is_available)[0]:
         cudart = torch.cuda.cudart()
         return cudart.cudaProfilerStart, cudart.cudaProfilerStop, torch.cuda.synchronize
     runtime = _library(_RUNTIMES)
@@ -257,7 +257,7 @@ class Ncu:
     def availability(self) -> Availability:
         """Return ncu's version as it runs: behind the launcher."""
         fix = "install Nsight Compute, or set [tool.perfgate] launcher"
-        argv = behind(self._launcher, ["ncu", "--version"])
+        argv = with_launcher(self._launcher, ["ncu", "--version"])
         if shutil.which(argv[0]) is None:
             return Availability(name=self.name, usable=False, why=f"{argv[0]} is not on the PATH", fix=fix)
         try:
@@ -274,7 +274,7 @@ class Ncu:
         del plan
         sections = [word for section in (DEEP if self._deep else SECTIONS) for word in ("--section", section)]
         source = ["--import-source", "yes"] if self._deep else []
-        return behind(
+        return with_launcher(
             self._launcher,
             ["ncu", "--profile-from-start", "off", "--target-processes", "all", "--clock-control", "none",
              *sections, *source, *self._filters, "--force-overwrite", "--export", str(out.absolute() / STEM), *argv],

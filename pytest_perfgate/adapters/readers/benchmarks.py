@@ -42,7 +42,7 @@ def read_google_benchmark(path: Path) -> BenchFile:
     context = mapping(body.get("context"))
     return BenchFile(
         tool="google-benchmark",
-        results=tuple(_result(name, one, place) for name, group in groups.items() for one in _apart(group)),
+        results=tuple(_result(name, one, place) for name, group in groups.items() for one in _split_families(group)),
         when=str(context.get("date") or ""),
         machine=str(context.get("host_name") or ""),
     )
@@ -61,7 +61,7 @@ def _with_type(row: Row, names: set[str]) -> Row:
     return {**row, "run_name": row.get("run_name") or name, "run_type": "iteration"}
 
 
-def _apart(rows: Sequence[Row]) -> Sequence[Sequence[Row]]:
+def _split_families(rows: Sequence[Row]) -> Sequence[Sequence[Row]]:
     """Separate benchmarks that share a name, by family; before 1.5.3 rows name no family."""
     families: dict[str, list[Row]] = {}
     for row in rows:

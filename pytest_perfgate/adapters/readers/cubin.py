@@ -153,7 +153,7 @@ def _batches(cubins: Sequence[_Opened]) -> list[list[_Opened]]:
 def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
     """Return listings by file name; a batch that fails is halved until the failing file is alone."""
     if len(batch) == 1 and not batch[0].large:
-        return {batch[0].name: _whole(batch[0])}
+        return {batch[0].name: _full_listing(batch[0])}
     try:
         return _sampled(batch)
     except PerfgateError:
@@ -163,7 +163,7 @@ def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
     return {**_listings(batch[:half]), **_listings(batch[half:])}
 
 
-def _whole(one: _Opened) -> bytes:
+def _full_listing(one: _Opened) -> bytes:
     """Return the listing as printed; by a sample if the tool or the file's names prevent JSON."""
     try:
         listing = _listing(["-json", str(one.path.resolve())], one.name)
@@ -184,7 +184,7 @@ def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
         files = sorted(p for p in path.rglob("*") if p.suffix in CODE_SUFFIXES and p.is_file())
         if not files:
             raise PerfgateError("kernel-none", f"no {', '.join(CODE_SUFFIXES)} file in it", place=str(path))
-        pairs = [pair for file in files for pair in _within(file, room)]
+        pairs = [pair for file in files for pair in _cubins_of_file(file, room)]
         if not pairs:
             what = f"none of its {', '.join(CODE_SUFFIXES)} files holds code of a GPU"
             raise PerfgateError("kernel-none", what, place=str(path))
@@ -194,10 +194,10 @@ def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
     elif _is_alien(path):
         raise _no_kernel(path, "")
     else:
-        yield from _extracted(path, room)
+        yield from _extract(path, room)
 
 
-def _within(file: Path, room: Path) -> list[tuple[Path, str]]:
+def _cubins_of_file(file: Path, room: Path) -> list[tuple[Path, str]]:
     """Return the cubins of a file in a directory; none for an object file of the host."""
     try:
         return list(_cubins(file, room))
@@ -214,7 +214,7 @@ def _is_alien(path: Path) -> bool:
     return bool(foreign_kind(head)[0]) and elf_machine(head) in {None, AMD_MACHINE} and not head.startswith(ARCHIVE)
 
 
-def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
+def _extract(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
     """Return the cubins that ``cuobjdump`` finds in a fatbin, an object file, a library or an archive."""
     out = Path(tempfile.mkdtemp(dir=room))
     done = _run([str(tool("cuobjdump")), "--extract-elf", "all", str(path.resolve())], where=out)
@@ -225,13 +225,13 @@ def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
         check_whole(path.read_bytes(), str(path))
     holds_code = bool(extracted) or head.startswith((FATBIN, ARCHIVE)) or elf_machine(head) is not None
     if done.returncode and _FATAL in output and holds_code:
-        raise PerfgateError("kernel-broken", f"cuobjdump says: {_last(output, path)}", place=str(path))
+        raise PerfgateError("kernel-broken", f"cuobjdump says: {_last_line(output, path)}", place=str(path))
     if not extracted:
         raise _no_kernel(path, output)
     return [(file, f"{path}:{file.name}") for file in extracted]
 
 
-def _last(output: str, path: Path) -> str:
+def _last_line(output: str, path: Path) -> str:
     last = output.splitlines()[-1].replace(f"'{path.resolve()}'", "it") if output else "nothing"
     return last.partition(" : ")[2].strip() or last
 
@@ -330,13 +330,13 @@ def tool(name: str) -> Path:
 
 def every_tool(name: str) -> tuple[Path, ...]:
     """Return every place of a tool, since an older toolkit on PATH may lack what a wheel supports."""
-    tools = tuple(dict.fromkeys(_found(name)))
+    tools = tuple(dict.fromkeys(_tool_paths(name)))
     if not tools:
         raise PerfgateError("kernel-tool", f"{name} is neither on PATH nor among the installed wheels")
     return tools
 
 
-def _found(name: str) -> Iterator[Path]:
+def _tool_paths(name: str) -> Iterator[Path]:
     on_path = shutil.which(name)
     if on_path:
         yield Path(on_path)

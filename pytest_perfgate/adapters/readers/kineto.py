@@ -386,7 +386,7 @@ def joined(first: Columns, second: Columns) -> Columns:
     first.labels.update(second.labels)
     first.flows += second.flows
     first.dropped.update(second.dropped)
-    first.unwhole.update(second.unwhole)
+    first.split_events.update(second.split_events)
     first.rows += second.rows
     first.seen += second.seen
     first.untimed += second.untimed

@@ -43,12 +43,12 @@ _RANK = regex(r"rank[-_]?(\d+)")
 def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
     """Return the traces, one for each rank."""
     if not columns.rows:
-        raise nothing(columns)
-    if columns.unwhole:
-        raise _unwhole(columns)
+        raise no_events_error(columns)
+    if columns.split_events:
+        raise _split_events_error(columns)
     names = columns.chunks[0].keys()
     table = {name: np.concatenate([chunk.pop(name) for chunk in columns.chunks]) for name in list(names)}
-    base = _timed(columns, table)
+    base = _to_nanoseconds(columns, table)
     ranks, is_kept = _ranks(columns, table), ~table["lost"]
     if len(ranks) < 2:
         mask = None if is_kept.all() else is_kept
@@ -56,14 +56,14 @@ def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
     return tuple(_trace(columns, table, header, rank, base, is_kept & (table["rank"] == rank)) for rank in ranks)
 
 
-def nothing(columns: Columns) -> PerfgateError:
+def no_events_error(columns: Columns) -> PerfgateError:
     """Return the error for a file without usable events: it has none, or they are another program's."""
     place = columns.path
     text = f"{columns.seen:,} event{'s' * (columns.seen != 1)}"
     if columns.dropped[APART]:
         what = f"{text}, and their starts and ends are separate (phases B and E): PyTorch writes one event (X)"
         return PerfgateError("trace-foreign", what, place=place)
-    strange = _strange(columns)
+    strange = _unknown_categories(columns)
     if set(strange) == _FRAME or columns.passed:
         what = f"{text}, and none of an operator or a device: the recorded code called nothing of PyTorch"
         return PerfgateError("trace-empty", what, place=place)
@@ -76,20 +76,20 @@ def nothing(columns: Columns) -> PerfgateError:
     return PerfgateError("trace-empty", what, place=place)
 
 
-def _strange(columns: Columns) -> dict[str, int]:
+def _unknown_categories(columns: Columns) -> dict[str, int]:
     """Return events with a duration by their unknown categories."""
     return {name.partition(" ")[2]: n for name, n in columns.dropped.items() if name.startswith(UNKNOWN)}
 
 
-def _unwhole(columns: Columns) -> PerfgateError:
+def _split_events_error(columns: Columns) -> PerfgateError:
     """Return the error for work that is not written as one event, and so missing from every figure."""
-    named = ", ".join(f"{count:,} of {name}" for name, count in columns.unwhole.most_common(4))
+    named = ", ".join(f"{count:,} of {name}" for name, count in columns.split_events.most_common(4))
     what = f"events of PyTorch's categories are not one event each, with a start and a duration: {named}"
     fix = "give the file as torch.profiler wrote it: a later tool has split its events"
     return PerfgateError("trace-foreign", what, place=columns.path, fix=fix)
 
 
-def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
+def _to_nanoseconds(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     """Convert microseconds to integer nanoseconds relative to the earliest start, and return that start."""
     stamps, spans = table["ts"], table["dur"]
     base = float(stamps.min())
@@ -126,16 +126,16 @@ def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
 
 
 def _rank(columns: Columns, header: Header) -> int | None:
-    rank = _whole(header.distributed, "rank")
+    rank = _header_number(header.distributed, "rank")
     if rank is None:
         match = _RANK.search(columns.path.rpartition("/")[2])
         rank = float(match.group(1)) if match else None
     if rank is not None and not rank < RANKS:
         raise too_high(columns.path)
-    return _counted(rank)
+    return _whole_number(rank)
 
 
-def _whole(distributed: Any, name: str) -> float | None:
+def _header_number(distributed: Any, name: str) -> float | None:
     """Return a number of the header, which some writers store as text."""
     number = distributed.get(name) if isinstance(distributed, dict) else None
     if isinstance(number, str) and number.isdecimal():
@@ -143,7 +143,7 @@ def _whole(distributed: Any, name: str) -> float | None:
     return number if type(number) in {int, float} else None
 
 
-def _counted(number: float | None) -> int | None:
+def _whole_number(number: float | None) -> int | None:
     """Return a number of ranks; None for -1, which some writers use for none."""
     return int(number) if number is not None and 0 <= number < RANKS and number == int(number) else None
 
@@ -165,13 +165,13 @@ def _trace(
     taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
-    world = _counted(_whole(header.distributed, "world_size"))
+    world = _whole_number(_header_number(header.distributed, "world_size"))
     device_rows = header.devices or header.compute  # the first versions had another name for it
     devices = device_rows if isinstance(device_rows, list) else []
     return Trace(
         path=columns.path,
         **taken,
-        names=tuple(map(_shown, columns.names)),
+        names=tuple(map(_displayable, columns.names)),
         threads=tuple(_thread(columns, *key) for key in columns.threads),
         queues=tuple(
             Queue(device=_device(d), stream=s if s is not None else -1, rank=_rank_of(r)) for d, s, r in columns.queues
@@ -187,11 +187,11 @@ def _trace(
         frames=columns.passed,
         flows=frozenset(flow for flow in columns.flows if isinstance(flow, int)),
         events=columns.seen,
-        guessed=_guessed(table, rows),
+        guessed=_estimated_ends(table, rows),
         untimed=columns.untimed,
         device_memory=columns.device_memory,
         backend=_backend(header.distributed),
-        foreign=tuple((name, count) for name, count in _strange(columns).items() if name not in PLAIN),
+        foreign=tuple((name, count) for name, count in _unknown_categories(columns).items() if name not in PLAIN),
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
     )
 
@@ -201,12 +201,12 @@ def _parts(text: bytes) -> tuple[bytes, bytes, bytes, bytes]:
     return dims, types, strides, concrete
 
 
-def _shown(name: str) -> str:
+def _displayable(name: str) -> str:
     """Return a name for display, without characters that move a cursor or end a line."""
     return (name if name.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in name)) or UNNAMED
 
 
-def _guessed(table: dict[str, NDArray[Any]], rows: NDArray[np.int64] | None) -> tuple[int, ...]:
+def _estimated_ends(table: dict[str, NDArray[Any]], rows: NDArray[np.int64] | None) -> tuple[int, ...]:
     """Return the GPU rows without a duration whose end was set to the next one's start."""
     guessed = table["guessed"] & ~table["lost"] & np.isin(table["category"], GPU)
     return tuple(np.flatnonzero(guessed if rows is None else guessed[rows]).tolist())
@@ -234,7 +234,7 @@ def _rank_of(rank: Any) -> int | None:
 
 def _clip(columns: Columns, table: dict[str, NDArray[Any]], broken: NDArray[np.bool_]) -> None:
     """End broken events at the next start in the same place; without a next one, their end is unknown."""
-    after = following(table["start"], table["place"].astype(np.int64) * 16 + table["category"])
+    after = next_starts(table["start"], table["place"].astype(np.int64) * 16 + table["category"])
     table["lost"] = lost = broken & (after < 0)
     table["guessed"] = guessed = broken & ~lost
     table["end"][guessed] = after[guessed]
@@ -246,7 +246,7 @@ def _clip(columns: Columns, table: dict[str, NDArray[Any]], broken: NDArray[np.b
         raise PerfgateError("trace-durations", what, place=columns.path)
 
 
-def following(start: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.int64]:
+def next_starts(start: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the next later start in the group of each row; -1 if there is none."""
     order = np.lexsort((start, group))
     starts, groups = start[order], group[order]

@@ -109,7 +109,7 @@ class Columns:
         self.chunks: list[dict[str, NDArray[Any]]] = []
         self.flows: list[Any] = []
         self.rows = self.seen = 0
-        self.unwhole: Counter[str] = Counter()
+        self.split_events: Counter[str] = Counter()
         """Work that is not written as one event, by category and phase."""
         self.untimed = 0
         self.device_memory = False
@@ -117,14 +117,14 @@ class Columns:
 
     def add(self, events: Sequence[Event]) -> None:
         """Add one chunk of events."""
-        chosen, table = self._kept(events)
+        chosen, table = self._usable_events(events)
         if chosen:
             self._describe(chosen, table)
             self.chunks.append(table)
             self.rows += len(chosen)
         self.seen += len(events)
 
-    def _kept(self, events: Sequence[Event]) -> tuple[list[Event], dict[str, NDArray[Any]]]:
+    def _usable_events(self, events: Sequence[Event]) -> tuple[list[Event], dict[str, NDArray[Any]]]:
         """Return events of a known category and time, and their columns; a loop over each would double the time."""
         kinds = [_NUMBERS.get(event.cat, _UNSURE) if event.ph == "X" else _PARTS for event in events]
         kind = np.frombuffer(bytes(kinds), np.uint8)
@@ -182,18 +182,18 @@ class Columns:
         if event.ph == "M":
             _label(self.labels, event)
         elif (category := CATEGORIES.get(event.cat)) is not None:
-            self._unwhole(event, category)
+            self._count_split(event, category)
         elif event.ph in _APART:
             self.dropped[APART] += 1
         elif event.name == "[memory]" and event.args is not None and event.args.memory_of not in {0, -1, None}:
             self.device_memory = True
 
-    def _unwhole(self, event: Event, category: Category) -> None:
+    def _count_split(self, event: Event, category: Category) -> None:
         """Count work that is not one event with a start and a duration, as all versions of PyTorch write it."""
         if event.ph in _APART:
             self.dropped[APART] += 1
         if category in GPU or event.ph in _APART:
-            self.unwhole[f"{event.cat} (phase {event.ph or 'missing'})"] += 1
+            self.split_events[f"{event.cat} (phase {event.ph or 'missing'})"] += 1
 
     def _describe(self, events: list[Event], table: dict[str, NDArray[Any]]) -> None:
         """Add the columns of the events' names, places and arguments."""
@@ -328,7 +328,7 @@ def table_of(args: Sequence[Arguments]) -> dict[str, NDArray[Any]]:
         if values.count(-1) == len(values):
             table[name] = np.full(len(values), -1, np.int64)
         else:
-            table[name] = whole(list(map(_size, values)) if name == "size" else values)
+            table[name] = integers(list(map(_size, values)) if name == "size" else values)
     return table
 
 
@@ -341,7 +341,7 @@ def _spread(column: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArra
     return spread
 
 
-def whole(numbers: list[int]) -> NDArray[np.int64]:
+def integers(numbers: list[int]) -> NDArray[np.int64]:
     """Return integers as a column; identifiers past 2**63 keep their low bits."""
     try:
         return np.array(numbers, np.int64)

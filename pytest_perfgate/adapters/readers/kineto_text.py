@@ -77,10 +77,10 @@ def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[by
         what = f"the file is {wide} text, and a trace is UTF-8"
         raise PerfgateError("trace-encoding", what, fix=fix, place=str(path))
     yield first.removeprefix(MARK)
-    yield from _ahead(read) if packed else read
+    yield from _read_ahead(read) if packed else read
 
 
-def _ahead(read: Iterator[bytes]) -> Iterator[bytes]:
+def _read_ahead(read: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the same blocks, each unpacked in a thread while the previous one is parsed."""
     from concurrent.futures import ThreadPoolExecutor
 

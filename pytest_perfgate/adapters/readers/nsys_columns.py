@@ -34,7 +34,9 @@ def chunks(
     """
     listed = ", ".join(f"group_concat(ifnull(CAST({column} AS INTEGER), -1))" for column in columns)
     sql = f"SELECT {listed} FROM {connection.source(table)} WHERE rowid BETWEEN ? AND ? AND ({where})"
-    for row in _ahead(lambda first: connection.rows(sql, (first, _last(first), *args))[0], _firsts(connection, table)):
+    for row in _read_ahead(
+        lambda first: connection.rows(sql, (first, _last(first), *args))[0], _firsts(connection, table)
+    ):
         if row[0] is not None:
             yield [np.fromstring(text, dtype=np.int64, sep=",") for text in row]
 
@@ -54,7 +56,7 @@ def _last(first: int) -> int:
     return min(first + CHUNK - 1, _MOST)
 
 
-def _ahead(read: Callable[[int], Sequence[str | None]], firsts: Sequence[int]) -> Iterator[Sequence[Any]]:
+def _read_ahead(read: Callable[[int], Sequence[str | None]], firsts: Sequence[int]) -> Iterator[Sequence[Any]]:
     """Yield each chunk's row while the next one is read in a thread, unless there is only one chunk."""
     if len(firsts) < 2:
         yield from map(read, firsts)
@@ -120,7 +122,7 @@ def read_ranges(db: Connection, names: Names) -> Ranges:
         none = np.empty(0, dtype=np.int64)
         return Ranges(start=none, end=none, tid=none, text=none, texts=())
     have = db.columns(tables.RANGES)
-    until, has = _ended(have)
+    until, has = _end_condition(have)
     text_id = "textId" if "textId" in have else "-1"
     start, end, tid, ids = numbers(db, tables.RANGES, ["start", until, THREAD, text_id], has)
     inline, words = np.zeros_like(ids), [""]
@@ -130,7 +132,7 @@ def read_ranges(db: Connection, names: Names) -> Ranges:
     return Ranges(start=start, end=end, tid=tid, text=text, texts=whole)
 
 
-def _ended(have: Mapping[str, str]) -> tuple[str, str]:
+def _end_condition(have: Mapping[str, str]) -> tuple[str, str]:
     """Return (the expression of a range's end, the condition for ranges); an open range ends in NULL or 0."""
     if "eventType" not in have:  # a range without an end could also be a mark
         return "end", "end >= start"

@@ -289,7 +289,7 @@ def _misnumbered(db: Connection) -> str:
     return f"texts are numbered up to {most:,}, past 32 bits" if most is not None and most > _MOST_STRINGS else ""
 
 
-def lacking(db: Connection, filled: tuple[str, ...]) -> tuple[str, ...]:
+def missing_columns(db: Connection, filled: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns that filled tables lack and figures need."""
     needed = ((table, name) for table in filled for name in NEEDED.get(table, ()))
     return tuple(f"{table}.{name}" for table, name in needed if name not in db.columns(table))

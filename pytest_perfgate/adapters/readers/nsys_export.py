@@ -13,7 +13,13 @@ import numpy as np
 
 from pytest_perfgate.adapters.readers import nsys_connection as tables
 from pytest_perfgate.adapters.readers.nsys_columns import chunks, numbers, read_calls, read_ranges, read_timed
-from pytest_perfgate.adapters.readers.nsys_connection import Connection, check_layout, complete, connect, lacking
+from pytest_perfgate.adapters.readers.nsys_connection import (
+    Connection,
+    check_layout,
+    complete,
+    connect,
+    missing_columns,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import (
     Activity,
@@ -327,7 +333,7 @@ def read_facts(db: Connection) -> ExportFacts:
         gpus=_gpus(db),
         tables=filled,
         graphs=int(graphs),
-        lacking=lacking(db, filled),
+        lacking=missing_columns(db, filled),
         untimed=tuple(_untimed(db, filled)),
     )
 

@@ -157,7 +157,7 @@ def joined(files: Sequence[Sequence[KernelFacts]]) -> tuple[KernelFacts, ...]:
     traced = [facts for facts in every if not facts.counters]
     times = {key: facts for facts in traced for key in _trace_keys(facts)}
     used: set[int] = set()
-    merged = [_timed(facts, times, used) for facts in _passes(counted)]
+    merged = [_with_time(facts, times, used) for facts in _passes(counted)]
     return (*merged, *(facts for facts in traced if id(facts) not in used))
 
 
@@ -169,11 +169,11 @@ def _passes(counted: Sequence[KernelFacts]) -> list[KernelFacts]:
     for facts in sorted(counted, key=_number):
         root, process = _root(facts), ordinals[_number(facts), _root(facts), facts.notes.get("process", "")]
         key = (root, str(process), *_dispatch(facts), *((facts.source,) if apart else ()))
-        by_key[key] = _together(by_key[key], facts) if key in by_key else facts
+        by_key[key] = _merge(by_key[key], facts) if key in by_key else facts
     return list(by_key.values())
 
 
-def _together(first: KernelFacts, other: KernelFacts) -> KernelFacts:
+def _merge(first: KernelFacts, other: KernelFacts) -> KernelFacts:
     """Join two passes; a counter of both keeps the first value."""
     return replace(
         first,
@@ -232,7 +232,7 @@ def _trace_keys(facts: KernelFacts) -> tuple[Key, Key]:
     return (name, dispatch, facts.notes.get("process", "")), (name, dispatch, "")
 
 
-def _timed(facts: KernelFacts, times: dict[Key, KernelFacts], used: set[int]) -> KernelFacts:
+def _with_time(facts: KernelFacts, times: dict[Key, KernelFacts], used: set[int]) -> KernelFacts:
     keys = _trace_keys(facts)
     time = next((times[key] for key in keys if key in times and _may_be(facts, times[key])), None)
     if time is None:

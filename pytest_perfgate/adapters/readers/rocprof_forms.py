@@ -23,11 +23,11 @@ def form_of(rows: Sequence[Row], path: Path) -> Form:
     columns = set(rows[0]) if rows else set()
     form = next((parse for needed, parse in FORMS if needed <= columns), None)
     if form is None:
-        raise PerfgateError("rocprof-csv", _lacking(columns) if rows else "the file has no rows", place=str(path))
+        raise PerfgateError("rocprof-csv", _missing(columns) if rows else "the file has no rows", place=str(path))
     return form
 
 
-def _lacking(columns: set[str]) -> str:
+def _missing(columns: set[str]) -> str:
     """Return the columns of the nearest known form that are missing here."""
     nearest = max((needed for needed, _ in FORMS), key=lambda needed: len(needed & columns))
     if len(nearest & columns) < len(nearest) / 2:

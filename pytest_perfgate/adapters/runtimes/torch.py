@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.adapters.bindings.border import (
     probe_availability,
     quiet_import,
-    quietly,
     reachable_objects,
     sentence,
+    with_warning,
 )
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
@@ -105,7 +105,7 @@ class TorchRuntime:
         if self._backend is None and (version := _built_without_gpu()):
             raise RuntimeError(f"torch {version} has no GPU support")
         torch = import_module("torch")
-        usable, warned = quietly(self._cuda.is_available)
+        usable, warned = with_warning(self._cuda.is_available)
         self._warned = warned or self._warned
         if not usable:
             built = torch.version.cuda or torch.version.hip

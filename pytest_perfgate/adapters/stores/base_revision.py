@@ -30,14 +30,14 @@ class BaseRevision:
 
     def base(self, target: str) -> Base:
         """Return the merge base with the target branch; on that branch itself, the commit before this change."""
-        if base := self._named():
+        if base := self._ci_base():
             return base
-        for name in self._asked(target):
+        for name in self._candidates(target):
             if commit := self._common(name):
-                return self._pointed(self._from(name, commit), name, target)
-        return self._none(target)
+                return self._checked_target(self._merge_base(name, commit), name, target)
+        return self._no_base(target)
 
-    def resolved(self, revision: str) -> bool:
+    def exists(self, revision: str) -> bool:
         return bool(self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"))
 
     def shallow(self) -> bool:
@@ -45,9 +45,9 @@ class BaseRevision:
 
     def _common(self, name: str) -> str:
         """Return the newest commit that HEAD shares with a revision; "" if either is missing here."""
-        return (self._git("merge-base", "HEAD", name) or "") if self.resolved(name) else ""
+        return (self._git("merge-base", "HEAD", name) or "") if self.exists(name) else ""
 
-    def _named(self) -> Base | None:
+    def _ci_base(self) -> Base | None:
         """Return the base that CI names; None if it names none, since a fork's own branches are its developer's."""
         name = named_base(self._environment)
         commit = self._common(name) if name else ""
@@ -55,21 +55,21 @@ class BaseRevision:
             return Base(commit=commit, name="the base that CI names")
         return self._shallow() if name and not commit and self.shallow() else None
 
-    def _from(self, name: str, commit: str) -> Base:
+    def _merge_base(self, name: str, commit: str) -> Base:
         """Return the base for a commit that shares this one with a target branch."""
         base = Base(commit=commit, name=f"the merge base with {_shown(name)}")
         if targets(self._environment):
-            return base if commit != self._head else self._merged(name)
-        return self._before() if commit == self._head else self._elsewhere(base)
+            return base if commit != self._head else self._request_base(name)
+        return self._target_base() if commit == self._head else self._pushed_base(base)
 
-    def _merged(self, name: str) -> Base:
+    def _request_base(self, name: str) -> Base:
         """Return the base of a request whose target already contains it, since that branch may be the fork's own."""
         commit = self._common(requested(self._environment) or self._head)
         if commit and commit != self._head:
             return Base(commit=commit, name="the base that CI names")
         return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", fix=_FORK)
 
-    def _elsewhere(self, base: Base) -> Base:
+    def _pushed_base(self, base: Base) -> Base:
         """Return the base of a push to another branch: a protected one's earlier tip, else the merge base."""
         pushed_from = pushed(self._environment)
         if not pushed_from or pushed_from == self._head or self._common(pushed_from) != pushed_from:
@@ -80,11 +80,11 @@ class BaseRevision:
             return base
         return replace(base, why=f"not those of {pushed_from[:10]}, which was there before this push", fix=_OWN_TARGET)
 
-    def _pointed(self, base: Base, used: str, target: str) -> Base:
+    def _checked_target(self, base: Base, used: str, target: str) -> Base:
         """Return the base, with a warning if the change itself introduced the target, which may contain the change."""
         if not target or used not in _forms(target) or used in _forms(*targets(self._environment)):
             return base
-        name, commit = self._left(target)
+        name, commit = self._branch_point(target)
         if not commit or target_at(self._git("show", f"{commit}:./pyproject.toml") or "") == target:
             return base
         why = f"[tool.perfgate] target names '{target}' since this change left {_shown(name)}"
@@ -97,22 +97,22 @@ class BaseRevision:
             return replace(base, why=why, fix=fix) if older else base
         return replace(base, why=f"{base.why}, and {why}")
 
-    def _left(self, target: str) -> tuple[str, str]:
+    def _branch_point(self, target: str) -> tuple[str, str]:
         """Return where this change left the first usual branch that exists and is not its target, if there is one."""
         if target and target == self._default():
             return "", ""
-        others = [form for one in self._usual() if one != target for form in _forms(one)]
-        name = next(filter(self.resolved, others), "")
+        others = [form for one in self._usual_branches() if one != target for form in _forms(one)]
+        name = next(filter(self.exists, others), "")
         commit = self._common(name) if name else ""
         return (name, commit) if commit and commit != self._head else ("", "")
 
-    def _before(self) -> Base:
+    def _target_base(self) -> Base:
         """Return the base on the target branch: the tip before this push if CI names it, else the parent."""
         pushed_from = pushed(self._environment)
         commit = self._common(pushed_from) if pushed_from else ""
         if commit and commit != self._head:
             return Base(commit=commit, name="what was there before this push")
-        name, base = self._left("") if unborn(self._environment) and brings(self._environment) else ("", "")
+        name, base = self._branch_point("") if unborn(self._environment) and brings(self._environment) else ("", "")
         if base:
             return Base(commit=base, name=f"the merge base with {_shown(name)}: this branch is new")
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
@@ -127,10 +127,10 @@ class BaseRevision:
             fix = _DEEPER if self.shallow() else ""
         return Base(commit=parent, name="the parent", why=why, fix=fix)
 
-    def _none(self, target: str) -> Base:
+    def _no_base(self, target: str) -> Base:
         if self.shallow():
             return self._shallow()
-        existing = [name for name in self._asked(target) if self.resolved(name)]
+        existing = [name for name in self._candidates(target) if self.exists(name)]
         why, fix = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
         if existing:
             why = f"{_shown(existing[0])} and this commit have no common commit"
@@ -145,13 +145,13 @@ class BaseRevision:
     def _shallow(self) -> Base:
         return Base(why="this clone is shallow", fix=_DEEPER)
 
-    def _asked(self, target: str) -> list[str]:
+    def _candidates(self, target: str) -> list[str]:
         """Return the possible targets, those of CI first, because a change can edit the target in its own settings."""
         branches = targets(self._environment)
         tip = requested(self._environment) if branches else ""
-        return [*_forms(*branches), *filter(None, [tip]), *_forms(*([target] if target else self._usual()))]
+        return [*_forms(*branches), *filter(None, [tip]), *_forms(*([target] if target else self._usual_branches()))]
 
-    def _usual(self) -> list[str]:
+    def _usual_branches(self) -> list[str]:
         default = self._default()
         return [*([default] if default else []), *USUAL]
 
@@ -234,13 +234,13 @@ def protected(environment: Mapping[str, str]) -> bool:
 
 def pushed(environment: Mapping[str, str]) -> str:
     """Return the commit of the branch before the tested push, or "" if CI does not name it."""
-    before = _before(environment)
+    before = _previous_tip(environment)
     return before if before.strip("0") else ""
 
 
 def unborn(environment: Mapping[str, str]) -> bool:
     """Return whether CI says that this push created the branch."""
-    before = _before(environment)
+    before = _previous_tip(environment)
     return bool(before) and not before.strip("0")
 
 
@@ -249,7 +249,7 @@ def brings(environment: Mapping[str, str]) -> bool:
     return all(environment[name] in bringing for name, bringing in _EVENTS.items() if environment.get(name))
 
 
-def _before(environment: Mapping[str, str]) -> str:
+def _previous_tip(environment: Mapping[str, str]) -> str:
     return environment.get("CI_COMMIT_BEFORE_SHA") or _text(_event(environment), "before")
 
 

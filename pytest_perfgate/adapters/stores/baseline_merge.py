@@ -59,7 +59,7 @@ def merge_files(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[Confl
 def _merged(old: _File, mine: _File, other: _File, shown: str) -> tuple[str, tuple[Conflict, ...]]:
     names = sorted({*old.cases, *mine.cases, *other.cases})
     parts = {name: _case(old.cases.get(name), mine.cases.get(name), other.cases.get(name)) for name in names}
-    around = [_three(old.head, mine.head, other.head), _three(old.tail, mine.tail, other.tail)]
+    around = [_merge_texts(old.head, mine.head, other.head), _merge_texts(old.tail, mine.tail, other.tail)]
     text = "".join([around[0].text, *(part.text for part in parts.values()), around[1].text])
     comments = [Conflict("the comments around the lines", part.what) for part in around if part.what]
     conflicts = (*comments, *(Conflict(name, part.what) for name, part in parts.items() if part.what))
@@ -76,17 +76,17 @@ def _check(text: str, names: Iterable[str], shown: str) -> None:
 
 def _case(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
     if mine is None or other is None:
-        return _gone(old, mine, other)
+        return _merge_removed(old, mine, other)
     before = old or _Case("", "")
-    above, line = _three(before.above, mine.above, other.above), _three(before.line, mine.line, other.line)
+    above, line = _merge_texts(before.above, mine.above, other.above), _merge_texts(before.line, mine.line, other.line)
     if line.what:
-        return _marked("".join(mine), "".join(other), _BOTH)
+        return _conflict("".join(mine), "".join(other), _BOTH)
     if above.what:
-        return _marked("".join(mine), "".join(other), "ours and theirs wrote different comments above it")
+        return _conflict("".join(mine), "".join(other), "ours and theirs wrote different comments above it")
     return _Part(above.text + line.text)
 
 
-def _gone(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
+def _merge_removed(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
     """Return the result for a case that one side lacks: the other added it, or this side removed it."""
     remaining = mine or other
     if remaining is None or remaining == old:
@@ -94,16 +94,16 @@ def _gone(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
     if old is None:
         return _Part("".join(remaining))
     done = ("removed it", "accepted it anew") if mine is None else ("accepted it anew", "removed it")
-    return _marked("".join(mine or ()), "".join(other or ()), f"ours {done[0]}, theirs {done[1]}")
+    return _conflict("".join(mine or ()), "".join(other or ()), f"ours {done[0]}, theirs {done[1]}")
 
 
-def _three(old: str, mine: str, other: str) -> _Part:
+def _merge_texts(old: str, mine: str, other: str) -> _Part:
     if other in {mine, old}:
         return _Part(mine)
-    return _Part(other) if mine == old else _marked(mine, other, "ours and theirs differ")
+    return _Part(other) if mine == old else _conflict(mine, other, "ours and theirs differ")
 
 
-def _marked(mine: str, other: str, what: str) -> _Part:
+def _conflict(mine: str, other: str, what: str) -> _Part:
     return _Part(f"<<<<<<< ours\n{mine}=======\n{other}>>>>>>> theirs\n", what)
 
 
@@ -148,10 +148,10 @@ def textual_conflict(base: Path, ours: Path, theirs: Path) -> bytes | None:
     done = ask_git(ours.parent, "merge-file", "-p", *_SIDES, *(str(path.absolute()) for path in (ours, base, theirs)))
     if done is not None and 0 < done.returncode < _ERROR:
         return done.stdout
-    return b"".join([b"<<<<<<< ours\n", _ended(mine), b"=======\n", _ended(other), b">>>>>>> theirs\n"])
+    return b"".join([b"<<<<<<< ours\n", _with_line_end(mine), b"=======\n", _with_line_end(other), b">>>>>>> theirs\n"])
 
 
-def _ended(text: bytes) -> bytes:
+def _with_line_end(text: bytes) -> bytes:
     return text if not text or text.endswith(b"\n") else text + b"\n"
 
 

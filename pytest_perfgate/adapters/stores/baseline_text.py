@@ -74,7 +74,7 @@ def own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] |
         if entry is None:
             return None
         if entry.name in entries:
-            raise _twice(f"{place}: baselines", entry.name, number)
+            raise _duplicate(f"{place}: baselines", entry.name, number)
         entries[entry.name] = entry
     return entries
 
@@ -152,12 +152,12 @@ def _pairs(node: Any, place: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
         if not isinstance(key, yaml.ScalarNode):
             raise PerfgateError("baseline-unreadable", "a key must be a text", place=place.removesuffix(": "))
         if key.value in keys:
-            raise _twice(place.removesuffix(": "), key.value, key.start_mark.line)
+            raise _duplicate(place.removesuffix(": "), key.value, key.start_mark.line)
         keys.add(key.value)
         yield key.value, (key, child)
 
 
-def _twice(place: str, name: str, line: int) -> PerfgateError:
+def _duplicate(place: str, name: str, line: int) -> PerfgateError:
     return PerfgateError("baseline-duplicate", f"'{name}' appears twice, again in line {line + 1}", place=place)
 
 
@@ -167,11 +167,11 @@ def _entry(key: yaml.ScalarNode, node: yaml.Node, place: str, device: str, line:
         raise PerfgateError("baseline-value", "a case without a name", place=f"{place}: baselines")
     fields = parse_fields(_plain(node, where, set()), where, device)
     first = key.start_mark.line if line is None else line
-    after = first + 1 if line is not None else max(first + 1, _behind(node))
+    after = first + 1 if line is not None else max(first + 1, _line_after(node))
     return Entry(name=key.value, fields=fields, first=first, after=after)
 
 
-def _behind(node: yaml.Node) -> int:
+def _line_after(node: yaml.Node) -> int:
     """Return the line after a value; a block ends where the next token begins."""
     block = getattr(node, "flow_style", None) is False
     return int(node.end_mark.line + (0 if block or not node.end_mark.column else 1))

@@ -101,7 +101,7 @@ class Baselines:
             for path, group in files.items():
                 self._edited(device, path, {line.key.test: line for line in group}, ())
         for device, files in groups.items():
-            with _behind(partial(self._sweep, device)):
+            with _sweep_after(partial(self._sweep, device)):
                 for path, group in files.items():
                     changed += self._written(device, path, group)
         return tuple(changed)
@@ -109,12 +109,12 @@ class Baselines:
     def _written(self, device: str, path: str, group: Sequence[Baseline]) -> list[Path]:
         """Write lines and their environments under one lock, so that no other process removes those environments."""
         with locked(self._root, self._home(device) / FOLDER):
-            lines, files = _surrounded(group, Environments(self._home(device)))
+            lines, files = _with_environments(group, Environments(self._home(device)))
             return [*self._edit(device, path, lines, ()), *files]
 
     def remove(self, device: str, keys: Sequence[CaseKey]) -> tuple[Path, ...]:
         changed: list[Path] = []
-        with _behind(partial(self._sweep, device)):
+        with _sweep_after(partial(self._sweep, device)):
             for path in sorted({key.path for key in keys}):
                 changed += self._edit(device, path, {}, [key.test for key in keys if key.path == path])
         return tuple(changed)
@@ -139,7 +139,7 @@ class Baselines:
         return self._root / (self._folder if self.committed(device) else Path(".perfgate", "baselines")) / device
 
     def _read(self, file: Path, device: str, path: str) -> Mapping[str, Baseline]:
-        with _named(file, self._root, mine=self.committed(device)):
+        with _name_file(file, self._root, mine=self.committed(device)):
             text = _text(file)
             return {} if text is None else self._parsed(text, file, device, path)
 
@@ -181,7 +181,7 @@ class Baselines:
     def _edited(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> tuple[str, str]:
         """Return a file's text before and after an edit; raise if either is unreadable."""
         file = self.path(device, path)
-        with _named(file, self._root, mine=self.committed(device)):
+        with _name_file(file, self._root, mine=self.committed(device)):
             text = _text(file) or ""
             after = partial(edited, put=put, drop=drop, place=_shown(file, self._root), device=device)
             return text, _in_its_lines(text, after)
@@ -197,7 +197,7 @@ def _in_its_lines(text: str, change: Callable[[str], str]) -> str:
 
 
 @contextlib.contextmanager
-def _behind(sweep: Callable[[], None]) -> Iterator[None]:
+def _sweep_after(sweep: Callable[[], None]) -> Iterator[None]:
     """Sweep once after all edits of a device; if an edit fails, its error is raised and not one of the sweep."""
     try:
         yield
@@ -209,7 +209,7 @@ def _behind(sweep: Callable[[], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _named(file: Path, root: Path, *, mine: bool) -> Iterator[None]:
+def _name_file(file: Path, root: Path, *, mine: bool) -> Iterator[None]:
     """Add the name of an unreadable file and its fix; git can only restore files of the project's devices."""
     try:
         yield
@@ -231,7 +231,7 @@ def _in_windows_lines(text: str) -> bool:
     return 2 * text.count("\r\n") > text.count("\n")
 
 
-def _surrounded(group: Sequence[Baseline], around: Environments) -> tuple[dict[str, Baseline], list[Path]]:
+def _with_environments(group: Sequence[Baseline], around: Environments) -> tuple[dict[str, Baseline], list[Path]]:
     """Return lines with the digests of their environments, and the newly written files."""
     lines: dict[str, Baseline] = {}
     files: list[Path] = []

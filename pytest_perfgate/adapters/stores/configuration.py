@@ -258,7 +258,7 @@ def settings_at(root: Path, show: Callable[[str, str], str | None], revision: st
 
     An unreadable file gives no settings; an unreadable one in the work tree has already ended the run.
     """
-    text: Text = (lambda path: show(revision, path)) if revision else (lambda path: _here(root / path))
+    text: Text = (lambda path: show(revision, path)) if revision else (lambda path: _read_text(root / path))
     return dict(_all(text))
 
 
@@ -280,7 +280,7 @@ def target_at(text: str) -> str:
     return target if isinstance(target, str) else ""
 
 
-def _here(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -115,7 +115,7 @@ class SqliteHistory:
             database.execute("begin immediate")
             if record:
                 database.execute("insert or ignore into record (digest) values (?)", (record,))
-            return sum(_added(database, run, list(some)) for run, some in by_run(sittings))
+            return sum(_add(database, run, list(some)) for run, some in by_run(sittings))
 
     @contextlib.contextmanager
     def kept_open(self) -> Iterator[None]:
@@ -212,7 +212,7 @@ class SqliteHistory:
             database.execute(f"pragma wal_autocheckpoint = {_LOG}")
         except BaseException as fault:
             database.close()
-            if not reading or not _is_refusal(fault) or _unread(self._path):
+            if not reading or not _is_refusal(fault) or _has_unmerged_log(self._path):
                 raise
             database = sqlite3.connect(f"{self._path.absolute().as_uri()}?immutable=1", uri=True)
             self._prepare(database)
@@ -246,7 +246,7 @@ class SqliteHistory:
         database.commit()
 
 
-def _added(database: sqlite3.Connection, run: str, sittings: Sequence[Sitting]) -> int:
+def _add(database: sqlite3.Connection, run: str, sittings: Sequence[Sitting]) -> int:
     """Add the sittings of one run and return how many were new."""
     first = sittings[0]
     at = moment_at(first.when)
@@ -349,7 +349,7 @@ def _is_refusal(fault: BaseException) -> bool:
     return isinstance(fault, sqlite3.Error) and any(word in str(fault) for word in _REFUSED)
 
 
-def _unread(path: Path) -> bool:
+def _has_unmerged_log(path: Path) -> bool:
     """Return whether a write-ahead log holds data that only a writable disk could merge."""
     log = path.with_name(f"{path.name}-wal")
     return log.exists() and log.stat().st_size > 0

@@ -131,16 +131,16 @@ class PostgresHistory:
             return 0
         for _ in range(_TRIES - 1):
             with contextlib.suppress(_Again):
-                return self._appended(sittings, record)
-        return self._appended(sittings, record)
+                return self._append(sittings, record)
+        return self._append(sittings, record)
 
-    def _appended(self, sittings: Sequence[Sitting], record: str) -> int:
+    def _append(self, sittings: Sequence[Sitting], record: str) -> int:
         with self._opened() as cursor:
             if record:
                 cursor.execute("insert into perfgate.record values (%s) on conflict do nothing", (record,))
             words = _numbers(cursor, "word", {(text,) for s in sittings for text in words_of(s)})
             series = _numbers(cursor, "series", {(s.device, str(s.key)) for s in sittings})
-            return sum(_added(cursor, run, list(some), (series, words)) for run, some in by_run(sittings))
+            return sum(_add(cursor, run, list(some), (series, words)) for run, some in by_run(sittings))
 
     def kept_open(self) -> contextlib.AbstractContextManager[None]:
         """Do nothing: the connection stays open in any case."""
@@ -189,10 +189,10 @@ class PostgresHistory:
         listed = [(n, place, of[place] if of else ()) for n, place in every if of is None or place in of]
         some = max(1, PART // (counts[0] or PART))
         for first in range(0, len(listed), some):
-            yield from self._some(listed[first : first + some], counts)
+            yield from self._lines_of(listed[first : first + some], counts)
 
     @uncollected()
-    def _some(
+    def _lines_of(
         self, listed: Sequence[tuple[int, tuple[str, CaseKey], Collection[FigureName]]], counts: tuple[int, int, int]
     ) -> Sequence[tuple[tuple[Sitting, ...], Levels]]:
         """Return the lines of these cases from one query."""
@@ -331,18 +331,18 @@ _NAMES = {"word": ("text",), "series": ("device", "key")}
 def _numbers(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
     """Return the numbers of these rows; one writer at a time adds the missing ones."""
     columns = _NAMES[table]
-    numbers = _sought(cursor, table, rows)
+    numbers = _stored_numbers(cursor, table, rows)
     missing = sorted(rows - numbers.keys())
     if missing:
         cursor.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
         places = ", ".join(["%s"] * len(columns))
         write = f"insert into perfgate.{table} ({', '.join(columns)}) values ({places}) on conflict do nothing"  # noqa: S608
         cursor.executemany(write, missing)
-        numbers |= _sought(cursor, table, set(missing))
+        numbers |= _stored_numbers(cursor, table, set(missing))
     return numbers
 
 
-def _sought(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+def _stored_numbers(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
     columns = _NAMES[table]
     keys = ", ".join(f"unnest(%s::text[]) as {name}" for name in columns)
     match = " and ".join(f"t.{name} = w.{name}" for name in columns[:-1])
@@ -355,7 +355,7 @@ def _sought(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]]) -> dict
     return {tuple(row[1:]): row[0] for row in matches}
 
 
-def _added(
+def _add(
     cursor: Cursor[Any], run: str, sittings: Sequence[Sitting],
     numbers: tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]],
 ) -> int:  # fmt: skip

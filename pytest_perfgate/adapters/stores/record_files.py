@@ -182,12 +182,12 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
         if len(node) == 1:
             if "shared" in node:
                 at = node["shared"]
-                return [again(one, name) for one in at] if isinstance(at, list) else again(at, name)
+                return [converted(one, name) for one in at] if isinstance(at, list) else converted(at, name)
             if "float" in node:
                 return float(node["float"])
         return {key: resolve(child, key) if type(child) in _NESTED else child for key, child in node.items()}
 
-    def again(place: int, name: str) -> Any:
+    def converted(place: int, name: str) -> Any:
         if name not in _KINDS:
             return body(place)
         if place not in made:
@@ -216,7 +216,7 @@ def bare(tree: Any, shared: list[Any]) -> Any:
         return tree
     places: dict[str, int] = {}
 
-    def once(rows: Any, names: tuple[str, ...]) -> Any:
+    def deduplicated(rows: Any, names: tuple[str, ...]) -> Any:
         if not isinstance(rows, list):
             return rows
         bodies = ({name: row[name] for name in names if name in row} for row in rows)
@@ -231,11 +231,11 @@ def bare(tree: Any, shared: list[Any]) -> Any:
 
     def case(row: dict[str, Any]) -> dict[str, Any]:
         stored = {name: row[name] for name in _OF_A_CASE if name in row}
-        stored["verdicts"] = once(row["verdicts"], _OF_A_VERDICT)
+        stored["verdicts"] = deduplicated(row["verdicts"], _OF_A_VERDICT)
         measured = row.get("measurement")
         if measured:
             stored["measurement"] = {name: measured[name] for name in _OF_A_MEASUREMENT if name in measured}
-            stored["measurement"]["processes"] = once(measured["processes"], _OF_A_PROCESS)
+            stored["measurement"]["processes"] = deduplicated(measured["processes"], _OF_A_PROCESS)
         return stored
 
     return {**tree, "cases": [case(row) for row in tree["cases"]], "notes": []}
@@ -341,7 +341,7 @@ class _Asking(Thread):
                     if len(self._data) > _LARGEST:
                         raise _Refused(f"it is larger than {_LARGEST >> 20} MiB")
         except (requests.RequestException, HTTPError, OSError, ValueError) as fault:
-            raise _worded(fault) from fault
+            raise _refusal(fault) from fault
 
 
 _WORDS: tuple[tuple[frozenset[str], str, bool], ...] = (
@@ -363,7 +363,7 @@ _WORDS: tuple[tuple[frozenset[str], str, bool], ...] = (
 """Types of errors, outermost or in the chain of causes, with their meaning to the user."""
 
 
-def _worded(fault: BaseException) -> _Refused:
+def _refusal(fault: BaseException) -> _Refused:
     names = {type(one).__name__ for one in _chain(fault)}
     for types, words, again in _WORDS:
         if names & types:

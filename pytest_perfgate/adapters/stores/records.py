@@ -285,10 +285,10 @@ def writable(report: RunReport, render: Callable[[RunReport], T]) -> T:
     except PerfgateError:
         raise
     except Exception:  # noqa: BLE001 - a plugin's metrics may hold anything
-        return render(replace(report, cases=tuple(_sound(report, case, render) for case in report.cases)))
+        return render(replace(report, cases=tuple(_renderable(report, case, render) for case in report.cases)))
 
 
-def _sound(report: RunReport, case: CaseReport, render: Callable[[RunReport], T]) -> CaseReport:
+def _renderable(report: RunReport, case: CaseReport, render: Callable[[RunReport], T]) -> CaseReport:
     """Return the case, or, if it cannot be written, its outcomes with the reason."""
     try:
         render(replace(report, cases=(case,)))
@@ -333,19 +333,19 @@ class Pointer:
 
     def close(self, why: str) -> None:
         """Mark that the last run left no record, so that an older one is not taken for it."""
-        if self._there():
+        if self._exists():
             with locked(self._root, self.path):
                 self._write([_NONE + why])
 
     def suspend(self, why: str) -> None:
         """Mark that a run has begun: until it writes its record, no record is the last."""
-        if self._there():
+        if self._exists():
             with locked(self._root, self.path):
                 self._write([_NONE + why, *self._lines()])
 
     def resume(self, why: str) -> None:
         """Undo the mark of a run that measured nothing, so that the earlier record is the last again."""
-        if not self._there() or _NONE + why not in self._lines():
+        if not self._exists() or _NONE + why not in self._lines():
             return
         with locked(self._root, self.path):
             lines = self._lines()
@@ -353,7 +353,7 @@ class Pointer:
                 lines.remove(_NONE + why)
                 self._write(lines)
 
-    def _there(self) -> bool:
+    def _exists(self) -> bool:
         with written(str(self.path)):
             return self.path.exists()
 
@@ -372,7 +372,7 @@ class Pointer:
             what = "it names no record: it is not text"
             raise PerfgateError("record-unreadable", what, place=str(self.path)) from fault
         except (FileNotFoundError, NotADirectoryError) as fault:
-            fix = _elsewhere(self._root)
+            fix = _other_root_hint(self._root)
             raise PerfgateError(
                 "record-missing", "no run has left a record here", fix=fix, place=str(self.path)
             ) from fault
@@ -380,7 +380,7 @@ class Pointer:
             raise refusal(fault, str(self.path)) from fault
 
 
-def _elsewhere(root: Path) -> str:
+def _other_root_hint(root: Path) -> str:
     """Return a hint at projects below a folder that has no record itself; "" if none has one."""
     records = sorted(path for depth in ("*", "*/*", "*/*/*") for path in root.glob(f"{depth}/.perfgate/records/last"))
     names = [path.parents[2].relative_to(root).as_posix() for path in records]

@@ -234,7 +234,7 @@ def touched(
         then = _blobs(run, revision, paths)
     except SilentError:
         return None
-    return {path: (then.get(path), _here(root / path)) for path in paths}
+    return {path: (then.get(path), _read_text(root / path)) for path in paths}
 
 
 def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
@@ -268,7 +268,7 @@ def _blobs(run: Run, revision: str, paths: Sequence[str]) -> dict[str, str]:
     return blobs_of(run("cat-file", "--batch", stdin=stdin), wanted) if wanted else {}
 
 
-def _here(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -78,10 +78,10 @@ class Environments:
         if not digest.isalnum():
             return None
         if digest not in self._read:
-            self._read[digest] = self._found(digest, elsewhere)
+            self._read[digest] = self._load(digest, elsewhere)
         return self._read[digest]
 
-    def _found(self, digest: str, elsewhere: Callable[[Path], str | None] | None) -> Environment | None:
+    def _load(self, digest: str, elsewhere: Callable[[Path], str | None] | None) -> Environment | None:
         path = self.path(digest)
         try:
             text: str | None = path.read_text(encoding="utf-8")

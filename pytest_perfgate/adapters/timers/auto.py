@@ -17,7 +17,7 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     allocate,
     calibrated,
     chunk_of,
-    escaped,
+    find_other_work,
     idle_pairs,
     net,
     offset_note,
@@ -111,10 +111,10 @@ class AutoTimer:
         empty = calibrated(bench)
         queued(bench, allocate(bench.runtime, TRIALS), calls)
         trial, dry = queued(bench, allocate(bench.runtime, TRIAL_PAIRS), calls)
-        return leant(chosen(median(trial) * calls, empty, dry, plan.leaning), plan.leaning)
+        return preferring(chosen(median(trial) * calls, empty, dry, plan.leaning), plan.leaning)
 
 
-def leant(choice: Choice, leaning: str) -> Choice:
+def preferring(choice: Choice, leaning: str) -> Choice:
     """Put the earlier timer first; any but events can time what events can, and events sometimes refuse."""
     if not leaning or leaning == "events" or choice.names == ("host",):
         return choice
@@ -167,7 +167,7 @@ class GraphTimer:
         if not availability.usable:
             return availability
         try:
-            runtime.capture(_nothing)
+            runtime.capture(_no_action)
         except PerfgateError as error:
             return Availability(name=self.name, usable=False, why=error.what, fix=error.fix)
         return availability
@@ -183,7 +183,7 @@ class GraphTimer:
         replays.once()
         trial, _ = queued(replays, allocate(bench.runtime, TRIALS))
         refuse_short(median(trial), empty, self.name, recording.calls)
-        outside = Outside() if plan.in_turns else escaped(replays)
+        outside = Outside() if plan.in_turns else find_other_work(replays)
         pairs = allocate(bench.runtime, chunk_of(median(trial)))
         durations, stop = bench.sampled(lambda: [total / recording.calls for total in queued(replays, pairs)[0]])
         refuse_short(median(durations) * recording.calls, empty, self.name, recording.calls, SHRUNK)
@@ -282,5 +282,5 @@ def _replays(bench: Bench, replay: Call) -> Bench:
     return replace(bench, call=replay, setup=None, plan=replace(bench.plan, cache=Cache.WARM, calls=0))
 
 
-def _nothing() -> None:
+def _no_action() -> None:
     """Do nothing: a call without work."""

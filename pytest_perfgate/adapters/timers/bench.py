@@ -175,7 +175,7 @@ def queue_availability(timer: str, runtime: Runtime) -> Availability:
     )
 
 
-def sound(durations: Sequence[float], timer: str) -> Sequence[float]:
+def checked_readings(durations: Sequence[float], timer: str) -> Sequence[float]:
     """Return the readings; raise if one of them cannot be a time."""
     if durations and isfinite(sum(durations)) and not [reading for reading in durations if reading <= 0.0]:
         return durations  # fast, since it is in the timed loop: a third of the time of ``min``
@@ -211,7 +211,7 @@ class LoadSample(NamedTuple):
 class NoCpuLoad:
     """Reports no load, for use with a simulated clock."""
 
-    def seen(self) -> LoadSample:
+    def sample(self) -> LoadSample:
         return LoadSample(0.0, 0.0, 0.0)
 
 
@@ -231,7 +231,7 @@ class CpuLoad:
     def __init__(self) -> None:
         self._then = _look()
 
-    def seen(self) -> LoadSample:
+    def sample(self) -> LoadSample:
         now, then = _look(), self._then
         elapsed = max(1, now.clock - then.clock)
         mine, worked = now.mine - then.mine, now.thread - then.thread
@@ -255,7 +255,7 @@ def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int
 
 def with_cpu_load(cpu_load: CpuLoad | NoCpuLoad, samples: Samples) -> Samples:
     """Return the samples with the load; all queueing counts as caused by other processes."""
-    load_seen = cpu_load.seen()
+    load_seen = cpu_load.sample()
     calls = len(samples.durations) * samples.batch
     unqueued = None
     if load_seen.queued is not None and calls:

@@ -8,7 +8,15 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, Undisturbed, Warmth, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.bench import (
+    Bench,
+    Rules,
+    Undisturbed,
+    Warmth,
+    checked_readings,
+    queue_availability,
+    queue_of,
+)
 from pytest_perfgate.adapters.timers.event_pairs import believable
 from pytest_perfgate.adapters.timers.events import launch_gap
 from pytest_perfgate.model.device import Availability, SupportsCuda
@@ -103,13 +111,13 @@ class CuptiTimer:
             return [activity.span for activity in chunk]
 
         with self._recorder.opened(size):
-            if why := self._unproved(bench):
+            if why := self._proof_failure(bench):
                 raise PerfgateError("cupti-unproved", why)
             (alone,) = self._chunk(bench, 0, 1)
             durations, stop = bench.sampled(take)
             _same_kernels((alone, *activities))
         return Samples(
-            durations=tuple(sound(durations, self.name)),
+            durations=tuple(checked_readings(durations, self.name)),
             timer=self.name,
             stop=stop,
             resolution=1.0,
@@ -121,7 +129,7 @@ class CuptiTimer:
             notes=(*bench.runtime.notes(), *warmth.notes, *_notes(activities)),
         )
 
-    def _unproved(self, bench: Bench) -> str:
+    def _proof_failure(self, bench: Bench) -> str:
         if self._elsewhere is not None:
             return self._elsewhere()
         counts = self._recorder.counts_drops(bench.once)

@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from pytest_perfgate.adapters.timers.bench import Bench, Undisturbed, sound
+from pytest_perfgate.adapters.timers.bench import Bench, Undisturbed, checked_readings
 from pytest_perfgate.model.device import SupportsLook, SupportsRelease, SupportsSpin
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
@@ -174,10 +174,10 @@ def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
     for start, end in pairs:
         bench.ready()
         bench.runtime.synchronize()
-        enclosed(start, end, bench.call)
+        record_calls(start, end, bench.call)
         bench.runtime.synchronize()
     passed = bench.clock() - begun
-    durations = list(sound(read(pairs), "events"))
+    durations = list(checked_readings(read(pairs), "events"))
     believable(sum(durations), passed, count, "events")
     return durations
 
@@ -194,7 +194,7 @@ def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], boo
     synchronize()
     ended = clock()
     durations = read(pairs)
-    sound(durations, "events")
+    checked_readings(durations, "events")
     believable(sum(durations), ended - begun, len(durations), "events")
     if calls > 1:
         durations = [duration / calls for duration in durations]
@@ -222,7 +222,7 @@ def _prepared(bench: Bench, records: list[tuple[Record, Record]], calls: int) ->
         end()
 
 
-def enclosed(start: Event, end: Event, call: Call, calls: int = 1) -> None:
+def record_calls(start: Event, end: Event, call: Call, calls: int = 1) -> None:
     """Record only the calls between the two events."""
     if calls == 1:
         start.record()
@@ -236,20 +236,20 @@ def enclosed(start: Event, end: Event, call: Call, calls: int = 1) -> None:
     end.record()
 
 
-def escaped(bench: Bench) -> Outside:
+def find_other_work(bench: Bench) -> Outside:
     """Return whether work remains on another queue after the last event of a call.
 
     For a short call it would be lost in the noise of waiting, but over many calls in a row it adds up. A delayed host
     looks the same once, so a finding must recur, also in a longer row.
     """
-    gaps = _left(bench, 1)
+    gaps = _work_after(bench, 1)
     many = int(min(MOST_CALLS, ROW_NS / gaps.lasted)) if gaps.lasted > 0 and not bench.prepares else 1
-    asides = {1: gaps} | ({many: _left(bench, many)} if many > 1 else {})
+    asides = {1: gaps} | ({many: _work_after(bench, many)} if many > 1 else {})
     _keeps_time(bench, [aside.rate for aside in asides.values()])
     calls = next((calls for calls, aside in asides.items() if aside.remaining > _allowed(aside)), 0)
     if not calls:
         return Outside()
-    again = [_left(bench, calls), _left(bench, calls if bench.prepares else 2 * calls)]
+    again = [_work_after(bench, calls), _work_after(bench, calls if bench.prepares else 2 * calls)]
     own, after = f"{asides[calls].lasted:.0f} ns", f"{asides[calls].remaining:.0f} ns"
     if any(aside.least <= _allowed(aside) for aside in again):
         note = f"the device seemed at work for {after} after {own} of its own, and did not in other trials: no finding"
@@ -271,7 +271,7 @@ def _keeps_time(bench: Bench, rates: Sequence[float]) -> None:
         raise PerfgateError("timer-broken", what)
 
 
-def _left(bench: Bench, calls: int) -> Aside:
+def _work_after(bench: Bench, calls: int) -> Aside:
     """Return the time of so many calls, and how long the device works after their last event."""
     runtime, clock = bench.runtime, bench.clock
     idle, waits_after, lasted, waits = [], [], [], []
@@ -282,7 +282,7 @@ def _left(bench: Bench, calls: int) -> Aside:
         runtime.synchronize()
         enclosing = clock()
         idle.append(enclosing - begun)
-        enclosed(start, end, bench.call, calls)
+        record_calls(start, end, bench.call, calls)
         enqueued = clock()
         runtime.wait(end)
         passed = clock()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.bench import Bench, Rules, checked_readings, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
@@ -19,13 +19,13 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     believable,
     calibrated,
     chunk_of,
-    enclosed,
-    escaped,
+    find_other_work,
     idle_pairs,
     net,
     offset_note,
     queued,
     read,
+    record_calls,
     refuse_short,
 )
 from pytest_perfgate.model.device import Availability
@@ -55,7 +55,7 @@ class EventsTimer:
         warmth = bench.warm()
         trial, _ = queued(bench, allocate(bench.runtime, TRIALS), calls)
         refuse_short(median(trial) * calls, empty, self.name, calls)
-        outside = Outside() if plan.in_turns else escaped(bench)
+        outside = Outside() if plan.in_turns else find_other_work(bench)
         queue = _Queue(bench, allocate(bench.runtime, chunk_of(median(trial) * calls)), calls)
         durations, stop = bench.sampled(queue.take)
         refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
@@ -143,10 +143,10 @@ class BlockingTimer:
         warmth = bench.warm()
         pair = allocate(bench.runtime, 1)
         if not plan.in_turns:
-            self._proved(bench, pair)
+            self._check_queue(bench, pair)
         trial = [self.blocked(bench, pair, calls) for _ in range(TRIALS)]
         refuse_short(median(trial) * calls, empty, self.name, calls)
-        outside = Outside() if plan.in_turns else escaped(bench)
+        outside = Outside() if plan.in_turns else find_other_work(bench)
         durations, stop = bench.sampled(lambda: [self.blocked(bench, pair, calls)])
         refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
         return Samples(
@@ -169,7 +169,7 @@ class BlockingTimer:
             ),
         )
 
-    def _proved(self, bench: Bench, pair: Pairs) -> None:
+    def _check_queue(self, bench: Bench, pair: Pairs) -> None:
         """Check that events before and after a wait of the host are close together in a held queue."""
         ((start, end),) = pair
         for _ in range(PROOFS):
@@ -195,14 +195,14 @@ class BlockingTimer:
         begun = bench.clock()
         watch = _Watch(bench.runtime.block(), self._patience)
         try:
-            enclosed(*pair[0], bench.call, calls)
+            record_calls(*pair[0], bench.call, calls)
         finally:
             watch.release()
         bench.runtime.synchronize()
         if watch.expired:
             raise PerfgateError("timer-deadlock", f"the call did not return within {self._patience:g} s")
         passed = bench.clock() - begun
-        (duration,) = sound(read(pair), self.name)
+        (duration,) = checked_readings(read(pair), self.name)
         believable(duration, passed, 1, self.name)
         return duration / calls
 

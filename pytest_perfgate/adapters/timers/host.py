@@ -16,9 +16,9 @@ from pytest_perfgate.adapters.timers.bench import (
     NoCpuLoad,
     Rules,
     Undisturbed,
+    checked_readings,
     queue_availability,
     queue_of,
-    sound,
     with_cpu_load,
 )
 from pytest_perfgate.clock import HOST_CLOCK
@@ -111,7 +111,7 @@ class HostTimer:
                 stop = self._rule(durations, clock() - begun, plan)
             self._busy_until = clock()
             taken = Samples(
-                durations=tuple(sound(durations, self.name)),
+                durations=tuple(checked_readings(durations, self.name)),
                 cpu=tuple(busy),
                 waits=tuple(waits),
                 timer=self.name,
@@ -290,7 +290,7 @@ def synchronised(bench: Bench, resolution: float) -> Samples:
         overhead = waiting(bench.runtime, bench.clock)
         durations, stop = bench.sampled(lambda: [repeated.once() / calls])
     return Samples(
-        durations=tuple(sound(durations, "host")),
+        durations=tuple(checked_readings(durations, "host")),
         timer="host",
         stop=stop,
         batch=calls,
@@ -316,10 +316,10 @@ def _repeated(call: Call, calls: int) -> Call:
 def waiting(runtime: QueueRuntime, clock: BenchClock) -> float:
     """Return the nanoseconds of a wait for an idle device."""
 
-    def once() -> float:
+    def idle_wait() -> float:
         runtime.synchronize()
         begun = clock()
         runtime.synchronize()
         return clock() - begun
 
-    return median(once() for _ in range(WAITS))
+    return median(idle_wait() for _ in range(WAITS))

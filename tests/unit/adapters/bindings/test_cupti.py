@@ -19,7 +19,7 @@ def test_how_a_proof_elsewhere_ended(monkeypatch, code, said, why) -> None:
         return SimpleNamespace(returncode=code, stderr=said.encode())
 
     monkeypatch.setattr(cupti_proof, "run_captured", run)
-    found = cupti_proof.unproved_elsewhere.__wrapped__()
+    found = cupti_proof.proof_failure.__wrapped__()
     assert found.endswith(why)
     assert bool(found) is bool(why)
 
@@ -32,7 +32,7 @@ def test_what_was_proved_is_kept_for_a_driver_and_its_packages(monkeypatch, tmp_
         return SimpleNamespace(returncode=next(codes), stderr=b"not counted")
 
     def asked() -> str:
-        return cupti_proof.unproved_elsewhere.__wrapped__(tmp_path / "kept")
+        return cupti_proof.proof_failure.__wrapped__(tmp_path / "kept")
 
     driver = tmp_path / "version"
     driver.write_text("NVRM version: 580.159")

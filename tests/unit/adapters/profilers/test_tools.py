@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.profilers.in_process import CubinKeeper
-from pytest_perfgate.adapters.profilers.tools import SECTIONS, Ncu, Nsys, behind
+from pytest_perfgate.adapters.profilers.tools import SECTIONS, Ncu, Nsys, with_launcher
 from pytest_perfgate.adapters.readers.nsys_connection import connect
 from pytest_perfgate.adapters.readers.nsys_export import Export
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys, scrub
@@ -215,8 +215,8 @@ def test_a_launcher_stands_before_nsys(fake_nsys, tmp_path) -> None:
 
 def test_a_remote_shell_is_given_one_quoted_line() -> None:
     launcher = ["ssh", "node1", "srun", "-N1"]
-    assert behind(launcher, ["nsys", "profile", "a b", "$HOME"]) == [*launcher, "nsys profile 'a b' '$HOME'"]
-    assert behind([], ["nsys"]) == ["nsys"]
+    assert with_launcher(launcher, ["nsys", "profile", "a b", "$HOME"]) == [*launcher, "nsys profile 'a b' '$HOME'"]
+    assert with_launcher([], ["nsys"]) == ["nsys"]
 
 
 def test_a_capture_goes_through_a_remote_shell(fake_nsys, tmp_path) -> None:

@@ -149,7 +149,7 @@ def test_what_the_disassembler_says_tells_damage_from_what_it_does_not_know(said
 
 
 def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "_found", lambda name: iter(()))
+    monkeypatch.setattr(tools, "_tool_paths", lambda name: iter(()))
     with pytest.raises(PerfgateError) as caught:
         read_cubins([COPY])
     assert "[ncu]" in str(caught.value)

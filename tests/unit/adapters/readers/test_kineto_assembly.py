@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.readers.kineto import read_kineto
-from pytest_perfgate.adapters.readers.kineto_assembly import CLIPPED, LOST, following
+from pytest_perfgate.adapters.readers.kineto_assembly import CLIPPED, LOST, next_starts
 from pytest_perfgate.cli import main
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
@@ -44,7 +44,7 @@ def test_the_next_start_is_that_of_the_same_place():
     import numpy as np
 
     starts, places = np.array([5, 1, 5, 9, 2, 9]), np.array([0, 0, 0, 1, 1, 0])
-    assert following(starts, places).tolist() == [9, 5, 9, -1, 9, -1]
+    assert next_starts(starts, places).tolist() == [9, 5, 9, -1, 9, -1]
 
 
 def test_a_few_are_said_beside_every_figure(kineto, tmp_path, capsys):

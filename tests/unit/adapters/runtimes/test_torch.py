@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.bindings.border import quietly
+from pytest_perfgate.adapters.bindings.border import with_warning
 from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.adapters.timers.auto import GraphTimer
@@ -119,7 +119,7 @@ def runtime(gpu) -> TorchRuntime:
 
 @pytest.fixture
 def no_gpu() -> None:
-    if quietly(torch.cuda.is_available)[0]:
+    if with_warning(torch.cuda.is_available)[0]:
         pytest.skip("a GPU is here")
 
 

@@ -58,7 +58,7 @@ def test_what_threads_queued_and_what_others_used(system) -> None:
     system(0, 0, ticks=10, t7=1000, t8=50)
     looked = CpuLoad()
     system(100_000_000, 60_000_000, ticks=10 + 30, t7=1000 + 40_000_000, t8=50, t9=2_000_000)
-    seen = looked.seen()
+    seen = looked.sample()
     assert seen.queued == 42_000_000, "a thread that was born meanwhile counts from nothing"
     assert seen.own == 40_000_000
     assert seen.others == pytest.approx((300_000_000 - 60_000_000) / 100_000_000)
@@ -69,7 +69,7 @@ def test_work_that_others_do_for_the_call_may_queue_unseen(system, ticks: int, q
     system(0, 0, t7=0)
     looked = CpuLoad()
     system(100_000_000, 1_000_000, ticks=ticks, t7=0)
-    assert looked.seen().queued == queued
+    assert looked.sample().queued == queued
 
 
 @pytest.mark.parametrize(("worked", "queued"), [(80_000_000, 20_000_000), (40_000_000, None)])
@@ -77,13 +77,13 @@ def test_a_system_that_tells_no_delays_has_processor_time(system, worked: int, q
     system(0, 0, ticks=None)
     looked = CpuLoad()
     system(100_000_000, worked, ticks=None)
-    assert looked.seen() == (queued, None, None)
+    assert looked.sample() == (queued, None, None)
 
 
 @pytest.mark.parametrize(("queued", "unqueued"), [(0.0, 500.0), (4000.0, 300.0), (1e9, 0.0), (None, None)])
 def test_what_is_left_of_a_call(queued: float | None, unqueued: float | None) -> None:
     class Told:
-        def seen(self) -> module.LoadSample:
+        def sample(self) -> module.LoadSample:
             return module.LoadSample(queued, 0.3)
 
     assert with_cpu_load(Told(), SAMPLES) == replace(SAMPLES, unqueued=unqueued, others=0.3)
@@ -102,7 +102,7 @@ def test_what_is_left_of_a_call(queued: float | None, unqueued: float | None) ->
 )
 def test_what_neither_computed_nor_queued(own: float | None, cpu: tuple[float, ...], blocked: float | None) -> None:
     class Told:
-        def seen(self) -> module.LoadSample:
+        def sample(self) -> module.LoadSample:
             return module.LoadSample(0.0, 0.0, own)
 
     assert with_cpu_load(Told(), replace(SAMPLES, cpu=cpu)).blocked == blocked
@@ -121,11 +121,11 @@ def test_a_simulated_clock_is_shared_with_nobody() -> None:
     runtime = FakeRuntime([3e6])
     taken = HostTimer(Stopping(), WarmUp()).measure(runtime.kernel, Plan(warmup_ns=0), runtime)
     assert taken.others == 0.0
-    assert NoCpuLoad().seen().queued == 0.0
+    assert NoCpuLoad().sample().queued == 0.0
 
 
 def test_this_machine_tells_no_nonsense() -> None:
-    seen = CpuLoad().seen()
+    seen = CpuLoad().sample()
     assert seen.queued is None or seen.queued >= 0
     assert seen.others is None or seen.others >= 0
 
