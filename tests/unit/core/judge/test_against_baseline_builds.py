@@ -1,0 +1,148 @@
+"""Tests of core/judge/against_baseline: an accepted time where two builds were measured in turns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.core.changes.marks import EnvironmentEdits
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import Decision, Outcome
+from pytest_perfgate.model.verdict import Verdict
+from tests.unit.core.judge.bench import accepted
+from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, paired, paired_verdict
+
+SLOWER, NOT_SLOWER, UNDECIDED = Decision.SLOWER, Decision.NOT_SLOWER, Decision.UNDECIDED
+EDITS = replace(PAIRED_CONTEXT, environment_edits=EnvironmentEdits(requirements=("-numpy==1", "+numpy==2")))
+STEADY = accepted(1e6, scatter=0.005, sittings=30)
+"""A line of many runs, of which the next may be 2 % off."""
+
+
+def by_builds(
+    time: float,
+    decision: Decision = NOT_SLOWER,
+    shift: float = 0.0,
+    ends: tuple[float, float] = (-0.01, 0.01),
+    *,
+    line: Baseline | None = None,
+    context: JudgeContext = PAIRED_CONTEXT,
+    rounds: int = 10,
+    **fields: Any,
+) -> Verdict:
+    """The verdict on a time against 1 ms, whose base took 1 ms in the turns as well unless told otherwise."""
+    evidence = paired(decision, shift, *ends, **{"base_ns": 1e6, "differences": (shift,) * rounds} | fields)
+    return paired_verdict(time, evidence, context=context, baseline=line or accepted(1e6))
+
+
+@pytest.mark.parametrize(
+    ("time", "decision", "ends", "rounds", "outcome"),
+    [
+        (1e6, NOT_SLOWER, (-0.01, 0.01), 10, Outcome.PASSED),
+        (1e6, UNDECIDED, (-0.01, 0.01), 10, Outcome.PASSED),
+        (1e6, UNDECIDED, (-0.01, 0.01), 6, Outcome.UNDECIDED),
+        (1e6, UNDECIDED, (-0.01, 0.01), 31, Outcome.UNDECIDED),
+        (1e6, UNDECIDED, (-0.01, 0.0299), 10, Outcome.PASSED),
+        (1e6, UNDECIDED, (-0.01, 0.03), 10, Outcome.UNDECIDED),
+        (1.1e6, UNDECIDED, (-0.01, 0.05), 10, Outcome.UNDECIDED),
+    ],
+)
+def test_two_builds_decide_whatever_the_accepted_time(
+    time: float, decision: Decision, ends: tuple[float, float], rounds: int, outcome: Outcome
+) -> None:
+    verdict = by_builds(time, decision, ends=ends, rounds=rounds)
+    assert (verdict.outcome, verdict.baseline) == (outcome, accepted(1e6))
+
+
+@pytest.mark.parametrize("time", [0.9e6, 1e6, 1.1e6])
+def test_slower_in_turns_is_a_regression_whatever_the_first_processes_took(time: float) -> None:
+    assert by_builds(time, SLOWER, 0.08, (0.07, 0.09)).outcome is Outcome.REGRESSED
+
+
+def test_rounds_without_an_interval_clear_nothing() -> None:
+    assert by_builds(1e6, UNDECIDED, interval=None).outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("shift", "faster", "context", "outcome", "says"),
+    [
+        (-0.5, True, PAIRED_CONTEXT, Outcome.IMPROVED, "faster than base a1b2c3d in 10 rounds: -50.0 %"),
+        (-0.5, False, PAIRED_CONTEXT, Outcome.PASSED, "no slower than base"),
+        (-0.89, True, PAIRED_CONTEXT, Outcome.IMPROVED, "rounds: -89.0 %"),
+        (-0.91, True, PAIRED_CONTEXT, Outcome.IMPROVED, "ten times faster: is the work still done?"),
+        (-0.5, True, replace(PAIRED_CONTEXT, edited=accepted(0.5e6, why="x")), Outcome.PASSED, "no slower than base"),
+        (-0.5, True, replace(PAIRED_CONTEXT, edited=accepted(0.9e6, why="x")), Outcome.IMPROVED, "faster than base"),
+        (-0.5, True, replace(PAIRED_CONTEXT, edited=accepted(1e6, why="x")), Outcome.IMPROVED, "faster than base"),
+    ],
+)
+def test_a_speed_up_of_two_builds_is_announced_unless_the_change_accepts_it(
+    shift: float, faster: bool, context: JudgeContext, outcome: Outcome, says: str
+) -> None:
+    verdict = by_builds(
+        1e6 * (1 + shift), shift=shift, ends=(shift - 0.01, shift + 0.01), faster=faster, context=context
+    )
+    assert verdict.outcome is outcome
+    assert says in verdict.sentence
+    assert ("ten times" in verdict.sentence) is (shift < -0.9)
+    assert ("--improved" in "".join(verdict.next)) is (outcome is Outcome.IMPROVED)
+
+
+MOVED_DRIVER = {"moved": (("driver", "570.1", "580.2"),)}
+
+
+@pytest.mark.parametrize(
+    ("time", "line", "context", "fields", "outcome"),
+    [
+        (1.2e6, STEADY, PAIRED_CONTEXT, {}, Outcome.MOVED),
+        (1.2e6, accepted(1e6), PAIRED_CONTEXT, {}, Outcome.PASSED),
+        (1.2e6, accepted(1e6), replace(PAIRED_CONTEXT, sittings=2, scatter=0.005), {}, Outcome.MOVED),
+        (1.02e6, STEADY, PAIRED_CONTEXT, {}, Outcome.PASSED),
+        (1.2e6, replace(STEADY, blind=0.5), PAIRED_CONTEXT, {}, Outcome.PASSED),
+        (1.2e6, replace(STEADY, blind=0.19), PAIRED_CONTEXT, {}, Outcome.MOVED),
+        (1.2e6, accepted(1e6), PAIRED_CONTEXT, MOVED_DRIVER, Outcome.MOVED),
+        (1.02e6, accepted(1e6), PAIRED_CONTEXT, MOVED_DRIVER, Outcome.PASSED),
+        (1.2e6, accepted(1e6), PAIRED_CONTEXT, {"shared": ("x.py",)}, Outcome.SUSPECT),
+        (1.02e6, accepted(1e6), PAIRED_CONTEXT, {"shared": ("x.py",)}, Outcome.PASSED),
+        (2e6, accepted(1e6), EDITS, {}, Outcome.MOVED),
+        (1.2e6, accepted(1e6), EDITS, {}, Outcome.PASSED),
+    ],
+)
+def test_cleared_code_that_is_slower_than_accepted_has_a_cause_outside(
+    time: float, line: Baseline, context: JudgeContext, fields: dict[str, Any], outcome: Outcome
+) -> None:
+    """Beyond the scatter of several runs, or with something that moved, or that the change edits around the code."""
+    assert by_builds(time, line=line, context=context, **fields).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "outcome", "says"),
+    [
+        (accepted(1e6), {}, Outcome.PASSED, "no slower than base"),
+        (accepted(1e6), {"base_ns": 1.1e6}, Outcome.PASSED, "no slower than base"),
+        (accepted(1e6), {"base_ns": 3e6}, Outcome.MOVED, "what differs: unknown"),
+        (accepted(1e6), {"base_ns": 0.0}, Outcome.UNDECIDED, "no time of the base is known: it is open"),
+        (accepted(1e6), {"base_ns": 0.0, "same": True}, Outcome.MOVED, "what differs: unknown"),
+        (accepted(1e6, blind=1.0), {"base_ns": 1.9e6}, Outcome.UNDECIDED, "the accepted run may be +100.0 % off"),
+        (accepted(1e6, blind=0.8), {"base_ns": 1.9e6}, Outcome.MOVED, "what differs: unknown"),
+        (accepted(1e6), {"base_ns": 3e6, "shared": ("x.py",)}, Outcome.SUSPECT, "x.py changed since"),
+    ],
+)
+def test_a_time_three_times_the_accepted_one_is_explained_or_stays_open(
+    line: Baseline, fields: dict[str, Any], outcome: Outcome, says: str
+) -> None:
+    """The base was built from the accepted code: where it is as fast as accepted, the machine was slow for a while."""
+    verdict = by_builds(3e6, line=line, **fields)
+    assert verdict.outcome is outcome
+    assert says in verdict.sentence
+    assert (("passing", "base 1 ms in turns: the cause is gone") in verdict.evidence) is (fields == {})
+
+
+@pytest.mark.parametrize(("time", "far"), [(1.2e6, False), (1.9e6, True)])
+def test_a_passing_cause_is_told_of_a_time_beyond_chance(time: float, *, far: bool) -> None:
+    assert ("passing" in dict(by_builds(time).evidence)) is far
+
+
+def test_the_commit_that_stands_in_for_the_base_is_told() -> None:
+    assert ("base", "the parent of it") in by_builds(1e6, stands_in="the parent of it").evidence
