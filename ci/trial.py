@@ -14,7 +14,8 @@ from ci.mutants import ROOT, Mutant
 KEPT = ROOT / ".perfgate" / "mutation.jsonl"
 PLACES = tuple(f"pytest_perfgate/core/{name}" for name in ("limits", "judge", "changes", "stats"))
 TESTS = (*(f"tests/unit/core/{name}" for name in ("limits", "judge", "changes", "stats", "render")),
-         "tests/unit/core/analysis/test_roofline.py", "tests/golden/test_block.py", "tests/unit/app")  # fmt: skip
+         "tests/unit/core/analysis/test_roofline.py", "tests/golden/test_block.py", "tests/golden/test_calibration.py",
+         "tests/unit/app")  # fmt: skip
 PROPERTIES = ("tests/properties/test_grammar.py", "tests/properties/test_intervals.py",
               "tests/properties/test_judging.py", "tests/properties/test_exact_properties.py")  # fmt: skip
 OPTIONS = ("-q", "-s", "-x", "--no-header", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider")

@@ -18,6 +18,7 @@ from pytest_perfgate.core.judge.calibration import (
     _suits,
     calibration,
     calibration_document,
+    forkable,
     own_shift,
 )
 from pytest_perfgate.core.judge.calibration import LEAST as LEAST_TO_CALIBRATE
@@ -173,3 +174,38 @@ def test_the_usual_limits(usual: float) -> None:
 def test_no_more_than_a_fifth_is_ever_proposed_and_fifteen_rounds_are_the_least() -> None:
     assert _suits(pairs(*(1.5,) * 20))[1] == 0.2
     assert LEAST_TO_CALIBRATE == 15
+
+
+def scattered(half: float, rounds: int = 15, preloads: tuple[int, ...] = ()) -> Pairs:
+    ratios = [math.exp(half * (-1) ** at) for at in range(rounds)]
+    return replace(pairs(*ratios), preloads=preloads)
+
+
+FORKED = tuple(1 + at // 3 for at in range(15))
+
+
+@pytest.mark.parametrize(
+    ("fresh", "forked", "suits"),
+    [
+        (scattered(0.01), scattered(0.009, preloads=FORKED), True),
+        (scattered(0.01), scattered(0.01, preloads=FORKED), True),
+        (scattered(0.01), scattered(0.011, preloads=FORKED), False),
+        (scattered(0.01, 14), scattered(0.009, preloads=FORKED), False),
+        (scattered(0.01), scattered(0.009, 14, preloads=FORKED[:14]), False),
+        (scattered(0.01), scattered(0.009, preloads=(*FORKED[:14], 0)), False),
+    ],
+)
+def test_forks_suit_a_test_that_is_shown_to_scatter_no_more_by_them(
+    fresh: Pairs, forked: Pairs, *, suits: bool
+) -> None:
+    """In fifteen rounds of each kind, every one of them of a preload; the floor is the scatter of fresh pairs."""
+    floor = forkable(fresh, forked)
+    assert floor == (pytest.approx(stdev(fresh.differences)) if suits else None)
+
+
+def test_a_single_round_has_no_scatter() -> None:
+    found = calibration(
+        Recorded(pairs={"a": scattered(0.01)}, forked={"a": scattered(0.009, 1, preloads=(1,))}), 0.03, suites=1
+    )
+    ((name, fresh, forked),) = found.forks
+    assert (name, fresh, forked) == ("a", pytest.approx(stdev(scattered(0.01).differences)), 0.0)
