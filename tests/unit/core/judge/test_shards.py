@@ -140,6 +140,66 @@ def test_what_does_not_belong_together_is_refused(changed: Callable[[RunReport],
     assert error.value.code.name == code
 
 
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (_other_limit, "tests/test_k.py::test_a has the limits slowdown <= 30%, and slowdown <= 3% in 0.json"),
+        (_other_policy, "policy suspect fail, and warn in 0.json"),
+        (_other_commit, "commit deadbeef, and "),
+        (lambda r: shard_of(r, count=3), "shard 2/3 of node-2, and shard 1/2 of node-1 in 0.json"),
+        (lambda r: shard_of(r, split="0123456789"), "shard 2/2 of node-2 was divided by other costs than shard 1/2"),
+        (_other_tests, "collected other tests than shard 1/2 of node-1 in 0.json: tests/test_k.py::test_e"),
+        (lambda _: record(2, "b"), "no shard of 2 has tests/test_k.py::test_d"),
+        (lambda _: record(1, "ac"), "shard 1/2 of node-1: the same record is in 0.json"),
+        (lambda _: record(1, "ac", run="a retry"), "shard 1/2 of node-1: another run of the same shard is in 0.json"),
+        (lambda _: record(2, "abd"), "measured by two shards: tests/test_k.py::test_a"),
+        (lambda r: replace(r, cases=record(1, "ac").cases), "tests/test_k.py::test_a is in 0.json too"),
+    ],
+)
+def test_what_is_refused_is_named_with_both_records(changed: Callable[[RunReport], RunReport], says: str) -> None:
+    with pytest.raises(PerfgateError) as error:
+        merged(sources(record(1, "ac"), changed(record(2, "bd"))))
+    assert says in error.value.what
+    assert error.value.place == ("" if says.startswith(("no shard", "measured by two")) else "1.json")
+
+
+def test_a_limit_that_one_of_them_has_not_is_told_as_none() -> None:
+    bare = Universe(cases=tuple((name, ()) for name in NAMES), policy=CI)
+    with pytest.raises(PerfgateError) as error:
+        merged(sources(record(1, "ac"), shard_of(record(2, "bd"), universe=bare)))
+    assert "has the limits none, and slowdown <= 3% in" in error.value.what
+
+
+def test_records_of_three_shards_are_each_compared_with_the_first() -> None:
+    three = [record(at, letters, count=3, chosen=chosen, run=letters) for at, letters, chosen in
+             ((1, "ab", (0, 1)), (2, "c", (2,)), (3, "d", (3,)))]  # fmt: skip
+    assert len(merged(sources(*three)).cases) == 4
+    for at in (1, 2):
+        with pytest.raises(PerfgateError) as error:
+            merged(sources(*three[:at], _other_commit(three[at]), *three[at + 1 :]))
+        assert error.value.place == f"{at}.json"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status"), [((0, 0), 0), ((0, 1), 1), ((1, 0), 1), ((1, 5), 5), ((5, 1), 5), ((2, 5), 5), ((3, 2), 3)]
+)
+def test_the_worst_end_of_a_shard_is_that_of_the_run(statuses: tuple[int, int], status: int) -> None:
+    """Failed tests are less than an interrupt or an internal error."""
+    reports = [shard_of(record(at, letters), status=own) for at, letters, own in zip((1, 2), ("ac", "bd"), statuses)]
+    assert merged(sources(*reports)).status == status
+
+
+def test_a_filter_of_one_shard_is_one_of_the_run() -> None:
+    whole = merged(sources(shard_of(record(1, "ac"), filtered=True), record(2, "bd")))
+    assert whole.filtered
+
+
+def test_a_record_without_a_measurement_is_in_no_other() -> None:
+    lost = merged(sources(record(1, "ac")))
+    assert sum(case.measurement is None for case in lost.cases) == 2
+    assert merged(sources(lost, record(2, "bd"))).notes == ()
+
+
 def test_more_than_expected_is_refused() -> None:
     with pytest.raises(PerfgateError) as error:
         merged(sources(record(1, "ac"), record(2, "bd")), 1)
@@ -188,10 +248,29 @@ def test_notes_of_all_are_kept_each_once() -> None:
     ]  # fmt: skip
 
 
+def test_a_note_that_only_one_shard_has_is_told_as_it_is() -> None:
+    note = SuiteNote(kind="floor", effect=Effect.WARN, text="1 limit raised")
+    whole = merged(sources(replace(record(1, "ac"), notes=(note,)), record(2, "bd")))
+    assert whole.notes == (note,)
+    again = merged(sources(replace(whole, notes=(note, replace(note, text="2 limits raised")))))
+    assert [one.text for one in again.notes] == ["1 limit raised", "2 limits raised"]
+
+
+def test_notes_on_shards_are_made_anew() -> None:
+    lost = merged(sources(record(1, "ac")))
+    assert [note.kind for note in lost.notes] == [SHARDS]
+    assert merged(sources(lost, record(2, "bd"))).notes == ()
+
+
 def test_what_all_ran_in_and_what_only_some() -> None:
     other = replace(ENVIRONMENT, facts=(("driver", "590"), ("toolkit", "13")), python="3.12")
     shared = common([ENVIRONMENT, other])
     assert (shared.facts, shared.python, shared.commit) == ((), "", ENVIRONMENT.commit)
+    assert shared.platform == ENVIRONMENT.platform
+    assert common([other, replace(other, platform="another")]).platform == ""
+    packages = replace(ENVIRONMENT, packages=(("numpy", "1.26"), ("torch", "2.5")))
+    newer = replace(ENVIRONMENT, packages=(("numpy", "2.1"), ("torch", "2.5")))
+    assert common([packages, newer, packages]).packages == (("torch", "2.5"),)
     assert common([ENVIRONMENT, ENVIRONMENT]) == ENVIRONMENT
 
 
@@ -215,6 +294,16 @@ _STEPS = {f"SLURM_ARRAY_TASK_{name}": n for name, n in (("COUNT", "8"), ("MIN", 
         ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "6"}, Place(4, 8)),
         ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "14"}, Place(8, 8)),
         ("auto", {"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "4", "SLURM_PROCID": "0"}, Place(1, 4)),
+        ("auto", {"CI_NODE_TOTAL": "1", "SLURM_PROCID": "1", "SLURM_NTASKS": "4"}, Place(1, 1)),
+        ("auto", {"CI_NODE_INDEX": "2", "SLURM_PROCID": "1", "SLURM_NTASKS": "4"}, Place(2, 4)),
+        ("auto", {"CI_NODE_TOTAL": "2", "SLURM_PROCID": "1", "SLURM_NTASKS": "4"}, Place(2, 4)),
+        ("auto", {"CI_NODE_INDEX": "1", "CI_NODE_TOTAL": "1"}, Place(1, 1)),
+        ("auto", {"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_COUNT": "4"}, Place(3, 4)),
+        (
+            "auto",
+            {"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_COUNT": "4", "SLURM_ARRAY_TASK_STEP": "0"},
+            Place(3, 4),
+        ),
     ],
 )
 def test_which_shard_this_is(text: str, environment: dict[str, str], place: Place) -> None:
@@ -234,6 +323,8 @@ def test_which_shard_this_is(text: str, environment: dict[str, str], place: Plac
         ("auto", {"BUILDKITE_PARALLEL_JOB": "x", "BUILDKITE_PARALLEL_JOB_COUNT": "8"}),
         ("auto", {"PERFGATE_SHARD": "3 of 8"}),
         ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "3"}),
+        ("²/8", {}),
+        ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "4", "SLURM_ARRAY_TASK_MAX": "15"}),
         ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_COUNT": "3"}),
     ],
 )
@@ -263,6 +354,12 @@ def test_another_plugin_that_divides_is_refused(options: dict[str, object], fix:
     assert fix in error.value.fix
 
 
-@pytest.mark.parametrize("options", [{}, {"splits": None, "group": None}, {"num_shards": 1, "shard_id": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"splits": None, "group": None}, {"num_shards": 1, "shard_id": 0}, {"splits": 4, "group": None},
+        {"splits": "4", "group": 2}, {"splits": 1, "group": 1}, {"group": 2},
+    ],
+)  # fmt: skip
 def test_plugins_that_divide_nothing_are_let_be(options: dict[str, object]) -> None:
     foreign_split(options)
