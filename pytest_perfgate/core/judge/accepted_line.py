@@ -67,7 +67,7 @@ def figure_levels(
     for figure in line.figures:
         at = (figure.name, figure.labels)
         numbers = levels[at] if levels else [_number(s, at) for s in sittings]
-        own = sittings if not any(map(isnan, numbers)) else [s for s, n in zip(sittings, numbers) if not isnan(n)]
+        own = [sitting for sitting, number in zip(sittings, numbers) if not isnan(number)]
         present = [number for number in numbers if not isnan(number)]
         if not present:
             continue
@@ -77,9 +77,8 @@ def figure_levels(
             sign=-1.0 if kind is not None and kind.better is Better.HIGHER else 1.0,
             exact=kind is not None and kind.exact,
         )  # fmt: skip
-        if present:
-            baseline = replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0)
-            yield own, [number + level.raised for number in present], baseline, level
+        baseline = replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0)
+        yield own, [number + level.raised for number in present], baseline, level
 
 
 def _number(sitting: Sitting, at: FigureName) -> float:

@@ -1,0 +1,133 @@
+"""Tests of core/judge/accepted_line: its figures over time, what an edit widens, and the day of its anchor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.accepted_line import Signature, _days, anchored, drift, figure_levels, widened
+from pytest_perfgate.core.render.words import FigureLevel
+from pytest_perfgate.model.measurement import Baseline, Identity, Sitting
+from pytest_perfgate.model.metric import Figure, Metric
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Dimension
+from tests.unit.core.judge.bench import HOST, accepted
+from tests.unit.core.judge.figures import BYTES, PART, figure
+
+KEY = CaseKey(nodeid="t.py::test_a")
+
+
+def sitting(day: int, **values: float) -> Sitting:
+    metrics = tuple(Metric(name=name, value=value, dimension=Dimension.COUNT) for name, value in values.items())
+    return Sitting(key=KEY, device="host-x", time=1e6, when=f"2030-01-{day:02}", metrics=metrics)
+
+
+RUNS = [sitting(1, registers=128), sitting(2), sitting(3, registers=64, spills=0)]
+
+
+def test_a_figure_is_of_the_runs_that_have_it() -> None:
+    line = accepted(1e6, scatter=0.1, anchor=2e6, figures=(figure("registers", 128), figure("lost", 1)))
+    ((own, numbers, baseline, level),) = figure_levels(RUNS, line)
+    assert (own, numbers) == ([RUNS[0], RUNS[2]], [128, 64])
+    assert (baseline.time, baseline.anchor, baseline.scatter) == (128, 0.0, 0.0)
+    assert level == FigureLevel(title="registers", dimension=Dimension.COUNT, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers", "raised"),
+    [(128, (64, 128), 0.0), (128, (0, 128), 1.0), (0, (64, 128), 1.0), (128, (-3, 128), 4.0), (1, (1, 1), 0.0)],
+)
+def test_numbers_that_are_not_positive_are_raised_to_one(
+    value: float, numbers: tuple[float, ...], raised: float
+) -> None:
+    runs = [sitting(at + 1, registers=number) for at, number in enumerate(numbers)]
+    ((_, levels, baseline, level),) = figure_levels(runs, accepted(1e6, figures=(figure("registers", value),)))
+    assert (levels, baseline.time, level.raised) == ([n + raised for n in numbers], value + raised, raised)
+
+
+@pytest.mark.parametrize(
+    ("name", "sign", "exact"), [("registers", 1.0, True), ("bandwidth", -1.0, False), ("loss", 1.0, False), ("time", 1.0, False)]
+)  # fmt: skip
+def test_a_figure_is_better_in_the_direction_of_its_kind(name: str, sign: float, *, exact: bool) -> None:
+    runs = [sitting(1, **{name: 5.0})]
+    ((_, _, _, level),) = figure_levels(runs, accepted(1e6, figures=(figure(name, 5.0),)))
+    assert (level.sign, level.exact) == (sign, exact)
+
+
+def test_levels_that_are_known_are_taken() -> None:
+    line = accepted(1e6, figures=(figure("registers", 128),))
+    ((own, numbers, _, _),) = figure_levels(RUNS, line, {("registers", ()): [float("nan"), 32.0, 16.0]})
+    assert (own, numbers) == (RUNS[1:], [32.0, 16.0])
+
+
+LOSS = figure("loss", 1.0, Dimension.PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        (LOSS, replace(LOSS, value=2.0), "loss 1 -> 2"),
+        (LOSS, replace(LOSS, value=0.5), "loss 1 -> 0.5"),
+        (LOSS, replace(LOSS, scatter=0.05), ""),
+        (LOSS, replace(LOSS, scatter=0.051), "scatter of loss 0 % -> 5.1 %"),
+        (replace(LOSS, scatter=0.04), replace(LOSS, scatter=0.08), ""),
+        (replace(LOSS, scatter=0.04), replace(LOSS, scatter=0.081), "scatter of loss 4 % -> 8.1 %"),
+        (figure("spills", 8, BYTES), figure("spills", 0, BYTES), ""),
+        (figure("spills", 0, BYTES), figure("spills", 8, BYTES), "spills 0 B -> 8 B"),
+        (figure("bandwidth", 8.0, PART), figure("bandwidth", 9.0, PART), ""),
+        (figure("bandwidth", 0.9, PART), figure("bandwidth", 0.8, PART), "bandwidth 90 % -> 80 %"),
+        (LOSS, figure("loss", 1.0, Dimension.PLAIN, labels=(("stage", "a"),)), "loss 1 -> gone"),
+    ],
+)
+def test_a_figure_that_an_edit_loosens_is_named(was: Figure, now: Figure, says: str) -> None:
+    """A worse value, or for a figure without a direction another one; and more scatter than one run can bring."""
+    found = widened(accepted(1e6, figures=(was,)), accepted(1e6, figures=(now,)))
+    assert [text.replace("+", "").replace(".0 %", " %") for text in found] == [says] * bool(says)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "days"),
+    [("2026-01-01T10:00", "2026-01-02T09:00", 1), ("2026-1-1", "2026-01-03", 2), ("2026-01", "2026-01-03", 0),
+     ("2026-01-x1", "2026-01-03", 0), ("", "", 0)],
+)  # fmt: skip
+def test_days_are_of_the_dates_alone(then: str, now: str, days: int) -> None:
+    assert _days(then, now) == days
+
+
+FAST = accepted(1e6, when="2026-09-01")
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "signature", "anchor"),
+    [
+        (None, accepted(1.1e6), Signature(when="2026-09-10"), (0.0, "")),
+        (FAST, accepted(1.1e6), Signature(when="2026-09-10"), (1e6, "2026-09-01")),
+        (FAST, accepted(1e6), Signature(when="2026-09-10"), (0.0, "")),
+        (FAST, accepted(0.9e6), Signature(when="2026-09-10"), (0.0, "")),
+        (FAST, accepted(1.1e6), Signature(when="2026-09-10", anchor=True), (0.0, "")),
+        (replace(FAST, when=""), accepted(1.1e6), Signature(when="2026-09-10"), (0.0, "")),
+        (replace(FAST, anchor=0.8e6, anchored="2026-08-01"), accepted(1.1e6), Signature(when="2026-09-10"), (0.8e6, "2026-08-01")),
+        (replace(FAST, anchor=0.8e6, anchored="2026-05-01"), accepted(1.1e6), Signature(when="2026-09-10"), (1e6, "2026-09-01")),
+        (replace(FAST, anchor=0.8e6, anchored=""), accepted(1.1e6), Signature(when="2026-09-10"), (0.0, "")),
+        (FAST, accepted(1.1e6, identity=Identity(device=HOST.key, calls="2")), Signature(when="2026-09-10"), (0.0, "")),
+        (FAST, accepted(1.1e6, identity=None), Signature(when="2026-09-10"), (1e6, "2026-09-01")),
+        (replace(FAST, identity=None), accepted(1.1e6), Signature(when="2026-09-10"), (1e6, "2026-09-01")),
+    ],
+)  # fmt: skip
+def test_drift_is_counted_from_the_oldest_time_of_ninety_days_measured_alike(
+    before: Baseline | None, line: Baseline, signature: Signature, anchor: tuple[float, str]
+) -> None:
+    after = anchored(replace(line, anchor=7e6, anchored="2020-01-01"), before, signature)
+    assert (after.anchor, after.anchored) == anchor
+
+
+@pytest.mark.parametrize(
+    ("largest", "says"), [(1.049, "no single step exceeds"), (1.06, "a single step exceeds the limit")]
+)
+def test_a_drift_says_whether_one_step_made_it(largest: float, says: str) -> None:
+    times = [1e6 * largest, 1e6 * largest * 1.04, 1e6 * largest * 1.04]
+    runs = [replace(sitting(at + 1), time=time) for at, time in enumerate(times)]
+    found = drift(runs, 1e6, 0.05)
+    assert found is not None
+    assert says in found.sentence
