@@ -7,11 +7,20 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.judge.context import JudgeContext
-from pytest_perfgate.core.judge.judge import NOBODY, judge, unfinished, unmatched_limits, with_trouble
+from pytest_perfgate.core.judge.judge import (
+    NOBODY,
+    judge,
+    judging_failed,
+    not_called,
+    not_measured,
+    unfinished,
+    unmatched_limits,
+    with_trouble,
+)
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.measurement import Baseline, Measurement
-from pytest_perfgate.model.metric import Metric, MetricSet, labels
-from pytest_perfgate.model.plan import Case, CaseKey, Choice, Effect, Outcome, Plan
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Case, CaseKey, Choice, Effect, Mode, Outcome, Plan
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport
@@ -114,7 +123,7 @@ def test_a_device_without_a_name_is_called_by_its_key() -> None:
 CASE = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(rounds=3))
 
 
-@pytest.mark.parametrize(("count", "told"), [(1, "1 of 3 processes"), (5, "5 processes")])
+@pytest.mark.parametrize(("count", "told"), [(1, "1 of 3 processes"), (3, "3 processes"), (5, "5 processes")])
 def test_a_test_that_fails_in_a_later_process_is_named_with_what_it_said(count: int, told: str) -> None:
     captures, trouble = count * ((),), ("AssertionError:\n  second round",)
     result = CaseResult(case=CASE, captures=captures, trouble=trouble, outcome="failed")
@@ -179,3 +188,108 @@ def test_references_are_not_held_against_each_other_unless_they_are_named() -> N
     report = judge(measured(1e6, key=key), [limit(text) for text in texts], baseline=None, context=PLAIN_CONTEXT)
     outcomes = {v.limit.text: v.outcome for v in report.verdicts}
     assert outcomes == {texts[0]: Outcome.NOT_APPLICABLE, texts[2]: Outcome.NOT_MEASURED}
+
+
+def of_time(value: float, *scope: tuple[str, str]) -> Metric:
+    return Metric(name="time", value=value, dimension=Dimension.TIME, labels=scope)
+
+
+def test_what_a_capture_read_stands_beside_what_was_timed() -> None:
+    """A capture's own time or slowdown of the call is not the call's; parts of it, and other figures, are kept."""
+    loss = Metric(name="loss", value=3.0, dimension=Dimension.PLAIN)
+    gaps = (Absent(name="dram", why="no counters"), Absent(name="slowdown", why="of a file"))
+    others = MetricSet(metrics=(of_time(5.0), of_time(7.0, ("kernel", "a")), loss), absent=gaps)
+    report = judge(measured(1e6, metrics=others), (), baseline=accepted(1e6), context=CONTEXT)
+    metrics = report.measurement.metrics
+    assert [(m.value, m.labels) for m in metrics.find("time")] == [(1e6, ())]
+    assert [m.value for m in metrics.find("time", (("kernel", "a"),))] == [7.0]
+    assert [m.value for m in metrics.find("loss")] == [3.0]
+    assert [m.name for m in metrics.metrics if m.name in {"time", "loss"}].count("time") == 2
+    assert [one.why for one in metrics.absences("dram")] == ["no counters"]
+    assert not metrics.absences("slowdown")
+    assert not metrics.absences("loss")
+    assert "no counters" in [one.why for one in metrics.absent]
+    assert "of a file" not in [one.why for one in metrics.absent]
+
+
+def test_a_file_alone_has_its_own_time() -> None:
+    others = MetricSet(metrics=(of_time(5.0),), absent=(Absent(name="mfu", why="no work"),))
+    report = judge(measured(1e6, shape=(), metrics=others), (), baseline=None, context=CONTEXT)
+    assert [m.value for m in report.measurement.metrics.find("time")] == [5.0]
+    assert report.measurement.metrics.absences("mfu")[0].why == "no work"
+    assert not report.measurement.metrics.absences("time"), "that nothing was timed says nothing of the file"
+
+
+def test_a_line_with_several_figures_of_a_name_knows_which_is_gone() -> None:
+    from tests.unit.core.judge.figures import figure
+
+    kernels = [(("kernel", name),) for name in "abc"]
+    now = tuple(Metric(name="registers", value=32, dimension=Dimension.COUNT, labels=own) for own in kernels[:2])
+    line = accepted(0.0, figures=(*(figure("registers", 32, labels=own) for own in kernels), figure("spills", 0)))
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=now))
+    (one,) = judge(measurement, [limit("change(registers) <= 0")], baseline=line, context=CONTEXT).verdicts
+    assert one.outcome is Outcome.NOT_MEASURED
+
+
+PROBLEM = Problem(code="clock-moved", what="the clock left its lock")
+
+
+@pytest.mark.parametrize(
+    ("problems", "sentence", "again"),
+    [
+        ((PROBLEM,), "the clock left its lock  [clock-moved]", True),
+        ((replace(PROBLEM, retry=False),), "the clock left its lock  [clock-moved]", False),
+        ((PROBLEM, PROBLEM), "the clock left its lock  [clock-moved]", True),
+        ((replace(PROBLEM, retry=False), replace(PROBLEM, code="fan-failed", what="the fan")),
+         "the clock left its lock  [clock-moved] (and 1 more)", True),
+    ],
+)  # fmt: skip
+def test_a_measurement_with_problems_is_invalid_and_worth_another_try(
+    problems: tuple[Problem, ...], sentence: str, *, again: bool
+) -> None:
+    from tests.unit.core.judge.bench import samples
+
+    one = verdict(processes=(samples(1e6, problems=problems),))
+    assert (one.outcome, one.sentence) == (Outcome.INVALID, sentence)
+    assert any("--perfgate=full" in step for step in one.next) is again
+
+
+@pytest.mark.parametrize(
+    ("mode", "waited", "outcome", "step"),
+    [
+        (Mode.FULL, False, Outcome.NOT_MEASURED, ""),
+        (Mode.OFF, False, Outcome.NOT_MEASURED, "--perfgate=full"),
+        (Mode.FULL, True, Outcome.UNDECIDED, "a larger --perfgate-budget"),
+        (Mode.OFF, True, Outcome.UNDECIDED, "a larger --perfgate-budget"),
+    ],
+)
+def test_a_case_that_was_never_measured_says_why_under_each_limit(
+    mode: Mode, outcome: Outcome, step: str, *, waited: bool
+) -> None:
+    limits = [limit("time <= 1s"), limit("slowdown <= 3%"), limit("geomean(slowdown) <= 1%")]
+    report = not_measured(KEY, limits, "deselected", replace(PLAIN_CONTEXT, mode=mode), waited=waited)
+    assert [(v.outcome, v.sentence) for v in report.verdicts] == [(outcome, "deselected")] * 2
+    assert all(step in "".join(v.next) and bool(v.next) is bool(step) for v in report.verdicts)
+
+
+def test_a_test_that_timed_nothing_lacks_a_call_or_a_capture() -> None:
+    limits = [limit("time <= 1s"), limit("registers <= 128")]
+    called_nothing = not_called(KEY, limits, ("it called nothing", ""), PLAIN_CONTEXT)
+    assert [v.next for v in called_nothing.verdicts] == [
+        ("call perfgate(fn) in the test",), ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",),
+    ]  # fmt: skip
+    skipped = not_called(KEY, limits[:1], ("it was skipped", "do not skip it"), PLAIN_CONTEXT)
+    assert [(v.sentence, v.next) for v in skipped.verdicts] == [("it was skipped", ("do not skip it",))]
+
+
+def test_a_fault_of_ours_fails_whatever_the_policy_and_keeps_the_measurement() -> None:
+    report = judging_failed(measured(1e6), SLOWDOWN, "ZeroDivisionError", replace(PLAIN_CONTEXT, policy=LOCAL))
+    (one,) = report.verdicts
+    assert (one.outcome, one.effect) == (Outcome.INVALID, Effect.FAIL)
+    assert report.measurement == measured(1e6)
+    assert [problem.retry for problem in report.problems] == [False]
+
+
+def test_a_limit_on_a_mean_is_not_one_of_a_call_that_is_missing() -> None:
+    found = unmatched_limits(called("fwd"), [limit("geomean(slowdown) <= 1%")], PLAIN_CONTEXT)
+    assert found == ()

@@ -2,11 +2,25 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, RULES, effect, exit_code, parse_policy
+from pytest_perfgate.core.judge.policy import (
+    CHOICES,
+    CI,
+    LOCAL,
+    RULE,
+    RULES,
+    contested,
+    effect,
+    exit_code,
+    parse_policy,
+    run_code,
+    suspects,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
-from tests.unit.core.judge.bench import KEY, limit
+from tests.reports import case, run
+from tests.unit.core.judge.bench import KEY, accepted, limit
+from tests.unit.core.judge.figures import figure
 
 P, W, F = Effect.PASS, Effect.WARN, Effect.FAIL
 TABLE = {
@@ -123,3 +137,68 @@ def test_a_policy_of_another_name_is_named_by_its_name_of_today() -> None:
     with pytest.raises(PerfgateError) as caught:
         parse_policy(["baseless=warn"], ci=True)
     assert (caught.value.code.name, caught.value.fix) == ("policy-unknown", "no_base=warn")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "status", "expected"),
+    [
+        (Outcome.PASSED, 0, 0, 0), (Outcome.PASSED, 0, 1, 1), (Outcome.REGRESSED, 1, 0, 1), (Outcome.REGRESSED, 1, 1, 1),
+        (Outcome.INVALID, 4, 0, 4), (Outcome.INVALID, 4, 1, 4), (Outcome.REGRESSED, 1, 2, 130), (Outcome.PASSED, 0, 3, 14),
+        (Outcome.PASSED, 0, 4, 2), (Outcome.PASSED, 0, 5, 4), (Outcome.INVALID, 4, 99, 1),
+    ],
+)  # fmt: skip
+def test_a_run_ends_by_its_verdicts_unless_pytest_ended_otherwise(
+    outcome: Outcome, code: int, status: int, expected: int
+) -> None:
+    report = run(case("test_a", 1e6, outcome=outcome))
+    assert exit_code(report.cases) == code
+    assert run_code(report, status) == expected
+
+
+def found(outcome: Outcome, text: str = "slowdown <= 3%", value: float | None = None) -> Verdict:
+    before = None if value is None else figure("registers", value)
+    return Verdict(limit=limit(text), outcome=outcome, effect=W, figure=before)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_two_builds_decide_what_an_accepted_time_did_not_clear(outcome: Outcome) -> None:
+    open_ = {
+        Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED,
+    }  # fmt: skip
+    report = CaseReport(key=KEY, verdicts=(found(outcome),), baseline=accepted(1e6))
+    for ci in (False, True):
+        assert bool(contested(report, ci=ci)) is (outcome in open_)
+
+
+@pytest.mark.parametrize(("ci", "line", "asks"), [(True, False, True), (True, True, False), (False, False, False)])
+def test_in_ci_two_builds_decide_a_case_without_a_line(*, ci: bool, line: bool, asks: bool) -> None:
+    report = CaseReport(key=KEY, verdicts=(found(Outcome.UNBASELINED),), baseline=accepted(1e6) if line else None)
+    assert bool(contested(report, ci=ci)) is asks
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "value", "asks"),
+    [
+        ("change(registers) <= 0", Outcome.SUSPECT, 128, True),
+        ("change(registers) <= 0", Outcome.UNDECIDED, 128, True),
+        ("change(registers) <= 0", Outcome.REGRESSED, 128, False),
+        ("change(registers) <= 0", Outcome.UNDECIDED, None, False),
+        ("registers <= 128", Outcome.UNDECIDED, 128, False),
+        ("slowdown <= -3%", Outcome.UNDECIDED, None, False),
+        ("slowdown <= 0%", Outcome.UNDECIDED, None, True),
+        ("time <= 1s", Outcome.UNDECIDED, None, False),
+    ],
+)
+def test_two_builds_decide_slowdowns_and_measured_figures(
+    text: str, outcome: Outcome, value: float | None, *, asks: bool
+) -> None:
+    """An improvement that is demanded is of the accepted time, and a count needs no second build."""
+    report = CaseReport(key=KEY, verdicts=(found(outcome, text, value),), baseline=accepted(1e6))
+    assert bool(contested(report, ci=True)) is asks
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_what_was_found_slower_is_a_suspect(outcome: Outcome) -> None:
+    slower = outcome in {Outcome.SUSPECT, Outcome.REGRESSED}
+    assert suspects([found(outcome)]) == ((found(outcome),) if slower else ())
+    assert suspects([found(outcome, "slowdown <= -3%"), found(outcome, "time <= 1s")]) == ()
