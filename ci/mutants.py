@@ -68,8 +68,9 @@ def filtered(node: ast.comprehension) -> Iterator[ast.comprehension]:
 
 
 def is_bare(test: ast.expr) -> bool:
-    """A condition in which nothing else is broken: a name, a call."""
-    return isinstance(test, (ast.Name, ast.Attribute, ast.Call, ast.NamedExpr, ast.Subscript))
+    """A condition in which nothing else is broken: a name, a call. What only a type checker imports changes nothing."""
+    kinds = (ast.Name, ast.Attribute, ast.Call, ast.NamedExpr, ast.Subscript)
+    return isinstance(test, kinds) and getattr(test, "id", "") != "TYPE_CHECKING"
 
 
 def text_of(node: ast.BinOp) -> bool:

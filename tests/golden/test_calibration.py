@@ -27,10 +27,10 @@ SCALED = Calibration(
 )
 INJECTED = replace(
     SCALED,
-    own=(("test_a", 0.004, 0.02, 9), ("test_b", 0.012, 0.05, 31)),
+    own=(("test_a", 0.00412, 0.0213, 9), ("test_b", 0.0123, 0.05, 31)),
     seconds=90.0,
     injected=(Injected(by=0.05, measured=0.062, detected=Rate(hits=190, count=200), rounds=15),),
-    forks=(("test_a", 0.004, 0.0036),),
+    forks=(("test_a", 0.00412, 0.00362),),
 )
 
 
