@@ -223,3 +223,23 @@ def test_a_card_behind_its_siblings_is_named(cards: dict[str, list[float]], slow
 
 def test_cards_of_other_kinds_are_no_siblings() -> None:
     assert slow_cards([*of_card("a", [1.0] * 4), *of_card("b", [1.5] * 4, "NVIDIA-L4")]) == ()
+
+
+def test_a_card_without_a_uuid_is_known_by_its_slot_and_one_without_either_is_none() -> None:
+    def of_slot(name: str, ratios: list[float]) -> list[CaseReport]:
+        reports = of_card(name, ratios)
+        slots = [replace(one.measurement.device, uuid="", pci=name and f"0000:{name}") for one in reports]
+        return [replace(one, measurement=replace(one.measurement, device=slot)) for one, slot in zip(reports, slots)]
+
+    (slow,) = slow_cards([*of_slot("a", [1.0] * 4), *of_slot("b", [1.08] * 4)])
+    assert slow.text == "0000:b: 8% slower than others of NVIDIA-H200, over 4 cases"
+    assert slow_cards([*of_slot("", [1.0] * 4), *of_slot("", [1.08] * 4)]) == ()
+
+
+def test_cases_without_a_measurement_or_an_accepted_time_say_nothing_of_a_card() -> None:
+    found = [*of_card("a", [1.0] * 4), *of_card("b", [1.08] * 4)]
+    assert slow_cards([replace(one, measurement=None) for one in found]) == ()
+    assert slow_cards([replace(one, baseline=None) for one in found]) == ()
+    untimed = [replace(one, baseline=replace(one.baseline, time=0.0)) for one in found]
+    assert slow_cards(untimed) == ()
+    assert [card.card for card in slow_cards([*untimed, *found])] == ["GPU-b"]
