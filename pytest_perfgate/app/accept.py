@@ -98,7 +98,7 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
             families.setdefault(case.key.nodeid.partition("[")[0], False)
     decided = tuple(unasked(decision, families) for decision in decided)
     decided = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in decided)
-    decided = mark_slower_successors(decided, _gone(report, decided, request.base, store))
+    decided = mark_slower_successors(decided, _orphans(report, decided, request.base, store))
     decided = tuple(too_few_processes(decision, report) for decision in decided)
     check_named((decision.report for decision in decided), request.metrics)
     decided = tuple(
@@ -116,7 +116,7 @@ def _signed(request: Request, case: CaseReport, meant: Selects) -> Signature:
     return replace(request.signature, named=request.each or meant(case.key))
 
 
-def _gone(report: RunReport, decided: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
+def _orphans(report: RunReport, decided: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
     """Return lines without a test: those that this change removed and, after a complete run, those without a case."""
     new = [d.after for d in decided if d.change is Change.NEW and d.after is not None]
     whole = report.complete and not report.filtered

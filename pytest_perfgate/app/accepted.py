@@ -40,7 +40,7 @@ class Accepted:
     def __init__(self, tools: GateTools) -> None:
         self._tools = tools
         self._read: dict[tuple[str, str, str], Lines] = {}
-        self._gone: dict[str, tuple[Baseline, ...]] = {}
+        self._missing: dict[str, tuple[Baseline, ...]] = {}
         self._texts: dict[str, tuple[str | None, str | None]] = {}
         self.moved: dict[str, str] = {}
         """Cases of the merge base whose lines judge under another path, each with its new name."""
@@ -88,23 +88,23 @@ class Accepted:
         existing = str(key) in self.moved.values() or str(key) in self.then_and_now(device, key.path)[0]
         return bool(self.base.commit) and not existing
 
-    def gone(self, device: str) -> tuple[Baseline, ...]:
+    def missing(self, device: str) -> tuple[Baseline, ...]:
         """Return lines of the merge base that the work tree lacks; none if the earlier file is unreadable."""
-        if device not in self._gone:
-            self._gone[device] = tuple(self._went(device))
-        return self._gone[device]
+        if device not in self._missing:
+            self._missing[device] = tuple(self._read_missing(device))
+        return self._missing[device]
 
     def gone_for_good(
         self, device: str, here: Iterable[Baseline], looked: Callable[[str], bool] = lambda _nodeid: True
     ) -> tuple[Baseline, ...]:
         """Return the gone lines that no line of the work tree replaces under another path where this run looked."""
-        for line in here if self.gone(device) else ():
+        for line in here if self.missing(device) else ():
             if str(line.key) not in self.then_and_now(device, line.key.path)[0]:
                 self._forerunner(line.key, device)
-        new = {str(line.key): self.moved.get(str(line.key), "") for line in self.gone(device)}
-        return tuple(line for line in self.gone(device) if not new[str(line.key)] or not looked(new[str(line.key)]))
+        new = {str(line.key): self.moved.get(str(line.key), "") for line in self.missing(device)}
+        return tuple(line for line in self.missing(device) if not new[str(line.key)] or not looked(new[str(line.key)]))
 
-    def _went(self, device: str) -> Iterator[Baseline]:
+    def _read_missing(self, device: str) -> Iterator[Baseline]:
         base, store = self.base.commit, self._tools.baselines
         for path in store.paths(device, base) if store is not None and base else ():
             with contextlib.suppress(PerfgateError):
@@ -114,7 +114,7 @@ class Accepted:
     def _forerunner(self, key: CaseKey, device: str) -> Baseline | None:
         """Return the line of a test that this change moved to another file unchanged; it judges there as well."""
         repository = self._tools.repository
-        same = [line for line in self.gone(device) if line.key.test == key.test and line.key.path != key.path]
+        same = [line for line in self.missing(device) if line.key.test == key.test and line.key.path != key.path]
         if repository is None or len(same) != 1:
             return None
         then, now = repository.show(self.base.commit, same[0].key.path), repository.show("HEAD", key.path)

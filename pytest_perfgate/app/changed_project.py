@@ -16,6 +16,7 @@ from pytest_perfgate.app.changed_tests import (
     Change,
     Check,
     Differences,
+    compared_revision,
     fixture_parts,
     improved,
     loosened_lines,
@@ -23,7 +24,6 @@ from pytest_perfgate.app.changed_tests import (
     relaxed_limits,
     renamed_lines,
     reworked_tests,
-    since,
     widened_lines,
 )
 from pytest_perfgate.app.compare_arms import Comparison, untimed_in
@@ -154,7 +154,7 @@ CHANGES = (
         f"trusts that folder as this machine's own; git rm -r --cached {FOLDER}",
     ),
     Check(
-        kind="binary", against=since, compare=binary_files,
+        kind="binary", against=compared_revision, compare=binary_files,
         sentence=lambda change, n: f"{plural(n, 'file')} committed since {change.commit} that Python may load "
         "instead of a source file, or at start-up",
     ),
@@ -189,13 +189,13 @@ CHANGES = (
         f"{change.commit}; this run was judged by the new",
     ),
     Check(
-        kind="reworked", against=since, read=WORDS, unknown="gated tests", compare=reworked_tests,
+        kind="reworked", against=compared_revision, read=WORDS, unknown="gated tests", compare=reworked_tests,
         sentence=lambda change, n: f"{plural(n, 'gated test')} edited since {change.commit}, "
         f"{'and both builds ran the new ones' if change.gate_judge.revision else 'the accepted lines are not'}: "
         "they may measure something else",
     ),
     Check(
-        kind="borrowed", against=since, read=ANY, compare=fixture_parts,
+        kind="borrowed", against=compared_revision, read=ANY, compare=fixture_parts,
         sentence=lambda change, n: f"{plural(n, 'file')} edited since {change.commit} with fixtures, helpers, "
         "marks or parameters of gated tests: these may measure something else, or check less",
     ),
@@ -239,7 +239,7 @@ def with_files(
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
         why = next((one.own for one in comparison.rounds if one.nodeid == nodeid and one.own), "")
-        another = bool(why) and comparison.own.another(comparison.cases[nodeid])
+        another = bool(why) and comparison.own.differs(comparison.cases[nodeid])
         paired = replace(paired, own_file=why, own_test=another)
         if nodeid not in comparison.bare:
             return replace(paired, shared=(*_modules(nodeid, paired), *tables))

@@ -140,30 +140,30 @@ def fixture_parts(change: Change) -> Differences:
     gate_judge = change.gate_judge
     tests: dict[str, set[str]] = defaultdict(set)
     for report in change.reports:
-        if held(gate_judge, report):
+        if judged_by_line(gate_judge, report):
             tests[report.key.path].add(function_of(report.key.test)[0])
     changed = change.texts() if tests else {}
     if changed.keys() <= tests.keys():
         return Differences()
     texts = change.repository.touched(NOTHING, WORDS) or {}
     taking = {path: (texts[path][1] or "", of) for path, of in tests.items() if path in texts}
-    names = fixture_sources(taking, changed, _standing(change.repository, taking, changed), _around_all(gate_judge))
+    names = fixture_sources(taking, changed, _conftests(change.repository, taking, changed), _around_all(gate_judge))
     return Differences(names=tuple(f"{path}: {', '.join(parts)}" for path, parts in names.items()))
 
 
-def _standing(repository: Repository, tests: Collection[str], changed: Texts) -> Mapping[str, str]:
+def _conftests(repository: Repository, tests: Collection[str], changed: Texts) -> Mapping[str, str]:
     """Return the conftests and packages above these tests, if the change edits files that they could import."""
-    current = {path: now for path, (_, now) in changed.items() if now is not None and _stands(path, tests)}
+    current = {path: now for path, (_, now) in changed.items() if now is not None and _is_above_any(path, tests)}
     if changed.keys() <= {*tests, *current}:
         return {}
     folders = {parent for path in tests for parent in PurePosixPath(path).parents}
     possible = {str(folder / name) for folder in folders for name in (CONFTEST, PACKAGE)} - changed.keys()
     there = possible.intersection(repository.files("HEAD", ".")) if possible else ()
-    texts = {path: repository.show("HEAD", path) or "" for path in there if _stands(path, tests)}
+    texts = {path: repository.show("HEAD", path) or "" for path in there if _is_above_any(path, tests)}
     return {**current, **texts}
 
 
-def _stands(path: str, tests: Iterable[str]) -> bool:
+def _is_above_any(path: str, tests: Iterable[str]) -> bool:
     return any(is_above(path, test) for test in tests)
 
 
@@ -177,12 +177,12 @@ def _around_all(gate_judge: GateJudge) -> Collection[str]:
 def relaxed_limits(change: Change) -> Differences:
     """Return the limits and settings that the change removes or alters."""
     gate_judge = change.gate_judge
-    kinds, limits = gate_judge.tools.kinds or by_name(), _asked(change.cases.values())
+    kinds, limits = gate_judge.tools.kinds or by_name(), _project_limits(change.cases.values())
     weakened = relaxed(change.texts(), kinds, gate_judge.merged, limits)
     return Differences(names=tuple(weakened), harmless={*weakened.values()} == {TIGHTER})
 
 
-def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
+def _project_limits(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
     """Return the limits that the project gives to the tests of the run, without those of the command line."""
     limits: dict[str, list[tuple[Limit, ...]]] = {}
     for case in cases:
@@ -194,7 +194,7 @@ def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
 
 def reworked_tests(change: Change) -> Differences:
     """Return the tests that the change edits, since they may measure something else than was accepted."""
-    edited = [report for report in change.reports if held(change.gate_judge, report)]
+    edited = [report for report in change.reports if judged_by_line(change.gate_judge, report)]
     return Differences(names=tuple(_names(change.gate_judge, edited, change.texts())) if edited else ())
 
 
@@ -216,19 +216,19 @@ def _names(gate_judge: GateJudge, reports: Iterable[CaseReport], texts: Texts) -
     return [f"{name}: {', '.join(parts)}" for name, parts in sorted(names.items()) if parts]
 
 
-def since(gate_judge: GateJudge) -> str:
+def compared_revision(gate_judge: GateJudge) -> str:
     """Return the revision that tests are compared with: the one the user named, else the one whose lines judge."""
     return gate_judge.revision or gate_judge.accepted.base.commit
 
 
-def held(gate_judge: GateJudge, report: CaseReport) -> bool:
+def judged_by_line(gate_judge: GateJudge, report: CaseReport) -> bool:
     """Return whether an earlier committed line judged the case, or would have, and this change gives no reason anew.
 
     Against a revision: whether both arms ran the test as it is now, or it was not measured at all.
     """
     paired = gate_judge.paired.get(report.key)
     if report.measurement is None:
-        return bool(gate_judge.revision) or _lined(gate_judge, report.key)
+        return bool(gate_judge.revision) or _has_line(gate_judge, report.key)
     if paired is not None and paired.revision:
         return not paired.own_file
     then, edited = gate_judge.accepted.judging(report.measurement)
@@ -237,7 +237,7 @@ def held(gate_judge: GateJudge, report: CaseReport) -> bool:
     return edited is None or not edited.explains(then)
 
 
-def _lined(gate_judge: GateJudge, key: CaseKey) -> bool:
+def _has_line(gate_judge: GateJudge, key: CaseKey) -> bool:
     """Return whether a test without a measurement, such as after ``pytest.xfail``, has such a line on any device."""
     store = gate_judge.tools.baselines
     for device in store.devices() if store is not None else ():
@@ -307,7 +307,7 @@ def renamed_lines(change: Change) -> Differences:
     return Differences(names=tuple(map(_successor_text, pairs)), harmless=not slower)
 
 
-def followed(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> frozenset[str]:
+def renamed_cases(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> frozenset[str]:
     """Return the removed cases that continue under another name; a note on their lines reports them."""
     on = (
         successor.gone

@@ -103,7 +103,7 @@ class Comparison:
             if remaining and self.start_s + sum(self.cost(case.nodeid) for case in remaining) > self.left_s:
                 return
             while remaining:
-                group = next(filter(None, one_child_each(self.own.alike(remaining))))
+                group = next(filter(None, one_child_each(self.own.same_version(remaining))))
                 remaining = [*self._lap(phase, number, group), *(case for case in remaining if case not in group)]
             if not self.problems:  # rounds of an arm that loaded foreign files are not kept
                 self.stage.keep(self.rounds)
@@ -164,12 +164,12 @@ class Comparison:
 
         done = set()
         for met in pair.play(jobs, ahead):
-            if self.own.instead(self.cases[met.nodeid], met):
+            if self.own.falls_back(self.cases[met.nodeid], met):
                 continue
             self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
             done.add(met.nodeid)
             if self.stage.show is not None:
-                place = f"round {number + 1} of up to {self._rounds}{_left(self, (phase, number), cases, len(done))}"
+                place = f"round {number + 1} of up to {self._rounds}{_eta(self, (phase, number), cases, len(done))}"
                 self.stage.show(place, len(done), met.nodeid)
             if _fails(self.rounds, met.nodeid):
                 self.out.add(met.nodeid)
@@ -202,7 +202,7 @@ class Comparison:
 
 
 @contextmanager
-def held(comparison: Comparison) -> Iterator[None]:
+def hold_leases(comparison: Comparison) -> Iterator[None]:
     """Hold the leases of the cases' devices until the last round, since contexts stay on them."""
     with comparison.stage.hold(leases(comparison.rounds)), closing(comparison.next):
         yield
@@ -231,7 +231,7 @@ def _shared(fresh: Sequence[PairedRound], seconds: float) -> tuple[float, list[P
     return start_s, [replace(one, share_s=one.seconds + start_s / len(fresh)) for one in fresh]
 
 
-def _left(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], done: int) -> str:
+def _eta(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], done: int) -> str:
     """Return ``, case 1 of 3, at least 8 s, at most 6 min left``; the estimate from the second round on."""
     (phase, number), place = at, f", case {done} of {len(cases)}"
     if phase != ROUND or not number or not comparison.start_s:
@@ -350,7 +350,7 @@ def untimed_on(side: int, rounds: Iterable[PairedRound]) -> Untimed:
                 if capture.samples:
                     faults.setdefault(capture.key, []).append(_fault(capture))
     reasons = {
-        key: next(filter(None, problems), _seldom(len(problems), ran[key.nodeid])) for key, problems in faults.items()
+        key: next(filter(None, problems), _rarely(len(problems), ran[key.nodeid])) for key, problems in faults.items()
     }
     return {key: why for key, why in reasons.items() if why}
 
@@ -359,7 +359,7 @@ def _fault(capture: Capture) -> str:
     return next(filter(None, map(untimed, capture.samples)), "")
 
 
-def _seldom(count: int, rounds: int) -> str:
+def _rarely(count: int, rounds: int) -> str:
     return f"timed in {count} of {plural(rounds, 'round')}: the call does not always happen" if count < rounds else ""
 
 

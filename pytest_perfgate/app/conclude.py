@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.accepted import sittings
 from pytest_perfgate.app.changed_project import CHANGES
-from pytest_perfgate.app.changed_tests import Change, change_notes, followed
+from pytest_perfgate.app.changed_tests import Change, change_notes, renamed_cases
 from pytest_perfgate.app.inspect import LOST
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift, fixed_anchor
@@ -65,9 +65,9 @@ def suite_notes(
         skipped=ending.skipped,
         reach=ending.reach,
         baselines=_accepted(gate_judge, reports),
-        gone=_gone(gate_judge, reports, ending.reach) if gate_judge.context.policy.ci else (),
+        gone=_missing_lines(gate_judge, reports, ending.reach) if gate_judge.context.policy.ci else (),
         moved=gate_judge.accepted.moved,
-        followed=followed(gate_judge, reports) if gate_judge.context.policy.ci else frozenset(),
+        followed=renamed_cases(gate_judge, reports) if gate_judge.context.policy.ci else frozenset(),
         left_out=ending.left_out,
         expected=_expected(gate_judge, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
@@ -80,11 +80,11 @@ def suite_notes(
         partial(_unanchored, gate_judge, reports),
         partial(alike_arms, gate_judge),
         *(partial(change_notes, check, change) for check in CHANGES),
-        partial(_drifted, gate_judge, cases, reports),
-        partial(_crept, gate_judge, reports),
+        partial(_drifts, gate_judge, cases, reports),
+        partial(_creeping_lines, gate_judge, reports),
         partial(_without_history, gate_judge),
     )
-    return tuple(note for part in parts for note in _noted(part))
+    return tuple(note for part in parts for note in _notes_of(part))
 
 
 def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteNote, ...]:
@@ -100,7 +100,7 @@ def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteN
     return (SuiteNote(kind="captures", effect=policy.effect("unmeasured"), text=text, names=names),) if names else ()
 
 
-def _noted(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:
+def _notes_of(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:
     """Return the notes of one kind; if they cannot be made, a failing note, because their content is unknown."""
     try:
         return tuple(part())
@@ -140,7 +140,7 @@ def _by_committed_line(gate_judge: GateJudge, report: CaseReport) -> bool:
     return unpaired and report.baseline is not None and not report.baseline.local
 
 
-def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+def _drifts(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """Note cases that drifted too far from the baselines of the anchor revision in many small steps."""
     repository = gate_judge.tools.repository
     release = repository.last_release() if repository is not None else ""
@@ -150,7 +150,7 @@ def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence
         yield SuiteNote(kind="anchor", effect=Effect.WARN, text=what, names=tuple(drifts))
 
 
-def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+def _creeping_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """Note lines far from their anchor by accepted steps; in CI, a change that continues them fails."""
     further: list[str] = []
     unchanged: list[str] = []
@@ -203,7 +203,7 @@ def _accepted(gate_judge: GateJudge, reports: Iterable[CaseReport]) -> tuple[Bas
     return _lines(gate_judge, _measured_on(reports) or _devices_here(gate_judge))
 
 
-def _gone(gate_judge: GateJudge, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
+def _missing_lines(gate_judge: GateJudge, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
     """Return lines of the merge base that are gone, under every path at which this run looked."""
     base = gate_judge.accepted.base.commit
     devices = sorted(

@@ -122,7 +122,7 @@ class Part:
         """Yield one line for what works, and one for each reason."""
         if self.works:
             yield self.name, "yes", ", ".join(self.works)
-        yield from ((self.name, "no", refusal(finding)) for finding in together(self.fails))
+        yield from ((self.name, "no", refusal(finding)) for finding in merge_reasons(self.fails))
 
 
 @value
@@ -156,14 +156,14 @@ def groups(doctor_tools: DoctorTools) -> tuple[Group, ...]:
 
 def _gpu(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
     names = {runtime.name for runtime in runtimes}
-    works = tuple(said(finding) for finding in doctor_tools.libraries if finding.name in names)
+    works = tuple(name_and_version(finding) for finding in doctor_tools.libraries if finding.name in names)
     libraries = Part(name="libraries", works=works, fails=tuple(f for f in doctor_tools.libraries if not f.usable))
     profilers = _split(
         "profilers", [finding for finding in doctor_tools.profilers if finding.name in {*_OF_CUDA, TIMED}]
     )
     timers = (_timers(doctor_tools, runtime) for runtime in runtimes)
     return Group(
-        title=_title(device), parts=(libraries, *timers, *_clocks(doctor_tools), profilers, *_shown(doctor_tools))
+        title=_title(device), parts=(libraries, *timers, *_clocks(doctor_tools), profilers, *_visible(doctor_tools))
     )
 
 
@@ -172,7 +172,7 @@ def _no_gpu(doctor_tools: DoctorTools) -> Group:
     profilers = _split("profilers", [finding for finding in doctor_tools.profilers if finding.name in _OF_CUDA])
     text = ", ".join(f"{count} x {name}" for name, count in Counter(doctor_tools.driven).items())
     title = f"No GPU that a library can use, though the driver sees {text}" if text else "No GPU that a library can use"
-    return Group(title=title, parts=(libraries, *_clocks(doctor_tools), profilers, *_shown(doctor_tools)))
+    return Group(title=title, parts=(libraries, *_clocks(doctor_tools), profilers, *_visible(doctor_tools)))
 
 
 def _other(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
@@ -205,7 +205,7 @@ def _timers(doctor_tools: DoctorTools, runtime: Runtime) -> Part:
             fails.append(Availability(name=timer.name, usable=False, why=why))
         else:
             works.append(f"{timer.name} {'/'.join(quantity(f, Dimension.TIME) for f in fine if f is not None)}".strip())
-    reasons = "; ".join(refusal(finding) for finding in together(fails))
+    reasons = "; ".join(refusal(finding) for finding in merge_reasons(fails))
     summary = (f"overhead/resolution: {', '.join(works)}",) if works else ()
     return Part(
         name=f"{runtime.name} timers",
@@ -235,21 +235,21 @@ def _clocks(doctor_tools: DoctorTools) -> Iterator[Part]:
         yield _split("permissions", rest)
 
 
-def _shown(doctor_tools: DoctorTools) -> tuple[Part, ...]:
+def _visible(doctor_tools: DoctorTools) -> tuple[Part, ...]:
     return (Part(name="shown", works=(doctor_tools.visible,)),) if doctor_tools.restricted else ()
 
 
 def _split(name: str, availabilities: Sequence[Availability]) -> Part:
-    works = tuple(said(one) for one in availabilities if one.usable)
+    works = tuple(name_and_version(one) for one in availabilities if one.usable)
     return Part(name=name, works=works, fails=tuple(one for one in availabilities if not one.usable))
 
 
-def said(tool: Availability) -> str:
+def name_and_version(tool: Availability) -> str:
     """``torch 2.13.0``."""
     return textwrap.shorten(f"{tool.name} {tool.version}", _LONGEST, placeholder=" …")
 
 
-def together(fails: Iterable[Availability]) -> Iterator[Availability]:
+def merge_reasons(fails: Iterable[Availability]) -> Iterator[Availability]:
     """Merge those with the same reason."""
     names: dict[tuple[str, str], list[str]] = {}
     for finding in fails:

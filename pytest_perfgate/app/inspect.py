@@ -233,11 +233,11 @@ class _Cleaner:
         metrics, findings, problems, subject, window = self._clean(plain)
         return replace(
             analysis, metrics=metrics, findings=findings, problems=problems, subject=subject, window=window,
-            views=self._later(analysis.views), files=self._later(analysis.files), kept=self._later(analysis.kept),
-            pictures=self._later(analysis.pictures),
+            views=self._lazy(analysis.views), files=self._lazy(analysis.files), kept=self._lazy(analysis.kept),
+            pictures=self._lazy(analysis.pictures),
         )  # fmt: skip
 
-    def _later(self, builds: Mapping[str, Callable[[], T]]) -> dict[str, Callable[[], T]]:
+    def _lazy(self, builds: Mapping[str, Callable[[], T]]) -> dict[str, Callable[[], T]]:
         return {name: partial(self._built, build) for name, build in builds.items()}
 
     def _built(self, build: Callable[[], T]) -> T:
@@ -351,12 +351,12 @@ def _captured(case: Case, one: Capture, take: Take) -> Capture:
 
 def _joined(case: Case, one: Capture, mode: str, take: Take) -> Capture:
     try:
-        return _with(one, take(case, one, mode))
+        return _with_profile(one, take(case, one, mode))
     except PerfgateError as fault:
-        return _without(case, one, mode, fault)
+        return _without_profile(case, one, mode, fault)
 
 
-def _with(one: Capture, done: Profiled) -> Capture:
+def _with_profile(one: Capture, done: Profiled) -> Capture:
     """Add the capture's figures and files, and a finding that names their source."""
     version = f" {done.version}" if done.version else ""
     finding = Finding(title=f"captured by {done.mode}{version}", detail=done.evidence, scope=done.mode)
@@ -368,13 +368,13 @@ def _with(one: Capture, done: Profiled) -> Capture:
     )
 
 
-def _without(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Capture:
+def _without_profile(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Capture:
     """Return the capture after a failure: limited metrics without another source are absent with the reason."""
     reason = fault.what.partition("\n")[0].removesuffix("; it said:")
     reason += f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
     finding = capture_failed(mode, reason, fault.fix)
     why = f"{finding.title}: {reason}"
-    return replace(one, metrics=one.metrics | lacking(case, why, fault.fix), findings=(*one.findings, finding))
+    return replace(one, metrics=one.metrics | absent_metrics(case, why, fault.fix), findings=(*one.findings, finding))
 
 
 def capture_failed(mode: str, why: str, fix: str) -> Finding:
@@ -383,7 +383,7 @@ def capture_failed(mode: str, why: str, fix: str) -> Finding:
     return Finding(title=title, detail=why, advice=fix, trigger=why, severity=Severity.INFO, scope=mode)
 
 
-def lacking(case: Case, why: str, fix: str) -> MetricSet:
+def absent_metrics(case: Case, why: str, fix: str) -> MetricSet:
     """Return every metric that the case limits as absent, with the reason."""
     names = dict.fromkeys(limit.metric for limit in case.limits)
     return MetricSet(absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))

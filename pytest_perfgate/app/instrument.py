@@ -47,8 +47,8 @@ def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[s
 def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object) -> Runtime:
     """Choose the runtime; raise if the call's library does not work, since the host would time launches only."""
     if plan.runtime != "auto":
-        runtime = _asked(plan.runtime, runtimes, "runtime")
-        _insist(runtime.availability(), "runtime")
+        runtime = _find_member(plan.runtime, runtimes, "runtime")
+        _require(runtime.availability(), "runtime")
         return runtime
     for runtime in (one for one in runtimes if one.recognises(modules)):
         telling = runtime if call is not None and isinstance(runtime, SupportsTouches) else None
@@ -57,15 +57,15 @@ def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], ca
             if availability.usable:
                 return runtime
             if telling is not None:
-                _insist(availability, "runtime")
+                _require(availability, "runtime")
     return runtimes[-1]
 
 
 def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer:
     """Return the requested timer, or raise if it does not work here; under ``auto``, the first that works."""
     if plan.timer != "auto":
-        timer = _asked(plan.timer, timers, "timer")
-        _insist(timer.availability(runtime), "timer")
+        timer = _find_member(plan.timer, timers, "timer")
+        _require(timer.availability(runtime), "timer")
         return timer
     usable = next((t for t in timers if t.availability(runtime).usable), None)
     if usable is None:
@@ -113,7 +113,7 @@ def identity(instruments: Instruments, plan: Plan, runtime: Runtime, timer: str,
     )
 
 
-def _asked(name: str, members: Iterable[N], family: str) -> N:
+def _find_member(name: str, members: Iterable[N], family: str) -> N:
     members = tuple(members)
     match = next((member for member in members if member.name == name), None)
     if match is None:
@@ -122,7 +122,7 @@ def _asked(name: str, members: Iterable[N], family: str) -> N:
     return match
 
 
-def _insist(availability: Availability, family: str) -> None:
+def _require(availability: Availability, family: str) -> None:
     if not availability.usable:
         what = f"the {family} {availability.name} does not work here: {availability.why}"
         raise PerfgateError(_UNUSABLE[family], what, fix=availability.fix)
@@ -187,7 +187,7 @@ def watched(
     """Take samples while the clocks are watched; invalid ones are taken again with the remaining budget."""
     if clocks is None or device.kind != "gpu":
         return take(plan)
-    samples, watch, spent = _seen(take, device, plan, clocks, clock)
+    samples, watch, spent = _watched_samples(take, device, plan, clocks, clock)
     problems = watch.problems()
     if not problems or not all(problem.retry for problem in problems):
         return _with_clocks(samples, watch, problems)
@@ -196,11 +196,11 @@ def watched(
         why = exhausted(plan, spent)
         return _with_clocks(samples, watch, tuple(replace(p, evidence=(*p.evidence, why)) for p in problems))
     lost = Discard(reason=problems[0].what, count=len(samples.durations))
-    samples, watch, _ = _seen(take, device, remaining, clocks, clock)
+    samples, watch, _ = _watched_samples(take, device, remaining, clocks, clock)
     return _with_clocks(replace(samples, discarded=(lost, *samples.discarded)), watch, watch.problems())
 
 
-def _seen(
+def _watched_samples(
     take: Callable[[Plan], Samples], device: Device, plan: Plan, clocks: Clocks, clock: Callable[[], float]
 ) -> tuple[Samples, ClockWatch, float]:
     """Return samples, the watch's observations and the nanoseconds spent, without the wait for a hot device."""
@@ -235,7 +235,7 @@ class SharedClocks:
     def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
         """Return the plan with locked clocks if all cards allow it, else observed, with the reason."""
         plan_and_note = plan, ""
-        for card in self._like(device):
+        for card in self._same_kind(device):
             plan_and_note = settled(card, plan, self._clocks)
             if plan_and_note[1]:
                 break
@@ -244,10 +244,10 @@ class SharedClocks:
     @contextmanager
     def hold(self, device: Device, plan: Plan) -> Iterator[ClockWatch]:
         with ExitStack() as stack:
-            cards = self._like(device)
+            cards = self._same_kind(device)
             yield Watches(cards, [stack.enter_context(self._clocks.hold(card, plan)) for card in cards])
 
-    def _like(self, device: Device) -> tuple[Device, ...]:
+    def _same_kind(self, device: Device) -> tuple[Device, ...]:
         """Return the device and its companions, which are of the same kind and so have its data sheet."""
         return (device, *(replace(card, spec=device.spec, arch=device.arch) for card in self._companions))
 

@@ -200,9 +200,9 @@ class GateJudge:
         kinds = self.tools.kinds or by_name()
         own = _own_names(result)
         for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
-            _brought(text, kinds, result.case.location, own)
+            _call_limit(text, kinds, result.case.location, own)
         for call in (call for taken in result.captures for call in taken):
-            _check_items([*result.case.limits, *(_brought(text, kinds, "", own) for text in call.limits)], call.work)
+            _check_items([*result.case.limits, *(_call_limit(text, kinds, "", own) for text in call.limits)], call.work)
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """Return the newest runs of the history, oldest first."""
@@ -224,7 +224,7 @@ def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, Metr
     if not measurement.limits:
         return case.limits
     own = {one.name for one in measurement.metrics.metrics if one.better is not None}
-    brought = tuple(_brought(text, kinds, case.location, own) for text in measurement.limits)
+    brought = tuple(_call_limit(text, kinds, case.location, own) for text in measurement.limits)
     far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
     commanded = tuple(limit for limit in case.limits if limit.source == "command line")
     return merge_limits(far, brought, commanded)
@@ -237,7 +237,7 @@ def _check_items(limits: Iterable[Limit], work: Work | None) -> None:
             check_items(limit, work.unit)
 
 
-def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collection[str]) -> Limit:
+def _call_limit(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collection[str]) -> Limit:
     """Return a limit of one call; a mean over the family is refused, because a single call cannot be judged by it."""
     limit = parse_limit(text, kinds=kinds, source="fixture", place=place, own=partial(own_name, names=own))
     if limit.metric in OF_FAMILIES:
@@ -292,10 +292,10 @@ def new_baselines(
 ) -> tuple[Baseline, ...]:
     """Return the lines that a first run stores under ``.perfgate/``, on devices without committed baselines."""
     bare = ((report, report.measurement) for report in reports if _bare(report))
-    return tuple(_kept(report, m, when, commit) for report, m in bare if m and not committed(m.device.key))
+    return tuple(_new_line(report, m, when, commit) for report, m in bare if m and not committed(m.device.key))
 
 
-def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) -> Baseline:
+def _new_line(report: CaseReport, measurement: Measurement, when: str, commit: str) -> Baseline:
     figures = first_figures(report)
     if report.baseline is not None:
         new = [one for one in figures if report.baseline.figure(one.name, one.labels) is None]
@@ -337,7 +337,7 @@ def _why(result: CaseResult) -> str:
     return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
 
 
-def hushed(report: CaseReport) -> CaseReport:
+def with_excuse(report: CaseReport) -> CaseReport:
     """Excuse a case whose test was skipped or failed by itself, so that the gate adds no failure of its own."""
     if report.measurement is not None:
         return report

@@ -360,14 +360,14 @@ class OwnFiles:
         """Note the tests that the base could not collect but has in its own version of the file."""
         for case in lost:
             if any(error.startswith(f"{case.path}:") for error in errors):
-                self._taken(case, _UNCOLLECTED)
+                self._use_base_version(case, _UNCOLLECTED)
 
-    def instead(self, case: Case, met: PairedCall) -> bool:
+    def falls_back(self, case: Case, met: PairedCall) -> bool:
         """Return whether a test that raised only in the base arm is to be run there from its own revision."""
         text = met.finished[BASE].text
-        return base_alone(met) and self._taken(case, f"fails at this test as it is here ({text})")
+        return base_alone(met) and self._use_base_version(case, f"fails at this test as it is here ({text})")
 
-    def alike(self, cases: Sequence[Case]) -> list[Case]:
+    def same_version(self, cases: Sequence[Case]) -> list[Case]:
         """Return the next cases that share one version of their files, since a process collects a file only once."""
         by_head = [case for case in cases if case.nodeid not in self.tests]
         return by_head or list(cases)
@@ -382,12 +382,12 @@ class OwnFiles:
         then, now = self._versions(case.path)
         return then != now
 
-    def another(self, case: Case) -> bool:
+    def differs(self, case: Case) -> bool:
         """Return whether a test differs between the two versions of its file."""
         then, now = self._versions(case.path)
         return then is not None and not same_test(then, now, case.nodeid)
 
-    def _taken(self, case: Case, why: str) -> bool:
+    def _use_base_version(self, case: Case, why: str) -> bool:
         then, now = self._versions(case.path)
         if case.nodeid in self.tests or then in {None, now} or not has_test(then or "", case.nodeid):
             return False

@@ -156,7 +156,7 @@ class Rounds:
             self._children.add(child)
             if self._stopped:  # stopped while it was started, so it was not ended with the others
                 return cases
-            for message in conversation(child, start.job, self._settings.timeout_s, self._leaning):
+            for message in conversation(child, start.job, self._settings.timeout_s, self._preferred_timer):
                 if isinstance(message, Ready):
                     standing[:] = [message.nodeid]
                 elif isinstance(message, Finished):
@@ -186,7 +186,7 @@ class Rounds:
             with suppress(PerfgateError):
                 self._next.begin(start_of(self._settings, cases, env))
 
-    def _leaning(self, key: CaseKey) -> str:
+    def _preferred_timer(self, key: CaseKey) -> str:
         """Return the timer of this call's earlier rounds, else the one that it was accepted with."""
         earlier = [capture for captures in self._captures[key.nodeid] for capture in captures if capture.key == key]
         return earlier[0].identity.timer if earlier else self._settings.leanings.get(str(key), "")
@@ -271,10 +271,10 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
     rounds = len(result.captures)
     made = (_measurement(captures, rounds, tools) for captures in by_key.values())
     named = (replace(one, params=result.case.params) if result.case.params else one for one in made)
-    return tuple(_on(measurement, result.case.plan.device) for measurement in named)
+    return tuple(_check_device(measurement, result.case.plan.device) for measurement in named)
 
 
-def _on(measurement: Measurement, name: str) -> Measurement:
+def _check_device(measurement: Measurement, name: str) -> Measurement:
     """Add a problem if it ran on another device than ``--perfgate-device`` names, by index, name, key or UUID."""
     device, read = measurement.device, measurement.identity.timer == READ
     plain = name.removeprefix("GPU-")
@@ -314,13 +314,13 @@ def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
     for other in captures[1:]:
         for name, here, there in first.identity.differences(other.identity):
             if name == "notes":
-                yield _restless(dict(first.identity.notes), dict(other.identity.notes))
+                yield _changing_notes(dict(first.identity.notes), dict(other.identity.notes))
                 return
             yield Problem(code="rounds-differ", what=f"{name} differs between rounds: {here!r} and {there!r}")
             return
 
 
-def _restless(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
+def _changing_notes(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
     """Return the problem of notes that differ between processes; measuring again would not help."""
     key = next(key for key in (*here, *there) if here.get(key) != there.get(key))
     values = " and ".join(repr(notes.get(key, "nothing")) for notes in (here, there))
@@ -387,7 +387,7 @@ class Blurred:
         return f"--perfgate-rounds={needs}, or a quieter machine" if needs <= _WORTH else "a quieter machine"
 
 
-def tell_left(blurred: Sequence[Blurred], tell: Callable[[str], None]) -> None:
+def report_noisy(blurred: Sequence[Blurred], tell: Callable[[str], None]) -> None:
     """Report the calls that are still too noisy, with what would help."""
     if beside := [one.beside for one in blurred if one.machine_busy]:
         cases = f"{plural(len(beside), 'case')} without an accepted time"

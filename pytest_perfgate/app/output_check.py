@@ -61,10 +61,10 @@ class OutputCheck:
         first = self._results(subject.once())
         free = (*first, *contents.within(*subject.prepared))
         inputs = [array for array in reach if not self._any(array, free)]
-        self._outputs = [self._saved(array, reach) for array in first]
+        self._outputs = [self._output(array, reach) for array in first]
         del first, free
         again = self._results(subject.once())
-        self._outputs = self._steady(again)
+        self._outputs = self._fillable(again)
         self._poison(again, 0)
         del again
         self._sort(self._results(subject.once()))
@@ -91,14 +91,14 @@ class OutputCheck:
         self._subject.synchronize()
         return self._contents.within(returned)
 
-    def _saved(self, array: Any, reach: Sequence[Any]) -> Output:
+    def _output(self, array: Any, reach: Sequence[Any]) -> Output:
         own = array if self._any(array, reach) else None
         contents = self._contents
         return Output(
             saved=contents.saved(array), itemsize=contents.itemsize(array), name=contents.name(array), own=own
         )
 
-    def _steady(self, again: Sequence[Any]) -> list[Output | None]:
+    def _fillable(self, again: Sequence[Any]) -> list[Output | None]:
         """Return the outputs that may be filled; not arrays of the call that are others in each call."""
         if len(again) != len(self._outputs):
             return []
@@ -116,7 +116,7 @@ class OutputCheck:
             if output is None:
                 outputs.append(None)
                 continue
-            places = self._left(output, array, 0)
+            places = self._unwritten_share(output, array, 0)
             if places and not (output.own is not None and places > _WHOLE and self._changes(array)):
                 self._problems.append(unwritten(output.name, places, "a call"))
             pure = not places and self._same(output, array)
@@ -142,14 +142,14 @@ class OutputCheck:
         for output, array in zip(self._outputs, arrays, strict=False):
             if output is None:
                 continue
-            places = self._left(output, array, turn)
+            places = self._unwritten_share(output, array, turn)
             if places:
                 self._problems.append(unwritten(output.name, places, who))
                 self._contents.restore(array, output.saved)
 
-    def _left(self, output: Output, array: Any, turn: int) -> float:
+    def _unwritten_share(self, output: Output, array: Any, turn: int) -> float:
         """Return the share of an output that still holds the pattern; 0 for an array of another size."""
-        return untouched(self._contents.holding(array, pattern(turn), output.saved), output.itemsize)
+        return unexplained_share(self._contents.holding(array, pattern(turn), output.saved), output.itemsize)
 
     def _poison(self, arrays: Sequence[Any], turn: int) -> None:
         for output, array in zip(self._outputs, arrays, strict=False):
@@ -225,7 +225,7 @@ def pattern(turn: int) -> int:
     return PATTERNS[turn % len(PATTERNS)]
 
 
-def untouched(share: float, itemsize: int) -> float:
+def unexplained_share(share: float, itemsize: int) -> float:
     """Return the share of elements that still hold the pattern, or 0 if chance explains it.
 
     A call that writes other values each time sometimes writes the pattern into small elements.
@@ -295,7 +295,7 @@ def _unequal_arrays(result: Any, expected: Any, wanted: tuple[float | None, floa
         return "" if alike else f"{at}{result!r:.40} is not {expected!r:.40}"
     if ours.shape != theirs.shape:
         return f"{at}has the shape {ours.shape}, and the reference {theirs.shape}"
-    usual = _usual(kind_of(result), kind_of(expected))
+    usual = _tolerance(kind_of(result), kind_of(expected))
     rtol, atol = (usual[n] if one is None else one for n, one in enumerate(wanted))
     wide = "complex128" if "c" in kinds else "float64"
     apart = np.abs(ours.astype(wide) - theirs.astype(wide))
@@ -316,7 +316,7 @@ def kind_of(array: Any) -> str:
     return str(getattr(array, "dtype", "float64")).rpartition(".")[2]
 
 
-def _usual(*kinds: str) -> tuple[float, float]:
+def _tolerance(*kinds: str) -> tuple[float, float]:
     """Return the tolerance of the coarsest type; whole numbers and booleans must be equal."""
     floats = [coarse for coarse in _COARSE if any(kind.startswith(coarse) for kind in kinds)]
     if not floats:

@@ -132,12 +132,12 @@ def _energy(passed: PassedCall, instruments: Instruments, clock: Clock) -> Readi
         why = "the device has no counter of energy that can be read"
         return Absent(name="energy", why=why, fix="NVIDIA cards from Volta on have one: pip install nvidia-ml-py")
     burst = _burst(passed, clock)
-    if not _stepped(passed, meter, burst, clock):
+    if not _calls_per_step(passed, meter, burst, clock):
         return Absent(name="energy", why="the device's energy counter does not move under load")
     first, begun, count = meter(), clock(), 0
     while clock() - begun < _WINDOW_NS:
         count += _run(passed, burst)
-    count += _stepped(passed, meter, burst, clock)
+    count += _calls_per_step(passed, meter, burst, clock)
     last = meter()
     if first is None or last is None:
         return Absent(name="energy", why="the device's counter of energy stopped answering")
@@ -159,7 +159,7 @@ def _run(passed: PassedCall, times: int) -> int:
     return times
 
 
-def _stepped(passed: PassedCall, meter: Callable[[], float | None], burst: int, clock: Clock) -> int:
+def _calls_per_step(passed: PassedCall, meter: Callable[[], float | None], burst: int, clock: Clock) -> int:
     """Return the number of calls until the counter changes; 0 if it does not."""
     before, begun, count = meter(), clock(), 0
     while clock() - begun < _STILL_NS:
@@ -327,7 +327,7 @@ def chosen(times: Mapping[str, Metric], pattern: str, case: ReferenceCase) -> Me
     for same in (key.test, key.test_id, key.nodeid.rpartition("::")[2], key.name):
         if same and same in names:
             return times[same]
-    sized = [name for name in names if all(_says(name, text) for _, text in params)]
+    sized = [name for name in names if all(_contains_word(name, text) for _, text in params)]
     if len(sized) == 1 and (params or pattern or len(times) == 1):
         return times[sized[0]]
     wanted = ", ".join(f"{name}={text}" for name, text in params) or key.test
@@ -336,7 +336,7 @@ def chosen(times: Mapping[str, Metric], pattern: str, case: ReferenceCase) -> Me
     return f"is read, and {count} {wanted}{f' and {pattern!r}' if pattern else ''}; {near}".rstrip("; ")
 
 
-def _says(name: str, text: str) -> bool:
+def _contains_word(name: str, text: str) -> bool:
     """Return whether the name of a benchmark contains the value of a parameter as a whole word."""
     return re.search(rf"(?<![A-Za-z0-9.]){re.escape(text)}(?![A-Za-z0-9.])", name) is not None
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, held, stopped
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, hold_leases, stopped
 from pytest_perfgate.app.lockstep import BASE
-from pytest_perfgate.app.measure import Blurred, measurements, tell_left
+from pytest_perfgate.app.measure import Blurred, measurements, report_noisy
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
@@ -79,10 +79,10 @@ class Screening:
         calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.unplayed()), self._among)
         comparison.design = replace(design, cases=calls)
         counts = dict.fromkeys(comparison.cases, comparison.design.last)
-        with held(comparison):
-            comparison.play(ROUND, counts, self._over)
+        with hold_leases(comparison):
+            comparison.play(ROUND, counts, self._finished_tests)
             if self.late.waited:  # play the rounds that they missed
-                comparison.play(ROUND, counts, self._over)
+                comparison.play(ROUND, counts, self._finished_tests)
         self._look()
         self._found = more_slow(self._found, self._pairs, {key: self._counts(key) for key in self._found}, design.alpha)
         comparison.stage.say(self._summary())
@@ -108,7 +108,7 @@ class Screening:
                 now = look(before, pairs, self._counts(key), self._all.design)
                 self._found[key], self._pairs[key] = now, pairs.first(now.rounds)
 
-    def _over(self) -> Iterable[str]:
+    def _finished_tests(self) -> Iterable[str]:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
         self._look()
         wants: dict[str, Want] = {}
@@ -167,7 +167,7 @@ class Screening:
             faster=finding.faster,
             slow=finding.slow,
             wants_s=self._wants_s(key, finding),
-            base_ns=_usual(self._all, key),
+            base_ns=_base_time(self._all, key),
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
             tunings=_tunings(self._rounds(key)),
@@ -269,7 +269,7 @@ def _span(rounds: list[int]) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _usual(comparison: Comparison, key: CaseKey) -> float:
+def _base_time(comparison: Comparison, key: CaseKey) -> float:
     """Return the time of a call in the base arm, summarised as the head's own, for display beside it."""
     rounds = comparison.captures(ROUND).get(key, ())
     return median(sorted(median(sorted(base.samples[-1].durations)) for base, _ in rounds))
@@ -347,7 +347,7 @@ class FirstSitting:
     ) -> None:
         self._rounds, self._judge, self._clock, self._first = rounds, gate_judge, clock, first
 
-    def left(self, cases: Iterable[Case]) -> list[Blurred]:
+    def noisy_calls(self, cases: Iterable[Case]) -> list[Blurred]:
         """Return all calls that are still too noisy."""
         results = self._rounds.results()
         return [one for case in cases for one in blurred(results[case.nodeid], self._judge, first=self._first)]
@@ -355,7 +355,7 @@ class FirstSitting:
     def _open(self, cases: Iterable[Case]) -> list[str]:
         """Return the cases that more processes may help, those nearest to their limit first."""
         far: dict[str, float] = {}
-        for one in self.left(cases):
+        for one in self.noisy_calls(cases):
             if not one.machine_busy:
                 far[one.key.nodeid] = max(one.half / one.asks, far.get(one.key.nodeid, 0.0))
         return sorted(far, key=far.__getitem__)
@@ -375,18 +375,18 @@ class FirstSitting:
         named = {case.nodeid: case for case in cases}
         first = max((case.plan.rounds for case in cases), default=MOST)
         names, more = self._open(cases), f"up to {plural(MOST - first, 'more round')}, at most {span(within_s)}"
-        if names and first < MOST and self._fitting(names, within_s, start_s):
+        if names and first < MOST and self._affordable(names, within_s, start_s):
             tell(f"{plural(len(names), 'case')} too noisy for the limit so far: {more}")
         end = self._clock() + within_s
         for number in range(first, MOST):
-            fit = self._fitting(names, end - self._clock(), start_s)
+            fit = self._affordable(names, end - self._clock(), start_s)
             if not fit:
                 break
             play([replace(named[n], plan=replace(named[n].plan, rounds=number + 1)) for n in fit], number)
             names = self._open(named[name] for name in names)
-        tell_left(self.left(cases), tell)
+        report_noisy(self.noisy_calls(cases), tell)
 
-    def _fitting(self, names: list[str], left_s: float, start_s: float) -> list[str]:
+    def _affordable(self, names: list[str], left_s: float, start_s: float) -> list[str]:
         """Return as many cases as the remaining time allows in one round."""
         while names and self._cost(names, start_s) > left_s:
             names = names[:-1]

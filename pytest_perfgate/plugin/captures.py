@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_perfgate.app.inspect import LOST, capture_failed, lacking, trusted, with_captures
+from pytest_perfgate.app.inspect import LOST, absent_metrics, capture_failed, trusted, with_captures
 from pytest_perfgate.app.profile import ProfileTools, profile
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.model.codes import Family
@@ -228,13 +228,13 @@ def untaken(case: Case) -> tuple[MetricSet, tuple[Finding, ...]]:
     commands = " or ".join(f"perfgate profile {quoted} --mode {mode}" for mode in modes)
     fix = f"pytest {quoted} --perfgate=full, or {commands}"
     findings = tuple(capture_failed(mode, why, fix) for mode in modes)
-    return lacking(case, f"capture {' and '.join(modes)} {LOST}: {why}", fix), findings
+    return absent_metrics(case, f"capture {' and '.join(modes)} {LOST}: {why}", fix), findings
 
 
 def untimed(case: Case) -> MetricSet:
     """Return the absent time of a region in quick mode, where it ran under a profiler."""
     why = "the region ran under a profiler, which costs time"
-    return lacking(case, why, "--perfgate=full times it first and captures it after")
+    return absent_metrics(case, why, "--perfgate=full times it first and captures it after")
 
 
 def _inspected(path: Path, inspectors: Sequence[Inspector], limits: str) -> Analysis:

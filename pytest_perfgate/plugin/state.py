@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_perfgate.app.judge import GateJudge, hushed
+from pytest_perfgate.app.judge import GateJudge, with_excuse
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.model.errors import PerfgateError
@@ -118,7 +118,7 @@ class SessionState:
     def all_reports(self) -> list[CaseReport]:
         """Return every report so far, in the order of collection."""
         return [
-            report if nodeid in self.judged else hushed(report)
+            report if nodeid in self.judged else with_excuse(report)
             for nodeid in self.cases
             for report in self.reports.get(nodeid, ())
         ]

@@ -132,13 +132,13 @@ class Kineto:
             refuse_workers(choices, "one file was given")
             traces = self._read(paths[0])
             if len(traces) == 1:
-                return self._alone(trace_reader.seen(traces[0]))
+                return self._alone(trace_reader.view_of(traces[0]))
             job = job_of(trace_reader.figures(trace, at) for at, trace in enumerate(traces))
             trace_reader = replace(trace_reader, read=lambda _: traces)
         else:
             spread = self._spread(choices.workers)
             job = job_of(one for part in spread(trace_reader.ranks_of, tuple(enumerate(paths))) for one in part)
-        again = partial(trace_reader.again, job.measured)
+        again = partial(trace_reader.reread, job.measured)
         if choices.replay:
             self._replay(Path(choices.replay), replay_text(next(again())))
         if choices.compat:

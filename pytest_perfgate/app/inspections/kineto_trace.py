@@ -120,7 +120,7 @@ class TraceView:
         name = self.options.device or (devices.pop() if len(devices) == 1 else "")
         spec = self._catalogue.lookup(name) if name else None
         if spec is None and self.options.device:
-            spec = _meant(self._catalogue, self.options.device)
+            spec = _find_device(self._catalogue, self.options.device)
         return sheet_roof(spec, self.options.rates) if spec else None
 
     @cached_property
@@ -208,7 +208,7 @@ class TraceView:
         )
 
 
-def _meant(catalogue: Catalogue, name: str) -> DeviceSpec:
+def _find_device(catalogue: Catalogue, name: str) -> DeviceSpec:
     """Return the device whose name begins like this; the error lists devices that share a word with it."""
     whole = name.strip().casefold()
     specs = [spec for spec in catalogue if whole and spec.name.casefold().startswith(whole)]
@@ -367,19 +367,19 @@ class TraceReader:
     most: int
     """The most figures of steps for one rank."""
 
-    def seen(self, trace: Trace) -> TraceView:
+    def view_of(self, trace: Trace) -> TraceView:
         return TraceView(survey(trace, self.options.settings), self.options, self.catalogue, self.stacks)
 
     def figures(self, trace: Trace, number: int) -> RankFigures:
         """Return the figures of a trace with its number among the files."""
-        return self.seen(trace).figures(number, self.most)
+        return self.view_of(trace).figures(number, self.most)
 
     def ranks_of(self, numbered: Numbered) -> Ranks:
         """Return the ranks in one file; it depends only on its arguments, so that any process may run it."""
         number, path = numbered
         return tuple(self.figures(trace, number + at) for at, trace in enumerate(self.read(path)))
 
-    def again(self, job: Job) -> Iterator[TraceView]:
+    def reread(self, job: Job) -> Iterator[TraceView]:
         """Yield the traces once more, in the order of ranks."""
         path: str = ""
         traces: tuple[Trace, ...] = ()
@@ -389,7 +389,7 @@ class TraceReader:
             fitting = [trace for trace in traces if trace.rank in (one.rank, None)]
             if not fitting:
                 raise PerfgateError("trace-ranks", f"rank {one.rank} is no longer in the file", place=path)
-            yield self.seen(fitting[0])
+            yield self.view_of(fitting[0])
 
 
 def job_of(ranks: Iterable[RankFigures]) -> Job:

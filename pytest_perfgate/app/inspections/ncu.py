@@ -61,14 +61,14 @@ def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
     return sum(present) if len(present) == len(times) else None
 
 
-def _given(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> ContractInputs:
+def _contract_inputs(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> ContractInputs:
     """Return the given facts beside the report: version, configuration, earlier report."""
     return ContractInputs(
         version=options.get("version", ""), configuration=stated.configuration, baseline=tuple(earlier)
     )
 
 
-def _counted(diagnoses: Sequence[Diagnosis], noun: str) -> str:
+def _plural(diagnoses: Sequence[Diagnosis], noun: str) -> str:
     return f"{len(diagnoses)} {noun}{'' if len(diagnoses) == 1 else 'es'}"
 
 
@@ -142,7 +142,7 @@ class Ncu:
         diagnoses = self._diagnosed(paths, options)
         earlier = self._diagnosed(earlier_report(options), options) if "baseline" in options else []
         stated = parse_stated(options, spec_of(options, self._catalogue(), diagnoses[0].facts.device))
-        inputs = _given(options, stated, earlier)
+        inputs = _contract_inputs(options, stated, earlier)
         total = total_time(diagnoses)
         subject = ", ".join(str(path) for path in paths)
         title = title_of(paths)
@@ -171,7 +171,7 @@ class Ncu:
             kept={"contract.json": lambda: contract_text(diagnoses, inputs)},
             reports={"report": "report", "contract": "contract"},
             tables=("overview", "health"),
-            window=f"{_counted(diagnoses, 'launch')} under ncu: times are of the profiled, serialised kernel",
+            window=f"{_plural(diagnoses, 'launch')} under ncu: times are of the profiled, serialised kernel",
             pictures=pictures_of(diagnoses, ("roofline", "occupancy", "launches")),
         )
 
@@ -234,7 +234,7 @@ class Rocprof:
         title, total = title_of(paths), total_time(diagnoses)
         spec = _spec(options.get("device") or diagnoses[0].facts.device, list(self._catalogue()))
         stated = parse_stated(options, spec)
-        inputs = _given(options, stated)
+        inputs = _contract_inputs(options, stated)
         return Analysis(
             kind=self.name,
             subject=subject,
@@ -275,7 +275,7 @@ def _dispatches(diagnoses: Sequence[Diagnosis]) -> str:
     """Return the number of dispatches, or of kernels if each row is the mean of a kernel's dispatches."""
     if all(d.facts.notes.get("duration") for d in diagnoses):
         return f"{len(diagnoses)} kernel{'s' * (len(diagnoses) > 1)} in a table of means under rocprof"
-    return f"{_counted(diagnoses, 'dispatch')} under rocprof"
+    return f"{_plural(diagnoses, 'dispatch')} under rocprof"
 
 
 def _spec(device: str, specs: Sequence[DeviceSpec]) -> DeviceSpec | None:

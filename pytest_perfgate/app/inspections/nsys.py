@@ -120,7 +120,7 @@ class Nsys:
             window=window_text(job.ranks),
             reports={"report": "analysis"},
             tables=("overlap", "window", "streams", "balance", "summary"),
-            pictures={name: partial(_drawn, name, job) for name in ("timeline", "overlap", "ranks", "kernels")},
+            pictures={name: partial(_draw, name, job) for name in ("timeline", "overlap", "ranks", "kernels")},
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -138,7 +138,7 @@ class Nsys:
             problems=(*problems(old), *problems(new)),
             window=f"before {window_text(old.ranks)}; after {window_text(new.ranks)}"
             + ("; the two have no kernel in common" if apart else ""),
-            pictures={name: partial(_drawn, name, old, new) for name in ("overlap", "ranks")},
+            pictures={name: partial(_draw, name, old, new) for name in ("overlap", "ranks")},
         )
 
     def _job(self, paths: Sequence[Path], reading: Reading) -> tuple[Job, tuple[NsysExport, ...]]:
@@ -154,11 +154,11 @@ class Nsys:
         facts = tuple(export.facts() for export in exports)
         check_distinct(ranks, [one.path for one in facts])
         check_copies(results, [one.path for one in facts])
-        results = sorted(_chosen(results, reading.ranks), key=lambda result: order(result.rank))
+        results = sorted(_requested_ranks(results, reading.ranks), key=lambda result: order(result.rank))
         return Job(reading=reading, files=facts, ranks=tuple(results), notes=tuple(notes)), exports
 
 
-def _chosen(results: list[RankResult], names: Sequence[str]) -> list[RankResult]:
+def _requested_ranks(results: list[RankResult], names: Sequence[str]) -> list[RankResult]:
     """Return the requested ranks; a name without a rank is an error."""
     there = {result.rank.name for result in results}
     strange = [name for name in names if name not in there]
@@ -174,7 +174,7 @@ def _timeline(job: Job) -> Document:
     return timeline_view(job)
 
 
-def _drawn(name: str, *jobs: Job) -> Picture:
+def _draw(name: str, *jobs: Job) -> Picture:
     from pytest_perfgate.core.analysis.nsys.timeline import drawn
 
     return drawn(name, *jobs)
@@ -187,7 +187,7 @@ def _in_order(paths: Sequence[Path]) -> list[Path]:
 
 def _analysed(export: NsysExport, reading: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
     """Return the ranks of one file, and what was left out of it."""
-    ranges = _counted(export.ranges(), reading)
+    ranges = _included_ranges(export.ranges(), reading)
     ranks_of_file = ranks(ranges, export.processes(), reading.preset, file, first, export.threads())
     if not ranks_of_file:
         what = "no kernel of the export has a start and an end"
@@ -217,12 +217,12 @@ def _analysed(export: NsysExport, reading: Reading, file: int, first: int) -> tu
         if rank not in chosen
     ]
     omitted += _without_process(recorded, export.facts().path)
-    omitted += _early(export, reading)
+    omitted += _early_note(export, reading)
     launches, waits = export.timed(low, high, (LAUNCHES, BLOCKS))
     return [overlap.result(lane, launches, waits) for lane in lanes(recorded, chosen, reading)], omitted
 
 
-def _counted(ranges: Ranges, reading: Reading) -> Ranges:
+def _included_ranges(ranges: Ranges, reading: Reading) -> Ranges:
     """Return all ranges; in the original tool's mode, without those that start before time zero."""
     return ranges.where(ranges.start >= 0) if reading.original else ranges
 
@@ -234,7 +234,7 @@ def _extents(export: NsysExport, reading: Reading) -> list[Extent]:
     return [replace(one, first=max(one.first, 0)) for one in export.extents() if one.last > 0]
 
 
-def _early(export: NsysExport, reading: Reading) -> list[str]:
+def _early_note(export: NsysExport, reading: Reading) -> list[str]:
     """Return a note on kernels before time zero, which the original tool's mode ignores."""
     count = int((export.kernels(-_FAR, 0).start < 0).sum()) if reading.original else 0
     which = f"{count:,} kernels of {export.facts().path} that start before time zero"

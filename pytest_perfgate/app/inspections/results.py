@@ -298,7 +298,7 @@ def gate_file(analysis: Analysis, name: str, limits: Sequence[Limit], gate: File
         policy=gate.policy, kinds=gate.tools.kinds, gates=max(1, len(limits)), today=gate.started[:10]
     )  # fmt: skip
     measurement = measured_file(analysis, name)
-    metrics = _kept(measurement.metrics, {limit.metric for limit in limits})
+    metrics = _recorded_metrics(measurement.metrics, {limit.metric for limit in limits})
     measurement = replace(measurement, environment=gate.tools.environment(), metrics=metrics)
     case = Case(nodeid=measurement.key.nodeid, limits=tuple(limits), plan=Plan(), path=measurement.key.path)
     judging = GateJudge(gate.tools, context)
@@ -313,7 +313,7 @@ def gate_file(analysis: Analysis, name: str, limits: Sequence[Limit], gate: File
     )
 
 
-def _kept(metrics: MetricSet, names: Collection[str]) -> MetricSet:
+def _recorded_metrics(metrics: MetricSet, names: Collection[str]) -> MetricSet:
     """Return the metrics of a file for its record: those of the limits, and those of the whole."""
     return MetricSet(
         metrics=tuple(m for m in metrics.metrics if m.name in names or not m.labels),
@@ -379,7 +379,7 @@ def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, wh
             unchanged.append(str(key))
         else:
             lines.append(_imported_line(key, result, file, device))
-    signed = tuple(replace(line, who=who, when=when) for line in _once(lines))
+    signed = tuple(replace(line, who=who, when=when) for line in _distinct(lines))
     return Imported(lines=signed, unchanged=tuple(unchanged), omitted=tuple(omitted))
 
 
@@ -395,6 +395,6 @@ def _imported_line(key: CaseKey, result: BenchResult, file: BenchFile, device: s
     return Baseline(key=key, device=device, time=result.time or 0.0, commit=commit, why=why)
 
 
-def _once(lines: Sequence[Baseline]) -> list[Baseline]:
+def _distinct(lines: Sequence[Baseline]) -> list[Baseline]:
     """Return the first of several lines with one name, since another tool's devices may share names."""
     return list({str(line.key): line for line in reversed(lines)}.values())[::-1]

@@ -74,7 +74,7 @@ def test_the_line_of_a_test_that_moved_to_another_file_judges_there(
     accepted_lines = Accepted(tools)
     found = accepted_lines.judging(measured(1e6))
     assert found == ((replace(THEN, place="baselines"), here) if judges else (here, None))
-    assert accepted_lines.gone(HOST.key) == (old,)
+    assert accepted_lines.missing(HOST.key) == (old,)
     for asked in (accepted_lines, Accepted(tools)):
         assert asked.gone_for_good(HOST.key, [here]) == (() if judges else (old,))
         assert asked.gone_for_good(HOST.key, [here], lambda nodeid: nodeid != KEY.nodeid) == (old,)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.accepted import Accepted
-from pytest_perfgate.app.changed_tests import followed
+from pytest_perfgate.app.changed_tests import renamed_cases
 from pytest_perfgate.core.changes.tests import renamed_nodes, same_bodies
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import Base, Effect, Policy
@@ -95,7 +95,7 @@ def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: st
     ids=["same body", "other body", "other parameter", "other parameter and body", "no file"],
 )
 def test_only_what_does_the_same_goes_on_under_another_name(texts: tuple[str, ...], new: str, *, told: bool) -> None:
-    found = followed(gate_judge_of(baseline(new, 2e6), EARLIER_LINES[1], texts=texts), REPORTS)
+    found = renamed_cases(gate_judge_of(baseline(new, 2e6), EARLIER_LINES[1], texts=texts), REPORTS)
     assert found == (frozenset({"tests/test_k.py::test_one"}) if told else frozenset())
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.adapters.runtimes.host import device_key
-from pytest_perfgate.app.conclude import Ending, _crept, alike_arms, as_at_base, pages_alone, suite_notes
+from pytest_perfgate.app.conclude import Ending, _creeping_lines, alike_arms, as_at_base, pages_alone, suite_notes
 from pytest_perfgate.app.instrument import key_patterns
 from pytest_perfgate.app.judge import GateJudge as Court
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
@@ -224,7 +224,7 @@ def creep(then: Baseline, edited: Baseline | None, policy: Policy = CI) -> list[
     judging = SimpleNamespace(judging=lambda measurement: (then, edited))
     gate_judge: Any = SimpleNamespace(accepted=judging, context=SimpleNamespace(policy=policy, anchor=0.1))
     report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
-    return list(_crept(gate_judge, [report, CaseReport(key=KEY, verdicts=())]))
+    return list(_creeping_lines(gate_judge, [report, CaseReport(key=KEY, verdicts=())]))
 
 
 def test_a_change_that_goes_on_creeping_fails_and_elsewhere_it_is_told() -> None:

@@ -18,7 +18,7 @@ from pytest_perfgate.app.output_check import (
     constant_inputs,
     pattern,
     scrutinised,
-    untouched,
+    unexplained_share,
 )
 from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
 from pytest_perfgate.model.errors import PerfgateError
@@ -353,4 +353,4 @@ def test_turns_alternate() -> None:
 
 @pytest.mark.parametrize(("itemsize", "chance", "more"), [(1, 0.1, 0.11), (2, 0.004, 0.005), (4, 1e-5, 2e-5)])
 def test_what_chance_leaves_is_no_finding(itemsize: int, chance: float, more: float) -> None:
-    assert (untouched(chance, itemsize), untouched(more, itemsize)) == (0.0, more)
+    assert (unexplained_share(chance, itemsize), unexplained_share(more, itemsize)) == (0.0, more)
