@@ -12,12 +12,12 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin import ROLE
 from pytest_perfgate.plugin.benchmark_compat import (
     add_benchmark_options,
+    apply_options,
     gate_hidden,
     gate_test,
-    heed,
     intruder,
     measure_test,
-    said,
+    option_notes,
     select,
     take_seats,
 )
@@ -217,7 +217,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "benchmark(group=, min_rounds=, ...): of pytest-benchmark; others have no effect"
     )
     config.addinivalue_line("markers", "codspeed_benchmark(**schedule): of pytest-codspeed; the whole test is measured")
-    heed(config)
+    apply_options(config)
     if config.option.benchmark_json and not config.pluginmanager.has_plugin(ROLE):
         from pytest_perfgate.plugin.benchmark_compat import BenchmarkJson
 
@@ -249,7 +249,7 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    for line in said(terminalreporter.config):
+    for line in option_notes(terminalreporter.config):
         terminalreporter.write_line(line)
 
 

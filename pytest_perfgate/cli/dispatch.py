@@ -104,7 +104,7 @@ def _guarded(name: str, rest: list[str]) -> int:
         with _tidy_output():
             module = command_module(name)
             run = getattr(module, f"run_{_key(name)}")
-            return int(run(_alone(_parsed(name, module, rest))))
+            return int(run(_checked_output(_parsed(name, module, rest))))
     except PerfgateError as error:
         return _print_error(error, as_json="--json" in rest)
     except KeyboardInterrupt:
@@ -137,9 +137,9 @@ class _HintingParser(argparse.ArgumentParser):
     """Adds the nearest known option to the error on an unknown one."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(f"{message}{self._meant(message)}")
+        super().error(f"{message}{self._suggestion(message)}")
 
-    def _meant(self, message: str) -> str:
+    def _suggestion(self, message: str) -> str:
         from difflib import get_close_matches
 
         head, _, words = message.partition(": ")
@@ -159,7 +159,7 @@ class _JsonParser(_HintingParser):
         super().error(message)
 
 
-def _alone(options: argparse.Namespace) -> argparse.Namespace:
+def _checked_output(options: argparse.Namespace) -> argparse.Namespace:
     """Return the options; refuse JSON and Markdown together on standard output."""
     if options.json and getattr(options, "markdown", "") == "-":
         what = "--json and --markdown - both write to standard output"
@@ -255,7 +255,7 @@ class Project:
     """A folder with tests, settings, baselines and records."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.root = _found(options.root)
+        self.root = _project_root(options.root)
 
     @cached_property
     def config(self) -> Config:
@@ -287,7 +287,7 @@ class Project:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 
-def _found(folder: str) -> Path:
+def _project_root(folder: str) -> Path:
     """Return the named folder, or the nearest folder upwards that looks like a project's."""
     if folder:
         if not Path(folder).is_dir():

@@ -115,7 +115,7 @@ def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float
 
 _OLD = 3600.0
 
-TAKEN = "setuptools takes {}/ for a package here, so 'pip install' fails or installs the wrong thing"
+UNBUILDABLE = "setuptools takes {}/ for a package here, so 'pip install' fails or installs the wrong thing"
 
 MERGE_LINE = "baselines/**/*.yaml merge=perfgate"
 
@@ -204,7 +204,7 @@ def hooks(project: Project) -> Iterator[Finding]:
         )
 
 
-def taken(project: Project) -> str:
+def build_fix(project: Project) -> str:
     """Return the fix if this project can no longer be built since it has baselines."""
     from pytest_perfgate.wiring.stores import taken_for_package
 
@@ -219,8 +219,8 @@ def baselines(project: Project) -> Iterator[Finding]:
         lines = project.baselines.read_all(device)
         kind = "committed" if project.baselines.committed(device) else "local"
         yield Finding(name="baselines", level=Level.GOOD, what=f"{device}: {plural(len(lines), 'case')}, {kind}")
-    if project.root.joinpath(project.config.baselines).is_dir() and (fix := taken(project)):
-        yield Finding(name="baselines", level=Level.NOTE, what=TAKEN.format(project.config.baselines), fix=fix)
+    if project.root.joinpath(project.config.baselines).is_dir() and (fix := build_fix(project)):
+        yield Finding(name="baselines", level=Level.NOTE, what=UNBUILDABLE.format(project.config.baselines), fix=fix)
     if devices:
         return
     try:

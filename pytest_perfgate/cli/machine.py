@@ -131,7 +131,7 @@ def run_devices(options: argparse.Namespace) -> int:
     if options.here:
         from pytest_perfgate.app.doctor import machine_document
 
-        show(machine_document(wiring.here(Project(options).config)), options)
+        show(machine_document(wiring.this_machine(Project(options).config)), options)
         return 0
     catalogue = devices.catalogue(Project(options).config)
     word = " ".join(options.name)
@@ -199,7 +199,7 @@ def _measured(options: Namespace) -> Any:
         _pytest(options, str(path))
     rounds = wiring.read_values(path, PairedRound)
     paired = pairs_of(rounds, ROUND)
-    measured = _enough(paired)
+    measured = _judgeable(paired)
     if not measured:
         most = max((len(pairs.base) for pairs in paired.values()), default=0)
         raise PerfgateError(
@@ -211,7 +211,7 @@ def _measured(options: Namespace) -> Any:
     return Recorded(pairs=measured, slowed=_slowed(rounds, measured), shares=_shares(rounds), forked=forked)
 
 
-def _enough(recorded: Any) -> dict[str, Any]:
+def _judgeable(recorded: Any) -> dict[str, Any]:
     """Return the tests with enough rounds to judge."""
     from pytest_perfgate.core.judge.calibration import LEAST
 
@@ -224,7 +224,7 @@ def _slowed(rounds: Any, measured: Any) -> dict[float, Any]:
     from pytest_perfgate.core.judge.calibration import INJECTED
 
     hosts = {str(c.key) for one in rounds for c in one.head if c.samples and c.samples[-1].timer == "host"}
-    by_size = {by: _enough(pairs_of(rounds, phase_of(by))) for by in INJECTED}
+    by_size = {by: _judgeable(pairs_of(rounds, phase_of(by))) for by in INJECTED}
     return {
         by: {name: pairs for name, pairs in shares.items() if name in measured and name in hosts}
         for by, shares in by_size.items()

@@ -230,8 +230,8 @@ def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: 
             "kind": analysis.kind,
             "subject": analysis.subject,
             "window": analysis.window,
-            "metrics": [_stated(asdict(metric)) for metric in analysis.metrics.metrics],
-            "absent": [_stated(asdict(absent)) for absent in analysis.metrics.absent_once()],
+            "metrics": [_without_empty(asdict(metric)) for metric in analysis.metrics.metrics],
+            "absent": [_without_empty(asdict(absent)) for absent in analysis.metrics.absent_once()],
             "findings": [asdict(finding) for finding in analysis.findings],
             "problems": [asdict(problem) for problem in analysis.problems],
             "views": {name: asdict(document) for name, document in documents.items()},
@@ -243,7 +243,7 @@ def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: 
 _BARE = (None, "", False)
 
 
-def _stated(fields: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
     """Return a metric's fields without empty ones: a report of three kernels has eight thousand metrics."""
     return {name: value for name, value in fields.items() if name == "value" or value not in _BARE}
 

@@ -107,7 +107,7 @@ class ArmRunner:
                 judged = [reports[key] for key in keys]
                 result, troubles = self._tried(commit, [cases[key.nodeid] for key in keys], judged, among)
             except PerfgateError as fault:
-                unbuilt(self._config, commit, len(keys), fault)
+                report_unbuilt(self._config, commit, len(keys), fault)
                 changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
                 continue
             for key in keys:
@@ -166,7 +166,7 @@ class ArmRunner:
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
         both = (self._arm("base", revision), self._arm("head", ""))
         comparison = Comparison(both, cases, self._stage(both), design)
-        comparison.resume(self._kept(both))
+        comparison.resume(self._finished_rounds(both))
         if finished := len({(one.phase, one.number) for one in comparison.rounds}):
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
@@ -174,7 +174,7 @@ class ArmRunner:
             self._say(f"base and head hold the same code: {edits or 'only the machine can differ'}")
         return comparison
 
-    def _kept(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
+    def _finished_rounds(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
         """Return the finished rounds of the same two trees; an unreadable file is reported and counts as empty."""
         try:
             return read_values(self._path(both), PairedRound)
@@ -221,7 +221,7 @@ class ArmRunner:
             self._progress.tell(text)
 
 
-def unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -> None:
+def report_unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -> None:
     """Say once, before the tests run, that base and head cannot be built, and why."""
     by_builds = f"by base and head ({commit[:10]})" if commit else "by base and head"
     text = f"{plural(cases, 'case')} not decided {by_builds}: {fault.what.splitlines()[0]}"

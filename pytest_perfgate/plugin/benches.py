@@ -73,7 +73,7 @@ class Bench:
         """Errors of its calls, even if the test catches them."""
 
     @property
-    def seen(self) -> list[CaseKey]:
+    def call_keys(self) -> list[CaseKey]:
         """Return the calls of the test, or the test itself if it made no call and took figures."""
         return self.calls or [CaseKey(nodeid=self.case.nodeid) for _ in list(self.figures)[:1]]
 
@@ -84,7 +84,7 @@ class Bench:
 
     def readings(self, key: CaseKey) -> tuple[Reading, ...]:
         """Return the figures of one call; the first call also has those that came before it."""
-        first = key in self.seen[:1]
+        first = key in self.call_keys[:1]
         pending = CaseKey(nodeid=self.case.nodeid, name=_PENDING) if first else key
         return (*self.figures.get(pending, ()), *(self.figures.get(key, ()) if key != pending else ()))
 
@@ -162,7 +162,7 @@ class MeasuringBench(Bench):
         self._taken[call.key] = self._capture(call)
         if self._compares:
             self._take_turns(call)
-        return View(call.key, self._shown(call), metrics=self.metrics, fate=self.fate)
+        return View(call.key, self._call_again(call), metrics=self.metrics, fate=self.fate)
 
     @property
     def _compares(self) -> bool:
@@ -189,7 +189,7 @@ class MeasuringBench(Bench):
     def drop(self, key: CaseKey) -> None:
         self._taken.pop(key, None)
 
-    def _shown(self, call: MeasuredCall) -> object:
+    def _call_again(self, call: MeasuredCall) -> object:
         """Call it once more for its return value."""
         return call.once()
 
@@ -221,14 +221,14 @@ class MeasuringBench(Bench):
         """Return all that this process measured, with the notes as they are now."""
         brought = [self._measuring.brought(self.case.plan, one) for one in self._brought]
         if not self.calls and self.figures:
-            brought.append(self._measuring.brought(self.case.plan, Brought(self.seen[0], OWN)))
+            brought.append(self._measuring.brought(self.case.plan, Brought(self.call_keys[0], OWN)))
         captures = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
-        return tuple(self._noted(capture) for capture in captures)
+        return tuple(self._with_notes(capture) for capture in captures)
 
     def _capture(self, call: MeasuredCall) -> Capture:
         return self._measuring.capture(call, self.case.plan)
 
-    def _noted(self, capture: Capture) -> Capture:
+    def _with_notes(self, capture: Capture) -> Capture:
         identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))
         readings = (*capture.readings, *self.readings(capture.key))
         if offered := self.offered():

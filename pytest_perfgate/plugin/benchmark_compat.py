@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SEATS = ("benchmark", "codspeed")
 """The names under which those plugins are loaded."""
 
-_SAID = pytest.StashKey[list[str]]()
+_NOTES = pytest.StashKey[list[str]]()
 
 _FLAGS = {
     "--benchmark-only": "skip the tests without a benchmark",
@@ -101,7 +101,7 @@ def add_benchmark_options(parser: pytest.Parser) -> None:
         group.addoption(name, metavar="VALUE", help=f"idle: {instead}")
 
 
-def heed(config: pytest.Config) -> None:
+def apply_options(config: pytest.Config) -> None:
     """Apply the options that were passed, and store notes on those that do nothing."""
     option, lines = config.option, list(idle_lines(config.option))
     if option.benchmark_disable and not option.benchmark_enable:
@@ -117,7 +117,7 @@ def heed(config: pytest.Config) -> None:
     if limits and not any(text.startswith("slowdown") for text in option.perfgate_limit):
         option.perfgate_limit = [*option.perfgate_limit, *limits]
         lines.append(f"--benchmark-compare-fail {' '.join(expressions)}: held as {', '.join(limits)}")
-    config.stash[_SAID] = lines
+    config.stash[_NOTES] = lines
 
 
 def limit_of(expression: str) -> str:
@@ -146,9 +146,9 @@ def _passed(option: Any, name: str) -> bool:
     return value is not None and value is not False
 
 
-def said(config: pytest.Config) -> list[str]:
+def option_notes(config: pytest.Config) -> list[str]:
     """Return the notes on passed options for the end of the run."""
-    return config.stash.get(_SAID, [])
+    return config.stash.get(_NOTES, [])
 
 
 def select(option: Any, items: Iterable[pytest.Item]) -> None:

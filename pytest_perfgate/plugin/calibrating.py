@@ -65,7 +65,7 @@ class Calibrating:
         self._others = [one for one in sound if one.nodeid not in comparison.cases]
         comparison.resume(sound)
         if comparison.rounds:
-            progress.tell(f"{_kept(comparison)} of earlier calibrations are kept")
+            progress.tell(f"{_round_count(comparison)} of earlier calibrations are kept")
         turns = self._turns(comparison, slowing=slowing, forking=self._gate.settings.project.preload != "off")
         for phase, by in turns:
             if clock.seconds() >= until:
@@ -123,7 +123,7 @@ def _played(comparison: Comparison, phase: str) -> int:
     return len({one.number for one in comparison.rounds if one.phase == phase})
 
 
-def _kept(comparison: Comparison) -> str:
+def _round_count(comparison: Comparison) -> str:
     return plural(len({(one.phase, one.number) for one in comparison.rounds}), "round")
 
 

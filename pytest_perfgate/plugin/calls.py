@@ -100,7 +100,7 @@ class MeasuredCall:
             return Prepared(self.fn, self.args, self._made, self.setup)
         return partial(self.fn, *self.args) if self.args else self.fn
 
-    def kept(self) -> LastResult:
+    def with_last_result(self) -> LastResult:
         """Return the call wrapped to keep its last result, so that ``check`` can see the output of a timed call."""
         call = self.timed()
         return LastPreparedResult(call) if isinstance(call, Prepared) else LastResult(call)

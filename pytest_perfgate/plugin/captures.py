@@ -114,7 +114,7 @@ def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Ins
     """Analyse the machine code among these files; if it cannot be read, every metric is absent with the reason."""
     try:
         single = {artifact.path: artifact for artifact in artifacts}
-        code = tuple(_stamped(path) for path, one in single.items() if _is_code(one, inspector))
+        code = tuple(_file_stamp(path) for path, one in single.items() if _is_code(one, inspector))
         over = [_name(one) for path, one in single.items() if path not in dict(code)]
         if not code:
             why = f"none of {first_of(over, _NAMED)} is machine code" if over else _NOTHING
@@ -154,7 +154,7 @@ def _analysed(inspector: Any, stamped: tuple[tuple[str, int], ...], limits: str)
     return analysis
 
 
-def _stamped(path: str) -> tuple[str, int]:
+def _file_stamp(path: str) -> tuple[str, int]:
     return path, Path(path).stat().st_mtime_ns
 
 
@@ -204,7 +204,7 @@ def profiled(key: CaseKey, profilers: Sequence[Profiler]) -> Iterator[None]:
         yield
 
 
-def taken(
+def profile_metrics(
     key: CaseKey, profilers: Sequence[Profiler], inspectors: Sequence[Inspector], limits: str = ""
 ) -> tuple[MetricSet, tuple[Artifact, ...]]:
     """Return the metrics of each profiler's last profile, and all artifacts."""
@@ -218,7 +218,7 @@ def taken(
     return metrics, artifacts
 
 
-def untaken(case: Case) -> tuple[MetricSet, tuple[Finding, ...]]:
+def absent_captures(case: Case) -> tuple[MetricSet, tuple[Finding, ...]]:
     """Return, for quick mode, the metrics that need a run of their own, and how to get them."""
     modes = [name for name in external(case.plan.captures) if name not in IN_PROCESS]
     if not modes:
@@ -265,14 +265,14 @@ def captured(session: SessionState, results: Mapping[str, CaseResult], say: Say)
             markers=job.markers, bare=True,
         )  # fmt: skip
         try:
-            return profile(one.key, mode, case.plan, asking(tools, case), assigned)
+            return profile(one.key, mode, case.plan, with_limits(tools, case), assigned)
         except OSError as fault:
             raise PerfgateError("profile-child", f"the profile could not be kept: {fault}") from fault
 
     return {nodeid: with_captures(result, take) for nodeid, result in results.items()}
 
 
-def asking(tools: ProfileTools, case: Case) -> ProfileTools:
+def with_limits(tools: ProfileTools, case: Case) -> ProfileTools:
     """Return tools that pass the limits of a case to the inspector."""
     return replace(tools, inspect=partial(tools.inspect, limits="\n".join(limit.text for limit in case.limits)))
 

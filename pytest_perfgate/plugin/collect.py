@@ -54,9 +54,9 @@ class Collector:
         """The figures that each test file takes, read for a limit with a name that nothing else produces."""
         self._base = self._limits(config.limits, "configuration", f"{config.source}: tool.perfgate.limits")
         self._commanded = self._limits(options.perfgate_limit, "command line", "--perfgate-limit")
-        self._insist(options.perfgate_capture, "option-wrong", "--perfgate-capture")
+        self._require_profiler(options.perfgate_capture, "option-wrong", "--perfgate-capture")
         _insist_figures(options.perfgate_metric)
-        self._insist(self._plan.captures, "config-value", f"{config.source}: tool.perfgate.capture")
+        self._require_profiler(self._plan.captures, "config-value", f"{config.source}: tool.perfgate.capture")
 
     def case(self, item: pytest.Item) -> Case:
         path, line, _ = item.location
@@ -72,11 +72,11 @@ class Collector:
         for marker in markers:
             plan = self._marked(plan, marker.kwargs, place)
         limits = merge_limits(limits, self._commanded)
-        self._insist(plan.captures, "marker-wrong", place)
+        self._require_profiler(plan.captures, "marker-wrong", place)
         return Case(
             nodeid=item.nodeid,
             limits=limits,
-            plan=_asked(_once(commanded(plan, self._options), limits), limits, self._options),
+            plan=_with_figures(_single_round(commanded(plan, self._options), limits), limits, self._options),
             path=item.nodeid.partition("::")[0],
             marked=bool(markers),
             params=_params(item),
@@ -94,7 +94,7 @@ class Collector:
     def _patterns(self, nodeid: str) -> list[ConfigPattern]:
         return [p for p in self._config.tests if matches(nodeid, p.pattern)]
 
-    def _insist(self, names: Sequence[str], code: str, place: str) -> None:
+    def _require_profiler(self, names: Sequence[str], code: str, place: str) -> None:
         """Refuse a capture that no profiler takes."""
         strange = [name for name in names if name not in CAPTURES]
         captures = (*CAPTURES, *self._brought()) if strange else CAPTURES
@@ -180,7 +180,7 @@ def _own(one: type) -> Iterable[pytest.Mark]:
     return (mark.mark if isinstance(mark, pytest.MarkDecorator) else mark for mark in listed)
 
 
-def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:
+def _single_round(plan: Plan, limits: Iterable[Limit]) -> Plan:
     """Set one round if only machine code is judged, since it is the same in every process."""
     return replace(plan, rounds=1) if STATIC in plan.captures and {m.metric for m in limits} <= CODE_NAMES else plan
 
@@ -193,7 +193,7 @@ def _insist_figures(names: Iterable[str]) -> None:
             raise PerfgateError("option-wrong", f"there is no figure {name!r}", fix=fix, place="--perfgate-metric")
 
 
-def _asked(plan: Plan, limits: Iterable[Limit], options: Any) -> Plan:
+def _with_figures(plan: Plan, limits: Iterable[Limit], options: Any) -> Plan:
     """Return the plan with the figures beside time that limits or the command line ask for."""
     figures = asked_figures((*(limit.text for limit in limits), *options.perfgate_metric))
     return replace(plan, figures=figures) if figures else plan

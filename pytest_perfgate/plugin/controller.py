@@ -16,7 +16,7 @@ import pytest
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin.ending import close_session, receive_reports, stand_by, write_session
 from pytest_perfgate.plugin.options import child_environment
-from pytest_perfgate.plugin.reporting import UsersFrames, headed, here, readable
+from pytest_perfgate.plugin.reporting import UsersFrames, for_terminal, headed, readable
 from pytest_perfgate.plugin.selection import division
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.state import ReadablePhases, Settings
@@ -112,7 +112,7 @@ def refused(config: pytest.Config) -> int | None:
     from pytest_perfgate.plugin.ending import close_records
 
     what = f"nothing was measured: {options[0]} stands in addopts, not on the command line"
-    sys.stderr.write(here(f"ERROR: {PerfgateError('run-listed', what).text()}\n"))
+    sys.stderr.write(for_terminal(f"ERROR: {PerfgateError('run-listed', what).text()}\n"))
     close_records(config, pytest.ExitCode.NO_TESTS_COLLECTED, reported=True)
     return pytest.ExitCode.NO_TESTS_COLLECTED
 

@@ -221,14 +221,14 @@ _OPTIONS = {"--perfgate-limit": "perfgate_limit", "--perfgate-policy": "perfgate
 
 def commanded_notes(session: SessionState) -> tuple[SuiteNote, ...]:
     """Return one note in CI that names the limits and policies of options, which replace those of the project."""
-    names = tuple(_given(session.settings.pytest)) if session.gate_judge.context.policy.ci else ()
+    names = tuple(_option_sources(session.settings.pytest)) if session.gate_judge.context.policy.ci else ()
     if not names:
         return ()
     text = "limits and policies from options, instead of those of the tests and the project"
     return (SuiteNote(kind="commanded", effect=Effect.WARN, text=text, names=names),)
 
 
-def _given(config: pytest.Config) -> Iterator[str]:
+def _option_sources(config: pytest.Config) -> Iterator[str]:
     for option, field in _OPTIONS.items():
         for text in getattr(config.option, field, None) or ():
             yield f"{option} {text!r}, by {_author(config, text)}"

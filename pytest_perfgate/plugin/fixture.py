@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.benches import Bench
 
 
-def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:
+def _checked_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a method of the fixture: wrong arguments raise our own error, and right ones are not checked first."""
 
     @wraps(method)
@@ -98,7 +98,7 @@ class Perfgate:
             calls = _count(calls)
             call = MeasuredCall(self._outermost(name), fn, args, setup=setup, calls=calls, limits=_texts(limits))
             call.work, call.check = _work(work), check
-            return _taken(self._bench, self._nesting, call)
+            return _measured(self._bench, self._nesting, call)
 
     def same(self, as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
         """Return a ``check=`` that compares the output with a value, or with a reference given the call's inputs."""
@@ -110,7 +110,7 @@ class Perfgate:
         """Measure ``fn`` at least as often as a suite of pytest-benchmark asks for."""
         with self.noted("", "call"):
             call = MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule)
-            return _taken(self._bench, self._nesting, call)
+            return _measured(self._bench, self._nesting, call)
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
@@ -213,7 +213,7 @@ def _twice(name: str, nodeid: str) -> PerfgateError:
     return PerfgateError("call-wrong", f"{what} in one test", fix=fix, place=place)
 
 
-def _taken(bench: Bench, nesting: Nesting, call: MeasuredCall) -> View:
+def _measured(bench: Bench, nesting: Nesting, call: MeasuredCall) -> View:
     try:
         with nesting.entered():
             view = bench.take(call)
@@ -225,7 +225,7 @@ def _taken(bench: Bench, nesting: Nesting, call: MeasuredCall) -> View:
 
 
 for _name in USAGE:
-    setattr(Perfgate, _name, _fitting(getattr(Perfgate, _name)))
+    setattr(Perfgate, _name, _checked_arguments(getattr(Perfgate, _name)))
 
 
 def _checked(text: str, what: str, case: Case) -> str:

@@ -117,10 +117,10 @@ def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> 
 def keep_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:
     """Judge the measured cases after an interrupt, without running rounds."""
     fit = fit_results(session, results)
-    session.reports.update((nodeid, _kept(session, result)) for nodeid, result in fit.items())
+    session.reports.update((nodeid, _reports_of(session, result)) for nodeid, result in fit.items())
 
 
-def _kept(session: SessionState, result: CaseResult) -> tuple[CaseReport, ...]:
+def _reports_of(session: SessionState, result: CaseResult) -> tuple[CaseReport, ...]:
     """Return the reports of a result; if the judge cannot read an input, keep the measurement without a verdict."""
     try:
         return session.gate_judge.judge_result(result)

@@ -147,7 +147,7 @@ class Measuring:
         """Return the samples of the call in this process."""
         if plan.devices > 1:
             insist_on_devices(plan.devices)
-        call = measured.kept() if measured.check is not None else measured.timed()
+        call = measured.with_last_result() if measured.check is not None else measured.timed()
         stand = self.stand(plan, call)
         self._passes.call_first(measured, plan, stand.runtime)
         setup = self._inputs.prepared(measured, stand.runtime)
@@ -160,9 +160,9 @@ class Measuring:
             self._passes.warm_up(measured)
             return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
-        return per_call(self._taken(stand, plan, take), measured.calls * measured.schedule.iterations)
+        return per_call(self._sampled(stand, plan, take), measured.calls * measured.schedule.iterations)
 
-    def _taken(self, stand: Stand, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
+    def _sampled(self, stand: Stand, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
         """Take samples under a lease, with the clock readings of that time."""
         device, leases, clocks = stand.runtime.device(), self._instruments.leases, self._instruments.clocks
         others = companions(plan.devices, device) if plan.devices > 1 and device.kind == "gpu" else ()
@@ -191,7 +191,7 @@ class Measuring:
         return OutputCheck(subject, contents)
 
     def capture(self, call: MeasuredCall, plan: Plan) -> Capture:
-        return self.packed(call, plan, (self.samples(call, _enough(call, plan)),))
+        return self.packed(call, plan, (self.samples(call, _with_enough_samples(call, plan)),))
 
     def packed(self, measured: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Return the samples of a call as a capture with its identity."""
@@ -240,9 +240,9 @@ class Measuring:
 
     def profiled(self, plan: Plan, key: CaseKey, limits: str = "") -> tuple[MetricSet, tuple[Artifact, ...]]:
         """Return the metrics and artifacts of a profiled measurement, for these limits."""
-        from pytest_perfgate.plugin.captures import taken
+        from pytest_perfgate.plugin.captures import profile_metrics
 
-        return taken(key, self.profilers(plan), self._instruments.inspectors, limits)
+        return profile_metrics(key, self.profilers(plan), self._instruments.inspectors, limits)
 
     def read(self, brought: Brought, sources: Sequence[str], limits: Iterable[str] = ()) -> None:
         """Fill in the metrics of an artifact."""
@@ -265,7 +265,7 @@ class Measuring:
         return next(one for one in self._instruments.inspectors if one.name == name)
 
 
-def _enough(call: MeasuredCall, plan: Plan) -> Plan:
+def _with_enough_samples(call: MeasuredCall, plan: Plan) -> Plan:
     """Return the plan with the samples that the call and the quantiles of its limits need in one process."""
     from pytest_perfgate.app.passes import one_by_one
 

@@ -45,10 +45,10 @@ class ProfiledBench(Bench):
         if not self._watch.wants(call.key):
             result = call.once()
         else:
-            result = self._timed(call) if self._watch.mode == TIMED else self._inside(call)
+            result = self._timed(call) if self._watch.mode == TIMED else self._call_profiled(call)
         return View(call.key, result, metrics=self.metrics)
 
-    def _inside(self, call: MeasuredCall) -> Any:
+    def _call_profiled(self, call: MeasuredCall) -> Any:
         """Run the call under the profiler; ``setup`` and ``check`` run outside of it."""
         call.prepare()
         with self._watch.over(call.timed(), self.case.plan, call.work), self._region():
@@ -156,7 +156,7 @@ class ProfiledRole:
             "text": self._said,
             "error": list(self._error),
             "entered": self._watch.entered if self._watch is not None else 0,
-            "calls": [key.name for bench in self._benches for key in bench.seen],
+            "calls": [key.name for bench in self._benches for key in bench.call_keys],
             "facts": list({**facts, "notes": notes}.items()),
         }
         path = Path(self._assigned.out) / TOLD
@@ -192,7 +192,7 @@ def _quieten(config: pytest.Config, assigned: Assignment) -> None:
 ESCAPED = "work-escaped"
 
 
-def stated(work: Work) -> Iterator[tuple[str, str]]:
+def work_amounts(work: Work) -> Iterator[tuple[str, str]]:
     """Yield the amounts of the call's work with their units, as an inspector of kernels reads them."""
     if work.flops:
         yield "flops", f"{work.flops:.17g}FLOP"
@@ -270,4 +270,4 @@ class Watch:
         if work is not None and work.dtype:
             self._facts["dtype"] = work.dtype
         if work is not None:
-            self._facts["work"] = dict(stated(work))
+            self._facts["work"] = dict(work_amounts(work))

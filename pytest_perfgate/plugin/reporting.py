@@ -131,7 +131,7 @@ def in_columns(text: str, width: int) -> str:
     return text + " " * (width - display_width(text))
 
 
-def here(text: str) -> str:
+def for_terminal(text: str) -> str:
     """Return the text in characters that this terminal can write; pytest would escape line ends too."""
     return writable(text, getattr(sys.__stdout__, "encoding", None))
 
@@ -153,7 +153,7 @@ def readable() -> Iterator[None]:
     try:
         yield
     except PerfgateError as fault:
-        raise pytest.fail.Exception(here(fault.text()), pytrace=False) from None
+        raise pytest.fail.Exception(for_terminal(fault.text()), pytrace=False) from None
 
 
 def without_repeats(fault: PerfgateError, nodeid: str, first_tests: dict[str, str]) -> str:
@@ -168,7 +168,7 @@ _TOLD = pytest.StashKey[str]()
 
 def refuse(item: pytest.Item, text: str) -> NoReturn:
     """Fail a test with this text, without the traceback of our code."""
-    item.stash[_TOLD] = text = here(text)
+    item.stash[_TOLD] = text = for_terminal(text)
     pytest.fail(text, pytrace=False)
 
 

@@ -280,12 +280,12 @@ def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
             kind="unrun",
             effect=Effect.FAIL if failing else session.gate_judge.context.policy.effect("unmeasured"),
             text=f"{plural(len(lost), 'gated test')} chosen and not run, {why}: no test report has their verdict",
-            names=tuple(name for nodeid in lost for name in _said(session, nodeid)),
+            names=tuple(name for nodeid in lost for name in _call_outcomes(session, nodeid)),
         ),
     )
 
 
-def _said(session: SessionState, nodeid: str) -> Iterator[str]:
+def _call_outcomes(session: SessionState, nodeid: str) -> Iterator[str]:
     """Yield the outcome of each call of a test, or its name if it was not measured."""
     outcomes = [f"{report.key}: {report.worst.value}" for report in session.reports.get(nodeid, ())]
     yield from outcomes or [nodeid]

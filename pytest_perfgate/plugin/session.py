@@ -49,7 +49,7 @@ _LATE = "it requested perfgate while it ran, after the measuring: take it as an 
 class QuickBench(MeasuringBench):
     """``quick``: takes the captures that work in this process, after a call was timed."""
 
-    def _shown(self, call: MeasuredCall) -> object:
+    def _call_again(self, call: MeasuredCall) -> object:
         if not self._profilers():
             return call.once()
         call.prepare()
@@ -77,9 +77,9 @@ class QuickBench(MeasuringBench):
         captures = super().captures()
         if not self.case.plan.captures:
             return captures
-        from pytest_perfgate.plugin.captures import untaken
+        from pytest_perfgate.plugin.captures import absent_captures
 
-        absent, lost = untaken(self.case)
+        absent, lost = absent_captures(self.case)
         return tuple(
             replace(capture, metrics=capture.metrics | absent, findings=(*capture.findings, *lost))
             for capture in captures
@@ -184,16 +184,16 @@ class GateSession(SessionState):
         if failing:
             refuse(item, "\n\n".join(failing))
 
-    def seen(self, nodeid: str) -> list[str]:
+    def call_names(self, nodeid: str) -> list[str]:
         """Return the names of the calls that a test made."""
         bench = self._benches.get(nodeid)
-        return [key.name for key in bench.seen] if bench is not None else []
+        return [key.name for key in bench.call_keys] if bench is not None else []
 
     def store(self, report: CaseReport) -> None:
         """Store a verdict of another process."""
         self.reports[report.key.nodeid] = (*self.reports.get(report.key.nodeid, ()), report)
 
-    def known(self, key: CaseKey) -> Measurement | None:
+    def measurement_of(self, key: CaseKey) -> Measurement | None:
         """Return what was measured of a call before the tests, or None."""
         measurements = (r.measurement for r in self.reports.get(key.nodeid, ()) if r.key == key)
         return next((measurement for measurement in measurements if measurement is not None), None)
@@ -202,7 +202,7 @@ class GateSession(SessionState):
         if self.mode is Mode.OFF:
             return Bench(case)
         if self.measured_ahead or case.nodeid in self.judged:
-            return JudgedBench(case, self.known, partial(missing_reason, self.reports))
+            return JudgedBench(case, self.measurement_of, partial(missing_reason, self.reports))
         measuring = measuring_tools(self.settings.pytest)
         measuring.tell_waits(partial(say_amid, self.settings.pytest))
         return QuickBench(case, measuring)
@@ -215,16 +215,16 @@ class GateSession(SessionState):
 
     def _verdicts(self, case: Case, bench: Bench | None) -> Reports:
         """Return the verdicts of a case; a rerun has those of the first run, and only quick mode measures here."""
-        calls = bench.seen if bench is not None else []
+        calls = bench.call_keys if bench is not None else []
         if isinstance(bench, MeasuringBench):
             return self.gate_judge.judge_result(
                 CaseResult(case=case, captures=(bench.captures(),), raised=tuple(bench.raised.items()))
             )
         if self.measured_ahead or self.mode is Mode.OFF or case.nodeid in self.judged:
-            return self._settled(case, calls)
+            return self._settle(case, calls)
         return self.gate_judge.judge_result(CaseResult(case=case, captures=((),)))
 
-    def _settled(self, case: Case, called: Sequence[CaseKey]) -> Reports:
+    def _settle(self, case: Case, called: Sequence[CaseKey]) -> Reports:
         if self.mode is Mode.OFF:
             why = off_reason(self.settings.mode, self.settings.debugging)
             return tuple(self.gate_judge.unmeasured(case, key, why) for key in called or [CaseKey(nodeid=case.nodeid)])
@@ -241,14 +241,14 @@ class GateSession(SessionState):
             reports = self.reports.get(report.nodeid, ())
             self.excused += [f"{r.worst.value}: {r.key}" for r in reports if r.effect is Effect.FAIL]
         if report.nodeid in self.cases and not hasattr(report, "context"):  # the report of a subtest
-            self._noted(report)
+            self._note_skip(report)
         names = getattr(report, SEEN, None)
         case = self.cases.get(report.nodeid)
         if names is not None and case is not None and report.nodeid not in self._benches:
-            self.reports[report.nodeid] = self._settled(case, [CaseKey(nodeid=case.nodeid, name=n) for n in names])
+            self.reports[report.nodeid] = self._settle(case, [CaseKey(nodeid=case.nodeid, name=n) for n in names])
             self.judged.add(report.nodeid)
 
-    def _noted(self, report: pytest.TestReport) -> None:
+    def _note_skip(self, report: pytest.TestReport) -> None:
         """Record whether a test was skipped in the end: an expected failure was not, and a rerun may run after all."""
         if report.skipped and not hasattr(report, "wasxfail"):
             self.skipped[report.nodeid] = skip_reason(report)

@@ -253,7 +253,7 @@ def outside(item: pytest.Item) -> PerfgateError | None:
     if path.is_relative_to(top) or _is_same(top / item.nodeid.partition("::")[0], path):
         return None
     here = item.config.invocation_params.dir
-    return PerfgateError("test-outside", f"{_from(here, path)} lies outside the rootdir, {_from(here, top)}")
+    return PerfgateError("test-outside", f"{_relative(here, path)} lies outside the rootdir, {_relative(here, top)}")
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -264,7 +264,7 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
-def _from(here: Path, path: Path) -> str:
+def _relative(here: Path, path: Path) -> str:
     try:
         return os.path.relpath(path, here)
     except ValueError:  # another drive

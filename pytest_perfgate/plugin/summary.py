@@ -38,7 +38,7 @@ from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.values import Dimension, first_of
 from pytest_perfgate.plugin.ending import FROM, REPORT, name_of, text_of, write_next
 from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded, write_painted
-from pytest_perfgate.plugin.reporting import here as written
+from pytest_perfgate.plugin.reporting import for_terminal as written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -348,7 +348,7 @@ def cut_short_lines(session: SessionState) -> list[str]:
             if len(missing) > _NAMED_CASES
             else []
         )
-    return [*lines, *_onward(session, missing)]
+    return [*lines, *_continue_command(session, missing)]
 
 
 def _headline(session: SessionState, missing: int) -> str:
@@ -369,7 +369,7 @@ def _untried(session: SessionState) -> int:
 
 def _fewer(session: SessionState) -> int:
     """Count the cases that were measured in fewer processes than were asked for."""
-    return sum(0 < _processes(session, nodeid) < _asked(session, nodeid) for nodeid in session.cases)
+    return sum(0 < _processes(session, nodeid) < _planned_processes(session, nodeid) for nodeid in session.cases)
 
 
 def _missing(session: SessionState) -> Sequence[Case]:
@@ -382,11 +382,11 @@ def _processes(session: SessionState, nodeid: str) -> int:
     return max((max(1, len(measurement.processes)) for measurement in measurements), default=0)
 
 
-def _asked(session: SessionState, nodeid: str) -> int:
+def _planned_processes(session: SessionState, nodeid: str) -> int:
     return session.cases[nodeid].plan.rounds if session.measured_ahead else 1
 
 
-def _onward(session: SessionState, missing: Sequence[Case]) -> list[str]:
+def _continue_command(session: SessionState, missing: Sequence[Case]) -> list[str]:
     """Return the command that measures the rest, alone on its line so that it can be pasted."""
     if session.resumable:
         return [f"next  {_BEHIND}"]

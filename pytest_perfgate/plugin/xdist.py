@@ -104,7 +104,7 @@ class WorkerRole(ReadablePhases):
 
             headed(item, call, report)
         if self._session is not None and report.when == "call" and item.nodeid in self._session.judged:
-            setattr(report, SEEN, self._session.seen(item.nodeid))
+            setattr(report, SEEN, self._session.call_names(item.nodeid))
         return report
 
     def _loaded_session(self) -> GateSession:

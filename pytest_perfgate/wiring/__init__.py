@@ -241,7 +241,7 @@ def read_values(path: Path, kind: type[Any]) -> list[Any]:
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
 
 
-def here(project: Config | None = None) -> tuple[list[Device], list[Availability]]:
+def this_machine(project: Config | None = None) -> tuple[list[Device], list[Availability]]:
     """Return the devices of this machine, and the libraries that can use them."""
     from pytest_perfgate.wiring.built_ins import BuiltIns
 

@@ -32,7 +32,7 @@ class Deferred:
         self._make, self._maybe = make, maybe
 
     @cached_property
-    def made(self) -> Inspector:
+    def inspector(self) -> Inspector:
         """The inspector itself."""
         made = self._make()
         if self.operators and isinstance(made, SupportsOperators):
@@ -41,23 +41,23 @@ class Deferred:
 
     @property
     def views(self) -> Sequence[str]:
-        return self.made.views
+        return self.inspector.views
 
     @property
     def options(self) -> Sequence[tuple[str, str]]:
-        return self.made.options
+        return self.inspector.options
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        return self._maybe(path, head) and self.made.recognises(path, head)
+        return self._maybe(path, head) and self.inspector.recognises(path, head)
 
     @property
     def inspect(self) -> Any:
         """The inspector's own method, so that callers call it directly."""
-        return self.made.inspect
+        return self.inspector.inspect
 
     @property
     def compare(self) -> Any:
-        return self.made.compare
+        return self.inspector.compare
 
 
 _CODE = (b"NVR\0", b"\x7fELF")

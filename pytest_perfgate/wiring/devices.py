@@ -285,11 +285,11 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
     plan = replace(PLAN, clocks=ClockPolicy(policy))
     device, card, events, lease = keyed(torch.device(), plan), clocks(tell), events_timer(), leases(tell)
 
-    def held(call: Any) -> Any:
+    def measure_leased(call: Any) -> Any:
         with lease.hold(lease_name(device)):
             return watched(lambda p: events.measure(call, p, torch), device, plan, card, time.perf_counter_ns)
 
-    return SimpleNamespace(device=device, library="torch", take=held, loads=torch_loads(device))
+    return SimpleNamespace(device=device, library="torch", take=measure_leased, loads=torch_loads(device))
 
 
 def machine(runtimes: Iterable[Runtime]) -> tuple[list[Device], list[Availability]]:

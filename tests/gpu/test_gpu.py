@@ -100,7 +100,7 @@ def test_outputs_on_the_device_are_poisoned_and_looked_at(torch, honest, codes) 
         return out
 
     asked = MeasuredCall(CaseKey(nodeid="t"), call, check=lambda found: bool(torch.isfinite(found).all()))
-    kept = asked.kept()
+    kept = asked.with_last_result()
     subject = Subject(
         once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,), synchronize=RUNTIME.synchronize
     )

@@ -32,7 +32,7 @@ SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
 def codes(fn, *args, setup=None, check=lambda result: True, calls=5) -> list[str]:
     """The problems of a call that a timer calls so many times."""
     asked = MeasuredCall(CaseKey(nodeid="t.py::t"), fn, args, setup=setup, check=check)
-    call = asked.kept()
+    call = asked.with_last_result()
 
     def take() -> Samples:
         for _ in range(calls):
@@ -165,7 +165,7 @@ def test_half_an_output_is_caught_and_the_share_is_said() -> None:
         return out
 
     asked = MeasuredCall(CaseKey(nodeid="t.py::t"), call, check=lambda c: np.allclose(c, a @ b))
-    kept = asked.kept()
+    kept = asked.with_last_result()
     subject = Subject(once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,))
     scrutiny = Scrutiny(subject, ArrayContents())
     found = scrutinised(lambda: kept() is None or SAMPLES, scrutiny)
@@ -208,7 +208,7 @@ def test_nothing_is_done_without_a_check() -> None:
     assert scrutinised(lambda: SAMPLES, None) is SAMPLES
 
 
-@pytest.mark.parametrize("form", ["timed", "kept"])
+@pytest.mark.parametrize("form", ["timed", "with_last_result"])
 def test_a_call_is_bound_to_one_making_of_its_setup(form) -> None:
     numbers = iter(range(1, 9))
     asked = MeasuredCall(CaseKey(nodeid="t"), lambda x, y: x + y, (10,), setup=lambda: next(numbers), check=bool)

@@ -22,7 +22,7 @@ from pytest_perfgate.model.measurement import Artifact, Identity, Samples, Stop
 from pytest_perfgate.model.metric import Analysis, Document, MetricSet, Paragraph
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import CAPTURES, Capture, parse_assignment
-from pytest_perfgate.plugin.captures import asking
+from pytest_perfgate.plugin.captures import with_limits
 from pytest_perfgate.wiring.profiling import profile_tools, write_times
 from tests.kernels import CUBINS
 from tests.nsys_file import small_export
@@ -321,5 +321,5 @@ def test_what_a_limit_asks_for_reaches_the_inspector_of_a_capture(tmp_path: Path
     limit = parse_limit("executed(LDG.E, kernel=stage1) >= 1", kinds=by_name())
     case = Case(nodeid=KEY.nodeid, limits=(limit,), plan=Plan(), path="t.py")
     tools = replace(profile_tools(tmp_path), profilers=(Leaves("ncu"),), execute=execute)
-    done = profile(KEY, "ncu", Plan(), asking(tools, case))
+    done = profile(KEY, "ncu", Plan(), with_limits(tools, case))
     assert [m.value for m in done.analysis.metrics.find(limit.metric, limit.labels)] == [8.0]

@@ -194,12 +194,12 @@ def test_a_call_is_asked_for_in_pythons_own_values() -> None:
     done = work.Work(flops=np.float32(16.0), bytes=np.int64(8))  # type: ignore[arg-type]
     ask(int, name=np.str_("a"), calls=np.int32(4), limits=np.array(["time <= 2s"]), work=done)  # type: ignore[arg-type]
     ask(int, name=Kind.FAST)
-    assert bench.seen[1].name == "fast"
+    assert bench.call_keys[1].name == "fast"
     ask(int, name="b", calls=np.int32(4), limits=np.array(["time <= 2s"]), work=done)  # type: ignore[arg-type]
     asked = bench.asked
     values = (asked.calls, *asked.limits, asked.work and asked.work.flops, asked.work and asked.work.bytes)
     assert [(value, type(value)) for value in values] == [(4, int), ("time <= 2s", str), (16.0, float), (8, int)]
-    assert type(bench.seen[0].name) is str
+    assert type(bench.call_keys[0].name) is str
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_a_whole_check_hardly_waits_for_a_slow_way_to_the_host(torch, monkeypatc
     asked = MeasuredCall(
         CaseKey(nodeid="t"), lambda: target.copy_(source), check=lambda found: bool(torch.equal(found, source))
     )
-    timed = asked.kept()
+    timed = asked.with_last_result()
     subject = Subject(once=asked.called, last=lambda: timed.last, check=asked.judge, reach=(asked.fn,))
     scrutiny = OutputCheck(subject, CONTENTS)
     with Scalars():
