@@ -55,15 +55,15 @@ def module_of(path: Path) -> str:
 @functools.cache
 def imports(path: Path) -> frozenset[str]:
     """Names of modules, and of what is in them, that a file asks for anywhere."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.ImportFrom):
-            found.add("*")  # none of ours is written so: whoever does may reach anything
-    return frozenset(found)
+            names.add("*")  # none of ours is written so: whoever does may reach anything
+    return frozenset(names)
 
 
 @functools.cache
@@ -74,21 +74,21 @@ def modules() -> dict[str, Path]:
 @functools.cache
 def everything_from(path: Path) -> frozenset[str]:
     """All modules of ours that a file leads to."""
-    seen: set[str] = set()
-    left = [*imports(path)]
-    while left:
-        name = left.pop()
+    reached: set[str] = set()
+    pending = [*imports(path)]
+    while pending:
+        name = pending.pop()
         if name in {"*", "pytest_perfgate", *NAMED}:
             return frozenset(modules())
-        if name not in seen and name in modules():
-            seen.add(name)
-            left += imports(modules()[name])
-    return frozenset(seen)
+        if name not in reached and name in modules():
+            reached.add(name)
+            pending += imports(modules()[name])
+    return frozenset(reached)
 
 
 def test_files() -> list[Path]:
-    found = [p for t in (*TESTS, *PROPERTIES) for p in ([ROOT / t] if t.endswith(".py") else (ROOT / t).rglob("*.py"))]
-    return sorted((p for p in found if p.name.startswith("test_")), key=str)
+    files = [p for t in (*TESTS, *PROPERTIES) for p in ([ROOT / t] if t.endswith(".py") else (ROOT / t).rglob("*.py"))]
+    return sorted((p for p in files if p.name.startswith("test_")), key=str)
 
 
 def leading_to(modules: set[str]) -> list[Path]:
@@ -102,9 +102,9 @@ def stages(mutant: Mutant, reach: dict[str, list[str]]) -> Iterator[list[Path]]:
     Tests of properties, the slowest, come last in each.
     """
     running = {Path(p) for p in reach.get(str(mutant.path), [])}
-    left = {*leading_to({mutant.module}), *running}
-    speaking = {p for p in left if mutant.module in imports(p) or p.stem == f"test_{mutant.path.stem}"}
-    for files in (speaking, running - speaking, left - running - speaking):
+    candidates = {*leading_to({mutant.module}), *running}
+    speaking = {p for p in candidates if mutant.module in imports(p) or p.stem == f"test_{mutant.path.stem}"}
+    for files in (speaking, running - speaking, candidates - running - speaking):
         yield sorted(files, key=lambda p: (str(p.relative_to(ROOT)) in PROPERTIES, str(p)))
 
 
@@ -132,14 +132,14 @@ def tested(mutant: Mutant | None, files: list[Path], folder: Path) -> str:
     return forked(SECONDS, attempt) if files else PASSED
 
 
-def afresh(left: list[Mutant], folder: Path) -> bool:
+def afresh(mutants: list[Mutant], folder: Path) -> bool:
     """All of them, one after the other; false where the tests, or a part of them alone, fail without any change."""
     prepare(json.loads((folder / "loaded.json").read_text(encoding="utf-8")))
-    if left and tested(None, leading_to({m.module for m in left}), folder) != PASSED:
+    if mutants and tested(None, leading_to({m.module for m in mutants}), folder) != PASSED:
         return False
     reach = json.loads((folder / "reach.json").read_text(encoding="utf-8"))["files"]
     begun, sound = time.monotonic(), ""
-    for at, mutant in enumerate(left, 1):
+    for at, mutant in enumerate(mutants, 1):
         parts = list(stages(mutant, reach))
         if mutant.module != sound and tested(None, parts[0], folder) != PASSED:
             return False
@@ -149,5 +149,5 @@ def afresh(left: list[Mutant], folder: Path) -> bool:
         if how != UNTRIED:
             keep(mutant, how, WAY)
         word = {PASSED: "survived", FAILED: "killed", ENDLESS: "killed, endless"}.get(how, how)
-        say(f"{at} of {len(left)} afresh, {time.monotonic() - begun:.0f} s: {word}  {mutant}")
+        say(f"{at} of {len(mutants)} afresh, {time.monotonic() - begun:.0f} s: {word}  {mutant}")
     return True

@@ -24,25 +24,25 @@ SECONDS = 20
 WAY = "in place"
 
 
-def passing(items: Iterable[Any]) -> bool:
+def passes(items: Iterable[Any]) -> bool:
     from _pytest.runner import runtestprotocol
 
     return all(not report.failed for item in items for report in runtestprotocol(item, log=False, nextitem=None))
 
 
-def functions(found: Any, module: str, seen: set[int]) -> Iterator[types.FunctionType]:
+def functions(value: Any, module: str, visited: set[int]) -> Iterator[types.FunctionType]:
     """Every function that a module's names lead to, through classes and decorators."""
-    if id(found) in seen:
+    if id(value) in visited:
         return
-    seen.add(id(found))
-    if isinstance(found, types.FunctionType):
-        yield found
+    visited.add(id(value))
+    if isinstance(value, types.FunctionType):
+        yield value
     for name in ("__wrapped__", "__func__", "fget", "func"):
-        if getattr(found, name, None) is not None and not isinstance(found, type):
-            yield from functions(getattr(found, name), module, seen)
-    if isinstance(found, type) and found.__module__ == module:
-        for member in list(vars(found).values()):
-            yield from functions(member, module, seen)
+        if getattr(value, name, None) is not None and not isinstance(value, type):
+            yield from functions(getattr(value, name), module, visited)
+    if isinstance(value, type) and value.__module__ == module:
+        for member in list(vars(value).values()):
+            yield from functions(member, module, visited)
 
 
 def code_of(code: types.CodeType, home: Home) -> types.CodeType | None:
@@ -59,9 +59,9 @@ def patched(mutant: Mutant, live: types.FunctionType) -> None:
         raise LookupError(mutant)
     live.__code__ = code
     for module in [m for name, m in sys.modules.items() if name.startswith("pytest_perfgate")]:
-        for found in list(vars(module).values()):
-            if isinstance(found, functools._lru_cache_wrapper):  # type: ignore[attr-defined]  # noqa: SLF001
-                found.cache_clear()
+        for value in list(vars(module).values()):
+            if isinstance(value, functools._lru_cache_wrapper):  # type: ignore[attr-defined]  # noqa: SLF001
+                value.cache_clear()
 
 
 def watch(*places: str) -> Any:
@@ -104,10 +104,10 @@ class InPlace:
         if session.testsfailed or forked(600, lambda: self.control(session.items, reach)) != PASSED:
             return True
         (self.out / "loaded.json").write_text(json.dumps(sorted(sys.modules)), encoding="utf-8")
-        found = json.loads(reach.read_text(encoding="utf-8"))["functions"]
+        reach_of = json.loads(reach.read_text(encoding="utf-8"))["functions"]
         killed, begun, rest = 0, time.monotonic(), []
         for at, mutant in enumerate(self.tried, 1):
-            how = self.outcome(mutant, session.items, found)
+            how = self.outcome(mutant, session.items, reach_of)
             killed += how in {FAILED, ENDLESS}
             rest += [mutant.key] if how == UNTRIED else []
             if at % 100 == 0:
@@ -115,17 +115,17 @@ class InPlace:
         (self.out / "rest.json").write_text(json.dumps(rest), encoding="utf-8")
         return True
 
-    def outcome(self, mutant: Mutant, items: list[Any], found: dict[str, list[int]]) -> str:
+    def outcome(self, mutant: Mutant, items: list[Any], reach_of: dict[str, list[int]]) -> str:
         """How the tests end, which is kept; nothing comes of what needs a fresh import."""
         live = self.live(mutant)
         if live is None or mutant.home is None:
             return UNTRIED
         name = f"{mutant.path}:{mutant.home[0]}:{mutant.home[1]}"
-        mine = [items[n] for n in found.get(name, [])]
+        mine = [items[n] for n in reach_of.get(name, [])]
 
         def attempt() -> bool:
             patched(mutant, live)
-            return passing(mine)
+            return passes(mine)
 
         how = forked(SECONDS, attempt)
         if how == UNTRIED or (how == PASSED and name in self.early):
@@ -136,8 +136,8 @@ class InPlace:
     @staticmethod
     def live(mutant: Mutant) -> types.FunctionType | None:
         module = importlib.import_module(mutant.module)
-        seen: set[int] = set()
-        every = [f for found in list(vars(module).values()) for f in functions(found, mutant.module, seen)]
+        visited: set[int] = set()
+        every = [f for value in list(vars(module).values()) for f in functions(value, mutant.module, visited)]
         same = [f for f in every if f.__module__ == mutant.module]
         return next((f for f in same if (f.__name__, f.__code__.co_firstlineno) == mutant.home), None)
 
@@ -149,30 +149,30 @@ class InPlace:
         for at, item in enumerate(items):
             cover.switch_context(str(at))
             begun = time.perf_counter()
-            if not passing([item]):
+            if not passes([item]):
                 return False
             took.append(time.perf_counter() - begun)
         cover.stop()
-        data, found = cover.get_data(), defaultdict(set)
+        data, reach_of = cover.get_data(), defaultdict(set)
         files: dict[str, list[str]] = {}
         for path in data.measured_files():
             lines = data.contexts_by_lineno(path)
             for name, body in bodies(path):
-                found[name] |= {int(c) for line in body for c in lines.get(line, ()) if c}
+                reach_of[name] |= {int(c) for line in body for c in lines.get(line, ()) if c}
             ran = {int(c) for contexts in lines.values() for c in contexts if c}
             files[path] = sorted({str(items[n].path) for n in ran})
-        functions = {name: sorted(ran, key=took.__getitem__) for name, ran in found.items()}
+        functions = {name: sorted(ran, key=took.__getitem__) for name, ran in reach_of.items()}
         reach.write_text(json.dumps({"functions": functions, "files": files}), encoding="utf-8")
         return True
 
 
-def in_place(left: list[Mutant], files: list[Path], folder: Path) -> bool:
+def in_place(mutants: list[Mutant], files: list[Path], folder: Path) -> bool:
     """All that can be tried in forks of one pytest; false where the tests fail on the unbroken code."""
     child = os.fork()
     if not child:
         import pytest
 
-        pytest.main([*OPTIONS, f"--basetemp={folder}/tests", *map(str, files)], plugins=[InPlace(left, folder)])
+        pytest.main([*OPTIONS, f"--basetemp={folder}/tests", *map(str, files)], plugins=[InPlace(mutants, folder)])
         os._exit(0)
     os.waitpid(child, 0)
     return (folder / "rest.json").exists()

@@ -54,8 +54,8 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 def halves(node: ast.BoolOp) -> Iterator[ast.expr]:
     """What is left of a condition without one of its parts."""
     for at in range(len(node.values)):
-        left = [part for n, part in enumerate(node.values) if n != at]
-        yield left[0] if len(left) == 1 else ast.copy_location(ast.BoolOp(op=node.op, values=left), node)
+        rest = [part for n, part in enumerate(node.values) if n != at]
+        yield rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(op=node.op, values=rest), node)
 
 
 def filtered(node: ast.comprehension) -> Iterator[ast.comprehension]:

@@ -71,7 +71,7 @@ def option_rows() -> list[list[str]]:
 
 def command_rows() -> list[list[str]]:
     """One row an option; commands that share it stand in the same row."""
-    found: dict[tuple[str, str], list[str]] = {}
+    commands_of: dict[tuple[str, str], list[str]] = {}
     for command in (name for group in LISTED for name in GROUPS[group]):
         parser = argparse.ArgumentParser(add_help=False)
         add_arguments(command, parser)
@@ -79,8 +79,8 @@ def command_rows() -> list[list[str]]:
             if action.option_strings and action.help is not argparse.SUPPRESS:
                 value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
                 shown = f"`{', '.join(action.option_strings)}{value}`".replace("|", "\\|")
-                found.setdefault((shown, action.help or ""), []).append(command)
-    return [[shown, ", ".join(f"`{c}`" for c in commands), doc] for (shown, doc), commands in found.items()]
+                commands_of.setdefault((shown, action.help or ""), []).append(command)
+    return [[shown, ", ".join(f"`{c}`" for c in commands), doc] for (shown, doc), commands in commands_of.items()]
 
 
 def key_rows(keys: tuple[ConfigKey, ...]) -> list[list[str]]:

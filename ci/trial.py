@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from ci.mutants import ROOT, Mutant
 
-KEPT = ROOT / ".perfgate" / "mutation.jsonl"
+RESULTS = ROOT / ".perfgate" / "mutation.jsonl"
 PLACES = tuple(f"pytest_perfgate/core/{name}" for name in ("limits", "judge", "changes", "stats"))
 TESTS = (*(f"tests/unit/core/{name}" for name in ("limits", "judge", "changes", "stats", "render")),
          "tests/unit/core/analysis/test_roofline.py", "tests/golden/test_block.py", "tests/golden/test_calibration.py",
@@ -27,7 +27,7 @@ HEAP = 4 << 30
 PASSED, FAILED, ENDLESS, UNTRIED = "passed", "failed", "endless", "untried"
 
 
-class Kept(TypedDict):
+class Outcome(TypedDict):
     key: str
     outcome: str
     how: str
@@ -35,19 +35,19 @@ class Kept(TypedDict):
     place: str
 
 
-def known() -> dict[str, Kept]:
+def outcomes_by_key() -> dict[str, Outcome]:
     """What came out, by key; the last word counts."""
-    if not KEPT.exists():
+    if not RESULTS.exists():
         return {}
-    lines = [json.loads(line) for line in KEPT.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+    lines = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
     return {line["key"]: line for line in lines}
 
 
 def keep(mutant: Mutant, how: str, way: str) -> None:
     outcome = "survived" if how == PASSED else "killed"
-    line = Kept(key=mutant.key, outcome=outcome, how=how, way=way, place=str(mutant))
-    KEPT.parent.mkdir(exist_ok=True)
-    with KEPT.open("a", encoding="utf-8") as out:
+    line = Outcome(key=mutant.key, outcome=outcome, how=how, way=way, place=str(mutant))
+    RESULTS.parent.mkdir(exist_ok=True)
+    with RESULTS.open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
 
 

@@ -13,10 +13,10 @@ ARTIFACTS = Path(__file__).resolve().parents[2] / "tests" / "artifacts"
 
 
 def main() -> None:
-    for seen in read_cubins(sorted((ARTIFACTS / "cubins").glob("*.cubin"))):
-        name, command = Path(seen.source).name, [str(tool("cuobjdump")), "--dump-resource-usage", seen.source]
+    for cubin in read_cubins(sorted((ARTIFACTS / "cubins").glob("*.cubin"))):
+        name, command = Path(cubin.source).name, [str(tool("cuobjdump")), "--dump-resource-usage", cubin.source]
         usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        what = {"listing": seen.listing.decode(), "resources": usage.replace(str(ARTIFACTS), "")}
+        what = {"listing": cubin.listing.decode(), "resources": usage.replace(str(ARTIFACTS), "")}
         packed = gzip.compress(json.dumps(what).encode(), mtime=0)
         (ARTIFACTS / "listings" / f"{name}.json.gz").write_bytes(packed)
 

@@ -38,10 +38,10 @@ _USED = re.compile(
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as room:
-        told = dict(assembled(Path(room)))
-        (Path(room) / "said.json").write_text(json.dumps(told))
+        resources = dict(assembled(Path(room)))
+        (Path(room) / "said.json").write_text(json.dumps(resources))
         with tarfile.open(PACKED, "w:xz", preset=9) as packed:
-            for name in ("said.json", *told, *wrapped(Path(room))):
+            for name in ("said.json", *resources, *wrapped(Path(room))):
                 packed.add(Path(room) / name, name, filter=nameless)
 
 
@@ -59,14 +59,14 @@ def assembled(room: Path) -> Iterator[tuple[str, dict[str, list[int]]]]:
         version = re.findall(
             r"V([\d.]+)", subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=False).stdout
         )[0]
-        known = subprocess.run([ptxas, "--help"], capture_output=True, text=True, check=False).stdout
-        for arch in sorted(set(re.findall(r"'(sm_\d+[af]?)'", known))):
+        usage = subprocess.run([ptxas, "--help"], capture_output=True, text=True, check=False).stdout
+        for arch in sorted(set(re.findall(r"'(sm_\d+[af]?)'", usage))):
             name = f"{version}.{arch}.cubin"
-            said = assemble(ptxas, arch, room / name)
-            if said:
+            log = assemble(ptxas, arch, room / name)
+            if log:
                 yield (
                     name,
-                    {kernel: [int(n), shared(rest), int(stack)] for kernel, stack, n, rest in _USED.findall(said)},
+                    {kernel: [int(n), shared(rest), int(stack)] for kernel, stack, n, rest in _USED.findall(log)},
                 )
             else:
                 print(f"{ptxas} does not take {arch} in any PTX tried", file=sys.stderr)
@@ -87,8 +87,8 @@ def assemble(ptxas: str, arch: str, out: Path) -> str:
 
 
 def shared(rest: str) -> int:
-    found = re.search(r"(\d+) bytes smem", rest)
-    return int(found[1]) if found else 0
+    match = re.search(r"(\d+) bytes smem", rest)
+    return int(match[1]) if match else 0
 
 
 def wrapped(room: Path) -> Iterator[str]:

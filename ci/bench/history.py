@@ -175,18 +175,18 @@ def main() -> None:
     parser.add_argument("--results", type=int, default=1_000_000)
     parser.add_argument("--only", default="", choices=("", "sqlite", "postgres"))
     parser.add_argument("--site", type=int, default=0, metavar="RUNS")
-    asked = parser.parse_args()
-    if asked.site:
+    options = parser.parse_args()
+    if options.site:
         for figured in (False, True):
-            for line in site(asked.site, figured=figured):
+            for line in site(options.site, figured=figured):
                 print(line, flush=True)
         return
-    results = asked.results
+    results = options.results
     print("| store | what | best | middle | computed: client + server | load | bound |", flush=True)
     print("| --- " * 7 + "|", flush=True)
-    if asked.only != "postgres":
+    if options.only != "postgres":
         in_sqlite(results)
-    if asked.only != "sqlite":
+    if options.only != "sqlite":
         in_postgres(results)
 
 
@@ -241,10 +241,10 @@ def site(runs: int, *, figured: bool, cases: int = 1000) -> Iterator[str]:
         name = f"{runs} runs of {cases} cases{', four accepted figures each' * figured}"
         command = [sys.executable, "-c", "from pytest_perfgate.cli import main; raise SystemExit(main())", "site"]
         commits = ["--commits", "https://github.com/owner/kernels/commit/{}"]
-        for what, given in (("from records", ["runs"]), ("from the index", []), ("a page that is gone", [])):
+        for what, sources in (("from records", ["runs"]), ("from the index", []), ("a page that is gone", [])):
             began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run(
-                [*command, "public", *given, *commits], cwd=root, check=True, stdout=subprocess.DEVNULL,
+                [*command, "public", *sources, *commits], cwd=root, check=True, stdout=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
             )  # fmt: skip
             spent, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -31,10 +31,10 @@ def empty():
 def suite(folder: Path, count: int) -> None:
     """A full run of so many empty benchmarks, everything included."""
     (folder / "test_empty.py").write_text(SUITE.format(count=count), encoding="utf-8")
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
+    env = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:benchmark", "--perfgate=full"]
     begun = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     took = time.perf_counter() - begun
     assert done.returncode == 0, done.stdout + done.stderr
     records = folder / ".perfgate" / "records"
@@ -92,8 +92,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         suite(Path(name), options.count)
-    seen = [(ours(options.calls), theirs(options.calls)) for _ in range(7)]
-    us, them = (statistics.median(column) for column in zip(*seen))
+    pairs = [(ours(options.calls), theirs(options.calls)) for _ in range(7)]
+    us, them = (statistics.median(column) for column in zip(*pairs))
     print(f"one timed call: perfgate {us:.0f} ns, pytest-benchmark {them:.0f} ns, ratio {us / them:.2f} (budget 0.5)")
 
 

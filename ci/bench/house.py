@@ -68,14 +68,14 @@ def nodes(path: Path) -> list[ast.AST]:
     """All of a file's syntax, its tree first; unseen by the collector, which would go through it again and again."""
     collecting = gc.isenabled()
     gc.disable()
-    found: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
-    for node in found:
+    syntax: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    for node in syntax:
         for value in (getattr(node, field, None) for field in node._fields):
-            found += [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.AST)]
+            syntax += [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.AST)]
     gc.freeze()
     if collecting:
         gc.enable()
-    return found
+    return syntax
 
 
 # the imports
@@ -94,14 +94,14 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.ImportFrom | ast.Import]:
 
 def targets(statements: Iterable[ast.AST]) -> set[str]:
     """Modules of the package that import statements name."""
-    found = set()
+    named = set()
     for node in statements:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            named |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names = ((node.module or "", f"{node.module}.{alias.name}") for alias in node.names)
-            found |= {whole if whole in files() else module for module, whole in names}
-    return found & set(files())
+            named |= {whole if whole in files() else module for module, whole in names}
+    return named & set(files())
 
 
 @lru_cache(maxsize=2)
@@ -109,8 +109,8 @@ def imports(*, anywhere: bool = False) -> Mapping[str, frozenset[str]]:
     """Each module with those that it imports when it is imported, or ``anywhere`` in its text."""
     arrows = {}
     for name, path in files().items():
-        found = nodes(path)
-        arrows[name] = frozenset(targets(found if anywhere else statements(found[0].body)) - {name})
+        syntax = nodes(path)
+        arrows[name] = frozenset(targets(syntax if anywhere else statements(syntax[0].body)) - {name})
     return arrows
 
 
@@ -129,15 +129,17 @@ def upward() -> list[tuple[str, str]]:
     def of(name: str) -> int:
         return level[name.split(".")[1]]
 
-    arrows = {name: found - {PACKAGE.name} for name, found in imports(anywhere=True).items() if name != PACKAGE.name}
-    return [(name, below) for name, found in arrows.items() for below in sorted(found) if of(below) > of(name)]
+    arrows = {
+        name: imported - {PACKAGE.name} for name, imported in imports(anywhere=True).items() if name != PACKAGE.name
+    }
+    return [(name, below) for name, imported in arrows.items() for below in sorted(imported) if of(below) > of(name)]
 
 
 def single_importers() -> dict[str, str]:
     """Short modules that one other module alone imports, with that module."""
     importers: dict[str, set[str]] = {}
-    for name, found in imports(anywhere=True).items():
-        for below in found:
+    for name, imported in imports(anywhere=True).items():
+        for below in imported:
             importers.setdefault(below, set()).add(name)
     sizes = lines()
     return {name: min(by) for name, by in importers.items() if len(by) == 1 and sizes.get(name, SINGLE) < SINGLE}

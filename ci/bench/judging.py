@@ -59,7 +59,7 @@ def cases(count: int, samples: int, seed: int, *, worked: bool, figures: bool = 
     device = Device(key="host-bench", name="bench", kind="host", cache_bytes=1e6, roofs=(roof,))
     identity = Identity(device=device.key)
     work = Work(flops=2e7, bytes=4e6, dtype="fp32") if worked else None
-    found: Bench = []
+    pairs: Bench = []
     for number in range(count):
         key = CaseKey(nodeid=f"tests/bench.py::test_kernel[{number}]")
         time_ns = 4e5 * source.choice([1.0, 1.0, 1.1, 0.9])
@@ -80,8 +80,8 @@ def cases(count: int, samples: int, seed: int, *, worked: bool, figures: bool = 
             accepted_figure(replace(one, value=one.value * moved)) for one, moved in zip((*own, BANDWIDTH), MOVED)
         )
         line = Baseline(key=key, device=device.key, time=4e5, identity=identity, figures=accepted if figures else ())
-        found.append((measurement, line))
-    return found
+        pairs.append((measurement, line))
+    return pairs
 
 
 def seconds(bench: Bench, texts: tuple[str, ...], *, read: bool = False) -> float:
@@ -112,23 +112,23 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--samples", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=5)
-    asked = parser.parse_args()
-    print(f"judging {asked.cases} cases of 3 x {asked.samples} samples")
+    options = parser.parse_args()
+    print(f"judging {options.cases} cases of 3 x {options.samples} samples")
     missed = False
     for name, texts in LIMITS.items():
         gated = set(GATED) <= set(texts)
-        target = (TARGET_GATED if gated else TARGET) * asked.cases / 1000
-        bench = cases(asked.cases, asked.samples, seed=1, worked=len(texts) > 1, figures=gated)
-        took = [seconds(bench, texts) for _ in range(asked.repeats)]
-        whole = [seconds(bench, texts, read=True) for _ in range(asked.repeats)]
+        target = (TARGET_GATED if gated else TARGET) * options.cases / 1000
+        bench = cases(options.cases, options.samples, seed=1, worked=len(texts) > 1, figures=gated)
+        took = [seconds(bench, texts) for _ in range(options.repeats)]
+        whole = [seconds(bench, texts, read=True) for _ in range(options.repeats)]
         missed = missed or min(took) > target
         print(
             f"  {name}: best {min(took):.4f} s, median {statistics.median(took):.4f} s, "
             f"{min(took) / target:.2f} x target of {target:.3f} s; every metric read as well: {min(whole):.4f} s"
         )
-    print(f"reading {asked.cases} limits: {parsing(asked.cases):.4f} s")
-    each = record_bytes(cases(asked.cases, asked.samples, seed=1, worked=False, figures=True)) / asked.cases
-    print(f"a record of {asked.cases} cases with the time and six gated figures: {each:.0f} bytes each")
+    print(f"reading {options.cases} limits: {parsing(options.cases):.4f} s")
+    each = record_bytes(cases(options.cases, options.samples, seed=1, worked=False, figures=True)) / options.cases
+    print(f"a record of {options.cases} cases with the time and six gated figures: {each:.0f} bytes each")
     return int(missed)
 
 

@@ -81,12 +81,12 @@ def bare_start(folder: Path) -> Times:
 
 
 def machine_code(folder: Path) -> None:
-    given = os.environ.get("PERFGATE_CUBIN")
-    path = Path(given) if given else large_cubin(folder)
+    chosen = os.environ.get("PERFGATE_CUBIN")
+    path = Path(chosen) if chosen else large_cubin(folder)
     size = path.stat().st_size / 1e6
-    seen = read_cubins([path])
+    cubins = read_cubins([path])
     start = bare_start(folder)
-    ours = timed(lambda: Cubin(lambda _: seen, DeviceCatalogue).inspect([path], {}))
+    ours = timed(lambda: Cubin(lambda _: cubins, DeviceCatalogue).inspect([path], {}))
     whole = timed(lambda: Cubin(read_cubins, DeviceCatalogue).inspect([path], {}))
     typical = whole[len(whole) // 2]
     print(f"cubin of {size:.2f} MB on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}: {spread(whole)}")
@@ -100,8 +100,8 @@ def reports(folder: Path) -> None:
     if not root:
         print("reports: PERFGATE_CORPUS is not set")
         return
-    given = sorted(Path(root).glob("ncu/*.ncu-rep"))
-    copies = [Path(shutil.copy(given[n % len(given)], folder / f"{n}.ncu-rep")) for n in range(REPORTS)]
+    sources = sorted(Path(root).glob("ncu/*.ncu-rep"))
+    copies = [Path(shutil.copy(sources[n % len(sources)], folder / f"{n}.ncu-rep")) for n in range(REPORTS)]
     spent = timed(lambda: list(map(str, [Ncu(read_ncu, DeviceCatalogue).inspect(copies, {}).views["overview"]()])))
     print(f"{REPORTS} reports of {sum(p.stat().st_size for p in copies) / 1e6:.1f} MB: {spread(spent)}")
     print(f"  target 3 s: {'kept' if spent[-1] < 3 else 'MISSED'}; {spent[RUNS // 2] / 3:.0%} of it")

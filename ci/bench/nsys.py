@@ -66,7 +66,7 @@ CONTENDERS = {call.__name__: call for call in (overlap, overlap_whole, summary, 
 LIMITS = {"overlap": (6.0, 600.0), "summary": (2.0, 100.0)}
 
 
-def one(name: str, path: Path) -> None:
+def measure_one(name: str, path: Path) -> None:
     began, spent = time.perf_counter(), time.process_time()
     CONTENDERS[name](path)
     took, spent = time.perf_counter() - began, time.process_time() - spent
@@ -75,18 +75,18 @@ def one(name: str, path: Path) -> None:
 
 
 def measured(path: Path) -> dict[str, dict[str, float]]:
-    found = {}
+    costs = {}
     for name in CONTENDERS:
         done = subprocess.run(
             [sys.executable, __file__, "--one", name, "--keep", str(path)], check=True, capture_output=True, text=True
         )
-        found[name] = json.loads(done.stdout)
-        row = found[name]
+        costs[name] = json.loads(done.stdout)
+        row = costs[name]
         print(f"{name:<16} {row['seconds']:7.2f} s  {row['cpu']:7.2f} s CPU  {row['mb']:7.0f} MB", flush=True)
-    return found
+    return costs
 
 
-def verdict(found: dict[str, dict[str, float]]) -> int:
+def verdict(costs: dict[str, dict[str, float]]) -> int:
     """Ratios of one run, and the budgets."""
     late = 0
     for ours, theirs in (
@@ -94,12 +94,12 @@ def verdict(found: dict[str, dict[str, float]]) -> int:
         ("overlap", "pandas_tables"),
         ("overlap_whole", "pandas_tables"),
     ):
-        wall, cpu = (found[theirs][key] / found[ours][key] for key in ("seconds", "cpu"))
+        wall, cpu = (costs[theirs][key] / costs[ours][key] for key in ("seconds", "cpu"))
         print(f"{ours} against {theirs}: {wall:.1f}x, {cpu:.1f}x in CPU time")
     for name, (seconds, megabytes) in LIMITS.items():  # CPU time: a busy machine is no slower program
-        kept = found[name]["cpu"] < seconds and found[name]["mb"] < megabytes
-        print(f"{name}: under {seconds:g} s of CPU and {megabytes:g} MB: {'yes' if kept else 'NO'}")
-        late += not kept
+        within = costs[name]["cpu"] < seconds and costs[name]["mb"] < megabytes
+        print(f"{name}: under {seconds:g} s of CPU and {megabytes:g} MB: {'yes' if within else 'NO'}")
+        late += not within
     return 1 if late else 0
 
 
@@ -110,7 +110,7 @@ def main() -> int:
     parser.add_argument("--one", choices=CONTENDERS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        one(options.one, options.keep)
+        measure_one(options.one, options.keep)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         path = options.keep or Path(folder) / "large.sqlite"

@@ -105,8 +105,8 @@ class Project:
         subprocess.run(["git", *words], cwd=self.root, check=True)
 
     def run(self, *words: str) -> tuple[int, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PERFGATE_"))}
-        env = {**kept, "CI": "true", "PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONPATH": str(self.root)}
+        outer = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PERFGATE_"))}
+        env = {**outer, "CI": "true", "PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONPATH": str(self.root)}
         done = subprocess.run([*words], cwd=self.root, env=env, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 

@@ -108,10 +108,10 @@ def tables_of(trace: Path, reference: str, out: Path) -> tuple[dict[str, Rows], 
 
 def lines(trace: Path, reference: str, out: Path) -> Iterator[tuple[str, int, int, str]]:
     """(table, cells, equal, first difference) of one trace."""
-    found = tables_of(trace, reference, out)
-    if found is None:
+    pair = tables_of(trace, reference, out)
+    if pair is None:
         return
-    theirs, ours = found
+    theirs, ours = pair
     for name, rows in sorted(theirs.items()):
         if name in ours:
             yield name, *compared(rows, ours[name])

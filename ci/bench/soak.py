@@ -66,9 +66,9 @@ def committed(folder: Path) -> None:
     subprocess.run(["git", *who, "commit", "-qm", "a"], cwd=folder, check=True)
 
 
-def ran(folder: Path, room: Path, mode: str, against: str = "", **more: str) -> None:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PERFGATE_", "CI"))}
-    env = {**kept, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TMPDIR": str(room), **more}
+def run_suite(folder: Path, room: Path, mode: str, against: str = "", **more: str) -> None:
+    outer = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PERFGATE_", "CI"))}
+    env = {**outer, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TMPDIR": str(room), **more}
     done = subprocess.run(command(mode, against), cwd=folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"a run ended with {done.returncode}:\n{done.stdout[-2000:]}")
@@ -91,9 +91,9 @@ def main() -> int:
         "--changes", type=int, default=20, help="measured beside what was there before, behind the runs"
     )
     parser.add_argument("--tests", type=int, default=1000, help="of the one long session at the end")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        folder, room, told = Path(place) / "project", Path(place) / "tmp", Path(place) / "told"
+        folder, room, log = Path(place) / "project", Path(place) / "tmp", Path(place) / "told"
         for one in (folder, room):
             one.mkdir()
         for name, text in (("pyproject.toml", SETTINGS), ("test_k.py", TESTS), ("conftest.py", CONFTEST)):
@@ -106,21 +106,21 @@ def main() -> int:
             + "|"
         )
         began, states = time.monotonic(), []
-        for number in range(1, asked.runs + 1):
-            ran(folder, room, "full" if number % 10 == 0 else "quick")
-            if number in (10, asked.runs) or number % 100 == 0:
+        for number in range(1, options.runs + 1):
+            run_suite(folder, room, "full" if number % 10 == 0 else "quick")
+            if number in (10, options.runs) or number % 100 == 0:
                 states.append(state(folder, room, number, began))
                 print(row(states[-1]), flush=True)
-        for number in range(1, asked.changes + 1):
+        for number in range(1, options.changes + 1):
             (folder / "test_k.py").write_text(f"{TESTS}\n# {number}\n", encoding="utf-8")
             committed(folder)
-            ran(folder, room, "full", "HEAD~1")
-            if number in (5, 10, asked.changes):
-                print(row(state(folder, room, asked.runs + number, began)), flush=True)
-        ran(folder, room, "quick", SOAK_TESTS=str(asked.tests), SOAK_TOLD=str(told))
-        held = [tuple(map(int, line.split())) for line in told.read_text(encoding="utf-8").splitlines()]
-    print(f"one session of {asked.tests:,} tests: descriptors and MiB after 100 and at the end: {held}")
-    return 1 if grew(states, held) else 0
+            run_suite(folder, room, "full", "HEAD~1")
+            if number in (5, 10, options.changes):
+                print(row(state(folder, room, options.runs + number, began)), flush=True)
+        run_suite(folder, room, "quick", SOAK_TESTS=str(options.tests), SOAK_TOLD=str(log))
+        usage = [tuple(map(int, line.split())) for line in log.read_text(encoding="utf-8").splitlines()]
+    print(f"one session of {options.tests:,} tests: descriptors and MiB after 100 and at the end: {usage}")
+    return 1 if grew(states, usage) else 0
 
 
 def row(one: State) -> str:
@@ -136,12 +136,12 @@ def row(one: State) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def grew(states: list[State], held: list[tuple[int, ...]]) -> bool:
+def grew(states: list[State], usage: list[tuple[int, ...]]) -> bool:
     """Records are kept up to a hundred; behind that nothing may grow but the history, by a line a run."""
     late = [one for one in states if one.runs >= 200]
     files = len(late) > 1 and late[-1].files > late[0].files
     memory = len(states) > 1 and states[-1].megabytes > 1.2 * states[0].megabytes
-    descriptors = len(held) > 1 and held[-1][0] > held[0][0] + 2
+    descriptors = len(usage) > 1 and usage[-1][0] > usage[0][0] + 2
     return files or memory or descriptors or any(one.temporary for one in states)
 
 

@@ -36,45 +36,45 @@ WHEELS = {"from a wheel, by pip": (), "from a wheel, by uv": ("--no-compile",)}
 # the environments
 
 
-def needed(name: str) -> set[str]:
+def requirements(name: str) -> set[str]:
     """The distribution and all that it requires, without extras."""
     wanted = [Requirement(text) for text in distribution(name).requires or ()]
     here = [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
-    return {name}.union(*(needed(each) for each in here))
+    return {name}.union(*(requirements(each) for each in here))
 
 
-def tops(found: Distribution) -> set[Path]:
+def installed_paths(distribution: Distribution) -> set[Path]:
     """What the distribution put into its folder of packages, and nothing that it put elsewhere."""
-    home = Path(str(found.locate_file("")))
-    names = {file.parts[0] for file in found.files or () if ".." not in file.parts and file.suffix != ".pth"}
+    home = Path(str(distribution.locate_file("")))
+    names = {file.parts[0] for file in distribution.files or () if ".." not in file.parts and file.suffix != ".pth"}
     return {home / name for name in names if name != "__pycache__"}
 
 
-def linked(place: Path, *names: str) -> Path:
+def link_packages(place: Path, *names: str) -> Path:
     place.mkdir()
-    for target in {top for name in names for top in tops(distribution(name))}:
+    for target in {top for name in names for top in installed_paths(distribution(name))}:
         (place / target.name).symlink_to(target)
     return place
 
 
 def environments(folder: Path) -> dict[str, Path]:
     """A folder of packages by what is installed in it."""
-    shared = needed("pytest")
-    found = {BARE: linked(folder / "bare", *shared)}
-    found[CHECKOUT] = linked(folder / "checkout", *shared, "pytest-perfgate")
+    shared = requirements("pytest")
+    folders = {BARE: link_packages(folder / "bare", *shared)}
+    folders[CHECKOUT] = link_packages(folder / "checkout", *shared, "pytest-perfgate")
     for module in ("pytest_perfgate", "perfgate_presence.py"):
-        if not (found[CHECKOUT] / module).exists():
-            (found[CHECKOUT] / module).symlink_to(Path(pytest_perfgate.__file__).parents[1] / module)
+        if not (folders[CHECKOUT] / module).exists():
+            (folders[CHECKOUT] / module).symlink_to(Path(pytest_perfgate.__file__).parents[1] / module)
     quietly = ("--quiet", "--no-deps", "--disable-pip-version-check")
     for number, (kind, words) in enumerate(WHEELS.items()):
-        found[kind] = linked(folder / f"wheel{number}", *shared)
-        command = [sys.executable, "-m", "pip", "install", *quietly, *words, "--target", found[kind], ROOT]
+        folders[kind] = link_packages(folder / f"wheel{number}", *shared)
+        command = [sys.executable, "-m", "pip", "install", *quietly, *words, "--target", folders[kind], ROOT]
         subprocess.run(command, check=True)
     try:
-        found[PEER] = linked(folder / "peer", *shared, *needed(PEER))
+        folders[PEER] = link_packages(folder / "peer", *shared, *requirements(PEER))
     except PackageNotFoundError:
         print(f"{PEER} is not installed: not measured")
-    return found
+    return folders
 
 
 # one session
@@ -101,25 +101,25 @@ def rounds_of(count: int) -> dict[str, list[float]]:
         (tests / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
         places = environments(Path(name))
         for kind, packages in places.items():
-            told = run(packages, tests, "--help")[1]
-            assert ("--perfgate-against" in told) == (kind in {CHECKOUT, *WHEELS}), kind
-            assert ("--benchmark-json" in told) == (kind == PEER), kind
+            output = run(packages, tests, "--help")[1]
+            assert ("--perfgate-against" in output) == (kind in {CHECKOUT, *WHEELS}), kind
+            assert ("--benchmark-json" in output) == (kind == PEER), kind
             run(packages, tests, "--collect-only", "-q")
-        seen: dict[str, list[float]] = {kind: [] for kind in places}
+        times: dict[str, list[float]] = {kind: [] for kind in places}
         kinds = list(places)
         for number in range(count):
             turn = number % len(kinds)
             for kind in kinds[turn:] + kinds[:turn]:
-                seen[kind].append(1e3 * run(places[kind], tests, "--collect-only", "-q")[0])
-    return seen
+                times[kind].append(1e3 * run(places[kind], tests, "--collect-only", "-q")[0])
+    return times
 
 
-def told(kind: str, bare: list[float], whole: list[float]) -> str:
+def line_of(kind: str, bare: list[float], loaded: list[float]) -> str:
     count = len(bare)
-    differences = sorted(with_it - without for without, with_it in zip(bare, whole))
+    differences = sorted(with_it - without for without, with_it in zip(bare, loaded))
     half = 1.96 * count**0.5 / 2
     low, high = differences[max(0, int(count / 2 - half))], differences[min(count - 1, int(count / 2 + half))]
-    quick = sorted(whole)[count // 10] - sorted(bare)[count // 10]
+    quick = sorted(loaded)[count // 10] - sorted(bare)[count // 10]
     return (
         f"{kind:21}  +{statistics.median(differences):.2f} ms, median of {count} interleaved pairs, "
         f"95 % interval [{low:.2f}, {high:.2f}]; quickest tenths +{quick:.2f} ms"
@@ -140,17 +140,17 @@ def inspections(count: int, before: str) -> dict[str, list[tuple[float, float]]]
         trees = {"perfgate inspect": str(ROOT), **({"the code before": str(Path(before).absolute())} if before else {})}
         commands = {name: [sys.executable, "-c", COMMAND, tree, "inspect", str(tiny)] for name, tree in trees.items()}
         commands["python and numpy alone"] = [sys.executable, "-c", "import numpy"]
-        seen: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
         for number in range(-1, count):
             names = list(commands)
             turn = number % len(names)
             for name in names[turn:] + names[:turn]:
-                took = whole(commands[name], Path(folder))
-                seen[name] += [took] if number >= 0 else []  # the first round writes byte code
-    return seen
+                took = process_times(commands[name], Path(folder))
+                times[name] += [took] if number >= 0 else []  # the first round writes byte code
+    return times
 
 
-def whole(command: list[str], folder: Path) -> tuple[float, float]:
+def process_times(command: list[str], folder: Path) -> tuple[float, float]:
     """Milliseconds of processor and clock of a whole process."""
     begun = time.perf_counter()
     child = subprocess.Popen(command, cwd=folder, env=KEPT, stdout=subprocess.DEVNULL)
@@ -166,18 +166,18 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--inspect", action="store_true", help="the start of `perfgate inspect` instead")
     parser.add_argument("--before", default="", help="with --inspect: a checkout of other code, which takes turns")
-    asked = parser.parse_args()
-    if asked.inspect:
+    options = parser.parse_args()
+    if options.inspect:
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; the clock may show 250 ms")
-        for name, took in inspections(asked.pairs, asked.before).items():
+        for name, took in inspections(options.pairs, options.before).items():
             for kind, ms in zip(("CPU", "clock"), zip(*took)):
                 print(f"{name:23} {kind:6} {min(ms):4.0f} ms at best, {statistics.median(ms):4.0f} in the middle")
         return
-    seen = rounds_of(asked.pairs)
-    bare = seen.pop(BARE)
+    times = rounds_of(options.pairs)
+    bare = times.pop(BARE)
     print(f"pytest --collect-only alone: {statistics.median(bare):.1f} ms of CPU; the plugin may add 5 ms")
-    for kind, both in seen.items():
-        print(told(kind, bare, both))
+    for kind, both in times.items():
+        print(line_of(kind, bare, both))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ SAMPLES, TIMES, SHORTEST_NS = 2000, 30, 50_000
 PLAN = Plan(max_samples=10**9, spread=0.0)
 
 
-def asked(slice_: int) -> float:
+def sample_cost(slice_: int) -> float:
     """Nanoseconds a sample of a rule that is asked after every so many."""
     generator = random.Random(1)
     script = [50_000 * (1 + 0.02 * generator.random()) for _ in range(SAMPLES)]
@@ -44,7 +44,7 @@ def clock() -> float:
 def main() -> None:
     reading = median(clock() for _ in range(TIMES))
     for slice_ in (1, 8, 64):
-        cost = median(asked(slice_) for _ in range(TIMES))
+        cost = median(sample_cost(slice_) for _ in range(TIMES))
         print(
             f"asked every {slice_:>2}: {cost:6.1f} ns a sample, {cost / reading:5.2f} x two readings of the clock, "
             f"{100 * cost / SHORTEST_NS:.3f} % of the shortest sample"

@@ -147,8 +147,8 @@ def repeat_trace(source: Path, path: Path, megabytes: float) -> int:
     events = document["traceEvents"]
     timed = [event for event in events if event.get("ph") == "X"]
     span = max(event["ts"] + event.get("dur", 0) for event in timed) - min(event["ts"] for event in timed) + 100
-    given = [event.get("args", {}).get(name) for event in events for name in _NUMBERED]
-    step = 1 + max(number for number in (*given, *(e.get("id") for e in events)) if isinstance(number, int))
+    numbers = [event.get("args", {}).get(name) for event in events for name in _NUMBERED]
+    step = 1 + max(number for number in (*numbers, *(e.get("id") for e in events)) if isinstance(number, int))
     copies = max(1, round(megabytes * 1e6 / len(json.dumps(events))))
     document["traceEvents"] = [
         _shifted(event, span * at, step * at)

@@ -108,15 +108,15 @@ def linear(folder: Path, sizes: list[int], plot: str) -> None:
     for megabytes in sizes:
         path = folder / "trace.json"
         events = write_trace(path, int(megabytes * 1e6 / BYTES_AN_EVENT))
-        found = measured(OURS, PATH=str(path))
+        cost = measured(OURS, PATH=str(path))
         print(
-            f"{path.stat().st_size / 1e6:6.0f} {events:10,} {found['wall']:8.2f} {found['cpu']:8.2f} "
-            f"{found['cpu'] / events * 1e6:9.2f} {found['megabytes']:8.0f}",
+            f"{path.stat().st_size / 1e6:6.0f} {events:10,} {cost['wall']:8.2f} {cost['cpu']:8.2f} "
+            f"{cost['cpu'] / events * 1e6:9.2f} {cost['megabytes']:8.0f}",
             flush=True,
         )
         real = path.stat().st_size / 1e6
-        seconds.append((real, found["cpu"]))
-        memory.append((real, found["megabytes"]))
+        seconds.append((real, cost["cpu"]))
+        memory.append((real, cost["megabytes"]))
     if plot:
         subtitle = f"{os.cpu_count()} cores, load {load:.1f} at the start; dashed: linear through the largest"
         write_plot(Path(plot), seconds, memory, subtitle)
@@ -183,23 +183,23 @@ def main() -> None:
     parser.add_argument("--file", default="", help="with --reference: the trace that all read")
     parser.add_argument("--repeat", default="", help="with --reference: a trace that is repeated to the size")
     parser.add_argument("--reference", default="", help="python of an environment with TraceLens and HTA")
-    asked = parser.parse_args()
-    if asked.reference:
+    options = parser.parse_args()
+    if options.reference:
         with tempfile.TemporaryDirectory() as name:
-            path = asked.file or str(Path(name) / "trace.json.gz")
-            if asked.repeat:
+            path = options.file or str(Path(name) / "trace.json.gz")
+            if options.repeat:
                 # in a process of its own: the kernel counts the memory of whoever starts a command as the command's
                 with ProcessPoolExecutor(1) as apart:
-                    apart.submit(repeat_trace, Path(asked.repeat), Path(path), asked.megabytes).result()
-            elif not asked.file:
-                write_trace(Path(path := path.removesuffix(".gz")), int(asked.megabytes * 1e6 / BYTES_AN_EVENT))
-            against_reference(path, asked.reference, asked.repeats)
+                    apart.submit(repeat_trace, Path(options.repeat), Path(path), options.megabytes).result()
+            elif not options.file:
+                write_trace(Path(path := path.removesuffix(".gz")), int(options.megabytes * 1e6 / BYTES_AN_EVENT))
+            against_reference(path, options.reference, options.repeats)
         return
     with tempfile.TemporaryDirectory() as name:
-        if asked.sizes:
-            linear(Path(name), asked.sizes, asked.plot)
+        if options.sizes:
+            linear(Path(name), options.sizes, options.plot)
         else:
-            against_json(Path(name), asked.megabytes, asked.repeats)
+            against_json(Path(name), options.megabytes, options.repeats)
 
 
 if __name__ == "__main__":

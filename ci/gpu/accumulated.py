@@ -15,17 +15,17 @@ from ci.rates import upper_bound
 COUNTED = ("runs", "cases", "alarms")
 
 
-def kept(folder: Path, device: str) -> dict[str, int]:
+def counts_of_folder(folder: Path, device: str) -> dict[str, int]:
     """What earlier runs on this device counted; nothing where there was none, or none that reads."""
     try:
-        found = json.loads((folder / "gpu-check.json").read_text(encoding="utf-8"))
-        counts = found["accumulated"] if found["device"] == device else {}
+        result = json.loads((folder / "gpu-check.json").read_text(encoding="utf-8"))
+        counts = result["accumulated"] if result["device"] == device else {}
         return {name: int(counts[name]) for name in COUNTED} if counts else dict.fromkeys(COUNTED, 0)
     except (OSError, ValueError, KeyError, TypeError):
         return dict.fromkeys(COUNTED, 0)
 
 
-def together(before: Mapping[str, int], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def with_suites(before: Mapping[str, int], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """With the suites of this run that were judged."""
     judged = [row for row in rows if row.get("what") == "A/A" and "alarms" in row]
     new = {
@@ -36,7 +36,7 @@ def together(before: Mapping[str, int], rows: Sequence[Mapping[str, Any]]) -> di
     return {name: before[name] + new[name] for name in COUNTED}
 
 
-def told(counts: Mapping[str, int]) -> dict[str, Any]:
+def bound_row(counts: Mapping[str, int]) -> dict[str, Any]:
     """A row of the page: at 95 %, alarms are no more frequent than this."""
     bound = upper_bound(counts["alarms"], counts["cases"])
     return {"what": "A/A in all runs that this folder kept", **counts, "bound_95": round(bound, 4)}
@@ -57,12 +57,12 @@ def code(root: Path) -> str:
     return f"{commit or 'no commit known'}, files {digest.hexdigest()[:12]}"
 
 
-def earlier(folder: Path, device: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def parts_of_folder(folder: Path, device: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of a run in this folder with the same device, code and clocks; nothing where there is none."""
     try:
-        found = json.loads((folder / "gpu-check.json").read_text(encoding="utf-8"))
-        alike = found["device"] == device and all(found["facts"].get(n) == facts.get(n) for n in ("code", "clocks"))
-        return dict(found["parts"]) if alike and device else {}
+        result = json.loads((folder / "gpu-check.json").read_text(encoding="utf-8"))
+        alike = result["device"] == device and all(result["facts"].get(n) == facts.get(n) for n in ("code", "clocks"))
+        return dict(result["parts"]) if alike and device else {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ci.gpu.held import barred
+from ci.gpu.card import under_bar
 from ci.gpu.parts import Check, Row
-from ci.gpu.processes import SETTINGS, judged, late, surroundings, told
+from ci.gpu.processes import SETTINGS, judged, late, run_logged, surroundings
 
 MOST_S, LEAST_DECIDED = 60.0, 0.95
 """What deciding two tiny kernels may take, and the share of verdicts on unchanged code that decide."""
@@ -56,7 +56,7 @@ FIRST = str(1 << 20)
 
 def builds(check: Check, out: Path) -> Iterator[Row]:
     """Two tiny kernels against the commit before, one of them a tenth slower: both decided, and how long it took."""
-    project = written(out / "builds")
+    project = write_project(out / "builds")
     if why := committed(project, "base"):
         yield {"what": "two builds", "refused": "no repository", "why": why}
         return
@@ -64,7 +64,9 @@ def builds(check: Check, out: Path) -> Iterator[Row]:
     committed(project, "slower")
     command = [*pytest(check), "--perfgate-against", "HEAD~1", "-k", FIRST]
     begun = time.monotonic()
-    code, text = told(command, out / "builds.txt", check.ends - time.monotonic(), cwd=project, env=surroundings(out))
+    code, text = run_logged(
+        command, out / "builds.txt", check.ends - time.monotonic(), cwd=project, env=surroundings(out)
+    )
     took = time.monotonic() - begun
     if code is None:
         yield late({"what": "two builds", "refused": "no time", "why": text[-200:], "s": took}, "builds", MOST_S)
@@ -74,19 +76,19 @@ def builds(check: Check, out: Path) -> Iterator[Row]:
     row: Row = {"what": "two builds of two kernels", "s": took, **outcomes}
     row |= {f"{name}, shift": verdict.sentence for name, verdict in judged_cases.items()}
     expected = sorted(outcomes.values()) == ["passed", "regressed"] and outcomes[f"doubled-{FIRST}"] == "regressed"
-    yield barred(row, "builds", expected and took <= MOST_S)
+    yield under_bar(row, "builds", expected and took <= MOST_S)
 
 
 def repeat(check: Check, out: Path) -> Iterator[Row]:
     """Ten kernels, accepted once, in ten runs: each edits code that changes nothing, so that verdicts are asked for."""
-    project = written(out / "repeat")
+    project = write_project(out / "repeat")
     if why := committed(project, "base"):
         yield {"what": "ten runs", "refused": "no repository", "why": why}
         return
     env = surroundings(out)
     accept = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())", "accept"]
-    told(pytest(check), out / "repeat-first.txt", check.ends - time.monotonic(), cwd=project, env=env)
-    told([*accept, "--new", "--reason", "first run"], out / "repeat-accept.txt", 60, cwd=project, env=env)
+    run_logged(pytest(check), out / "repeat-first.txt", check.ends - time.monotonic(), cwd=project, env=env)
+    run_logged([*accept, "--new", "--reason", "first run"], out / "repeat-accept.txt", 60, cwd=project, env=env)
     committed(project, "accepted")
     source = project / "tinykernels" / "__init__.py"
     plain = source.read_text(encoding="utf-8")
@@ -94,7 +96,7 @@ def repeat(check: Check, out: Path) -> Iterator[Row]:
         begun = time.monotonic()
         source.write_text(f"{plain}\nRUN = {number}\n", encoding="utf-8")
         log = out / f"repeat-{number}.txt"
-        code, text = told(pytest(check), log, check.ends - time.monotonic(), cwd=project, env=env)
+        code, text = run_logged(pytest(check), log, check.ends - time.monotonic(), cwd=project, env=env)
         if code is None:
             yield {"what": f"run {number}", "refused": "no time", "why": text[-200:]}
             return
@@ -119,10 +121,10 @@ def continued(earlier: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
     row: Row = {"what": TOTAL, "verdicts": total, "decided": decided, **counts}
     if total < LEAST_VERDICTS and not counts["regressed"]:
         return [*all_rows, {**row, "refused": "too few", "why": f"{LEAST_VERDICTS} are asked for: run it again"}]
-    return [*all_rows, barred(row, "repeat", decided >= LEAST_DECIDED and not counts["regressed"])]
+    return [*all_rows, under_bar(row, "repeat", decided >= LEAST_DECIDED and not counts["regressed"])]
 
 
-def written(project: Path, files: Mapping[str, str] | None = None) -> Path:
+def write_project(project: Path, files: Mapping[str, str] | None = None) -> Path:
     for name, text in (FILES if files is None else files).items():
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,19 +15,19 @@ Row = dict[str, Any]
 
 
 @contextmanager
-def held(check: Any, runtime: Any = None) -> Iterator[list[str]]:
+def watched_clocks(check: Any, runtime: Any = None) -> Iterator[list[str]]:
     """Over several measurements; the list has what spoiled them once all are done."""
-    found: list[str] = []
+    spoiling: list[str] = []
     with wired.clocks().hold((runtime or check.runtime).device(), check.plan) as watch:
-        yield found
-    found += spoiled(watch.problems())
+        yield spoiling
+    spoiling += spoiled(watch.problems())
 
 
 def spoiled(problems: Iterable[Problem]) -> list[str]:
     return [problem.what for problem in problems if problem.code in SPOILING]
 
 
-def barred(row: Row, bar: str, good: bool, problems: Sequence[str] = ()) -> Row:
+def under_bar(row: Row, bar: str, good: bool, problems: Sequence[str] = ()) -> Row:
     """The row under its bar: held, missed, or invalid with the reason."""
     spoilt = [*row.get("invalid", ()), *problems]
     return {**row, "bar": bar, "invalid": spoilt} if spoilt else {**row, "bar": bar, "held": good}

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ci.gpu.held import barred, held
+from ci.gpu.card import under_bar, watched_clocks
 from ci.gpu.parts import Check, Row
 
 METRIC = "gpu__time_duration.sum"
@@ -44,16 +44,16 @@ def profiler(check: Check, out: Path) -> Iterator[Row]:
     report.parent.mkdir(parents=True, exist_ok=True)
     script = out / "softmax.py"
     script.write_text(SOFTMAX, encoding="utf-8")
-    with held(check) as problems:
-        code, said = told(
+    with watched_clocks(check) as problems:
+        code, output = run_program(
             [*command(ncu, report), sys.executable, str(script)], check.ends - time.monotonic() - SHOWING_S
         )
-    (out / "ncu.txt").write_text(said, encoding="utf-8")
+    (out / "ncu.txt").write_text(output, encoding="utf-8")
     if not report.is_file():
-        yield {"what": "ncu", "refused": f"exit code {code}", "why": complaint(said)}
+        yield {"what": "ncu", "refused": f"exit code {code}", "why": complaint(output)}
         return
-    shown = told([ncu, "--import", str(report), "--csv", "--page", "raw", "--metrics", METRIC], SHOWING_S)[1]
-    yield beside(check, duration(shown), report.stat().st_size, problems)
+    shown = run_program([ncu, "--import", str(report), "--csv", "--page", "raw", "--metrics", METRIC], SHOWING_S)[1]
+    yield ncu_row(check, duration(shown), report.stat().st_size, problems)
     yield read(report)
 
 
@@ -72,10 +72,10 @@ def read(report: Path) -> Row:
     return {**row, "module": place, "kernels": ", ".join(named)[:200], "held": len(named) == 1}
 
 
-def complaint(said: str) -> str:
+def complaint(output: str) -> str:
     """Its errors, which stand before much that is none; else its last words."""
-    errors = [line.partition("==ERROR==")[2].strip() for line in said.splitlines() if "==ERROR==" in line]
-    return "; ".join(errors)[:300] or said.strip()[-300:]
+    errors = [line.partition("==ERROR==")[2].strip() for line in output.splitlines() if "==ERROR==" in line]
+    return "; ".join(errors)[:300] or output.strip()[-300:]
 
 
 def command(ncu: str, report: Path) -> list[str]:
@@ -86,7 +86,7 @@ def command(ncu: str, report: Path) -> list[str]:
     return [ncu, *alone, *chosen, *sections, "--force-overwrite", "--export", str(report)]
 
 
-def beside(check: Check, theirs: float | None, size: int, problems: Sequence[str] = ()) -> Row:
+def ncu_row(check: Check, theirs: float | None, size: int, problems: Sequence[str] = ()) -> Row:
     """The same kernel by CUPTI, else by whatever fits."""
     rows = check.runtime_module().randn(4096, 4096, device="cuda")
     softmax = check.runtime_module().softmax
@@ -98,10 +98,10 @@ def beside(check: Check, theirs: float | None, size: int, problems: Sequence[str
         return {**row, "why": ours.get("why", "the report tells no duration")}
     off = ours["ns"] / theirs - 1
     row |= {"timer": ours["timer"], "ns": ours["ns"], "off": off}
-    return barred(row, "ncu", abs(off) <= 0.05, [*problems, *ours.get("invalid", ())])
+    return under_bar(row, "ncu", abs(off) <= 0.05, [*problems, *ours.get("invalid", ())])
 
 
-def told(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
+def run_program(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
     """How a program ended and what it said; one that hangs is ended."""
     try:
         done = subprocess.run(
@@ -114,8 +114,8 @@ def told(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
 
 def program() -> str:
     """ncu on the PATH, else the newest that an installer left."""
-    found = sorted((str(path) for root, pattern in PLACES for path in Path(root).glob(pattern)), reverse=True)
-    return shutil.which("ncu") or next((path for path in found if os.access(path, os.X_OK)), "")
+    programs = sorted((str(path) for root, pattern in PLACES for path in Path(root).glob(pattern)), reverse=True)
+    return shutil.which("ncu") or next((path for path in programs if os.access(path, os.X_OK)), "")
 
 
 def duration(text: str) -> float | None:

@@ -27,7 +27,7 @@ def end(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> str:
     kin = below(process.pid)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
-    said = _heard(process, patience_s)
+    output = _last_output(process, patience_s)
     kin |= below(process.pid)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -35,11 +35,11 @@ def end(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> str:
         if when and started(pid) == when:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-    heard = said if said is not None else _heard(process, patience_s)
+    heard = output if output is not None else _last_output(process, patience_s)
     return heard if heard is not None else "it could not be ended"
 
 
-def forsaken() -> None:
+def end_with_parent() -> None:
     """Interrupts this process when whoever started it is gone, killed perhaps: nobody else would end it on the card."""
     parent = os.getppid()
 
@@ -51,7 +51,7 @@ def forsaken() -> None:
     threading.Thread(target=look, name="forsaken", daemon=True).start()
 
 
-def _heard(process: subprocess.Popen[str], patience_s: float) -> str | None:
+def _last_output(process: subprocess.Popen[str], patience_s: float) -> str | None:
     """Nothing while somebody still holds its output open."""
     try:
         return process.communicate(timeout=patience_s)[1]

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ci.gpu.builds import committed, pytest, written
-from ci.gpu.held import Row, barred
+from ci.gpu.builds import committed, pytest, write_project
+from ci.gpu.card import Row, under_bar
 from ci.gpu.parts import Check
-from ci.gpu.processes import ROOT, SETTINGS, judged, last_line, surroundings, told
+from ci.gpu.processes import ROOT, SETTINGS, judged, last_line, run_logged, surroundings
 from pytest_perfgate.app.compare_arms import ROUND
 from pytest_perfgate.core.judge.calibration import FORKED
 from pytest_perfgate.model.verdict import PairedRound
@@ -56,7 +56,7 @@ DEEPER = ('"changed": 4096', '"changed": 4304')
 
 def capped(check: Check, out: Path) -> Iterator[Row]:
     """Two products that draw the card to its power limit, against the commit before: one has 5 % more to do."""
-    project = written(out / "capped", FILES)
+    project = write_project(out / "capped", FILES)
     if why := committed(project, "base"):
         yield {"what": "two builds of a product", "refused": "no repository", "why": why}
         return
@@ -65,21 +65,23 @@ def capped(check: Check, out: Path) -> Iterator[Row]:
     committed(project, "deeper")
     command = [*pytest(check), "--perfgate-against", "HEAD~1"]
     begun = time.monotonic()
-    code, text = told(command, out / "capped.txt", check.ends - time.monotonic(), cwd=project, env=surroundings(out))
+    code, text = run_logged(
+        command, out / "capped.txt", check.ends - time.monotonic(), cwd=project, env=surroundings(out)
+    )
     took = time.monotonic() - begun
     if code is None:
         yield {"what": "two builds of a product", "refused": "no time", "why": text[-200:], "s": took}
         return
-    found = {name.rpartition("[")[2].rstrip("]"): verdict for name, verdict in judged(project)}
+    verdicts = {name.rpartition("[")[2].rstrip("]"): verdict for name, verdict in judged(project)}
     row: Row = {"what": "two builds of a product", "s": took}
-    for name, verdict in found.items():
+    for name, verdict in verdicts.items():
         row |= {name: verdict.outcome.value, f"{name}, shift": verdict.sentence}
         row |= {f"{name}, power": power} if (power := dict(verdict.evidence).get("power")) else {}
     if "changed, power" not in row:
         yield {**row, "refused": "below the limit", "why": "the card did not hold the clock down; the log says more"}
         return
     outcomes = [row.get(name) for name in ("changed", "unchanged")]
-    yield barred(row, "capped", outcomes == ["regressed", "passed"])
+    yield under_bar(row, "capped", outcomes == ["regressed", "passed"])
 
 
 def suites(check: Check, out: Path) -> Iterator[Row]:
@@ -91,20 +93,20 @@ def suites(check: Check, out: Path) -> Iterator[Row]:
         env, logs = surroundings(out), out / f"suite-{name}"
         if (project / "setup.py").exists() and shutil.which("nvcc"):
             build = [sys.executable, "setup.py", "build_ext", "--inplace"]
-            told(build, logs.with_suffix(".build.txt"), check.ends - time.monotonic(), cwd=project, env=env)
+            run_logged(build, logs.with_suffix(".build.txt"), check.ends - time.monotonic(), cwd=project, env=env)
             env["PYTHONPATH"] = f"{project}:{env['PYTHONPATH']}"
         begun = time.monotonic()
         command = [*pytest(check), "--perfgate-rounds", "1", "-rs"]
-        code, said = told(command, logs.with_suffix(".txt"), check.ends - begun, cwd=project, env=env)
+        code, output = run_logged(command, logs.with_suffix(".txt"), check.ends - begun, cwd=project, env=env)
         row: Row = {"what": name, "s": time.monotonic() - begun}
         if code is None:
-            yield {**row, "refused": "no time", "why": last_line(said)}
+            yield {**row, "refused": "no time", "why": last_line(output)}
             return
         if code == NOTHING_COLLECTED:
-            skipped = [line for line in said.splitlines() if line.startswith("SKIPPED")]
-            yield {**row, "refused": "skipped", "why": "; ".join(skipped) or last_line(said)}
+            skipped = [line for line in output.splitlines() if line.startswith("SKIPPED")]
+            yield {**row, "refused": "skipped", "why": "; ".join(skipped) or last_line(output)}
             continue
-        row |= {"exit": code, "said": last_line(said)}
+        row |= {"exit": code, "said": last_line(output)}
         for case, verdict in judged(project):
             row[case] = "; ".join(
                 [*([row[case]] if case in row else []), f"{verdict.limit.text} {verdict.outcome.value}"]
@@ -114,22 +116,22 @@ def suites(check: Check, out: Path) -> Iterator[Row]:
 
 def forks(check: Check, out: Path) -> Iterator[Row]:
     """Unchanged code in pairs of fresh processes and of forks, at the power limit and below: what both scatter by."""
-    project = written(out / "forks", {**FILES, "test_softmax.py": SOFTMAX})
+    project = write_project(out / "forks", {**FILES, "test_softmax.py": SOFTMAX})
     seconds = check.ends - time.monotonic() - JUDGING_S
     command = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())"]
     command += ["calibrate", "--json", "--scaled-only", "--fresh", "--suites", "20", "--minutes", f"{seconds / 60:.2f}"]
     command += ["--pytest", f"-p no:randomly --perfgate-clocks {check.plan.clocks.value}"]
     log = out / "forks.txt"
-    code, said = told(command, log, check.ends - time.monotonic(), cwd=project, env=surroundings(out))
+    code, output = run_logged(command, log, check.ends - time.monotonic(), cwd=project, env=surroundings(out))
     try:
-        facts, _ = json.JSONDecoder().raw_decode(said[f"\n{said}".find("\n{") :])
+        facts, _ = json.JSONDecoder().raw_decode(output[f"\n{output}".find("\n{") :])
     except ValueError:
-        yield {"what": "pairs of forks", "refused": f"exit code {code}", "why": last_line(said)}
+        yield {"what": "pairs of forks", "refused": f"exit code {code}", "why": last_line(output)}
         return
     for one in facts["forks"]:
         yield {"what": one["test"], **one, "would be forked": one["forked"] <= one["fresh"]}
     counts = {kind: played(project, phase) for kind, phase in (("fresh", ROUND), ("forked", FORKED))}
-    yield barred({"what": "pairs of both kinds", **counts}, "forks", min(counts.values()) >= LEAST)
+    yield under_bar({"what": "pairs of both kinds", **counts}, "forks", min(counts.values()) >= LEAST)
 
 
 def played(project: Path, phase: str) -> int:

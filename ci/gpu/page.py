@@ -48,49 +48,49 @@ def page(result: dict[str, Any]) -> str:
         lines += ["", f"Not run: {result['why']}."]
     else:
         lines += ["", summary(result), "", "| bar | held |", "|---|---|"]
-        lines += [f"| {BARS[name]} | {said.replace('|', '/')} |" for name, said in bars(result).items()]
+        lines += [f"| {BARS[name]} | {state.replace('|', '/')} |" for name, state in bars(result).items()]
     for title, rows in result["parts"].items():
         lines += ["", f"## {title}", "", "| what | found | held |", "|---|---|---|"]
         for row in rows:
             figures = ((name, figure) for name, figure in row.items() if name not in {"what", "held", "bar"})
             good = "invalid" if "invalid" in row else row.get("held", "")
-            found = ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures if v != "")
-            lines.append(f"| {row['what']} | {' '.join(found.replace('|', '/').split())} | {good} |")
+            measured = ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures if v != "")
+            lines.append(f"| {row['what']} | {' '.join(measured.replace('|', '/').split())} | {good} |")
     return "\n".join(lines) + "\n"
 
 
 def bars(result: dict[str, Any]) -> dict[str, str]:
     """Each bar: held; missed, and by what; invalid where the card spoiled every row of it; or what would show it."""
     rows = [row for part in result["parts"].values() for row in part]
-    told = {}
+    states = {}
     for name in BARS:
         mine = [row for row in rows if row.get("bar") == name]
-        held = [bool(row["held"]) for row in mine if "held" in row]
+        results = [bool(row["held"]) for row in mine if "held" in row]
         spoilt = f", {count} invalid" if (count := sum("invalid" in row for row in mine)) else ""
         lost = ", ".join(str(row["what"]) for row in mine if row.get("held") is False)
-        told[name] = f"not shown: --only {PART_OF.get(name, name)}"
-        if held:
-            told[name] = (
-                f"{'missed' if lost else 'held'} ({sum(held)} of {len(held)}{spoilt}){': ' if lost else ''}{lost}"
+        states[name] = f"not shown: --only {PART_OF.get(name, name)}"
+        if results:
+            states[name] = (
+                f"{'missed' if lost else 'held'} ({sum(results)} of {len(results)}{spoilt}){': ' if lost else ''}{lost}"
             )
         elif spoilt:
-            told[name] = f"invalid ({count})"
-    return told
+            states[name] = f"invalid ({count})"
+    return states
 
 
 def conclusion(result: dict[str, Any], out: str, *, whole: bool = True) -> str:
     """The last words of a run: what was missed or not shown, and where to read on."""
-    told = bars(result)
-    missed = [name for name in BARS if told[name].startswith("missed")]
-    open_bars = [name for name in unshown(result) if whole or told[name].startswith("invalid")]
+    states = bars(result)
+    missed = [name for name in BARS if states[name].startswith("missed")]
+    open_bars = [name for name in unshown(result) if whole or states[name].startswith("invalid")]
     lines = []
     for title, names in (("missed:", missed), ("not shown, or spoilt by the card:", open_bars)):
-        lines += [title, *(f"  {BARS[name]}: {told[name]}" for name in names)] if names else []
-    later = [name for name in sorted(BY_NAME) if told[name].startswith("not shown")]
+        lines += [title, *(f"  {BARS[name]}: {states[name]}" for name in names)] if names else []
+    later = [name for name in sorted(BY_NAME) if states[name].startswith("not shown")]
     lines += [f"not run yet, by --rest or by name: {', '.join(later)}"] if whole and later else []
-    held = sum(said.startswith("held") for said in told.values())
+    count = sum(state.startswith("held") for state in states.values())
     return "\n".join(
-        [*lines, f"{held} of {len(told)} bars held; every row: {out}/gpu-check.md; logs: gpu-check.tar.gz"]
+        [*lines, f"{count} of {len(states)} bars held; every row: {out}/gpu-check.md; logs: gpu-check.tar.gz"]
     )
 
 
@@ -98,10 +98,10 @@ def summary(result: dict[str, Any]) -> str:
     """``12 held, 1 did not: Agreement of timers: copy 256 MB``."""
     rows = [(title, row) for title, part in result["parts"].items() for row in part if "held" in row]
     lost = [f"{title}: {row['what']}" for title, row in rows if not row["held"]]
-    said = f"{len(rows) - len(lost)} held, {len(lost)} did not"
+    counts = f"{len(rows) - len(lost)} held, {len(lost)} did not"
     spoilt = [row for part in result["parts"].values() for row in part if "invalid" in row]
     also = f" {len(spoilt)} invalid." if spoilt else ""
-    return f"{said}{': ' if lost else ''}{'; '.join(lost)}.{also}"
+    return f"{counts}{': ' if lost else ''}{'; '.join(lost)}.{also}"
 
 
 def failed(result: dict[str, Any]) -> bool:
@@ -112,6 +112,6 @@ def unshown(result: dict[str, Any]) -> list[str]:
     """Bars that the run was to show and did not."""
     return [
         name
-        for name, said in bars(result).items()
-        if said.startswith(("not shown", "invalid")) and name not in OPTIONAL
+        for name, state in bars(result).items()
+        if state.startswith(("not shown", "invalid")) and name not in OPTIONAL
     ]

@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 from ci.gpu.calls import Call, calls
-from ci.gpu.held import barred, held, spoiled
-from ci.gpu.truth import truths, unproved
+from ci.gpu.card import spoiled, under_bar, watched_clocks
+from ci.gpu.truth import proof_failure, truths
 from pytest_perfgate.app.instrument import keyed, watched
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.errors import PerfgateError
@@ -49,8 +49,8 @@ class Check:
         return torch
 
     def why_not(self) -> str:
-        found = self.runtime.availability()
-        return "" if found.usable else found.why
+        availability = self.runtime.availability()
+        return "" if availability.usable else availability.why
 
     def measured(self, name: str, call: Call, timer: str, **work: float) -> Row:
         """One line: what a timer says of a call, or why it says nothing."""
@@ -65,7 +65,7 @@ class Check:
             return {**row, "refused": error.code.name, "why": error.what}
         except Exception as error:
             return {**row, "refused": type(error).__name__, "why": str(error)[:300]}
-        return {**row, **told(samples), **self._fraction(samples, work)}
+        return {**row, **timer_row(samples), **self._fraction(samples, work)}
 
     def _fraction(self, samples: Any, work: dict[str, Any]) -> Row:
         """Of the peak; a device that cannot be looked up costs that alone."""
@@ -78,7 +78,7 @@ class Check:
         return {"mfu": float(work["flops"]) / took * 1e9 / rate} if rate else {}
 
 
-def told(samples: Any) -> Row:
+def timer_row(samples: Any) -> Row:
     """What a timer read, as figures of a line."""
     took, overhead = median(samples.durations), samples.overhead / samples.batch
     row: Row = {"ns": took, "n": len(samples.durations), "gap_ns": samples.launch_gap, "stop": samples.stop.value}
@@ -98,15 +98,20 @@ def told(samples: Any) -> Row:
 def machine(check: Check) -> Iterator[Row]:
     """The cost of each instrument, and what works here: a library that takes the process with it comes last."""
     yield from costs(check)
-    for name, found in (("clocks", wired.clocks().availability()),):
-        yield {"what": name, "works": found.usable, "why": found.why, "version": found.version}
+    for name, availability in (("clocks", wired.clocks().availability()),):
+        yield {"what": name, "works": availability.usable, "why": availability.why, "version": availability.version}
     for timer in sorted(check.timers.values(), key=lambda timer: timer.name in {"cupti", "auto"}):
         try:
-            found = timer.availability(check.runtime)
+            availability = timer.availability(check.runtime)
         except Exception as error:
             yield {"what": timer.name, "refused": type(error).__name__, "why": str(error)[:300]}
             continue
-        yield {"what": timer.name, "works": found.usable, "why": found.why, "version": found.version}
+        yield {
+            "what": timer.name,
+            "works": availability.usable,
+            "why": availability.why,
+            "version": availability.version,
+        }
 
 
 def costs(check: Check) -> Iterator[Row]:
@@ -148,12 +153,12 @@ def host_cost(check: Check, pairs: int = 500) -> Row:
         check.runtime.synchronize()
         [start.elapsed_time(end) for start, end in plain]
 
-    costs = {f"{loop.__name__}_ns": min(lasted(loop) for _ in range(5)) / pairs for loop in (ours, theirs)}
+    costs = {f"{loop.__name__}_ns": min(host_duration(loop) for _ in range(5)) / pairs for loop in (ours, theirs)}
     ratio = costs["ours_ns"] / costs["theirs_ns"]
     return {**costs, "ratio": ratio, "bar": "host", "held": ratio <= 1}
 
 
-def lasted(loop: Call) -> float:
+def host_duration(loop: Call) -> float:
     """Nanoseconds by the host's clock."""
     begun = time.perf_counter_ns()
     loop()
@@ -166,35 +171,35 @@ def agreement(check: Check) -> Iterator[Row]:
     What ``auto`` takes agrees within 1 % from 20 us on, or is no further off than it says itself.
     """
     yield from proof(check)
-    known, why = truths(check.plan.clocks.value)
+    truths_by_name, why = truths(check.plan.clocks.value)
     if why:
         yield {"what": "torch's profiler", "refused": "not all", "why": why}
     for name, call in calls(check.runtime_module()):
-        truth, rows = known.get(name), {}
-        for timer in sorted(check.timers, key=lambda timer: timer != "cupti" or name in known):
+        truth, rows = truths_by_name.get(name), {}
+        for timer in sorted(check.timers, key=lambda timer: timer != "cupti" or name in truths_by_name):
             row = rows[timer] = check.measured(name, call, timer)
             if timer == "cupti":
                 truth = truth or row.get("ns")
             if truth and "ns" in row:
                 row["off"] = row["ns"] / truth - 1
             long = truth and truth >= LONG_NS and timer == "auto"
-            yield barred(row, "long", abs(row.get("off", 1.0)) <= max(0.01, allowance(row))) if long else row
-        yield judged(name, rows, truth, named=name in known)
+            yield under_bar(row, "long", abs(row.get("off", 1.0)) <= max(0.01, allowance(row))) if long else row
+        yield judged(name, rows, truth, named=name in truths_by_name)
 
 
 def allowance(row: Row) -> float:
     """How far off a timer says that it may be: ``up to 1.7% longer``, ``1 to 7 % off``."""
-    said = re.search(r"(?:up|\d) to ([\d.]+) ?%", row.get("agreement", ""))
-    return float(said[1]) / 100 if said else 0.0
+    match = re.search(r"(?:up|\d) to ([\d.]+) ?%", row.get("agreement", ""))
+    return float(match[1]) / 100 if match else 0.0
 
 
 def proof(check: Check) -> Iterator[Row]:
     """CUPTI is left out of this process where its counter cannot be proved in another."""
     if not check.timers["cupti"].availability(check.runtime).usable:
         return
-    why = unproved()
-    told: Row = {"refused": "not proved", "why": why} if why else {"proved": True}
-    yield {"what": "CUPTI's counter of lost records", **told}
+    why = proof_failure()
+    outcome: Row = {"refused": "not proved", "why": why} if why else {"proved": True}
+    yield {"what": "CUPTI's counter of lost records", **outcome}
     if why:
         del check.timers["cupti"]
         check.timers["auto"].leave_out("cupti")
@@ -213,7 +218,7 @@ def judged(name: str, rows: dict[str, Row], truth: float | None, *, named: bool)
     best = min(offs, key=lambda timer: abs(offs[timer]))
     beside = (best,) if named else (best, "cupti")
     spoilt = [why for timer in beside for why in rows[timer].get("invalid", ())]
-    return barred({**row, "best": best, "off": offs[best]}, "short", abs(offs[best]) <= 0.03, spoilt)
+    return under_bar({**row, "best": best, "off": offs[best]}, "short", abs(offs[best]) <= 0.03, spoilt)
 
 
 def overlap(check: Check) -> Iterator[Row]:
@@ -231,7 +236,7 @@ def overlap(check: Check) -> Iterator[Row]:
 
     row = check.measured("two streams", call, "events")
     caught = any("another stream" in problem for problem in row.get("problems", []))
-    yield barred(row, "escape", caught) if "ns" in row else row
+    yield under_bar(row, "escape", caught) if "ns" in row else row
     row = check.measured("two streams", call, "cupti")
     yield {**row, "held": row["kernels"] == "2 a call on 2 streams"} if "kernels" in row else row
     yield attention(check)
@@ -241,17 +246,17 @@ def attention(check: Check) -> Row:
     """Torch's attention on one stream, some 100 us, several times: the host's jitter is no work elsewhere."""
     torch = check.runtime_module()
     rows = [torch.randn(4, 16, 1024, 128, device="cuda").to(torch.bfloat16) for _ in range(3)]
-    plain, found = check.plan, 0
+    plain, count = check.plan, 0
     check.plan = replace(plain, budget_ns=50e6)
     try:
         for _ in range(ATTENTIONS):
             row = check.measured("attention", lambda: torch.nn.functional.scaled_dot_product_attention(*rows), "events")
             if "ns" not in row:
                 return row
-            found += any("another stream" in problem for problem in row["problems"])
+            count += any("another stream" in problem for problem in row["problems"])
     finally:
         check.plan = plain
-    return barred({**row, "measured": ATTENTIONS, "taken for work elsewhere": found}, "quiet", not found)
+    return under_bar({**row, "measured": ATTENTIONS, "taken for work elsewhere": count}, "quiet", not count)
 
 
 def ladder(check: Check) -> Iterator[Row]:
@@ -269,7 +274,7 @@ def ladder(check: Check) -> Iterator[Row]:
                 yield {"what": name, "refused": type(error).__name__, "why": str(error)[:300]}
                 continue
             row = check.measured(name, call, "auto", flops=2.0 * size**3, dtype=dtype)
-            yield barred(row, "roof", row["mfu"] <= 1) if "mfu" in row else row
+            yield under_bar(row, "roof", row["mfu"] <= 1) if "mfu" in row else row
 
 
 def product(torch: Any, dtype: str, kind: Any, size: int) -> Call:
@@ -306,12 +311,12 @@ def slowdowns(check: Check) -> Iterator[Row]:
 
     for percent in (2, 0, 1, 5):
         shifts = []
-        with held(check) as problems:
+        with watched_clocks(check) as problems:
             for trial in range(TRIALS):
                 first, second = (took(p) for p in ((percent, 0) if trial % 2 else (0, percent)))
                 shifts.append((first / second if trial % 2 else second / first) - 1)
-        seen = sum(shift > 0.01 for shift in shifts)
-        row: Row = {"what": f"+{percent} %", "timer": timer.name, "trials": TRIALS, "seen": seen}
+        detected = sum(shift > 0.01 for shift in shifts)
+        row: Row = {"what": f"+{percent} %", "timer": timer.name, "trials": TRIALS, "seen": detected}
         row["median"] = median(shifts)
-        good = {0: seen <= 1, 2: seen >= 0.95 * TRIALS}
-        yield barred(row, "seen", good[percent], problems) if percent in good else {**row, "problems": problems}
+        good = {0: detected <= 1, 2: detected >= 0.95 * TRIALS}
+        yield under_bar(row, "seen", good[percent], problems) if percent in good else {**row, "problems": problems}

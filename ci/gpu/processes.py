@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from ci.gpu.card import under_bar, watched_clocks
 from ci.gpu.ending import end
-from ci.gpu.held import barred, held
 from ci.gpu.parts import Check, Row, fitting
 from pytest_perfgate.app.instrument import keyed
 
@@ -73,7 +73,7 @@ def same(check: Check) -> Iterator[Row]:
         if not problems:
             rounds.append([sitting.medians for sitting in sittings])
     if spoilt and len(rounds) < LEAST_ROUNDS:
-        yield barred({"what": "A/A", "rounds": len(rounds)}, "same", False, spoilt)
+        yield under_bar({"what": "A/A", "rounds": len(rounds)}, "same", False, spoilt)
         return
     if len(rounds) < LEAST_ROUNDS:
         yield {"what": "A/A", "refused": "too few", "why": f"{len(rounds)} rounds of at least {LEAST_ROUNDS}"}
@@ -117,7 +117,7 @@ def run_suite(check: Check) -> None:
     torch.randn(1, device="cuda")
     medians: list[float] = []
     timer = None
-    with held(check) as problems:
+    with watched_clocks(check) as problems:
         for case in range(CASES):
             a = torch.randn(1024 + 64 * case, 2048, device="cuda")
             timer = timer or fitting(check, lambda a=a: a @ a.T, plan)
@@ -149,15 +149,15 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
         log = out / f"gate-{name.replace(' ', '-')}.txt"
         begun = time.monotonic()
         heard: Heard = []
-        code, said = told(command, log, check.ends - time.monotonic(), heard, cwd=project, env=env)
+        code, output = run_logged(command, log, check.ends - time.monotonic(), heard, cwd=project, env=env)
         took = time.monotonic() - begun
         if code is None:
-            row = {"what": name, "refused": "no time", "why": last_line(said), "s": took}
+            row = {"what": name, "refused": "no time", "why": last_line(output), "s": took}
             yield late(row, "suite", SUITE_S) if name == "measured" else row
             break
-        row = {"what": name, "exit": code, "s": took, "said": last_line(said)}
+        row = {"what": name, "exit": code, "s": took, "said": last_line(output)}
         row |= {} if name == "accepted" else Counter(verdict.outcome.value for _, verdict in judged(project))
-        yield barred(row, "gate", code == 0)
+        yield under_bar(row, "gate", code == 0)
         if name == "measured":
             yield {"what": "its time", "s": took, "bar": "suite", "held": code == 0 and took <= SUITE_S}
         yield from announced_s(name, heard, learnt=name != "measured")
@@ -175,24 +175,24 @@ def announced_s(name: str, heard: Heard, *, learnt: bool) -> Iterator[Row]:
     last = max((number for number, (_, line) in enumerate(heard) if foretold_s(line) is not None), default=0)
     measured = next((at for at, line in heard[last + 1 :] if not line.startswith("perfgate: round ")), 0.0)
     for at, line in heard[: last + 1]:
-        said, came = foretold_s(line), measured - at
-        if said is None:
+        stated_s, came = foretold_s(line), measured - at
+        if stated_s is None:
             continue
         later = re.search(r"round (?:[2-9]|\d\d+) of", line)
-        row: Row = {"what": f"{name}, {'what is left' if later else 'as announced'}", "s": said, "came": came}
-        good = abs(said - came) <= max(MISSED * came, GRAIN_S)
-        yield barred(row, "costs", good) if later or (learnt and "first guess" not in line) else row
+        row: Row = {"what": f"{name}, {'what is left' if later else 'as announced'}", "s": stated_s, "came": came}
+        good = abs(stated_s - came) <= max(MISSED * came, GRAIN_S)
+        yield under_bar(row, "costs", good) if later or (learnt and "first guess" not in line) else row
 
 
 def foretold_s(text: str) -> float | None:
     """Seconds of ``4 cases, 3 rounds, about 1 min 10 s`` or ``round 2 of 3, case 1 of 4, about 9 s left``."""
-    found = re.search(r"rounds?\b.*?, about (?:(\d+) min )?(\d+) s", text)
-    return 60.0 * int(found[1] or 0) + int(found[2]) if found else None
+    match = re.search(r"rounds?\b.*?, about (?:(\d+) min )?(\d+) s", text)
+    return 60.0 * int(match[1] or 0) + int(match[2]) if match else None
 
 
 def late(row: Row, bar: str, most_s: float) -> Row:
     """Work that was ended: missed where it had the time of its bar, and not shown where it had less."""
-    return barred(row, bar, False) if row["s"] > most_s else row
+    return under_bar(row, bar, False) if row["s"] > most_s else row
 
 
 def accepted(check: Check, files: Sequence[Path]) -> Row:
@@ -202,16 +202,16 @@ def accepted(check: Check, files: Sequence[Path]) -> Row:
     return {**row, "bar": "gate", "held": bool(files) and {file.parts[0] for file in files} == {key}}
 
 
-def told(
-    command: list[str], log: Path, left_s: float, heard: Heard | None = None, **given: Any
+def run_logged(
+    command: list[str], log: Path, left_s: float, heard: Heard | None = None, **options: Any
 ) -> tuple[int | None, str]:
     """How a program ended, and all it said; no end where its time was over: then what it started is ended too.
 
     Its lines are heard as they come, each with the seconds since it began.
     """
-    with log.open("w", encoding="utf-8") as said:
+    with log.open("w", encoding="utf-8") as stream:
         process = subprocess.Popen(
-            command, stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True, **given
+            command, stdout=stream, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options
         )
         begun = time.monotonic()
         ends = begun + max(1.0, left_s)
@@ -229,7 +229,7 @@ def told(
             raise
         if code is None:
             end(process)
-            said.write(f"\ntook longer than the {left_s:.0f} s that were left\n")
+            stream.write(f"\ntook longer than the {left_s:.0f} s that were left\n")
     return code, log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -246,7 +246,7 @@ def judged(project: Path) -> Iterator[tuple[str, Any]]:
 def surroundings(out: Path) -> dict[str, str]:
     """The environment of a pytest that has our plugin, installed or not, and whatever this process was given."""
     env = {key: text for key, text in os.environ.items() if key not in {"CI", "GITHUB_ACTIONS"}}
-    places = [str(ROOT), *([str(announced(out / "site"))] if not installed() else []), env.get("PYTHONPATH", "")]
+    places = [str(ROOT), *([str(plugin_metadata(out / "site"))] if not installed() else []), env.get("PYTHONPATH", "")]
     return {**env, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(place for place in places if place)}
 
 
@@ -255,12 +255,12 @@ def installed() -> bool:
     return any(point.value == PLUGIN for point in metadata.entry_points(group="pytest11"))
 
 
-def announced(site: Path) -> Path:
+def plugin_metadata(site: Path) -> Path:
     """A folder that tells pytest of the plugin in this checkout, as an installation would."""
-    told = site / "pytest_perfgate-0.dist-info"
-    told.mkdir(parents=True, exist_ok=True)
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: pytest-perfgate\nVersion: 0\n", encoding="utf-8")
-    (told / "entry_points.txt").write_text(f"[pytest11]\nperfgate = {PLUGIN}\n", encoding="utf-8")
+    metadata = site / "pytest_perfgate-0.dist-info"
+    metadata.mkdir(parents=True, exist_ok=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: pytest-perfgate\nVersion: 0\n", encoding="utf-8")
+    (metadata / "entry_points.txt").write_text(f"[pytest11]\nperfgate = {PLUGIN}\n", encoding="utf-8")
     return site
 
 
@@ -274,14 +274,14 @@ def libraries(check: Check) -> Iterator[Row]:
     from pytest_perfgate.adapters.runtimes.cuda import CudaCoreRuntime, CupyRuntime
 
     for runtime, copy in ((CupyRuntime(), cupy_copy), (CudaCoreRuntime(), cuda_core_copy)):
-        found = runtime.availability()
-        if not found.usable:
-            yield {"what": runtime.name, "refused": "not here", "why": found.why}
+        availability = runtime.availability()
+        if not availability.usable:
+            yield {"what": runtime.name, "refused": "not here", "why": availability.why}
             continue
         for name in ("events", "graph"):
             try:
                 call = copy()
-                with held(check, runtime) as problems:
+                with watched_clocks(check, runtime) as problems:
                     samples = check.timers[name].measure(call, check.plan, runtime)
             except Exception as error:
                 yield {"what": runtime.name, "timer": name, "refused": type(error).__name__, "why": str(error)[:300]}

@@ -45,13 +45,13 @@ def trace(check: Check, folder: Path) -> Iterator[Path]:
 
     step()
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         for number in range(3):
             with record_function(f"step {number}"):
                 step()
         torch.cuda.synchronize()
     plain, packed = folder / "overlap.json", folder / "overlap.json.gz"
-    seen.export_chrome_trace(str(plain))
+    profiler.export_chrome_trace(str(plain))
     packed.write_bytes(gzip.compress(json.dumps(json.loads(plain.read_text())).encode(), 9, mtime=0))
     plain.unlink()
     yield packed

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ci.gpu.held import Row, barred
+from ci.gpu.card import Row, under_bar
 from ci.gpu.parts import Check
 from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 
@@ -72,7 +72,7 @@ def _judged(name: str, rows: list[Row], shifts: list[float]) -> Row:
         return next(row for row in rows if "ns" not in row)
     row: Row = {**rows[-1], "pairs": len(shifts), "median": median(shifts), "least": min(shifts), "most": max(shifts)}
     good = min(shifts) > SEEN if name == "+5 %" else abs(median(shifts)) < ALIKE
-    return barred(row, "power", good, [why for one in rows for why in one.get("invalid", ())])
+    return under_bar(row, "power", good, [why for one in rows for why in one.get("invalid", ())])
 
 
 def checks(check: Check, numbers: int = 1 << 28, device: str = "cuda") -> Iterator[Row]:
@@ -89,21 +89,21 @@ def checks(check: Check, numbers: int = 1 << 28, device: str = "cuda") -> Iterat
     for name, took in timed(check, steps):
         total += took
         yield {"what": name, "ms": took}
-    yield barred({"what": "all of a check", "ms": total, "array": array.nbytes}, "checks", total <= LEAST_MS)
-    yield brought(torch, [step for _, step in steps])
+    yield under_bar({"what": "all of a check", "ms": total, "array": array.nbytes}, "checks", total <= LEAST_MS)
+    yield copied_bytes(torch, [step for _, step in steps])
     yield share(check, "copy", copied(torch, numbers // 4, device), contents)
 
 
 def steps_of(contents: ArrayContents, array: Any) -> Sequence[tuple[str, Step]]:
     """What a check does with an array, in its order."""
-    kept: dict[str, Any] = {}
+    copies: dict[str, Any] = {}
     return (
-        ("saved", lambda: kept.__setitem__("saved", contents.saved(array))),
+        ("saved", lambda: copies.__setitem__("saved", contents.saved(array))),
         ("fingerprint", lambda: contents.fingerprint(array)),
-        ("unchanged", lambda: contents.unchanged(array, kept["saved"])),
+        ("unchanged", lambda: contents.unchanged(array, copies["saved"])),
         ("fill", lambda: contents.fill(array, 0x3F)),
-        ("holding", lambda: contents.holding(array, 0x3F, kept["saved"])),
-        ("restore", lambda: contents.restore(array, kept["saved"])),
+        ("holding", lambda: contents.holding(array, 0x3F, copies["saved"])),
+        ("restore", lambda: contents.restore(array, copies["saved"])),
     )
 
 
@@ -117,14 +117,14 @@ def timed(check: Check, steps: Sequence[tuple[str, Step]]) -> Iterator[tuple[str
         yield name, 1e3 * (time.perf_counter() - begun)
 
 
-def brought(torch: Any, steps: Sequence[Step]) -> Row:
+def copied_bytes(torch: Any, steps: Sequence[Step]) -> Row:
     """Bytes that the device copies to the host over all steps, by torch's profiler."""
-    with torch.profiler.profile(activities=list(torch.profiler.supported_activities())) as seen:
+    with torch.profiler.profile(activities=list(torch.profiler.supported_activities())) as profiler:
         for step in steps:
             step()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
-        seen.export_chrome_trace(str(path))
+        profiler.export_chrome_trace(str(path))
         return to_host(json.loads(path.read_text(encoding="utf-8"))["traceEvents"])
 
 
@@ -134,7 +134,7 @@ def to_host(events: Sequence[Mapping[str, Any]]) -> Row:
     row: Row = {"what": "brought to the host", "copies": len(copies), "bytes": sum(copies)}
     if not copies:
         return {**row, "refused": "not seen", "why": "torch's profiler saw no copy to the host"}
-    return barred(row, "brought", sum(copies) <= MOST_BYTES)
+    return under_bar(row, "brought", sum(copies) <= MOST_BYTES)
 
 
 def copied(torch: Any, numbers: int, device: str) -> Step:
@@ -149,23 +149,23 @@ def share(check: Check, name: str, call: Step, contents: ArrayContents) -> Row:
     from pytest_perfgate.model.plan import CaseKey, Plan
     from pytest_perfgate.plugin.calls import MeasuredCall
 
-    asked = MeasuredCall(CaseKey(nodeid=name), call, check=lambda _: True)
-    kept = asked.kept()
+    measured = MeasuredCall(CaseKey(nodeid=name), call, check=lambda _: True)
+    call_with_result = measured.with_last_result()
     subject = Subject(
-        once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,),
+        once=measured.called, last=lambda: call_with_result.last, check=measured.judge, reach=(call,),
         synchronize=check.runtime.synchronize,
     )  # fmt: skip
     scrutiny = OutputCheck(subject, contents)
-    asked.called()
+    measured.called()
     check.runtime.synchronize()
     stamps = [time.perf_counter()]
     scrutiny.before()
     stamps.append(time.perf_counter())
-    check.timers["auto"].measure(kept, Plan(clocks=check.plan.clocks), check.runtime)
+    check.timers["auto"].measure(call_with_result, Plan(clocks=check.plan.clocks), check.runtime)
     stamps.append(time.perf_counter())
     problems = scrutiny.after()
     stamps.append(time.perf_counter())
     before, sampling, after = (1e3 * (b - a) for a, b in pairwise(stamps))
     row: Row = {"what": f"checks of a {name}", "ms": before + after, "sampling ms": sampling}
     row |= {"share": (before + after) / sampling, "problems": [problem.what for problem in problems]}
-    return barred(row, "share", not problems and before + after <= MOST_SHARE * sampling)
+    return under_bar(row, "share", not problems and before + after <= MOST_SHARE * sampling)

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from ci.gpu.calls import Call, calls
-from ci.gpu.held import held
+from ci.gpu.card import watched_clocks
 
 TRIED = (65536, 4096, 512, 64, 8)
 """Bytes of buffers that are looked at where the proof fails."""
@@ -38,13 +38,13 @@ def truths(clocks: str, timeout_s: float = 80.0) -> tuple[dict[str, float], str]
     except subprocess.TimeoutExpired:
         return {}, f"torch's profiler did not end within {timeout_s:.0f} s"
     try:
-        told = json.loads(done.stdout.strip().splitlines()[-1])
+        answer = json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError):
         return {}, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300]
-    return told["ns"], "; ".join(told["why"])[:300]
+    return answer["ns"], "; ".join(answer["why"])[:300]
 
 
-def unproved(timeout_s: float = 40.0) -> str:
+def proof_failure(timeout_s: float = 40.0) -> str:
     """Why CUPTI's counter of lost records is not to be believed here; a process of its own may die of finding out."""
     try:
         done = subprocess.run(
@@ -52,10 +52,10 @@ def unproved(timeout_s: float = 40.0) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"the proof did not end within {timeout_s:.0f} s"
-    said = "; ".join(done.stderr.strip().splitlines()[-len(TRIED) - 1 :])[-400:]
+    reason = "; ".join(done.stderr.strip().splitlines()[-len(TRIED) - 1 :])[-400:]
     if done.returncode < 0:
-        return f"the proof died of signal {-done.returncode}{f': {said}' if said else ''}"
-    return said or "no reason given" if done.returncode else ""
+        return f"the proof died of signal {-done.returncode}{f': {reason}' if reason else ''}"
+    return reason or "no reason given" if done.returncode else ""
 
 
 def run_proof(torch: Any, runtime: Any) -> None:
@@ -94,15 +94,15 @@ def lost_in(recorder: Any, size: int, touch: Call, times: int = 200) -> str:
 def run_truth(check: Any) -> None:
     """One line of JSON; a call that cannot be profiled costs its own figure, a spoiled card all of them."""
     torch = check.runtime_module()
-    found: dict[str, Any] = {"ns": {}, "why": []}
+    result: dict[str, Any] = {"ns": {}, "why": []}
     torch.zeros(1, device="cuda")
-    with held(check) as problems:
+    with watched_clocks(check) as problems:
         for name, call in calls(torch):
             try:
-                found["ns"][name] = profiled(torch, call)
+                result["ns"][name] = profiled(torch, call)
             except Exception as error:  # noqa: PERF203 - a handful of calls
-                found["why"].append(f"{name}: {type(error).__name__}: {error}")
-    print(json.dumps({"ns": {}, "why": problems} if problems else found))
+                result["why"].append(f"{name}: {type(error).__name__}: {error}")
+    print(json.dumps({"ns": {}, "why": problems} if problems else result))
 
 
 def profiled(torch: Any, call: Call) -> float:
@@ -113,13 +113,13 @@ def profiled(torch: Any, call: Call) -> float:
     while time.monotonic() - begun < WARM_S:
         call()
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         for _ in range(REPEATS):
             call()
         torch.cuda.synchronize()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
-        seen.export_chrome_trace(str(path))
+        profiler.export_chrome_trace(str(path))
         return per_call(json.loads(path.read_text(encoding="utf-8"))["traceEvents"])
 
 

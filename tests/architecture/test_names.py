@@ -73,6 +73,7 @@ NAMED_BY_CONTENT = {
     "kept": ("adapters", "app", "cli", "core/changes", "core/limits", "plugin", "wiring"),
 }
 """Words that are such names too, with the folders that have none of them."""
+SCRIPTS = (ROOT / "ci" / "gpu-check", ROOT / "ci" / "mutate")
 
 
 def words_of(name: str) -> set[str]:
@@ -127,14 +128,18 @@ def test_no_metaphor_is_a_local_of_the_package() -> None:
 
 @pytest.mark.parametrize(
     ("folder", "words"),
-    [(".", EMPTY), *((folder, {word}) for word, folders in NAMED_BY_CONTENT.items() for folder in folders)],
+    [
+        ("pytest_perfgate", EMPTY),
+        ("ci", EMPTY | NAMED_BY_CONTENT.keys()),
+        *((f"pytest_perfgate/{folder}", {word}) for word, folders in NAMED_BY_CONTENT.items() for folder in folders),
+    ],
 )
 def test_a_local_is_named_after_its_content(folder: str, words: set[str]) -> None:
-    files = sorted((ROOT / "pytest_perfgate" / folder).rglob("*.py"))
+    files = [*(ROOT / folder).rglob("*.py"), *(SCRIPTS if folder == "ci" else ())]
     assert files
     assert [
         f"{path.relative_to(ROOT)}:{node.lineno} {name}"
-        for path in files
+        for path in sorted(files)
         for node in nodes(path)
         if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
         if (name := node.arg if isinstance(node, ast.arg) else node.id) in words

@@ -9,5 +9,5 @@ from tests.bench.simulated import SimulatedCheck
 @pytest.fixture
 def check(monkeypatch):
     monkeypatch.setattr(parts, "truths", lambda clocks: ({}, "no profiler here"))
-    monkeypatch.setattr(parts, "unproved", lambda: "")
+    monkeypatch.setattr(parts, "proof_failure", lambda: "")
     return SimulatedCheck("observe")

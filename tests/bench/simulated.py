@@ -180,7 +180,7 @@ def main() -> int:
     module.BUDGET_S *= 20  # a host that is slow says nothing of the card
     parts.Check = SimulatedCheck
     module.__file__ = processes.SCRIPT = truth.SCRIPT = __file__
-    parts.truths, parts.unproved = lambda clocks: ({}, "no profiler here"), lambda: ""
+    parts.truths, parts.proof_failure = lambda clocks: ({}, "no profiler here"), lambda: ""
     return module.main()
 
 

@@ -44,7 +44,7 @@ def test_the_records_of_a_profiler_are_the_truth_where_there_are_any(check, monk
 
 
 def test_without_a_proof_kernel_records_are_left_out(check, monkeypatch) -> None:
-    monkeypatch.setattr(parts, "unproved", lambda: "the proof died of signal 11")
+    monkeypatch.setattr(parts, "proof_failure", lambda: "the proof died of signal 11")
     rows = list(parts.agreement(check))
     assert rows[0]["why"] == "the proof died of signal 11"
     assert "cupti" not in {row.get("timer") for row in rows}
@@ -61,7 +61,7 @@ def test_how_a_proof_ended(monkeypatch, tmp_path) -> None:
         ("import sys; print('64 B: 0', file=sys.stderr); sys.exit('no')", "64 B: 0; no"),
     ):
         script.write_text(text)
-        assert truth.unproved() == why
+        assert truth.proof_failure() == why
 
 
 def test_where_the_proof_fails_sizes_of_buffers_are_looked_at() -> None:
@@ -237,8 +237,8 @@ def test_a_program_whose_time_is_over_is_ended_with_all_that_it_started(tmp_path
     patient(monkeypatch, lambda: marked.exists() and marked.read_text())
     text = "import subprocess, sys; print('begun', flush=True); p = subprocess.Popen([sys.executable, '-c', 'input()'],"
     text += f" stdin=subprocess.PIPE); open({str(marked)!r}, 'w').write(str(p.pid)); p.wait()"
-    assert processes.told([sys.executable, "-c", "print('well')"], log, 60.0) == (0, "well\n")
-    code, said = processes.told([sys.executable, "-c", text], log, 1.0)
+    assert processes.run_logged([sys.executable, "-c", "print('well')"], log, 60.0) == (0, "well\n")
+    code, said = processes.run_logged([sys.executable, "-c", text], log, 1.0)
     assert code is None
     assert said.startswith("begun\n")
     assert "took longer than the 1 s that were left" in said
@@ -256,15 +256,15 @@ def test_where_a_pair_of_events_is_slow_slowdowns_are_seen_by_a_graph(check) -> 
 
 def test_false_alarms_are_counted_over_all_runs_of_a_folder_and_a_device(tmp_path: Path) -> None:
     judged = [{"what": "round 1"}, {"what": "A/A", "cases": 40, "alarms": 0}]
-    first = accumulated.together(accumulated.kept(tmp_path, "H200"), judged)
+    first = accumulated.with_suites(accumulated.counts_of_folder(tmp_path, "H200"), judged)
     assert first == {"runs": 1, "cases": 40, "alarms": 0}
     (tmp_path / "gpu-check.json").write_text(json.dumps({"device": "H200", "accumulated": first}))
-    second = accumulated.together(accumulated.kept(tmp_path, "H200"), judged)
-    assert accumulated.told(second)["bound_95"] == pytest.approx(1 - 0.05 ** (1 / 80), abs=1e-4)
-    assert accumulated.together(second, [{"what": "A/A", "refused": "no time"}]) == second
-    assert accumulated.kept(tmp_path, "another")["cases"] == 0
+    second = accumulated.with_suites(accumulated.counts_of_folder(tmp_path, "H200"), judged)
+    assert accumulated.bound_row(second)["bound_95"] == pytest.approx(1 - 0.05 ** (1 / 80), abs=1e-4)
+    assert accumulated.with_suites(second, [{"what": "A/A", "refused": "no time"}]) == second
+    assert accumulated.counts_of_folder(tmp_path, "another")["cases"] == 0
     (tmp_path / "gpu-check.json").write_text("{")
-    assert accumulated.kept(tmp_path, "H200")["cases"] == 0
+    assert accumulated.counts_of_folder(tmp_path, "H200")["cases"] == 0
 
 
 def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) -> None:

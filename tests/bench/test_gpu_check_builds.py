@@ -83,7 +83,7 @@ def test_verdicts_of_several_calls_are_added_up_until_there_are_a_hundred() -> N
 @pytest.mark.torch
 def test_the_kernels_are_those_of_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
-    project = builds.written(tmp_path)
+    project = builds.write_project(tmp_path)
     builds.edit(project)
     monkeypatch.syspath_prepend(str(project))
     import tinykernels

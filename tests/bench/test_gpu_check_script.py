@@ -76,7 +76,7 @@ def script(tmp_path, monkeypatch):
     monkeypatch.setattr(
         module, "PARTS", {n: (t, 0.7 if n == "overlap" else 600, f) for n, (t, _, f) in module.PARTS.items()}
     )
-    heard = module.heard
+    heard = module.communicate_in_turns
 
     def patient(process, *given):
         """The time of a part counts from its first row."""
@@ -85,7 +85,7 @@ def script(tmp_path, monkeypatch):
         until(lambda: (rows.exists() and rows.read_text()) or process.poll() is not None)
         return heard(process, *given)
 
-    monkeypatch.setattr(module, "heard", patient)
+    monkeypatch.setattr(module, "communicate_in_turns", patient)
     return module
 
 
@@ -119,10 +119,10 @@ time.sleep(60)
 
 
 def test_what_a_part_has_started_ends_with_it_even_in_a_session_of_its_own(monkeypatch) -> None:
-    heard = ending._heard
+    heard = ending._last_output
     monkeypatch.setattr(
         ending,
-        "_heard",
+        "_last_output",
         lambda process, patience_s: until(lambda: process.poll() is not None) and heard(process, patience_s),
     )
     process = subprocess.Popen(
@@ -171,13 +171,13 @@ def test_a_device_that_cannot_be_looked_up_does_not_end_the_run(monkeypatch) -> 
     module = simulated.script()
     monkeypatch.setattr(module.parts, "Check", simulated.SimulatedCheck)
     monkeypatch.setattr(simulated.SimulatedGpu, "device", lambda self: {}["uuid"])
-    known = module.found(SimpleNamespace(clocks="observe"))
+    known = module.find_device(SimpleNamespace(clocks="observe"))
     assert (known["device"], known["facts"], known["why"]) == ("unknown", {"device": "KeyError: 'uuid'"}, "")
 
 
 def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
     script.LEAST_S = 15.0
-    (row,) = script.led("machine", SimpleNamespace(out=str(tmp_path), clocks="observe"), 4.0)
+    (row,) = script.supervised_part("machine", SimpleNamespace(out=str(tmp_path), clocks="observe"), 4.0)
     assert (row["what"], row["why"]) == ("left out", f"4 s left of {script.BUDGET_S:.0f}")
 
 

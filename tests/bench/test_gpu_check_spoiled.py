@@ -75,7 +75,7 @@ def test_a_part_that_may_not_lock_says_so() -> None:
         yield {"what": "first"}
         raise PerfgateError("clocks-denied", "no permission")
 
-    first, last = simulated.script().whole(refused())
+    first, last = simulated.script().with_error(refused())
     assert (first["what"], last["refused"], last["why"]) == ("first", "clocks-denied", "no permission")
 
 

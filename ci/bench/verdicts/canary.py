@@ -45,8 +45,8 @@ def main() -> None:
                     alone, divided = table[:, rest].std(0), (table[:, rest] - table[:, [at]]).std(0)
                     cells += [f"{alone.mean():.1%}", f"{divided.mean():.1%}"]
                     helped.append(int((divided < alone).sum()))
-                told = f"{helped[0]} and {helped[1]} of {len(rest)}"
-                print(f"| {folder.name} | {condition} | {name} | {' | '.join(cells)} | {told} |")
+                gains = f"{helped[0]} and {helped[1]} of {len(rest)}"
+                print(f"| {folder.name} | {condition} | {name} | {' | '.join(cells)} | {gains} |")
 
 
 if __name__ == "__main__":

@@ -109,10 +109,10 @@ def row(name: str, sitting: Sitting, way: str, suites: int, limit: float) -> str
     clean = [[outcome(way, sitting, source, 1.0, text) for _ in range(FIGURES)] for _ in range(suites)]
     alarms = sum(Outcome.REGRESSED in suite for suite in clean)
     slower = [outcome(way, sitting, source, 1.1, text) for _ in range(suites)]
-    seen = sum(one is Outcome.REGRESSED for one in slower)
-    told = sum(one in {Outcome.REGRESSED, Outcome.SUSPECT, Outcome.UNDECIDED} for one in slower)
-    high, low = clopper_pearson(alarms, suites).high, clopper_pearson(seen, suites).low
-    cells = [f"{alarms}/{suites} (≤ {high:.1%})", f"{seen / suites:.0%} (≥ {low:.0%})", f"{told / suites:.0%}"]
+    hits = sum(one is Outcome.REGRESSED for one in slower)
+    reported = sum(one in {Outcome.REGRESSED, Outcome.SUSPECT, Outcome.UNDECIDED} for one in slower)
+    high, low = clopper_pearson(alarms, suites).high, clopper_pearson(hits, suites).low
+    cells = [f"{alarms}/{suites} (≤ {high:.1%})", f"{hits / suites:.0%} (≥ {low:.0%})", f"{reported / suites:.0%}"]
     return f"| {name} | {way} | {' | '.join(cells)} |"
 
 
@@ -120,8 +120,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suites", type=int, default=400)
     parser.add_argument("--processes", type=int, default=120, help="fresh processes of the live pool")
-    asked = parser.parse_args()
-    pool = live(asked.processes)
+    options = parser.parse_args()
+    pool = live(options.processes)
     middle = sorted(pool)[len(pool) // 2]
     print(
         f"live: {len(pool)} processes, {min(pool) / middle - 1:+.2%} to {max(pool) / middle - 1:+.2%} of their middle"
@@ -135,7 +135,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     for name, sitting in sources.items():
         for way in WAYS:
-            print(row(name, sitting, way, asked.suites, 5))
+            print(row(name, sitting, way, options.suites, 5))
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @contextmanager
-def beside(condition: str) -> Iterator[None]:
+def busy_loops(condition: str) -> Iterator[None]:
     """Two busy loops, or none."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (condition == "loaded"))]
     try:
@@ -131,7 +131,7 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     sources(place / "names")
     print_names = "from kern import kernels; print(*kernels(), sep=chr(10))"
     built(place / "names")
-    return place, ran(place / "names", "-c", print_names, check=True).stdout.split()
+    return place, run_python(place / "names", "-c", print_names, check=True).stdout.split()
 
 
 def sources(root: Path) -> None:
@@ -140,7 +140,7 @@ def sources(root: Path) -> None:
 
 
 def built(root: Path) -> None:
-    ran(root, "build.py", check=True)
+    run_python(root, "build.py", check=True)
 
 
 def origin(folder: Path, condition: str) -> Path:
@@ -158,16 +158,16 @@ def origin(folder: Path, condition: str) -> Path:
     git(work, "init", "-q", "-b", "main")
     git(work, "add", "-A")
     git(work, "commit", "-q", "-m", "code")
-    with beside(condition):
-        ran(work, "-m", "pytest", "-q", "--perfgate=full", "-p", "no:cacheprovider")
-    ran(work, "-c", ACCEPT, check=True)
+    with busy_loops(condition):
+        run_python(work, "-m", "pytest", "-q", "--perfgate=full", "-p", "no:cacheprovider")
+    run_python(work, "-c", ACCEPT, check=True)
     git(work, "add", "-A")
     git(work, "commit", "-q", "-m", "baselines")
     git(folder, "clone", "-q", "--bare", str(work), str(bare))
     return bare
 
 
-def ran(root: Path, *words: str, check: bool = False, **more: str) -> subprocess.CompletedProcess[str]:
+def run_python(root: Path, *words: str, check: bool = False, **more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *words]
     done = subprocess.run(command, cwd=root, env=environment(**more), capture_output=True, text=True, check=False)
     if check and done.returncode:
@@ -191,7 +191,7 @@ def perfgate(folder: Path, accepted: str, changed: str, factors: dict[str, float
         built(root)
         yield {}
         ci = {"CI": "true", "GITHUB_ACTIONS": "true", "GITHUB_BASE_REF": "main", "GITHUB_EVENT_NAME": "pull_request"}
-        done = ran(root, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--perfgate-json", "out.json", **ci)
+        done = run_python(root, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--perfgate-json", "out.json", **ci)
         if not (root / "out.json").exists():
             raise SystemExit(f"the run left no record:\n{done.stdout}{done.stderr}")
         cases = {}
@@ -215,11 +215,11 @@ def by_peer(
     yield {name: (factors.get(name, 1.0), "regressed" if name in failed else "passed", 0, None) for name in names}
 
 
-def one(condition: str, steps: Iterator[dict[str, Case]]) -> dict[str, Any]:
+def timed_run(condition: str, steps: Iterator[dict[str, Case]]) -> dict[str, Any]:
     """One timed run under a condition; the first step is what comes before."""
     next(steps)
     load = os.getloadavg()[0]
-    with beside(condition):
+    with busy_loops(condition):
         began = time.monotonic()
         cases = next(steps)
         seconds = time.monotonic() - began
@@ -236,12 +236,12 @@ def live(chosen: argparse.Namespace) -> None:
     until = time.monotonic() + 60 * chosen.minutes
     folder, names = prepared(chosen.folder)
     peers = Peers(folder, code({}), git) if {*chosen.tools} - {"perfgate"} else None
-    kept = lines_of(chosen.out)
+    runs = lines_of(chosen.out)
     for suite, change, cell, tool in product(range(chosen.suites), chosen.change, chosen.cell, chosen.tools):
         accepted, condition = cell.split("-")
         accepted = accepted if tool == "perfgate" else "-"  # the others hold two runs of today against each other
         where = {"tool": tool, "accepted": accepted, "condition": condition, "slowed": change == "slowed"}
-        if sum(all(run[k] == v for k, v in where.items()) for run in kept) > suite:
+        if sum(all(run[k] == v for k, v in where.items()) for run in runs) > suite:
             continue
         if time.monotonic() > until:
             print(f"--minutes {chosen.minutes} are over; the same command goes on", file=sys.stderr)
@@ -254,11 +254,11 @@ def live(chosen: argparse.Namespace) -> None:
             assert peers is not None
             judge = peers.asv if tool == "asv" else peers.pytest_benchmark
             steps = by_peer(peers, judge, names, changed, factors)
-        kept.append({**where, "suite": suite, "version": version(), **one(condition, steps)})
+        runs.append({**where, "suite": suite, "version": version(), **timed_run(condition, steps)})
         with chosen.out.open("a") as file:
-            file.write(json.dumps(kept[-1]) + "\n")
-        counts = Counter(outcome for _, outcome, *_ in kept[-1]["cases"].values())
-        print(where, f"{kept[-1]['seconds']:.0f} s", dict(counts), file=sys.stderr, flush=True)
+            file.write(json.dumps(runs[-1]) + "\n")
+        counts = Counter(outcome for _, outcome, *_ in runs[-1]["cases"].values())
+        print(where, f"{runs[-1]['seconds']:.0f} s", dict(counts), file=sys.stderr, flush=True)
 
 
 HEADS = (
@@ -336,9 +336,9 @@ def main() -> None:
     text = live_table(lines_of(chosen.out))
     print(text)
     if chosen.write:
-        from replay import written
+        from replay import write_table
 
-        written(chosen.write, "decided", text)
+        write_table(chosen.write, "decided", text)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2])]
 from kernels import UNITS, kernels  # noqa: E402
-from replay import written  # noqa: E402
+from replay import write_table  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
 from pytest_perfgate.app.screening import MOST  # noqa: E402
@@ -83,17 +83,17 @@ def child(*, unlike: bool) -> None:
     from pytest_perfgate.app.passes import in_turns
     from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 
-    timer, runtime, told = HostTimer(Stopping(), WarmUp()), HostRuntime(probe_host), {}
-    known = kernels()
-    others = dict(zip(known, [*list(known.values())[1:], *list(known.values())[:1]])) if unlike else known
-    for name, kernel in known.items():
+    timer, runtime, turns_by_name = HostTimer(Stopping(), WarmUp()), HostRuntime(probe_host), {}
+    calls = kernels()
+    others = dict(zip(calls, [*list(calls.values())[1:], *list(calls.values())[:1]])) if unlike else calls
+    for name, kernel in calls.items():
         theirs = Call(CaseKey(nodeid="t.py::t", name="eager"), partial(others[name], round(UNITS * REFERENCE)))
-        told[name] = []
+        turns_by_name[name] = []
         for work in (1.0, SLOWED):
             ours = Call(KEY, partial(kernel, round(UNITS * work)))
             one = in_turns(ours, theirs, Plan(), lambda call, plan: timer.measure(call.fn, plan, runtime))
-            told[name].append([round(one.ours[0], 1), round(one.theirs[0], 1)])
-    print(json.dumps(told))
+            turns_by_name[name].append([round(one.ours[0], 1), round(one.theirs[0], 1)])
+    print(json.dumps(turns_by_name))
 
 
 @contextmanager
@@ -169,10 +169,10 @@ def accepted(turns: list[Turn]) -> Baseline:
 def outcome(limit: str, line: Baseline, turns: list[Turn], others: float = 0.0) -> tuple[Outcome, int]:
     """A sitting of three processes, and of more while these leave it open; and how many it took."""
     for count in range(FEWEST, MOST + 1):
-        found = judged(limit, turns[:count], line, others=others).outcome
-        if found not in {Outcome.UNDECIDED, Outcome.SUSPECT}:
+        verdict = judged(limit, turns[:count], line, others=others).outcome
+        if verdict not in {Outcome.UNDECIDED, Outcome.SUSPECT}:
             break
-    return found, count
+    return verdict, count
 
 
 def drawn(rounds: list[dict[str, list[Turn]]], work: int, dice: random.Random) -> tuple[list[Turn], list[Turn]]:
@@ -193,23 +193,23 @@ def rates(condition: str, limit: str, suites: int, others: float) -> str:
     rounds, dice = tape(condition), random.Random(1)
     loud, clean, slow, processes = 0, Counter[Outcome](), Counter[Outcome](), 0
     for _ in range(suites):
-        seen = []
+        outcomes = []
         for _ in range(TESTS):
             then, now = drawn(rounds, CALLS["as it is"], dice)
-            found, count = outcome(limit, accepted(then), now, others)
-            seen.append(found)
+            verdict, count = outcome(limit, accepted(then), now, others)
+            outcomes.append(verdict)
             processes += count
-        loud += any(one in ALARMS for one in seen)
-        clean.update(seen)
+        loud += any(one in ALARMS for one in outcomes)
+        clean.update(outcomes)
         for _ in range(SLOW_TESTS):
             then, now = drawn(rounds, CALLS["10 % more work"], dice)
             slow[outcome(limit, accepted(then), now, others)[0]] += 1
     tests, slowed = suites * TESTS, suites * SLOW_TESTS
-    left = sum(count for one, count in clean.items() if one not in ALARMS | KEPT)
+    open_tests = sum(count for one, count in clean.items() if one not in ALARMS | KEPT)
     hits, passed = (sum(slow[one] for one in group) for group in (ALARMS, KEPT))
     bound = f"{loud}/{suites} (≤ {upper_bound(loud, suites):.1%})"
     power = f"{hits / slowed:.1%} (≥ {clopper_pearson(hits, slowed).low:.1%})"
-    return f"{bound} | {left / tests:.1%} | {power} | {passed / slowed:.1%} | {processes / tests:.1f}"
+    return f"{bound} | {open_tests / tests:.1%} | {power} | {passed / slowed:.1%} | {processes / tests:.1f}"
 
 
 def table(suites: int) -> str:
@@ -221,9 +221,9 @@ def table(suites: int) -> str:
     for title, limit in LIMITS.items():
         for condition in (*CONDITIONS, *UNLIKE):
             others = 1.5 if condition in UNLIKE else 0.0
-            found, seen = rates(condition, limit, suites, others), "seen" if others else "not seen"
+            row, neighbours = rates(condition, limit, suites, others), "seen" if others else "not seen"
             shown = condition.replace("unlike", "another kernel")
-            rows.append(f"| {title} | {shown} | {seen} | {len(tape(condition))} | {found} |")
+            rows.append(f"| {title} | {shown} | {neighbours} | {len(tape(condition))} | {row} |")
     return "\n".join(rows) + "\n"
 
 
@@ -252,8 +252,8 @@ def spread() -> str:
                     now = windows[(at + apart) % len(rounds)]
                     for name in rounds[0]:
                         before = estimated([tuple(one[name][0]) for one in then], rank)
-                        for work, found in moved.items():
-                            found.append(estimated([tuple(one[name][work]) for one in now], rank) - before)
+                        for work, shifts in moved.items():
+                            shifts.append(estimated([tuple(one[name][work]) for one in now], rank) - before)
             clean, slow = (sorted(math.expm1(one) for one in moved[work]) for work in (0, 1))
             shown = condition.replace("unlike", "another kernel")
             rows.append(f"| {shown} | {title} | {clean[len(clean) // 100]:+.1%} | {median(slow):+.1%} |")
@@ -298,9 +298,9 @@ def live(suites: int) -> str:
             for work, counted in counts.items():
                 subprocess.run(pytest, cwd=root, env={**env, "WORK": str(work)}, capture_output=True, check=False)
                 cases = read_record(root / "run.json").cases
-                found = [case.worst.value for case in cases if case.key.name == "ours"]
-                counted.update(found)
-                print(number, work, Counter(found), flush=True)
+                outcomes = [case.worst.value for case in cases if case.key.name == "ours"]
+                counted.update(outcomes)
+                print(number, work, Counter(outcomes), flush=True)
     return "\n".join(f"{work}: {dict(counted)}" for work, counted in counts.items())
 
 
@@ -313,23 +313,23 @@ def main() -> None:
     parser.add_argument("--spread", action="store_true", help="what ratios of ten processes can tell apart")
     parser.add_argument("--suites", type=int, default=300)
     parser.add_argument("--write", type=Path)
-    asked = parser.parse_args()
-    if asked.child:
-        child(unlike=asked.unlike)
+    options = parser.parse_args()
+    if options.child:
+        child(unlike=options.unlike)
         return
-    if asked.spread:
+    if options.spread:
         print(spread())
         return
-    if asked.live:
-        print(live(asked.live))
+    if options.live:
+        print(live(options.live))
         return
-    if asked.record:
-        record(asked.record, unlike=asked.unlike)
+    if options.record:
+        record(options.record, unlike=options.unlike)
         return
-    text = table(asked.suites)
+    text = table(options.suites)
     print(text)
-    if asked.write:
-        written(asked.write, "faster", text)
+    if options.write:
+        write_table(options.write, "faster", text)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 EXAMPLE = ROOT / "examples" / "planted_regressions"
 sys.path[:0] = [str(HERE), str(ROOT)]
-from replay import written  # noqa: E402
+from replay import write_table  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
 from pytest_perfgate.adapters.system.processes import ProcessMemory, queued_ns  # noqa: E402
@@ -88,13 +88,13 @@ def worker() -> None:
         "compile": first,
         "traced": [memory.traced(kernels.scaled) for _ in range(3)],
         "resident": [memory.resident(kernels.scaled) for _ in range(3)],
-        "wait": told(timer.measure(kernels.request, plan, runtime)),
-        "spin": told(timer.measure(spin, plan, runtime)),
+        "wait": times_of(timer.measure(kernels.request, plan, runtime)),
+        "spin": times_of(timer.measure(spin, plan, runtime)),
     }
     print(json.dumps(taken))
 
 
-def told(samples: Samples) -> Process:
+def times_of(samples: Samples) -> Process:
     """As much of them as the verdict looks at."""
     times, waits = ([round(one / 1e3) for one in them] for them in (samples.durations, samples.waits))
     return {"times": times, "waits": waits}
@@ -161,18 +161,18 @@ def row(name: str, tape: list[Process], suites: int, dice: random.Random) -> tup
     """One line of the table, and which suites alarmed."""
     part, text, count = CASES[name]
     clean, slow = ([one for one in tape if one["planted"] is planted] for planted in (False, True))
-    alarms, found, open_ = [], Counter[Outcome](), 0
+    alarms, outcomes, open_ = [], Counter[Outcome](), 0
     for _ in range(suites):
         both = dice.sample(clean, 2 * count)
         then, same = both[:count], both[count:]
         outcome = verdict(part, text, then, same)
         alarms.append(outcome is Outcome.REGRESSED)
         open_ += outcome in {Outcome.UNDECIDED, Outcome.SUSPECT}
-        found[verdict(part, text, then, dice.sample(slow, count))] += 1
-    seen = found[Outcome.REGRESSED]
-    least = clopper_pearson(seen, suites, 0.9).low
+        outcomes[verdict(part, text, then, dice.sample(slow, count))] += 1
+    regressed = outcomes[Outcome.REGRESSED]
+    least = clopper_pearson(regressed, suites, 0.9).low
     cells = [name, f"`{text}`", f"{count}", f"{sum(alarms)}/{suites} (≤ {upper_bound(sum(alarms), suites):.1%})"]
-    cells += [f"{open_ / suites:.1%}", f"{seen / suites:.0%} (≥ {least:.0%})"]
+    cells += [f"{open_ / suites:.1%}", f"{regressed / suites:.0%} (≥ {least:.0%})"]
     return cells, alarms
 
 
@@ -208,7 +208,7 @@ def main() -> None:
     text = table(tape, options.suites, options.seed)
     print(text)
     if options.write:
-        written(options.write, "figures", text)
+        write_table(options.write, "figures", text)
     return None
 
 

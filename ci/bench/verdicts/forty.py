@@ -66,10 +66,10 @@ def python() -> dict[str, Callable[[], object]]:
         return a
 
     def counting() -> dict[str, int]:
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for word in words:
-            found[word] = found.get(word, 0) + 1
-        return found
+            counts[word] = counts.get(word, 0) + 1
+        return counts
 
     return {
         "sum": lambda: sum(number * number for number in numbers),

@@ -69,7 +69,7 @@ print(json.dumps({name: quarter(call) for name, call in CALLS.items()}))
 EXCUSED = re.compile(r"chance explains up to [^;]*; ")
 
 
-def ran(folder: Path, *command: str, times: int = 1) -> str:
+def run_python(folder: Path, *command: str, times: int = 1) -> str:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "CI"))}
     environment |= {"TIMES": str(times), "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.run(
@@ -79,18 +79,18 @@ def ran(folder: Path, *command: str, times: int = 1) -> str:
 
 def sitting(folder: Path, times: int = 1) -> list[dict[str, object]]:
     """The verdicts of one run."""
-    ran(folder, "-m", "pytest", "-q", "--perfgate=full", times=times)
+    run_python(folder, "-m", "pytest", "-q", "--perfgate=full", times=times)
     record = max((folder / ".perfgate" / "records").glob("*.json"))
     (folder / ".perfgate" / "history.db").unlink(missing_ok=True)
     return [verdict for case in plain(read_record(record))["cases"] for verdict in case["verdicts"]]
 
 
-def staged(folder: Path) -> None:
+def make_project(folder: Path) -> None:
     """A project whose accepted times are those of a machine at rest: processor times, the lower quartile."""
     for name, text in (("pyproject.toml", CONFIGURATION), ("kernels.py", KERNELS), ("test_it.py", TESTS)):
         (folder / name).write_text(text)
     sitting(folder)
-    ran(
+    run_python(
         folder,
         "-c",
         "import sys; from pytest_perfgate.cli import main; sys.exit(main())",
@@ -99,40 +99,40 @@ def staged(folder: Path) -> None:
         "--reason",
         "first",
     )
-    quiet = json.loads(ran(folder, "-c", QUIET))
+    quiet = json.loads(run_python(folder, "-c", QUIET))
     (lines,) = (folder / "baselines").glob("*/test_it.py.yaml")
     text = lines.read_text()
     for name, took in quiet.items():
         pattern = rf"(test_call\[{re.escape(name)}\]': {{time: )[^,]*, (blind: [^,]*, )?"
-        text, found = re.subn(pattern, rf"\g<1>{took}ns, ", text)
-        assert found == 1, name
+        text, count = re.subn(pattern, rf"\g<1>{took}ns, ", text)
+        assert count == 1, name
     lines.write_text(text)
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--sittings", type=int, default=6)
-    asked.add_argument("--hogs", type=int, default=3)
-    asked.add_argument("--times", type=int, nargs="+", default=(1, 2, 5), help="how many times slower")
-    asked = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sittings", type=int, default=6)
+    parser.add_argument("--hogs", type=int, default=3)
+    parser.add_argument("--times", type=int, nargs="+", default=(1, 2, 5), help="how many times slower")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        staged(folder)
+        make_project(folder)
         print("| beside | code | verdicts | REGRESSED | by time alone | load |\n| --- | --- | --- | --- | --- | --- |")
-        for hogs in (0, asked.hogs):
-            for times in asked.times:
+        for hogs in (0, options.hogs):
+            for times in options.times:
                 running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(hogs)]
                 try:
-                    seen = [v for _ in range(asked.sittings) for v in sitting(folder, times)]
+                    verdicts = [v for _ in range(options.sittings) for v in sitting(folder, times)]
                 finally:
                     for one in running:
                         one.kill()
                         one.wait()
-                count = Counter(v["outcome"] for v in seen)
-                alone = count["regressed"] + sum(1 for v in seen if EXCUSED.search(str(v["sentence"])))
+                count = Counter(v["outcome"] for v in verdicts)
+                alone = count["regressed"] + sum(1 for v in verdicts if EXCUSED.search(str(v["sentence"])))
                 load = os.getloadavg()[0]
                 what = "unchanged" if times == 1 else f"{times} x slower"
-                counts = f"{len(seen)} | {count['regressed']} | {alone}"
+                counts = f"{len(verdicts)} | {count['regressed']} | {alone}"
                 print(f"| {hogs or 'no'} busy loops | {what} | {counts} | {load:.1f} |", flush=True)
 
 

@@ -44,11 +44,11 @@ def _dictionary() -> Kernel:
     names = [f"name-{number}" for number in range(16)]
 
     def run(units: int) -> object:
-        held: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for _ in range(units):
             for name in names:
-                held[name] = held.get(name, 0) + 1
-        return held
+                counts[name] = counts.get(name, 0) + 1
+        return counts
 
     return run
 

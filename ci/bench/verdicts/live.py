@@ -103,8 +103,8 @@ def one_suite(slowed: bool) -> dict[str, Any]:
         if not (folder / "out.json").exists():
             raise SystemExit(f"the suite left no record:\n{done.stdout}{done.stderr}")
         cases = read_record(folder / "out.json").cases
-        told = {str(case.key): [verdict.outcome.value for verdict in case.verdicts] for case in cases}
-        return {"slowed": slowed, "seconds": time.monotonic() - began, "load": load, "outcomes": told}
+        outcomes = {str(case.key): [verdict.outcome.value for verdict in case.verdicts] for case in cases}
+        return {"slowed": slowed, "seconds": time.monotonic() - began, "load": load, "outcomes": outcomes}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -117,24 +117,24 @@ def summary(suites: list[dict[str, Any]]) -> str:
         alarmed = sum(any("regressed" in o for o in s["outcomes"].values()) for s in clean)
         tests = sum(len(s["outcomes"]) for s in clean)
         alarms = sum("regressed" in o for s in clean for o in s["outcomes"].values())
-        counts = Counter(o for s in clean for told in s["outcomes"].values() for o in told)
+        counts = Counter(o for s in clean for outcomes in s["outcomes"].values() for o in outcomes)
         lines.append(
             f"clean suites of {len(clean[0]['outcomes'])} that alarm: {alarmed}/{len(clean)} "
             f"(≤ {upper_bound(alarmed, len(clean)):.1%}); tests: {alarms}/{tests} (≤ {upper_bound(alarms, tests):.2%})"
         )
-        told = ", ".join(f"{name} {count}" for name, count in counts.most_common())
-        lines.append(f"outcomes of clean tests: {told}")
+        frequencies = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+        lines.append(f"outcomes of clean tests: {frequencies}")
     slowed = [s for s in suites if s["slowed"]]
     planted = {f"[{name}-1]": size for size, names in SLOWER.items() for name in names}
-    found: dict[str, list[bool]] = {}
+    confirmed: dict[str, list[bool]] = {}
     for suite in slowed:
-        for key, told in suite["outcomes"].items():
+        for key, outcomes in suite["outcomes"].items():
             size = next((size for member, size in planted.items() if member in key), "nothing")
-            found.setdefault(size, []).append("regressed" in told)
-    for size, seen in sorted(found.items()):
-        low, high = clopper_pearson(sum(seen), len(seen)).low, upper_bound(sum(seen), len(seen))
+            confirmed.setdefault(size, []).append("regressed" in outcomes)
+    for size, hits in sorted(confirmed.items()):
+        low, high = clopper_pearson(sum(hits), len(hits)).low, upper_bound(sum(hits), len(hits))
         bound = f"≤ {high:.2%}" if size == "nothing" else f"≥ {low:.0%}"
-        lines.append(f"planted {size}, confirmed: {sum(seen)}/{len(seen)} ({bound})")
+        lines.append(f"planted {size}, confirmed: {sum(hits)}/{len(hits)} ({bound})")
     seconds, loads = [s["seconds"] for s in suites], [s["load"] for s in suites]
     lines.append(
         f"seconds a suite: {min(seconds):.0f} to {max(seconds):.0f}; "

@@ -31,7 +31,7 @@ def _ways(a: int, b: int) -> tuple[int, ...]:
     """In how many orders of the two groups the first wins 0, 1, 2 … comparisons."""
     ways = [1]
     for k in range(1, a + 1):
-        ways = _over(_times(ways, b + k), k)
+        ways = _divide(_times(ways, b + k), k)
     return tuple(ways)
 
 
@@ -43,12 +43,12 @@ def _times(ways: list[int], power: int) -> list[int]:
     return grown
 
 
-def _over(ways: list[int], power: int) -> list[int]:
+def _divide(ways: list[int], power: int) -> list[int]:
     """Divide a polynomial by 1 - x^power, which it holds exactly."""
-    kept = list(ways)
-    for at in range(power, len(kept)):
-        kept[at] += kept[at - power]
-    return kept[:-power]  # the rest are zeros
+    quotient = list(ways)
+    for at in range(power, len(quotient)):
+        quotient[at] += quotient[at - power]
+    return quotient[:-power]  # the rest are zeros
 
 
 def _normal_tail(wins: float, a: int, b: int, ties: Iterable[int]) -> float:

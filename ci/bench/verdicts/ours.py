@@ -33,10 +33,10 @@ class Variant:
         count = self.design.last
         when = (np.arange(count) + np.arange(TESTS)[:, None] / TESTS) / count
         pairs = self.pairs(suite, np.arange(count), when)
-        found = {key: look(None, pair, LIMIT, self.design) for key, pair in pairs.items()}
-        played = {key: pairs[key].first(one.rounds) for key, one in found.items()}
-        found = more_slow(found, played, dict.fromkeys(found, LIMIT), self.design.alpha)
-        return self._ruling(found, sum(one.rounds for one in found.values()) / TESTS)
+        findings = {key: look(None, pair, LIMIT, self.design) for key, pair in pairs.items()}
+        played = {key: pairs[key].first(one.rounds) for key, one in findings.items()}
+        findings = more_slow(findings, played, dict.fromkeys(findings, LIMIT), self.design.alpha)
+        return self._ruling(findings, sum(one.rounds for one in findings.values()) / TESTS)
 
     def pairs(self, suite: Suite, at: np.ndarray, when: np.ndarray) -> dict[int, Pairs]:
         base, head = (suite.times(self.table, side, at, when) for side in (False, True))
@@ -51,16 +51,16 @@ class Variant:
     def _flat(self, suite: Suite) -> Ruling:
         count = FLAT_ROUNDS
         when = (np.arange(count) + np.arange(TESTS)[:, None] / TESTS) / count
-        found = {key: finding(pair, LIMIT) for key, pair in self.pairs(suite, np.arange(count), when).items()}
+        findings = {key: finding(pair, LIMIT) for key, pair in self.pairs(suite, np.arange(count), when).items()}
         share = Design().alpha / Design().level
-        slower = np.array([f.p / share < 0.01 and f.shift >= LIMIT for f in found.values()])
+        slower = np.array([f.p / share < 0.01 and f.shift >= LIMIT for f in findings.values()])
         return Ruling(slower, np.zeros(TESTS, bool), np.zeros(TESTS, bool), count, count)
 
     @staticmethod
-    def _ruling(found: dict[int, Finding], rounds: float) -> Ruling:
-        alarm = np.array([f.decision is Decision.SLOWER for f in found.values()])
-        open_ = np.array([f.decision is Decision.UNDECIDED for f in found.values()])
-        unstable = np.array([f.unstable for f in found.values()]) & open_
+    def _ruling(findings: dict[int, Finding], rounds: float) -> Ruling:
+        alarm = np.array([f.decision is Decision.SLOWER for f in findings.values()])
+        open_ = np.array([f.decision is Decision.UNDECIDED for f in findings.values()])
+        unstable = np.array([f.unstable for f in findings.values()]) & open_
         return Ruling(alarm, open_, unstable, rounds, rounds)
 
 

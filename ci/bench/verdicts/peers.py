@@ -100,12 +100,12 @@ def benchmatrix(suite: Suite) -> Ruling:
 def _bca(base: Array, head: Array) -> tuple[float, float]:
     normal, alpha = NormalDist(), 0.05 / TESTS
     drawn = np.median(head[_ORDER], axis=1) / np.median(base[_ORDER], axis=1) - 1
-    seen = np.median(head) / np.median(base) - 1
-    below = float(_CHANCE[drawn < seen].sum() + _CHANCE[drawn == seen].sum() / 2)
+    change = np.median(head) / np.median(base) - 1
+    below = float(_CHANCE[drawn < change].sum() + _CHANCE[drawn == change].sum() / 2)
     order = np.argsort(drawn)
     mass = np.cumsum(_CHANCE[order])
-    left = np.array([np.median(np.delete(head, i)) / np.median(np.delete(base, i)) for i in range(PAIRS)])
-    off = left.mean() - left
+    jackknife = np.array([np.median(np.delete(head, i)) / np.median(np.delete(base, i)) for i in range(PAIRS)])
+    off = jackknife.mean() - jackknife
     bend = float((off**3).sum() / (6 * max((off**2).sum(), 1e-30) ** 1.5))
     shift = normal.inv_cdf(min(max(below, 1e-6), 1 - 1e-6))
     ends = []

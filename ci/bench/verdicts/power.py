@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2])]
-from replay import written  # noqa: E402
+from replay import write_table  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
 from pytest_perfgate.core.judge.context import JudgeContext  # noqa: E402
@@ -80,11 +80,11 @@ def suite(tape: list[Round], limit: float, slower: float, dice: random.Random) -
     by = {at: slower if at < SLOWED else 0.0 for at in range(TESTS)}
     counts = dict.fromkeys(by, limit)
     pairs = {at: drawn(tape, design.last, s, dice) for at, s in by.items()}
-    found = {at: look(None, one, limit, design) for at, one in pairs.items()}
-    played = {at: pairs[at].first(one.rounds) for at, one in found.items()}
-    found = more_slow(found, played, counts, design.alpha)
-    alarms = [at for at, one in found.items() if one.decision is Decision.SLOWER]
-    unseen = sum(f.decision is Decision.UNDECIDED for at, f in found.items() if at >= SLOWED)
+    findings = {at: look(None, one, limit, design) for at, one in pairs.items()}
+    played = {at: pairs[at].first(one.rounds) for at, one in findings.items()}
+    findings = more_slow(findings, played, counts, design.alpha)
+    alarms = [at for at, one in findings.items() if one.decision is Decision.SLOWER]
+    unseen = sum(f.decision is Decision.UNDECIDED for at, f in findings.items() if at >= SLOWED)
     return sum(at >= SLOWED for at in alarms), sum(at < SLOWED for at in alarms), unseen
 
 
@@ -100,13 +100,13 @@ def pairs_table(suites: int, seed: int) -> str:
         for limit in (0.01, 0.03):
             dice = random.Random(seed)
             runs = {by: [suite(tape, limit, by, dice) for _ in range(suites)] for by in (0.02, 0.05)}
-            both = [run for found in runs.values() for run in found]
-            loud, asked = sum(alarms > 0 for alarms, _, _ in both), SLOWED * suites
-            seen = [sum(confirmations for _, confirmations, _ in found) for found in runs.values()]
-            told = [f"{hits / asked:.0%} (≥ {clopper_pearson(hits, asked).low:.0%})" for hits in seen]
+            both = [run for outcomes in runs.values() for run in outcomes]
+            loud, slowed = sum(alarms > 0 for alarms, _, _ in both), SLOWED * suites
+            hits_by_size = [sum(confirmations for _, confirmations, _ in outcomes) for outcomes in runs.values()]
+            rates = [f"{hits / slowed:.0%} (≥ {clopper_pearson(hits, slowed).low:.0%})" for hits in hits_by_size]
             calm = sum(unseen for _, _, unseen in both) / (len(both) * (TESTS - SLOWED))
             alarms = f"{loud}/{len(both)} (≤ {upper_bound(loud, len(both)):.1%})"
-            rows.append(f"| {name} | {limit:.0%} | {scatter:.2%} | {alarms} | {told[0]} | {told[1]} | {calm:.1%} |")
+            rows.append(f"| {name} | {limit:.0%} | {scatter:.2%} | {alarms} | {rates[0]} | {rates[1]} | {calm:.1%} |")
     return "\n".join(rows) + "\n"
 
 
@@ -126,7 +126,7 @@ def sittings_table(draws: int, seed: int) -> str:
     for name, field in SITTINGS.items():
         tape = [json.loads(line)[field]["us"] for line in lines]
         for slower in (0.0, 0.02, 0.05):
-            dice, seen = random.Random(seed), Counter[str]()
+            dice, outcomes = random.Random(seed), Counter[str]()
             for _ in range(draws):
                 chosen = dice.sample(tape, 6)
                 before = judge(sitting(chosen[:3], 0.0), (limit,), baseline=None, context=JudgeContext())
@@ -135,8 +135,8 @@ def sittings_table(draws: int, seed: int) -> str:
                 line = Baseline(key=KEY, device=CARD.key, time=time, identity=HOW, commit="a1b2c3d4e5")
                 context = JudgeContext(paired_available=True, gates=TESTS)
                 (verdict,) = judge(sitting(chosen[3:], slower), (limit,), baseline=line, context=context).verdicts
-                seen[verdict.outcome.value] += 1
-            cleared, wrong = seen["passed"] + seen["improved"], seen["regressed"]
+                outcomes[verdict.outcome.value] += 1
+            cleared, wrong = outcomes["passed"] + outcomes["improved"], outcomes["regressed"]
             others = (draws - cleared - wrong) / draws
             rows.append(f"| {name} | +{slower:.0%} | {cleared / draws:.1%} | {others:.1%} | {wrong} |")
     return "\n".join(rows) + "\n"
@@ -148,15 +148,15 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     tables = {
-        "h100-pairs": pairs_table(asked.suites, asked.seed),
-        "h100-sittings": sittings_table(asked.draws, asked.seed),
+        "h100-pairs": pairs_table(options.suites, options.seed),
+        "h100-sittings": sittings_table(options.draws, options.seed),
     }
     for mark, text in tables.items():
         print(text)
-        if asked.write:
-            written(asked.write, mark, text)
+        if options.write:
+            write_table(options.write, mark, text)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Worker:
         self.pipe.wait()
 
 
-def warmed(base: Worker, other: Worker, name: str) -> int:
+def warm_up(base: Worker, other: Worker, name: str) -> int:
     """Both warm; the calls that fill one sample."""
     spent, fastest = 0.0, float("inf")
     while spent < WARM_NS:
@@ -69,7 +69,7 @@ def one_round(names: list[str], core: int) -> tuple[np.ndarray, np.ndarray]:
     base, other = Worker(core, seed), Worker(core, seed)
     try:
         for k, name in enumerate(names):
-            calls = warmed(base, other, name)
+            calls = warm_up(base, other, name)
             for b in range(BATCHES):
                 for arm in ORDERS[b % len(ORDERS)]:
                     units = UNITS + UNITS * SLOWER[arm] // 100

@@ -47,7 +47,7 @@ class Tally:
     undecided: int = 0
     unstable_suites: int = 0
     processes: list[float] = field(default_factory=list)
-    seen: dict[int, int] = field(default_factory=dict)
+    detected: dict[int, int] = field(default_factory=dict)
     passed: dict[int, int] = field(default_factory=dict)
 
     def clean(self, ruling: peers.Ruling) -> None:
@@ -59,7 +59,7 @@ class Tally:
         self.processes.append(ruling.processes)
 
     def slowed(self, percent: int, ruling: peers.Ruling) -> None:
-        self.seen[percent] = self.seen.get(percent, 0) + int(ruling.alarm[:SLOWED].sum())
+        self.detected[percent] = self.detected.get(percent, 0) + int(ruling.alarm[:SLOWED].sum())
         cleared = ~(ruling.alarm | ruling.undecided)
         self.passed[percent] = self.passed.get(percent, 0) + int(cleared[:SLOWED].sum())
         self.processes.append(ruling.processes)
@@ -68,7 +68,7 @@ class Tally:
         """The suites of another part."""
         for name in ("suites", "alarms", "alarmed_suites", "undecided", "unstable_suites", "processes"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for mine, theirs in ((self.seen, other.seen), (self.passed, other.passed)):
+        for mine, theirs in ((self.detected, other.detected), (self.passed, other.passed)):
             mine.update({percent: mine.get(percent, 0) + hits for percent, hits in theirs.items()})
 
     def row(self, rule: str, condition: str, powers: int) -> list[str]:
@@ -77,7 +77,7 @@ class Tally:
         cells = [rule, condition, f"{rate(self.alarms, tests)} (≤ {upper_bound(self.alarms, tests):.2%})"]
         cells += [f"{self.alarmed_suites}/{self.suites} (≤ {bound:.1%})"]
         for percent in SLOWDOWNS:
-            hits = self.seen.get(percent, 0)
+            hits = self.detected.get(percent, 0)
             low = clopper_pearson(hits, powers).low
             cells.append(f"{hits / powers:.0%} (≥ {low:.0%})")
         largest = self.passed.get(SLOWDOWNS[-1], 0)
@@ -99,8 +99,8 @@ def tallied(library: Library, chosen: str, count: int, seed: int) -> dict[tuple[
     tallies = {(name, condition): Tally() for name in rules(chosen) for condition in CONDITIONS}
     parts = tuple(product(CONDITIONS, range(PARTS)))
     with ProcessPoolExecutor() as pool:
-        for (condition, _), found in zip(parts, pool.map(partial(_tallied, library, chosen, count, seed), parts)):
-            for name, tally in found.items():
+        for (condition, _), part in zip(parts, pool.map(partial(_tallied, library, chosen, count, seed), parts)):
+            for name, tally in part.items():
                 tallies[name, condition].add(tally)
     return tallies
 
@@ -131,7 +131,7 @@ def sorted_by_rule(tallies: dict[tuple[str, str], Tally]) -> list[tuple[tuple[st
 
 
 def rules(chosen: str) -> dict[str, Rule]:
-    known: dict[str, Rule] = {
+    others: dict[str, Rule] = {
         "pytest-benchmark mean:5%": peers.benchmark_mean,
         "pytest-benchmark min:5%": peers.benchmark_min,
         "asv-like, factor 1.1": peers.asv,
@@ -139,9 +139,9 @@ def rules(chosen: str) -> dict[str, Rule]:
         "Welch 90 % > 5 %, R=5": peers.welch,
         "benchmatrix 1.2, 6 pairs": peers.benchmatrix,
     }
-    kept: dict[str, Rule] = {v.name: v for v in (ours.FLAT, ours.WALL, ours.KEPT, ours.CI)}
+    own: dict[str, Rule] = {v.name: v for v in (ours.FLAT, ours.WALL, ours.KEPT, ours.CI)}
     tried: dict[str, Rule] = {v.name: v for v in ours.TRIED}
-    return {"all": known | kept, "ours": kept, "tried": tried}[chosen]
+    return {"all": others | own, "ours": own, "tried": tried}[chosen]
 
 
 def main() -> None:
@@ -157,16 +157,16 @@ def main() -> None:
         parser.error(f"--write {chosen.write}: no such page; a table goes between the markers of one that is there")
     library = Library(chosen.recordings)
     text = table(tallied(library, chosen.rules, chosen.suites, chosen.seed), chosen.suites)
-    said = (
+    note = (
         f"{chosen.suites} clean suites of {TESTS} a condition, block-resampled from {library.rounds} recorded rounds of "  # noqa: E501
         f"{len(library.kernels)} kernels; power over {chosen.suites * SLOWED} slowed tests a cell; seed {chosen.seed}.\n"  # noqa: E501
     )
-    print(said + "\n" + text)
+    print(note + "\n" + text)
     if chosen.write:
-        written(chosen.write, chosen.mark, said + "\n" + text, rows=chosen.rules == "ours")
+        write_table(chosen.write, chosen.mark, note + "\n" + text, rows=chosen.rules == "ours")
 
 
-def written(page: Path, mark: str, text: str, *, rows: bool = False) -> None:
+def write_table(page: Path, mark: str, text: str, *, rows: bool = False) -> None:
     """Put a table between its markers, and leave the rest of the page; by ``rows``, other rules keep theirs."""
     old = page.read_text(encoding="utf-8")
     head, begin, rest = old.partition(f"<!-- begin {mark} -->\n")

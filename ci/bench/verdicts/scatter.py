@@ -26,12 +26,12 @@ def of_all(logs: np.ndarray) -> tuple[float, int]:
     return float(logs.std(ddof=1)), len(logs) - 1
 
 
-def within(a_commit: int, logs: np.ndarray) -> tuple[float, int]:
+def scatter_within(a_commit: int, logs: np.ndarray) -> tuple[float, int]:
     """The standard deviation within commits, pooled."""
     groups = [logs[at : at + a_commit] for at in range(0, len(logs), a_commit)]
-    known = len(logs) - len(groups)
+    freedom = len(logs) - len(groups)
     squares = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
-    return ((squares / known) ** 0.5 if known else 0.0), known
+    return ((squares / freedom) ** 0.5 if freedom else 0.0), freedom
 
 
 def of_neighbours(logs: np.ndarray) -> tuple[float, int]:
@@ -41,8 +41,8 @@ def of_neighbours(logs: np.ndarray) -> tuple[float, int]:
 
 RULES: dict[str, Rule] = {
     "all runs": of_all,
-    "within commits of 1": partial(within, 1),
-    "within commits of 4": partial(within, 4),
+    "within commits of 1": partial(scatter_within, 1),
+    "within commits of 4": partial(scatter_within, 4),
     "neighbours": of_neighbours,
 }
 
@@ -50,11 +50,11 @@ RULES: dict[str, Rule] = {
 def reach(rule: Rule, levels: np.ndarray) -> float:
     """The mean over many histories of what chance explains."""
     dice = np.random.default_rng(11)
-    found = []
+    reaches = []
     for _ in range(TRIALS):
-        scatter, known = rule(levels + dice.normal(0, NOISE, SITTINGS))
-        found.append(predict(0.04, scatter=scatter, sittings=SITTINGS, gates=40, freedom=known).reach)
-    return float(np.mean(found))
+        scatter, freedom = rule(levels + dice.normal(0, NOISE, SITTINGS))
+        reaches.append(predict(0.04, scatter=scatter, sittings=SITTINGS, gates=40, freedom=freedom).reach)
+    return float(np.mean(reaches))
 
 
 def main() -> None:

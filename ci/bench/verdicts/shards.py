@@ -22,7 +22,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2])]
 from ours import CI, LIMIT  # noqa: E402
-from replay import PARTS, rate, written  # noqa: E402
+from replay import PARTS, rate, write_table  # noqa: E402
 from suites import ARM, CONDITIONS, TESTS, Library, Suite, suite  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
@@ -42,14 +42,14 @@ class Tally:
 
     suites: int = 0
     alarmed: Counter[str] = field(default_factory=Counter)
-    found: Counter[str] = field(default_factory=Counter)
+    detected: Counter[str] = field(default_factory=Counter)
     tests: int = 0
     same: int = 0
     planted: int = 0
 
     def add(self, other: Tally) -> None:
         """The suites of another part."""
-        for name in ("suites", "alarmed", "found", "tests", "same", "planted"):
+        for name in ("suites", "alarmed", "detected", "tests", "same", "planted"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def row(self, condition: str, share: float) -> list[str]:
@@ -58,7 +58,7 @@ class Tally:
             count = self.alarmed[way]
             cells.append(f"{rate(count, self.suites)} (≤ {upper_bound(count, self.suites):.1%})")
         for way in ("one run", "shards"):
-            hits = self.found[way]
+            hits = self.detected[way]
             cells.append(f"{hits / self.planted:.0%} (≥ {clopper_pearson(hits, self.planted).low:.0%})")
         return [*cells, f"{self.same / self.tests:.2%}"]
 
@@ -74,10 +74,10 @@ def decided(pairs: dict[int, Pairs], alpha: float) -> Decisions:
     design = Design(alpha=alpha, most=IN_CI, cases=max(1, len(pairs)))
     least = min((len(pair.base) for pair in pairs.values()), default=0)
     design = replace(design, most=min(design.most, least) or design.most)
-    found = {key: look(None, pair, LIMIT, design) for key, pair in pairs.items()}
-    played = {key: pairs[key].first(one.rounds) for key, one in found.items()}
-    found = more_slow(found, played, dict.fromkeys(found, LIMIT), alpha)
-    return {key: one.decision for key, one in found.items()}
+    findings = {key: look(None, pair, LIMIT, design) for key, pair in pairs.items()}
+    played = {key: pairs[key].first(one.rounds) for key, one in findings.items()}
+    findings = more_slow(findings, played, dict.fromkeys(findings, LIMIT), alpha)
+    return {key: one.decision for key, one in findings.items()}
 
 
 def by_shards(pairs: dict[int, Pairs], costs: dict[str, float]) -> Decisions:
@@ -106,13 +106,15 @@ def tallied(library: Library, count: int, seed: int, kind: tuple[float, str, int
         for one, planted in ((clean, set[int]()), (replace(clean, arm=arm), where)):
             pairs = {at: pair for at, pair in pairs_of(one).items() if at in open_}
             ways = {"one run": decided(pairs, Design().alpha), "shards": by_shards(pairs, costs)}
-            slower = {way: {at for at, d in found.items() if d is Decision.SLOWER} for way, found in ways.items()}
+            slower = {
+                way: {at for at, d in decisions.items() if d is Decision.SLOWER} for way, decisions in ways.items()
+            }
             tally.tests += len(pairs)
             tally.planted += len(planted & open_)
             tally.same += sum(ways["one run"][test] is ways["shards"][test] for test in pairs)
             for way, alarms in slower.items():
                 tally.alarmed[way] += bool(alarms) and not planted
-                tally.found[way] += len(alarms & planted)
+                tally.detected[way] += len(alarms & planted)
     return tally
 
 
@@ -135,13 +137,13 @@ def main() -> None:
             lines_of[share, condition].add(part)
     rows = [tally.row(condition, share) for (share, condition), tally in lines_of.items()]
     lines = ["| " + " | ".join(cells) + " |" for cells in (HEADS, ["---"] * len(HEADS), *rows)]
-    said = (
+    note = (
         f"{chosen.suites} clean suites of {TESTS} a line, and as many with {SLOWED} slower tests; seed {chosen.seed}."
     )
-    text = f"{said}\n\n" + "\n".join(lines) + "\n"
+    text = f"{note}\n\n" + "\n".join(lines) + "\n"
     print(text)
     if chosen.write:
-        written(chosen.write, "shards", text)
+        write_table(chosen.write, "shards", text)
 
 
 if __name__ == "__main__":

@@ -81,11 +81,11 @@ class Suite:
         rounds = (self.start[:, None] + at) % self.library.rounds
         noisy = np.broadcast_to(self._noisy(when), rounds.shape).astype(int)
         arm = self.arm[:, None] if head else np.zeros((TESTS, 1), int)
-        found = self.library.tables[table][noisy, rounds, self.kernel[:, None], arm]
+        summaries = self.library.tables[table][noisy, rounds, self.kernel[:, None], arm]
         if table.endswith("iqr"):
-            return found
+            return summaries
         factor = self._factor(head, at, np.broadcast_to(when, rounds.shape)) * (self.more[:, None] if head else 1.0)
-        return found * (factor[..., None] if found.ndim > 2 else factor)
+        return summaries * (factor[..., None] if summaries.ndim > 2 else factor)
 
     def _noisy(self, when: Array) -> Array:
         if self.condition == "hog half way":

@@ -47,17 +47,17 @@ class Tape:
 
 def read(path: Path) -> Tape:
     """A tape as it was written, times in nanoseconds."""
-    with np.load(path) as held:
-        reference = held["reference"]
+    with np.load(path) as arrays:
+        reference = arrays["reference"]
 
         def times(name: str) -> list[np.ndarray]:
-            return list(reference.reshape(1, -1, 1, 1, 1) * np.exp(held[name] * STEP))
+            return list(reference.reshape(1, -1, 1, 1, 1) * np.exp(arrays[name] * STEP))
 
         return Tape(
-            kernels=[str(name) for name in held["kernels"]],
+            kernels=[str(name) for name in arrays["kernels"]],
             reference=reference,
             wall=times("wall"),
             busy=times("busy"),
-            seconds=held["seconds"].tolist(),
-            load=held["load"].tolist(),
+            seconds=arrays["seconds"].tolist(),
+            load=arrays["load"].tolist(),
         )

@@ -54,13 +54,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="unedited-") as name:
         root = Path(name)
         project(root)
-        ours, said = timed(root, "-p", "no:benchmark", "-p", "pytest_perfgate.compat", "--perfgate-against", "HEAD")
+        ours, output = timed(root, "-p", "no:benchmark", "-p", "pytest_perfgate.compat", "--perfgate-against", "HEAD")
         theirs, _ = timed(root, "-p", "no:perfgate")
-    print(said)
-    found = sorted({line.split()[1] for line in said.splitlines() if line.startswith("REGRESSED")})
+    print(output)
+    regressed = sorted({line.split()[1] for line in output.splitlines() if line.startswith("REGRESSED")})
     planted = sorted(f"test_kernel[{kernel}-{size}]" for kernel, size in SLOWED)
     print(f"30 benchmarks in two arms: {ours:.0f} s; pytest-benchmark, one side once: {theirs:.0f} s")
-    print(f"slowed by 20 %: {', '.join(planted)}\nconvicted:       {', '.join(found)}")
+    print(f"slowed by 20 %: {', '.join(planted)}\nconvicted:       {', '.join(regressed)}")
 
 
 if __name__ == "__main__":

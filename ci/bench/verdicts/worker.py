@@ -39,11 +39,11 @@ def hog(seed: int) -> None:
 
 def serve() -> None:
     """Answer ``NAME UNITS SAMPLES CALLS`` until the input ends."""
-    known = kernels()
+    calls_by_name = kernels()
     gc.disable()
     for line in sys.stdin:
         name, units, samples, calls = line.split()
-        taken = batch(known[name], int(units), int(samples), int(calls))
+        taken = batch(calls_by_name[name], int(units), int(samples), int(calls))
         sys.stdout.write(" ".join(f"{number:.1f}" for number in taken) + "\n")
         sys.stdout.flush()
         if name == "sorting":
