@@ -33,4 +33,4 @@ def look(corpus: Path):
 
 @pytest.fixture(scope="module")
 def kineto():
-    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto").made
+    return next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto").inspector

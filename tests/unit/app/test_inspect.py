@@ -173,7 +173,7 @@ def test_an_inspector_is_made_with_the_first_file_that_may_be_its_own(tmp_path) 
     assert made == []
     assert deferred.recognises(tmp_path / "a.bin", b"mine")
     assert (deferred.views, deferred.options) == (("report",), (("top", "how many"),))
-    assert deferred.made.operators == {"aten::mine": len}
+    assert deferred.inspector.operators == {"aten::mine": len}
     assert made == [1]
 
 
@@ -197,7 +197,7 @@ def test_json_is_no_export_of_nsys(tmp_path, name, head, maybe) -> None:
     nsys = BuiltIns().pytest_perfgate_inspectors()[0]
     assert nsys.name == "nsys"
     nsys.recognises(tmp_path / name, head)
-    assert ("made" in vars(nsys)) is maybe
+    assert ("inspector" in vars(nsys)) is maybe
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_file_makes_no_inspector_of_another_kind(tmp_path, name, head, asked) 
 
     inspectors = BuiltIns().pytest_perfgate_inspectors()
     assert any(one.recognises(tmp_path / name, head) for one in inspectors)
-    assert [one.name for one in inspectors if "made" in vars(one)] == asked
+    assert [one.name for one in inspectors if "inspector" in vars(one)] == asked
 
 
 class Telling:

@@ -112,7 +112,7 @@ def test_the_projects_own_data_sheet_is_what_a_runtime_measures_with() -> None:
     for runtime in BuiltIns().pytest_perfgate_runtimes():
         assert runtime._lookup("My Card") is None
     inspector = next(i for i in BuiltIns(own).pytest_perfgate_inspectors() if i.name == "kineto")
-    assert inspector.made._catalogue().lookup("My Card").bandwidth == 1e12
+    assert inspector.inspector._catalogue().lookup("My Card").bandwidth == 1e12
 
 
 def test_a_data_sheet_that_does_not_read_is_an_error_when_it_is_looked_into() -> None:
