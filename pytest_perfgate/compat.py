@@ -186,10 +186,10 @@ class _Prepared:
 
     def arguments(self) -> tuple[tuple[Any, Any]]:
         self.clear()
-        made = self._setup() if self._setup is not None else None
-        if made and any(self._given):
+        prepared = self._setup() if self._setup is not None else None
+        if prepared and any(self._given):
             raise TypeError("setup returned arguments, and args or kwargs were given as well")
-        self._pending = (made[0], made[1]) if made else self._given
+        self._pending = (prepared[0], prepared[1]) if prepared else self._given
         return (self._pending,)
 
     def clear(self) -> None:
@@ -256,10 +256,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 @pytest.fixture
 def benchmark(perfgate: Perfgate, request: pytest.FixtureRequest) -> Iterator[Benchmark]:
     """pytest-benchmark's fixture, measured and judged by perfgate."""
-    made = Benchmark(perfgate, request.node)
-    perfgate.offer(lambda: made.extra_info)
-    yield made
-    request.node.user_properties.extend(made.junit_properties())
+    bench = Benchmark(perfgate, request.node)
+    perfgate.offer(lambda: bench.extra_info)
+    yield bench
+    request.node.user_properties.extend(bench.junit_properties())
 
 
 @pytest.fixture

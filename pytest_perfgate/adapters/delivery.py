@@ -386,10 +386,10 @@ class File:
         if target == "-":
             return data.decode("utf-8").rstrip("\n")
         try:
-            made = "" if path.parent.is_dir() else f", and made the folder {path.parent}"
+            folder_note = "" if path.parent.is_dir() else f", and made the folder {path.parent}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         except OSError as fault:
             fix = "name a file in a folder that you may write to"
             raise PerfgateError("delivery-failed", f"it cannot be written: {fault}", fix=fix, place=target) from fault
-        return f"wrote {target}{made}"
+        return f"wrote {target}{folder_note}"

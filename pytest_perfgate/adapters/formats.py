@@ -215,13 +215,13 @@ def frame(source: Union[Analysis, Document, Table, MetricSet], view: str = "") -
 def frames(source: Union[Analysis, Document], view: str = "") -> dict[str, Any]:
     """Return every table of a document, or of one view of an analysis, by its title."""
     document = _viewed(source, view) if isinstance(source, Analysis) else source
-    made: dict[str, Any] = {}
+    frame_by_name: dict[str, Any] = {}
     for title, table in _tables(document.blocks, document.title):
         name = title
-        while name in made:
+        while name in frame_by_name:
             name += "'"
-        made[name] = _framed(table)
-    return made
+        frame_by_name[name] = _framed(table)
+    return frame_by_name
 
 
 def _viewed(analysis: Analysis, view: str) -> Document:

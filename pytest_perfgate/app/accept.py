@@ -119,15 +119,15 @@ def _signed(request: Request, case: CaseReport, meant: Selects) -> Signature:
 def _orphans(report: RunReport, decided: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
     """Return lines without a test: those that this change removed and, after a complete run, those without a case."""
     new = [d.after for d in decided if d.change is Change.NEW and d.after is not None]
-    whole = report.complete and not report.filtered
+    complete = report.complete and not report.filtered
     ran = {case.key.nodeid for case in report.cases}
     gone: dict[tuple[str, str], Baseline] = {}
     for device in {line.device for line in new}:
-        here = store.read_all(device)
-        gone |= {(device, k): line for k, line in here.items() if whole and line.key.nodeid not in ran}
+        current = store.read_all(device)
+        gone |= {(device, k): line for k, line in current.items() if complete and line.key.nodeid not in ran}
         for path in {line.key.path for line in new if line.device == device} if base else ():
             then = store.read(device, path, base).items()
-            gone |= {(device, k): line for k, line in then if k not in here and line.key.nodeid not in ran}
+            gone |= {(device, k): line for k, line in then if k not in current and line.key.nodeid not in ran}
     return tuple(gone.values())
 
 

@@ -95,10 +95,10 @@ class Accepted:
         return self._missing[device]
 
     def gone_for_good(
-        self, device: str, here: Iterable[Baseline], looked: Callable[[str], bool] = lambda _nodeid: True
+        self, device: str, current: Iterable[Baseline], looked: Callable[[str], bool] = lambda _nodeid: True
     ) -> tuple[Baseline, ...]:
         """Return the gone lines that no line of the work tree replaces under another path where this run looked."""
-        for line in here if self.missing(device) else ():
+        for line in current if self.missing(device) else ():
             if str(line.key) not in self.then_and_now(device, line.key.path)[0]:
                 self._forerunner(line.key, device)
         new = {str(line.key): self.moved.get(str(line.key), "") for line in self.missing(device)}

@@ -201,18 +201,18 @@ def reworked_tests(change: Change) -> Differences:
 def _names(gate_judge: GateJudge, reports: Iterable[CaseReport], texts: Texts) -> Iterable[str]:
     """Return each edited test once, with its differences; a moved test is compared with the file that it came from."""
     came = {now: CaseKey(nodeid=then).path for then, now in gate_judge.accepted.moved.items()}
-    apart: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
+    differences: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
     names: dict[str, tuple[str, ...]] = {}
     for report in reports:
         key = report.key
         pair = (came.get(str(key), key.path), key.path)
         if pair[1] not in texts:
             continue
-        if pair not in apart:
+        if pair not in differences:
             then, now = texts.get(pair[0], (None, None))[0], texts[pair[1]][1]
-            apart[pair] = reworked(then or "", now or "")
+            differences[pair] = reworked(then or "", now or "")
         test = key.test.partition("#")[0].partition("[")[0]
-        names[f"{key.path}::{test}"] = apart[pair].get(test, ())
+        names[f"{key.path}::{test}"] = differences[pair].get(test, ())
     return [f"{name}: {', '.join(parts)}" for name, parts in sorted(names.items()) if parts]
 
 

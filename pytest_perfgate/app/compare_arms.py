@@ -135,7 +135,7 @@ class Comparison:
                 children.append(self.stage.spawner.spawn(start.spec))
             sides = (children[BASE], children[HEAD])
             pair = LockstepPair(sides, self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0)
-            done = self._played(pair, phase, number, cases, [start.job for start in wanted])
+            finished = self._played(pair, phase, number, cases, [start.job for start in wanted])
         except PerfgateError as fault:
             standing = pair.standing if len(children) > 1 else ""
             if early and not standing and len(self.rounds) == before:
@@ -144,9 +144,9 @@ class Comparison:
         finally:
             for child in children:
                 child.close()
-        if done:
+        if finished:
             self._prove(pair, cases)
-        lost = [case for case in cases if case.nodeid not in done]
+        lost = [case for case in cases if case.nodeid not in finished]
         self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
         again = [case for case in lost if case.nodeid in self.own.tests.keys() - by_own]
         for case in lost:
@@ -162,18 +162,18 @@ class Comparison:
             if pair.untouched and number + 1 < self._last:
                 self.next.begin(cases, number + 2, self.rounds)
 
-        done = set()
+        finished = set()
         for met in pair.play(jobs, ahead):
             if self.own.falls_back(self.cases[met.nodeid], met):
                 continue
             self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
-            done.add(met.nodeid)
+            finished.add(met.nodeid)
             if self.stage.show is not None:
-                place = f"round {number + 1} of up to {self._rounds}{_eta(self, (phase, number), cases, len(done))}"
-                self.stage.show(place, len(done), met.nodeid)
+                place = f"round {number + 1} of up to {self._rounds}{_eta(self, (phase, number), cases, len(finished))}"
+                self.stage.show(place, len(finished), met.nodeid)
             if _fails(self.rounds, met.nodeid):
                 self.out.add(met.nodeid)
-        return done
+        return finished
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
         has = {one.nodeid for one in self.rounds if (one.phase, one.number) == at}
@@ -231,16 +231,16 @@ def _shared(fresh: Sequence[PairedRound], seconds: float) -> tuple[float, list[P
     return start_s, [replace(one, share_s=one.seconds + start_s / len(fresh)) for one in fresh]
 
 
-def _eta(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], done: int) -> str:
+def _eta(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], finished: int) -> str:
     """Return ``, case 1 of 3, at least 8 s, at most 6 min left``; the estimate from the second round on."""
-    (phase, number), place = at, f", case {done} of {len(cases)}"
+    (phase, number), place = at, f", case {finished} of {len(cases)}"
     if phase != ROUND or not number or not comparison.start_s:
         return place
-    if done == 1:
+    if finished == 1:
         comparison.started_s = comparison.stage.clock() - comparison.begun - comparison.rounds[-1].seconds
     rounds = (max(0, LEAST - number - 1), max(0, comparison.design.last - number - 1))
     times = PairTimes(comparison.rounds, comparison.started_s)
-    least_s, most_s = times.left_s([case.nodeid for case in cases], done, rounds)
+    least_s, most_s = times.left_s([case.nodeid for case in cases], finished, rounds)
     most_s = max(0.0, min(math.inf if comparison.waits else most_s, comparison.left_s))
     return f"{place}, {left_words(min(least_s, most_s), most_s)}"
 

@@ -356,15 +356,15 @@ def _joined(case: Case, one: Capture, mode: str, take: Take) -> Capture:
         return _without_profile(case, one, mode, fault)
 
 
-def _with_profile(one: Capture, done: Profiled) -> Capture:
+def _with_profile(one: Capture, profiled: Profiled) -> Capture:
     """Add the capture's figures and files, and a finding that names their source."""
-    version = f" {done.version}" if done.version else ""
-    finding = Finding(title=f"captured by {done.mode}{version}", detail=done.evidence, scope=done.mode)
+    version = f" {profiled.version}" if profiled.version else ""
+    finding = Finding(title=f"captured by {profiled.mode}{version}", detail=profiled.evidence, scope=profiled.mode)
     return replace(
         one,
-        metrics=one.metrics | trusted(done.analysis),
-        findings=(*one.findings, finding, *done.analysis.findings),
-        artifacts=(*one.artifacts, *done.artifacts),
+        metrics=one.metrics | trusted(profiled.analysis),
+        findings=(*one.findings, finding, *profiled.analysis.findings),
+        artifacts=(*one.artifacts, *profiled.artifacts),
     )
 
 

@@ -148,7 +148,7 @@ class Rounds:
 
     def _lap(self, number: int, cases: list[Case], env: Mapping[str, str]) -> list[Case]:
         standing: list[str] = []
-        done: set[str] = set()
+        finished: set[str] = set()
         child = None
         try:
             start = start_of(self._settings, cases, env)
@@ -161,21 +161,21 @@ class Rounds:
                     standing[:] = [message.nodeid]
                 elif isinstance(message, Finished):
                     self._note(number, message)
-                    done.add(message.nodeid)
+                    finished.add(message.nodeid)
                     standing.clear()
                 elif isinstance(message, Waits):
                     self._settings.tell(message.text)
                 elif isinstance(message, Collected):
-                    done |= self._uncollected(cases, message)
+                    finished |= self._uncollected(cases, message)
                     self._begin(one_child_each(self._remaining(number + 1, cases))[0], env, alone=message.untouched)
         except PerfgateError as fault:
-            return self._after_death(fault, standing, [c for c in cases if c.nodeid not in done])
+            return self._after_death(fault, standing, [c for c in cases if c.nodeid not in finished])
         finally:
             if child is not None:
                 self._children.discard(child)
                 child.close()
         for case in cases:
-            if case.nodeid not in done:
+            if case.nodeid not in finished:
                 self.give_up(case.nodeid, "the child ended without running it")
         return []
 
@@ -312,18 +312,18 @@ def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
         yield Problem(code="rounds-differ", what=what)
     first = captures[0]
     for other in captures[1:]:
-        for name, here, there in first.identity.differences(other.identity):
+        for name, earlier, later in first.identity.differences(other.identity):
             if name == "notes":
                 yield _changing_notes(dict(first.identity.notes), dict(other.identity.notes))
                 return
-            yield Problem(code="rounds-differ", what=f"{name} differs between rounds: {here!r} and {there!r}")
+            yield Problem(code="rounds-differ", what=f"{name} differs between rounds: {earlier!r} and {later!r}")
             return
 
 
-def _changing_notes(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
+def _changing_notes(first: Mapping[str, str], other: Mapping[str, str]) -> Problem:
     """Return the problem of notes that differ between processes; measuring again would not help."""
-    key = next(key for key in (*here, *there) if here.get(key) != there.get(key))
-    values = " and ".join(repr(notes.get(key, "nothing")) for notes in (here, there))
+    key = next(key for key in (*first, *other) if first.get(key) != other.get(key))
+    values = " and ".join(repr(notes.get(key, "nothing")) for notes in (first, other))
     what = f"the note {key!r} differs between rounds: {values}; a note must be the same in all rounds: leave it out"
     return Problem(code="rounds-differ", what=what, retry=False)
 

@@ -298,13 +298,13 @@ def _unequal_arrays(result: Any, expected: Any, wanted: tuple[float | None, floa
     usual = _tolerance(kind_of(result), kind_of(expected))
     rtol, atol = (usual[n] if one is None else one for n, one in enumerate(wanted))
     wide = "complex128" if "c" in kinds else "float64"
-    apart = np.abs(ours.astype(wide) - theirs.astype(wide))
+    gaps = np.abs(ours.astype(wide) - theirs.astype(wide))
     wrong = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
-    wrong &= ~(apart <= atol + rtol * np.abs(theirs)) if rtol or atol else True
+    wrong &= ~(gaps <= atol + rtol * np.abs(theirs)) if rtol or atol else True
     if not wrong.any():
         return ""
     place = tuple(
-        map(int, np.unravel_index(int(np.argmax(np.where(wrong, np.nan_to_num(apart, nan=np.inf), -1))), wrong.shape))
+        map(int, np.unravel_index(int(np.argmax(np.where(wrong, np.nan_to_num(gaps, nan=np.inf), -1))), wrong.shape))
     )
     where = f" at {list(place)}" if place else ""
     count = f"{at}{int(wrong.sum())} of {wrong.size} elements by more than rtol={rtol:g} and atol={atol:g}"

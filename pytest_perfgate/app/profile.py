@@ -77,11 +77,11 @@ def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: 
     taken_with |= {"version": tools.revision(), "kernels": tools.only[0]}
     tools.folders.write_json(folder, "params.json", taken_with)
     analysis = tools.inspect([Path(artifact.path) for artifact in _read(artifacts)])
-    done = Profiled(
+    profiled = Profiled(
         mode=mode, folder=folder, artifacts=artifacts, analysis=analysis, again=again, version=available.version
     )
-    write_profile(done, tools.folders, taken_with)
-    return done
+    write_profile(profiled, tools.folders, taken_with)
+    return profiled
 
 
 def narrowed(profiler: Profiler, only: tuple[str, int]) -> Profiler:
@@ -240,9 +240,9 @@ def parameters(key: CaseKey, plan: Plan, child: ProfilingResult) -> dict[str, An
     }
 
 
-def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any]) -> None:
+def write_profile(profiled: Profiled, folders: Folders, taken_with: Mapping[str, Any]) -> None:
     """Write ``params.json``, ``report.md``, ``metrics.json``, and all views in ``report-verbose.md``."""
-    folder, analysis = done.folder, done.analysis
+    folder, analysis = profiled.folder, profiled.analysis
     archs = {dict(m.labels).get("arch", "") for m in analysis.metrics.metrics} - {""}
     facts = {"devices": sorted(archs), "window": analysis.window}
     folders.write_json(folder, "params.json", {**taken_with, **facts})
@@ -250,7 +250,7 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
     from pytest_perfgate.core.render.html import render_markdown
 
     page = render_markdown(analysis.views[compact](), level=2)
-    folders.write_text(folder, "report.md", f"{page}\n{AGAIN}\n" if done.again else page)
+    folders.write_text(folder, "report.md", f"{page}\n{AGAIN}\n" if profiled.again else page)
     folders.write_json(folder, "metrics.json", metrics_data(analysis))
     views, empty = _views(analysis)
     folders.write_pages(folder, {**_pictures(analysis), **views})

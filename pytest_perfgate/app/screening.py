@@ -330,13 +330,11 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
         return None
     bounds = [limit.bound for limit in limits if limit.metric == "slowdown" and limit.bound > 0]
     half = (times[0].high - times[0].low) / (2 * times[0].value)
-    beside = busy_processors(measurement.processes)
+    busy = busy_processors(measurement.processes)
     line = gate_judge.accepted.judging(measurement)[0]
-    if not bounds or max(half, beside) <= min(bounds) or (line and (line.blind <= min(bounds) or beside > min(bounds))):
+    if not bounds or max(half, busy) <= min(bounds) or (line and (line.blind <= min(bounds) or busy > min(bounds))):
         return None
-    return Blurred(
-        key=measurement.key, half=half, asks=min(bounds), processes=len(measurement.processes), beside=beside
-    )
+    return Blurred(key=measurement.key, half=half, asks=min(bounds), processes=len(measurement.processes), beside=busy)
 
 
 class FirstSitting:

@@ -247,13 +247,13 @@ def _outcome(word: str) -> Section | None:
     if outcome is None:
         return None
     rule = RULE[outcome]
-    here, ci = (_EFFECT[effect(outcome, policy)] for policy in (LOCAL, CI))
+    local, ci = (_EFFECT[effect(outcome, policy)] for policy in (LOCAL, CI))
     choices = ", ".join(f"{rule.key}={choice.value}" for choice in CHOICES[rule.key]) if rule.key else ""
     return _section(
         "Outcome",
         f"{rule.meaning[0].upper()}{rule.meaning[1:]}.",
         f"Next: {ADVICE[outcome]}",
-        f"Its test {here} locally and {ci} in CI." + (f" Another policy: {choices}." if choices else ""),
+        f"Its test {local} locally and {ci} in CI." + (f" Another policy: {choices}." if choices else ""),
         rule.exit and f"Exit code of the commands where it fails: {rule.exit}.",
         page="outcomes.md",
     )

@@ -297,11 +297,11 @@ def run_profile(options: argparse.Namespace) -> int:
     tools = replace(tools, only=(options.kernel, options.launches))
     plan = Plan(clocks=ClockPolicy(options.clocks))
     key = parse_case_key(options.nodeid)
-    done = [profile(key, mode, plan, tools) for mode in options.mode or ["annotation"]]
+    results = [profile(key, mode, plan, tools) for mode in options.mode or ["annotation"]]
     if getattr(options, "json", False):
-        output.write_json(output.finite([{"folder": str(one.folder), **metrics_data(one.analysis)} for one in done]))
+        output.write_json(output.finite([{"folder": str(one.folder), **metrics_data(one.analysis)} for one in results]))
         return 0
-    for one in done:
+    for one in results:
         output.write(render_text(next(iter(one.analysis.views.values()))(), output.columns(), output.room()))
         for problem in one.analysis.problems:
             output.write(f"not to be trusted: {problem.what}  [{problem.code}]")
@@ -331,23 +331,23 @@ def run_scrub(options: argparse.Namespace) -> int:
 
     (path,) = output.named_files([options.file])
     out = Path(options.output) if options.output else None
-    done = scrub(path, out, scrubber(), in_place=options.in_place, force=options.force)
+    scrubbed = scrub(path, out, scrubber(), in_place=options.in_place, force=options.force)
     if options.json:
-        output.write_json(plain(done))
+        output.write_json(plain(scrubbed))
     else:
-        output.write(scrub_sentence(done))
+        output.write(scrub_sentence(scrubbed))
     return 0
 
 
-def scrub_sentence(done: Scrubbed) -> str:
+def scrub_sentence(scrubbed: Scrubbed) -> str:
     """Return the message on what was removed."""
     from pytest_perfgate.core.render.words import plural
 
-    tables = f"without {', '.join(done.tables)}" if done.tables else "there was no table of the environment"
-    texts = "1 text" if done.strings == 1 else f"{done.strings:,} texts"
-    lines = f", and without {texts} that nothing in it points to" if done.strings else ""
-    named = f"; {plural(done.named, 'text')} named a person, a machine or a home folder, and no longer"
-    return f"{done.out}: {tables}{lines}{named if done.named else ''}"
+    tables = f"without {', '.join(scrubbed.tables)}" if scrubbed.tables else "there was no table of the environment"
+    texts = "1 text" if scrubbed.strings == 1 else f"{scrubbed.strings:,} texts"
+    lines = f", and without {texts} that nothing in it points to" if scrubbed.strings else ""
+    named = f"; {plural(scrubbed.named, 'text')} named a person, a machine or a home folder, and no longer"
+    return f"{scrubbed.out}: {tables}{lines}{named if scrubbed.named else ''}"
 
 
 *_TOOLS, _LAST_TOOL = (title for title, _ in BENCHMARK_TOOLS.values())

@@ -250,7 +250,7 @@ def _pytest(options: Namespace, path: str) -> None:
     ours = {"PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": seconds}
     slowing = {} if options.scaled_only else {"PERFGATE_CALIBRATION_SLOWING": "1"}
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "pytest", *arguments, *shlex.split(options.pytest)],
             cwd=options.root or None,
             env={**os.environ, **ours, **slowing},
@@ -260,8 +260,8 @@ def _pytest(options: Namespace, path: str) -> None:
     except KeyboardInterrupt:
         sys.stderr.write("perfgate: finished rounds are kept; run it again and it goes on\n")
         raise
-    if done.returncode not in {0, 5}:
-        raise PerfgateError("calibration-wrong", f"pytest ended with exit code {done.returncode}; it says why above")
+    if result.returncode not in {0, 5}:
+        raise PerfgateError("calibration-wrong", f"pytest ended with exit code {result.returncode}; it says why above")
 
 
 def _calibration_facts(calibration: Calibration) -> dict[str, object]:

@@ -106,14 +106,14 @@ def _write_site(project: Project, options: Namespace) -> None:
     from pytest_perfgate.core.render.site import Site, site_pages
 
     folder = Path(options.folder)
-    lines, beside = trends(project, last=options.last, detailed=_DETAILED)
+    lines, figures = trends(project, last=options.last, detailed=_DETAILED)
     if not lines:
         raise PerfgateError("history-empty", "the history has nothing to show")
-    tested = [line for line in (*lines, *beside) if not line.of.exact]
+    tested = [line for line in (*lines, *figures) if not line.of.exact]
     _recall(folder, tested)
-    every = findings(lines, beside, before=day(f"{options.stale}d", today()))
+    every = findings(lines, figures, before=day(f"{options.stale}d", today()))
     site = Site(name=options.title or project.root.name, commits=options.commits or commit_page(os.environ))
-    renewed = [path for path, text in site_pages(site, lines, every, beside) if _renewed(folder / path, text)]
+    renewed = [path for path, text in site_pages(site, lines, every, figures) if _renewed(folder / path, text)]
     write_file(str(folder / _CHANGES), json.dumps({t.digest: [asdict(c) for c in t.changes] for t in tested}))
     if options.json:
         write_json({"folder": str(folder), "cases": len(lines), "written": renewed})
@@ -172,7 +172,7 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
 
     revision = fixed_anchor(project.config.anchor_revision, project.repository.last_release())
     anchors: dict[tuple[str, str], Any] = {}
-    of, lines, beside = _cases(project, device), list[Trend](), list[Trend]()
+    of, lines, figures = _cases(project, device), list[Trend](), list[Trend]()
     names = {at: [(f.name, f.labels) for f in line.figures] if line else [] for at, line in of.items()}
     for sittings, levels in project.history.levels(names, last, detailed):
         if not sittings:
@@ -185,8 +185,8 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
         lines.append(Trend(timed or sittings, accepted_line, anchor))
         if (line := of[at]) is not None:
             for own, numbers, accepted, figure in figure_levels(sittings, line, levels):
-                beside.append(Trend(own, accepted, of=figure, levels=numbers))
-    return sorted(lines, key=lambda trend: not trend.sittings), beside
+                figures.append(Trend(own, accepted, of=figure, levels=numbers))
+    return sorted(lines, key=lambda trend: not trend.sittings), figures
 
 
 def _cases(project: Project, device: str) -> dict[tuple[str, CaseKey], Baseline | None]:

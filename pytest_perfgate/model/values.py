@@ -34,14 +34,14 @@ def array_value(cls: type[T]) -> type[T]:
     cls.__doc__, texts = cls.__doc__ or cls.__name__, cls.__annotations__
     # a dataclass would search each text for a ClassVar, a twentieth of a command's start
     cls.__annotations__ = {name: text if "ClassVar" in str(text) else object for name, text in texts.items()}
-    made: Any = dataclass(init=False, slots=True, kw_only=True, eq=False, repr=False)(cls)
-    made.__annotations__ = texts
-    for one in fields(made):
+    decorated: Any = dataclass(init=False, slots=True, kw_only=True, eq=False, repr=False)(cls)
+    decorated.__annotations__ = texts
+    for one in fields(decorated):
         one.type = texts.get(one.name, one.type)
-    made.__init__ = _deferred(made)
-    made.__setattr__ = made.__delattr__ = _refuse
-    made.__getstate__, made.__setstate__ = _state, _restored
-    return made  # type: ignore[no-any-return]
+    decorated.__init__ = _deferred(decorated)
+    decorated.__setattr__ = decorated.__delattr__ = _refuse
+    decorated.__getstate__, decorated.__setstate__ = _state, _restored
+    return decorated  # type: ignore[no-any-return]
 
 
 _FEW = 500

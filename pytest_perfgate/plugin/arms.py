@@ -134,10 +134,10 @@ class ArmRunner:
         """Return the results of base and head for some of the open cases, and the errors of tests that failed there."""
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to compare with")
-        beside, why = substitute_commit(self._session, commit)
+        substitute, why = substitute_commit(self._session, commit)
         announced = self._announced(cases, design_of(self._session))
-        self._progress = Progress(self._config, f"{announced}, against {whose_commit(self._session, beside)}")
-        comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
+        self._progress = Progress(self._config, f"{announced}, against {whose_commit(self._session, substitute)}")
+        comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self._session))
         bounds = {one.key: contested_limit(one) for one in reports}
         limits = Limits(bounds, others := Bounds(self._session.gate_judge, comparison))
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])

@@ -142,9 +142,9 @@ class Prepared:
     def __call__(self) -> Any:
         return self.fn(*self.made, *self.args)
 
-    def bind(self, made: Any) -> Callable[[], Any]:
+    def bind(self, inputs: Any) -> Callable[[], Any]:
         """Return the call bound to these inputs, as a graph with rotating buffers needs it."""
-        return partial(self.fn, *spread(made), *self.args)
+        return partial(self.fn, *spread(inputs), *self.args)
 
 
 class LastResult:
@@ -167,10 +167,10 @@ class LastPreparedResult(LastResult):
 
     __slots__ = ()
 
-    def bind(self, made: Any) -> Callable[[], Any]:
+    def bind(self, inputs: Any) -> Callable[[], Any]:
         """Return the call bound to these inputs; every bound call sets the last result."""
         assert isinstance(self.call, Prepared)
-        call = self.call.bind(made)
+        call = self.call.bind(inputs)
 
         def run() -> Any:
             self.last = call()

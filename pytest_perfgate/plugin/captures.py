@@ -283,7 +283,7 @@ def _tools(session: SessionState) -> ProfileTools:
 
     config = session.settings.pytest
     start = config.invocation_params.dir
-    here = "" in sys.path or str(Path.cwd()) in sys.path
+    in_folder = "" in sys.path or str(Path.cwd()) in sys.path
 
     def command(nodeid: str, assigned: Assignment) -> list[str]:
         """Return the arguments of a measuring child, with the one test in place of its file."""
@@ -291,7 +291,7 @@ def _tools(session: SessionState) -> ProfileTools:
         words = arguments(config, [case])[:-1]
         file, _, rest = nodeid.partition("::")
         node = f"{config.rootpath / file}::{rest}"
-        return [*interpreter(here=here, prelude=prelude(assigned, start)), *words, node]
+        return [*interpreter(here=in_folder, prelude=prelude(assigned, start)), *words, node]
 
     tools: ProfileTools = profile_tools(config.rootpath, config.hook, command, environment(os.environ.items()))
     return tools

@@ -65,10 +65,10 @@ def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -
     """Return the specification of a child that runs these cases."""
     from pytest_perfgate.wiring import interpreter
 
-    here = "" in sys.path or str(Path.cwd()) in sys.path
+    in_folder = "" in sys.path or str(Path.cwd()) in sys.path
     return ChildSpec(
         argv=tuple(arguments(config, cases)),
-        python=interpreter(here=here),
+        python=interpreter(here=in_folder),
         cwd=config.invocation_params.dir,
         env=tuple(sorted({**environment(os.environ.items()), **cold_for(cases)}.items())),
         prefix=settings.launcher,
@@ -144,12 +144,12 @@ def _import_root(folder: Path) -> Path:
     return _import_root(folder.parent) if (folder / "__init__.py").is_file() else folder
 
 
-def _moved(text: str, top: Path, here: Path) -> str:
+def _moved(text: str, top: Path, root: Path) -> str:
     """Return an argument with a path below the root moved into the arm's checkout."""
     head, sign, tail = text.partition("=") if text.startswith("--rootdir=") else ("", "", text)
     place = Path(tail)
     inside = place.is_absolute() and place.is_relative_to(top)
-    return f"{head}{sign}{here / place.relative_to(top)}" if inside else text
+    return f"{head}{sign}{root / place.relative_to(top)}" if inside else text
 
 
 def _holds(place: Path, modules: Sequence[str]) -> bool:

@@ -285,13 +285,13 @@ FROM = "--from RECORD "
 
 def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None:
     """Write the next commands; the shards of a run have one report, made from their merged records."""
-    shard, here = division(session.settings.pytest), Standpoint(session.settings.pytest)
+    shard, standpoint = division(session.settings.pytest), Standpoint(session.settings.pytest)
     divided = shard is not None and shard.count > 1
     for command in commands:
-        write_painted(out, f"next  {here.command(MERGE if divided and command == REPORT else command)}")
+        write_painted(out, f"next  {standpoint.command(MERGE if divided and command == REPORT else command)}")
     if shard and divided and commands:
         out.write_line(f"FOLDER holds the records of all {shard.count} shards: --perfgate-json FOLDER/K.json")
     blocks = (step for report in session.all_reports() for verdict in report.verdicts for step in verdict.next)
     if any(FROM in command for command in (*commands, *blocks)):
-        own = next((f", {here.path(path)}" for path in session.written if path.parent.name == "records"), "")
+        own = next((f", {standpoint.path(path)}" for path in session.written if path.parent.name == "records"), "")
         out.write_line(f"RECORD is the one that this run wrote{own}: kept as an artifact, it is accepted in any clone")

@@ -347,18 +347,18 @@ class Inputs:
         """Return the set-up; what it makes the first time is examined."""
 
         def prepare() -> Any:
-            made = call.prepare()
+            inputs = call.prepare()
             if call.key not in self._seen:
-                self._look(call, made)
-            return made
+                self._look(call, inputs)
+            return inputs
 
         return prepare
 
-    def _look(self, call: MeasuredCall, made: Any = ()) -> None:
+    def _look(self, call: MeasuredCall, inputs: Any = ()) -> None:
         if self._contents is not None:
             from pytest_perfgate.app.output_check import constant_inputs
 
-            self._seen[call.key] = constant_inputs(self._contents, (call.fn, call.args, made))
+            self._seen[call.key] = constant_inputs(self._contents, (call.fn, call.args, inputs))
 
 
 VARIABLE = "PERFGATE_SLOWER"

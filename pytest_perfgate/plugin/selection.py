@@ -192,11 +192,11 @@ def _named(config: pytest.Config) -> list[str]:
 def _place(config: pytest.Config, text: str) -> str:
     """Return a path or node id of the command line relative to the root, as node ids are."""
     path, names, test = text.partition("::")
-    whole = config.invocation_params.dir / path
+    absolute = config.invocation_params.dir / path
     try:
-        place = Path(os.path.relpath(whole, config.rootpath)).as_posix()
+        place = Path(os.path.relpath(absolute, config.rootpath)).as_posix()
     except ValueError:  # another drive
-        place = whole.as_posix()
+        place = absolute.as_posix()
     return f"{place}{names}{test}"
 
 

@@ -82,7 +82,7 @@ def write_summary(out: Any, session: SessionState, *, cut_short: bool = False) -
 
 
 def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) -> None:
-    here = Standpoint(session.settings.pytest)
+    standpoint = Standpoint(session.settings.pytest)
     lines = shown(partial(_recorded, session, reports), lambda _: 0)
     fresh, families = 0 if session.lost else lines, family_limits(session.cases.values())
     width = columns(session.settings.pytest)
@@ -96,13 +96,13 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
         lambda: _folded([*own_gate_section(edits), *(f"warn  {note.text}" for note in first)], width),
         partial(_tables, reports, width=width),
         partial(families_text, reports, session.settings.project.tables),
-        partial(blocks, [r for r in reports if not _left_open(r, session.mode)], here, min(WIDTH, width)),
+        partial(blocks, [r for r in reports if not _left_open(r, session.mode)], standpoint, min(WIDTH, width)),
         lambda: _folded((f"{note_word(n)}  {reported_text(n, style)}".lstrip() for n in later), width),
         lambda: _folded(
             [*([] if edits else hidden(session)), *refused(reports), *constant(reports), *empty(reports)], width
         ),
         lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
-        lambda: written_lines([path for path in session.written if detailed or not is_record(path)], here.path),
+        lambda: written_lines([path for path in session.written if detailed or not is_record(path)], standpoint.path),
     ]
     for part in parts:
         for line in shown(part, lambda why: [why]):
@@ -227,17 +227,17 @@ def next_commands(
     bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
     if recorded and all(v.baseline is None for v in bare):
         worst -= {Outcome.UNBASELINED}
-    beside = on_one_core(reports)  # times of that core are not accepted, and one such case makes --new refuse all
-    if Outcome.UNBASELINED in worst and not (recorded or beside) and any(v.baseline is None for v in bare):
+    on_core = on_one_core(reports)  # times of that core are not accepted, and one such case makes --new refuse all
+    if Outcome.UNBASELINED in worst and not (recorded or on_core) and any(v.baseline is None for v in bare):
         commands.append(f'{accept}--new --reason "..."')
     steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
-    several = len(steps) > _NAMED and not (beside or worst & _SLOWER)
+    several = len(steps) > _NAMED and not (on_core or worst & _SLOWER)
     if several and all(step.startswith("perfgate accept ") for step in steps):
         commands, steps = commands[:1], {f'{accept}--reason "..."': None}  # one sentence for all, and for new cases
     commands += list(steps)[:_NAMED]  # its line is not new: any reason is its own, and the report has all
-    if Outcome.IMPROVED in worst and not beside:
+    if Outcome.IMPROVED in worst and not on_core:
         commands.append(f"{accept}--improved")
-    if beside:
+    if on_core:
         commands += [step for step in _measured_alone(reports, worst) if step not in commands]
     if worst & {Outcome.SUSPECT, Outcome.UNDECIDED} and not full:
         commands.append(f"{pytest} --perfgate=full")

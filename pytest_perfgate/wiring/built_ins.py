@@ -34,10 +34,10 @@ class Deferred:
     @cached_property
     def inspector(self) -> Inspector:
         """The inspector itself."""
-        made = self._make()
-        if self.operators and isinstance(made, SupportsOperators):
-            made.operators = self.operators
-        return made
+        inspector = self._make()
+        if self.operators and isinstance(inspector, SupportsOperators):
+            inspector.operators = self.operators
+        return inspector
 
     @property
     def views(self) -> Sequence[str]:
@@ -114,14 +114,14 @@ class BuiltIns:
         from pytest_perfgate.wiring import configuration
         from pytest_perfgate.wiring.profiling import scrubber
 
-        here = configuration(Path.cwd())
+        config = configuration(Path.cwd())
         return [
-            Nsys(scrubber(), here.launcher, here.timeout),
+            Nsys(scrubber(), config.launcher, config.timeout),
             Torch(),
             Cupti(CuptiRecorder()),
             EventTimes(),
-            Ncu(recording, here.launcher, name="annotation"),
-            Ncu(recording, here.launcher, name="ncu"),
+            Ncu(recording, config.launcher, name="annotation"),
+            Ncu(recording, config.launcher, name="ncu"),
             CubinKeeper(),
         ]
 

@@ -24,10 +24,10 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
     A ``.pth`` names the caller's folders. Their own ``.pth`` files are not run, so an editable install of the package
     under test stays hidden; other editable packages are listed.
     """
-    done = run_captured([sys.executable, "-I", "-m", "venv", "--without-pip", "--symlinks", str(folder)], None)
-    if done.returncode:
-        output = (done.stdout + done.stderr).decode("utf-8", "replace").strip()[-400:]
-        raise PerfgateError("arm-not-made", f"python -m venv: exit {done.returncode}: {output}", place=str(folder))
+    result = run_captured([sys.executable, "-I", "-m", "venv", "--without-pip", "--symlinks", str(folder)], None)
+    if result.returncode:
+        output = (result.stdout + result.stderr).decode("utf-8", "replace").strip()[-400:]
+        raise PerfgateError("arm-not-made", f"python -m venv: exit {result.returncode}: {output}", place=str(folder))
     scripts = "Scripts" if sys.platform == "win32" else "bin"
     python = folder / scripts / Path(sys.executable).name
     python = python if python.exists() else folder / scripts / "python"

@@ -225,13 +225,13 @@ def _installed(package: str) -> str:
 def _tried() -> str:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     try:
-        done = run_captured([sys.executable, "-m", __name__], PATIENCE_S, env=env)
+        result = run_captured([sys.executable, "-m", __name__], PATIENCE_S, env=env)
     except subprocess.TimeoutExpired:
         return f"the proof of its counter did not end within {PATIENCE_S:g} s"
-    if done.returncode < 0:
-        return f"the proof of its counter died of signal {-done.returncode}"
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]
-    return lines[-1] if done.returncode else ""
+    if result.returncode < 0:
+        return f"the proof of its counter died of signal {-result.returncode}"
+    lines = result.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {result.returncode}"]
+    return lines[-1] if result.returncode else ""
 
 
 def prove_alone() -> None:

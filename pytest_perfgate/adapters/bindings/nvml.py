@@ -249,15 +249,15 @@ class NvmlDevice(NvmlCard):
     def described(self) -> Device:
         """Return it as a device of the model, with the facts that only NVML knows."""
         nvml, handle = self._nvml, self._handle
-        whole = self._whole._handle if self._whole else handle  # noqa: SLF001 - its own class
+        card = self._whole._handle if self._whole else handle  # noqa: SLF001 - its own class
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)
         return Device(
             key="",
             name=_text(nvml.nvmlDeviceGetName(handle)),
             kind="gpu",
-            index=int(nvml.nvmlDeviceGetIndex(whole)),
+            index=int(nvml.nvmlDeviceGetIndex(card)),
             uuid=self.uuid(),
-            pci=_text(nvml.nvmlDeviceGetPciInfo(whole).busId),
+            pci=_text(nvml.nvmlDeviceGetPciInfo(card).busId),
             memory_bytes=float(memory.total),
             facts=(*self.facts(), *self._instance()),
         )

@@ -126,10 +126,10 @@ def connect_parent(address: str) -> ParentChannel:
 def _exit_code(pid: int) -> int | None:
     """Return the exit code of a fork, a signal as a negative number; None while it runs."""
     try:
-        done, status = os.waitpid(pid, os.WNOHANG)
+        ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return 0
-    return os.waitstatus_to_exitcode(status) if done else None
+    return os.waitstatus_to_exitcode(status) if ended else None
 
 
 def _leave() -> Any:

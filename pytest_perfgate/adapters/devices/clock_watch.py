@@ -333,10 +333,10 @@ class DeviceWatch:
 
     def _unread_lock(self, at: float | None) -> Iterator[Problem]:
         """Yield a problem if no reading during sampling shows the lock, unless all readings around it do."""
-        beside = _plausible(sample.sm_hz for sample in self._sampler.every())
-        if at is None or not beside or any(lock_faults("SM", at, beside, cap=self._lock.cap)):
+        clocks = _plausible(sample.sm_hz for sample in self._sampler.every())
+        if at is None or not clocks or any(lock_faults("SM", at, clocks, cap=self._lock.cap)):
             text = (
-                f"{min(beside) / 1e6:.0f} to {max(beside) / 1e6:.0f} MHz" if beside else "the device does not report it"
+                f"{min(clocks) / 1e6:.0f} to {max(clocks) / 1e6:.0f} MHz" if clocks else "the device does not report it"
             )
             what = "it is unknown whether the SM clock stayed at its lock: no reading fell into the sampling"
             yield Problem(code="clock-moved", what=what, evidence=(("seen beside it", text),))

@@ -62,12 +62,12 @@ class Nsys:
         """Return nsys's version as it runs: behind the launcher."""
         fix = "install Nsight Systems, or set [tool.perfgate] launcher"
         try:
-            done = _run(with_launcher(self._launcher, ["nsys", "--version"]), 60.0)
+            answer = _run(with_launcher(self._launcher, ["nsys", "--version"]), 60.0)
         except PerfgateError as error:
             return Availability(name=self.name, usable=False, why=error.what, fix=fix)
-        match = _VERSION.search(done)
+        match = _VERSION.search(answer)
         if match is None:
-            return Availability(name=self.name, usable=False, why=f"nsys --version says {done.strip()!r}", fix=fix)
+            return Availability(name=self.name, usable=False, why=f"nsys --version says {answer.strip()!r}", fix=fix)
         if (int(match.group(1)), int(match.group(2))) < OLDEST:
             why = f"nsys {match.group()} is older than {OLDEST[0]}.{OLDEST[1]}"
             return Availability(name=self.name, usable=False, why=why, fix=fix, version=match.group())
@@ -100,11 +100,11 @@ class Nsys:
         export = ["nsys", "export", "--type=sqlite", "--force-overwrite=true", f"--output={raw}", str(report)]
         try:
             _run(with_launcher(self._launcher, export), self._timeout)
-            done = self._scrub(raw, clean)
+            scrubbed = self._scrub(raw, clean)
         finally:
             raw.unlink(missing_ok=True)
             report.unlink(missing_ok=True)
-        dropped = ", ".join(done.tables)
+        dropped = ", ".join(scrubbed.tables)
         return Artifact(kind="nsys", path=str(clean), parameters=(("flags", " ".join(FLAGS)), ("dropped", dropped)))
 
 
@@ -122,13 +122,13 @@ def _run(argv: Sequence[str], timeout_s: float) -> str:
     if shutil.which(argv[0]) is None:
         raise PerfgateError("nsys-tool", f"{argv[0]} is not on the PATH")
     try:
-        done = run_captured(argv, timeout_s)
+        result = run_captured(argv, timeout_s)
     except subprocess.TimeoutExpired as late:
         printed = (late.output or b"") + (late.stderr or b"")
         raise PerfgateError("nsys-child", f"{abridged(argv)} took over {timeout_s:.0f} s{_tail(printed)}") from late
-    output = done.stdout + done.stderr
-    if done.returncode:
-        what = f"{abridged(argv)} ended with exit code {done.returncode}{_tail(output)}"
+    output = result.stdout + result.stderr
+    if result.returncode:
+        what = f"{abridged(argv)} ended with exit code {result.returncode}{_tail(output)}"
         raise PerfgateError("nsys-child", what)
     return output.decode("utf-8", "replace")
 
@@ -261,11 +261,11 @@ class Ncu:
         if shutil.which(argv[0]) is None:
             return Availability(name=self.name, usable=False, why=f"{argv[0]} is not on the PATH", fix=fix)
         try:
-            done = run_captured(argv, 60)
+            result = run_captured(argv, 60)
         except (OSError, subprocess.TimeoutExpired) as error:
             return Availability(name=self.name, usable=False, why=f"ncu --version: {error}", fix=fix)
-        match = _NCU_VERSION.search(done.stdout.decode("utf-8", "replace"))
-        if done.returncode or match is None:
+        match = _NCU_VERSION.search(result.stdout.decode("utf-8", "replace"))
+        if result.returncode or match is None:
             return Availability(name=self.name, usable=False, why="ncu --version names no version", fix=fix)
         return Availability(name=self.name, usable=True, version=match[1])
 

@@ -142,10 +142,10 @@ def _batches(cubins: Sequence[_Opened]) -> list[list[_Opened]]:
     by_arch: dict[int, list[_Opened]] = {}
     for one in cubins:
         by_arch.setdefault(architecture(one.data), []).append(one)
-    apart = [len(alike) <= _FEW and not any(one.large for one in alike) for alike in by_arch.values()]
+    singly = [len(alike) <= _FEW and not any(one.large for one in alike) for alike in by_arch.values()]
     return [
         batch
-        for alone, alike in zip(apart, by_arch.values())
+        for alone, alike in zip(singly, by_arch.values())
         for batch in ([[one] for one in alike] if alone else [alike])
     ]
 
@@ -217,14 +217,14 @@ def _is_alien(path: Path) -> bool:
 def _extract(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
     """Return the cubins that ``cuobjdump`` finds in a fatbin, an object file, a library or an archive."""
     out = Path(tempfile.mkdtemp(dir=room))
-    done = _run([str(tool("cuobjdump")), "--extract-elf", "all", str(path.resolve())], where=out)
+    result = _run([str(tool("cuobjdump")), "--extract-elf", "all", str(path.resolve())], where=out)
     extracted = sorted(out.iterdir())
-    output = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+    output = (result.stderr or result.stdout).decode("utf-8", "replace").strip()
     head = read_head(path)
     if elf_machine(head) is not None:
         check_whole(path.read_bytes(), str(path))
     holds_code = bool(extracted) or head.startswith((FATBIN, ARCHIVE)) or elf_machine(head) is not None
-    if done.returncode and _FATAL in output and holds_code:
+    if result.returncode and _FATAL in output and holds_code:
         raise PerfgateError("kernel-broken", f"cuobjdump says: {_last_line(output, path)}", place=str(path))
     if not extracted:
         raise _no_kernel(path, output)
@@ -275,10 +275,10 @@ def _listing(arguments: Sequence[str], name: str) -> bytes:
     """Return the output of the first disassembler that supports the architecture and the options."""
     failures = []
     for program in every_tool("nvdisasm"):
-        done = _run([str(program), *arguments])
-        if done.stdout.strip() and not done.returncode:
-            return done.stdout
-        failures.append(_failure(done.stderr.decode("utf-8", "replace"), arguments[-1], name))
+        result = _run([str(program), *arguments])
+        if result.stdout.strip() and not result.returncode:
+            return result.stdout
+        failures.append(_failure(result.stderr.decode("utf-8", "replace"), arguments[-1], name))
         if failures[-1].code.name != "kernel-arch" and _NO_JSON not in failures[-1].what:
             break
     raise failures[-1]
@@ -308,14 +308,14 @@ def _run(command: Sequence[str], where: Path | None = None) -> subprocess.Comple
 
 def stated_launches(path: Path) -> Mapping[str, Launch]:
     """Return the launch written beside a cubin by Triton or a build: ``NAME.json`` with num_warps and shared."""
-    beside = path.with_suffix(".json")
+    note = path.with_suffix(".json")
     try:
-        data = json.loads(beside.read_text(encoding="utf-8"))
+        data = json.loads(note.read_text(encoding="utf-8"))
         warps, shared = int(data["num_warps"]), int(data.get("shared", 0))
         warp = int((data.get("target") or {}).get("warp_size", 32))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
-    launch = Launch(block=(warps * warp, 1, 1), shared_dynamic=shared, source=beside.name)
+    launch = Launch(block=(warps * warp, 1, 1), shared_dynamic=shared, source=note.name)
     return {str(data.get("name", "")): launch} if min(warps, warp) > 0 <= shared and launch.threads <= 1024 else {}
 
 

@@ -362,11 +362,11 @@ def _functions(cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[n
     functions, begin = [], 0
     ahead = np.array(["distance" in entry for entry in entries], dtype=bool)
     for name in sorted(cubin.words):
-        here = place[begin : begin + len(cubin.words[name]) // _INSTRUCTION]
-        for row in np.flatnonzero(ahead[here]).tolist():
-            _aim(entries[here[row]], row)
-        functions.append({"function-name": name, "start": 0, "places": here.tolist()})
-        begin += len(here)
+        positions = place[begin : begin + len(cubin.words[name]) // _INSTRUCTION]
+        for row in np.flatnonzero(ahead[positions]).tolist():
+            _aim(entries[positions[row]], row)
+        functions.append({"function-name": name, "start": 0, "places": positions.tolist()})
+        begin += len(positions)
     return functions
 
 

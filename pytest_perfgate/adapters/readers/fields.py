@@ -103,14 +103,14 @@ def bare(cell: str | None) -> str:
 _POINT_GROUPS = regex(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
 
 
-def decimal_comma(cells: Iterable[str | None], whole: Iterable[str | None] = ()) -> bool:
+def decimal_comma(cells: Iterable[str | None], counts: Iterable[str | None] = ()) -> bool:
     """Return whether more of these numerals require a decimal comma than a decimal point.
 
     ``whole`` are those in a unit without fractions: a point in ``117.344`` ns separates thousands.
     """
     texts = [bare(cell) for cell in cells]
     commas = sum(1 for text in texts if _COMMA_DECIMAL.fullmatch(text))
-    commas += sum(1 for cell in whole if _POINT_GROUPS.fullmatch(bare(cell)))
+    commas += sum(1 for cell in counts if _POINT_GROUPS.fullmatch(bare(cell)))
     return commas > sum(1 for text in texts if _POINT_DECIMAL.fullmatch(text))
 
 

@@ -164,19 +164,19 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
             yield _decoded_header(head[: opening.end()] + b"]}", 0, path)
         rest, offset = head[opening.end() :], opening.end()
     for block in stream:
-        whole = bytearray(b"[")
-        whole += rest
-        whole += block
-        cut = text.last_cut(whole, searched)
-        searched = len(whole) if cut < 0 else 0
+        buffer = bytearray(b"[")
+        buffer += rest
+        buffer += block
+        cut = text.last_cut(buffer, searched)
+        searched = len(buffer) if cut < 0 else 0
         if cut < 0:
-            rest = bytes(whole[1:])
+            rest = bytes(buffer[1:])
             continue
-        _refuse_overwritten(whole, offset - 1, path)
-        following = whole.index(b"{", cut + 1)
-        rest = bytes(whole[following:])
-        whole[cut + 1] = _CLOSING  # overwrites a comma or a space to end the list here without a copy
-        yield _decoded_list(memoryview(whole)[: cut + 2], offset - 1, path)
+        _refuse_overwritten(buffer, offset - 1, path)
+        following = buffer.index(b"{", cut + 1)
+        rest = bytes(buffer[following:])
+        buffer[cut + 1] = _CLOSING  # overwrites a comma or a space to end the list here without a copy
+        yield _decoded_list(memoryview(buffer)[: cut + 2], offset - 1, path)
         offset += following - 1
     _refuse_overwritten(rest.rstrip(b"\0"), offset, path)
     if bare:
@@ -219,11 +219,11 @@ def _unopened(head: bytes, path: Path) -> PerfgateError:
 
 def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Event]]:
     prefix = b'{"traceEvents":['
-    whole = prefix + rest
+    data = prefix + rest
     try:
-        document = WHOLE.decode(whole)
+        document = WHOLE.decode(data)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:
-        document = _repaired_document(whole, offset - len(prefix), path, first)
+        document = _repaired_document(data, offset - len(prefix), path, first)
     if text.OPENING.search(rest):
         what = '"traceEvents" appears twice in this JSON, and readers differ in which they use'
         raise PerfgateError("trace-malformed", what, fix="export the trace again", place=str(path))
@@ -231,15 +231,15 @@ def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Even
     yield document
 
 
-def _repaired_document(whole: bytes, offset: int, path: Path, first: Exception) -> Document:
-    _refuse_overwritten(whole.rstrip(b"\0"), offset, path, closely=True)
-    clean = text.repaired(whole)
+def _repaired_document(data: bytes, offset: int, path: Path, first: Exception) -> Document:
+    _refuse_overwritten(data.rstrip(b"\0"), offset, path, closely=True)
+    clean = text.repaired(data)
     try:
         return WHOLE.decode(clean)
     except msgspec.ValidationError:
         loose = _loose(clean, offset, path)
     except msgspec.DecodeError:
-        raise _malformed(first, whole, offset, path) from first
+        raise _malformed(first, data, offset, path) from first
     events = loose_events(loose.get("traceEvents"))
     names = {field.name: loose.get(field.encode_name) for field in msgspec.structs.fields(Header)}
     return Document(events=events, **names)

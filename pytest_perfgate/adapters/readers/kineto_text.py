@@ -98,32 +98,32 @@ def _plain(raw: BinaryIO, end: int | None) -> Iterator[bytes]:
 
 def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
     """Yield the text of one gzip member after the other; only padding may follow the last one."""
-    done, packed = 0, raw.read(_PACKED)
+    size, packed = 0, raw.read(_PACKED)
     while packed:
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
             packed = packed or raw.read(_PACKED)
             if not packed:
-                text = f"the gzip stream ends in the middle, after {done:,} unpacked bytes"
+                text = f"the gzip stream ends in the middle, after {size:,} unpacked bytes"
                 raise PerfgateError("trace-truncated", text, place=str(path))
             raw_at = raw.tell() - len(packed)
             try:
                 block = member.decompress(packed, CHUNK)
             except zlib.error as broken:
-                raise _damaged(broken, (raw_at, raw.tell()), done, path) from broken
+                raise _damaged(broken, (raw_at, raw.tell()), size, path) from broken
             packed = member.unconsumed_tail
-            done += len(block)
+            size += len(block)
             if block:
                 yield block
         packed = _next_member(raw, member.unused_data, path)
 
 
-def _damaged(broken: zlib.error, between: tuple[int, int], done: int, path: Path) -> PerfgateError:
+def _damaged(broken: zlib.error, between: tuple[int, int], size: int, path: Path) -> PerfgateError:
     """Return the error for a damaged gzip; its checksum covers all content and so shows no place."""
     if "incorrect data check" in str(broken) or "incorrect length check" in str(broken):
         text = "the gzip's checksum does not fit what is packed in it: a byte somewhere in the file has changed"
     else:
-        where = f"between its bytes {between[0]:,} and {between[1]:,}, after {done:,} unpacked bytes"
+        where = f"between its bytes {between[0]:,} and {between[1]:,}, after {size:,} unpacked bytes"
         text = f"the gzip stream is damaged {where}: {broken}"
     return PerfgateError("trace-unreadable", text, place=str(path))
 
@@ -286,14 +286,14 @@ def _coerced(raw: dict[str, Any]) -> Event:
     return event if event.ph or event.cat or not raw else UNREADABLE
 
 
-def _filled(made: _Made, raw: Mapping[str, Any]) -> _Made:
+def _filled(parsed: _Made, raw: Mapping[str, Any]) -> _Made:
     """Return a value with all fields of the right type, so that one wrong field does not lose the others."""
-    for field in msgspec.structs.fields(made):
+    for field in msgspec.structs.fields(parsed):
         if field.encode_name in raw:
             one, as_text = raw[field.encode_name], field.type is msgspec.Raw
             with suppress(msgspec.ValidationError):
                 read = (
                     msgspec.Raw(msgspec.json.encode(one)) if as_text else msgspec.convert(one, field.type, strict=False)
                 )
-                setattr(made, field.name, read)
-    return made
+                setattr(parsed, field.name, read)
+    return parsed

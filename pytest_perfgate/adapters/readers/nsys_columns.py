@@ -44,11 +44,11 @@ def chunks(
 def _firsts(connection: Connection, table: str) -> list[int]:
     """Return the first row number of each chunk; gaps in the numbers are skipped."""
     firsts: list[int] = []
-    whole = connection.source(table)
-    first = connection.rows(f"SELECT min(rowid) FROM {whole}")[0][0]
+    source = connection.source(table)
+    first = connection.rows(f"SELECT min(rowid) FROM {source}")[0][0]
     while first is not None:
         firsts.append(first)
-        first = connection.rows(f"SELECT min(rowid) FROM {whole} WHERE rowid > ?", (_last(first),))[0][0]
+        first = connection.rows(f"SELECT min(rowid) FROM {source} WHERE rowid > ?", (_last(first),))[0][0]
     return firsts
 
 

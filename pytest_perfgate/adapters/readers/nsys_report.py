@@ -69,14 +69,14 @@ def _exported(path: Path, opened: Callable[[Path], Export]) -> Export:
 def _run(command: list[str], path: Path, version: str) -> None:
     written = f" (the report was written by {version})" if version else ""
     try:
-        done = run_captured(command, 60 * _MINUTES)
+        result = run_captured(command, 60 * _MINUTES)
     except subprocess.TimeoutExpired as error:
         what = f"nsys export took over {_MINUTES} minutes{written}"
         raise PerfgateError("nsys-report", what, place=str(path)) from error
     out = Path(command[-2].partition("=")[2])
-    if done.returncode or not out.is_file():
-        tail = "\n".join(last_lines((done.stdout + done.stderr).decode("utf-8", "replace"), 5))
-        what = f"nsys export ended with {done.returncode}{written}: {tail}"
+    if result.returncode or not out.is_file():
+        tail = "\n".join(last_lines((result.stdout + result.stderr).decode("utf-8", "replace"), 5))
+        what = f"nsys export ended with {result.returncode}{written}: {tail}"
         by_hand = f"nsys export --type=sqlite --output={path.stem}.sqlite {path.name}"
         fix = f"with nsys {version or 'of the same version'} or newer: {by_hand}"
         raise PerfgateError("nsys-report", what, place=str(path), fix=fix)
@@ -98,13 +98,13 @@ def scrub(path: Path, out: Path) -> Scrubbed:
     partial.unlink(missing_ok=True)
     try:
         with closing(sqlite3.connect(_uri(partial, "rwc"), uri=True, isolation_level=None)) as target:
-            done = _rebuild(path, target)
+            scrubbed = _rebuild(path, target)
         partial.replace(out)
     except (sqlite3.Error, OSError) as error:
         raise PerfgateError("nsys-scrub", str(error), place=str(path)) from error
     finally:
         partial.unlink(missing_ok=True)
-    return replace(done, path=str(path), out=str(out))
+    return replace(scrubbed, path=str(path), out=str(out))
 
 
 def is_secret(table: str) -> bool:

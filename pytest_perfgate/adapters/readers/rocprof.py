@@ -138,10 +138,10 @@ def _fault(path: Path, what: str, why: str) -> PerfgateError:
 
 def _machine(path: Path) -> Row:
     """Return the machine that rocprof-compute recorded beside its counters."""
-    beside = path.with_name(path.name.replace("pmc_perf", "sysinfo"))
-    if beside == path or not beside.is_file():
+    sysinfo = path.with_name(path.name.replace("pmc_perf", "sysinfo"))
+    if sysinfo == path or not sysinfo.is_file():
         return {}
-    rows = list(csv.DictReader(io.StringIO(beside.read_text(encoding="utf-8-sig", errors="replace"))))
+    rows = list(csv.DictReader(io.StringIO(sysinfo.read_text(encoding="utf-8-sig", errors="replace"))))
     return rows[0] if rows else {}
 
 
@@ -164,11 +164,11 @@ def joined(files: Sequence[Sequence[KernelFacts]]) -> tuple[KernelFacts, ...]:
 def _passes(counted: Sequence[KernelFacts]) -> list[KernelFacts]:
     """Return one entry for each dispatch, in the order of first occurrence."""
     ordinals = _ordinals(counted)
-    apart = not any(map(_number, counted)) and not _disjoint(counted)
+    by_file = not any(map(_number, counted)) and not _disjoint(counted)
     by_key: dict[Key, KernelFacts] = {}
     for facts in sorted(counted, key=_number):
         root, process = _root(facts), ordinals[_number(facts), _root(facts), facts.notes.get("process", "")]
-        key = (root, str(process), *_dispatch(facts), *((facts.source,) if apart else ()))
+        key = (root, str(process), *_dispatch(facts), *((facts.source,) if by_file else ()))
         by_key[key] = _merge(by_key[key], facts) if key in by_key else facts
     return list(by_key.values())
 

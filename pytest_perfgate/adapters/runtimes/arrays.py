@@ -118,11 +118,11 @@ class _Numpy:
     def unchanged(cls, array: Any, saved: Any) -> bool:
         import numpy as np
 
-        flat, whole = cls.flat(array), len(saved) - len(saved) % 8
+        flat, aligned = cls.flat(array), len(saved) - len(saved) % 8
         if len(flat) != len(saved):
             return False
-        words, old = flat[:whole].view(np.int64), saved[:whole].view(np.int64)
-        return bool((words == old).all() and (flat[whole:] == saved[whole:]).all())
+        words, old = flat[:aligned].view(np.int64), saved[:aligned].view(np.int64)
+        return bool((words == old).all() and (flat[aligned:] == saved[aligned:]).all())
 
     @classmethod
     def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
@@ -199,9 +199,9 @@ class _Torch:
     @classmethod
     def unchanged(cls, array: Any, saved: Any) -> bool:
         torch, flat = sys.modules["torch"], cls.flat(array)
-        old, whole = saved.to(flat.device), len(flat) - len(flat) % WORD
-        same = len(old) == len(flat) and torch.equal(flat[:whole].view(torch.int64), old[:whole].view(torch.int64))
-        return bool(same and torch.equal(flat[whole:], old[whole:]))
+        old, aligned = saved.to(flat.device), len(flat) - len(flat) % WORD
+        same = len(old) == len(flat) and torch.equal(flat[:aligned].view(torch.int64), old[:aligned].view(torch.int64))
+        return bool(same and torch.equal(flat[aligned:], old[aligned:]))
 
     @classmethod
     def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
@@ -377,10 +377,10 @@ def fingerprint(library: Library, data: Any) -> bytes:
     The mixing is one-to-one, and the sums of a part are multiplied by an odd number for each part after it, so a single
     changed word always changes the first sum. Nothing is read before all parts are summed: the device does not wait.
     """
-    whole = len(data) - len(data) % WORD
-    places = library.count_up(min(whole, CHUNK) // WORD, data)
+    aligned = len(data) - len(data) % WORD
+    places = library.count_up(min(aligned, CHUNK) // WORD, data)
     turned, weights, sums = places * MIXERS[0], places + MIXERS[2], []
-    for begin, end in _chunks(whole, WORD):
+    for begin, end in _chunks(aligned, WORD):
         words = data[begin:end].view(library.integers[WORD])
         mixed = words ^ turned[: len(words)]
         mixed ^= mixed >> 32
@@ -391,7 +391,7 @@ def fingerprint(library: Library, data: Any) -> bytes:
     totals = [0, 0]
     for at, part in product((0, 1), sums):
         totals[at] = (totals[at] * MIXERS[at] + int(part[at])) % (1 << 64)
-    tail = bytes(int(byte) for byte in data[whole:])
+    tail = bytes(int(byte) for byte in data[aligned:])
     return b"".join(total.to_bytes(8, "little") for total in totals) + tail
 
 

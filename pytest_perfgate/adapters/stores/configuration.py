@@ -184,10 +184,10 @@ def _tests(setting: Any, place: str, key: ConfigKey) -> tuple[ConfigPattern, ...
         raise _wrong(place, "a list of tables, [[tool.perfgate.tests]]", setting)
     patterns = []
     for number, entry in enumerate(setting):
-        here = f"{place}[{number}]"
+        entry_place = f"{place}[{number}]"
         if "pattern" not in entry:
-            raise PerfgateError("config-value", "a table of tests needs its pattern", place=here)
-        patterns.append(ConfigPattern(**_fields(entry, TEST_KEYS, here), place=here))
+            raise PerfgateError("config-value", "a table of tests needs its pattern", place=entry_place)
+        patterns.append(ConfigPattern(**_fields(entry, TEST_KEYS, entry_place), place=entry_place))
     return tuple(patterns)
 
 

@@ -171,7 +171,7 @@ _KINDS: Mapping[str, type[Any]] = {
 def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
     """Return the value of this kind; a wrong tree raises ``msgspec.ValidationError``."""
     resolved: dict[int, Any] = {}
-    made: dict[int, Any] = {}
+    values: dict[int, Any] = {}
 
     def resolve(node: Any, name: str = "") -> Any:
         form = type(node)
@@ -190,9 +190,9 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
     def converted(place: int, name: str) -> Any:
         if name not in _KINDS:
             return body(place)
-        if place not in made:
-            made[place] = msgspec.convert(_of_today(body(place), name), type=_KINDS[name])
-        return made[place]
+        if place not in values:
+            values[place] = msgspec.convert(_of_today(body(place), name), type=_KINDS[name])
+        return values[place]
 
     def body(place: int) -> Any:
         if place not in resolved:

@@ -169,13 +169,13 @@ def _figures(data: bytes, name: str, place: str) -> RunReport:
     """Return a record's report for the history, of its samples only with the clocks."""
     with uncollected():  # saves a quarter of the time of reading a record
         report, samples = parse_record(data, place, spare=True)
-        beside = Path(name).parent / Path(str(samples.get("file", ""))).name
-        if "file" in samples and (_SCHEME.match(name) or not beside.is_file()):
+        neighbour = Path(name).parent / Path(str(samples.get("file", ""))).name
+        if "file" in samples and (_SCHEME.match(name) or not neighbour.is_file()):
             return report
         with _bad_samples(place):
             if not any(process[2] for case in samples.get("counts", ()) for process in case):
                 return report
-        return _joined(report, samples, place, lambda _: content(beside), clocks_only=True)
+        return _joined(report, samples, place, lambda _: content(neighbour), clocks_only=True)
 
 
 def _own_name(report: RunReport) -> str:

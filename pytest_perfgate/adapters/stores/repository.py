@@ -97,14 +97,14 @@ class GitRepository:
 
     def trouble(self) -> tuple[str, str] | None:
         """Return why git cannot answer here, with the fix; None if it can."""
-        done = self._run("rev-parse", "--is-inside-work-tree")
-        if done is None:
+        result = self._run("rev-parse", "--is-inside-work-tree")
+        if result is None:
             return "git is not installed here, or does not answer", "install git"
-        output = done.stderr.decode("utf-8", "replace")
+        output = result.stderr.decode("utf-8", "replace")
         if "dubious ownership" in output:
             fix = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
             return "git does not trust this folder, which belongs to another user", fix
-        if done.returncode:
+        if result.returncode:
             return "there is no git repository here", "a clone with .git and its history; a new project: git init"
         return None
 
@@ -147,10 +147,10 @@ class GitRepository:
         """Return those names that are not commits of this clone; none if git does not answer."""
         names = sorted(set(commits))
         requests = "".join(f"{name}^{{commit}}\n" for name in names).encode()
-        done = self._run("cat-file", "--batch-check", stdin=requests) if names else None
-        if done is None or done.returncode:
+        result = self._run("cat-file", "--batch-check", stdin=requests) if names else None
+        if result is None or result.returncode:
             return frozenset()
-        answers = done.stdout.decode("utf-8", "replace").splitlines()
+        answers = result.stdout.decode("utf-8", "replace").splitlines()
         return frozenset(name for name, answer in zip(names, answers, strict=False) if answer.endswith(" missing"))
 
     def brought(self, commit: str, folder: str, until: str = "HEAD") -> str:
@@ -222,15 +222,15 @@ def touched(
     """
     look = ("-c", "grep.fullName=false", "grep", "-l", "-z", "-F", *(part for word in words for part in ("-e", word)))
     try:
-        apart = {
+        differing = {
             *paths_of(run("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py")),
             *paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")),
         }
-        if not apart:
+        if not differing:
             return {}
         there = {path.removeprefix(f"{revision}:") for path in paths_of(run(*look, revision, "--", "*.py"), nothing=1)}
         here = paths_of(run(*look, "--untracked", "--", "*.py"), nothing=1)
-        paths = sorted(apart & {*here, *there})
+        paths = sorted(differing & {*here, *there})
         then = _blobs(run, revision, paths)
     except SilentError:
         return None

@@ -129,20 +129,20 @@ class Git:
 
     def checked(self, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
         """Return git's output; raise with its message if it fails."""
-        done = self.run(*arguments, variables=variables)
-        if done.returncode:
-            raise _refused(arguments[0], done.stderr)
-        return done.stdout.strip()
+        result = self.run(*arguments, variables=variables)
+        if result.returncode:
+            raise _refused(arguments[0], result.stderr)
+        return result.stdout.strip()
 
     def run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run git and return the result as text, without a time limit, since a checkout may take long."""
         folder = getattr(self, "top", self._inside)
         try:
-            done = run_git(folder, arguments, variables=variables, timeout_s=None)
+            result = run_git(folder, arguments, variables=variables, timeout_s=None)
         except FileNotFoundError as error:
             raise PerfgateError("no-repository", "git is not installed", fix="install git") from error
-        out, err = (text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
-        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+        out, err = (text.decode("utf-8", "surrogateescape") for text in (result.stdout, result.stderr))
+        return subprocess.CompletedProcess(result.args, result.returncode, out, err)
 
     def _commit(self, name: str) -> str:
         commit = self.run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -220,11 +220,11 @@ def check_out(git: Git, folder: Path, revision: Revision) -> tuple[str, ...]:
     return empty
 
 
-def _submodules(git: Git, folder: Path, here: Path, store: Path) -> Iterator[str]:
+def _submodules(git: Git, folder: Path, top: Path, store: Path) -> Iterator[str]:
     """Clone submodules from this clone; yield those that were never initialised here, which are not fetched."""
-    initialised = {name for name, _ in _listed(git, here)}
+    initialised = {name for name, _ in _listed(git, top)}
     for name, path in _listed(git, folder):
-        inside = here / path
+        inside = top / path
         source = store / name if (store / name).is_dir() else inside if (inside / ".git").is_dir() else None
         if source is None and name in initialised and not (inside / ".git").exists():
             yield path
@@ -271,18 +271,18 @@ class SilentError(Exception):
     """Raised when git does not answer."""
 
 
-def paths_of(done: subprocess.CompletedProcess[bytes] | None, nothing: int = 0) -> list[str]:
+def paths_of(result: subprocess.CompletedProcess[bytes] | None, nothing: int = 0) -> list[str]:
     """Return the paths that git lists; ``nothing`` is its exit code for an empty list."""
-    if done is None or done.returncode not in {0, nothing}:
+    if result is None or result.returncode not in {0, nothing}:
         raise SilentError
-    return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
+    return [path for path in result.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
 
 
-def blobs_of(done: subprocess.CompletedProcess[bytes] | None, paths: Sequence[str]) -> dict[str, str]:
+def blobs_of(result: subprocess.CompletedProcess[bytes] | None, paths: Sequence[str]) -> dict[str, str]:
     """Return the texts that ``git cat-file --batch`` printed for these paths, in their order."""
-    if done is None or done.returncode:
+    if result is None or result.returncode:
         raise SilentError
-    blobs, rest = {}, done.stdout
+    blobs, rest = {}, result.stdout
     for path in paths:
         head, _, rest = rest.partition(b"\n")
         words = head.rsplit(b" ", 2)

@@ -106,10 +106,10 @@ def run_captured(
 def answer(command: Sequence[str], timeout_s: float) -> str | None:
     """Return the output of a command; None if it is missing, fails or does not end."""
     try:
-        done = run_captured(command, timeout_s)
+        result = run_captured(command, timeout_s)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return None if done.returncode else done.stdout.decode("utf-8", "replace")
+    return None if result.returncode else result.stdout.decode("utf-8", "replace")
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
@@ -198,10 +198,10 @@ def others(pids: tuple[int, ...], root: int) -> Others:
     """Return processes that are not below the run's root and not above this one."""
     me = os.getpid()
     own = {me, *lineage(me)} - ({1} - {me, root})
-    here = tuple(pid for pid in pids if (PROC / str(pid)).exists())
+    present = tuple(pid for pid in pids if (PROC / str(pid)).exists())
     return Others(
-        foreign=tuple(pid for pid in here if pid not in own and root not in lineage(pid)),
-        elsewhere=tuple(pid for pid in pids if pid not in here),
+        foreign=tuple(pid for pid in present if pid not in own and root not in lineage(pid)),
+        elsewhere=tuple(pid for pid in pids if pid not in present),
     )
 
 

@@ -182,10 +182,10 @@ class BlockingTimer:
             finally:
                 watch.release()
             bench.runtime.synchronize()
-            (apart,) = read(pair)
-            if apart < HELD_S * 1e9 / 2:
+            (gap,) = read(pair)
+            if gap < HELD_S * 1e9 / 2:
                 return
-        what = f"a queue that was to be held back worked meanwhile: events {apart / 1e6:.3g} ms apart behind the block"
+        what = f"a queue that was to be held back worked meanwhile: events {gap / 1e6:.3g} ms apart behind the block"
         raise PerfgateError("timer-broken", what, fix='timer="events", or "graph"')
 
     def blocked(self, bench: Bench, pair: Pairs, calls: int = 1) -> float:

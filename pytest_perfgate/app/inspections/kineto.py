@@ -180,11 +180,11 @@ def refuse_twice(paths: Sequence[Path]) -> None:
     """Refuse one file under two names, which would count as two ranks of one job."""
     met: dict[Path, Path] = {}
     for path in paths:
-        whole = path.resolve()
-        if whole in met:
-            what = f"{path} is given twice" if met[whole] == path else f"{met[whole]} and {path} are one file"
+        resolved = path.resolve()
+        if resolved in met:
+            what = f"{path} is given twice" if met[resolved] == path else f"{met[resolved]} and {path} are one file"
             raise PerfgateError("trace-ranks", what)
-        met[whole] = path
+        met[resolved] = path
 
 
 def refuse_workers(options: TraceOptions, why: str) -> None:
@@ -203,13 +203,13 @@ def as_the_reference(
     """Return the reference tool's analysis of a trace; its tables are made once for figures and pages."""
     from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics, reference_tables
 
-    made = reference_tables(next(again()).whole)
-    views = {"tracelens": partial(_reference_page, made, "report", subject)}
-    views |= {ours: partial(_reference_page, made, ours, subject) for ours in TRACE_TABLES}
+    tables = reference_tables(next(again()).whole)
+    views = {"tracelens": partial(_reference_page, tables, "report", subject)}
+    views |= {ours: partial(_reference_page, tables, ours, subject) for ours in TRACE_TABLES}
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=reference_metrics(made),
+        metrics=reference_metrics(tables),
         views=views,
         findings=findings,
         problems=problems,
@@ -229,18 +229,18 @@ _THEIRS = {
 """The reference tool's table for each of our views."""
 
 
-def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
+def _reference_page(tables: ReferenceTables, name: str, subject: str) -> Document:
     """Return the reference tool's table instead of one of our views; raise if it has none."""
     from pytest_perfgate.core.analysis.tracelens.tables import reference_document
 
     if name == "report":
-        return reference_document(made, subject)
+        return reference_document(tables, subject)
     theirs = _THEIRS.get(name, "")
-    if theirs not in made:
+    if theirs not in tables:
         what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
         names = ", ".join(("tracelens", *_THEIRS))
         raise PerfgateError("view-unknown", what, fix=f"leave out --compat, or one of: {names}")
-    return reference_document({theirs: made[theirs]}, subject)
+    return reference_document({theirs: tables[theirs]}, subject)
 
 
 REPORTS = {
@@ -271,8 +271,8 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     lines = (before.line, after.line) if alike else (None, None)
     subject = pair_of_names([before.survey.trace.path], [after.survey.trace.path], " and ")
     either = [pair for pair in (*ops, *kernels) if pair.name != OUTSIDE]
-    apart = bool(either) and all(pair.ratio is None for pair in either)
-    note = _framing(before, after) + (f" · {_APART}" if apart else "")
+    incomparable = bool(either) and all(pair.ratio is None for pair in either)
+    note = _framing(before, after) + (f" · {_APART}" if incomparable else "")
 
     def overview() -> Document:
         top = before.options.settings.top * 2
@@ -300,7 +300,7 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
         },
         findings=_findings(exact),
         problems=(*before.problems, *after.problems),
-        window=f"{after.survey.label}; {_APART}" if apart else after.survey.label,
+        window=f"{after.survey.label}; {_APART}" if incomparable else after.survey.label,
         reports=REPORTS,
         tables=TABLES,
         pictures={name: partial(_draw, name, before, after) for name in ("steps", "roofline", "tree")} if alike else {},

@@ -145,7 +145,7 @@ class TraceView:
         parts = step_metrics(inner, scopes) | scoped_metrics(self.survey, inner, scopes, most)
         rates = utilisation(self.survey, self.rows, inner, self.roof, scopes)
         named = operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)
-        whole = (
+        overall = (
             timeline_metrics(self.survey, scopes)
             | rates
             | (named if self.rows else without_operators(self.survey, scopes))
@@ -153,7 +153,7 @@ class TraceView:
             | self._of_rows(scopes, most)
             | self._of_host(inner, scopes)
         )
-        return _of_each(whole, parts) if several else whole | parts
+        return _of_each(overall, parts) if several else overall | parts
 
     def _of_host(self, steps: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet:
         """Return the host's figures beside the device, in the window and in each step."""
@@ -210,23 +210,23 @@ class TraceView:
 
 def _find_device(catalogue: Catalogue, name: str) -> DeviceSpec:
     """Return the device whose name begins like this; the error lists devices that share a word with it."""
-    whole = name.strip().casefold()
-    specs = [spec for spec in catalogue if whole and spec.name.casefold().startswith(whole)]
+    prefix = name.strip().casefold()
+    specs = [spec for spec in catalogue if prefix and spec.name.casefold().startswith(prefix)]
     if len(specs) == 1:
         return specs[0]
-    words = set(whole.split())
+    words = set(prefix.split())
     names = [spec.name for spec in specs or catalogue if specs or words & set(spec.name.casefold().split())]
     fix = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
     what = f"{name!r} may be several devices" if specs else f"no device {name!r}"
     raise PerfgateError("trace-option", f"{what} in the catalogue", fix=fix)
 
 
-def _of_each(whole: MetricSet, parts: MetricSet) -> MetricSet:
+def _of_each(overall: MetricSet, parts: MetricSet) -> MetricSet:
     """Return the figures of several windows; those of the whole trace are left out if the windows have them."""
     stepped = {"step"}
-    names = {m.name for m in (*parts.metrics, *whole.metrics) if stepped <= dict(m.labels).keys()}
-    metrics = (m for m in whole.metrics if m.name not in names or stepped <= dict(m.labels).keys())
-    return MetricSet(metrics=tuple(metrics), absent=whole.absent) | parts
+    names = {m.name for m in (*parts.metrics, *overall.metrics) if stepped <= dict(m.labels).keys()}
+    metrics = (m for m in overall.metrics if m.name not in names or stepped <= dict(m.labels).keys())
+    return MetricSet(metrics=tuple(metrics), absent=overall.absent) | parts
 
 
 OPTIONS = (

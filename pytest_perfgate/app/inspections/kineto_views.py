@@ -111,11 +111,11 @@ def analysis_of(view: TraceView) -> Analysis:
     meeting = Meeting(parts=collectives(view.survey, rank), present=frozenset({rank}))
     views = _pages(subject, lambda: iter((view,)))
     own = {"ranks": lambda: meeting_document(meeting, subject)}
-    whole = view.metrics() | meeting_metrics(meeting) | _unobservable()
+    metrics = view.metrics() | meeting_metrics(meeting) | _unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=whole,
+        metrics=metrics,
         views={"report": lambda: _report(view), **views, **own},
         findings=view.findings,
         problems=view.problems,
@@ -140,11 +140,11 @@ def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]]) -> Analysis
         "fair": lambda: _of_job(job, subject, views["fair"]()),
         "rough": lambda: _of_job(job, subject, views["rough"]()),
     }
-    whole = job.metrics | meeting_metrics(meeting) | _unobservable()
+    metrics = job.metrics | meeting_metrics(meeting) | _unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=whole,
+        metrics=metrics,
         views={"report": lambda: _overview(job, subject), **views, **own},
         findings=job.findings,
         problems=problems,
@@ -193,11 +193,11 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, 
 def _page(
     title: str, subject: str, again: Callable[[], Iterator[TraceView]], block: Callable[[TraceView], Block]
 ) -> Document:
-    made = [(name_of(one.survey), subtitle(one.survey), _of_its_times(one, block(one))) for one in again()]
-    if made[0][0] == subject:
-        _, note, only = made[0]
+    parts = [(name_of(one.survey), subtitle(one.survey), _of_its_times(one, block(one))) for one in again()]
+    if parts[0][0] == subject:
+        _, note, only = parts[0]
         return Document(title=f"{title} of {subject}", subtitle=note, blocks=(only,))
-    sections = tuple(Section(title=name, blocks=(Paragraph(text=note), each)) for name, note, each in made)
+    sections = tuple(Section(title=name, blocks=(Paragraph(text=note), each)) for name, note, each in parts)
     return Document(title=f"{title} of {subject}", blocks=sections)
 
 
@@ -364,12 +364,12 @@ _FIGURES = {
 def _analysis_page(one: TraceView) -> Document:
     """Return the report in four sections, with the rates of the window."""
     metrics = utilisation(one.survey, one.rows, (), one.roof, ((),)).metrics
-    apart = step_metrics_of_all(one.whole, one.steps, ((),))
+    of_steps = step_metrics_of_all(one.whole, one.steps, ((),))
     rate = throughput(one.whole, one.steps, one.options.items)
     extra = (
         [("throughput", f"{quantity(rate[0], Dimension.RATE).removesuffix('/s').strip()} {rate[1]}/s")] if rate else []
     )
-    shown = {m.name: rate_text(m) for m in (*apart, *metrics)}
+    shown = {m.name: rate_text(m) for m in (*of_steps, *metrics)}
     extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
     return analysis_document(content_of(one), extra)
 

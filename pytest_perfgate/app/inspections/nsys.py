@@ -128,7 +128,7 @@ class Nsys:
         choices = self._options(options)
         (old, _), (new, exports) = self._job(before, choices), self._job(after, choices)
         compared = comparison(old, new)
-        apart = all(pair.slowdown is None for pair in compared.kernels)
+        incomparable = all(pair.slowdown is None for pair in compared.kernels)
         return Analysis(
             kind=self.name,
             subject=pair_of_names([str(path) for path in before], [str(path) for path in after]),
@@ -137,7 +137,7 @@ class Nsys:
             findings=findings(new),
             problems=(*problems(old), *problems(new)),
             window=f"before {window_text(old.ranks)}; after {window_text(new.ranks)}"
-            + ("; the two have no kernel in common" if apart else ""),
+            + ("; the two have no kernel in common" if incomparable else ""),
             pictures={name: partial(_draw, name, old, new) for name in ("overlap", "ranks")},
         )
 
