@@ -72,23 +72,23 @@ def _taken_from(text: str | None, other: str, path: str, module: ast.Module, nam
     if is_above(other, path) and PurePosixPath(other).name == CONFTEST:
         return around(text, named)
     if _helps(other) or is_above(other, path):
-        names = {name.removesuffix("()") for taken in _used(module) if (name := _named(taken, path, other))}
-        runs = is_above(other, path) or any(_named((*one[:2], EVERY), path, other) for one in _imports(module))
-        return {**_held(text, names), **(loose(text) if runs else {})}
-    names = {name for taken in _taken(module) if (name := _named(taken, path, other))}
-    return _meant(text, names)
+        names = {name.removesuffix("()") for taken in _used_names(module) if (name := _name_taken(taken, path, other))}
+        runs = is_above(other, path) or any(_name_taken((*one[:2], EVERY), path, other) for one in _imports(module))
+        return {**_meanings(text, names), **(loose(text) if runs else {})}
+    names = {name for taken in _taken_names(module) if (name := _name_taken(taken, path, other))}
+    return _meanings_of_values(text, names)
 
 
 def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], named: set[str]) -> Meanings:
     """Return what conftests and packages above a test use of one side of another file."""
     users: dict[str, str] = {}
     for place, module in above.items():
-        if any(_named((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
+        if any(_name_taken((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
             users.update(around(text, named))
-        taken = {one[2] for one in _imports(module) if _named((*one[:2], EVERY), place, other)}
+        taken = {one[2] for one in _imports(module) if _name_taken((*one[:2], EVERY), place, other)}
         if taken and _helps(other):
-            names = {name.removesuffix("()") for one in _used(module) if (name := _named(one, place, other))}
-            users.update({**_held(text, names), **loose(text)})
+            names = {name.removesuffix("()") for one in _used_names(module) if (name := _name_taken(one, place, other))}
+            users.update({**_meanings(text, names), **loose(text)})
         if taken:
             users.update(passed_on(text, taken, named))
     return users
@@ -112,7 +112,7 @@ def _strings(module: ast.Module) -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-def _meant(text: str | None, names: set[str]) -> Meanings:
+def _meanings_of_values(text: str | None, names: set[str]) -> Meanings:
     """Return the meanings of names, without functions that marks only pass on, since those are measured themselves."""
     if not names:
         return {}
@@ -127,7 +127,7 @@ def _helps(path: str) -> bool:
     return not _AMONG_TESTS.isdisjoint(PurePosixPath(path).parts[:-1])
 
 
-def _held(text: str | None, names: set[str]) -> Meanings:
+def _meanings(text: str | None, names: set[str]) -> Meanings:
     """Return the meanings of a module's names, including functions."""
     if not names:
         return {}
@@ -136,7 +136,7 @@ def _held(text: str | None, names: set[str]) -> Meanings:
 
 
 @lru_cache(maxsize=_FILES)
-def _used(module: ast.Module) -> tuple[_Taken, ...]:
+def _used_names(module: ast.Module) -> tuple[_Taken, ...]:
     """Return the names that a file takes from other modules, read once for all changed files."""
     return tuple(_all_used(module))
 
@@ -147,13 +147,13 @@ def _imports(module: ast.Module) -> tuple[_Taken, ...]:
 
 
 @lru_cache(maxsize=_FILES)
-def _taken(module: ast.Module) -> tuple[_Taken, ...]:
+def _taken_names(module: ast.Module) -> tuple[_Taken, ...]:
     return tuple(_all_taken(module))
 
 
 def _all_used(module: ast.Module) -> Iterator[_Taken]:
     scope = defined(module.body)
-    for name, suffix in chain.from_iterable(map(_spelled, module.body)):
+    for name, suffix in chain.from_iterable(map(_names_below, module.body)):
         first, _, rest = name.partition(".")
         yield from _imported(scope.get(first, ()), rest, suffix)
 
@@ -165,7 +165,7 @@ def _all_taken(module: ast.Module) -> Iterator[_Taken]:
     visited: set[str] = set()
     while nodes:
         node = nodes.pop()
-        for name, suffix in _spelled(node):
+        for name, suffix in _names_below(node):
             first, _, rest = name.partition(".")
             yield from _imported(scope.get(first, ()), rest, suffix)
             if first not in visited:
@@ -175,7 +175,7 @@ def _all_taken(module: ast.Module) -> Iterator[_Taken]:
                 ]
 
 
-def _spelled(node: ast.AST) -> Iterator[tuple[str, str]]:
+def _names_below(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield names and dotted names below a node, and ``()`` if they are called."""
     called = {id(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)}
     for one in ast.walk(node):
@@ -197,7 +197,7 @@ def _imported(nodes: Iterable[ast.AST], rest: str, suffix: str) -> Iterator[_Tak
             yield (module, 0, f"{name}{suffix}")
 
 
-def _named(taken: _Taken, path: str, other: str) -> str:
+def _name_taken(taken: _Taken, path: str, other: str) -> str:
     """Return the name if it is taken from this other file, else ""."""
     module, level, name = taken
     place = _place_of(other)
@@ -267,7 +267,7 @@ def loose(text: str | None) -> Meanings:
     scope = defined(body)
     lines = list(_acting(body))
     parts = {LOOSE: said_by(lines) + str(sorted(meaning(reached(lines), scope).items()))} if lines else {}
-    return {**parts, **roots(_made(body), scope), **dict(_conftest_imports(body))}
+    return {**parts, **roots(_assigned_from_calls(body), scope), **dict(_conftest_imports(body))}
 
 
 def apart(then: Meanings, now: Meanings) -> set[str]:
@@ -327,7 +327,7 @@ def _lines(nodes: Iterable[ast.AST]) -> Iterator[ast.stmt]:
             yield node
 
 
-def _made(body: Iterable[ast.stmt]) -> Iterator[str]:
+def _assigned_from_calls(body: Iterable[ast.stmt]) -> Iterator[str]:
     """Yield names assigned from calls, which may have effects."""
     for line in body:
         if isinstance(line, (ast.Assign, ast.AnnAssign)) and any(isinstance(one, ast.Call) for one in ast.walk(line)):

@@ -61,46 +61,46 @@ def relaxed(
         lost = any(name not in now[path] for name in tests)
         names = same_bodies(texts[path][0] or "", texts[path][1] or "") if lost else {}
         for name in dict.fromkeys([*tests, *_closer(now[path], tests)]):
-            was = _asked(f"{path}::{name}", _nearest(tests, name), kinds, merged)
+            was = _stated_limits(f"{path}::{name}", _nearest(tests, name), kinds, merged)
             at, marks = _present(path, _renamed(name, names), now, then)
-            whole = f"{at}::{_renamed(_whole(name), names)}"
-            collected = (run or {}).get(whole, ()) if name == _whole(name) else ()
-            limits = None if marks is None else _asked(f"{at}::{name}", marks, kinds, merged)
-            differences = _apart(was, limits, collected)
+            whole = f"{at}::{_renamed(_test_of(name), names)}"
+            collected = (run or {}).get(whole, ()) if name == _test_of(name) else ()
+            limits = None if marks is None else _stated_limits(f"{at}::{name}", marks, kinds, merged)
+            differences = _loosened(was, limits, collected)
             for text, rank in differences:
                 if f"{whole}: {text}" not in weakened:  # otherwise a parameter or a call repeats what its test shows
                     weakened[f"{at}::{_renamed(name, names)}: {text}"] = rank
     return dict(sorted(weakened.items(), key=lambda item: (item[1], item[0])))
 
 
-def _apart(
+def _loosened(
     was: StatedLimits, now: StatedLimits | None, collected: Sequence[tuple[Limit, ...]]
 ) -> Iterator[tuple[str, int]]:
     """Yield the changes of one test's limits: by its file, or if that is unclear, by the run."""
     if collected and (now is None or (now.unread and not was.unread)):
-        return chain.from_iterable(_changed(was, replace(was, limits=limits)) for limits in collected)
-    return _gone(was) if now is None else _changed(was, now)
+        return chain.from_iterable(_changed_limits(was, replace(was, limits=limits)) for limits in collected)
+    return _removed_limits(was) if now is None else _changed_limits(was, now)
 
 
 def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
     """Yield parameters and calls with marks of their own now, of tests that existed before."""
     tests = set(then)
-    yield from (name for name in now if _whole(name) in tests)
+    yield from (name for name in now if _test_of(name) in tests)
 
 
-def _whole(name: str) -> str:
+def _test_of(name: str) -> str:
     return name.partition("#")[0].partition("[")[0]
 
 
 def _renamed(name: str, names: Mapping[str, str]) -> str:
-    whole = _whole(name)
+    whole = _test_of(name)
     return names.get(whole, whole) + name.removeprefix(whole)
 
 
 def _nearest(tests: Mapping[str, tuple[Mark, ...]], name: str) -> tuple[Mark, ...] | None:
     """Return the marks of a parameter or a call; without its own, those of its test."""
     marks = tests.get(name)
-    return marks if marks is not None else tests.get(_whole(name))
+    return marks if marks is not None else tests.get(_test_of(name))
 
 
 def _present(
@@ -108,13 +108,13 @@ def _present(
 ) -> tuple[str, tuple[Mark, ...] | None]:
     """Return where a test is now: in its file, or in the only other file where it is new."""
     here = _nearest(now[path], name)
-    others = [p for p in now if _whole(name) in now[p] and _whole(name) not in then[p]]
+    others = [p for p in now if _test_of(name) in now[p] and _test_of(name) not in then[p]]
     if here is not None or len(others) != 1:
         return path, here
     return others[0], _nearest(now[others[0]], name)
 
 
-def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merged) -> StatedLimits:
+def _stated_limits(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merged) -> StatedLimits:
     layers, unread = [], []
     for mark in marks or ():
         layer: list[Limit] = []
@@ -130,13 +130,13 @@ def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merg
     return StatedLimits(limits=limits, settings=tuple(settings.items()), unread=tuple(unread))
 
 
-def _gone(was: StatedLimits) -> Iterator[tuple[str, int]]:
+def _removed_limits(was: StatedLimits) -> Iterator[tuple[str, int]]:
     """Yield the limits of a removed or ungated test, without those whose accepted line shows the removal."""
     lost = (limit for limit in was.limits if limit.source == "marker" and limit.metric not in _BASELINED)
     yield from ((f"{_limit_text(limit)} -> none", LOOSER) for limit in lost)
 
 
-def _changed(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str, int]]:
+def _changed_limits(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str, int]]:
     new = [text for text in now.unread if text not in was.unread]
     old = [text for text in was.unread if text not in now.unread]
     yield from _limits(was.limits, now.limits, f"not literal: {', '.join(new)}" if new else "none")

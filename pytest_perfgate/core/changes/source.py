@@ -42,7 +42,7 @@ def parts_of(text: str) -> dict[str, Parts]:
 def marks_of(text: str, test: str) -> tuple[str, ...] | None:
     """Return all marks of a function, its classes and its file, as written; None if the function is absent."""
     marks = dict(marks_in(module_of(text)))
-    return tuple(map(_dumped, marks[test])) if test in marks else None
+    return tuple(map(_content_of, marks[test])) if test in marks else None
 
 
 def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
@@ -72,11 +72,11 @@ def _bare(node: ast.AST) -> None:
         node.returns = None
     elif isinstance(node, ast.arg):
         node.annotation = None
-    elif isinstance(node, ast.Call) and _first(node.func) in _FIXTURES:
+    elif isinstance(node, ast.Call) and _first_name(node.func) in _FIXTURES:
         node.keywords = [word for word in node.keywords if word.arg != "limits"]
 
 
-def _first(node: ast.expr) -> str:
+def _first_name(node: ast.expr) -> str:
     """Return the first name, such as ``perfgate`` of ``perfgate.region``."""
     while isinstance(node, ast.Attribute):
         node = node.value
@@ -97,7 +97,7 @@ def tests_in(
 
 def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Parts:
     """Return the test's own lines, its parameters, and each name of the file that they reach."""
-    parametrised = [split(mark) for mark in test.decorator_list if "parametrize" in _dumped(mark)]
+    parametrised = [split(mark) for mark in test.decorator_list if "parametrize" in _content_of(mark)]
     marks = [node for frame, _ in parametrised for node in frame]
     values = {
         f"{PARAMETERS} {number} {name}": node
@@ -113,7 +113,7 @@ def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> 
     parts = meaning({*always, *reached([*own, *marks, *around]), *bases}, names)
     apart = meaning(reached(values.values()), names).items()
     by_value = {f"{PARAMETERS}: {name}": dumped for name, dumped in apart if name not in parts}
-    dumped = {name: _dumped(node) for name, node in values.items()}
+    dumped = {name: _content_of(node) for name, node in values.items()}
     return {ITSELF: said_by(own), AROUND: said_by(around), PARAMETERS: said_by(marks), **dumped, **by_value, **parts}
 
 
@@ -131,9 +131,9 @@ def _around(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) ->
 
 def _is_mark(decorator: ast.expr, scope: Scope) -> bool:
     """Return whether a decorator is a mark, or a name of one; limits and parameters are compared separately."""
-    words = _dumped(decorator)
+    words = _content_of(decorator)
     named = scope.get(decorator.id, ()) if isinstance(decorator, ast.Name) else ()
-    return "'mark'" in words or any("'mark'" in _dumped(node) for node in named)
+    return "'mark'" in words or any("'mark'" in _content_of(node) for node in named)
 
 
 def _uses(call: ast.Call) -> bool:
@@ -155,7 +155,7 @@ def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
 def everywhere(scope: Scope) -> Iterator[str]:
     """Yield fixtures that apply without being named by a test."""
     for name, nodes in scope.items():
-        if any("autouse" in _dumped(mark) for node in nodes for mark in getattr(node, "decorator_list", ())):
+        if any("autouse" in _content_of(mark) for node in nodes for mark in getattr(node, "decorator_list", ())):
             yield name
 
 
@@ -204,10 +204,10 @@ def _flat(line: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def said_by(nodes: Iterable[ast.AST]) -> str:
-    return "\n".join(map(_dumped, nodes))
+    return "\n".join(map(_content_of, nodes))
 
 
-def _dumped(node: ast.AST) -> str:
+def _content_of(node: ast.AST) -> str:
     """Return the content of a line; of one nested too deep, its parts one after another."""
     try:
         return ast.dump(node)
@@ -235,7 +235,7 @@ def split(mark: ast.expr) -> tuple[list[ast.expr], dict[str, ast.expr]]:
 
     If ids are given separately, or depend on positions, the mark stays whole.
     """
-    values = _listed(mark)
+    values = _parametrize_values(mark)
     ids = [name for one in values if (name := _id(one)) is not None]
     if not isinstance(mark, ast.Call) or not values or len({*ids}) < len(values):
         return [mark], {}
@@ -248,7 +248,7 @@ def other_parameters(before: Mapping[str, str], after: Mapping[str, str]) -> boo
     return any(before[name] != after[name] for name in shared)
 
 
-def _listed(mark: ast.expr) -> Sequence[ast.expr]:
+def _parametrize_values(mark: ast.expr) -> Sequence[ast.expr]:
     """Return the values of ``parametrize("n", [1, 2])``; none if they, or their ids, are not written out."""
     if not isinstance(mark, ast.Call) or mark.keywords or len(mark.args) != 2:
         return ()
@@ -293,7 +293,7 @@ def same_test(then: str, now: str, test: str) -> bool:
 
     Limits, docstrings, and values of ``parametrize`` that only one version has are ignored.
     """
-    one, other = _said(then, test), _said(now, test)
+    one, other = _source_of_test(then, test), _source_of_test(now, test)
     if one is None or other is None:
         return False
     return one.lines == other.lines and all(
@@ -315,7 +315,7 @@ class _TestSource(NamedTuple):
     """The parameters of its tests, by the ids of the cases."""
 
 
-def _said(text: str, test: str) -> _TestSource | None:
+def _source_of_test(text: str, test: str) -> _TestSource | None:
     """Return the content of a file for one test; None if the file does not parse."""
     try:
         ast.parse(text)

@@ -186,7 +186,7 @@ def _decision(
     if before is not None and uncompared(report, before, time, signature.when):
         change = Change.OTHER
     if add and before is not None and _one_more(change, before, signature):
-        if why := _counted(before, time, signature):
+        if why := _counted_already(before, time, signature):
             return Decision(report=report, change=Change.COUNTED, before=before, why=why)
         return Decision(
             report=report,
@@ -196,7 +196,7 @@ def _decision(
         )
     line = line_of(measurement, time, sittings, signature)
     if change is Change.KEPT and before is not None:
-        return _kept(report, before, line, signature)
+        return _with_unchanged_time(report, before, line, signature)
     ends = before is not None and bool(before.expires) and _runs_out(before, signature)
     decision = Decision(report=report, change=change, before=before, after=line, ends=ends, anchor=signature.creep)
     if before is None or not before.expires or decision.asks:
@@ -204,7 +204,7 @@ def _decision(
     return replace(decision, after=carried(line, before, signature))  # no reason is needed: its end is in the future
 
 
-def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signature) -> Decision:
+def _with_unchanged_time(report: CaseReport, before: Baseline, line: Baseline, signature: Signature) -> Decision:
     """Decide what a line gains if its time is unchanged."""
     if _runs_out(before, signature):
         return Decision(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
@@ -238,7 +238,7 @@ def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
     return change is not Change.OTHER and committed and short_commit(before.commit) == short_commit(signature.commit)
 
 
-def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
+def _counted_already(before: Baseline, time: Metric, signature: Signature) -> str:
     """Return why the line counts this run already; "" if it does not."""
     if signature.started and signature.started <= before.counted:
         return f"it began at {signature.started}; the line already counts runs up to {before.counted}"
@@ -367,12 +367,12 @@ def mark_slower_successors(decisions: Sequence[Decision], gone: Sequence[Baselin
     slower = {
         str(successor.new.key): successor.gone
         for successor in successors(gone, [d.after for d in new.values() if d.after is not None])
-        if successor.slower > _unseen(new[str(successor.new.key)].report, successor.gone)
+        if successor.slower > _undetected_slowdown(new[str(successor.new.key)].report, successor.gone)
     }
     return tuple(replace(d, predecessor=slower.get(str(d.report.key))) for d in decisions)
 
 
-def _unseen(report: CaseReport, gone: Baseline) -> float:
+def _undetected_slowdown(report: CaseReport, gone: Baseline) -> float:
     """Return the slowdown that is not reported: below the limit, or below what the removed line could detect."""
     return max(requested_slowdown(report), gone.blind, between_sittings(gone))
 

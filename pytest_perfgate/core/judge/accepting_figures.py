@@ -42,7 +42,7 @@ def with_figures(decision: Decision, named: Sequence[str], signature: Signature,
     if measurement is None or decision.change in _LEFT or report.problems:
         return decision
     accepted = {(one.name, one.labels): one for one in before.figures} if before else {}
-    steps = tuple(_steps(report, measurement, _asked(report, measurement, named), accepted, add=add))
+    steps = tuple(_steps(report, measurement, _requested(report, measurement, named), accepted, add=add))
     figures = dict(accepted)
     for step in steps:
         figures.pop(step.key, None)
@@ -88,15 +88,15 @@ def _line(decision: Decision, measurement: Measurement, signature: Signature) ->
     )
 
 
-def _asked(report: CaseReport, measurement: Measurement, named: Sequence[str]) -> dict[tuple[str, Labels], Metric]:
+def _requested(report: CaseReport, measurement: Measurement, named: Sequence[str]) -> dict[tuple[str, Labels], Metric]:
     """Return the metrics that limits on a change select, and those of these names."""
     metrics = [m for v in report.verdicts for m in selected_figures(v.limit, measurement)]
     for text in named:
-        metrics += _named(text, measurement)
+        metrics += _metrics_named(text, measurement)
     return {(m.name, m.labels): m for m in metrics if math.isfinite(m.value)}
 
 
-def _named(text: str, measurement: Measurement) -> tuple[Metric, ...]:
+def _metrics_named(text: str, measurement: Measurement) -> tuple[Metric, ...]:
     """Return the metrics by the text of ``--metric``; cases without such a metric are skipped."""
     parsed = parse_figure_title(text)
     if parsed is None:
@@ -112,7 +112,7 @@ def check_named(reports: Iterable[CaseReport], named: Sequence[str]) -> None:
     """Refuse a metric that no case of the selection measured."""
     measured = [report.measurement for report in reports if report.measurement is not None]
     for text in named:
-        if not any(_named(text, measurement) for measurement in measured):
+        if not any(_metrics_named(text, measurement) for measurement in measured):
             names = {name for measurement in measured for name in measurement.metrics.names()} - {"time", "slowdown"}
             fix = proposal(text, sorted(names), all_of="they have")
             raise PerfgateError("accept-selection", f"no selected case measured the metric '{text}'", fix=fix)
@@ -127,7 +127,7 @@ def _steps(
     add: bool,
 ) -> Iterator[FigureStep]:
     for key, metric in sorted(metrics.items()):
-        step = _step(metric, accepted.get(key), _judged(report, metric, accepted.get(key)), add=add)
+        step = _step(metric, accepted.get(key), _judged_outcome(report, metric, accepted.get(key)), add=add)
         if step is not None:
             yield step
     for verdict in report.verdicts:
@@ -138,7 +138,7 @@ def _steps(
 def first_figures(report: CaseReport) -> tuple[Figure, ...]:
     """Return the figures that a first run stores besides the time: those that limits name."""
     measurement = report.measurement
-    metrics = _asked(report, measurement, ()) if measurement is not None else {}
+    metrics = _requested(report, measurement, ()) if measurement is not None else {}
     figures = map(accepted_figure, metrics.values())
     return tuple(sorted(figures, key=lambda one: one.title))
 
@@ -178,7 +178,7 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
     return FigureStep(before=before, after=now, asks=not better, better=better)
 
 
-def _judged(report: CaseReport, metric: Metric, before: Figure | None) -> Outcome | None:
+def _judged_outcome(report: CaseReport, metric: Metric, before: Figure | None) -> Outcome | None:
     """Return the outcome of a limit on the change of this figure; None for a value that was accepted since."""
     key = (metric.name, metric.labels)
     judged = [(v.outcome, v.figure) for v in report.verdicts if v.figure is not None and v.metric is not None]

@@ -62,20 +62,20 @@ DOUBTFUL = "ten times faster: is the work still done?"
 
 def against_baseline(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Screen against the accepted time; a suspect goes on to confirmation."""
-    ruling = _held(limit, trial)
+    ruling = _against_line(limit, trial)
     if trial.context.replaced is None or trial.baseline is None:
         return ruling
     return remeasured(ruling, trial.baseline, trial.measurement, trial.context)
 
 
-def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+def _against_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     reason = trial.unheld
     if trial.baseline is None or not trial.baseline.time:
         reason = reason or "no time is accepted for this case"
         undemanded = trial.paired is None or (trial.paired.unbuilt and limit.bound < 0)
         return _unbaselined(trial, reason) if undemanded else _without_line(limit, trial)
     if reason and renewed_line(trial) is None:
-        return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
+        return _unbaselined(trial, f"{reason}{_without_new_reason(trial)}", REASON)
     assert trial.timing is not None
     metric = trial.metrics.find("slowdown")[0]
     allowed = tolerance(limit, trial, trial.timing, trial.baseline.time, trial.baseline.blind)
@@ -84,8 +84,8 @@ def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         suspicion = Suspicion(limit=limit, metric=metric, threshold=allowed.threshold, visible=visible)
         return renewed(suspicion, trial) or _unbaselined(trial, run_out(trial.baseline), REASON)
     if limit.bound < 0:
-        return _demanded(limit, trial, metric, allowed)
-    ruling, since = _screened(limit, trial, metric, allowed), _moved(trial, trial.baseline)
+        return _demanded_speed_up(limit, trial, metric, allowed)
+    ruling, since = _screen(limit, trial, metric, allowed), _changed_versions(trial, trial.baseline)
     if not since and allowed.raised is None:  # usual: copying would take as long as comparing
         return ruling
     return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
@@ -98,7 +98,7 @@ def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     return ruling._replace(evidence=(*ruling.evidence, note))
 
 
-def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
+def _demanded_speed_up(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     """Judge a demanded speed-up, which must exceed the uncertainty of the accepted time."""
     assert trial.timing is not None
     ruling = against_limit(limit, trial)._replace(against=True)
@@ -112,7 +112,7 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: T
     )
 
 
-def _moved(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str], ...]:
+def _changed_versions(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str], ...]:
     """Return the versions that have changed since the time was accepted."""
     if trial.context.facts == "off" or baseline.surroundings is None:
         return ()
@@ -120,7 +120,7 @@ def _moved(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str
     return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in differences)
 
 
-def _silent(trial: JudgedMeasurement) -> str:
+def _without_new_reason(trial: JudgedMeasurement) -> str:
     """Return a note if the change's line would be comparable but lacks a new reason, else ""."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
@@ -140,12 +140,12 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
     )
 
 
-def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
+def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     timing = trial.timing
     assert timing is not None
     visible = max(threshold := allowed.threshold, timing.visible, allowed.blind)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
-    kept = trial.paired is None and _kept(limit.operator, metric.high, allowed.bound)
+    kept = trial.paired is None and _keeps(limit.operator, metric.high, allowed.bound)
     if apart := other_state(suspicion, trial, kept=kept):
         return apart
     if trial.paired is not None:
@@ -154,7 +154,7 @@ def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: T
         return _kept_ruling(metric, allowed, visible, trial)
     if metric.value > threshold:
         clocked = clock_event(suspicion, trial)
-        return clocked or _calmed(confirm(suspicion, trial), limit, metric, trial, visible)
+        return clocked or _unless_grouped(confirm(suspicion, trial), limit, metric, trial, visible)
     return _spanning(metric, trial, allowed, visible)
 
 
@@ -175,16 +175,16 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         return clock_event(suspicion, trial) or ruling
     if _slower_since(trial, metric, threshold):
         return confirm(suspicion, trial)
-    if far := _unexplained(suspicion, trial):
+    if far := _unexplained_time(suspicion, trial):
         return far
     text = f"no slower than {base_words(paired)}"
     ruling = Ruling(Outcome.PASSED, text, visible=paired.visible, against=True)
-    if paired.faster and not _taken(trial, allowed):
+    if paired.faster and not _accepted_speed_up(trial, allowed):
         doubtful = speed_up(shift_metric(paired)) >= SUSPICIOUS
         text = f"faster than {base_words(paired)}{f'; {DOUBTFUL}' if doubtful else ''}"
         ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(trial.accepting(" --improved"),))
     facts = (("base", paired.stands_in),) if paired.stands_in else ()
-    if _far(metric, trial):
+    if _beyond_chance(metric, trial):
         facts = (*facts, ("passing", f"base {quantity(paired.base_ns, Dimension.TIME)} in turns: the cause is gone"))
     return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))
 
@@ -203,18 +203,18 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) ->
     return bool(paired.moved or paired.shared) or beyond
 
 
-def _far(metric: Metric, trial: JudgedMeasurement) -> bool:
+def _beyond_chance(metric: Metric, trial: JudgedMeasurement) -> bool:
     """Return whether neither chance nor a busy machine explains a time."""
     return math.log1p(max(metric.value, 0.0)) > _FAR * prediction(trial).log_reach
 
 
-def _unexplained(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
+def _unexplained_time(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
     """Return the ruling on a time of cleared code that chance does not explain, however few processes; else None.
 
     The base was built from the accepted code, so its own time in the turns shows whether the machine moved.
     """
     paired, line, reach = trial.paired, trial.baseline, prediction(trial).reach
-    if paired is None or line is None or not _far(suspicion.metric, trial):
+    if paired is None or line is None or not _beyond_chance(suspicion.metric, trial):
         return None
     then = paired.base_ns / line.time - 1
     if paired.base_ns and then <= reach:
@@ -248,7 +248,7 @@ def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool
     )
 
 
-def _kept(operator: Operator, high: float, bound: float) -> bool:
+def _keeps(operator: Operator, high: float, bound: float) -> bool:
     return high < bound if operator is Operator.LESS else high <= bound
 
 
@@ -256,7 +256,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Judg
     amount, threshold = speed_up(metric), allowed.threshold
     faster = amount > max(threshold, allowed.blind)
     if faster:
-        if taken := _taken(trial, allowed):
+        if taken := _accepted_speed_up(trial, allowed):
             return _passed(taken, metric, visible)
         if _shown_faster(metric, trial):
             sentence = "faster than accepted" if amount < SUSPICIOUS else DOUBTFUL
@@ -265,9 +265,9 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Judg
     elif allowed.blind > threshold:
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     if _asks_more(trial) and not clears(trial, metric, allowed):
-        return _unseen(metric, trial, visible)
+        return _undetected(metric, trial, visible)
     if faster:
-        return _passed(f"faster than accepted, not shown{_doubt(amount)}", metric, visible)
+        return _passed(f"faster than accepted, not shown{_doubt_note(amount)}", metric, visible)
     return _passed(f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}", metric, visible)
 
 
@@ -275,7 +275,7 @@ def _passed(sentence: str, metric: Metric, visible: float) -> Ruling:
     return Ruling(outcome=Outcome.PASSED, sentence=sentence, metric=metric, visible=visible, against=True)
 
 
-def _doubt(faster: float) -> str:
+def _doubt_note(faster: float) -> str:
     return f"; {DOUBTFUL}" if faster >= SUSPICIOUS else ""
 
 
@@ -286,7 +286,7 @@ def _shown_faster(metric: Metric, trial: JudgedMeasurement) -> bool:
     return math.log1p(max(metric.high, -0.999)) < -prediction(trial).log_reach
 
 
-def _unseen(metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
+def _undetected(metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
     """Return the ruling that an accepted time is too noisy for its limit, with what decides instead."""
     between = math.expm1(prediction(trial).log_within(MISSES))
     count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "run")
@@ -308,7 +308,7 @@ def _asks_more(trial: JudgedMeasurement) -> bool:
     return context.replaced is None and (decidable or context.policy.ci)
 
 
-def _taken(trial: JudgedMeasurement, allowed: Tolerance) -> str:
+def _accepted_speed_up(trial: JudgedMeasurement, allowed: Tolerance) -> str:
     """Return a note if the change accepts its own speed-up and the measurement agrees, so nothing is left to accept."""
     edited = _agreeing(trial, allowed)
     if edited is None or trial.baseline is None or edited.time >= trial.baseline.time:
@@ -348,10 +348,10 @@ def _too_noisy(allowed: Tolerance) -> str:
     return f"the accepted run was too noisy to detect less than {detectable(allowed.blind)}"
 
 
-def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
+def _unless_grouped(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
     """Return UNSTABLE if processes form groups and some are not slower: only two builds decide."""
     grouped = trial.modes and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
-    return _spread(undecided(metric, trial, limit.bound), visible) if grouped else ruling
+    return _with_visible(undecided(metric, trial, limit.bound), visible) if grouped else ruling
 
 
 def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visible: float) -> Ruling:
@@ -361,10 +361,10 @@ def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visi
     if allowed.own > allowed.bound:
         text = f"{ruling.sentence}; unchanged code moves by {signed(allowed.own)} here, more than the limit"
         ruling = ruling._replace(sentence=text)
-    return _spread(ruling, visible)
+    return _with_visible(ruling, visible)
 
 
-def _spread(ruling: Ruling, visible: float) -> Ruling:
+def _with_visible(ruling: Ruling, visible: float) -> Ruling:
     text = f"{ruling.sentence}; the smallest slowdown it can detect is {signed(visible)}"
     return ruling._replace(sentence=text, visible=visible, against=True)
 

@@ -69,7 +69,7 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         rulings.append(Ruling(outcome=outcome, sentence=f"{gap.name}: {gap.why}"))
     assert trial.baseline is not None
     if rulings[0].figure is None or limit.metric in trial.several:
-        rulings += _gone(limit, trial)
+        rulings += _missing_figures(limit, trial)
     return rulings[0] if len(rulings) == 1 else max(rulings, key=lambda ruling: _badness(limit, ruling))
 
 
@@ -149,11 +149,11 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if then is None:
         title = Figure(name=metric.name, value=0, dimension=metric.dimension, labels=metric.labels).title
         return _unbaselined(limit, trial, f"no value of {title} has been accepted", metric)
-    if wrong := _mistaken(limit, metric, then):
+    if wrong := _mismatch(limit, metric, then):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     if metric.value == then.value and metric.interval is None and _allows(limit, 0.0, 0.0):
         return figure_kept(metric, then)
-    ruling = _compared(Comparison(limit, metric, then), trial)
+    ruling = _compare(Comparison(limit, metric, then), trial)
     sides = sides_of(metric, then, trial) if metric.name == SPEEDUP else None
     if sides is not None:
         ruling = _by_the_reference(ruling._replace(evidence=(*ruling.evidence, *sides.facts)), sides, trial)
@@ -170,7 +170,7 @@ def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) ->
     return ruling._replace(outcome=Outcome.MOVED, sentence=sentence, next=(trial.accepting(REASON),))
 
 
-def _mistaken(limit: Limit, metric: Metric, then: Figure) -> str:
+def _mismatch(limit: Limit, metric: Metric, then: Figure) -> str:
     """Return why figures are not compared: a limit cannot know the kind of a test's own figure."""
     if not comparable(then.dimension, metric.dimension) or not math.isfinite(metric.value):
         return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, not comparable with this"
@@ -223,17 +223,17 @@ class Comparison(NamedTuple):
         return figure_text(self.then, self.metric)
 
 
-def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
+def _compare(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
     moved, play, reach = pair.moved, 0.0, None
     if not is_exact(pair.metric, trial.context):
         play, reach = _ROUNDED * _unit(pair), _reach(pair, trial)
     keeps = _keeps(pair.limit, moved, play)
     if keeps:
-        return _kept(pair, moved, None if reach is None else max(reach, play), trial)
+        return _within_limit(pair, moved, None if reach is None else max(reach, play), trial)
     reach = reach or 0.0
     if _allows(pair.limit, moved.value, play):
         return Ruling(outcome=Outcome.UNDECIDED, sentence="the interval of the change spans the limit", visible=reach)
-    return _broken(pair, moved, reach, trial)
+    return _beyond_limit(pair, moved, reach, trial)
 
 
 def _keeps(limit: Limit, moved: Moved, play: float) -> bool | None:
@@ -294,7 +294,7 @@ def _chance(expected: float, scatter: float, sittings: int, gates: int) -> float
     return predict(expected, scatter=scatter, sittings=sittings, gates=gates).log_reach
 
 
-def _kept(pair: Comparison, moved: Moved, reach: float | None, trial: JudgedMeasurement) -> Ruling:
+def _within_limit(pair: Comparison, moved: Moved, reach: float | None, trial: JudgedMeasurement) -> Ruling:
     """Return PASSED, or IMPROVED if it is better beyond chance; an exact figure has no such ``reach``."""
     better = better_of(pair.metric, trial.context.kinds)
     ahead = -moved.high if better is Better.LOWER else moved.low if better is Better.HIGHER else 0.0
@@ -308,12 +308,12 @@ def _kept(pair: Comparison, moved: Moved, reach: float | None, trial: JudgedMeas
     return figure_kept(pair.metric, pair.then, reach)
 
 
-def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
+def _beyond_limit(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure worse than accepted: accepted by the change itself, beyond chance, or not confirmed."""
     text = f"{pair.texts}, {change_text(moved.value, pair.limit, pair.metric.dimension)}"
     if not pair.then.value and pair.metric.value and pair.limit.compare is Compare.RELATIVE:
         text = f"{pair.texts}: the accepted value is 0, so any rise breaks a relative limit"
-    if (ruling := _edited(pair, text, trial)) is not None:
+    if (ruling := _accepted_by_change(pair, text, trial)) is not None:
         return ruling
     if moved.value < 0 and pair.limit.compare is Compare.RELATIVE:
         reach = -math.expm1(-reach)  # half is as far as twice, and nothing falls by more than 100 %
@@ -339,7 +339,7 @@ def _to_be_paired(trial: JudgedMeasurement) -> bool:
     return full and trial.context.paired_available and trial.paired is None
 
 
-def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
+def _accepted_by_change(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
     """Return the ruling on a line that the change edits: accepted if it has a reason and agrees."""
     edited, line = trial.context.edited, trial.baseline
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
@@ -358,7 +358,7 @@ def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | N
     return Ruling(outcome=Outcome.ACCEPTED, sentence=accepts)
 
 
-def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
+def _missing_figures(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
     """Yield a ruling for each accepted figure that the limit selects and that was not measured."""
     assert trial.baseline is not None
     accepted = "" if trial.context.two_files else "accepted as "

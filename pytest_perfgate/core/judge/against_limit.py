@@ -166,7 +166,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
         )
     if above_peak(metric):
         return Ruling(outcome=Outcome.INVALID, sentence=PAST_PEAK, next=CHECK_PEAK, metric=metric)
-    return _held(limit, metric, trial)
+    return _against_bound(limit, metric, trial)
 
 
 def above_peak(metric: Metric) -> bool:
@@ -179,7 +179,7 @@ def _past_ceiling(metric: Metric, trial: JudgedMeasurement) -> bool:
     return measured and metric.value > PLAY
 
 
-def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
+def _against_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     keeps = kept(limit, metric)
     if keeps:
         return Ruling(
@@ -192,7 +192,7 @@ def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
         sentence = "busy neighbours may explain the miss: they slow two calls by different amounts"
         again = undecided(metric, trial, limit.bound)
         return again._replace(sentence=sentence)
-    return undecided(metric, trial, limit.bound) if keeps is None else _broken(metric, trial)
+    return undecided(metric, trial, limit.bound) if keeps is None else _beyond_bound(metric, trial)
 
 
 def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement) -> bool:
@@ -223,7 +223,7 @@ def holds(limit: Limit, number: float) -> bool:
     return _HOLDS[limit.operator](number, limit.bound)
 
 
-def _broken(metric: Metric, trial: JudgedMeasurement) -> Ruling:
+def _beyond_bound(metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
     sides = _in_turns(metric, trial)
     return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric, evidence=sides)
@@ -281,10 +281,10 @@ def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy =
     otherwise.
     """
     context = JudgeContext(policy=policy)
-    return tuple(verdict(limit, ruling, context) for limit in limits for ruling in _judged(analysis, limit, context))
+    return tuple(verdict(limit, ruling, context) for limit in limits for ruling in _rulings(analysis, limit, context))
 
 
-def _judged(analysis: Analysis, limit: Limit, context: JudgeContext) -> list[Ruling]:
+def _rulings(analysis: Analysis, limit: Limit, context: JudgeContext) -> list[Ruling]:
     if analysis.problems:
         return [_invalid(limit, analysis.problems)]
     selected = analysis.metrics.find(limit.metric, limit.labels)
@@ -301,7 +301,7 @@ def _judged(analysis: Analysis, limit: Limit, context: JudgeContext) -> list[Rul
     uncollected = not_in_the_report(limit, analysis.metrics)
     if uncollected is not None:
         return [_missing_metric(limit.metric, uncollected)]
-    raise _unmatched(limit, analysis.metrics)
+    raise _no_such_scope(limit, analysis.metrics)
 
 
 _HOLDERS = {"kineto": "a PyTorch trace", "nsys": "an nsys export", "ncu": "an ncu report", "cubin": "machine code"}
@@ -381,7 +381,7 @@ def _above_peak(what: str, metric: Metric, notes: Sequence[tuple[str, str]]) -> 
     )
 
 
-def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
+def _no_such_scope(limit: Limit, metrics: MetricSet) -> PerfgateError:
     """Return the error for a scope that matched nothing; it lists the existing ones, nearest first."""
     there = [m for m in metrics.metrics if m.name == limit.metric]
     names = sorted({name for m in there for name, _ in m.labels})

@@ -45,12 +45,12 @@ def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if paired.unbuilt:
         return Ruling(outcome=Outcome.PASSED, sentence=f"no slower than {base_words(paired)}", against=True)
     if limit.bound < 0:
-        return _demanded(limit, trial, shift_metric(paired))
+        return _demanded_speed_up(limit, trial, shift_metric(paired))
     allowed = tolerance(limit, trial, timing, timing.time / (1 + paired.shift))
-    return _decided(limit, trial, shift_metric(paired), allowed.threshold)._replace(raised=allowed.raised)
+    return _by_decision(limit, trial, shift_metric(paired), allowed.threshold)._replace(raised=allowed.raised)
 
 
-def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
+def _demanded_speed_up(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
     """Judge a demanded speed-up by the interval of the pairs, without a significance test."""
     paired = trial.paired
     assert paired is not None
@@ -60,7 +60,7 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
         return _ruling(trial, Outcome.UNDECIDED, _why_undecided(paired), metric, more_rounds(trial, paired))
     keeps = kept(limit, metric)
     if keeps is None and paired.unstable:
-        return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
+        return _ruling(trial, Outcome.UNSTABLE, _groups_text(paired), metric, ())
     if keeps is None:
         return _ruling(trial, Outcome.UNDECIDED, _spanning(paired), metric, more_rounds(trial, paired))
     if keeps and paired.same:
@@ -70,7 +70,7 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
     return _ruling(trial, Outcome.PASSED if keeps else Outcome.BROKEN, text, metric, then)
 
 
-def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, threshold: float) -> Ruling:
+def _by_decision(limit: Limit, trial: JudgedMeasurement, metric: Metric, threshold: float) -> Ruling:
     paired = trial.paired
     assert paired is not None
     source = _rounds_text(paired)
@@ -89,7 +89,7 @@ def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, threshold: 
         outcome = Outcome.IMPROVED if paired.faster else Outcome.PASSED
         return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {source}", metric, ())
     if paired.unstable:
-        return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
+        return _ruling(trial, Outcome.UNSTABLE, _groups_text(paired), metric, ())
     return _ruling(
         trial,
         Outcome.UNDECIDED,
@@ -103,7 +103,7 @@ def _rounds_text(paired: Paired) -> str:
     return f"{plural(paired.rounds, 'round')} against {paired.base}"
 
 
-def _grouped(paired: Paired) -> str:
+def _groups_text(paired: Paired) -> str:
     return f"processes fall into groups in {_rounds_text(paired)}: the machine or the code has two states"
 
 
@@ -157,14 +157,14 @@ def _shares(counts: Counter[tuple[str, str]]) -> str:
 def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
     if paired.base_ns:
         yield THEN, f"{quantity(paired.base_ns, Dimension.TIME)}  {paired.base}, the base"
-        yield from _stretched(paired, seen_ns / paired.base_ns - 1)
+        yield from _differing_times(paired, seen_ns / paired.base_ns - 1)
     yield from arm_facts(paired)
     yield from power_facts(paired)
     for name, then, now in paired.moved:
         yield "moved", f"{name} {then} -> {now}"
 
 
-def _stretched(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
+def _differing_times(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
     """Yield why the two shown times differ by more, or less, than the verdict states."""
     bounds = paired.interval
     if bounds is not None and not bounds.low - _CLOSE <= apart <= bounds.high + _CLOSE:

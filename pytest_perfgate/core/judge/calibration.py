@@ -108,7 +108,7 @@ def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0)
     dice = np.random.default_rng(seed)
     measured, names = recorded.pairs, list(recorded.pairs)
     drawn = [{name: int(dice.integers(len(measured[name].base))) for name in names} for _ in range(suites)]
-    clean = [_judged(measured, starts, limit, recorded.shares) for starts in drawn]
+    clean = [_judge_suite(measured, starts, limit, recorded.shares) for starts in drawn]
     decisions = [one for judged in clean for one in judged.decisions.values()]
     scaled = {by: {name: _scaled(pairs, by) for name, pairs in measured.items()} for by in INJECTED}
     return Calibration(
@@ -117,7 +117,7 @@ def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0)
         tests=len(measured),
         alarms=Rate(hits=sum(Decision.SLOWER in judged.decisions.values() for judged in clean), count=suites),
         undecided=Rate(hits=decisions.count(Decision.UNDECIDED), count=len(decisions)),
-        power=tuple((by, _seen(recorded, slowed, drawn, limit)) for by, slowed in scaled.items()),
+        power=tuple((by, _power(recorded, slowed, drawn, limit)) for by, slowed in scaled.items()),
         processes=float(np.mean([judged.processes for judged in clean])),
         own=tuple((name, *_suits(measured[name])) for name in names),
         seconds=float(np.mean([judged.seconds for judged in clean])),
@@ -125,7 +125,7 @@ def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0)
             Injected(
                 by=by,
                 measured=float(np.median([np.expm1(hodges_lehmann(pairs.differences)) for pairs in slowed.values()])),
-                detected=_seen(recorded, slowed, drawn, limit),
+                detected=_power(recorded, slowed, drawn, limit),
                 rounds=min(len(pairs.base) for pairs in slowed.values()),
             )
             for by, slowed in sorted(recorded.slowed.items())
@@ -135,12 +135,12 @@ def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0)
     )
 
 
-def _seen(recorded: Recorded, slowed: Mapping[str, Pairs], drawn: Sequence[Mapping[str, int]], limit: float) -> Rate:
+def _power(recorded: Recorded, slowed: Mapping[str, Pairs], drawn: Sequence[Mapping[str, int]], limit: float) -> Rate:
     """Return how often one slowed test in an otherwise clean suite is confirmed, with each test in turn."""
     names, hits = list(slowed), 0
     for number, starts in enumerate(drawn):
         name = names[number % len(names)]
-        judged = _judged({**recorded.pairs, name: slowed[name]}, starts, limit, {})
+        judged = _judge_suite({**recorded.pairs, name: slowed[name]}, starts, limit, {})
         hits += judged.decisions[name] is Decision.SLOWER
     return Rate(hits=hits, count=len(drawn))
 
@@ -169,7 +169,7 @@ class _Judged:
     seconds: float
 
 
-def _judged(
+def _judge_suite(
     measured: Mapping[str, Pairs], starts: Mapping[str, int], limit: float, shares: Mapping[str, float]
 ) -> _Judged:
     design = Design(cases=len(measured))
@@ -224,12 +224,12 @@ def calibration_document(result: Calibration) -> Document:
     )
     kinds = [Column(name=kind, dimension=fraction, digits=2, absent="-") for kind in ("fresh pairs", "pairs of forks")]
     forks = Table(title="What unchanged code scatters by", columns=(Column(name="test"), *kinds), rows=result.forks)
-    blocks: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=note), power, *_injected(result), curve(result))
+    first: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=note), power, *_injection(result))
     last: tuple[Block, ...] = (Paragraph(text=_advice(result)), own, *((forks,) if result.forks else ()))
-    return Document(title="Calibration", blocks=(*blocks, *last))
+    return Document(title="Calibration", blocks=(*first, curve(result), *last))
 
 
-def _injected(result: Calibration) -> tuple[Table, ...]:
+def _injection(result: Calibration) -> tuple[Table, ...]:
     """Return injected slowdowns, beside those that only scale times."""
     if not result.injected:
         return ()

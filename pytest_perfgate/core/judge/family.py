@@ -51,7 +51,7 @@ def family_notes(reports: Sequence[CaseReport], families: Families, context: Jud
             if pattern and not _fits(family, pattern):
                 continue
             members = [r for r in reports if r.key.family == family or r.key.family.startswith(f"{family}#")]
-            yield from _judged(family, limit, members, context, among)
+            yield from _judge_family(family, limit, members, context, among)
 
 
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
@@ -65,7 +65,7 @@ def _fits(family: str, pattern: str) -> bool:
     return fnmatchcase(family, pattern) or fnmatchcase(family.rpartition("::")[2], pattern)
 
 
-def _judged(
+def _judge_family(
     family: str, limit: Limit, members: list[CaseReport], context: JudgeContext, among: int
 ) -> Iterable[SuiteNote]:
     measured = [r for r in members if r.measurement is not None]
@@ -88,7 +88,7 @@ def _judged(
         return
     if limit.metric == FAMILY_WORST:
         figures = [(metric, report.key) for metric, report in zip(metrics, meant) if metric is not None]
-        yield _note(family, limit, *_worst(limit, figures), context)
+        yield _note(family, limit, *_worst_case(limit, figures), context)
         return
     mean = geometric_mean([m for m in metrics if m is not None], change=of in CHANGES)
     outcome, why = accepted_by_change(*_outcome(limit, mean, of, meant, context, among), members, meant)
@@ -117,7 +117,7 @@ def _metric(report: CaseReport, of: str, scope: Labels = ()) -> Metric | None:
     return metrics[0] if len(metrics) == 1 and (scope or not metrics[0].labels) else None
 
 
-def _worst(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tuple[Outcome, str]:
+def _worst_case(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tuple[Outcome, str]:
     """Return the outcome of the worst case, as if each case had this limit."""
     upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
     metric, key = max(figures, key=lambda pair: pair[0].value if upper else -pair[0].value)
@@ -154,7 +154,7 @@ def _outcome(
 ) -> tuple[Outcome, str]:
     low, high = holds(limit, mean.low), holds(limit, mean.high)
     if low and high:
-        return _known(limit, mean, of, members)
+        return _within_limit(limit, mean, of, members)
     if low or high:
         return Outcome.UNDECIDED, "; the interval spans the limit"
     if of not in CHANGES or limit.bound < 0:
@@ -179,7 +179,7 @@ def _by_arms(member: CaseReport) -> bool:
     return slowdown is not None and slowdown.source.startswith(BESIDE)
 
 
-def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
+def _within_limit(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
     """Judge a mean against noisy lines: it keeps its limit only if it is faster by more than their noise."""
     blind = _blind(members)
     if of in CHANGES and blind > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= blind:

@@ -109,7 +109,7 @@ def _judged_measurement(
     derived = timed_metrics(measurement, baseline, timing_of_call, tails_in([limit.text for limit in limits]))
     if paired is not None and paired.revision and paired.differences:
         derived = _with_shift(derived, paired)
-    metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
+    metrics = _with_captures(derived, measurement.metrics, timed=bool(measurement.processes))
     problems = problems_of(measurement, metrics, timed=timing_of_call is not None)
     return JudgedMeasurement(
         measurement=measurement, context=context, metrics=metrics, baseline=baseline, timing=timing_of_call,
@@ -142,7 +142,7 @@ def _with_shift(derived: MetricSet, paired: Paired) -> MetricSet:
     )
 
 
-def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
+def _with_captures(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
     """Return derived metrics with those of captures; for a timed call the derived ones win."""
     if not others.metrics and not others.absent:
         return derived
@@ -237,7 +237,7 @@ def _with_arms(ruling: Ruling, limit: Limit, trial: JudgedMeasurement) -> Ruling
     return ruling
 
 
-def _recorded(trial: JudgedMeasurement, problems: tuple[Problem, ...]) -> bool:
+def _records_no_times(trial: JudgedMeasurement, problems: tuple[Problem, ...]) -> bool:
     """Return whether recorded values are not times, so that measuring again would not help."""
     timers = {process.timer for process in trial.measurement.processes}
     return timers == {"record"} and any(p.code == "bad-timing" for p in problems)
@@ -248,7 +248,7 @@ def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     again = any(p.retry for p in problems)
-    fix = (RECORDED,) if _recorded(trial, problems) else ()
+    fix = (RECORDED,) if _records_no_times(trial, problems) else ()
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{problems[0].what}  [{problems[0].code}]{more}",

@@ -48,7 +48,7 @@ def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:
     if not any(processes):
         return MetricSet()
     names = dict.fromkeys((one.name, one.labels) for readings in processes for one in readings)
-    joined = [_joined([_of(readings, *key) for readings in processes]) for key in names]
+    joined = [_join_processes([_of(readings, *key) for readings in processes]) for key in names]
     metrics = [one for one in joined if isinstance(one, Metric)]
     return MetricSet(
         metrics=(*_of_memory(metrics), *metrics),
@@ -76,7 +76,7 @@ def _of(readings: Sequence[Reading], name: str, labels: object) -> tuple[Reading
     return tuple(one for one in readings if one.name == name and one.labels == labels)
 
 
-def _joined(processes: Sequence[tuple[Reading, ...]]) -> Metric | Absent:
+def _join_processes(processes: Sequence[tuple[Reading, ...]]) -> Metric | Absent:
     """Return one figure: the median of its processes, with its interval."""
     first = next(readings[0] for readings in processes if readings)
     values = [tuple(value for one in readings for value in one.values) for readings in processes]

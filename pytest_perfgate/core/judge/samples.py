@@ -139,10 +139,10 @@ def computes(side: Sequence[Samples]) -> bool:
     On a busy core every sample may lose time to a queue. A longer call loses more than its share, so wall time would
     exaggerate its slowdown.
     """
-    return median(sorted(min(least_stretch(samples), _given(samples)) for samples in side)) <= BOUND
+    return median(sorted(min(least_stretch(samples), _wall_over_cpu(samples)) for samples in side)) <= BOUND
 
 
-def _given(samples: Samples) -> float:
+def _wall_over_cpu(samples: Samples) -> float:
     """Return the thread's time without queues over its CPU time; infinite if unknown."""
     busy = fmean(samples.cpu) if samples.cpu else 0.0
     return (busy + samples.blocked) / busy if samples.blocked is not None and busy > 0 else math.inf
@@ -214,12 +214,12 @@ def sound(ordered: Sequence[float]) -> bool:
 def untimed(samples: Samples) -> str:
     """Return why one process's samples are not times of a call; "" if they are."""
     if not samples.durations:
-        return f"every sample was discarded: {gone}" if (gone := _gone(samples)) else "there is no sample"
+        return f"every sample was discarded: {gone}" if (gone := _discards_text(samples)) else "there is no sample"
     lost = next((problem.what for problem in samples.problems if problem.code == "bad-timing"), "")
     return lost or ("" if sound(sorted(samples.durations)) else _reads(samples.durations, ""))
 
 
-def _gone(samples: Samples) -> str:
+def _discards_text(samples: Samples) -> str:
     return ", ".join(f"{d.count} x {d.reason}" for d in samples.discarded)
 
 
@@ -244,7 +244,7 @@ def _samples(measurement: Measurement) -> Iterator[Problem]:
     for number, process in enumerate(measurement.processes, 1):
         durations = process.durations
         if not durations:
-            gone = _gone(process)
+            gone = _discards_text(process)
             what = f"every sample of process {number} was discarded: {gone}" if gone else f"process {number} is empty"
             yield Problem(code="no-samples", what=what)
         elif not sound(sorted(durations)):
@@ -307,7 +307,7 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
     if len(processes) < LEAST:
         count = plural(len(processes), "process", "processes")
         return f"{count} cannot show how far processes differ: it takes {LEAST}"
-    own = [_own(one) for one in processes]
+    own = [_time_alone(one) for one in processes]
     times = [number for number in own if number is not None]
     if len(times) < len(own):
         return "it is unknown how long the calls waited for a processor"
@@ -322,7 +322,7 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
     return f"with {neighbours:.1f} processors in use by others up to {detectable(shared)}, and {text}"
 
 
-def _own(samples: Samples) -> float | None:
+def _time_alone(samples: Samples) -> float | None:
     """Return a call's time without queueing, at most its usual time."""
     if samples.unqueued is not None:
         return min(samples.unqueued, median(sorted(samples.durations)))

@@ -59,7 +59,7 @@ def place_of(text: str, environment: Mapping[str, str]) -> Place:
             return Place(1, 1)
         if index and count:
             where = f"{counted.number}={index} {counted.total}={count}"
-            at, total = _whole(index, where) - counted.first, _whole(count, where)
+            at, total = _integer(index, where) - counted.first, _integer(count, where)
             at = _in_array(at, total, environment, where) if "ARRAY" in counted.number else at
             return _checked(at + 1, total, where)
     names = ", ".join(counted.number for counted in COUNTED)
@@ -69,8 +69,8 @@ def place_of(text: str, environment: Mapping[str, str]) -> Place:
 def _in_array(task: int, count: int, environment: Mapping[str, str], place: str) -> int:
     """Return the position of a task in an array such as ``0-14:2``, from 0; raise for numbers without a pattern."""
     first, last, step = (environment.get(f"SLURM_ARRAY_TASK_{name}", "") for name in ("MIN", "MAX", "STEP"))
-    at, apart = _whole(first or "0", place), _whole(step or "1", place) or 1
-    if (last and _whole(last, place) != at + (count - 1) * apart) or (task - at) % apart:
+    at, apart = _integer(first or "0", place), _integer(step or "1", place) or 1
+    if (last and _integer(last, place) != at + (count - 1) * apart) or (task - at) % apart:
         what = f"the {count} tasks are not numbered in steps of {apart} from {at}"
         raise PerfgateError("shard-unknown", what, fix=f"set {OWN}=K/{count} in each task", place=place)
     return (task - at) // apart
@@ -81,10 +81,10 @@ def parse_place(text: str, source: str) -> Place:
     if not sign:
         raise PerfgateError("shard-unknown", f"{text!r} is not K/N, such as 3/8, and not auto", place=source)
     where = f"{source} {text}"
-    return _checked(_whole(index, where), _whole(count, where), where)
+    return _checked(_integer(index, where), _integer(count, where), where)
 
 
-def _whole(text: str, place: str) -> int:
+def _integer(text: str, place: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise PerfgateError("shard-unknown", f"{text!r} is not a number", place=place)
     return int(text)
@@ -318,7 +318,7 @@ def _cut_short(report: RunReport) -> Iterator[CaseReport]:
     reported = {case.key.nodeid for case in report.cases}
     for shard in report.shards:
         if not shard.complete:
-            lost = [pair for pair, own in _owned(shard) if own and pair[0] not in reported]
+            lost = [pair for pair, own in _with_ownership(shard) if own and pair[0] not in reported]
             yield from _unmeasured(lost, f"{named(shard)} was cut short before it", shard, report.mode)
 
 
@@ -338,7 +338,7 @@ def _of_absent(device: str, group: Held, mode: str) -> Iterator[CaseReport]:
     yield from _unmeasured(lost, f"the record of its shard is missing: {places}", first, mode)
 
 
-def _owned(shard: Shard) -> Iterator[tuple[tuple[str, tuple[Limit, ...]], bool]]:
+def _with_ownership(shard: Shard) -> Iterator[tuple[tuple[str, tuple[Limit, ...]], bool]]:
     own = set(shard.chosen)
     return ((pair, at in own) for at, pair in enumerate(shard.universe.cases))
 

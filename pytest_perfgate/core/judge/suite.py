@@ -83,7 +83,7 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
         if suite.context.policy.ci:
             present = suite.collected | suite.deselected
             notes += [
-                *removed(_lost(suite), present, suite.reach, suite.moved),
+                *removed(_removed_lines(suite), present, suite.reach, suite.moved),
                 *left_out(suite.baselines, present, suite.left_out),
             ]
             limited = frozenset(str(r.key) for r in reports if any(needs_line(v.limit) for v in r.verdicts))
@@ -120,7 +120,7 @@ def needs_line(limit: Limit) -> bool:
     return limit.metric in CHANGES or limit.compare is not Compare.FIGURE
 
 
-def _lost(suite: Suite) -> list[Baseline]:
+def _removed_lines(suite: Suite) -> list[Baseline]:
     """Return the lines that were removed, and that no line of their file continues."""
     return [line for line in suite.gone if str(line.key) not in suite.followed]
 
@@ -177,7 +177,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         yield from _unsought(suite)
         return
     present = suite.collected | suite.deselected
-    gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in present and _sought(b.key, suite)})
+    gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in present and _in_reach(b.key, suite)})
     if not gone:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
@@ -191,7 +191,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     )
 
 
-def _sought(key: CaseKey, suite: Suite) -> bool:
+def _in_reach(key: CaseKey, suite: Suite) -> bool:
     """Return whether the run looked where a test was; a file that skipped itself as a whole is there."""
     return not key.of_file and key.path not in suite.skipped and suite.reach.holds(key.nodeid)
 
@@ -347,14 +347,14 @@ def unlined(gone: Iterable[Baseline], limited: frozenset[str], effect: Effect) -
 
 def left_out(lines: Sequence[Baseline], collected: frozenset[str], absent: LeftOut) -> Iterator[SuiteNote]:
     """Yield accepted cases that the project's own settings exclude from every run."""
-    names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, collected, absent)})
+    names = sorted({str(b.key) for b in lines if _is_left_out(b.key.nodeid, collected, absent)})
     if names:
         by = "deselected" if absent.commanded else "left out by addopts or a conftest, not by the command line"
         text = f"{plural(len(names), 'accepted case')} not measured, {by}"
         yield SuiteNote(kind="left out", effect=Effect.WARN, text=text, names=() if absent.commanded else tuple(names))
 
 
-def _left(nodeid: str, collected: frozenset[str], excluded: LeftOut) -> bool:
+def _is_left_out(nodeid: str, collected: frozenset[str], excluded: LeftOut) -> bool:
     if nodeid in excluded.deselected:
         return True
     return excluded.reach is not None and nodeid not in collected and excluded.reach.leaves_out(nodeid)

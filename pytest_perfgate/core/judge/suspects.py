@@ -65,7 +65,7 @@ class Suspicion(NamedTuple):
 def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     """Judge by the change's own line, then by two arms, then by the prediction of a new run."""
     if trial.context.edited is not None:
-        ruling = _edited(suspicion, trial)
+        ruling = _accepted_by_change(suspicion, trial)
         if ruling is not None:
             return ruling
     ruling = _held_against(suspicion, trial)
@@ -97,10 +97,10 @@ def run_out(baseline: Baseline) -> str:
 def renewed(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
     """Return the ruling on an expired acceptance that the change renews; None if the two do not agree."""
     edited = trial.context.edited
-    return _agreed(suspicion, trial, edited, "the earlier acceptance has expired") if edited is not None else None
+    return _if_agreeing(suspicion, trial, edited, "the earlier acceptance has expired") if edited is not None else None
 
 
-def _edited(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
+def _accepted_by_change(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
     """Return ACCEPTED if the change edits the line with a reason, the line is valid and the measurement agrees."""
     edited = trial.context.edited
     assert edited is not None
@@ -116,7 +116,7 @@ def _edited(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
             f"{SLOWER}, and this change edits the baseline without a reason{stood}",
             (trial.accepting(REASON),),
         )
-    return _agreed(suspicion, trial, edited, SLOWER)
+    return _if_agreeing(suspicion, trial, edited, SLOWER)
 
 
 def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
@@ -129,7 +129,7 @@ def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
         yield "why", f"{accepts}, which does not explain it: {apart}"
 
 
-def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sentence: str) -> Ruling | None:
+def _if_agreeing(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sentence: str) -> Ruling | None:
     """Return ACCEPTED if the measurement agrees with the new value, alone or against the old one's commit."""
     assert trial.timing is not None
     accepts = f'{sentence}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
@@ -272,11 +272,11 @@ def unpaired_ruling(ruling: Ruling, unpaired: Unpaired, trial: JudgedMeasurement
     if unpaired.unversioned:
         if ruling.outcome not in OPEN or trial.context.mode is not Mode.FULL:
             return ruling
-        steps = (*ruling.next, _versioned(trial))
+        steps = (*ruling.next, _where_versioned(trial))
     return ruling._replace(evidence=(*ruling.evidence, (UNBUILT, unpaired.why)), next=steps)
 
 
-def _versioned(trial: JudgedMeasurement) -> str:
+def _where_versioned(trial: JudgedMeasurement) -> str:
     """Return where two builds could decide, if no revision can be named here."""
     line = trial.baseline
     if line is not None and line.commit and not uncommitted(line):

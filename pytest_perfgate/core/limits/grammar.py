@@ -74,12 +74,12 @@ def parse_limit(
     kind, at = _kind(written, kinds, own, change.end() if change else 0)
     labels, at = _labels(written, at, kind)
     if kind.name == OWN_KIND.name:
-        kind, labels = _own(written, labels, kinds)
+        kind, labels = _own_figure(written, labels, kinds)
     check_reference(written, kind, labels)
     labels = check_tail(written, kind, labels)
     at = change_end(written, change.end() - 1, at) if change else at
     operator, at, sign = _operator(written, at)
-    measured = _measured(written, kind, labels, (kinds, own))
+    measured = _kind_measured(written, kind, labels, (kinds, own))
     title, rest = f"{kind.name}{render_scope(labels, kind)}", Span(start=at, end=len(text))
     compare = Compare.FIGURE
     if change:
@@ -127,7 +127,7 @@ def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) ->
     return kinds[match[1]], match.end()
 
 
-def _own(written: Written, labels: Labels, kinds: Kinds) -> tuple[MetricKind, Labels]:
+def _own_figure(written: Written, labels: Labels, kinds: Kinds) -> tuple[MetricKind, Labels]:
     """Return the figure ``loss`` for ``metric(loss)``; its unit determines the dimension."""
     name = dict(labels).get("name", "")
     start = written.text.index(OWN_KIND.name)
@@ -159,7 +159,7 @@ def _operator(written: Written, at: int) -> tuple[Operator, int, Span]:
     return Operator(_SPELLINGS.get(sign, sign)), match.end(), span
 
 
-def _measured(
+def _kind_measured(
     written: Written, kind: MetricKind, labels: Labels, context: tuple[Kinds, Callable[[str], str]]
 ) -> MetricKind:
     """Return the kind that is compared: for a mean over a family, that of the metric or own figure it names."""
@@ -319,20 +319,20 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
         "limit-unit",
         f"unknown unit '{unit}'",
         span,
-        proposal(unit, UNITS[dimension] or KNOWN) or _wanted(dimension),
+        proposal(unit, UNITS[dimension] or KNOWN) or _fitting_units(dimension),
     )
 
 
 def _misfit(written: Written, span: Span, dimension: Dimension, measured: Dimension, head: str) -> Exception:
     unit = written.text[span.start : span.end]
     what = f"'{unit}' measures {noun(measured)}, '{head.split(maxsplit=1)[0]}' is {noun(dimension)}"
-    fix = _wanted(dimension)
+    fix = _fitting_units(dimension)
     if dimension is Dimension.FRACTION and measured is Dimension.RATIO:
         fix = "a change is written in percent: 1.03x is 3%"
     return written.fault("limit-unit", what, span, fix)
 
 
-def _wanted(dimension: Dimension) -> str:
+def _fitting_units(dimension: Dimension) -> str:
     units = USUAL.get(dimension, ())
     return f"units that fit: {', '.join(units)}" if units else "write the number without a unit"
 

@@ -57,13 +57,13 @@ def applies_on(limit: Limit, device: Device) -> bool:
     if not limit.on and not limit.except_on:
         return True
     names = _names(device)
-    wanted = not limit.on or any(_named(pattern, names) for pattern in limit.on)
-    return wanted and not any(_named(pattern, names) for pattern in limit.except_on)
+    wanted = not limit.on or any(_matches_any(pattern, names) for pattern in limit.on)
+    return wanted and not any(_matches_any(pattern, names) for pattern in limit.except_on)
 
 
 def replaced_on(limit: Limit, device: Device) -> bool:
     """Return whether a closer limit replaces it on this device."""
-    return any(_named(pattern, _names(device)) for pattern in limit.except_on)
+    return any(_matches_any(pattern, _names(device)) for pattern in limit.except_on)
 
 
 def _names(device: Device) -> list[str]:
@@ -74,7 +74,7 @@ def _names(device: Device) -> list[str]:
     return [text.casefold() for text in (*texts, *tails) if text]
 
 
-def _named(pattern: str, names: list[str]) -> bool:
+def _matches_any(pattern: str, names: list[str]) -> bool:
     pattern = pattern.casefold()
     return any(fnmatchcase(name, pattern) for name in names)
 
@@ -217,15 +217,15 @@ Holds = Callable[[str], bool]
 
 
 def _either(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
-    operand, at = _both(tokens, at, expression)
+    operand, at = _conjunction(tokens, at, expression)
     parts = [operand]
     while at < len(tokens) and tokens[at] == "or":
-        right, at = _both(tokens, at + 1, expression)
+        right, at = _conjunction(tokens, at + 1, expression)
         parts.append(right)
     return lambda name: any(part(name) for part in parts), at
 
 
-def _both(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
+def _conjunction(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
     operand, at = _single(tokens, at, expression)
     parts = [operand]
     while at < len(tokens) and tokens[at] == "and":

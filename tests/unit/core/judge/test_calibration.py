@@ -14,7 +14,7 @@ from pytest_perfgate.core.judge.calibration import (
     LIMITS,
     Recorded,
     _block,
-    _judged,
+    _judge_suite,
     _suits,
     calibration,
     calibration_document,
@@ -126,12 +126,12 @@ def test_a_test_s_limit_is_the_least_usual_one_that_nine_rounds_show() -> None:
 def test_a_suite_costs_the_rounds_of_each_test_until_it_is_decided() -> None:
     calm, slow = flat((1.0,) * 20), flat((1.5,) * 20)
     starts, shares = {"a": 0, "b": 0, "c": 0, "d": 0}, {"a": 1.0, "b": 2.0, "c": 4.0, "d": 8.0}
-    clean = _judged(dict.fromkeys(starts, calm), starts, 0.03, shares)
+    clean = _judge_suite(dict.fromkeys(starts, calm), starts, 0.03, shares)
     assert (clean.processes, clean.seconds) == (7, 7 * 15)
-    one = _judged({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, shares)
+    one = _judge_suite({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, shares)
     assert (one.processes, one.seconds) == (7 + 4 / 4, 7 * 15 + 4 * 2), "one of four is found slower in eleven"
     assert one.decisions["b"] is Decision.SLOWER
-    assert _judged({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, {"a": 1.0}).seconds == 7
+    assert _judge_suite({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, {"a": 1.0}).seconds == 7
 
 
 def test_a_calibration_is_as_long_as_its_shortest_test_and_suits_the_wildest() -> None:
@@ -153,7 +153,7 @@ def test_the_last_round_is_screened_with_the_first_four() -> None:
 
 def test_a_test_begins_with_the_round_that_was_drawn_and_ends_where_it_is_decided() -> None:
     pairs = flat((1.0,) * 16 + (1.04,) * 4)
-    judged = [_judged({"a": pairs}, {"a": at}, 0.03, {"a": 2.0}) for at in (0, 16)]
+    judged = [_judge_suite({"a": pairs}, {"a": at}, 0.03, {"a": 2.0}) for at in (0, 16)]
     assert (judged[0].processes, judged[0].seconds) == (7, 14.0)
     assert judged[1].processes > 7
     assert {one.decisions["a"] for one in judged} == {Decision.NOT_SLOWER}
