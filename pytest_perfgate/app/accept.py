@@ -85,7 +85,7 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     lines = Lines(store)
     meant = spelled(request.names)
     decided = tuple(
-        decide(case, lines.of(case), sittings(case), _signed(request, case, meant), add=request.add)
+        decide(case, lines.of(case), sittings(case), _signature_of(request, case, meant), add=request.add)
         for case in selected(report, request)
     )
     families: dict[str, bool] = {}
@@ -102,7 +102,7 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     decided = tuple(too_few_processes(decision, report) for decision in decided)
     check_named((decision.report for decision in decided), request.metrics)
     decided = tuple(
-        with_figures(d, request.metrics, _signed(request, d.report, meant), add=request.add) for d in decided
+        with_figures(d, request.metrics, _signature_of(request, d.report, meant), add=request.add) for d in decided
     )
     if request.new or request.improved:
         wanted = dict.fromkeys((Change.NEW, Change.ADDED), request.new)
@@ -112,7 +112,7 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     return tuple(unpinned(decision, beside=beside) for decision in decided)
 
 
-def _signed(request: Request, case: CaseReport, meant: Selects) -> Signature:
+def _signature_of(request: Request, case: CaseReport, meant: Selects) -> Signature:
     return replace(request.signature, named=request.each or meant(case.key))
 
 

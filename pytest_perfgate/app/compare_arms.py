@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, base_alone
 from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
-from pytest_perfgate.app.spread import NextRound, floored, leases, one_a_draw
+from pytest_perfgate.app.spread import NextRound, leases, one_a_draw, widen_scatter
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.samples import pair_of, untimed
 from pytest_perfgate.core.limits.merge import scope_within, tails_in
@@ -115,7 +115,7 @@ class Comparison:
     def pairs(self, phase: str) -> dict[CaseKey, Pairs]:
         """Return one number for each process, by key."""
         captures = captures_of(self.rounds, phase)
-        return {key: floored(pair_of(both), both[-1][HEAD], self.stage.forks) for key, both in captures.items()}
+        return {key: widen_scatter(pair_of(both), both[-1][HEAD], self.stage.forks) for key, both in captures.items()}
 
     def results(self) -> dict[str, CaseResult]:
         """Return the head's results in the form of a measuring run."""
@@ -145,7 +145,7 @@ class Comparison:
             for child in children:
                 child.close()
         if finished:
-            self._prove(pair, cases)
+            self._check_modules(pair, cases)
         lost = [case for case in cases if case.nodeid not in finished]
         self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
         again = [case for case in lost if case.nodeid in self.own.tests.keys() - by_own]
@@ -186,7 +186,7 @@ class Comparison:
         self.out.add(nodeid)
         self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why, died=died))
 
-    def _prove(self, pair: LockstepPair, cases: Iterable[Case]) -> None:
+    def _check_modules(self, pair: LockstepPair, cases: Iterable[Case]) -> None:
         """Check what both arms loaded: an arm with files of the other makes the comparison invalid."""
         self.beside.update({case.nodeid: tuple(path for path, _ in pair.beside[HEAD]) for case in cases})
         if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(pair.modules):

@@ -150,7 +150,7 @@ def groups(doctor_tools: DoctorTools) -> tuple[Group, ...]:
         devices.setdefault(name, device)
         users.setdefault(name, []).append(runtime)
     gpus = [_gpu(doctor_tools, device, users[name]) for name, device in devices.items() if device.kind == "gpu"]
-    rest = [_other(doctor_tools, device, users[name]) for name, device in devices.items() if device.kind != "gpu"]
+    rest = [_host_group(doctor_tools, device, users[name]) for name, device in devices.items() if device.kind != "gpu"]
     return (*(gpus or [_no_gpu(doctor_tools)]), *rest)
 
 
@@ -175,7 +175,7 @@ def _no_gpu(doctor_tools: DoctorTools) -> Group:
     return Group(title=title, parts=(libraries, *_clocks(doctor_tools), profilers, *_visible(doctor_tools)))
 
 
-def _other(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
+def _host_group(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
     """Return the host, and what a library offers as a device on the same processor."""
     plain = any(runtime.name == "host" for runtime in runtimes)
     timers = tuple(_timers(doctor_tools, runtime) for runtime in runtimes)

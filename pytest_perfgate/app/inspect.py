@@ -100,7 +100,7 @@ def picture(analysis: Analysis, name: str) -> Picture:
 
 def pictures_document(analysis: Analysis) -> Document:
     """Return all pictures, and why others are absent."""
-    drawn, absent = _drawn(analysis)
+    drawn, absent = _draw_all(analysis)
     blocks: tuple[Block, ...] = drawn or (Paragraph(text="There is nothing to draw."),)
     if absent:
         blocks = (*blocks, Section(title="Not drawn", blocks=(Bullets(items=absent),)))
@@ -110,14 +110,14 @@ def pictures_document(analysis: Analysis) -> Document:
 def led_by_pictures(document: Document, analysis: Analysis, names: Sequence[str] = ()) -> Document:
     """Return the page with its pictures first, all of them or those of these names."""
     chosen = {name: draw for name, draw in analysis.pictures.items() if name in names or not names}
-    drawn, _ = _drawn(replace(analysis, pictures=chosen))
+    drawn, _ = _draw_all(replace(analysis, pictures=chosen))
     if not drawn:
         return document
     return replace(document, blocks=(Section(title="Pictures", blocks=drawn, anchor=PICTURES), *document.blocks))
 
 
-def _drawn(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:
-    built = {name: _built(draw) for name, draw in analysis.pictures.items()}
+def _draw_all(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:
+    built = {name: _build(draw) for name, draw in analysis.pictures.items()}
     absent = tuple(
         f"{name}: {one.what}" + (f"; {one.fix}" if one.fix != one.code.fix else "")
         for name, one in built.items()
@@ -128,7 +128,7 @@ def _drawn(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:
 
 def every_view(analysis: Analysis) -> dict[str, Document]:
     """Return all views of an analysis; those that do not apply to this file are listed last, with the reason."""
-    built = {name: _built(build) for name, build in analysis.views.items()}
+    built = {name: _build(build) for name, build in analysis.views.items()}
     documents = {name: view for name, view in built.items() if isinstance(view, Document)}
     absent = {name: view for name, view in built.items() if isinstance(view, PerfgateError)}
     if absent and not documents:
@@ -139,7 +139,7 @@ def every_view(analysis: Analysis) -> dict[str, Document]:
     return documents
 
 
-def _built(build: Callable[[], T]) -> T | PerfgateError:
+def _build(build: Callable[[], T]) -> T | PerfgateError:
     try:
         return build()
     except PerfgateError as error:
@@ -238,9 +238,9 @@ class _Cleaner:
         )  # fmt: skip
 
     def _lazy(self, builds: Mapping[str, Callable[[], T]]) -> dict[str, Callable[[], T]]:
-        return {name: partial(self._built, build) for name, build in builds.items()}
+        return {name: partial(self._build, build) for name, build in builds.items()}
 
-    def _built(self, build: Callable[[], T]) -> T:
+    def _build(self, build: Callable[[], T]) -> T:
         return self._clean(build())
 
     def _clean(self, thing: T) -> T:

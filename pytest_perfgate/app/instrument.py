@@ -38,13 +38,13 @@ def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[s
 
     The runtime adopts the call's queue, because the device and the available timers depend on it.
     """
-    runtime = _chosen(plan, runtimes, modules, call)
+    runtime = _choose_runtime(plan, runtimes, modules, call)
     if call is not None and isinstance(runtime, SupportsAdopt):
         runtime.adopt(call)
     return runtime
 
 
-def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object) -> Runtime:
+def _choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object) -> Runtime:
     """Choose the runtime; raise if the call's library does not work, since the host would time launches only."""
     if plan.runtime != "auto":
         runtime = _find_member(plan.runtime, runtimes, "runtime")

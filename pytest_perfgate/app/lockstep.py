@@ -110,7 +110,7 @@ class LockstepPair:
         met()
         shared = self.nodeids[BASE] & self.nodeids[HEAD] & plans.keys()
         while True:
-            base, head = (self._ready(side, shared) for side in (BASE, HEAD))
+            base, head = (self._next_common(side, shared) for side in (BASE, HEAD))
             if not isinstance(base, Ready) or not isinstance(head, Ready):
                 ended = [one if isinstance(one, Bye) else Bye() for one in (base, head)]
                 self.modules = tuple(one.modules for one in ended)
@@ -129,7 +129,7 @@ class LockstepPair:
         self.errors = (base.errors, head.errors)
         self.untouched = base.untouched and head.untouched
 
-    def _ready(self, side: int, shared: frozenset[str]) -> Answer:
+    def _next_common(self, side: int, shared: frozenset[str]) -> Answer:
         """Return the next test that both sides have, or the end; others are skipped."""
         while isinstance(answer := self._next(side), Ready) and answer.nodeid not in shared:
             self._children[side].send(Skip())
@@ -170,7 +170,7 @@ class LockstepPair:
 
     def _turns(self, plan: Plan) -> tuple[Samples, Samples]:
         """Measure one call in both builds, with the same number of calls."""
-        return Turns(self._measured, self._beat, self._order).taken(plan)
+        return Turns(self._measured, self._beat, self._order).sample(plan)
 
     def _measured(self, side: int, plan: Plan) -> Samples:
         self._children[side].send(Measure(plan=plan))
@@ -209,7 +209,7 @@ class Turns:
             raise PerfgateError("no-samples", f"the {('base', 'head')[side]} took no samples by {samples.timer}")
         return samples
 
-    def taken(self, plan: Plan) -> tuple[Samples, Samples]:
+    def sample(self, plan: Plan) -> tuple[Samples, Samples]:
         """Warm up both sides, alternate between them, and return the joined turns of each."""
         warm = {side: self._measured(side, _warming(plan, self._beat)) for side in self._order}
         cuts = [_turn(plan, self._beat, warm[BASE if self._alike else side]) for side in (BASE, HEAD)]
@@ -221,10 +221,10 @@ class Turns:
                 taken[side].append(self._measured(side, turns[side]))
             count = _paid(count, taken[BASE][-1], taken[HEAD][-1])
             number += 1
-        settled = self._settled(turns) if limited([*taken[BASE], *taken[HEAD]]) else {}
+        settled = self._long_turns(turns) if limited([*taken[BASE], *taken[HEAD]]) else {}
         return joined(taken[BASE], warm[BASE], settled.get(BASE)), joined(taken[HEAD], warm[HEAD], settled.get(HEAD))
 
-    def _settled(self, turns: Sequence[Plan]) -> dict[int, Samples]:
+    def _long_turns(self, turns: Sequence[Plan]) -> dict[int, Samples]:
         """Measure a long turn of each side: in short ones both share the clock that their joint power allows."""
         settle, sample = self._beat.settle_ns, self._beat.settled_ns
         return {

@@ -74,12 +74,12 @@ class OutputCheck:
         """Return the faults of the timed calls; raise if ``check`` refuses a result."""
         self._subject.synchronize()
         result = self._subject.last()
-        self._look(self._contents.within(result), 1, "the timed calls")
+        self._check_written(self._contents.within(result), 1, "the timed calls")
         if not self._problems:
             self._subject.check(result)
             self._poison(self._contents.within(result), 0)
             del result
-            self._look(self._results(self._subject.once()), 0, "a call after the timed ones")
+            self._check_written(self._results(self._subject.once()), 0, "a call after the timed ones")
         changed = (array for array, fingerprint in self._inputs if self._contents.fingerprint(array) != fingerprint)
         self._problems += [
             Problem(code="input-changed", what=f"the call changed {self._contents.name(array)}, an input", retry=False)
@@ -103,9 +103,9 @@ class OutputCheck:
         if len(again) != len(self._outputs):
             return []
         pairs = zip(self._outputs, again, strict=True)
-        return [output if output and self._same(output, array) else None for output, array in pairs]
+        return [output if output and self._is_unchanged(output, array) else None for output, array in pairs]
 
-    def _same(self, output: Output, array: Any) -> bool:
+    def _is_unchanged(self, output: Output, array: Any) -> bool:
         return output.own is None or self._contents.unchanged(array, output.saved)
 
     def _sort(self, again: Sequence[Any]) -> None:
@@ -119,7 +119,7 @@ class OutputCheck:
             places = self._unwritten_share(output, array, 0)
             if places and not (output.own is not None and places > _WHOLE and self._changes(array)):
                 self._problems.append(unwritten(output.name, places, "a call"))
-            pure = not places and self._same(output, array)
+            pure = not places and self._is_unchanged(output, array)
             outputs.append(output if pure else None)
             if not pure and output.own is not None:
                 self._contents.restore(output.own, output.saved)
@@ -138,7 +138,7 @@ class OutputCheck:
                 return True
         return False
 
-    def _look(self, arrays: Sequence[Any], turn: int, who: str) -> None:
+    def _check_written(self, arrays: Sequence[Any], turn: int, who: str) -> None:
         for output, array in zip(self._outputs, arrays, strict=False):
             if output is None:
                 continue

@@ -206,7 +206,7 @@ def in_turns(ours: C, theirs: C, plan: Plan, measured: Callable[[C, Plan], Sampl
 
     calls = {BASE: theirs, HEAD: ours}
     turns = Turns(lambda side, cut: measured(calls[side], cut), TurnTiming(), (BASE, HEAD), alike=False)
-    base, head = turns.taken(plan)
+    base, head = turns.sample(plan)
     return reference_of(theirs.key.name, head, base)
 
 

@@ -75,7 +75,7 @@ class Screening:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
         comparison = self._all
         design = comparison.design
-        comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), self.late.first)
+        comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), self.late.absent_at_first)
         calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.unplayed()), self._among)
         comparison.design = replace(design, cases=calls)
         counts = dict.fromkeys(comparison.cases, comparison.design.last)
@@ -213,7 +213,7 @@ class Late:
         self.waited = False
         """Whether any test waited in some round."""
 
-    def first(self) -> frozenset[str]:
+    def absent_at_first(self) -> frozenset[str]:
         """Return the tests that are not in the first round."""
         return self.among(self._expected)
 

@@ -246,7 +246,7 @@ PRELOADED = {
 """Variables of a preload: neither a driver nor a second thread survives a fork."""
 
 
-def floored(pairs: Pairs, capture: Capture, forks: Callable[[CaseKey, str], float | None] | None) -> Pairs:
+def widen_scatter(pairs: Pairs, capture: Capture, forks: Callable[[CaseKey, str], float | None] | None) -> Pairs:
     """Widen the scatter of forked pairs to at least that of fresh ones."""
     floor = forks(capture.key, capture.device.key) if pairs.preloads and forks else None
     return pairs if floor is None else replace(pairs, floor=floor)
@@ -319,7 +319,7 @@ class NextRound:
 
     def open(self, cases: Sequence[Case], seed: int, rounds: Sequence[PairedRound]) -> tuple[list[Start], list[Child]]:
         """Return the arguments for a round, and its processes if both are ready, else none."""
-        why = self._fresh(cases, rounds)
+        why = self._why_fresh(cases, rounds)
         if why == "":
             try:
                 preload = self._preload(cases, seed)
@@ -337,7 +337,7 @@ class NextRound:
         self.waiting.take(())
         if not self._stage.early or not on_devices(cases, rounds):
             return
-        why = self._fresh(cases, rounds)
+        why = self._why_fresh(cases, rounds)
         with suppress(PerfgateError):
             if why == "":
                 if [one.spent for one in self._preloads] == [True]:
@@ -356,7 +356,7 @@ class NextRound:
         self.refused = fault.what.splitlines()[0]
         return cases
 
-    def _fresh(self, cases: Sequence[Case], rounds: Sequence[PairedRound]) -> str | None:
+    def _why_fresh(self, cases: Sequence[Case], rounds: Sequence[PairedRound]) -> str | None:
         """Return why these cases are not forked: "" if they are, ``None`` if forking was not requested."""
         forks = self._stage.forks
         if forks is None or not on_devices(cases, rounds):

@@ -296,7 +296,7 @@ def _walk(decisions: Sequence[Any], signature: Any) -> list[Any]:
         try:
             answer = _answer()
             if answer == "a":
-                chosen.append(_reasoned(decision, signature))
+                chosen.append(_with_reason(decision, signature))
         except EOFError:  # the end of input ends the review, and is not a reason
             write("")
             break
@@ -313,7 +313,7 @@ def _answer() -> str:
         write(_KEYS)
 
 
-def _reasoned(decision: Any, signature: Any) -> Any:
+def _with_reason(decision: Any, signature: Any) -> Any:
     """Return the decision with the entered reason; a slower time requires one."""
     from pytest_perfgate.app.accept import says_nothing_new
 

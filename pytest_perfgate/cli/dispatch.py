@@ -86,7 +86,7 @@ def dispatch(argv: list[str]) -> int:
     from pytest_perfgate.model.project import with_ci
 
     os.environ.update(with_ci(os.environ))
-    return _guarded(name, rest)
+    return _run_guarded(name, rest)
 
 
 def overview() -> str:
@@ -99,7 +99,7 @@ def overview() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _guarded(name: str, rest: list[str]) -> int:
+def _run_guarded(name: str, rest: list[str]) -> int:
     try:
         with _tidy_output():
             module = command_module(name)

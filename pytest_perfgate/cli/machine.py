@@ -269,13 +269,13 @@ def _calibration_facts(calibration: Calibration) -> dict[str, object]:
     return {
         "limit": calibration.limit,
         "rounds": calibration.rounds,
-        "alarms": _rated(calibration.alarms),
-        "undecided": _rated(calibration.undecided),
+        "alarms": _rate_fields(calibration.alarms),
+        "undecided": _rate_fields(calibration.undecided),
         "processes": calibration.processes,
         "seconds": calibration.seconds,
-        "power": [{"by": by, "seen": _rated(rate)} for by, rate in calibration.power],
+        "power": [{"by": by, "seen": _rate_fields(rate)} for by, rate in calibration.power],
         "injected": [
-            {"by": one.by, "found": one.measured, "rounds": one.rounds, "seen": _rated(one.detected)}
+            {"by": one.by, "found": one.measured, "rounds": one.rounds, "seen": _rate_fields(one.detected)}
             for one in calibration.injected
         ],
         "suits": calibration.suits,
@@ -287,5 +287,5 @@ def _calibration_facts(calibration: Calibration) -> dict[str, object]:
     }
 
 
-def _rated(rate: Rate) -> dict[str, float]:
+def _rate_fields(rate: Rate) -> dict[str, float]:
     return {"hits": rate.hits, "count": rate.count, "rate": rate.rate, "low": rate.bounds.low, "high": rate.bounds.high}

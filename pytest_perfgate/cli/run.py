@@ -199,7 +199,7 @@ def run_report(options: Namespace) -> int:
     source = options.source or options.origin
     report = _with_tables(project.records.read(source), options.table)
     if not source:
-        report = _placed(report, project, delivers=bool(options.to))
+        report = _last_record(report, project, delivers=bool(options.to))
     document = run_document(report, drawn=False)
     if options.html:
         write_file(options.html, render_html(run_document(report, history_of(project, report))))
@@ -247,7 +247,7 @@ def _verdict(report: Any) -> int:
     return code
 
 
-def _placed(report: Any, project: Project, *, delivers: bool) -> Any:
+def _last_record(report: Any, project: Project, *, delivers: bool) -> Any:
     """Return the last record; one of another commit or CI run gets a note, and is not delivered."""
     from pytest_perfgate.model.plan import Effect
     from pytest_perfgate.model.verdict import SuiteNote

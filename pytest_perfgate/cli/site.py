@@ -113,7 +113,7 @@ def _write_site(project: Project, options: Namespace) -> None:
     _recall(folder, tested)
     every = findings(lines, figures, before=day(f"{options.stale}d", today()))
     site = Site(name=options.title or project.root.name, commits=options.commits or commit_page(os.environ))
-    renewed = [path for path, text in site_pages(site, lines, every, figures) if _renewed(folder / path, text)]
+    renewed = [path for path, text in site_pages(site, lines, every, figures) if _write_if_changed(folder / path, text)]
     write_file(str(folder / _CHANGES), json.dumps({t.digest: [asdict(c) for c in t.changes] for t in tested}))
     if options.json:
         write_json({"folder": str(folder), "cases": len(lines), "written": renewed})
@@ -141,7 +141,7 @@ def _recall(folder: Path, lines: Iterable[Any]) -> None:
         return
 
 
-def _renewed(path: Path, text: str) -> bool:
+def _write_if_changed(path: Path, text: str) -> bool:
     """Write the page if it is new or differs, and return whether it was."""
     try:
         if path.read_bytes() == text.encode("utf-8"):

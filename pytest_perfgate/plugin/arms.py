@@ -105,7 +105,7 @@ class ArmRunner:
         for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():
             try:
                 judged = [reports[key] for key in keys]
-                result, troubles = self._tried(commit, [cases[key.nodeid] for key in keys], judged, among)
+                result, troubles = self._compare(commit, [cases[key.nodeid] for key in keys], judged, among)
             except PerfgateError as fault:
                 report_unbuilt(self._config, commit, len(keys), fault)
                 changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
@@ -128,7 +128,7 @@ class ArmRunner:
         cost = pair_cost(nodeids := {case.nodeid for case in cases}, costs)
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
 
-    def _tried(
+    def _compare(
         self, commit: str, cases: Sequence[Case], reports: Sequence[CaseReport], among: int
     ) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
         """Return the results of base and head for some of the open cases, and the errors of tests that failed there."""

@@ -123,7 +123,7 @@ def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> lis
     words = arguments(config, cases)
     top, here = config.rootpath, Path(arm.cwd)
     if arm.mode == "worktree":
-        return [_moved(text, top, here) for text in words]
+        return [_in_arm(text, top, here) for text in words]
     beside = _import_folders(config, cases)
     places = [str(place) for place in (*config.getini("pythonpath"), *beside) if not _holds(Path(place), arm.modules)]
     words = [text for text in words if not text.startswith("--import-mode=")]
@@ -144,7 +144,7 @@ def _import_root(folder: Path) -> Path:
     return _import_root(folder.parent) if (folder / "__init__.py").is_file() else folder
 
 
-def _moved(text: str, top: Path, root: Path) -> str:
+def _in_arm(text: str, top: Path, root: Path) -> str:
     """Return an argument with a path below the root moved into the arm's checkout."""
     head, sign, tail = text.partition("=") if text.startswith("--rootdir=") else ("", "", text)
     place = Path(tail)

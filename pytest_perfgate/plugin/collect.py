@@ -88,7 +88,7 @@ class Collector:
     def merged(self, nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
         """Return the limits of a test merged with those of its marks; the default limit if there are none."""
         named = ((p, f"{self._config.source}: {p.place}") for p in self._patterns(nodeid))
-        configured = (self._limits(p.limits, "configuration", place, _on(p.on, place)) for p, place in named)
+        configured = (self._limits(p.limits, "configuration", place, _capture_names(p.on, place)) for p, place in named)
         return merge_limits(self._base, *configured, *layers) or self._limits((DEFAULT_LIMIT,), "default", nodeid)
 
     def _patterns(self, nodeid: str) -> list[ConfigPattern]:
@@ -116,7 +116,7 @@ class Collector:
             return own_name(name, self._own[item.path])
 
         texts = tuple(_limit_text(text, place) for text in mark.args)
-        on = _on(mark.kwargs.get("on", ()), place)
+        on = _capture_names(mark.kwargs.get("on", ()), place)
         return tuple(parse_limit(text, kinds=self._kinds, place=place, on=on, own=own) for text in texts)
 
     def _limits(self, texts: Iterable[Any], source: str, place: str, on: tuple[str, ...] = ()) -> tuple[Limit, ...]:
@@ -257,7 +257,7 @@ def _captures(value: Any, place: str) -> tuple[str, ...]:
     return tuple(_text(name, place) for name in _listed(value, "capture=", place))
 
 
-def _on(value: Any, place: str) -> tuple[str, ...]:
+def _capture_names(value: Any, place: str) -> tuple[str, ...]:
     names = tuple(_text(name, place) for name in _listed(value, "on=", place))
     if not all(name.strip() for name in names):
         fix = "name one, such as on='H200*', or leave on= out: the limit then applies everywhere"

@@ -202,14 +202,14 @@ class Perfgate:
         name = _checked(name, "name=", self._case)
         refuse_in_teardown(self._case.nodeid)
         if name in self._names:
-            raise _twice(name, self._case.nodeid)
+            raise _repeated_name_error(name, self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
 
 
-def _twice(name: str, nodeid: str) -> PerfgateError:
+def _repeated_name_error(name: str, nodeid: str) -> PerfgateError:
     what = f"two measurements named {name!r}" if name else "two measurements without a name"
-    fix, place = 'give each a name=, as in perfgate(fn, name="small")', _called(nodeid.partition("::")[0]) or nodeid
+    fix, place = 'give each a name=, as in perfgate(fn, name="small")', _call_place(nodeid.partition("::")[0]) or nodeid
     return PerfgateError("call-wrong", f"{what} in one test", fix=fix, place=place)
 
 
@@ -371,12 +371,12 @@ def noted(bench: Bench, key: CaseKey, noun: str) -> Iterator[None]:
         yield
     except Exception as fault:
         if isinstance(fault, PerfgateError) and not fault.place and fault.code.name in _WRONG:
-            fault.place_at(_called(key.path))
+            fault.place_at(_call_place(key.path))
         bench.raised[key] = f"{noun} raised {error_text(fault)}"
         raise
 
 
-def _called(path: str) -> str:
+def _call_place(path: str) -> str:
     """Return where the user's code called us, such as ``tests/test_k.py:12``."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads every source file
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):

@@ -64,7 +64,7 @@ class Progress:
         if mark:
             self._rounds[case.nodeid] = number + 1  # its last round
         self._left.note(number, case.nodeid, finished.seconds, last=bool(mark))
-        text = f"perfgate: {self._at(number)}: {case.nodeid}{mark}"
+        text = f"perfgate: {self._position(number)}: {case.nodeid}{mark}"
         if self._live:
             self._draw(text)
         elif mark or (self._counts[number] == 1 and self._due()):
@@ -78,7 +78,7 @@ class Progress:
         self._due_s = now_s + _EVERY_S
         return True
 
-    def _at(self, number: int) -> str:
+    def _position(self, number: int) -> str:
         """Return ``round 1 of 3, case 2 of 8, about 12 s left``; without the estimate if there is no basis for it."""
         cases = sum(rounds > number for rounds in self._rounds.values())
         most = max(self._most, *self._rounds.values())

@@ -135,7 +135,7 @@ def is_filtered(config: pytest.Config) -> bool:
     option = config.option
     selected = [option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob]
     again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise")]
-    return any(selected) or any(again) or bool(deselected(config)) or bool(_named(config))
+    return any(selected) or any(again) or bool(deselected(config)) or bool(_narrowing_arguments(config))
 
 
 def left_out(config: pytest.Config) -> LeftOut:
@@ -179,7 +179,7 @@ def _folder(root: Path) -> str:
         return configuration(root).baselines
 
 
-def _named(config: pytest.Config) -> list[str]:
+def _narrowing_arguments(config: pytest.Config) -> list[str]:
     """Return the arguments that select less than the project; none if they cover it, as its testpaths do."""
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         return []

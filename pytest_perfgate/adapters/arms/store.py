@@ -75,7 +75,7 @@ class ArmStore:
         mode = self._mode()
         digest = self._digest(wanted, mode)
         folder = self._home / digest
-        with explained(f"the {name} arm ({_which(revision, wanted.commit)})", self._home):
+        with explained(f"the {name} arm ({_revision_text(revision, wanted.commit)})", self._home):
             hide_from_git(self._home.parent)
             with exclusive(self._home / f"{digest}.lock"):
                 facts = built(folder)
@@ -122,9 +122,9 @@ class ArmStore:
     def _python_path(self, cwd: Path, mode: str) -> str:
         """Return the folders of a checkout to import from, then the caller's entries outside the repository."""
         own = [str(place) for place in self._places(cwd)] if mode == "worktree" else []
-        return os.pathsep.join([*dict.fromkeys(own), *self._outside()])
+        return os.pathsep.join([*dict.fromkeys(own), *self._outer_entries()])
 
-    def _outside(self) -> list[str]:
+    def _outer_entries(self) -> list[str]:
         """Return the caller's entries, without those inside the repository, which would hide the arm."""
         entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
         return [entry for entry in entries if not Path(entry).resolve().is_relative_to(self.git.top.resolve())]
@@ -200,7 +200,7 @@ class ArmStore:
         return _facts(python, inside, tree, tuple(sorted(modules)))
 
     def _site(self, folder: Path, packages: Path) -> Site:
-        variables = build_environment(os.pathsep.join(self._outside()))
+        variables = build_environment(os.pathsep.join(self._outer_entries()))
         return Site(packages=packages, scratch=folder / "build", log=folder / "build.log", environment=variables)
 
 
@@ -293,7 +293,7 @@ def discard(folder: Path, git: Git) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _which(revision: str, commit: str) -> str:
+def _revision_text(revision: str, commit: str) -> str:
     """Return ``HEAD~1, 1304fd37d5``; a revision that is the commit itself is named once."""
     name = revision or "the working copy"
     return commit[:10] if commit.startswith(name) else f"{name}, {commit[:10]}"

@@ -67,10 +67,10 @@ class CuptiRecorder:
 
     def availability(self) -> Availability:
         return probe_availability(
-            "cupti", self._tried, also=self._errors, fix="pip install cupti-python, on a machine with a driver"
+            "cupti", self._probe, also=self._errors, fix="pip install cupti-python, on a machine with a driver"
         )
 
-    def _tried(self) -> str:
+    def _probe(self) -> str:
         cupti = self._load()
         cupti.activity_enable(cupti.ActivityKind.CONCURRENT_KERNEL)
         cupti.activity_disable(cupti.ActivityKind.CONCURRENT_KERNEL)
@@ -198,7 +198,7 @@ def proof_failure(folder: Path | None = None) -> str:
     mark = folder / f"cupti-{name}.proved" if folder and (name := _setting()) else None
     if mark and mark.exists():
         return ""
-    why = _tried()
+    why = _proof_error()
     if mark and not why:
         with suppress(OSError):
             mark.parent.mkdir(parents=True, exist_ok=True)
@@ -222,7 +222,7 @@ def _installed(package: str) -> str:
         return ""
 
 
-def _tried() -> str:
+def _proof_error() -> str:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     try:
         result = run_captured([sys.executable, "-m", __name__], PATIENCE_S, env=env)

@@ -152,13 +152,13 @@ def shares(readings: Sequence[Reading], *, throughout: bool = False) -> dict[str
     for one, other in pairwise(readings):
         if not (throughout or one.mark % 2 or other.mark > one.mark + 1):
             continue
-        passed += _between(one, other)
+        passed += _elapsed(one, other)
         for name in one.counts.reasons.keys() & other.counts.reasons.keys():
             counts[name] = counts.get(name, 0) + other.counts.reasons[name] - one.counts.reasons[name]
     return {name: grown / passed for name, grown in counts.items() if grown > 0} if passed > 0 else {}
 
 
-def _between(one: Reading, other: Reading) -> int:
+def _elapsed(one: Reading, other: Reading) -> int:
     """Return the time between two readings, in the card's own ticks if it has them, else in nanoseconds."""
     if one.counts.ticks is not None and other.counts.ticks is not None:
         return other.counts.ticks - one.counts.ticks

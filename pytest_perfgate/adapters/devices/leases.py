@@ -93,7 +93,7 @@ class DeviceLeases:
 
     @contextmanager
     def _locked(self, device: str) -> Iterator[int]:
-        file = _opened(make_folder(self._folder) / self._path(device).name)
+        file = _open(make_folder(self._folder) / self._path(device).name)
         try:
             with contextlib.suppress(OSError):
                 os.fchmod(file, 0o666)
@@ -104,7 +104,7 @@ class DeviceLeases:
 
     def _wait(self, file: int, device: str) -> None:
         polls, most, often = 0, round(self._patience / POLL_S), round(TELL_S / POLL_S)
-        while not _taken(file):
+        while not _try_lock(file):
             if device in self._in_vain:
                 what = f"{self._taker(device)}, and this process had waited {self._patience:.0f} s for it"
                 raise PerfgateError("lease-held", what)
@@ -140,7 +140,7 @@ class DeviceLeases:
         return data if isinstance(data, dict) else {}
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     """Open a lease's file, and create it only if missing: the kernel refuses O_CREAT for another user's in /tmp."""
     with usable(path.parent):
         try:
@@ -149,7 +149,7 @@ def _opened(path: Path) -> int:
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
-def _taken(file: int) -> bool:
+def _try_lock(file: int) -> bool:
     """Try to take the lock; locks, process groups and signals are those of POSIX in all of this package."""
     if sys.platform == "win32":
         raise PerfgateError("platform-unsupported", "nothing is measured on Windows itself")

@@ -53,7 +53,7 @@ class DeviceCatalogue:
     """The shipped data sheets, after the user's own; each is read when it is asked for."""
 
     def __init__(self, own: tuple[DeviceSpec, ...] = ()) -> None:
-        self._lines = (*({"name": one.name, "pattern": one.pattern, _READ: one} for one in own), *_shipped())
+        self._lines = (*({"name": one.name, "pattern": one.pattern, _READ: one} for one in own), *_shipped_entries())
 
     def __iter__(self) -> Iterator[DeviceSpec]:
         return map(_spec, self._lines)
@@ -84,7 +84,7 @@ def _spec(line: Mapping[str, Any]) -> DeviceSpec:
 
 
 @functools.cache
-def _shipped() -> tuple[Mapping[str, Any], ...]:
+def _shipped_entries() -> tuple[Mapping[str, Any], ...]:
     return tuple(json.loads(Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8")))
 
 
@@ -214,19 +214,19 @@ def parse_visible(text: str | None, slots: Sequence[Slot], *, sorted_by_bus: boo
     """Return the devices of a variable's value up to the first invalid entry; none if one is named twice."""
     if text is None:
         every = [device for slot in slots for device in slot.default_devices]
-        return _numbered([d for d in every if not d.uuid.startswith("MIG-")] or every[:1])
+        return _with_cuda_numbers([d for d in every if not d.uuid.startswith("MIG-")] or every[:1])
     entries = [entry.strip() for entry in text.split(",")]
     if not sorted_by_bus and any(is_number(entry) for entry in entries):
         _same_order(slots)
     devices: list[Device] = []
     for entry in entries:
-        device = _named(entry, slots)
+        device = _device_of_entry(entry, slots)
         if device is None:
             break
         if device in devices:
             return ()
         devices.append(device)
-    return _numbered(devices)
+    return _with_cuda_numbers(devices)
 
 
 def surroundings(devices: Sequence[Device]) -> dict[str, str]:
@@ -234,7 +234,7 @@ def surroundings(devices: Sequence[Device]) -> dict[str, str]:
     return {VARIABLE: ",".join(device.uuid for device in devices)}
 
 
-def _numbered(devices: Sequence[Device]) -> tuple[Device, ...]:
+def _with_cuda_numbers(devices: Sequence[Device]) -> tuple[Device, ...]:
     """Return the devices with CUDA's numbers; that of the management library becomes a fact."""
     return tuple(
         replace(device, index=at, facts=(*device.facts, ("nvml index", str(device.index))))
@@ -242,7 +242,7 @@ def _numbered(devices: Sequence[Device]) -> tuple[Device, ...]:
     )
 
 
-def _named(entry: str, slots: Sequence[Slot]) -> Device | None:
+def _device_of_entry(entry: str, slots: Sequence[Slot]) -> Device | None:
     if is_number(entry):
         return slots[int(entry)].default_devices[0] if int(entry) < len(slots) else None
     if entry.startswith("MIG-GPU-"):

@@ -72,10 +72,10 @@ def read_cubins(paths: Sequence[Path], build: Sequence[str] = ()) -> tuple[Disas
                     log=path.read_text(encoding="utf-8", errors="replace"))
         for path in logs
     )  # fmt: skip
-    return (*printed, *_disassembled([path for path in map(Path, paths) if path not in logs], build))
+    return (*printed, *_disassemble([path for path in map(Path, paths) if path not in logs], build))
 
 
-def _disassembled(paths: Sequence[Path], build: Sequence[str]) -> tuple[Disassembly, ...]:
+def _disassemble(paths: Sequence[Path], build: Sequence[str]) -> tuple[Disassembly, ...]:
     with tempfile.TemporaryDirectory(prefix="perfgate-cubin-") as room:
         cubins = [one for path in paths for one in _with_kernels(path, Path(room), build)]
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
@@ -99,8 +99,8 @@ class _Opened:
 
 def _with_kernels(path: Path, room: Path, build: Sequence[str]) -> list[_Opened]:
     """Return the cubins of a path, without those that hold only data, or functions for others to call."""
-    cubins = [_compiled(path, room, build)] if path.suffix == SOURCE else _cubins(path, room)
-    opened = [_opened(*cubin) for cubin in cubins]
+    cubins = [_compile(path, room, build)] if path.suffix == SOURCE else _cubins(path, room)
+    opened = [_open(*cubin) for cubin in cubins]
     launched = [one for one in opened if one.code.kernels]
     if not launched:
         names = ", ".join(sorted({name for one in opened for name in one.code.symbols})[:4])
@@ -109,7 +109,7 @@ def _with_kernels(path: Path, room: Path, build: Sequence[str]) -> list[_Opened]
     return launched
 
 
-def _compiled(path: Path, room: Path, build: Sequence[str]) -> tuple[Path, str]:
+def _compile(path: Path, room: Path, build: Sequence[str]) -> tuple[Path, str]:
     """Return the cubin that the command compiles from a source; its flags decide the code, so none are assumed."""
     if not build:
         fix = (
@@ -126,7 +126,7 @@ def _compiled(path: Path, room: Path, build: Sequence[str]) -> tuple[Path, str]:
     return out, str(path)
 
 
-def _opened(path: Path, name: str) -> _Opened:
+def _open(path: Path, name: str) -> _Opened:
     data = path.read_bytes()
     code, arch = parse_cubin(data, name), architecture(data)
     if code.words and not code.symbols:
@@ -155,7 +155,7 @@ def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
     if len(batch) == 1 and not batch[0].large:
         return {batch[0].name: _full_listing(batch[0])}
     try:
-        return _sampled(batch)
+        return _list_by_samples(batch)
     except PerfgateError:
         if len(batch) == 1:
             raise
@@ -175,7 +175,7 @@ def _full_listing(one: _Opened) -> bytes:
         pass
     else:
         return listing
-    return _sampled([one])[one.name]
+    return _list_by_samples([one])[one.name]
 
 
 def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
@@ -260,7 +260,7 @@ def _disassembly(one: _Opened, listing: bytes) -> Disassembly:
     )
 
 
-def _sampled(batch: Sequence[_Opened]) -> dict[str, bytes]:
+def _list_by_samples(batch: Sequence[_Opened]) -> dict[str, bytes]:
     """Return listings of files of one architecture, from one instruction of each encoding."""
     from pytest_perfgate.adapters.readers.cubin_elf import sampled_listings
 

@@ -374,11 +374,11 @@ def received(running: subprocess.Popen[bytes]) -> Any:
 def joined(first: Columns, second: Columns) -> Columns:
     """Append the second half's rows to the first's, with the first's numbers."""
     for chunk in second.chunks:
-        chunk["name"] = _renumbered(chunk["name"], first.names, second.names)
-        chunk["argument"] = _renumbered(chunk["argument"], first.arguments, second.arguments)
+        chunk["name"] = _renumber(chunk["name"], first.names, second.names)
+        chunk["argument"] = _renumber(chunk["argument"], first.arguments, second.arguments)
         on_device = chunk["on_device"]
-        host = _renumbered(np.where(on_device, -1, chunk["place"]), first.threads, second.threads)
-        device = _renumbered(np.where(on_device, chunk["place"], -1), first.queues, second.queues)
+        host = _renumber(np.where(on_device, -1, chunk["place"]), first.threads, second.threads)
+        device = _renumber(np.where(on_device, chunk["place"], -1), first.queues, second.queues)
         chunk["place"] = np.where(on_device, device, host).astype(np.int32)
         chunk["index"] = chunk["index"] + first.seen
     first.messages.update((row + first.rows, message) for row, message in second.messages.items())
@@ -395,6 +395,6 @@ def joined(first: Columns, second: Columns) -> Columns:
     return first
 
 
-def _renumbered(column: Any, first: Interned[Any], second: Interned[Any]) -> Any:
+def _renumber(column: Any, first: Interned[Any], second: Interned[Any]) -> Any:
     numbers = np.array([first[key] for key in second] or [0], np.int32)
     return np.where(column >= 0, numbers[np.maximum(column, 0)], -1).astype(np.int32)

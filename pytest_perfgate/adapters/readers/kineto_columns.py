@@ -204,7 +204,7 @@ class Columns:
             ranks = [_numbered(rank) for rank in ranks]
         telling = np.flatnonzero(category != Category.PYTHON)  # arguments of frames are not read
         those = args if len(telling) == count else [args[row] for row in telling.tolist()]
-        table.update((name, _spread(column, telling, count)) for name, column in table_of(those).items())
+        table.update((name, _scatter(column, telling, count)) for name, column in table_of(those).items())
         table["name"] = np.fromiter(map(self.names.__getitem__, [event.name for event in events]), np.int32, count)
         table["rank"] = _ranks(ranks, self.path)
         table["on_device"] = np.isin(category, _DEVICE_SIDE)
@@ -332,7 +332,7 @@ def table_of(args: Sequence[Arguments]) -> dict[str, NDArray[Any]]:
     return table
 
 
-def _spread(column: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArray[Any]:
+def _scatter(column: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArray[Any]:
     """Return a column of all rows from one of some rows; -1 for the others."""
     if len(column) == count:
         return column

@@ -116,7 +116,7 @@ def _kernels(page: str, first: int, place: str) -> Iterator[Found]:
     rows = _rows(page, first, place)
     if rows:
         parse = _long if "Metric Name" in rows[0][1] else _wide
-        yield from parse(_pointed(rows), place)
+        yield from parse(_with_points(rows), place)
 
 
 def _no_page(text: str, place: str) -> PerfgateError:
@@ -183,7 +183,7 @@ def _printed(line: str, cells: Sequence[str], header: Sequence[str], *, quoted: 
     return len(cells) < len(header) and (len(cells) <= header.index(_NAME) or parse_numeral(cells[0]) is None)
 
 
-def _pointed(rows: list[Numbered]) -> list[Numbered]:
+def _with_points(rows: list[Numbered]) -> list[Numbered]:
     """Return the rows with decimal points, whatever the locale of ncu was."""
     columns = _VALUES if "Metric Name" in rows[0][1] else frozenset(rows[0][1]) - _WHO
     if not decimal_comma((row.get(name) for _, row in rows for name in columns), _without_parts(rows)):

@@ -236,7 +236,7 @@ def parse_source(text: str, place: str) -> Iterator[KernelFacts]:
         raise PerfgateError("ncu-nothing", "the source page holds no instruction", place=place)
     for index, block in enumerate(blocks):
         start = min((address for address, _ in block.code), default=0)
-        lines = tuple(_moved(line, address - start) for address, line in block.code) or tuple(block.source)
+        lines = tuple(_with_offset(line, address - start) for address, line in block.code) or tuple(block.source)
         yield KernelFacts(
             name=block.name or "not said",
             arch="",
@@ -327,7 +327,7 @@ def _count(cell: str | None) -> float | None:
     return number
 
 
-def _moved(line: SourceLine, offset: int) -> SourceLine:
+def _with_offset(line: SourceLine, offset: int) -> SourceLine:
     return SourceLine(
         place=line.place,
         text=line.text,

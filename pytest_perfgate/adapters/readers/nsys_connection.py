@@ -268,12 +268,12 @@ def check_export(db: Connection) -> None:
 
 def check_layout(db: Connection) -> None:
     """Refuse a layout that could only be read by guessing."""
-    problem = next(filter(None, map(partial(_unread, db), NEEDED)), "") or _misnumbered(db)
+    problem = next(filter(None, map(partial(_read_refusal, db), NEEDED)), "") or _number_problem(db)
     if problem:
         raise PerfgateError("nsys-schema", problem, place=str(db.path))
 
 
-def _unread(db: Connection, table: str) -> str:
+def _read_refusal(db: Connection, table: str) -> str:
     """Return why a table cannot be read at all."""
     if not db.has(table):
         return f"{table} is a view, and only tables are read" if table.lower() in db.views else ""
@@ -283,7 +283,7 @@ def _unread(db: Connection, table: str) -> str:
     return "" if db.numbered(table) else f"the rows of {table} have no numbers (WITHOUT ROWID)"
 
 
-def _misnumbered(db: Connection) -> str:
+def _number_problem(db: Connection) -> str:
     """Return why kernels cannot be summed up by the lower half of their name's number; "" if they can."""
     most = db.rows(f"SELECT max(id) FROM {db.source(STRINGS)}")[0][0]
     return f"texts are numbered up to {most:,}, past 32 bits" if most is not None and most > _MOST_STRINGS else ""

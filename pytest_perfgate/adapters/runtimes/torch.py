@@ -39,18 +39,18 @@ class TorchEvent:
 
     def __init__(self, inner: Any, stream: Any) -> None:
         self.inner = inner
-        self.record: Callable[[], None] = partial(_below(inner, "record"), stream)
+        self.record: Callable[[], None] = partial(_original_method(inner, "record"), stream)
 
     def look(self, earlier: TorchEvent) -> tuple[Callable[[Any], float], Any]:
         """Return the function that reads milliseconds since an earlier event, and its argument."""
-        return _below(earlier.inner, "elapsed_time"), self.inner
+        return _original_method(earlier.inner, "elapsed_time"), self.inner
 
     def since(self, earlier: TorchEvent) -> float:
         elapsed, later = self.look(earlier)
         return float(elapsed(later)) * 1e6
 
 
-def _below(inner: Any, name: str) -> Any:
+def _original_method(inner: Any, name: str) -> Any:
     """Return the method that torch's own method of this name calls."""
     return getattr(super(type(inner), inner), name, None) or getattr(inner, name)
 

@@ -112,7 +112,7 @@ class BaseRevision:
         commit = self._common(pushed_from) if pushed_from else ""
         if commit and commit != self._head:
             return Base(commit=commit, name="what was there before this push")
-        name, base = self._branch_point("") if unborn(self._environment) and brings(self._environment) else ("", "")
+        name, base = self._branch_point("") if is_new(self._environment) and brings(self._environment) else ("", "")
         if base:
             return Base(commit=base, name=f"the merge base with {_shown(name)}: this branch is new")
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
@@ -238,7 +238,7 @@ def pushed(environment: Mapping[str, str]) -> str:
     return before if before.strip("0") else ""
 
 
-def unborn(environment: Mapping[str, str]) -> bool:
+def is_new(environment: Mapping[str, str]) -> bool:
     """Return whether CI says that this push created the branch."""
     before = _previous_tip(environment)
     return bool(before) and not before.strip("0")

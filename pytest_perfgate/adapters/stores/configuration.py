@@ -292,7 +292,7 @@ def _all(text: Text) -> Iterator[tuple[str, str]]:
     if declared := parse_declared(own):
         yield DEPENDENCIES, _setting_text(sorted(declared))
     tool = _tool(own)
-    yield from _flat(_table(tool.get("perfgate")))
+    yield from _flatten(_table(tool.get("perfgate")))
     pytest = _table(tool.get("pytest"))
     yield from _collecting({**_table(pytest.get("ini_options")), **pytest}, "pytest")
     for file in _TOML:
@@ -330,15 +330,15 @@ def _collecting(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str
             yield f"{place}: {name}", _setting_text(table[name])
 
 
-def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
     for name, setting in table.items():
         at = f"{before}{name}"
         if isinstance(setting, dict):
-            yield from _flat(setting, f"{at}.")
+            yield from _flatten(setting, f"{at}.")
         elif isinstance(setting, list) and setting and all(isinstance(entry, dict) for entry in setting):
             for number, entry in enumerate(setting):
                 own = f"{at}[{entry.get('pattern', entry.get('path', number))}]"
-                yield from _flat(
+                yield from _flatten(
                     {key: value for key, value in entry.items() if key != "pattern"} or {"": ""}, f"{own}."
                 )
         else:

@@ -111,7 +111,7 @@ class SqliteHistory:
             return 0
         with refusals(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._opened() as database:
+        with self._open() as database:
             database.execute("begin immediate")
             if record:
                 database.execute("insert or ignore into record (digest) values (?)", (record,))
@@ -122,14 +122,14 @@ class SqliteHistory:
         """Keep the file open while many runs are appended, because closing it last writes out its whole log."""
         with refusals(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._opened():
+        with self._open():
             yield
 
     def has(self, record: str) -> bool:
         """Return whether a record of this digest was added before."""
         if not self._is_there():
             return False
-        with self._opened(reading=True) as database:
+        with self._open(reading=True) as database:
             return database.execute("select 1 from record where digest = ?", (record,)).fetchone() is not None
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
@@ -143,7 +143,7 @@ class SqliteHistory:
     def _series(self, key: CaseKey, device: str, counts: tuple[int, int, int]) -> tuple[Sitting, ...]:
         if not self._is_there():
             return ()
-        with self._opened(reading=True) as database:
+        with self._open(reading=True) as database:
             series = database.execute(_SERIES, (device, str(key))).fetchone()
             return _line(database, (device, key, series[0]), _lookup(database), counts)[0] if series else ()
 
@@ -162,7 +162,7 @@ class SqliteHistory:
     ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
         if not self._is_there():
             return
-        with self._opened(reading=True) as database:
+        with self._open(reading=True) as database:
             yield from _every_line(database, counts, of)
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
@@ -170,7 +170,7 @@ class SqliteHistory:
         if not self._is_there():
             return ()
         query = "select device, key from series where ? in ('', device) order by device, key"
-        with self._opened(reading=True) as database:
+        with self._open(reading=True) as database:
             return tuple(
                 (text_of(name), parse_case_key(text_of(key))) for name, key in database.execute(query, (device,))
             )
@@ -186,9 +186,9 @@ class SqliteHistory:
         return True
 
     @contextlib.contextmanager
-    def _opened(self, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
+    def _open(self, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
         try:
-            database = self._connected(reading=reading)
+            database = self._connect(reading=reading)
             try:
                 with database:
                     yield database
@@ -203,7 +203,7 @@ class SqliteHistory:
                 raise PerfgateError("file-unwritable", what, place=str(self._path)) from fault
             raise PerfgateError("history-unreadable", str(fault), place=str(self._path)) from fault
 
-    def _connected(self, *, reading: bool) -> sqlite3.Connection:
+    def _connect(self, *, reading: bool) -> sqlite3.Connection:
         """Return a connection; on a read-only disk, one that only reads."""
         database = sqlite3.connect(self._path, timeout=_SECONDS)
         try:

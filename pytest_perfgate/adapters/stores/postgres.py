@@ -135,7 +135,7 @@ class PostgresHistory:
         return self._append(sittings, record)
 
     def _append(self, sittings: Sequence[Sitting], record: str) -> int:
-        with self._opened() as cursor:
+        with self._open() as cursor:
             if record:
                 cursor.execute("insert into perfgate.record values (%s) on conflict do nothing", (record,))
             words = _numbers(cursor, "word", {(text,) for s in sittings for text in words_of(s)})
@@ -148,12 +148,12 @@ class PostgresHistory:
 
     def has(self, record: str) -> bool:
         """Return whether a record of this digest was added before."""
-        with self._opened() as cursor:
+        with self._open() as cursor:
             return cursor.execute("select 1 from perfgate.record where digest = %s", (record,)).fetchone() is not None
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Return the sittings of a case, oldest first; with ``last``, only so many of the newest."""
-        with self._opened() as cursor:
+        with self._open() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], 1, last or None)).fetchall() if series else []
             columns = list(zip(*rows))
@@ -162,7 +162,7 @@ class PostgresHistory:
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Return the same as ``read`` with figures, including sittings without a time."""
-        with self._opened() as cursor:
+        with self._open() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], 0, last or None)).fetchall() if series else []
             columns = list(zip(*rows))
@@ -183,7 +183,7 @@ class PostgresHistory:
     def _lines(
         self, counts: tuple[int, int, int], of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None = None
     ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
-        with self._opened() as cursor:
+        with self._open() as cursor:
             rows = cursor.execute("select id, device, key from perfgate.series order by device, key").fetchall()
             every = [(number, (device, parse_case_key(text_of(key)))) for number, device, key in rows]
         listed = [(n, place, of[place] if of else ()) for n, place in every if of is None or place in of]
@@ -197,7 +197,7 @@ class PostgresHistory:
     ) -> Sequence[tuple[tuple[Sitting, ...], Levels]]:
         """Return the lines of these cases from one query."""
         last, detailed, least = counts
-        with self._opened() as cursor:
+        with self._open() as cursor:
             cursor.execute("set local jit = off")
             rows = cursor.execute(_OF_SOME, ([number for number, *_ in listed], least, last or None)).fetchall()
             lines = {number: _columns(columns) for number, *columns in rows}
@@ -220,7 +220,7 @@ class PostgresHistory:
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """Return (device, case) of all that was ever measured."""
         query = "select device, key from perfgate.series where %s in ('', device) order by device, key"
-        with self._opened() as cursor:
+        with self._open() as cursor:
             return tuple((name, parse_case_key(text_of(key))) for name, key in cursor.execute(query, (device,)))
 
     def _learn(self, cursor: Cursor[Any], lines: Sequence[Sequence[Sequence[Any]]]) -> None:
@@ -234,11 +234,11 @@ class PostgresHistory:
             lookup.words.update(dict(cursor.execute(_WORDS, (list(words),))))
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[Cursor[Any]]:
+    def _open(self) -> Iterator[Cursor[Any]]:
         """Open a cursor in a transaction of its own."""
         driver = _driver()
         try:
-            connection = self._connected()
+            connection = self._connect()
             with connection.transaction(), connection.cursor(binary=True) as cursor:
                 yield cursor
         except (driver.errors.DeadlockDetected, driver.errors.SerializationFailure) as fault:
@@ -249,7 +249,7 @@ class PostgresHistory:
             fix = "check the schema perfgate there; if it is missing, the next write creates it"
             raise PerfgateError("history-unreadable", _first_line(fault), fix=fix, place=self._place) from fault
 
-    def _connected(self) -> Connection[Any]:
+    def _connect(self) -> Connection[Any]:
         if self._connection is None or self._connection.closed:
             self._connection = self._fresh()
             weakref.finalize(self, self._connection.close)  # psycopg warns of an open one
@@ -371,13 +371,13 @@ def _add(
         (place, at, number, s.time, s.processes, s.scatter, s.clock_hz, *(words[(text,)] for text in words_of(s)))
         for place, s in zip(places, sittings)
     ]
-    new = _copied(cursor, "sitting", _COLUMNS, rows)
+    new = _copy(cursor, "sitting", _COLUMNS, rows)
     figures = [(number, place, metrics_text(s.metrics)) for place, s in zip(places, sittings) if s.metrics]
-    _copied(cursor, "figures", "run, series, data", figures)
+    _copy(cursor, "figures", "run, series, data", figures)
     return new
 
 
-def _copied(cursor: Cursor[Any], table: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> int:
+def _copy(cursor: Cursor[Any], table: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> int:
     """Copy rows into a table and return how many were new."""
     if not rows:
         return 0

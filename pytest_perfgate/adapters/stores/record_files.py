@@ -74,11 +74,11 @@ def with_samples(report: RunReport, data: bytes, table: Counts, place: str, *, c
     processes = list(_processes(report))
     if not unpacking.eof or len(flat) != len(processes) or sum(map(sum, flat)) != len(numbers):
         raise PerfgateError("record-unreadable", "the samples belong to another record", place=place)
-    filled = _clocked if clocks_only else _filled
+    filled = _with_clocks if clocks_only else _with_arrays
     return _mapped(report, filled(processes, flat, _little(numbers)))
 
 
-def _filled(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
+def _with_arrays(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
     at = 0
     for samples, triple in zip(processes, flat):
         columns = []
@@ -89,7 +89,7 @@ def _filled(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: ar
         yield replace(samples, durations=durations, cycles=cycles, clock_hz=clock_hz)
 
 
-def _clocked(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
+def _with_clocks(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
     at = 0
     for samples, triple in zip(processes, flat):
         at += sum(triple)

@@ -315,7 +315,7 @@ class Pointer:
 
     def name(self) -> str:
         """Return the last record's file name; raise if there is none, or the last run left none."""
-        name = self._first()
+        name = self._first_line()
         if name.startswith(_NONE):
             fix = f"run the gate again; older records lie in {self.path.parent}, and are read by their path"
             raise PerfgateError("record-missing", name.removeprefix(_NONE), fix=fix, place=str(self.path))
@@ -323,7 +323,7 @@ class Pointer:
 
     def closed(self) -> str:
         """Return why the last run left no record; "" if it left one, or if there was no run."""
-        name = self._first() if self.path.exists() else ""
+        name = self._first_line() if self.path.exists() else ""
         return name.removeprefix(_NONE) if name.startswith(_NONE) else ""
 
     def point(self, name: str) -> None:
@@ -365,7 +365,7 @@ class Pointer:
         text = "".join(f"{line}\n" for line in lines[:_MOST])
         write_atomically(self.path, text.encode("utf-8", "surrogateescape"))
 
-    def _first(self) -> str:
+    def _first_line(self) -> str:
         try:
             return self.path.read_text(encoding="utf-8").partition("\n")[0].strip()
         except UnicodeDecodeError as fault:

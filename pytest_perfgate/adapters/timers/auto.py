@@ -222,17 +222,17 @@ def recorded(bench: Bench, turns: Sequence[Call], empty: Empty) -> Recording:
         )
     per_call = (many - one) / (calls - 1)
     calls = max(bench.plan.calls, len(turns), min(ceil(max(empty.shortest, LEAST_NS) / per_call), MOST_CALLS))
-    return Recording(replay=_captured(bench, turns, calls), calls=calls, buffers=len(turns))
+    return Recording(replay=_capture_graph(bench, turns, calls), calls=calls, buffers=len(turns))
 
 
 def _time(bench: Bench, turns: Sequence[Call], calls: int) -> float:
     """Return the time of a graph of so many calls."""
-    replays = _replays(bench, _captured(bench, turns, calls))
+    replays = _replays(bench, _capture_graph(bench, turns, calls))
     replays.once()
     return median(queued(replays, allocate(bench.runtime, TRIALS))[0])
 
 
-def _captured(bench: Bench, turns: Sequence[Call], calls: int) -> Call:
+def _capture_graph(bench: Bench, turns: Sequence[Call], calls: int) -> Call:
     return bench.runtime.capture(_in_turn([turns[at % len(turns)] for at in range(calls)]))
 
 

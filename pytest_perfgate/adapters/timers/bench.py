@@ -229,10 +229,10 @@ class CpuLoad:
     """Reads the load when it is created and when it is queried."""
 
     def __init__(self) -> None:
-        self._then = _look()
+        self._then = _read_load()
 
     def sample(self) -> LoadSample:
-        now, then = _look(), self._then
+        now, then = _read_load(), self._then
         elapsed = max(1, now.clock - then.clock)
         mine, worked = now.mine - then.mine, now.thread - then.thread
         others = None
@@ -268,7 +268,7 @@ def with_cpu_load(cpu_load: CpuLoad | NoCpuLoad, samples: Samples) -> Samples:
     return replace(samples, unqueued=unqueued, others=others, blocked=blocked)
 
 
-def _look() -> _Look:
+def _read_load() -> _Look:
     return _Look(HOST_CLOCK.wall(), _delays(), _busy(), HOST_CLOCK.process(), HOST_CLOCK.thread())
 
 

@@ -328,7 +328,7 @@ def calibrated(bench: Bench) -> Empty:
     offsets = _offsets.setdefault(runtime, {})
     name = device.uuid or device.key
     if name not in offsets:
-        offsets[name] = _measured(bench) if device.kind == "gpu" else empty_pair(runtime)
+        offsets[name] = _measure_offset(bench) if device.kind == "gpu" else empty_pair(runtime)
     return offsets[name]
 
 
@@ -363,7 +363,7 @@ def agreement_note(took: float, empty: Empty) -> tuple[tuple[str, str], ...]:
 _UNKNOWN = {True: "a pause between two kernels counts as work", False: "the cost of a pair of events is not known here"}
 
 
-def _measured(bench: Bench) -> Empty:
+def _measure_offset(bench: Bench) -> Empty:
     empty, runtime = empty_pair(bench.runtime), bench.runtime
     kernel = runtime.spin if isinstance(runtime, SupportsSpin) else runtime.flush
     equal = Bench(call=kernel, plan=Plan(), runtime=runtime, rules=bench.rules)
@@ -377,7 +377,7 @@ def _measured(bench: Bench) -> Empty:
     finally:
         if isinstance(runtime, SupportsRelease):
             runtime.release()
-    offset, slope, doubt = fitted([(count, median(r for c, r in points if c == count)) for count in COUNTS])
+    offset, slope, doubt = fit_line([(count, median(r for c, r in points if c == count)) for count in COUNTS])
     if not 0 <= offset <= MOST_NS or doubt > DOUBTFUL * slope:
         return empty
     return Empty(overhead=offset, resolution=max(RESOLUTION_NS, 2 * doubt), taken_off=offset)
@@ -388,7 +388,7 @@ def _reading(equal: Bench, count: int) -> float:
     return median(queued(equal, allocate(equal.runtime, 3), count)[0]) * count
 
 
-def fitted(points: Sequence[tuple[int, float]]) -> tuple[float, float, float]:
+def fit_line(points: Sequence[tuple[int, float]]) -> tuple[float, float, float]:
     """Return intercept and slope of a line by least squares, and the intercept's standard error."""
     middle = fmean(count for count, _ in points)
     height = fmean(reading for _, reading in points)

@@ -96,7 +96,7 @@ class HostTimer:
                 take = _batches(call, clock, batch)
             if batch > 1 and not plan.calls:
                 plan = replace(plan, least_samples=max(plan.least_samples, min(_FEW, plan.min_samples)))
-            warmups = self._warmed(take, first[0] * batch, plan, clock)
+            warmups = self._warm_up(take, first[0] * batch, plan, clock)
             durations: list[float] = []
             busy: list[float] = []
             waits: list[float] = []
@@ -123,7 +123,7 @@ class HostTimer:
             )
             return with_cpu_load(cpu_load, taken)
 
-    def _warmed(self, take: Take, sample_ns: float, plan: Plan, clock: Clock) -> int:
+    def _warm_up(self, take: Take, sample_ns: float, plan: Plan, clock: Clock) -> int:
         """Take samples and discard them until the call is warm; return their number."""
         if plan.warmup_ns <= 0:
             return 0

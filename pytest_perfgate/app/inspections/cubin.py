@@ -114,7 +114,7 @@ class Cubin:
         diagnoses = self._diagnosed(paths, options, limits, stated)
         earlier = self._diagnosed(earlier_report(options), options, limits) if "baseline" in options else []
         launches = requested_launches(options)
-        shown = _elsewhere(diagnoses, options, limits, stated)
+        shown = _for_architecture(diagnoses, options, limits, stated)
         subject = ", ".join(str(path) for path in paths)
         title = title_of(paths)
         more = {"changes": lambda: changes_view(earlier, diagnoses, _changed(options["baseline"], subject))}
@@ -215,7 +215,7 @@ def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
     return replace(facts, launch=launch)
 
 
-def _elsewhere(
+def _for_architecture(
     diagnoses: list[Diagnosis], options: Mapping[str, str], limits: Mapping[str, SmLimits], stated: Stated
 ) -> list[Diagnosis]:
     """Return diagnoses for views; without code of the options' architecture, with its limits and the same registers."""

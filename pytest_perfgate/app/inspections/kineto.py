@@ -132,7 +132,7 @@ class Kineto:
             refuse_workers(choices, "one file was given")
             traces = self._read(paths[0])
             if len(traces) == 1:
-                return self._alone(trace_reader.view_of(traces[0]))
+                return self._single_rank(trace_reader.view_of(traces[0]))
             job = job_of(trace_reader.figures(trace, at) for at, trace in enumerate(traces))
             trace_reader = replace(trace_reader, read=lambda _: traces)
         else:
@@ -146,7 +146,7 @@ class Kineto:
             return as_the_reference(job.subject, again, job.findings, problems, job.window)
         return job_analysis(job, again)
 
-    def _alone(self, view: TraceView) -> Analysis:
+    def _single_rank(self, view: TraceView) -> Analysis:
         if view.options.replay:
             self._replay(Path(view.options.replay), replay_text(view))
         if view.options.compat:

@@ -35,7 +35,7 @@ def test_what_was_queued_is_that_of_all_turns_or_of_none(unqueued: float | None,
 def test_a_timer_that_takes_no_samples_is_a_sentence_and_no_statistics_error() -> None:
     bare = replace(TURN, durations=(), cpu=(), timer="theirs")
     with pytest.raises(PerfgateError) as error:
-        Turns(lambda side, plan: bare if side == HEAD else TURN, Beat(), (BASE, HEAD)).taken(Plan())
+        Turns(lambda side, plan: bare if side == HEAD else TURN, Beat(), (BASE, HEAD)).sample(Plan())
     assert (error.value.code.name, "theirs" in error.value.what) == ("no-samples", True)
 
 
@@ -47,7 +47,7 @@ def test_two_different_calls_have_batches_of_their_own() -> None:
         asked.append((side, plan.calls, plan.warmup_ns))
         return replace(TURN, durations=(time,) * 3, cpu=(), batch=plan.calls)
 
-    base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).taken(Plan())
+    base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).sample(Plan())
     calls = {side: {count for one, count, warmup in asked if one == side and not warmup} for side in (BASE, HEAD)}
     assert (calls[BASE], min(calls[HEAD]) > 1000) == ({1}, True)
     assert len(base.turns) == len(head.turns) >= 3
@@ -63,7 +63,7 @@ def test_both_sides_have_one_timer_where_one_of_them_is_too_short_for_events() -
         own = "cupti" if side == HEAD else "events"
         return Samples(durations=(1e5,) * 20, timer=plan.leaning or own, stop=Stop.COUNT)
 
-    base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).taken(Plan())
+    base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).sample(Plan())
     assert (base.timer, head.timer) == ("cupti", "cupti")
     assert {plan.leaning for plan in plans[2:]} == {"cupti"}
 
@@ -76,7 +76,7 @@ def test_what_only_the_warm_up_of_turns_sees_is_kept() -> None:
         looked = {} if plan.in_turns else {"launch_gap": 12e3, "problems": (escaped, slow)}
         return replace(TURN, **looked)
 
-    base, head = Turns(measured, Beat(), (BASE, HEAD)).taken(Plan())
+    base, head = Turns(measured, Beat(), (BASE, HEAD)).sample(Plan())
     assert {side.launch_gap for side in (base, head)} == {12e3}
     assert [side.problems for side in (base, head)] == [(escaped,)] * 2
 
@@ -89,7 +89,7 @@ def test_a_quantile_takes_its_calls_one_by_one_in_every_process() -> None:
         return replace(TURN, durations=(1e6,) * 3, cpu=(), batch=plan.calls, waits=(0.0, 1.0, 2.0))
 
     plan = one_by_one(Plan(), ("q=99%",), 1)
-    base, _ = Turns(measured, Beat(), (BASE, HEAD)).taken(plan)
+    base, _ = Turns(measured, Beat(), (BASE, HEAD)).sample(plan)
     assert {one.calls for one in asked} == {1}
     assert asked[-1].budget_ns * len(base.turns) == pytest.approx(299e6)
     assert len(base.waits) == len(base.durations)

@@ -32,7 +32,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_words_of_the_line_that_judges_are_none(answers: Any) -> None:
     report = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
     said = answers("TMA loads", "", "exact rounding")
-    chosen = review._reasoned(decide(report, report.baseline, (), TODAY), TODAY)
+    chosen = review._with_reason(decide(report, report.baseline, (), TODAY), TODAY)
     assert chosen.after.why == "exact rounding"
     assert said == ["the same reason was given today: say what is new", "this needs a reason"]
 
@@ -41,7 +41,7 @@ def test_an_empty_answer_leaves_the_reason_of_a_line_that_is_only_committed_now(
     answers("")
     before = baseline("test_a", 1e6, commit="a1b2c3d+dirty", why="exact rounding")
     found = decide(case("test_a", 1e6), before, (), TODAY)
-    assert review._reasoned(found, TODAY).after == replace(before, commit="c0ffee123456")
+    assert review._with_reason(found, TODAY).after == replace(before, commit="c0ffee123456")
 
 
 def test_a_reason_that_is_given_has_the_name_and_the_day_of_who_gives_it(answers: Any) -> None:
@@ -49,8 +49,8 @@ def test_a_reason_that_is_given_has_the_name_and_the_day_of_who_gives_it(answers
     before = baseline("test_a", 1e6, blind=0.4, who="then", expires="2999-01-31")
     found = decide(case("test_a", 1e6), before, (), me)
     answers("")
-    kept = review._reasoned(found, me).after
+    kept = review._with_reason(found, me).after
     assert (kept.why, kept.who, kept.when, kept.expires) == ("TMA loads", "then", "2026-05-02", "2999-01-31")
     answers("quieter")
-    given = review._reasoned(found, me).after
+    given = review._with_reason(found, me).after
     assert (given.why, given.who, given.when, given.expires) == ("quieter", "me", "2026-06-01", "2999-01-31")

@@ -14,7 +14,7 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     Empty,
     agreement_note,
     calibrated,
-    fitted,
+    fit_line,
     net,
     offset_note,
 )
@@ -121,7 +121,7 @@ def test_a_processor_behind_a_queue_has_none_taken_off(rules) -> None:
 
 
 def test_the_copy_of_an_h100_agrees_with_its_profiler_to_one_percent() -> None:
-    offset, slope, doubt = fitted([(count, 1e3 * us) for count, us in H100["copy"]])
+    offset, slope, doubt = fit_line([(count, 1e3 * us) for count, us in H100["copy"]])
     assert 1_500 < offset < 3_500
     assert doubt < 200
     empty = Empty(overhead=offset, taken_off=offset)
@@ -139,9 +139,9 @@ SPINS = [(1, 53_384.0), (2, 105_640.0), (4, 210_656.0), (8, 419_440.0)]
 
 def test_waits_of_an_h100_lie_on_a_line_and_its_writes_do_not() -> None:
     """A write waits for the write-back of the one before, which is no time of its own."""
-    _, slope, doubt = fitted(WRITES)
+    _, slope, doubt = fit_line(WRITES)
     assert doubt > DOUBTFUL * slope
-    offset, slope, doubt = fitted(SPINS)
+    offset, slope, doubt = fit_line(SPINS)
     assert doubt < DOUBTFUL * slope
     assert 1_000 < offset < 1_300
     assert 50_945 < slope < 50_945 + GAP_NS
