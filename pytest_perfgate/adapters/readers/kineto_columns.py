@@ -15,25 +15,26 @@ from pytest_perfgate.adapters.readers.kineto_text import NOTHING, Arguments, Eve
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import GPU, Category, Message
 
+_DEVICES = ("gpu", "cuda", "hip", "xpu", "mtia", "mlu", "musa", "glow", "privateuse1")
+
+_OF_DEVICE = {
+    "runtime": Category.RUNTIME,
+    "driver": Category.RUNTIME,
+    "memcpy": Category.MEMCPY,
+    "memset": Category.MEMSET,
+    "user_annotation": Category.GPU_ANNOTATION,
+}
+"""What back ends of Kineto, also those of its forks, write behind the name of their device."""
+
 CATEGORIES = {
     "cpu_op": Category.OPERATOR,
     "user_annotation": Category.ANNOTATION,
     "python_function": Category.PYTHON,
-    "cuda_runtime": Category.RUNTIME,
-    "cuda_driver": Category.RUNTIME,
-    "hip_runtime": Category.RUNTIME,
     "hip_api": Category.RUNTIME,
-    "privateuse1_runtime": Category.RUNTIME,
-    "privateuse1_driver": Category.RUNTIME,
-    "xpu_runtime": Category.RUNTIME,
-    "xpu_driver": Category.RUNTIME,
-    "mtia_runtime": Category.RUNTIME,
     "mtia_ccp_events": Category.KERNEL,
     "kernel": Category.KERNEL,
+    **{f"{device}_{part}": category for device in _DEVICES for part, category in _OF_DEVICE.items()},
     "Kernel": Category.KERNEL,
-    "gpu_memcpy": Category.MEMCPY,
-    "gpu_memset": Category.MEMSET,
-    "gpu_user_annotation": Category.GPU_ANNOTATION,
     "Operator": Category.OPERATOR,
     "Runtime": Category.RUNTIME,
     "Memcpy": Category.MEMCPY,
@@ -76,15 +77,13 @@ PLAIN = frozenset(
     {
         "Trace",
         "overhead",
-        "cuda_sync",
         "cuda_event",
         "cpu_instant_event",
         "external_correlation",
-        "cuda_profiler_range",
         "gpu_pm_counter",
         "hardware_counters",
-        "xpu_sync",
         "that is not an event",
+        *(f"{device}_{part}" for device in _DEVICES for part in ("sync", "profiler_range")),
     }
 )
 """Categories that hold no work of the program, so that leaving them out is not reported."""
@@ -169,7 +168,7 @@ class Columns:
         if category is None and not event.cat:
             category = _LEGACY.get(event.pid)
         if category is None:
-            self.dropped[f"{UNKNOWN} {event.cat or 'none'}"] += 1
+            self.dropped[f"{UNKNOWN} {event.cat or 'no category'}"] += 1
         elif event.ts is None or event.dur is None:
             self.dropped["without a time"] += 1
             self.untimed += category in GPU

@@ -148,10 +148,10 @@ def train(starts: Ints, ends: Ints, close_ns: int, window_ns: int) -> float | No
     return float(np.mean(ends - starts)) if filled >= window_ns / 2 else None
 
 
-LAUNCHES = regex("launch|^runFunction", re.IGNORECASE)
-"""Calls that launch work; MTIA's is ``runFunction - job_prep_and_submit_for_execution``."""
+LAUNCHES = regex("launch|invokeKernel|^runFunction", re.IGNORECASE)
+"""Calls that launch work; MTIA's is ``runFunction - job_prep_and_submit_for_execution``, MLU's ``cnInvokeKernel``."""
 
-BLOCKS = regex(r"^(?:cuda|hip|cu)(?:Device|Stream|Event|Ctx)Synchronize|^(?:cuda|hip)Memcpy(?!.*Async)")
+BLOCKS = regex(r"^(?:cuda|hip|musa|cu)(?:Device|Stream|Event|Ctx)Synchronize|^(?:cuda|hip|musa)Memcpy(?!.*Async)")
 """Calls that return when the device has done its work, including copies without Async."""
 
 PATTERNS = (

@@ -43,7 +43,7 @@ def test_work_that_is_not_one_event_is_no_gap(kineto, tmp_path, event, said):
 def test_unknown_categories_stand_beside_every_figure(kineto, tmp_path):
     strange = [{**kernel("nms", 40, 5), "cat": cat} for cat in ("npu_events", "npu_events", "")]
     analysis = kineto.inspect([written(tmp_path / "t.json", [*LAUNCHED, KERNEL, *strange])], {})
-    said = "without the events of unknown categories: npu_events (2), none (1)"
+    said = "without the events of unknown categories: npu_events (2), no category (1)"
     assert analysis.window == f"whole trace; {said}"
     assert analysis.findings[0].trigger == "unknown=3"
     assert said in render_text(analysis.views["timeline"]())

@@ -91,6 +91,8 @@ ANSWERS = {
     "XPU": (xpu(), {"deviceProperties": [], "displayTimeUnit": "ms"}),
     "MTIA": (mtia(), {}),
     "private use": (step(runtime="privateuse1_driver", call="aclrtLaunchKernel"), {}),
+    "a fork for MLU": (step(runtime="mlu_runtime", call="cnInvokeKernel"), {}),
+    "a fork for MUSA": (step(runtime="musa_driver", call="muLaunchKernel"), {}),
     "times as texts": (changed(step(), ts=lambda e: str(e["ts"]), dur=lambda e: f"{e['dur']}.0"), {}),
     "times in the order of nothing": (step()[::-1], {}),
     "text of a serving engine": (
@@ -105,13 +107,23 @@ ANSWERS = {
 }
 
 
-def test_an_mtia_launches_as_any_device_does(kineto, tmp_path):
+@pytest.mark.parametrize("events", [mtia(), step(runtime="mlu_runtime", call="cnInvokeKernel")], ids=["MTIA", "MLU"])
+def test_another_device_launches_as_any_device_does(kineto, tmp_path, events):
     said = [
-        render_text(kineto.inspect([written(tmp_path / f"{n}.json", events)], {}).views["report"]())
-        for n, events in enumerate((step(), mtia()))
+        render_text(kineto.inspect([written(tmp_path / f"{n}.json", those)], {}).views["report"]())
+        for n, those in enumerate((step(), events))
     ]
     assert "the host launches for 2.9 %" in " ".join(said[0].split())
     assert said[0].splitlines()[2:] == said[1].splitlines()[2:]
+
+
+@pytest.mark.parametrize("device", ["gpu", "mlu", "musa"])
+def test_copies_and_waits_of_a_device_are_known_by_the_parts_of_their_names(kineto, tmp_path, device):
+    copy = {**event(cat=f"{device}_memcpy", name="Memcpy HtoD", ts=60, dur=10), "pid": 0, "tid": 7}
+    wait = event(cat=f"{device}_sync", name="Stream Sync", ts=60, dur=90)
+    analysis = kineto.inspect([written(tmp_path / "t.json", [*step(), copy, wait])], {})
+    assert analysis.metrics.find("busy_time")[0].value == pytest.approx(35_000, abs=300)
+    assert "unknown" not in analysis.window
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -163,7 +175,7 @@ REFUSED = {
     "begin and end apart": (
         [event(ph="B", cat="kernel"), event(ph="E", cat="kernel", ts=9)], "trace-foreign", "phases B and E"
     ),
-    "JAX": ([event(args={"hlo_op": "fusion.1"}), event(ph="M", name="process_name")], "trace-foreign", "none (1)"),
+    "JAX": ([event(args={"hlo_op": "fusion.1"}), event(ph="M", name="process_name")], "trace-foreign", "no category (1)"),
     "HPU": ([event(cat="hpu_op")] * 2, "trace-foreign", "hpu_op (2)"),
     "a browser": ([event(cat="devtools.timeline,v8")], "trace-foreign", "1 event, and none of a category"),
     "a call without torch": ([event(cat="Trace")], "trace-empty", "the recorded code called nothing of PyTorch"),
