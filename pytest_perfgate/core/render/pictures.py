@@ -310,9 +310,10 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
     top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))
-    crossed = "; crossed: failed" * any(one.outcome in _FAILED for one in sittings)
+    days, failed = {one.when[:10] for one in sittings}, any(one.outcome in _FAILED for one in sittings)
+    runs = f"runs{f' of {min(days)}' * (len(days) == 1)}, oldest first{'; crossed: failed' * failed}"
     frame = Frame(
-        x=Axis(low=-0.5, high=len(times) - 0.5, label=f"runs, oldest first{crossed}", text=_days(sittings)),
+        x=Axis(low=-0.5, high=len(times) - 0.5, label=runs, text=_days(sittings, _TIME if len(days) < 2 else _DAY)),
         y=up, width=width, height=top + 270, top=top, left=left,
     )  # fmt: skip
     marks = [words(0, 14, _end_of(name, width)), *grid(frame)]
@@ -370,14 +371,13 @@ def _steps_placed(shown: Line, across: tuple[float, float, int]) -> list[tuple[f
     return steps
 
 
-def _days(sittings: Sequence[Sitting]) -> Callable[[float], str]:
-    """Return a function for the day below a run; "" for a tick between two runs."""
+_DAY, _TIME = slice(10), slice(11, 16)
 
-    def day(at: float) -> str:
-        whole = round(at)
-        return sittings[whole].when[:10] if abs(at - whole) < 1e-6 and 0 <= whole < len(sittings) else ""
 
-    return day
+def _days(sittings: Sequence[Sitting], part: slice) -> Callable[[float], str]:
+    """Return a function for the day below a run, or another part of its time; "" for a tick between two runs."""
+    texts = {float(at): sitting.when[part] for at, sitting in enumerate(sittings)}
+    return lambda at: texts.get(round(at, 6), "")
 
 
 def sittings_text(sittings: Sequence[Sitting], changes: Sequence[ChangePoint], of: FigureLevel = TIMES) -> str:

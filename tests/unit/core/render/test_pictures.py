@@ -127,8 +127,19 @@ def test_a_sitting_that_failed_its_limits_has_another_shape() -> None:
     picture = history_picture(SLOW, sittings)
     assert picture is not None
     assert picture.svg.count("l6,6 m0,-6 l-6,6") == 1
-    assert "runs, oldest first; crossed: failed" in picture.svg
+    assert "oldest first; crossed: failed" in picture.svg
     assert "crossed" not in history_picture(SLOW, SITTINGS).svg
+
+
+@pytest.mark.parametrize(
+    ("days", "label", "ticks"),
+    [((1, 1, 1), "runs of 2026-05-01, oldest first", ">10:0"), ((1, 2, 3), "runs, oldest first", ">2026-05-0")],
+)
+def test_runs_of_one_day_are_told_apart_by_their_time(days: tuple[int, ...], label: str, ticks: str) -> None:
+    sittings = [replace(SITTINGS[0], when=f"2026-05-{day:02}T10:0{at}:00+00:00") for at, day in enumerate(days)]
+    svg = timeline("case", sittings, (), SLOW.baseline).svg
+    assert label in svg
+    assert ticks in svg
 
 
 @pytest.mark.parametrize("time", [float("nan"), math.inf])
