@@ -197,8 +197,8 @@ class PairTimes:
         high = {name: max(self._tests[name], default=math.inf) for name in nodeids}
         sure = sum(low[name] for name in nodeids if name in self._timed)
         least_s = math.fsum(low[name] for name in nodeids[done:]) + rounds[0] * (sure and sure + min(self.starts))
-        most_s = math.fsum(high[name] for name in nodeids[done:])
-        return least_s, most_s + rounds[1] * (max(self.starts) + math.fsum(high.values()))
+        round_s = max(self.starts) + math.fsum(high.values()) if rounds[1] else 0.0  # no round is no endless one
+        return least_s, math.fsum(high[name] for name in nodeids[done:]) + rounds[1] * round_s
 
 
 def usual_seconds(rounds: Iterable[PairedRound]) -> dict[str, float]:
