@@ -54,7 +54,7 @@ def module_of(path: Path) -> str:
 
 @functools.cache
 def imports(path: Path) -> frozenset[str]:
-    """Names of modules, and of what is in them, that a file asks for anywhere."""
+    """Return the names of modules, and of what is in them, that a file imports anywhere."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -73,7 +73,7 @@ def modules() -> dict[str, Path]:
 
 @functools.cache
 def everything_from(path: Path) -> frozenset[str]:
-    """All modules of ours that a file leads to."""
+    """Return all modules of ours that a file reaches by its imports."""
     reached: set[str] = set()
     pending = [*imports(path)]
     while pending:
@@ -92,12 +92,12 @@ def test_files() -> list[Path]:
 
 
 def leading_to(modules: set[str]) -> list[Path]:
-    """Tests that can notice a change of one of these modules."""
+    """Return the tests that can notice a change of one of these modules."""
     return [path for path in test_files() if modules & everything_from(path)]
 
 
 def stages(mutant: Mutant, reach: dict[str, list[str]]) -> Iterator[list[Path]]:
-    """Tests that speak of the module; those that run it; all others that lead to it.
+    """Yield the tests of a mutant in three parts: those that name its module, those that run it, and all others.
 
     Tests of properties, the slowest, come last in each.
     """
@@ -112,7 +112,7 @@ def stages(mutant: Mutant, reach: dict[str, list[str]]) -> Iterator[list[Path]]:
 
 
 def prepare(loaded: list[str]) -> None:
-    """Import what is not ours once for all mutants."""
+    """Import foreign packages once for all mutants."""
     for name in loaded:
         if name.split(".")[0] not in OWN and name != "__main__" and not name.startswith(("test_", "conftest")):
             with contextlib.suppress(Exception):
@@ -120,7 +120,7 @@ def prepare(loaded: list[str]) -> None:
 
 
 def tested(mutant: Mutant | None, files: list[Path], folder: Path) -> str:
-    """How the tests end where everything is imported with the mutant in it."""
+    """Return how the tests end if everything is imported with the mutant in it."""
 
     def attempt() -> bool:
         import pytest
@@ -133,7 +133,7 @@ def tested(mutant: Mutant | None, files: list[Path], folder: Path) -> str:
 
 
 def afresh(mutants: list[Mutant], folder: Path) -> bool:
-    """All of them, one after the other; false where the tests, or a part of them alone, fail without any change."""
+    """Try mutants one by one, each with a fresh import; return False if the tests fail without any change."""
     prepare(json.loads((folder / "loaded.json").read_text(encoding="utf-8")))
     if mutants and tested(None, leading_to({m.module for m in mutants}), folder) != PASSED:
         return False

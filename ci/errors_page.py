@@ -11,7 +11,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "errors.md"
 
 
 def render() -> str:
-    """Every code by family, with the exit code of the command line."""
+    """Return every code by family, with the exit code of the command line."""
     lines = [
         "# Error codes",
         "",

@@ -31,7 +31,7 @@ def passes(items: Iterable[Any]) -> bool:
 
 
 def functions(value: Any, module: str, visited: set[int]) -> Iterator[types.FunctionType]:
-    """Every function that a module's names lead to, through classes and decorators."""
+    """Yield every function that a module's names lead to, through classes and decorators."""
     if id(value) in visited:
         return
     visited.add(id(value))
@@ -65,14 +65,14 @@ def patched(mutant: Mutant, live: types.FunctionType) -> None:
 
 
 def watch(*places: str) -> Any:
-    """Coverage that keeps what it sees to itself."""
+    """Return a coverage measurement that writes no file."""
     import coverage
 
     return coverage.Coverage(data_file=None, include=[str(ROOT / p / "*") for p in places], config_file=False)
 
 
 def bodies(path: str) -> Iterator[tuple[str, range]]:
-    """Each function of a file by name and first line, and the lines of its body."""
+    """Yield each function of a file by name and first line, with the lines of its body."""
     for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
@@ -80,7 +80,7 @@ def bodies(path: str) -> Iterator[tuple[str, range]]:
 
 
 class InPlace:
-    """A pytest plugin: in place of the tests it runs the mutants."""
+    """A pytest plugin that runs the mutants instead of the tests."""
 
     def __init__(self, tried: list[Mutant], out: Path) -> None:
         self.tried, self.out = tried, out
@@ -116,7 +116,7 @@ class InPlace:
         return True
 
     def outcome(self, mutant: Mutant, items: list[Any], reach_of: dict[str, list[int]]) -> str:
-        """How the tests end, which is kept; nothing comes of what needs a fresh import."""
+        """Return how the tests end, and store it; a mutant that needs a fresh import stays untried."""
         live = self.live(mutant)
         if live is None or mutant.home is None:
             return UNTRIED
@@ -142,7 +142,7 @@ class InPlace:
         return next((f for f in same if (f.__name__, f.__code__.co_firstlineno) == mutant.home), None)
 
     def control(self, items: list[Any], reach: Path) -> bool:
-        """All tests on the unbroken code, and which of them reach which function, the fastest first."""
+        """Run all tests on the unbroken code, and write which of them reach which function, the fastest first."""
         cover = watch(*PLACES)
         cover.start()
         took = []
@@ -167,7 +167,7 @@ class InPlace:
 
 
 def in_place(mutants: list[Mutant], files: list[Path], folder: Path) -> bool:
-    """All that can be tried in forks of one pytest; false where the tests fail on the unbroken code."""
+    """Try mutants in forks of one pytest; return False if the tests fail on the unbroken code."""
     child = os.fork()
     if not child:
         import pytest

@@ -21,7 +21,7 @@ Home = tuple[str, int]
 
 
 def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Other nodes that could stand in this one's place, each with what was changed."""
+    """Yield other nodes that could stand in this one's place, each with what was changed."""
     new = copy.copy(node)
     if isinstance(new, ast.Compare) and type(new.ops[0]) in COMPARES:
         new.ops = [COMPARES[type(new.ops[0])](), *new.ops[1:]]
@@ -52,14 +52,14 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def halves(node: ast.BoolOp) -> Iterator[ast.expr]:
-    """What is left of a condition without one of its parts."""
+    """Yield a condition without one of its parts."""
     for at in range(len(node.values)):
         rest = [part for n, part in enumerate(node.values) if n != at]
         yield rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(op=node.op, values=rest), node)
 
 
 def filtered(node: ast.comprehension) -> Iterator[ast.comprehension]:
-    """A comprehension that takes what it leaves out."""
+    """Yield the comprehension with the opposite of a condition."""
     for at, test in enumerate(node.ifs):
         if is_bare(test):
             other = copy.copy(node)
@@ -130,7 +130,7 @@ class Mutant(NamedTuple):
 
 
 def broken(source: str, number: int) -> tuple[ast.Module, tuple[str, int, Home | None] | None]:
-    """The source with the change of one number, and what that was; nothing where there are not so many."""
+    """Return the source with the change of one number, and what that was; None if there are not so many."""
     swap = Swap(number)
     return ast.fix_missing_locations(swap.visit(ast.parse(source))), swap.done
 
@@ -148,7 +148,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def unchanged(path: Path) -> Iterator[Mutant]:
-    """Each function of a module with nothing changed in it: whatever kills that is no test."""
+    """Yield each function of a module without a change: if one of these is killed, a test is at fault."""
     homes = {mutant.home: mutant.line for mutant in mutants(path) if mutant.home is not None}
     for home, line in homes.items():
         yield Mutant(path, -1, "nothing", line, home, f"{path.relative_to(ROOT)}#nothing:{home[0]}:{home[1]}")

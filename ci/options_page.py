@@ -70,7 +70,7 @@ def option_rows() -> list[list[str]]:
 
 
 def command_rows() -> list[list[str]]:
-    """One row an option; commands that share it stand in the same row."""
+    """Return one row for each option; commands that share it stand in the same row."""
     commands_of: dict[tuple[str, str], list[str]] = {}
     for command in (name for group in LISTED for name in GROUPS[group]):
         parser = argparse.ArgumentParser(add_help=False)

@@ -6,5 +6,5 @@ from pytest_perfgate.core.stats.inference import clopper_pearson
 
 
 def upper_bound(hits: int, count: int, confidence: float = 0.95) -> float:
-    """The one-sided bound of Clopper and Pearson: the rate is below it with this confidence."""
+    """Return the one-sided bound of Clopper and Pearson: the rate is below it with this confidence."""
     return clopper_pearson(hits, count, 2 * confidence - 1).high

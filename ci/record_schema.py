@@ -22,7 +22,7 @@ _REFERENCE = {"type": "object", "properties": {"shared": {"anyOf": [_PLACE, _SEV
 
 
 def record_schema() -> dict[str, Any]:
-    """What a record file holds, for programs that read it."""
+    """Return the schema of a record file, for programs that read it."""
     (run,), components = msgspec.json.schema_components([RunReport], ref_template="#/$defs/{name}")
     names = {kind.__name__ for kind in SHARED}
     return {

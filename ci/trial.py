@@ -36,7 +36,7 @@ class Outcome(TypedDict):
 
 
 def outcomes_by_key() -> dict[str, Outcome]:
-    """What came out, by key; the last word counts."""
+    """Return the last outcome of each mutant by its key."""
     if not RESULTS.exists():
         return {}
     lines = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
@@ -56,7 +56,7 @@ def say(text: str) -> None:
 
 
 def forked(seconds: int, attempt: Callable[[], bool]) -> str:
-    """How an attempt ends in a child of its own, which may compute for so long: by the clock a busy machine kills."""
+    """Return how an attempt ends in a child that may use so many seconds of processor time, on a busy machine too."""
     child = os.fork()
     if not child:
         code = 2

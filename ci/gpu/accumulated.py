@@ -16,7 +16,7 @@ COUNTED = ("runs", "cases", "alarms")
 
 
 def counts_of_folder(folder: Path, device: str) -> dict[str, int]:
-    """What earlier runs on this device counted; nothing where there was none, or none that reads."""
+    """Return what earlier runs on this device counted; zeros without a readable one."""
     try:
         result = json.loads((folder / "gpu-check.json").read_text(encoding="utf-8"))
         counts = result["accumulated"] if result["device"] == device else {}
@@ -26,7 +26,7 @@ def counts_of_folder(folder: Path, device: str) -> dict[str, int]:
 
 
 def with_suites(before: Mapping[str, int], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """With the suites of this run that were judged."""
+    """Return the counts with the suites of this run that were judged."""
     judged = [row for row in rows if row.get("what") == "A/A" and "alarms" in row]
     new = {
         "runs": len(judged),
@@ -37,13 +37,13 @@ def with_suites(before: Mapping[str, int], rows: Sequence[Mapping[str, Any]]) ->
 
 
 def bound_row(counts: Mapping[str, int]) -> dict[str, Any]:
-    """A row of the page: at 95 %, alarms are no more frequent than this."""
+    """Return a row of the page with the highest rate of alarms that fits the counts, at 95 %."""
     bound = upper_bound(counts["alarms"], counts["cases"])
     return {"what": "A/A in all runs that this folder kept", **counts, "bound_95": round(bound, 4)}
 
 
 def code(root: Path) -> str:
-    """The commit, where git knows it, and a digest of the files that measure: a copied tree has no commit."""
+    """Return the commit, if git knows it, and a digest of the files that measure: a copied tree has no commit."""
     digest = hashlib.sha256()
     for folder in ("pytest_perfgate", "ci/gpu"):
         for path in sorted((root / folder).rglob("*.py")):
@@ -58,7 +58,7 @@ def code(root: Path) -> str:
 
 
 def parts_of_folder(folder: Path, device: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a run in this folder with the same device, code and clocks; nothing where there is none."""
+    """Return the parts of an earlier run with the same device, code and clocks; empty without one."""
     try:
         result = json.loads((folder / "gpu-check.json").read_text(encoding="utf-8"))
         alike = result["device"] == device and all(result["facts"].get(n) == facts.get(n) for n in ("code", "clocks"))
@@ -68,7 +68,7 @@ def parts_of_folder(folder: Path, device: str, facts: Mapping[str, Any]) -> dict
 
 
 def unpack(folder: Path, work: Path) -> None:
-    """What the parts of that run left, so that it is packed again."""
+    """Unpack what the parts of that run wrote, so that it is packed again."""
     packed = folder / "gpu-check.tar.gz"
     if packed.is_file():
         with tarfile.open(packed) as file:

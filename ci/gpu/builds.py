@@ -55,7 +55,7 @@ FIRST = str(1 << 20)
 
 
 def builds(check: Check, out: Path) -> Iterator[Row]:
-    """Two tiny kernels against the commit before, one of them a tenth slower: both decided, and how long it took."""
+    """Compare two tiny kernels, one a tenth slower, with the commit before; yield both decisions and the time."""
     project = write_project(out / "builds")
     if why := committed(project, "base"):
         yield {"what": "two builds", "refused": "no repository", "why": why}
@@ -80,7 +80,7 @@ def builds(check: Check, out: Path) -> Iterator[Row]:
 
 
 def repeat(check: Check, out: Path) -> Iterator[Row]:
-    """Ten kernels, accepted once, in ten runs: each edits code that changes nothing, so that verdicts are asked for."""
+    """Run ten accepted kernels ten times, each time with an edit that changes nothing, so that verdicts are needed."""
     project = write_project(out / "repeat")
     if why := committed(project, "base"):
         yield {"what": "ten runs", "refused": "no repository", "why": why}
@@ -104,14 +104,14 @@ def repeat(check: Check, out: Path) -> Iterator[Row]:
 
 
 def outcomes(project: Path) -> Counter[str]:
-    """What the verdicts of the newest record came to; one that compared nothing is no answer."""
+    """Return the outcomes of the newest record; one that compared nothing is no answer."""
     return Counter(
         verdict.outcome.value if verdict.metric is not None else NOT_COMPARED for _, verdict in judged(project)
     )
 
 
 def continued(earlier: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
-    """The runs of unchanged code so far, those of earlier calls first, and their verdicts together."""
+    """Return the runs of unchanged code so far, also those of earlier calls, and all their verdicts."""
     all_rows = [*(row for row in earlier if row["what"] == RUN), *(row for row in rows if row["what"] != TOTAL)]
     counts = Counter[str]()
     for row in all_rows:
@@ -138,7 +138,7 @@ def edit(project: Path) -> None:
 
 
 def committed(project: Path, message: str) -> str:
-    """Everything in one commit; why it could not be made."""
+    """Commit everything; return why that failed, or ""."""
     who = ["-c", "user.name=gpu-check", "-c", "user.email=gpu-check@localhost"]
     for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "--allow-empty", "-m", message]):
         try:

@@ -9,7 +9,7 @@ Call = Callable[[], Any]
 
 
 def calls(torch: Any) -> Iterator[tuple[str, Call]]:
-    """From a few microseconds to a hundred."""
+    """Yield calls that take from a few microseconds to a hundred."""
     source = torch.randn(64 << 20, device="cuda")
     target = torch.empty_like(source)
     yield "copy 256 MB", lambda: target.copy_(source)
@@ -26,7 +26,7 @@ def calls(torch: Any) -> Iterator[tuple[str, Call]]:
 
 
 def triton_softmax(torch: Any, rows: Any) -> Call | None:
-    """Nothing where Triton is not installed: another softmax would not be Triton's."""
+    """Return Triton's softmax; None without Triton."""
     try:
         from ci.gpu.kernels import softmax_rows
     except ImportError:

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 @contextmanager
 def watched_clocks(check: Any, runtime: Any = None) -> Iterator[list[str]]:
-    """Over several measurements; the list has what spoiled them once all are done."""
+    """Hold and watch the card's clocks in the block; afterwards the list says what spoiled the measurements."""
     spoiling: list[str] = []
     with wired.clocks().hold((runtime or check.runtime).device(), check.plan) as watch:
         yield spoiling
@@ -28,6 +28,6 @@ def spoiled(problems: Iterable[Problem]) -> list[str]:
 
 
 def under_bar(row: Row, bar: str, good: bool, problems: Sequence[str] = ()) -> Row:
-    """The row under its bar: held, missed, or invalid with the reason."""
+    """Return the row under its bar: held, missed, or invalid with the reason."""
     spoilt = [*row.get("invalid", ()), *problems]
     return {**row, "bar": bar, "invalid": spoilt} if spoilt else {**row, "bar": bar, "held": good}

@@ -32,7 +32,7 @@ _UNITS = {"n": 1.0, "u": 1e3, "m": 1e6, "s": 1e9}
 
 
 def profiler(check: Check, out: Path) -> Iterator[Row]:
-    """ncu leaves the clocks as the policy holds them; where ncu does not work, its own words say why."""
+    """Yield ncu's duration of a kernel beside ours; if ncu does not work, its own message says why."""
     ncu, report = program(), out / "recordings" / "softmax.ncu-rep"
     if not ncu:
         yield {
@@ -58,7 +58,7 @@ def profiler(check: Check, out: Path) -> Iterator[Row]:
 
 
 def read(report: Path) -> Row:
-    """The report as captures read it, with the module that Nsight Compute brings or an installed one."""
+    """Return the report as captures read it, with the module that Nsight Compute brings or an installed one."""
     from pytest_perfgate.adapters.readers.ncu_report import read_ncu
     from pytest_perfgate.model.errors import PerfgateError
 
@@ -73,13 +73,13 @@ def read(report: Path) -> Row:
 
 
 def complaint(output: str) -> str:
-    """Its errors, which stand before much that is none; else its last words."""
+    """Return ncu's errors, which precede much other output; without any, its last lines."""
     errors = [line.partition("==ERROR==")[2].strip() for line in output.splitlines() if "==ERROR==" in line]
     return "; ".join(errors)[:300] or output.strip()[-300:]
 
 
 def command(ncu: str, report: Path) -> list[str]:
-    """What is put before the program: of its softmaxes the second, and nothing of the card is changed."""
+    """Return ncu's command line for the second softmax of a program, without changes to the card."""
     sections = [word for name in SECTIONS for word in ("--section", name)]
     chosen = ["--kernel-name", "regex:[Ss]oft[Mm]ax", "--launch-skip", "1", "--launch-count", "1"]
     alone = ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
@@ -87,7 +87,7 @@ def command(ncu: str, report: Path) -> list[str]:
 
 
 def ncu_row(check: Check, theirs: float | None, size: int, problems: Sequence[str] = ()) -> Row:
-    """The same kernel by CUPTI, else by whatever fits."""
+    """Return ncu's duration beside that of CUPTI, or of another timer that fits."""
     rows = check.runtime_module().randn(4096, 4096, device="cuda")
     softmax = check.runtime_module().softmax
     ours = check.measured("softmax", lambda: softmax(rows, 1), "cupti")
@@ -102,7 +102,7 @@ def ncu_row(check: Check, theirs: float | None, size: int, problems: Sequence[st
 
 
 def run_program(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
-    """How a program ended and what it said; one that hangs is ended."""
+    """Return the exit code and output of a program; one that hangs is ended."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=max(1.0, timeout_s), check=False, errors="replace"
@@ -113,13 +113,13 @@ def run_program(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
 
 
 def program() -> str:
-    """ncu on the PATH, else the newest that an installer left."""
+    """Return ncu from the PATH, or the newest that an installer left."""
     programs = sorted((str(path) for root, pattern in PLACES for path in Path(root).glob(pattern)), reverse=True)
     return shutil.which("ncu") or next((path for path in programs if os.access(path, os.X_OK)), "")
 
 
 def duration(text: str) -> float | None:
-    """Nanoseconds of the last kernel in ncu's table: a line of names, one of units, one for each kernel."""
+    """Return the nanoseconds of the last kernel in ncu's table: a line of names, one of units, one for each kernel."""
     lines = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
     at = next((line.index(METRIC) for line in lines if METRIC in line), None)
     if at is None or len(lines) < 3:

@@ -17,13 +17,13 @@ LOOK_S = 0.5
 
 
 def below(pid: int) -> dict[int, str]:
-    """Everything that descends from a process, each with its start: a number may be given out again."""
+    """Return all descendants of a process, each with its start, since the system reuses numbers."""
     numbers = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
     return {number: started(number) for number in numbers if pid in lineage(number)[1:]}
 
 
 def end(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> str:
-    """Interrupted first, so that clocks are put back and children ended in order, then killed; what it said."""
+    """Interrupt a process, so that it resets clocks and ends its children, then kill it; return what it printed."""
     kin = below(process.pid)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
@@ -40,7 +40,7 @@ def end(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> str:
 
 
 def end_with_parent() -> None:
-    """Interrupts this process when whoever started it is gone, killed perhaps: nobody else would end it on the card."""
+    """Interrupt this process if its parent is gone, since nobody else would end it on the card."""
     parent = os.getppid()
 
     def look() -> None:
@@ -52,7 +52,7 @@ def end_with_parent() -> None:
 
 
 def _last_output(process: subprocess.Popen[str], patience_s: float) -> str | None:
-    """Nothing while somebody still holds its output open."""
+    """Return what a process printed; None while somebody holds its output open."""
     try:
         return process.communicate(timeout=patience_s)[1]
     except subprocess.TimeoutExpired:

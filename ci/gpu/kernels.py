@@ -20,6 +20,6 @@ def softmax_kernel(target, source, width, BLOCK: tl.constexpr):
 
 
 def softmax_rows(out: Any, rows: Any) -> Any:
-    """The softmax of each row; what was launched, with its compiled forms."""
+    """Return the softmax of each row, and what was launched, with its compiled forms."""
     width = rows.shape[1]
     return softmax_kernel[(rows.shape[0],)](out, rows, width, BLOCK=triton.next_power_of_2(width))

@@ -55,7 +55,7 @@ DEEPER = ('"changed": 4096', '"changed": 4304')
 
 
 def capped(check: Check, out: Path) -> Iterator[Row]:
-    """Two products that draw the card to its power limit, against the commit before: one has 5 % more to do."""
+    """Compare two products at the card's power limit with the commit before; one has 5 % more to do."""
     project = write_project(out / "capped", FILES)
     if why := committed(project, "base"):
         yield {"what": "two builds of a product", "refused": "no repository", "why": why}
@@ -85,7 +85,7 @@ def capped(check: Check, out: Path) -> Iterator[Row]:
 
 
 def suites(check: Check, out: Path) -> Iterator[Row]:
-    """Each suite of examples/ in one fresh process; what it lacks here is said by the suite itself."""
+    """Run each suite of examples/ in one fresh process; a suite says itself what it lacks here."""
     for name in SUITES:
         project = out / "suites" / name
         shutil.rmtree(project, ignore_errors=True)
@@ -115,7 +115,7 @@ def suites(check: Check, out: Path) -> Iterator[Row]:
 
 
 def forks(check: Check, out: Path) -> Iterator[Row]:
-    """Unchanged code in pairs of fresh processes and of forks, at the power limit and below: what both scatter by."""
+    """Compare the scatter of pairs of fresh processes and of forks, with unchanged code."""
     project = write_project(out / "forks", {**FILES, "test_softmax.py": SOFTMAX})
     seconds = check.ends - time.monotonic() - JUDGING_S
     command = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())"]
@@ -135,7 +135,7 @@ def forks(check: Check, out: Path) -> Iterator[Row]:
 
 
 def played(project: Path, phase: str) -> int:
-    """Rounds of one kind that a calibration has kept."""
+    """Return the number of rounds of one kind that a calibration stored."""
     rounds = read_values(calibration_path(project), PairedRound)
     return len({one.number for one in rounds if one.phase == phase and not one.trouble})
 

@@ -60,7 +60,7 @@ def page(result: dict[str, Any]) -> str:
 
 
 def bars(result: dict[str, Any]) -> dict[str, str]:
-    """Each bar: held; missed, and by what; invalid where the card spoiled every row of it; or what would show it."""
+    """Return the state of each bar: held; missed, and by what; invalid; or which part would show it."""
     rows = [row for part in result["parts"].values() for row in part]
     states = {}
     for name in BARS:
@@ -79,7 +79,7 @@ def bars(result: dict[str, Any]) -> dict[str, str]:
 
 
 def conclusion(result: dict[str, Any], out: str, *, whole: bool = True) -> str:
-    """The last words of a run: what was missed or not shown, and where to read on."""
+    """Return the last lines of a run: what was missed or not shown, and where to read on."""
     states = bars(result)
     missed = [name for name in BARS if states[name].startswith("missed")]
     open_bars = [name for name in unshown(result) if whole or states[name].startswith("invalid")]
@@ -95,7 +95,7 @@ def conclusion(result: dict[str, Any], out: str, *, whole: bool = True) -> str:
 
 
 def summary(result: dict[str, Any]) -> str:
-    """``12 held, 1 did not: Agreement of timers: copy 256 MB``."""
+    """Return ``12 held, 1 did not: Agreement of timers: copy 256 MB``."""
     rows = [(title, row) for title, part in result["parts"].items() for row in part if "held" in row]
     lost = [f"{title}: {row['what']}" for title, row in rows if not row["held"]]
     counts = f"{len(rows) - len(lost)} held, {len(lost)} did not"
@@ -109,7 +109,7 @@ def failed(result: dict[str, Any]) -> bool:
 
 
 def unshown(result: dict[str, Any]) -> list[str]:
-    """Bars that the run was to show and did not."""
+    """Return the bars that the run was to show and did not."""
     return [
         name
         for name, state in bars(result).items()

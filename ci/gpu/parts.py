@@ -53,7 +53,7 @@ class Check:
         return "" if availability.usable else availability.why
 
     def measured(self, name: str, call: Call, timer: str, **work: float) -> Row:
-        """One line: what a timer says of a call, or why it says nothing."""
+        """Return one line: what a timer reads of a call, or why it reads nothing."""
         row: Row = {"what": name, "timer": timer}
         try:
             device = self.runtime.device()
@@ -68,7 +68,7 @@ class Check:
         return {**row, **timer_row(samples), **self._fraction(samples, work)}
 
     def _fraction(self, samples: Any, work: dict[str, Any]) -> Row:
-        """Of the peak; a device that cannot be looked up costs that alone."""
+        """Return the fraction of the peak; a device without a data sheet loses only that."""
         took = median(samples.durations)
         try:
             roof = keyed(self.runtime.device(), self.plan, samples.clock_hz).roof(Basis.CLOCK)
@@ -79,7 +79,7 @@ class Check:
 
 
 def timer_row(samples: Any) -> Row:
-    """What a timer read, as figures of a line."""
+    """Return what a timer read, as the figures of a row."""
     took, overhead = median(samples.durations), samples.overhead / samples.batch
     row: Row = {"ns": took, "n": len(samples.durations), "gap_ns": samples.launch_gap, "stop": samples.stop.value}
     row |= {"overhead_ns": overhead, "problems": [problem.what for problem in samples.problems]}
@@ -96,7 +96,7 @@ def timer_row(samples: Any) -> Row:
 
 
 def machine(check: Check) -> Iterator[Row]:
-    """The cost of each instrument, and what works here: a library that takes the process with it comes last."""
+    """Yield the cost of each instrument, and what works here; a library that may end the process comes last."""
     yield from costs(check)
     for name, availability in (("clocks", wired.clocks().availability()),):
         yield {"what": name, "works": availability.usable, "why": availability.why, "version": availability.version}
@@ -115,7 +115,7 @@ def machine(check: Check) -> Iterator[Row]:
 
 
 def costs(check: Check) -> Iterator[Row]:
-    """Of an empty pair on the device, and of a pair on the host; one that cannot be had says why."""
+    """Yield the cost of an empty pair on the device, and of a pair on the host, or why there is none."""
     try:
         overhead, resolution = wired.finest(check.runtime)
         yield {"what": "an empty pair of events", "overhead_ns": overhead, "resolution_ns": resolution}
@@ -125,7 +125,7 @@ def costs(check: Check) -> Iterator[Row]:
 
 
 def host_cost(check: Check, pairs: int = 500) -> Row:
-    """Nanoseconds that the host takes for a pair around nothing: ours, and a loop as ``do_bench`` has it.
+    """Return the host's nanoseconds for an empty pair: in our loop, and in one like that of ``do_bench``.
 
     Its clearing of the cache is left out, so the bar is the harder one.
     """
@@ -135,7 +135,7 @@ def host_cost(check: Check, pairs: int = 500) -> Row:
     plain = [(start.inner, end.inner) for start, end in made]
 
     def nothing() -> None:
-        """Stands for a launch."""
+        """Do nothing, in place of a launch."""
 
     def ours() -> None:
         for start, end in made.records:
@@ -159,14 +159,14 @@ def host_cost(check: Check, pairs: int = 500) -> Row:
 
 
 def host_duration(loop: Call) -> float:
-    """Nanoseconds by the host's clock."""
+    """Return the nanoseconds of a loop by the host's clock."""
     begun = time.perf_counter_ns()
     loop()
     return time.perf_counter_ns() - begun
 
 
 def agreement(check: Check) -> Iterator[Row]:
-    """Each timer on one call each, beside the device's records.
+    """Yield what each timer reads of one call each, beside the device's records.
 
     What ``auto`` takes agrees within 1 % from 20 us on, or is no further off than it says itself.
     """
@@ -188,13 +188,13 @@ def agreement(check: Check) -> Iterator[Row]:
 
 
 def allowance(row: Row) -> float:
-    """How far off a timer says that it may be: ``up to 1.7% longer``, ``1 to 7 % off``."""
+    """Return how far off a timer says that it may be: ``up to 1.7% longer``, ``1 to 7 % off``."""
     match = re.search(r"(?:up|\d) to ([\d.]+) ?%", row.get("agreement", ""))
     return float(match[1]) / 100 if match else 0.0
 
 
 def proof(check: Check) -> Iterator[Row]:
-    """CUPTI is left out of this process where its counter cannot be proved in another."""
+    """Yield whether CUPTI's counter can be proved in another process; if not, leave CUPTI out of this one."""
     if not check.timers["cupti"].availability(check.runtime).usable:
         return
     why = proof_failure()
@@ -206,7 +206,7 @@ def proof(check: Check) -> Iterator[Row]:
 
 
 def judged(name: str, rows: dict[str, Row], truth: float | None, *, named: bool) -> Row:
-    """The truth that the others are held against; of a short kernel also the better of those that can see it."""
+    """Return the truth that the timers are compared with, and for a short kernel the best of those that can see it."""
     if not truth:
         return {"what": name, "refused": "no truth", "why": "neither torch's profiler nor CUPTI gave a time"}
     row: Row = {"what": name, "timer": "torch's profiler" if named else "cupti", "ns": truth}
@@ -222,7 +222,7 @@ def judged(name: str, rows: dict[str, Row], truth: float | None, *, named: bool)
 
 
 def overlap(check: Check) -> Iterator[Row]:
-    """Work on another stream: events must call it escaped, CUPTI must see both.
+    """Yield rows of work on another stream: events must report it, CUPTI must see both streams.
 
     What stays on this stream takes some 400 us, so that a slow pair of events is no reason to refuse it.
     """
@@ -243,7 +243,7 @@ def overlap(check: Check) -> Iterator[Row]:
 
 
 def attention(check: Check) -> Row:
-    """Torch's attention on one stream, some 100 us, several times: the host's jitter is no work elsewhere."""
+    """Return a row of torch's attention on one stream: the host's jitter must not be taken for work elsewhere."""
     torch = check.runtime_module()
     rows = [torch.randn(4, 16, 1024, 128, device="cuda").to(torch.bfloat16) for _ in range(3)]
     plain, count = check.plan, 0
@@ -260,7 +260,7 @@ def attention(check: Check) -> Row:
 
 
 def ladder(check: Check) -> Iterator[Row]:
-    """Products over sizes and dtypes: never above the peak, and rising with size."""
+    """Yield products over sizes and dtypes: never above the peak, and rising with size."""
     torch = check.runtime_module()
     for dtype, kind in (("fp32", "float32"), ("tf32", "float32"), ("bf16", "bfloat16"), ("fp8", "float8_e4m3fn")):
         for size in (1024, 2048, 4096, 8192):
@@ -288,7 +288,7 @@ def product(torch: Any, dtype: str, kind: Any, size: int) -> Call:
 
 
 def fitting(check: Check, call: Call, plan: Plan) -> Any:
-    """Events; where a pair of them takes so long that they refuse the call, a graph."""
+    """Return the timer for a call: events, or a graph if a pair of events takes too long for it."""
     try:
         check.timers["events"].measure(call, plan, check.runtime)
     except PerfgateError as error:
@@ -299,7 +299,7 @@ def fitting(check: Check, call: Call, plan: Plan) -> Any:
 
 
 def slowdowns(check: Check) -> Iterator[Row]:
-    """A kernel of about 100 us made 0, 1, 2 and 5 percent longer: in how many trials it is seen."""
+    """Yield in how many trials a kernel of about 100 us that is 0, 1, 2 or 5 percent longer is detected."""
     torch = check.runtime_module()
     base = 190_000
     plan = replace(check.plan, budget_ns=20e6, warmup_ns=5e6)

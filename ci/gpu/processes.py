@@ -53,7 +53,7 @@ SETTINGS = {
 
 
 def same(check: Check) -> Iterator[Row]:
-    """A suite of 40 against itself over fresh processes: how many cases shift by more than 3 %."""
+    """Compare a suite of 40 with itself over fresh processes, and count the cases that shift by more than 3 %."""
     rounds: list[list[list[float]]] = []
     spoilt: list[str] = []
     begun = time.monotonic()
@@ -101,7 +101,7 @@ class Sitting(NamedTuple):
 
 
 def suite(clocks: str) -> Sitting:
-    """Medians of 40 products in a process of their own."""
+    """Return the medians of 40 products, in a process of their own."""
     done = subprocess.run(
         [sys.executable, SCRIPT, "--suite", "--clocks", clocks],
         capture_output=True, text=True, timeout=60, check=False,
@@ -126,7 +126,7 @@ def run_suite(check: Check) -> None:
 
 
 def gate(check: Check, out: Path) -> Iterator[Row]:
-    """The example's suite through the gate itself: measured, accepted, and held against that in new processes."""
+    """Run the example's suite through the gate: measure, accept, and compare with that in new processes."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         yield {"what": "the gate", "refused": "not installed", "why": f"no {', '.join(missing)} here"}
@@ -168,7 +168,7 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
 
 
 def announced_s(name: str, heard: Heard, *, learnt: bool) -> Iterator[Row]:
-    """What a run said that measuring would take, and what was left in later rounds, beside what came.
+    """Yield how long a run said that measuring would take, and the time left in later rounds, beside the real times.
 
     The first run of a checkout can only guess at its beginning; from its second round on no run may.
     """
@@ -185,18 +185,18 @@ def announced_s(name: str, heard: Heard, *, learnt: bool) -> Iterator[Row]:
 
 
 def foretold_s(text: str) -> float | None:
-    """Seconds of ``4 cases, 3 rounds, about 1 min 10 s`` or ``round 2 of 3, case 1 of 4, about 9 s left``."""
+    """Return seconds from ``4 cases, 3 rounds, about 1 min 10 s`` or ``round 2 of 3, case 1 of 4, about 9 s left``."""
     match = re.search(r"rounds?\b.*?, about (?:(\d+) min )?(\d+) s", text)
     return 60.0 * int(match[1] or 0) + int(match[2]) if match else None
 
 
 def late(row: Row, bar: str, most_s: float) -> Row:
-    """Work that was ended: missed where it had the time of its bar, and not shown where it had less."""
+    """Return the row of work that was ended: missed if it had the time of its bar, else not shown."""
     return under_bar(row, bar, False) if row["s"] > most_s else row
 
 
 def accepted(check: Check, files: Sequence[Path]) -> Row:
-    """Baselines of this card: the example falls back on the processor where its own process sees no GPU."""
+    """Return a row on the baselines of this card: without a GPU in its own process, the example uses the processor."""
     key = keyed(check.runtime.device(), check.plan).key
     row: Row = {"what": "baselines", "device": key, "files": list(map(str, files))}
     return {**row, "bar": "gate", "held": bool(files) and {file.parts[0] for file in files} == {key}}
@@ -205,7 +205,7 @@ def accepted(check: Check, files: Sequence[Path]) -> Row:
 def run_logged(
     command: list[str], log: Path, left_s: float, heard: Heard | None = None, **options: Any
 ) -> tuple[int | None, str]:
-    """How a program ended, and all it said; no end where its time was over: then what it started is ended too.
+    """Return a program's exit code and output; after its time, end it with its children: the code is None.
 
     Its lines are heard as they come, each with the seconds since it began.
     """
@@ -234,7 +234,7 @@ def run_logged(
 
 
 def judged(project: Path) -> Iterator[tuple[str, Any]]:
-    """(case, verdict) of the newest record."""
+    """Yield (case, verdict) of the newest record."""
     from pytest_perfgate.adapters.stores.records import read_record
 
     records = sorted((project / ".perfgate" / "records").glob("*.json"), key=os.path.getmtime)
@@ -244,19 +244,19 @@ def judged(project: Path) -> Iterator[tuple[str, Any]]:
 
 
 def surroundings(out: Path) -> dict[str, str]:
-    """The environment of a pytest that has our plugin, installed or not, and whatever this process was given."""
+    """Return the environment of a pytest that has our plugin, installed or not, with that of this process."""
     env = {key: text for key, text in os.environ.items() if key not in {"CI", "GITHUB_ACTIONS"}}
     places = [str(ROOT), *([str(plugin_metadata(out / "site"))] if not installed() else []), env.get("PYTHONPATH", "")]
     return {**env, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(place for place in places if place)}
 
 
 def installed() -> bool:
-    """Whether pytest finds our plugin by itself."""
+    """Return whether pytest finds our plugin by itself."""
     return any(point.value == PLUGIN for point in metadata.entry_points(group="pytest11"))
 
 
 def plugin_metadata(site: Path) -> Path:
-    """A folder that tells pytest of the plugin in this checkout, as an installation would."""
+    """Create and return a folder that tells pytest of the plugin in this checkout, as an installation would."""
     metadata = site / "pytest_perfgate-0.dist-info"
     metadata.mkdir(parents=True, exist_ok=True)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: pytest-perfgate\nVersion: 0\n", encoding="utf-8")
@@ -270,7 +270,7 @@ def last_line(text: str) -> str:
 
 
 def libraries(check: Check) -> Iterator[Row]:
-    """The other libraries that are installed: one copy each by events, beside torch's own."""
+    """Yield one copy by events for each other installed library, beside torch's own."""
     from pytest_perfgate.adapters.runtimes.cuda import CudaCoreRuntime, CupyRuntime
 
     for runtime, copy in ((CupyRuntime(), cupy_copy), (CudaCoreRuntime(), cuda_core_copy)):
@@ -292,7 +292,7 @@ def libraries(check: Check) -> Iterator[Row]:
 
 
 def cupy_copy():
-    """Drawn by numpy: neither cuRAND nor a compiler has to be found."""
+    """Return a copy of numbers from numpy, which needs neither cuRAND nor a compiler."""
     import cupy
     import numpy as np
 

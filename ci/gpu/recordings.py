@@ -14,7 +14,7 @@ LARGEST = 100_000
 
 
 def recordings(check: Check, out: Path) -> Iterator[Row]:
-    """Each by itself: what cannot be recorded here says why, and the others are made."""
+    """Yield each recording by itself; one that cannot be made here says why."""
     folder = out / "recordings"
     folder.mkdir(parents=True, exist_ok=True)
     for name, record in (("trace", trace), ("cubins", cubins)):
@@ -29,7 +29,7 @@ def recordings(check: Check, out: Path) -> Iterator[Row]:
 
 
 def trace(check: Check, folder: Path) -> Iterator[Path]:
-    """Two streams at work at the same time, for three steps."""
+    """Yield a trace of two streams at work at the same time, for three steps."""
     torch = check.runtime_module()
     from torch.profiler import ProfilerActivity, profile, record_function
 
@@ -58,7 +58,7 @@ def trace(check: Check, folder: Path) -> Iterator[Path]:
 
 
 def cubins(check: Check, folder: Path) -> Iterator[Path]:
-    """The Triton softmax as this machine compiles it."""
+    """Yield the Triton softmax as this machine compiles it."""
     torch = check.runtime_module()
     from ci.gpu.kernels import softmax_rows
 

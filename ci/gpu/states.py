@@ -27,7 +27,7 @@ Step = Callable[[], Any]
 
 
 def power(check: Check) -> Iterator[Row]:
-    """A bf16 product of 4096 with 5 % more to do, in turns with itself: judged, whatever power does to the clock.
+    """Compare a bf16 product of 4096 with 5 % more to do with itself, in turns, whatever power does to the clock.
 
     A pair is warmed up and then alternates, since at the limit the clock falls further for seconds.
     """
@@ -60,14 +60,14 @@ def power(check: Check) -> Iterator[Row]:
 
 
 def in_turn(check: Check, name: str, sides: Sequence[Step], number: int) -> list[Row]:
-    """One short sample of each side, the other one first in every second turn, as two builds are compared."""
+    """Return one short sample of each side; every second turn begins with the other side, as between builds."""
     order = (0, 1) if number % 2 else (1, 0)
     rows = {side: check.measured(name, sides[side], "auto") for side in order}
     return [rows[0], rows[1]]
 
 
 def _judged(name: str, rows: list[Row], shifts: list[float]) -> Row:
-    """The last row with the shifts of all pairs; what the card's heat or a stranger spoiled is invalid."""
+    """Return the last row with the shifts of all pairs; heat or another program makes it invalid."""
     if len(shifts) < PAIRS:
         return next(row for row in rows if "ns" not in row)
     row: Row = {**rows[-1], "pairs": len(shifts), "median": median(shifts), "least": min(shifts), "most": max(shifts)}
@@ -76,7 +76,7 @@ def _judged(name: str, rows: list[Row], shifts: list[float]) -> Row:
 
 
 def checks(check: Check, numbers: int = 1 << 28, device: str = "cuda") -> Iterator[Row]:
-    """Each step on an array of a gigabyte by the host's clock; what comes to the host; the share of a whole check."""
+    """Yield each step on a gigabyte by the host's clock, what is copied to the host, and the share of a whole check."""
     torch, contents = check.runtime_module(), ArrayContents()
     array = torch.randn(numbers, device=device)
     if not contents.within(array):
@@ -95,7 +95,7 @@ def checks(check: Check, numbers: int = 1 << 28, device: str = "cuda") -> Iterat
 
 
 def steps_of(contents: ArrayContents, array: Any) -> Sequence[tuple[str, Step]]:
-    """What a check does with an array, in its order."""
+    """Return what an output check does with an array, in its order."""
     copies: dict[str, Any] = {}
     return (
         ("saved", lambda: copies.__setitem__("saved", contents.saved(array))),
@@ -108,7 +108,7 @@ def steps_of(contents: ArrayContents, array: Any) -> Sequence[tuple[str, Step]]:
 
 
 def timed(check: Check, steps: Sequence[tuple[str, Step]]) -> Iterator[tuple[str, float]]:
-    """Milliseconds of each step by the host's clock."""
+    """Yield the milliseconds of each step by the host's clock."""
     for name, step in steps:
         check.runtime.synchronize()
         begun = time.perf_counter()
@@ -118,7 +118,7 @@ def timed(check: Check, steps: Sequence[tuple[str, Step]]) -> Iterator[tuple[str
 
 
 def copied_bytes(torch: Any, steps: Sequence[Step]) -> Row:
-    """Bytes that the device copies to the host over all steps, by torch's profiler."""
+    """Return the bytes that the device copies to the host over all steps, by torch's profiler."""
     with torch.profiler.profile(activities=list(torch.profiler.supported_activities())) as profiler:
         for step in steps:
             step()
@@ -129,7 +129,7 @@ def copied_bytes(torch: Any, steps: Sequence[Step]) -> Row:
 
 
 def to_host(events: Sequence[Mapping[str, Any]]) -> Row:
-    """Of a trace; a check that reads nothing back finds nothing out, so no copy at all is no evidence."""
+    """Return the copies to the host in a trace; a check that reads nothing back is no evidence."""
     copies = [e["args"]["bytes"] for e in events if e.get("cat") == "gpu_memcpy" and "DtoH" in e.get("name", "")]
     row: Row = {"what": "brought to the host", "copies": len(copies), "bytes": sum(copies)}
     if not copies:
@@ -144,7 +144,7 @@ def copied(torch: Any, numbers: int, device: str) -> Step:
 
 
 def share(check: Check, name: str, call: Step, contents: ArrayContents) -> Row:
-    """What a whole check of a call takes beside its sampling, with the budget that a case has."""
+    """Return what a whole check of a call takes beside its sampling, with the budget that a case has."""
     from pytest_perfgate.app.output_check import OutputCheck, Subject
     from pytest_perfgate.model.plan import CaseKey, Plan
     from pytest_perfgate.plugin.calls import MeasuredCall

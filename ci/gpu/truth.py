@@ -26,7 +26,7 @@ _WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 
 
 def truths(clocks: str, timeout_s: float = 80.0) -> tuple[dict[str, float], str]:
-    """Nanoseconds by the name of a call; and why there are none, or not all."""
+    """Return the nanoseconds by name of a call, and why there are none, or not all."""
     try:
         done = subprocess.run(
             [sys.executable, SCRIPT, "--truth", "--clocks", clocks],
@@ -45,7 +45,7 @@ def truths(clocks: str, timeout_s: float = 80.0) -> tuple[dict[str, float], str]
 
 
 def proof_failure(timeout_s: float = 40.0) -> str:
-    """Why CUPTI's counter of lost records is not to be believed here; a process of its own may die of finding out."""
+    """Return why CUPTI's counter of lost records is not to be trusted here; the check may end its own process."""
     try:
         done = subprocess.run(
             [sys.executable, SCRIPT, "--proof"], capture_output=True, text=True, timeout=timeout_s, check=False
@@ -59,7 +59,7 @@ def proof_failure(timeout_s: float = 40.0) -> str:
 
 
 def run_proof(torch: Any, runtime: Any) -> None:
-    """Ends well, or with the reason as the last line."""
+    """Prove the counter; if that fails, the last line of the errors is the reason."""
     from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
     from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder, prove
     from pytest_perfgate.model.errors import PerfgateError
@@ -80,7 +80,7 @@ def run_proof(torch: Any, runtime: Any) -> None:
 
 
 def lost_in(recorder: Any, size: int, touch: Call, times: int = 200) -> str:
-    """What becomes of some records in buffers of this size: for whoever has to find buffers that prove the counter."""
+    """Return what becomes of some records in buffers of this size, to find buffers that prove the counter."""
     recorder._size = size  # noqa: SLF001 - as the proof itself sets it
     for _ in range(times):
         touch()
@@ -92,7 +92,7 @@ def lost_in(recorder: Any, size: int, touch: Call, times: int = 200) -> str:
 
 
 def run_truth(check: Any) -> None:
-    """One line of JSON; a call that cannot be profiled costs its own figure, a spoiled card all of them."""
+    """Print one line of JSON; a call that cannot be profiled loses its own figure, a spoiled card all of them."""
     torch = check.runtime_module()
     result: dict[str, Any] = {"ns": {}, "why": []}
     torch.zeros(1, device="cuda")
@@ -106,7 +106,7 @@ def run_truth(check: Any) -> None:
 
 
 def profiled(torch: Any, call: Call) -> float:
-    """The median over calls, of a warm device."""
+    """Return the median over calls on a warm device."""
     from torch.profiler import ProfilerActivity, profile
 
     begun = time.monotonic()
@@ -124,7 +124,7 @@ def profiled(torch: Any, call: Call) -> float:
 
 
 def per_call(events: list[dict[str, Any]], repeats: int = REPEATS) -> float:
-    """Nanoseconds from a call's first start to its last end; torch may lose records at the beginning of a session."""
+    """Return nanoseconds from a call's first start to its last end; torch may lose the first records of a session."""
     work = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("ph") == "X" and e.get("cat") in _WORK)
     each = max(1, round(len(work) / repeats))
     whole = len(work) // each
