@@ -81,11 +81,11 @@ class Cache:
 
 
 def kernel() -> None:
-    """Stands for a launch."""
+    """Do nothing, in place of a launch."""
 
 
 def ours(event: Callable[[], Any]) -> float:
-    """Nanoseconds a pair of our loop, its reading included."""
+    """Return the nanoseconds of one pair in our loop, its reading included."""
     rules = Rules(stop=lambda *_: None, warm=lambda *_: True)
     bench = Bench(call=kernel, plan=Plan(), runtime=Nothing(), rules=rules)
     pairs = Pairs((event(), event()) for _ in range(PAIRS))
@@ -93,7 +93,7 @@ def ours(event: Callable[[], Any]) -> float:
 
 
 def theirs(event: Callable[[], Any]) -> float:
-    """Nanoseconds a pair of a loop of that shape: clear, record, call, record; then read all."""
+    """Return the nanoseconds of one pair in a loop of that form: clear, record, call, record; then read all."""
     starts, ends, cache, grads = [event() for _ in range(PAIRS)], [event() for _ in range(PAIRS)], Cache(), None
 
     def loop() -> list[float]:
@@ -110,7 +110,7 @@ def theirs(event: Callable[[], Any]) -> float:
 
 
 def timed(loop: Callable[[], object]) -> float:
-    """The least of many turns: what the loop costs when nothing disturbs it."""
+    """Return the shortest of many turns: the cost of the loop when nothing disturbs it."""
     spent = []
     for _ in range(TIMES):
         begun = time.perf_counter_ns()

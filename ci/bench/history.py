@@ -52,7 +52,7 @@ Open = Callable[[], HistoryStore]
 
 
 def run(number: int, cases: int = CASES, name: str = "") -> list[Sitting]:
-    """All that a run of the suite leaves."""
+    """Return all sittings that a run of the suite adds."""
     dice = random.Random(number)
     shared = {
         "device": "NVIDIA-H200", "when": (START + dt.timedelta(hours=number)).isoformat(),
@@ -95,7 +95,7 @@ Computed = Callable[[], float]
 
 
 def costs(call: Callable[[], object], times: int, server: Computed) -> list[Cost]:
-    """What each of these calls took."""
+    """Return what each of these calls took."""
     spent = []
     for _ in range(times):
         before = time.perf_counter(), time.process_time(), server()
@@ -106,7 +106,7 @@ def costs(call: Callable[[], object], times: int, server: Computed) -> list[Cost
 
 
 def row(store: str, what: str, spent: list[Cost], bound: str = "") -> str:
-    """Of one sitting the middle by the clock, the best by the clock, what was computed at the middle, and the load."""
+    """Return a row: the best and the middle by the clock, the processor time in the middle, and the load."""
     wall, client = statistics.median(cost.wall for cost in spent), statistics.median(cost.client for cost in spent)
     served = statistics.fmean(cost.server for cost in spent)
     best = min(cost.wall for cost in spent)
@@ -137,7 +137,7 @@ def figures(
 
 
 def _records(opened: Open, folder: Path) -> Callable[[], object]:
-    """Takes in one record after the other, as ``perfgate history add`` does."""
+    """Add one record after the other, as ``perfgate history add`` does."""
     for number in range(9):
         cases = (reports.case(f"test_{n}", 1e5 + n + number, 1e5) for n in range(1000))
         report = reports.run(*cases, started=f"2031-01-{1 + number:02}T00:00:00+00:00")
@@ -154,7 +154,7 @@ def _write(opened: Open, writer: int) -> None:
 
 
 def writers(name: str, opened: Open) -> str:
-    """Sixteen at once, each with runs of its own and all with the same ones."""
+    """Return the row of sixteen writers at once, each with runs of its own and all with some runs in common."""
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=_write, args=(opened, number)) for number in range(WRITERS)]
     began = time.perf_counter()
@@ -226,7 +226,7 @@ _BESIDE = (
 
 
 def site(runs: int, *, figured: bool, cases: int = 1000) -> Iterator[str]:
-    """The pages of so many records, of which every seventh case got slower; then those of a history that has them."""
+    """Yield the cost of pages of so many records, in which every seventh case got slower, then of their history."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "pyproject.toml").write_text('[tool.perfgate]\ndevices = ["*"]\n', encoding="utf-8")
@@ -276,7 +276,7 @@ def _report(number: int, runs: int, cases: int, beside: tuple[tuple[str, float, 
 
 
 def computed_by(server: postgres_server.Server) -> float:
-    """Milliseconds of a processor that a server and all that it started have used; 0 where nobody says."""
+    """Return milliseconds of processor time of a server and its children; 0 if the system does not say."""
     first = server.running.pid if server.running else 0
     ticks = 0
     for place in Path("/proc").glob("[0-9]*"):

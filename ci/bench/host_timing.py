@@ -29,7 +29,7 @@ def empty():
 
 
 def suite(folder: Path, count: int) -> None:
-    """A full run of so many empty benchmarks, everything included."""
+    """Run so many empty benchmarks in full, everything included."""
     (folder / "test_empty.py").write_text(SUITE.format(count=count), encoding="utf-8")
     env = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:benchmark", "--perfgate=full"]
@@ -50,7 +50,7 @@ def empty() -> None:
 
 
 def ours(calls: int) -> float:
-    """Nanoseconds a call, taking each as a sample of its own: the worst case for us."""
+    """Return the nanoseconds of a call that is a sample of its own, the worst case for us."""
     from pytest_perfgate.adapters.timers.host import _singles
 
     into: list[float] = []
@@ -60,7 +60,7 @@ def ours(calls: int) -> float:
 
 
 def theirs(calls: int) -> float:
-    """Nanoseconds a call of pytest-benchmark's own loop, one call a round, as ``pedantic`` runs it."""
+    """Return the nanoseconds of a call in pytest-benchmark's own loop, one call a round, as ``pedantic`` runs it."""
     from pytest_benchmark.fixture import BenchmarkFixture
 
     fixture = _fixture(BenchmarkFixture)

@@ -43,29 +43,29 @@ ROUNDS = 20
 
 @lru_cache(maxsize=1)
 def files() -> Mapping[str, Path]:
-    """The modules of the package by their dotted names."""
+    """Return the modules of the package by their dotted names."""
     return {dotted(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def dotted(path: Path) -> str:
-    """The name under which a file is imported."""
+    """Return the name under which a file is imported."""
     return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
 def lines() -> dict[str, int]:
-    """Lines of each module, short of the files that only make a folder a package."""
+    """Return the lines of each module, without files that only make a folder a package."""
     modules = ((name, path) for name, path in files().items() if path.name != "__init__.py")
     return {name: path.read_text("utf-8").count("\n") for name, path in modules}
 
 
 def folders() -> Counter[str]:
-    """Files of each folder, the one that makes it a package included."""
+    """Return the files of each folder, with the one that makes it a package."""
     return Counter(path.parent.relative_to(PACKAGE).as_posix() for path in files().values())
 
 
 @cache
 def nodes(path: Path) -> list[ast.AST]:
-    """All of a file's syntax, its tree first; unseen by the collector, which would go through it again and again."""
+    """Return all of a file's syntax, its tree first; frozen, so that the collector does not examine it repeatedly."""
     collecting = gc.isenabled()
     gc.disable()
     syntax: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
@@ -82,7 +82,7 @@ def nodes(path: Path) -> list[ast.AST]:
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.ImportFrom | ast.Import]:
-    """Imports that run when the module is imported: neither those inside functions nor those for types alone."""
+    """Yield the imports that run with the module: not those inside functions, nor those for types alone."""
     for node in body:
         if isinstance(node, (ast.ImportFrom, ast.Import)):
             yield node
@@ -93,7 +93,7 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.ImportFrom | ast.Import]:
 
 
 def targets(statements: Iterable[ast.AST]) -> set[str]:
-    """Modules of the package that import statements name."""
+    """Return the modules of the package that import statements name."""
     named = set()
     for node in statements:
         if isinstance(node, ast.Import):
@@ -106,7 +106,7 @@ def targets(statements: Iterable[ast.AST]) -> set[str]:
 
 @lru_cache(maxsize=2)
 def imports(*, anywhere: bool = False) -> Mapping[str, frozenset[str]]:
-    """Each module with those that it imports when it is imported, or ``anywhere`` in its text."""
+    """Return each module with those that it imports when it is imported, or ``anywhere`` in its text."""
     arrows = {}
     for name, path in files().items():
         syntax = nodes(path)
@@ -115,7 +115,7 @@ def imports(*, anywhere: bool = False) -> Mapping[str, frozenset[str]]:
 
 
 def circle(arrows: Mapping[str, frozenset[str]]) -> set[str]:
-    """Modules that remain when those that import none of the rest are taken away, again and again."""
+    """Return the modules that remain when those that import none of the rest are removed, repeatedly."""
     remaining = dict(arrows)
     while free := {name for name, below in remaining.items() if not below & set(remaining)}:
         remaining = {name: below for name, below in remaining.items() if name not in free}
@@ -123,7 +123,7 @@ def circle(arrows: Mapping[str, frozenset[str]]) -> set[str]:
 
 
 def upward() -> list[tuple[str, str]]:
-    """Imports from a lower layer into a higher one, wherever they stand."""
+    """Return the imports from a lower layer into a higher one, wherever they stand."""
     level = {layer: number for number, layers in enumerate(LAYERS) for layer in layers}
 
     def of(name: str) -> int:
@@ -136,7 +136,7 @@ def upward() -> list[tuple[str, str]]:
 
 
 def single_importers() -> dict[str, str]:
-    """Short modules that one other module alone imports, with that module."""
+    """Return short modules that only one other module imports, with that module."""
     importers: dict[str, set[str]] = {}
     for name, imported in imports(anywhere=True).items():
         for below in imported:
@@ -146,7 +146,7 @@ def single_importers() -> dict[str, str]:
 
 
 def small() -> dict[str, int]:
-    """Modules below the size that a subject needs."""
+    """Return the modules below the size that a subject needs."""
     return {name: count for name, count in lines().items() if count < SMALL}
 
 
@@ -154,7 +154,7 @@ def small() -> dict[str, int]:
 
 
 def cpu_ms(code: str, rounds: int = ROUNDS) -> float:
-    """The median CPU time of an interpreter that runs some code, byte code cached."""
+    """Return the median CPU time of an interpreter that runs some code, with cached byte code."""
     env = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     times = []
     for _ in range(rounds + 1):
@@ -167,7 +167,7 @@ def cpu_ms(code: str, rounds: int = ROUNDS) -> float:
 
 
 def start_up() -> dict[str, float]:
-    """Milliseconds that importing the controller and a measuring child cost beyond ``import pytest``."""
+    """Return the milliseconds that importing the controller and a measuring child adds to ``import pytest``."""
     bare = cpu_ms("import pytest")
     parts = ("controller", "child")
     return {part: cpu_ms(f"import pytest, pytest_perfgate.plugin.{part}") - bare for part in parts}
@@ -243,7 +243,7 @@ def walk(name: str) -> tuple[list[str], list[str]]:
 
 
 def figures() -> Iterator[tuple[str, str]]:
-    """What a reader asks first, each with its name."""
+    """Yield what a reader asks first, each with its name."""
     sizes = lines()
     counts = sorted(sizes.values())
     yield "modules", f"{len(files())}"

@@ -53,7 +53,7 @@ MOVED = (1.0, 1.0, 1.0, 1.003, 0.99, 1.0, 1.02)
 
 
 def cases(count: int, samples: int, seed: int, *, worked: bool, figures: bool = False) -> Bench:
-    """Measurements with baselines, some of them slower."""
+    """Return measurements with baselines, some of them slower."""
     source = random.Random(seed)
     roof = Roof(basis=Basis.CEILING, compute=(("fp32", 1e11),), bandwidth=1e10)
     device = Device(key="host-bench", name="bench", kind="host", cache_bytes=1e6, roofs=(roof,))
@@ -85,7 +85,7 @@ def cases(count: int, samples: int, seed: int, *, worked: bool, figures: bool = 
 
 
 def seconds(bench: Bench, texts: tuple[str, ...], *, read: bool = False) -> float:
-    """User and system time of judging all of them once, and of reading every metric, as writing a record does."""
+    """Return the CPU time of judging all of them once, and of reading every metric, as writing a record does."""
     kinds = by_name()
     limits = [parse_limit(text, kinds=kinds) for text in texts]
     context = JudgeContext(gates=len(bench))
@@ -98,7 +98,7 @@ def seconds(bench: Bench, texts: tuple[str, ...], *, read: bool = False) -> floa
 
 
 def parsing(count: int) -> float:
-    """Seconds to read so many limits."""
+    """Return the seconds of reading so many limits."""
     kinds = by_name()
     start = time.process_time()
     for _ in range(count):
@@ -133,7 +133,7 @@ def main() -> int:
 
 
 def record_bytes(bench: Bench) -> int:
-    """What the record of these takes on the disk, their samples apart."""
+    """Return the size of their record on disk, without their samples."""
     kinds = by_name()
     texts = ("slowdown <= 3%", *GATED[:-1], "change(tc_util) >= -2pp")
     parsed = [parse_limit(text, kinds=kinds) for text in texts]

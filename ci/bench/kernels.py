@@ -40,7 +40,7 @@ template <int P> __global__ void __launch_bounds__(256) k(const float* a, const 
 
 
 def large_cubin(folder: Path) -> Path:
-    """About a megabyte of machine code in some forty kernels."""
+    """Compile about a megabyte of machine code in some forty kernels."""
     made = folder / "large.cubin"
     kernels = "".join(
         f"template __global__ void k<{p}>(const float*, const float*, float*, int);\n" for p in range(32, 70)
@@ -74,7 +74,7 @@ def spread(times: Times) -> str:
 
 
 def bare_start(folder: Path) -> Times:
-    """What the disassembler takes for one instruction: nobody can read a file in less."""
+    """Return what the disassembler takes for one instruction: no reader of a file can be faster."""
     (folder / "one.bin").write_bytes(bytes.fromhex("18790000000000000000000000c00f00"))
     command = [str(tool("nvdisasm")), "--binary", "SM90a", str(folder / "one.bin")]
     return timed(lambda: subprocess.run(command, check=True, capture_output=True))

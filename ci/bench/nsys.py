@@ -41,7 +41,7 @@ def summary(path: Path) -> None:
 
 
 def pandas_tables(path: Path) -> None:
-    """What a notebook does: the three tables as frames, before any question is asked of them."""
+    """Read the three tables as frames, as a notebook does before any question."""
     import sqlite3
 
     import pandas as pd
@@ -87,7 +87,7 @@ def measured(path: Path) -> dict[str, dict[str, float]]:
 
 
 def verdict(costs: dict[str, dict[str, float]]) -> int:
-    """Ratios of one run, and the budgets."""
+    """Print ratios of one run and the budgets; return 1 if one is exceeded."""
     late = 0
     for ours, theirs in (
         ("summary", "pandas_summary"),

@@ -112,7 +112,7 @@ class Project:
 
 
 def pytest_benchmark(project: Project, head: str) -> tuple[int, str]:
-    """Base and head right after each other, as one job does; the fixture is pytest-benchmark's own."""
+    """Run base and head right after each other, as one job does; the fixture is pytest-benchmark's own."""
     shutil.rmtree(project.root / ".benchmarks", ignore_errors=True)
     command = [str(BIN / "pytest"), "-q", "-p", "no:perfgate", "test_benchmark.py"]
     project.git("checkout", "-q", "main")
@@ -137,7 +137,7 @@ TOOLS: dict[str, Callable[[Project, str], tuple[int, str]]] = {
 
 
 def busy(seed: int) -> None:
-    """Works and pauses for 50 to 400 ms, again and again."""
+    """Work and pause for 50 to 400 ms, again and again."""
     chance = random.Random(seed)
     while True:
         end = time.perf_counter() + chance.uniform(0.05, 0.4)

@@ -24,7 +24,7 @@ from tests.kineto_job import job
 
 
 def look(paths: list[Path], address: str) -> Analysis:
-    """What the command line's own inspector makes of them."""
+    """Return the analysis by the command line's own inspector."""
     from pytest_perfgate.app.inspect import inspect
 
     tools = command_line_tools(Path.cwd())

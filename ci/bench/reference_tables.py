@@ -34,7 +34,7 @@ def table(path: Path) -> Rows:
 
 
 def equal(one: str | None, other: str | None) -> bool:
-    """Whether two cells say the same, as numbers where both are."""
+    """Return whether two cells are equal, as numbers if both are."""
     if one == other or ((one or "").startswith("[{") and _entries(one) == _entries(other)):
         return True
     try:
@@ -45,7 +45,7 @@ def equal(one: str | None, other: str | None) -> bool:
 
 
 def _entries(cell: str | None) -> list[str]:
-    """The kernels that a cell lists."""
+    """Return the kernels that a cell lists."""
     return sorted((cell or "").removeprefix("[{").removesuffix("}]").split("}, {"))
 
 
@@ -53,7 +53,7 @@ _TIMES = ("total_direct_kernel_time_sum", "Kernel Time (µs)_sum", "Kernel durat
 
 
 def settled(rows: Rows) -> Rows:
-    """Rows of one time in the order of their texts; running sums stay where they were."""
+    """Return the rows of one time in the order of their texts; running sums stay where they were."""
     column = next((name for name in _TIMES if rows and name in rows[0]), "")
     if not column:
         return rows
@@ -68,7 +68,7 @@ _NUMBERED = {"ex_UID", "UID_first"}
 
 
 def compared(theirs: Rows, ours: Rows) -> tuple[int, int, str]:
-    """(cells of the reference, cells equal, what differs first)."""
+    """Return (cells of the reference, equal cells, first difference)."""
     cells = same = 0
     theirs, ours = settled(theirs), settled(ours)
     first = "" if len(theirs) == len(ours) else f"{len(ours)} rows, not {len(theirs)}"
@@ -89,7 +89,7 @@ def run(command: list[str], log: Path) -> bool:
 
 
 def tables_of(trace: Path, reference: str, out: Path) -> tuple[dict[str, Rows], dict[str, Rows]] | None:
-    """Both sides' tables of a trace, by their names in lower case; none where the reference does not read it."""
+    """Return both sides' tables of a trace by lower-case name; None if the reference does not read it."""
     theirs, ours = out / trace.name / "reference", out / trace.name / "ours"
     theirs.mkdir(parents=True, exist_ok=True)
     made = run([reference, "--profile_json_path", str(trace), "--output_csvs_dir", str(theirs)], theirs / "log.txt")
@@ -107,7 +107,7 @@ def tables_of(trace: Path, reference: str, out: Path) -> tuple[dict[str, Rows], 
 
 
 def lines(trace: Path, reference: str, out: Path) -> Iterator[tuple[str, int, int, str]]:
-    """(table, cells, equal, first difference) of one trace."""
+    """Yield (table, cells, equal, first difference) of one trace."""
     pair = tables_of(trace, reference, out)
     if pair is None:
         return

@@ -137,7 +137,7 @@ def row(one: State) -> str:
 
 
 def grew(states: list[State], usage: list[tuple[int, ...]]) -> bool:
-    """Records are kept up to a hundred; behind that nothing may grow but the history, by a line a run."""
+    """Return whether anything but the history grew after 200 runs; records are kept up to a hundred."""
     late = [one for one in states if one.runs >= 200]
     files = len(late) > 1 and late[-1].files > late[0].files
     memory = len(states) > 1 and states[-1].megabytes > 1.2 * states[0].megabytes

@@ -37,14 +37,14 @@ WHEELS = {"from a wheel, by pip": (), "from a wheel, by uv": ("--no-compile",)}
 
 
 def requirements(name: str) -> set[str]:
-    """The distribution and all that it requires, without extras."""
+    """Return the distribution and all that it requires, without extras."""
     wanted = [Requirement(text) for text in distribution(name).requires or ()]
     here = [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
     return {name}.union(*(requirements(each) for each in here))
 
 
 def installed_paths(distribution: Distribution) -> set[Path]:
-    """What the distribution put into its folder of packages, and nothing that it put elsewhere."""
+    """Return what the distribution installed into its folder of packages, and nothing elsewhere."""
     home = Path(str(distribution.locate_file("")))
     names = {file.parts[0] for file in distribution.files or () if ".." not in file.parts and file.suffix != ".pth"}
     return {home / name for name in names if name != "__pycache__"}
@@ -58,7 +58,7 @@ def link_packages(place: Path, *names: str) -> Path:
 
 
 def environments(folder: Path) -> dict[str, Path]:
-    """A folder of packages by what is installed in it."""
+    """Return a folder of packages for each environment."""
     shared = requirements("pytest")
     folders = {BARE: link_packages(folder / "bare", *shared)}
     folders[CHECKOUT] = link_packages(folder / "checkout", *shared, "pytest-perfgate")
@@ -81,7 +81,7 @@ def environments(folder: Path) -> dict[str, Path]:
 
 
 def run(packages: Path, tests: Path, *words: str) -> tuple[float, str]:
-    """CPU seconds and output; byte code is cached, as it is for every installed package, in a place of its own."""
+    """Return CPU seconds and output; byte code is cached in a place of its own, as for an installed package."""
     command = [sys.executable, "-S", "-m", "pytest", *words]
     own = {"PYTHONPATH": str(packages), "PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": str(packages.parent / "cache")}
     with tempfile.TemporaryFile("w+") as out:
@@ -94,7 +94,7 @@ def run(packages: Path, tests: Path, *words: str) -> tuple[float, str]:
 
 
 def rounds_of(count: int) -> dict[str, list[float]]:
-    """Milliseconds by environment, one of each a round; each round begins with another one."""
+    """Return milliseconds by environment, one of each a round; each round begins with another one."""
     with tempfile.TemporaryDirectory() as name:
         tests = Path(name) / "tests"
         tests.mkdir()
@@ -133,7 +133,7 @@ COMMAND = "import sys; sys.path.insert(0, sys.argv.pop(1)); from pytest_perfgate
 
 
 def inspections(count: int, before: str) -> dict[str, list[tuple[float, float]]]:
-    """Milliseconds of processor and clock by program, one of each a round; each round begins with another one."""
+    """Return milliseconds of processor and clock by program, one a round; each round begins with another one."""
     with tempfile.TemporaryDirectory() as folder:
         tiny = Path(folder) / "tiny.json"
         write_trace(tiny, 60)
@@ -151,7 +151,7 @@ def inspections(count: int, before: str) -> dict[str, list[tuple[float, float]]]
 
 
 def process_times(command: list[str], folder: Path) -> tuple[float, float]:
-    """Milliseconds of processor and clock of a whole process."""
+    """Return milliseconds of processor and clock of a whole process."""
     begun = time.perf_counter()
     child = subprocess.Popen(command, cwd=folder, env=KEPT, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)

@@ -19,7 +19,7 @@ PLAN = Plan(max_samples=10**9, spread=0.0)
 
 
 def sample_cost(slice_: int) -> float:
-    """Nanoseconds a sample of a rule that is asked after every so many."""
+    """Return the nanoseconds of a sample under a rule that is evaluated after each slice."""
     generator = random.Random(1)
     script = [50_000 * (1 + 0.02 * generator.random()) for _ in range(SAMPLES)]
     rule, durations = Stopping(), []
@@ -33,7 +33,7 @@ def sample_cost(slice_: int) -> float:
 
 
 def clock() -> float:
-    """Nanoseconds that reading the clock twice takes."""
+    """Return the nanoseconds of reading the clock twice."""
     begun = time.perf_counter_ns()
     for _ in repeat(None, 10_000):
         time.perf_counter_ns()

@@ -97,7 +97,7 @@ OPERATIONS_A_STEP = 1000
 
 
 def write_trace(path: Path, events: int) -> int:
-    """Write about so many events; the number written."""
+    """Write about so many events; return the number written."""
     operations, base = max(events // 6, 1), 1414456661601.577
     written = 0
     with path.open("w", encoding="utf-8") as out:
@@ -140,7 +140,7 @@ _NUMBERED = ("correlation", "External id", "Ev Idx", "Record function id", "Sequ
 
 
 def repeat_trace(source: Path, path: Path, megabytes: float) -> int:
-    """A real trace end to end until it has so many megabytes unpacked; how many events that is."""
+    """Repeat a real trace until it has so many megabytes unpacked; return the number of events."""
     opened = gzip.open if source.suffix == ".gz" else open
     with opened(source, "rt", encoding="utf-8") as file:
         document = json.load(file)

@@ -123,7 +123,7 @@ def linear(folder: Path, sizes: list[int], plot: str) -> None:
 
 
 def command(argv: list[str]) -> dict[str, float]:
-    """Times and memory of a whole process, its start included."""
+    """Return times and memory of a whole process, its start included."""
     variables = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     begun = time.perf_counter()
     running = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables)
@@ -140,13 +140,13 @@ def command(argv: list[str]) -> dict[str, float]:
 
 
 def in_turns(commands: dict[str, list[str]], repeats: int) -> dict[str, dict[str, float]]:
-    """The least that each took of several rounds: a neighbour of one round slows all of it."""
+    """Return the shortest of several rounds for each: a neighbour in one round slows all of it."""
     rounds = [{name: command(argv) for name, argv in commands.items()} for _ in range(repeats)]
     return {name: {part: min(one[name][part] for one in rounds) for part in rounds[0][name]} for name in commands}
 
 
 def against_reference(path: str, python: str, repeats: int) -> None:
-    """Whole commands in turn; python is that of an environment with TraceLens and HolisticTraceAnalysis."""
+    """Time whole commands in turn; python is that of an environment with TraceLens and HolisticTraceAnalysis."""
     inspect = [sys.executable, "-c", MAIN, "inspect", path]
     with tempfile.TemporaryDirectory() as out:
         tiny = Path(out) / "tiny.json"

@@ -47,13 +47,13 @@ Sitting = Callable[[random.Random], list[float]]
 
 
 def live(count: int) -> list[float]:
-    """Peak memory of so many fresh processes."""
+    """Return the peak memory of so many fresh processes."""
     command = [sys.executable, "-S", "-c", _LIVE]
     return [float(subprocess.run(command, capture_output=True, check=True, text=True).stdout) for _ in range(count)]
 
 
 def drawn(within: float, between: float) -> Sitting:
-    """Readings around 100 MB, with a scatter of processes and one of runs."""
+    """Return a source of readings around 100 MB, with a scatter of processes and one of runs."""
 
     def sitting(source: random.Random) -> list[float]:
         level = 1e8 * math.exp(source.gauss(0, between))
@@ -72,7 +72,7 @@ def measured(readings: Sequence[float]) -> Measurement:
 
 
 def line(sittings: Sequence[Sequence[float]]) -> Baseline:
-    """What accepting these runs, one after the other, comes to."""
+    """Return the line after these runs were accepted, one after the other."""
     metrics = [measured(readings).metrics.find("memory")[0] for readings in sittings]
     figure = accepted_figure(metrics[0])
     for metric in metrics[1:]:
@@ -86,7 +86,7 @@ def paired(base: Sequence[float], head: Sequence[float]) -> Paired:
 
 
 def outcome(way: str, sitting: Sitting, source: random.Random, factor: float, text: str) -> Outcome:
-    """One figure accepted, measured again and judged."""
+    """Return the outcome of one figure that was accepted and measured again."""
     now = measured([factor * reading for reading in sitting(source)])
     context, limits = JudgeContext(gates=FIGURES, kinds=KINDS), [parse_limit(text, kinds=KINDS)]
     if way == "two builds":
@@ -104,7 +104,7 @@ WAYS = ("a line of 1 run", "a line of 4 runs", "two builds")
 
 
 def row(name: str, sitting: Sitting, way: str, suites: int, limit: float) -> str:
-    """One line of the table: clean suites that alarm, and how often +10 % is seen."""
+    """Return one line of the table: clean suites that alarm, and how often +10 % is detected."""
     source, text = random.Random(f"{name} {way}"), f"change(metric(memory)) <= {limit:g}%"
     clean = [[outcome(way, sitting, source, 1.0, text) for _ in range(FIGURES)] for _ in range(suites)]
     alarms = sum(Outcome.REGRESSED in suite for suite in clean)

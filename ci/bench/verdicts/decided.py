@@ -89,7 +89,7 @@ def git(root: Path, *words: str) -> None:
 
 
 def version() -> str:
-    """The commit of the code that runs, and whether it is edited."""
+    """Return the commit of the code that runs, and whether it is edited."""
     here = ["git", "-C", str(HERE.parents[2])]
     commit = subprocess.run([*here, "rev-parse", "--short=10", "HEAD"], check=True, capture_output=True, text=True)
     code = ("pytest_perfgate", "ci/bench/verdicts/*.py")
@@ -98,14 +98,14 @@ def version() -> str:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Nothing of an outer pytest or CI."""
+    """Return the variables without those of an outer pytest or CI."""
     inner = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PERFGATE_", "GITHUB_")) and k != "CI"}
     return {**inner, "PYTHONPATH": str(HERE.parents[2]), **more}
 
 
 @contextmanager
 def busy_loops(condition: str) -> Iterator[None]:
-    """Two busy loops, or none."""
+    """Run two busy loops in the loaded condition."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (condition == "loaded"))]
     try:
         yield
@@ -116,7 +116,7 @@ def busy_loops(condition: str) -> Iterator[None]:
 
 
 def slowed_names(names: Sequence[str], suite: int) -> dict[str, float]:
-    """Four kernels for each slowdown, other ones in each suite."""
+    """Return four kernels for each slowdown, others in each suite."""
     return {names[(suite + at * 7) % 40]: SLOWER[at % 3] for at in range(12)}
 
 
@@ -125,7 +125,7 @@ def code(factors: dict[str, float]) -> str:
 
 
 def prepared(folder: Path) -> tuple[Path, list[str]]:
-    """A folder for exactly this project, and the names of its kernels; the C extension is built there once."""
+    """Return a folder for exactly this project, where its extension is built once, and the names of its kernels."""
     place = folder / hashlib.sha256((code({}) + TESTS + SETTINGS).encode()).hexdigest()[:10]
     (place / "names").mkdir(parents=True, exist_ok=True)
     sources(place / "names")
@@ -144,7 +144,7 @@ def built(root: Path) -> None:
 
 
 def origin(folder: Path, condition: str) -> Path:
-    """A bare repository whose baselines were accepted under this condition."""
+    """Return a bare repository whose baselines were accepted under this condition."""
     bare, work = folder / f"{condition}.git", folder / f"{condition}-work"
     if bare.exists():
         return bare
@@ -180,7 +180,7 @@ Case = tuple[float, str, int, float | None]
 
 
 def perfgate(folder: Path, accepted: str, changed: str, factors: dict[str, float]) -> Iterator[dict[str, Case]]:
-    """A fresh clone with the change; then the real command, as CI starts it."""
+    """Yield the cases of a fresh clone with the change, after the real command, as CI starts it."""
     clone = Path(tempfile.mkdtemp(prefix="decided-"))
     try:
         git(folder, "clone", "-q", str(origin(folder, accepted)), str(clone / "c"))
@@ -208,7 +208,7 @@ def perfgate(folder: Path, accepted: str, changed: str, factors: dict[str, float
 def by_peer(
     peers: Peers, judge: Callable[[], list[str]], names: Sequence[str], changed: str, factors: dict[str, float]
 ) -> Iterator[dict[str, Case]]:
-    """The same change, committed for the peers; then what one of them fails."""
+    """Yield what a peer fails after the same change was committed for it."""
     peers.changed(changed)
     yield {}
     failed = judge()
@@ -216,7 +216,7 @@ def by_peer(
 
 
 def timed_run(condition: str, steps: Iterator[dict[str, Case]]) -> dict[str, Any]:
-    """One timed run under a condition; the first step is what comes before."""
+    """Return one timed run under a condition; the first step prepares it."""
     next(steps)
     load = os.getloadavg()[0]
     with busy_loops(condition):
@@ -232,7 +232,7 @@ def lines_of(out: Path) -> list[dict[str, Any]]:
 
 
 def live(chosen: argparse.Namespace) -> None:
-    """So many suites of each kind in each cell by each tool, in turns; what the file has already is not run again."""
+    """Run the suites of each kind in each cell by each tool, in turns; those that the file has are not run again."""
     until = time.monotonic() + 60 * chosen.minutes
     folder, names = prepared(chosen.folder)
     peers = Peers(folder, code({}), git) if {*chosen.tools} - {"perfgate"} else None
@@ -277,7 +277,7 @@ HEADS = (
 
 
 def live_table(runs: list[dict[str, Any]]) -> str:
-    """One row for each tool, cell and slowdown, with counts; of clean suites those that alarm."""
+    """Return one row for each tool, cell and slowdown, with counts, and the clean suites that alarm."""
     rows = [cells for place in product(TOOLS, (*CONDITIONS, "-"), CONDITIONS) for cells in rows_of(runs, place)]
     lines = ["| " + " | ".join(cells) + " |" for cells in (HEADS, ["---"] * len(HEADS), *rows)]
     alarms = [alarmed(tool, ours) for tool in TOOLS if (ours := [run for run in runs if run["tool"] == tool])]
@@ -286,7 +286,7 @@ def live_table(runs: list[dict[str, Any]]) -> str:
 
 
 def rows_of(runs: list[dict[str, Any]], place: tuple[str, str, str]) -> Iterator[tuple[str, ...]]:
-    """What became of unchanged and of slowed cases in one cell of one tool."""
+    """Yield the outcomes of unchanged and of slowed cases in one cell of one tool."""
     here = [run for run in runs if (run["tool"], run["accepted"], run["condition"]) == place]
     for by in (1.0, *SLOWER):
         cases = [case for run in here for case in run["cases"].values() if case[0] == by]
@@ -305,7 +305,7 @@ def rows_of(runs: list[dict[str, Any]], place: tuple[str, str, str]) -> Iterator
 
 
 def alarmed(tool: str, runs: list[dict[str, Any]]) -> str:
-    """How many clean suites and unchanged cases a tool failed."""
+    """Return how many clean suites and unchanged cases a tool failed."""
     clean = [run for run in runs if not run["slowed"]]
     suites = sum(any(case[1] == "regressed" for case in run["cases"].values()) for run in clean)
     unchanged = [case for run in runs for case in run["cases"].values() if case[0] == 1.0]

@@ -67,7 +67,7 @@ Process = dict[str, Any]
 
 
 def worker() -> None:
-    """One fresh process: every figure of the calls of the example; times in microseconds."""
+    """Print every figure of the example's calls in one fresh process; times are in microseconds."""
     spec = spec_from_file_location("planted", EXAMPLE / "kernels.py")
     assert spec is not None
     assert spec.loader is not None
@@ -95,13 +95,13 @@ def worker() -> None:
 
 
 def times_of(samples: Samples) -> Process:
-    """As much of them as the verdict looks at."""
+    """Return the times that the verdict examines."""
     times, waits = ([round(one / 1e3) for one in them] for them in (samples.durations, samples.waits))
     return {"times": times, "waits": waits}
 
 
 def recorded(path: Path, processes: int) -> None:
-    """Clean processes and planted ones in turns, a line each."""
+    """Record clean and slowed processes in turns, one line each."""
     with gzip.open(path, "wt", encoding="utf-8") as tape:
         for number in range(2 * processes):
             planted = PLANTED if number % 2 else ""
@@ -113,7 +113,7 @@ def recorded(path: Path, processes: int) -> None:
 
 
 def measurement(part: str, processes: list[Process]) -> Measurement:
-    """A sitting of these processes, as far as one case goes."""
+    """Return the measurement of one case in these processes."""
     still: Process = {"times": [1000, 1001], "waits": []}
     taken = [one[part] if part in {"wait", "spin"} else still for one in processes]
     samples = tuple(
@@ -142,7 +142,7 @@ def readings(part: str, process: Process) -> Iterator[Reading]:
 
 
 def verdict(part: str, text: str, then: list[Process], now: list[Process]) -> Outcome:
-    """What the gate says of the second sitting, the first being accepted."""
+    """Return the gate's outcome of the second sitting after the first was accepted."""
     limit = parse_limit(text, kinds=by_name())
     context = JudgeContext(gates=len(CASES))
     before = judge(measurement(part, then), [limit], baseline=None, context=context).measurement
@@ -158,7 +158,7 @@ def verdict(part: str, text: str, then: list[Process], now: list[Process]) -> Ou
 
 
 def row(name: str, tape: list[Process], suites: int, dice: random.Random) -> tuple[list[str], list[bool]]:
-    """One line of the table, and which suites alarmed."""
+    """Return one line of the table, and which suites alarmed."""
     part, text, count = CASES[name]
     clean, slow = ([one for one in tape if one["planted"] is planted] for planted in (False, True))
     alarms, outcomes, open_ = [], Counter[Outcome](), 0

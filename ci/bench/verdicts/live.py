@@ -66,7 +66,7 @@ def git(root: Path, *words: str) -> None:
 
 
 def project(root: Path, slowed: bool) -> None:
-    """The base is committed, the head lies in the working copy."""
+    """Create a project with a committed base and the head in the working copy."""
     kernels = (HERE / "kernels.py").read_text(encoding="utf-8")
     (root / "tests").mkdir()
     (root / "pyproject.toml").write_text(SETTINGS)
@@ -81,12 +81,12 @@ def project(root: Path, slowed: bool) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Nothing of an outer pytest or CI."""
+    """Return the variables without those of an outer pytest or CI."""
     return {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PERFGATE_")) and k != "CI"}
 
 
 def one_suite(slowed: bool) -> dict[str, Any]:
-    """What one run of the real command came to."""
+    """Return the result of one run of the real command."""
     folder = Path(tempfile.mkdtemp(prefix="live-suite-"))
     try:
         project(folder, slowed)
@@ -110,7 +110,7 @@ def one_suite(slowed: bool) -> dict[str, Any]:
 
 
 def summary(suites: list[dict[str, Any]]) -> str:
-    """Rates with their n and bound."""
+    """Return rates with their n and bound."""
     clean = [s for s in suites if not s["slowed"]]
     lines = []
     if clean:

@@ -44,7 +44,7 @@ def _times(ways: list[int], power: int) -> list[int]:
 
 
 def _divide(ways: list[int], power: int) -> list[int]:
-    """Divide a polynomial by 1 - x^power, which it holds exactly."""
+    """Divide a polynomial by 1 - x^power without a remainder."""
     quotient = list(ways)
     for at in range(power, len(quotient)):
         quotient[at] += quotient[at - power]

@@ -61,21 +61,21 @@ def capture(times: list[float]) -> Capture:
 
 
 def recorded(name: str) -> list[Round]:
-    """Every pair of processes on tape, each ten turns a side."""
+    """Return every pair of processes on tape, each with ten turns a side."""
     lines = (TAPES / "pairs.jsonl").read_text(encoding="utf-8").splitlines()
     turns = [json.loads(line)[PAIRS[name]] for line in lines]
     return [(capture([b[0] for b, _ in one]), capture([h[0] for _, h in one])) for one in turns]
 
 
 def drawn(tape: list[Round], count: int, slower: float, dice: random.Random) -> Pairs:
-    """Rounds drawn from the tape, either process being the base."""
+    """Return rounds drawn from the tape, either process being the base."""
     rounds = [dice.choice(tape) for _ in range(count)]
     pairs = pair_of([one if dice.random() < 0.5 else one[::-1] for one in rounds])
     return replace(pairs, head=tuple(time * (1 + slower) for time in pairs.head))
 
 
 def suite(tape: list[Round], limit: float, slower: float, dice: random.Random) -> tuple[int, int, int]:
-    """Of 40 tests: alarms on the unchanged, confirmations of the slowed, unchanged ones left undecided."""
+    """Return counts of 40 tests: alarms of unchanged, confirmations of slowed, and undecided unchanged ones."""
     design = Design(cases=TESTS)
     by = {at: slower if at < SLOWED else 0.0 for at in range(TESTS)}
     counts = dict.fromkeys(by, limit)
@@ -119,7 +119,7 @@ def sitting(processes: list[list[float]], slower: float) -> Measurement:
 
 
 def sittings_table(draws: int, seed: int) -> str:
-    """Three processes against a line of three others, where two builds are there to decide what it leaves open."""
+    """Return the table of three processes against a line of three others, with two builds for the open ones."""
     rows = ["| kernel | code | the line clears | goes to two builds | confirmed by the line |", "|" + " --- |" * 5]
     lines = (TAPES / "processes.jsonl").read_text(encoding="utf-8").splitlines()
     limit = parse_limit("slowdown <= 3%", kinds=by_name())

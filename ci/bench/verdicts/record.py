@@ -52,7 +52,7 @@ class Worker:
 
 
 def warm_up(base: Worker, other: Worker, name: str) -> int:
-    """Both warm; the calls that fill one sample."""
+    """Warm up both processes; return the calls that fill one sample."""
     spent, fastest = 0.0, float("inf")
     while spent < WARM_NS:
         walls = base.run(name, UNITS, 3, 4)[:3]
@@ -62,7 +62,7 @@ def warm_up(base: Worker, other: Worker, name: str) -> int:
 
 
 def one_round(names: list[str], core: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every kernel once in two fresh processes."""
+    """Run every kernel once in two fresh processes."""
     wall = np.zeros((len(names), len(ARMS), BATCHES, SAMPLES))
     busy = np.zeros_like(wall)
     seed = str(int.from_bytes(os.urandom(3), "big"))

@@ -95,7 +95,7 @@ def rate(hits: int, count: int) -> str:
 
 
 def tallied(library: Library, chosen: str, count: int, seed: int) -> dict[tuple[str, str], Tally]:
-    """All rules on the same suites; a process takes a part of the suites of a condition."""
+    """Tally all rules on the same suites; a process takes a part of the suites of a condition."""
     tallies = {(name, condition): Tally() for name in rules(chosen) for condition in CONDITIONS}
     parts = tuple(product(CONDITIONS, range(PARTS)))
     with ProcessPoolExecutor() as pool:
@@ -106,7 +106,7 @@ def tallied(library: Library, chosen: str, count: int, seed: int) -> dict[tuple[
 
 
 def _tallied(library: Library, chosen: str, count: int, seed: int, which: tuple[str, int]) -> dict[str, Tally]:
-    """Every part draws all suites and judges its own, so that they are the same however many parts there are."""
+    """Tally one part of the suites; every part draws all of them, so that their number changes nothing."""
     condition, part = which
     dice, tallies = np.random.default_rng(seed), {name: Tally() for name in rules(chosen)}
     for at in range(count):
@@ -167,7 +167,7 @@ def main() -> None:
 
 
 def write_table(page: Path, mark: str, text: str, *, rows: bool = False) -> None:
-    """Put a table between its markers, and leave the rest of the page; by ``rows``, other rules keep theirs."""
+    """Replace a table between its markers; by ``rows``, rows of other rules stay."""
     old = page.read_text(encoding="utf-8")
     head, begin, rest = old.partition(f"<!-- begin {mark} -->\n")
     before, end, tail = rest.partition(f"<!-- end {mark} -->")
@@ -180,7 +180,7 @@ def write_table(page: Path, mark: str, text: str, *, rows: bool = False) -> None
 
 
 def _rule(line: str) -> tuple[str, ...]:
-    """The rule and the condition of a row."""
+    """Return the rule and the condition of a row."""
     return tuple(line.split("|")[1:3])
 
 

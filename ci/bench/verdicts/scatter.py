@@ -22,12 +22,12 @@ Rule = Callable[[np.ndarray], tuple[float, int]]
 
 
 def of_all(logs: np.ndarray) -> tuple[float, int]:
-    """The standard deviation of every sitting of the level."""
+    """Return the standard deviation of all sittings, and its degrees of freedom."""
     return float(logs.std(ddof=1)), len(logs) - 1
 
 
 def scatter_within(a_commit: int, logs: np.ndarray) -> tuple[float, int]:
-    """The standard deviation within commits, pooled."""
+    """Return the pooled standard deviation within commits, and its degrees of freedom."""
     groups = [logs[at : at + a_commit] for at in range(0, len(logs), a_commit)]
     freedom = len(logs) - len(groups)
     squares = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
@@ -35,7 +35,7 @@ def scatter_within(a_commit: int, logs: np.ndarray) -> tuple[float, int]:
 
 
 def of_neighbours(logs: np.ndarray) -> tuple[float, int]:
-    """What the gate uses."""
+    """Return the scatter that the gate uses."""
     return scatter_of_neighbours(np.exp(logs).tolist()), freedom(len(logs))
 
 
@@ -48,7 +48,7 @@ RULES: dict[str, Rule] = {
 
 
 def reach(rule: Rule, levels: np.ndarray) -> float:
-    """The mean over many histories of what chance explains."""
+    """Return the mean over many histories of what chance explains."""
     dice = np.random.default_rng(11)
     reaches = []
     for _ in range(TRIALS):

@@ -70,7 +70,7 @@ def pairs_of(one: Suite) -> dict[int, Pairs]:
 
 
 def decided(pairs: dict[int, Pairs], alpha: float) -> Decisions:
-    """What two builds come to, with so much of the chance of an alarm for all of these."""
+    """Return the decisions of two builds, with so much of the chance of an alarm for all of these."""
     design = Design(alpha=alpha, most=IN_CI, cases=max(1, len(pairs)))
     least = min((len(pair.base) for pair in pairs.values()), default=0)
     design = replace(design, most=min(design.most, least) or design.most)
@@ -91,7 +91,7 @@ def by_shards(pairs: dict[int, Pairs], costs: dict[str, float]) -> Decisions:
 
 
 def tallied(library: Library, count: int, seed: int, kind: tuple[float, str, int]) -> Tally:
-    """Every part draws all suites and judges its own."""
+    """Judge one part of the suites; every part draws all of them."""
     share, condition, part = kind
     dice, tally = np.random.default_rng(seed), Tally()
     for at in range(count):
