@@ -195,8 +195,7 @@ def _without_parts(rows: Sequence[Numbered]) -> list[str | None]:
     """Return the times in nanoseconds, which the timer counts in whole ones."""
     if "Metric Name" in rows[0][1]:
         return [row.get("Metric Value") for _, row in rows if row.get("Metric Unit") in _TICKS]
-    columns = [name for name, unit in rows[0][1].items() if unit in _TICKS]
-    return [row.get(name) for _, row in rows[1:] for name in columns]
+    return [row.get(name) for name, unit in rows[0][1].items() if unit in _TICKS for _, row in rows[1:]]
 
 
 def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
@@ -227,10 +226,11 @@ def _refuse_other(before: Counter | None, now: Counter, line: int, place: str) -
 
 
 def _wide(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
-    """Yield the launches of a page with one column a metric; the line after the header holds the units."""
+    """Yield the launches of a page with one column a metric; units stand in a line of their own or in the header."""
     head = rows[0][1]
-    units = head if not (head.get(_FIRST) or head.get(_NAME) or "").strip() else {}
-    launches = rows[1:] if units else rows
+    apart = not (head.get(_FIRST) or head.get(_NAME) or "").strip()
+    units = head if apart else {name: name.rpartition("[")[2][:-1] for name in head if name.endswith("]")}
+    launches = rows[1:] if apart else rows
     who = [(line, tuple(row.get(name, "") for name in _LAUNCH)) for line, row in launches]
     if "Process ID" in head and _FIRST in head:
         refuse_repeated(who, "launch", partial(_fault, place))

@@ -172,32 +172,29 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Yield kernels of rocprof --stats, the first and the third: one line for all dispatches of each."""
     kernels = [row for row in rows if not _API.fullmatch(row["Name"])]
     if not kernels:
-        what = "these are statistics of calls or copies, not of kernels"
-        raise PerfgateError("rocprof-csv", what, place=str(path), fix="name results.stats.csv or *_kernel_stats.csv")
+        what, why = "these are statistics of calls or copies, not of kernels", "no kernel has a time here"
+        fix = "name results.stats.csv or *_kernel_stats.csv"
+        raise PerfgateError("rocprof-csv", what, why=why, place=str(path), fix=fix)
     for row in kernels:
-        calls = number_of(row["Calls"])
-        numbers = ((name, number_of(row.get(name))) for name in _CALLS)
-        yield KernelFacts(
-            name=_bare(row["Name"]),
-            arch="",
-            source=str(path),
-            counters={name: Counter(name=name, value=number) for name, number in numbers if number is not None},
-            duration=number_of(row["AverageNs"]) or None,
-            notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
-        )
+        yield _means(row["Name"], row["AverageNs"], {name: number_of(row.get(name)) for name in _CALLS}, path)
 
 
 def _top_kernels(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Yield the longest kernels of rocprof-compute: one line for all dispatches of each."""
     for row in rows:
-        calls = number_of(row["Count"])
-        yield KernelFacts(
-            name=_bare(row["Kernel_Name"]),
-            arch="",
-            source=str(path),
-            duration=number_of(row["Mean(ns)"]) or None,
-            notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
-        )
+        yield _means(row["Kernel_Name"], row["Mean(ns)"], {"Calls": number_of(row["Count"])}, path)
+
+
+def _means(name: str, mean: str, numbers: Mapping[str, float | None], path: Path) -> KernelFacts:
+    calls = numbers["Calls"]
+    return KernelFacts(
+        name=_bare(name),
+        arch="",
+        source=str(path),
+        counters={name: Counter(name=name, value=number) for name, number in numbers.items() if number is not None},
+        duration=number_of(mean) or None,
+        notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
+    )
 
 
 def _bare(name: str) -> str:

@@ -99,7 +99,7 @@ _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
 
 _TABLES: tuple[tuple[str, str, str], ...] = (
     (
-        r'^"?(?:time ?\(%\)"?,"?total time|start ?\([num]?s(?:ec)?\)"?,"?(?:duration|end) ?\()',
+        r'^"?(?:time ?\(%\)"?[,\t]"?total time|start ?\([num]?s(?:ec)?\)"?[,\t]"?(?:duration|end) ?\()',
         "a table of nsys stats",
         FROM_REPORT,
     ),
@@ -115,7 +115,11 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "a JSON export of nsys",
         FROM_REPORT,
     ),
-    (r"^==\d+== (?:nvprof is|profiling result)", "what nvprof printed", "profile the program with nsys or ncu instead"),
+    (
+        r'^==\d+== (?:nvprof is|profiling result)|\A"type","time\(%\)","time"',
+        "what nvprof printed",
+        "profile the program with nsys or ncu instead",
+    ),
     (
         r"^[^\n]*__global__\s+[\w(]",
         "CUDA source",
@@ -123,7 +127,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"^ptxas (?:info|warning) *:", "a compiler's report on its kernels", _KERNELS),
     (
-        r"^(?:fatbin (?:elf|ptx) code:|resource usage:$|\s*\.headerflags\s+@|\s+function : \S+$)",
+        r"^(?:fatbin (?:elf|ptx) code:|resource usage:$|\s*(?:\.headerflags\s+@|/\*[\da-f]{4,}\*/)|\s+function : \S+$)",
         "text that cuobjdump or nvdisasm printed",
         _KERNELS,
     ),
@@ -153,12 +157,38 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "a call tree of Triton's Proton",
         "profile with torch.profiler, nsys or ncu",
     ),
+    (
+        r"\A(?:#[a-z]\w* = (?:loc\(|#ttg\.)|module (?:attributes )?\{|; moduleid = )",
+        "an intermediate form of a compiler",
+        "name the machine code that lies beside it: perfgate inspect FILE.cubin",
+    ),
+    (r"\A\[\[\d{10,}", "a timeline of PyTorch's memory", _TORCH),
     (r"\Abenchmark,device,device name,", "a CSV of NVBench", "its JSON is read: run the benchmark with --json FILE"),
     (r"\A# devices\s+## \[\d+\] ", "what NVBench prints", "its JSON is read: run the benchmark with --json FILE"),
     (
         r"^(?:name,iterations,real_time,cpu_time,time_unit|benchmark +time +cpu +iterations|run on \(\d+ x )",
         "what Google Benchmark prints",
         "its JSON is read: --benchmark_out=FILE --benchmark_out_format=json",
+    ),
+    (
+        r"\A(?:command,mean,stddev,|\| command +\| +mean|\[cols=\"<,>,>|benchmark (?:1|#1): )|^ +time \(mean ± ",
+        "what hyperfine prints",
+        "its JSON is read: hyperfine --export-json FILE COMMAND",
+    ),
+    (
+        r"\Aname,min,max,mean,stddev,median,|^-+ benchmark[^\n]*: \d+ tests",
+        "what pytest-benchmark prints",
+        "its JSON is read: pytest --benchmark-json=FILE",
+    ),
+    (
+        r'\A\{\s*"benchmarks"\s*:\s*\[\s*\{\s*"(?:runs"\s*:\s*\[\s*\{|metadata"\s*:\s*\{)',
+        "JSON of pyperf",
+        "measure with pytest-benchmark, asv or hyperfine, whose JSON is read",
+    ),
+    (
+        r'\A\{\s*"[\w.]+"\s*:\s*\{\s*"(?:code|goal_time|name)"(?s:.)*"(?:param_names|params|timeout)"',
+        "asv's list of benchmarks, without times",
+        "name a file of results: .asv/results/MACHINE/COMMIT-ENVIRONMENT.json",
     ),
     (
         r'\A\{\s*"arch"\s*:(?s:.)*"machine"\s*:(?s:.)*"ram"\s*:',

@@ -100,19 +100,23 @@ _LAUNCHES = 20
 
 def _by_name(ranked: Sequence[Diagnosis]) -> Iterator[Table]:
     """Yield launches of one kernel summed up, if one has several and all have times."""
-    spent: dict[str, list[float]] = {}
+    launches: Counter[str] = Counter()
+    spent: dict[str, float] = {}
     for d in ranked:
-        spent.setdefault(d.name, []).append(d.numbers.get("duration", 0.0))
-    whole = sum(map(sum, spent.values()))
-    if len(spent) == len(ranked) or not all("duration" in d.numbers for d in ranked) or not whole:
+        calls = d.facts.counters.get("Calls")  # in a table of statistics, whose times are means
+        number = round(calls.value) if calls else 1
+        launches[d.name] += number
+        spent[d.name] = spent.get(d.name, 0.0) + number * d.numbers.get("duration", 0.0)
+    whole = sum(spent.values())
+    if set(launches.values()) <= {1} or not all("duration" in d.numbers for d in ranked) or not whole:
         return
     yield Table(
         title="By kernel",
         columns=(Column(name="kernel"), Column(name="launches", dimension=_COUNT),
                  Column(name="total", dimension=_TIME), Column(name="mean", dimension=_TIME),
                  Column(name="of the time", dimension=_PART, digits=3)),
-        rows=tuple((name, len(times), sum(times), sum(times) / len(times), sum(times) / whole)
-                   for name, times in sorted(spent.items(), key=lambda pair: -sum(pair[1]))),
+        rows=tuple((name, launches[name], time, time / launches[name], time / whole)
+                   for name, time in sorted(spent.items(), key=lambda pair: -pair[1]) if launches[name]),
     )  # fmt: skip
 
 

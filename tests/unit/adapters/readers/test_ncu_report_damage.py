@@ -69,6 +69,10 @@ PAGES = {
     ),
     "of two runs in one file": (LONG_HEADER + K + LONG_HEADER + line(0, "k", "2"), "k=1000 k=2000"),
     "wide": (WIDE_HEADER + UNITS + row(0, "k", "5.41") + row(1, "j", "1,234.5"), "k=5410 j=1234500"),
+    "wide, with units in its header": (
+        WIDE_HEADER.replace('.sum"', '.sum [us]"').replace('.avg"', '.avg [%]"') + row(0, "k", "5.41"),
+        "k=5410",
+    ),
     "wide, of two processes": (WIDE_HEADER + UNITS + row(0, "k", "1") + row(0, "k", "2", process=11), "k=1000 k=2000"),
     "wide, with one number of another locale": (WIDE_HEADER + UNITS + row(0, "k", "1.234,5"), "k=1234500"),
     "with the empty rule that ncu ends a metric with": (RULES + K[:-1] + ',""\n' + NOTHING, "k=1000"),

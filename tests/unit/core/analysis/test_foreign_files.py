@@ -83,6 +83,27 @@ TEXTS = (
     ("-----\nBenchmark      Time      CPU  Iterations\n", "what Google Benchmark prints", "--benchmark_out=FILE"),
     ("2026-01-01T00:00:00\nRun on (8 X 3400 MHz CPU s)\n{}", "what Google Benchmark prints", "--benchmark_out=FILE"),
     ('{"arch": "x", "machine": "box", "ram": "8G"}', "what asv wrote of a machine", "beside it"),
+    (
+        '{\n "suite.time_a": {\n  "code": "def time_a()", "params": []}}',
+        "asv's list of benchmarks",
+        "a file of results",
+    ),
+    ("Time (%)\tTotal Time (ns)\tInstances\tName", "a table of nsys stats", "--type=sqlite"),
+    ('"Type","Time(%)","Time","Calls"', "what nvprof printed", "nsys or ncu"),
+    (
+        "Function:k\n\t//## File 'a.py'\n        /*0000*/    LDC R1, c[0x0][0x28] ;",
+        "text that cuobjdump or nvdisasm printed",
+        "name the compiled file",
+    ),
+    ("#blocked = #ttg.blocked<{order = [0]}>\n", "an intermediate form of a compiler", "FILE.cubin"),
+    ('#loc = loc("k.py":1:0)\nmodule {\n', "an intermediate form of a compiler", "FILE.cubin"),
+    ("; ModuleID = 'LLVMDialectModule'\n", "an intermediate form of a compiler", "FILE.cubin"),
+    ("[[1795707952186173, 1795707952186174], [[0, 1]]]", "a timeline of PyTorch's memory", "export_chrome_trace"),
+    ("command,mean,stddev,median,user,system,min,max\n", "what hyperfine prints", "--export-json"),
+    ("| Command | Mean [ms] | Min [ms] |\n", "what hyperfine prints", "--export-json"),
+    ("name,min,max,mean,stddev,median,iqr,outliers\n", "what pytest-benchmark prints", "--benchmark-json"),
+    ("....\n\n---- benchmark 'g': 4 tests ----\nName\n", "what pytest-benchmark prints", "--benchmark-json"),
+    ('{"benchmarks": [{"runs": [{"metadata": {}}]}], "version": "1.0"}', "JSON of pyperf", "pytest-benchmark"),
     ("\x80\x04x", "a pickle of Python", "export_chrome_trace"),
 )
 

@@ -382,6 +382,12 @@ def test_a_gain_of_one_kernel_is_told_of_the_whole(share: float | None, mfu: flo
     assert _of_all(replace(faster, gain=None), share, mfu) == ""
 
 
+def test_a_table_of_means_is_added_up_by_its_calls() -> None:
+    kernels = [launch("a", 1e3, {"Calls": 3.0}), launch("b", 5e3, {"Calls": 1.0})]
+    by_name = next(block for block in counter_overview(kernels, "T").blocks if isinstance(block, Table))
+    assert by_name.rows == (("b", 1, 5e3, 5e3, 0.625), ("a", 3, 3e3, 1e3, 0.375))
+
+
 def test_launches_of_one_kernel_are_added_up_above_them() -> None:
     by_name, each = (
         block
