@@ -31,7 +31,7 @@ from typing import NamedTuple
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.postgres import PostgresHistory
 from pytest_perfgate.adapters.stores.records import Records, render_record
-from pytest_perfgate.app.accepted import added
+from pytest_perfgate.app.accepted import append_records
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
 from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey
@@ -143,7 +143,7 @@ def _records(opened: Open, folder: Path) -> Callable[[], object]:
         report = reports.run(*cases, started=f"2031-01-{1 + number:02}T00:00:00+00:00")
         (folder / f"{number}.json").write_bytes(render_record(report))
     coming = Records(folder).sources([str(folder)])
-    return lambda: list(added(opened(), [next(coming)]))
+    return lambda: list(append_records(opened(), [next(coming)]))
 
 
 def _write(opened: Open, writer: int) -> None:

@@ -268,7 +268,7 @@ class Added:
     """Why the record is unreadable."""
 
 
-def added(
+def append_records(
     history: HistoryStore, sources: Iterable[Any], turn: AbstractContextManager[Any] | None = None
 ) -> Iterator[Added]:
     """Add every record to the history, as its run would have done; one that was added before is not read again.

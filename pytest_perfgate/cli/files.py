@@ -285,7 +285,7 @@ def profile_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--kernel", default="", metavar="NAME", help="only kernels whose name holds this (ncu)")
     parser.add_argument(
-        "--launches", type=output.whole, default=0, metavar="N", help="at most this many launches (ncu)"
+        "--launches", type=output.from_one, default=0, metavar="N", help="at most this many launches (ncu)"
     )
 
 

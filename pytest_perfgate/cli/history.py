@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
-from pytest_perfgate.cli.output import plain, say, show, whole, write, write_bytes, write_file, write_json
+from pytest_perfgate.cli.output import from_one, plain, say, show, write, write_bytes, write_file, write_json
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -39,7 +39,7 @@ def history_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--device", default="", metavar="KEY", help="only this device")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the case with its change points")
     parser.add_argument("--to", default="", metavar="FORM:FILE", help="every figure as a table: csv:FILE, parquet:FILE")
-    parser.add_argument("--last", type=whole, default=20, metavar="N", help="so many runs (default 20)")
+    parser.add_argument("--last", type=from_one, default=20, metavar="N", help="so many runs (default 20)")
     add_root(parser)
 
 
@@ -127,11 +127,11 @@ def _take_turns(lock: Any) -> None:
 
 
 def _part_taken_in(root: str, places: Sequence[str]) -> list[Added]:
-    from pytest_perfgate.app.accepted import added
+    from pytest_perfgate.app.accepted import append_records
 
     project = Project(Namespace(root=root))
     with project.history.kept_open():
-        return list(added(project.history, project.records.sources(places), *_turn))
+        return list(append_records(project.history, project.records.sources(places), *_turn))
 
 
 def _added_lines(records: Sequence[Added]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from pytest_perfgate.app.devices import (
     shown,
 )
 from pytest_perfgate.cli.dispatch import Project, add_root
-from pytest_perfgate.cli.output import above_zero, from_zero, room, say, show, whole, write_file
+from pytest_perfgate.cli.output import above_zero, from_one, from_zero, room, say, show, write_file
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices
@@ -160,7 +160,7 @@ def calibrate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=above_zero, default=3.0, metavar="PERCENT", help="the limit to judge by (default 3)"
     )
-    parser.add_argument("--suites", type=whole, default=300, metavar="N", help="suites to resample (default 300)")
+    parser.add_argument("--suites", type=from_one, default=300, metavar="N", help="suites to resample (default 300)")
     parser.add_argument("--fresh", action="store_true", help="forget the rounds of earlier calibrations")
     parser.add_argument("--scaled-only", action="store_true", help="do not inject slowdowns, only scale times")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the power curve")

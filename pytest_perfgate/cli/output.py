@@ -366,7 +366,7 @@ def _of_change(verdict: Verdict) -> str:
     return f"{verdict.limit.text}{figures}{': ' if verdict.sentence else ''}"
 
 
-def whole(text: str) -> int:
+def from_one(text: str) -> int:
     """Return a whole number from 1, or raise."""
     if text.strip().isdecimal() and int(text) > 0:
         return int(text)

@@ -114,10 +114,10 @@ It exits by what the gate found, as `perfgate run` does. Cases of a shard whose 
 
 
 def merge_arguments(parser: ArgumentParser) -> None:
-    from pytest_perfgate.cli.output import whole
+    from pytest_perfgate.cli.output import from_one
 
     parser.add_argument("sources", nargs="+", metavar="RECORD|FOLDER|URL", help="every record below a folder")
-    parser.add_argument("--expect", type=whole, default=0, metavar="N", help="how many shards there must be in all")
+    parser.add_argument("--expect", type=from_one, default=0, metavar="N", help="how many shards there must be in all")
     parser.add_argument("--to", default="", metavar="FILE", help="also write it here, as one file")
     add_root(parser)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.history import add_records
-from pytest_perfgate.cli.output import plain, say, show, whole, write, write_file, write_json
+from pytest_perfgate.cli.output import from_one, plain, say, show, write, write_file, write_json
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
@@ -37,7 +37,7 @@ def regressions_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--since", default="", metavar="DAY", help="2026-06-01, or 7d: the last seven days")
     parser.add_argument("--device", default="", metavar="KEY", help="only devices that match, such as 'NVIDIA-*'")
     parser.add_argument("--over", type=share, default=None, metavar="SHARE", help="smallest change (default 2%%)")
-    parser.add_argument("--stale", type=whole, default=14, metavar="N", help="days without a run (default 14)")
+    parser.add_argument("--stale", type=from_one, default=14, metavar="N", help="days without a run (default 14)")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write it as Markdown; - for standard output")
     parser.add_argument("--fail", action="store_true", help="exit with 1 if there is a lasting slowdown")
     add_root(parser)
@@ -80,8 +80,8 @@ def site_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "records", nargs="*", default=[], metavar="RECORD", help="records, folders of them, addresses: added first"
     )
-    parser.add_argument("--last", type=whole, default=500, metavar="N", help="runs of a case to show (default 500)")
-    parser.add_argument("--stale", type=whole, default=14, metavar="N", help="days without a run (default 14)")
+    parser.add_argument("--last", type=from_one, default=500, metavar="N", help="runs of a case to show (default 500)")
+    parser.add_argument("--stale", type=from_one, default=14, metavar="N", help="days without a run (default 14)")
     parser.add_argument("--title", default="", metavar="TEXT", help="title of the overview (default: the folder)")
     parser.add_argument("--commits", default="", metavar="URL", help="the page of a commit, {} for its hash")
     add_root(parser)

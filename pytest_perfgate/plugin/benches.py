@@ -202,11 +202,11 @@ class MeasuringBench(Bench):
         self.bring(brought)
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
-        capture = self._found(key)
+        capture = self._capture_of(key)
         return self._measuring.metrics(capture) if capture else None
 
     def samples(self, key: CaseKey) -> tuple[Samples, ...]:
-        capture = self._found(key)
+        capture = self._capture_of(key)
         return capture.samples if capture else ()
 
     def fate(self, key: CaseKey) -> str:
@@ -214,14 +214,14 @@ class MeasuringBench(Bench):
 
         return next(filter(None, map(untimed, self.samples(key))), "")
 
-    def _found(self, key: CaseKey) -> Capture | None:
+    def _capture_of(self, key: CaseKey) -> Capture | None:
         return next((capture for capture in self.captures() if capture.key == key), None)
 
     def captures(self) -> tuple[Capture, ...]:
         """Return all that this process measured, with the notes as they are now."""
-        brought = [self._measuring.brought(self.case.plan, one) for one in self._brought]
+        brought = [self._measuring.capture_brought(self.case.plan, one) for one in self._brought]
         if not self.calls and self.figures:
-            brought.append(self._measuring.brought(self.case.plan, Brought(self.call_keys[0], OWN)))
+            brought.append(self._measuring.capture_brought(self.case.plan, Brought(self.call_keys[0], OWN)))
         captures = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
         return tuple(self._with_notes(capture) for capture in captures)
 
@@ -242,7 +242,7 @@ def read_artifact(
     brought: Brought, sources: Sequence[str], inspectors: Sequence[Inspector], limits: Iterable[str] = ()
 ) -> None:
     """Fill in the metrics of a file, or of all files that the patterns or the list name."""
-    paths = [path for source in sources for path in _found(source, str(brought.key))]
+    paths = [path for source in sources for path in _matching_files(source, str(brought.key))]
     from pytest_perfgate.app.inspect import choose
     from pytest_perfgate.app.inspections.results import device_of
 
@@ -253,7 +253,7 @@ def read_artifact(
     brought.findings, brought.problems = analysis.findings, analysis.problems
 
 
-def _found(source: str, place: str) -> list[Path]:
+def _matching_files(source: str, place: str) -> list[Path]:
     """Return the file of that name, or all files that match it as a pattern."""
     if Path(source).exists():
         return [Path(source)]

@@ -40,7 +40,7 @@ class Reader(Protocol):
 
     def inspector(self, name: str) -> Inspector: ...
 
-    def brought(self, plan: Plan, brought: Brought) -> Capture: ...
+    def capture_brought(self, plan: Plan, brought: Brought) -> Capture: ...
 
 
 _ROOM = Path(".perfgate") / "kernels"
@@ -107,7 +107,7 @@ def with_code(
         return ()
     alone = Brought(CaseKey(nodeid=case.nodeid), STATIC, metrics=analysis.metrics)
     alone.findings, alone.problems = analysis.findings, analysis.problems
-    return (measuring.brought(case.plan, alone),)
+    return (measuring.capture_brought(case.plan, alone),)
 
 
 def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Inspector) -> Code:

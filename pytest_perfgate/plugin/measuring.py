@@ -213,7 +213,7 @@ class Measuring:
             readings=figures.readings,
         )
 
-    def brought(self, plan: Plan, brought: Brought) -> Capture:
+    def capture_brought(self, plan: Plan, brought: Brought) -> Capture:
         """Return what the test took itself as a capture with its identity."""
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules))
         plan = settled(runtime.device(), plan, self._instruments.clocks)[0]

@@ -25,7 +25,7 @@ def not_empty(text: str) -> str:
     raise ArgumentTypeError("the value is empty: is a variable unset?")
 
 
-def whole(text: str) -> int:
+def from_one(text: str) -> int:
     """Return a whole number from 1."""
     if text.strip().isdecimal() and int(text) > 0:
         return int(text)
@@ -92,7 +92,7 @@ OPTIONS: tuple[Option, ...] = (
         "--perfgate-rounds",
         "fresh processes a case in full mode, and rounds of two builds at the most, where that is more than 30 "
         "(in CI 60 without it)",
-        {"metavar": "N", "type": whole},
+        {"metavar": "N", "type": from_one},
         "3",
     ),
     Option(

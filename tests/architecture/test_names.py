@@ -73,6 +73,30 @@ NAMED_BY_CONTENT = {
     "kept": ("adapters", "app", "cli", "core/changes", "core/limits", "plugin", "wiring"),
 }
 """Words that are such names too, with the folders that have none of them."""
+RIDDLES = frozenset(
+    [
+        "asked",
+        "found",
+        "given",
+        "gone",
+        "held",
+        "here",
+        "kept",
+        "known",
+        "left",
+        "made",
+        "said",
+        "seen",
+        "taken",
+        "told",
+        "whole",
+    ]
+)
+"""Names of functions that say neither what is returned nor what is done."""
+PUBLIC = {("pytest_perfgate/plugin/fixture.py", "kept")}
+"""Functions that users may call by such a name."""
+NAMED_BY_ACT = ("adapters", "app", "cli", "model", "plugin", "wiring")
+"""Folders without a function of such a name."""
 SCRIPTS = (ROOT / "ci" / "gpu-check", ROOT / "ci" / "mutate")
 
 
@@ -143,6 +167,19 @@ def test_a_local_is_named_after_its_content(folder: str, words: set[str]) -> Non
         for node in nodes(path)
         if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
         if (name := node.arg if isinstance(node, ast.arg) else node.id) in words
+    ] == []
+
+
+@pytest.mark.parametrize("folder", ["ci", *(f"pytest_perfgate/{folder}" for folder in NAMED_BY_ACT)])
+def test_a_function_is_named_after_what_it_does(folder: str) -> None:
+    files = [*(ROOT / folder).rglob("*.py"), *(SCRIPTS if folder == "ci" else ())]
+    assert files
+    assert [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in sorted(files)
+        for node in nodes(path)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.strip("_") in RIDDLES
+        if (path.relative_to(ROOT).as_posix(), node.name) not in PUBLIC
     ] == []
 
 

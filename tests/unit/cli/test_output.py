@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.cli.dispatch import dispatch
-from pytest_perfgate.cli.output import above_zero, from_zero, whole
+from pytest_perfgate.cli.output import above_zero, from_one, from_zero
 
 
 @pytest.mark.parametrize(
@@ -32,4 +32,4 @@ def test_it_is_a_mistake_in_the_command(
 
 
 def test_numbers_are_read_as_they_stand() -> None:
-    assert (whole("3"), above_zero("0.5"), from_zero("0")) == (3, 0.5, 0.0)
+    assert (from_one("3"), above_zero("0.5"), from_zero("0")) == (3, 0.5, 0.0)
