@@ -295,6 +295,8 @@ class Disassembly:
     bounds: Mapping[str, int] = field(default_factory=dict)
     """Most threads a block by function, if the source states it."""
     parts: tuple[bytes, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Architectures whose code in the same library is not read."""
     log: str = ""
     """The output of ``ptxas -v`` if that is the file: resources, and no machine code."""
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -15,9 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pytest_perfgate.adapters.readers.cubin_elf import (
+    AMD_MACHINE,
+    MACHINES,
     CubinFile,
     architecture,
     check_whole,
+    elf_machine,
     is_cubin,
     parse_cubin,
     read_head,
@@ -48,14 +50,16 @@ _FATAL = "fatal"
 
 FATBIN = b"\x50\xed\x55\xba"
 
-_NO_ARCH = re.compile(r"architecture|sm version|unsupported arch|compatibility section", re.IGNORECASE)
+_NO_ARCH = re.compile(r"(?i)architecture|sm version|unsupported arch|compatibility section|for option 'binary'")
 
 _DAMAGED = re.compile(
     r"invalid|not a supported elf|unrecognized operation|illegal instruction|out of data", re.IGNORECASE
 )
 
-_TOO_OLD, _NO_JSON = "deprecated", "Unknown option 'json'"
-"""Messages of a disassembler that no longer supports an architecture, and of one that cannot print JSON."""
+_TOO_OLD, _NO_VOLTA, _REMOVED, _NO_JSON = "deprecated", "'SM7", "has been removed", "Unknown option 'json'"
+"""Messages of tools that no longer support an architecture, and of a disassembler that cannot print JSON."""
+
+_OLDER = "put the bin folder of an older CUDA toolkit, 12.9 or 11.8 for two, on PATH"
 
 _FIRST_ARCH = 70
 """The first architecture with instructions of sixteen bytes, which include the scheduling."""
@@ -79,8 +83,14 @@ def _disassemble(paths: Sequence[Path], build: Sequence[str]) -> tuple[Disassemb
     with tempfile.TemporaryDirectory(prefix="perfgate-cubin-") as room:
         cubins = [one for path in paths for one in _with_kernels(path, Path(room), build)]
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            listings = {key: text for part in pool.map(_listings, _batches(cubins)) for key, text in part.items()}
-        return tuple(_disassembly(one, listings[one.name]) for one in cubins)
+            answers = list(pool.map(_known_listings, _batches(cubins)))
+        listings = {name: text for part in answers if isinstance(part, dict) for name, text in part.items()}
+        unread = [one for one in cubins if one.name not in listings]
+        if unread and (not listings or any(one.name == str(one.path) for one in unread)):
+            raise next(part for part in answers if isinstance(part, PerfgateError))
+        left_out = tuple(f"sm_{arch}" for arch in sorted({architecture(one.data) for one in unread}))
+        readable = (one for one in cubins if one.name in listings)
+        return tuple(_disassembly(one, listings[one.name], left_out) for one in readable)
 
 
 @value
@@ -128,12 +138,9 @@ def _compile(path: Path, room: Path, build: Sequence[str]) -> tuple[Path, str]:
 
 def _open(path: Path, name: str) -> _Opened:
     data = path.read_bytes()
-    code, arch = parse_cubin(data, name), architecture(data)
+    code = parse_cubin(data, name)
     if code.words and not code.symbols:
         raise PerfgateError("kernel-stripped", "it has code and no symbol of a function", place=name)
-    if arch < _FIRST_ARCH:
-        what = f"it is compiled for sm_{arch}, and machine code from before sm_{_FIRST_ARCH} is not read here"
-        raise PerfgateError("kernel-arch", what, place=name, fix=f"compile it for sm_{_FIRST_ARCH} or a later one")
     return _Opened(path=path, name=name, data=data, code=code)
 
 
@@ -148,6 +155,21 @@ def _batches(cubins: Sequence[_Opened]) -> list[list[_Opened]]:
         for alone, alike in zip(singly, by_arch.values())
         for batch in ([[one] for one in alike] if alone else [alike])
     ]
+
+
+def _known_listings(batch: Sequence[_Opened]) -> dict[str, bytes] | PerfgateError:
+    """Return the listings of one architecture, or that it is not read: a library has code for many."""
+    arch = architecture(batch[0].data)
+    if arch < _FIRST_ARCH:
+        what = f"it is compiled for sm_{arch}, and machine code from before sm_{_FIRST_ARCH} is not read here"
+        fix = f"compile it for sm_{_FIRST_ARCH} or a later one"
+        return PerfgateError("kernel-arch", what, place=batch[0].name, fix=fix)
+    try:
+        return _listings(batch)
+    except PerfgateError as error:
+        if error.code.name != "kernel-arch":
+            raise
+        return error
 
 
 def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
@@ -225,7 +247,8 @@ def _extract(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
         check_whole(path.read_bytes(), str(path))
     holds_code = bool(extracted) or head.startswith((FATBIN, ARCHIVE)) or elf_machine(head) is not None
     if result.returncode and _FATAL in output and holds_code:
-        raise PerfgateError("kernel-broken", f"cuobjdump says: {_last_line(output, path)}", place=str(path))
+        code, fix = ("kernel-arch", _OLDER) if _REMOVED in output else ("kernel-broken", "")
+        raise PerfgateError(code, f"cuobjdump says: {_last_line(output, path)}", place=str(path), fix=fix)
     if not extracted:
         raise _no_kernel(path, output)
     return [(file, f"{path}:{file.name}") for file in extracted]
@@ -248,16 +271,11 @@ def _no_kernel(path: Path, output: str) -> PerfgateError:
     return PerfgateError("kernel-none", "neither a cubin nor a file that holds one", place=str(path))
 
 
-def _disassembly(one: _Opened, listing: bytes) -> Disassembly:
+def _disassembly(one: _Opened, listing: bytes, left_out: tuple[str, ...]) -> Disassembly:
     return Disassembly(
-        source=one.name,
-        arch="",
-        listing=listing,
-        words=one.code.words,
-        resources=one.code.kernels,
-        launches=stated_launches(one.path),
-        bounds=one.code.bounds,
-    )
+        source=one.name, arch="", listing=listing, words=one.code.words, resources=one.code.kernels,
+        launches=stated_launches(one.path), bounds=one.code.bounds, left_out=left_out,
+    )  # fmt: skip
 
 
 def _list_by_samples(batch: Sequence[_Opened]) -> dict[str, bytes]:
@@ -288,15 +306,10 @@ def _failure(output: str, file: str, name: str) -> PerfgateError:
     for called in (f"Elf file {file}", f"File {file}", file):
         output = output.replace(called, "the file")
     first = output.strip().splitlines()[0] if output.strip() else "nvdisasm printed nothing"
-    fix = "put the bin folder of an older CUDA toolkit, 12.9 for one, on PATH" if _TOO_OLD in output else ""
-    return PerfgateError(_code(output), first.partition(" : ")[2].strip() or first, place=name, fix=fix)
-
-
-def _code(output: str) -> str:
-    """Return the disassembler's error without the name of the file."""
-    if _NO_ARCH.search(output):
-        return "kernel-arch"
-    return "kernel-broken" if _DAMAGED.search(output) else "kernel-tool-failed"
+    fix = _OLDER if _TOO_OLD in output or _NO_VOLTA in output else ""
+    damaged = "kernel-broken" if _DAMAGED.search(output) else "kernel-tool-failed"
+    code = "kernel-arch" if _NO_ARCH.search(output) else damaged
+    return PerfgateError(code, first.partition(" : ")[2].strip() or first, place=name, fix=fix)
 
 
 def _run(command: Sequence[str], where: Path | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -347,12 +360,6 @@ def _tool_paths(name: str) -> Iterator[Path]:
                     yield place / name
 
 
-AMD_MACHINE = 224
-
-_MACHINES = {
-    3: "x86", 62: "x86-64", 183: "AArch64", 243: "RISC-V", 21: "PowerPC", 22: "S390", 40: "Arm", 224: "AMD's GPUs",
-}  # fmt: skip
-
 ARCHIVE = b"!<arch>\n"
 
 _MARKS = (
@@ -379,17 +386,10 @@ def foreign_kind(head: bytes) -> tuple[str, str]:
         return "PTX, which ptxas has not compiled yet", _PTXAS
     machine = elf_machine(head)
     if machine is not None:
-        named = _MACHINES.get(machine, f"machine {machine}")
+        named = MACHINES.get(machine, f"machine {machine}")
         return f"an ELF file of {named}, without code of an NVIDIA GPU", _ROCPROF if machine == AMD_MACHINE else ""
     kind = next((kind for mark, kind in _MARKS if head.startswith(mark)), "")
     return kind, _ROCPROF if "AMD" in kind else ""
-
-
-def elf_machine(head: bytes) -> int | None:
-    """Return the machine number of an ELF file, or None."""
-    if head[:4] != b"\x7fELF" or len(head) < 20:
-        return None
-    return int(struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0])
 
 
 def not_compiled(listed: str) -> tuple[str, str]:

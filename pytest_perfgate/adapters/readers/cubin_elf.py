@@ -382,3 +382,17 @@ def _header(arch: int, data: bytes) -> dict[str, Any]:
         "Producer": "nvdisasm, one instruction of each encoding",
         ".note.nv.tkinfo": {"tki_toolVersion": compiler[0].decode() if compiler else ""},
     }
+
+
+AMD_MACHINE = 224
+
+MACHINES = {
+    3: "x86", 62: "x86-64", 183: "AArch64", 243: "RISC-V", 21: "PowerPC", 22: "S390", 40: "Arm", 224: "AMD's GPUs",
+}  # fmt: skip
+
+
+def elf_machine(head: bytes) -> int | None:
+    """Return the machine number of an ELF file, or None."""
+    if head[:4] != b"\x7fELF" or len(head) < 20:
+        return None
+    return int(struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0])

@@ -23,6 +23,8 @@ _SYSTEM_SHARED_FROM = 90
 
 _SYSTEM_SHARED = 1024
 
+_LEFT_OUT = "left out"
+
 
 def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
     """Return every kernel of one file, without device functions that cannot be launched."""
@@ -50,7 +52,14 @@ def _facts(disassembly: Disassembly, name: str, arch: str, code: KernelCode) -> 
         resources=disassembly.resources[name],
         most_threads=disassembly.bounds.get(name),
         launch=_launch(name, disassembly.launches),
+        notes={_LEFT_OUT: ", ".join(disassembly.left_out)} if disassembly.left_out else {},
     )
+
+
+def without(kernels: Iterable[KernelFacts]) -> str:
+    """Return for which architectures the library has code that is not read; "" if there is none."""
+    names = ", ".join(dict.fromkeys(facts.notes[_LEFT_OUT] for facts in kernels if _LEFT_OUT in facts.notes))
+    return f"without the code for {names}, which is not read" if names else ""
 
 
 def _launch(name: str, launches: Mapping[str, Launch]) -> Launch | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.analysis.decisions import gain_text
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.counters import PLAIN
-from pytest_perfgate.core.analysis.kernels.sass_facts import changes, identity, loops, same_code
+from pytest_perfgate.core.analysis.kernels.sass_facts import changes, identity, loops, same_code, without
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.metric import (
     Block,
@@ -44,13 +44,13 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
         Column(name="tensor", dimension=_COUNT), Column(name="16-byte loads", dimension=_PART, digits=3),
         Column(name="compute : load"), Column(name="code"),
     )  # fmt: skip
-    return Document(
-        title=title,
-        blocks=(Table(columns=columns, rows=tuple(_code_row(d) for d in diagnoses)), *_loud(diagnoses)),
-        subtitle="registers and shared memory as the cubin says; loops and loads from its machine code"
-        if any(d.facts.code for d in diagnoses)
-        else "registers, stack and shared memory as ptxas -v printed them; a log holds no machine code",
-    )
+    table = Table(columns=columns, rows=tuple(_code_row(d) for d in diagnoses))
+    if any(d.facts.code for d in diagnoses):
+        subtitle = "registers and shared memory as the cubin says; loops and loads from its machine code"
+    else:
+        subtitle = "registers, stack and shared memory as ptxas -v printed them; a log holds no machine code"
+    subtitle = "; ".join(filter(None, (subtitle, without(d.facts for d in diagnoses))))
+    return Document(title=title, blocks=(table, *_loud(diagnoses)), subtitle=subtitle)
 
 
 def _code_row(diagnosis: Diagnosis) -> tuple[Cell, ...]:

@@ -141,11 +141,12 @@ def test_object_files_of_the_host_may_lie_beside_those_of_kernels(tmp_path: Path
         ("nvdisasm fatal   : File the file is an invalid ELF file", "kernel-broken"),
         ("nvdisasm error   : Unrecognized operation for functional unit 'uC' at address 0x0", "kernel-broken"),
         ('nvdisasm fatal   : Section ".nv.info.k": runs out of data at address 0x8', "kernel-broken"),
+        ("nvdisasm fatal   : Value 'SM70' is not defined for option 'binary'", "kernel-arch"),
         ("nvdisasm: out of memory", "kernel-tool-failed"),
     ],
 )
 def test_what_the_disassembler_says_tells_damage_from_what_it_does_not_know(said: str, code: str) -> None:
-    assert cubin._code(said) == code
+    assert cubin._failure(said, "FILE", "k").code.name == code
 
 
 def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

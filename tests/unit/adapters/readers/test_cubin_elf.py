@@ -19,7 +19,7 @@ from pytest_perfgate.adapters.readers.cubin import read_cubins
 from pytest_perfgate.adapters.readers.cubin_elf import _entry, _representatives, architecture, parse_cubin
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.analysis.kernels.metrics import metrics_of
-from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops, spilled
+from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops, spilled, without
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import KernelCode, KernelFacts
 from tests.kernels import ARTIFACTS, CUBINS, FILES, listing_of
@@ -194,6 +194,44 @@ def test_an_architecture_with_other_instructions_is_refused(tmp_path: Path, vari
     with pytest.raises(PerfgateError, match="before sm_70") as caught:
         read_cubins([path])
     assert (caught.value.code.name, fix in caught.value.fix) == ("kernel-arch", True)
+
+
+def fatbin(*cubins: bytes) -> bytes:
+    """Return the cubins as a library holds them: a header, then one entry for each."""
+    entries = b""
+    for cubin_ in cubins:
+        padded = cubin_ + bytes(-len(cubin_) % 8)
+        head = struct.pack(
+            "<HHIQIIHHIIIQQQ", 2, 0x101, 64, len(padded), 0, 0, 8, 1, architecture(cubin_), 0, 0, 17, 0, 0
+        )
+        entries += head + padded
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entries)) + entries
+
+
+@needs_both
+@pytest.mark.parametrize(
+    ("old", "left_out"),
+    [
+        (["12.4.131.sm_50.cubin", "12.4.131.sm_61.cubin"], "sm_50, sm_61"),
+        (["12.4.131.sm_61.cubin"], "sm_61"),
+        ([], ""),
+    ],
+)
+def test_a_library_is_read_without_the_architectures_that_are_not(tmp_path, variants, old, left_out) -> None:
+    path = tmp_path / "lib.fatbin"
+    path.write_bytes(fatbin(*(variants[name] for name in old), (CUBINS / "copy.sm_80.cubin").read_bytes()))
+    found = [k for seen in read_cubins([path]) for k in kernels(seen)]
+    assert {(k.name, k.arch) for k in found} == {("copy_wide", "sm_80"), ("copy_narrow", "sm_80")}
+    assert without(found) == (f"without the code for {left_out}, which is not read" if left_out else "")
+
+
+@needs_both
+def test_a_library_of_old_architectures_alone_is_refused(tmp_path, variants) -> None:
+    path = tmp_path / "lib.fatbin"
+    path.write_bytes(fatbin(variants["12.4.131.sm_50.cubin"], variants["12.4.131.sm_61.cubin"]))
+    with pytest.raises(PerfgateError, match="before sm_70") as caught:
+        read_cubins([path])
+    assert caught.value.code.name == "kernel-arch"
 
 
 def test_a_function_that_calls_itself_has_no_bytes_of_spills_rather_than_none(variants: dict[str, bytes]) -> None:
