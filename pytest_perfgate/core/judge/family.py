@@ -68,8 +68,8 @@ def _fits(family: str, pattern: str) -> bool:
 def _judge_family(
     family: str, limit: Limit, members: list[CaseReport], context: JudgeContext, among: int
 ) -> Iterable[SuiteNote]:
-    measured = [r for r in members if r.measurement is not None]
-    if measured and measured[0].measurement and not applies_on(limit, measured[0].measurement.device):
+    devices = [report.measurement.device for report in members if report.measurement is not None]
+    if devices and not applies_on(limit, devices[0]):
         return
     of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
     named, scope = case_of(limit) or dict(scope).get("case", ""), tuple(pair for pair in scope if pair[0] != "case")
@@ -81,16 +81,17 @@ def _judge_family(
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
         yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members), context)
         return
-    strange = next((metric for metric in metrics if metric and metric.dimension is not limit.dimension), None)
+    figures = [metric for metric in metrics if metric is not None]
+    strange = next((metric for metric in figures if metric.dimension is not limit.dimension), None)
     if strange is not None:
         text = f"{of} is {noun(strange.dimension)}, its limit {noun(limit.dimension)}"
         yield _note(family, limit, Outcome.INVALID, text, context)
         return
     if limit.metric == FAMILY_WORST:
-        figures = [(metric, report.key) for metric, report in zip(metrics, meant) if metric is not None]
-        yield _note(family, limit, *_worst_case(limit, figures), context)
+        cases = [(metric, report.key) for metric, report in zip(figures, meant)]
+        yield _note(family, limit, *_worst_case(limit, cases), context)
         return
-    mean = geometric_mean([m for m in metrics if m is not None], change=of in CHANGES)
+    mean = geometric_mean(figures, change=of in CHANGES)
     outcome, why = accepted_by_change(*_outcome(limit, mean, of, meant, context, among), members, meant)
     yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
 

@@ -211,3 +211,51 @@ def test_after_two_builds_no_other_comparison_is_announced() -> None:
     full = replace(CONTEXT, mode=Mode.FULL, paired_available=True)
     one = verdict(1.1e6, pairs(1.0, scatter=0.0), revision=False, before=LINE, context=full)
     assert "compare with the accepted commit" not in one.sentence
+
+
+def ratios(*heads: float, text: str = "change(metric(memory)) <= 5%") -> FigureFinding:
+    found = FigurePairs(
+        name="memory", labels=(), dimension=BYTES, base=(1e6,) * len(heads), head=tuple(1e6 * ratio for ratio in heads)
+    )
+    return figure_finding(found, limit(text), gates=1)
+
+
+@pytest.mark.parametrize(
+    ("heads", "decision", "rounds"),
+    [
+        ([1.03 + 0.0001 * (at % 3) for at in range(6)], Decision.UNDECIDED, 6),
+        ([1.03 + 0.0001 * (at % 3) for at in range(7)], Decision.NOT_SLOWER, 7),
+        ([1.03, 1.0301, 1.5, *(1.0302 + 0.0001 * at for at in range(9))], Decision.UNDECIDED, 12),
+        ([1.03, 1.0301, 1.5, *(1.0302 + 0.0001 * at for at in range(11))], Decision.NOT_SLOWER, 14),
+        ([0.99, *(1.1 + 0.001 * at for at in range(11))], Decision.UNDECIDED, 12),
+        ([0.99, *(1.1 + 0.001 * at for at in range(16))], Decision.SLOWER, 17),
+        ([1.03] * 6 + [1.06] * 3, Decision.UNDECIDED, 9),
+    ],
+    ids=[
+        "six",
+        "seven",
+        "one far round of twelve",
+        "one far round of fourteen",
+        "not a look",
+        "a look",
+        "below the limit",
+    ],
+)
+def test_a_figure_is_judged_as_a_time_is(heads: list[float], decision: Decision, rounds: int) -> None:
+    """Worse at a look, with the whole change beyond the limit; cleared by an interval that leaves out a far round."""
+    found = ratios(*heads)
+    assert (found.decision, found.rounds) == (decision, rounds)
+
+
+@pytest.mark.parametrize(("rounds", "decision"), [(16, Decision.UNDECIDED), (17, Decision.NOT_SLOWER)])
+def test_where_nothing_is_allowed_a_figure_clears_once_it_could_have_been_found(
+    rounds: int, decision: Decision
+) -> None:
+    heads = [1.0 + 0.0001 * (-1) ** at * (at + 1) for at in range(rounds)]
+    assert ratios(*heads, text="change(metric(memory)) <= 0").decision is decision
+
+
+def test_a_figure_that_falls_to_nothing_is_better() -> None:
+    found = FigurePairs(name="memory", labels=(), dimension=BYTES, base=(2.0,) * 9, head=(0.0, 0.1) * 4 + (0.0,))
+    finding = figure_finding(found, limit("change(metric(memory)) <= 50%"), gates=1)
+    assert (finding.decision, finding.better) == (Decision.NOT_SLOWER, True)

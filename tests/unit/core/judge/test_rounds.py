@@ -10,6 +10,7 @@ import pytest
 
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.rounds import (
+    IN_CI,
     MARGIN,
     MOST,
     SURELY,
@@ -406,6 +407,7 @@ def test_slow_processes_decide_what_rounds_left_open(alone: Decision, *, slower:
         (8, 0.03, 0.01, 9),
         (8, 0.06, 0.05, 17),
         (30, 0.06, 0.1, 57),
+        (8, 0.06, 0.05407, 17),
     ],
 )
 def test_a_slower_case_is_found_at_the_next_look_that_its_scatter_allows(
@@ -425,3 +427,16 @@ def test_a_cleared_case_wants_the_rounds_to_the_first_look(rounds: int, more: in
 
 def test_no_case_is_worth_more_than_two_hundred_rounds() -> None:
     assert clearing_rounds(shown(0.02, 9.0), 0.03, Design()) == 200
+
+
+def test_a_cleared_case_that_no_longer_seems_faster_gets_no_further_round() -> None:
+    ratios = (0.965, 0.965, 0.966, 0.975, 0.976, 0.977, 0.967, 1.03)
+    seven = look(None, pairs(*ratios[:7]), 0.03, Design())
+    eight = look(seven, pairs(*ratios), 0.03, Design())
+    assert [(one.decision, one.settled, one.rounds) for one in (seven, eight)] == [
+        (Decision.NOT_SLOWER, False, 7), (Decision.NOT_SLOWER, True, 8),
+    ]  # fmt: skip
+
+
+def test_in_ci_sixty_rounds_are_the_last() -> None:
+    assert IN_CI == 60

@@ -16,6 +16,8 @@ from pytest_perfgate.core.stats.inference import (
     at_most,
     calls_needed,
     clopper_pearson,
+    far,
+    fisher,
     freedom,
     hodges_lehmann,
     pairs_needed,
@@ -252,3 +254,39 @@ def test_figures_by_hand() -> None:
 def test_of_nothing_there_is_nothing_to_say() -> None:
     with pytest.raises(ValueError, match="at least one"):
         Figures([])
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 10, 13, 14, 20, 59, 100, 299])
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9, 0.99])
+def test_the_ends_of_a_quantile_are_the_oracle_s(count: int, share: float) -> None:
+    binom = pytest.importorskip("scipy.stats").binom
+    low = max((k for k in range(count) if binom.cdf(k, count, share) <= 0.05), default=0)
+    high = min((k for k in range(count) if binom.sf(k, count, share) <= 0.05), default=count - 1)
+    ranks = quantile_ranks(count, share)
+    assert (ranks.low, ranks.middle, ranks.high) == (low, max(0, math.ceil(share * count - 1e-9) - 1), high)
+
+
+@pytest.mark.parametrize(
+    ("hits", "others", "count"), [(8, 0, 30), (5, 3, 10), (0, 4, 9), (9, 9, 9), (10, 2, 10), (3, 3, 5)]
+)
+def test_fisher_is_the_oracle_s(hits: int, others: int, count: int) -> None:
+    hypergeom = pytest.importorskip("scipy.stats").hypergeom
+    assert fisher(hits, others, count) == pytest.approx(hypergeom.sf(hits - 1, 2 * count, hits + others, count))
+
+
+NEAR = (-0.1, 0.1, 0.05, -0.05, 0.02, 0.1, 0.03, -0.02)
+
+
+@pytest.mark.parametrize(
+    ("differences", "found"),
+    [
+        ((3.0, 3.0, 3.0, 3.0, *NEAR), ((4, 0), 1 / 16)),
+        ((3.0, 3.0, -3.0, 3.0, *NEAR), ((3, 1), 5 / 16)),
+        ((3.0, -3.0, -3.0, -3.0, *NEAR), ((1, 3), 15 / 16)),
+        ((-3.0, -3.0, *NEAR), ((0, 2), 1.0)),
+        ((3.0, *NEAR), None),
+        (NEAR, None),
+    ],
+)
+def test_far_rounds_are_as_likely_above_as_below(differences: tuple[float, ...], found) -> None:
+    assert far(differences) == (found and (found[0], pytest.approx(found[1])))
