@@ -356,7 +356,7 @@ def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) ->
     if lost:
         text = f"{plural(len(lost), 'shard')} of this run missing: their cases are not measured"
         yield SuiteNote(kind=SHARDS, effect=effect, text=text, names=lost)
-    if expect and len(shards) < expect:
+    if len(shards) < expect:
         text = f"{plural(expect, 'shard')} expected, {len(shards)} found"
         yield SuiteNote(kind=SHARDS, effect=effect, text=text)
 

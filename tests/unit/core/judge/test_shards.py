@@ -81,7 +81,10 @@ def test_a_shard_that_was_cut_short_leaves_the_rest_not_measured() -> None:
     one = replace(one, cases=one.cases[:1], complete=False)
     whole = merged(sources(one, record(2, "bd")))
     outcomes = {report.key.test: report.worst for report in whole.cases}
-    assert outcomes["test_c"] is Outcome.NOT_MEASURED
+    assert [outcomes[f"test_{letter}"] for letter in "abcd"] == [
+        Outcome.PASSED, Outcome.PASSED, Outcome.NOT_MEASURED, Outcome.PASSED,
+    ]  # fmt: skip
+    assert len(whole.cases) == 4, "of each test once"
     assert not whole.complete
     assert exit_code(whole.cases) == UNMEASURED
 
@@ -254,6 +257,25 @@ def test_a_note_that_only_one_shard_has_is_told_as_it_is() -> None:
     assert whole.notes == (note,)
     again = merged(sources(replace(whole, notes=(note, replace(note, text="2 limits raised")))))
     assert [one.text for one in again.notes] == ["1 limit raised", "2 limits raised"]
+
+
+def test_a_note_that_all_have_is_no_shard_s_own() -> None:
+    notes = [SuiteNote(kind="floor", effect=Effect.WARN, text=text) for text in ("2 limits raised", "1 limit raised")]
+    one, other = replace(record(1, "ac"), notes=tuple(notes)), replace(record(2, "bd"), notes=tuple(notes[:1]))
+    assert [note.text for note in merged(sources(one, other)).notes] == [
+        "2 limits raised", "shard 1/2 of node-1: 1 limit raised",
+    ]  # fmt: skip
+
+
+def test_records_of_several_kinds_of_gpu_merge_on() -> None:
+    halves = [
+        merged(sources(record(at, letters), record(at, letters, device=A100))) for at, letters in ((1, "ac"), (2, "bd"))
+    ]
+    whole = merged(sources(*halves))
+    assert [report.worst for report in whole.cases] == [Outcome.PASSED] * 8
+    with pytest.raises(PerfgateError) as error:
+        merged(sources(whole, record(1, "ac", device=A100)))
+    assert error.value.code.name == "merge-twice"
 
 
 def test_notes_on_shards_are_made_anew() -> None:
