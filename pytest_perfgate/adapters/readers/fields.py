@@ -155,8 +155,9 @@ def _lenient(data: bytes, path: Path, tool: str, fault: Exception) -> Any:
 
     try:
         return json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise PerfgateError("artifact-unreadable", f"it is no JSON of {tool}: {fault}", place=str(path)) from fault
+    except (ValueError, RecursionError) as later:
+        cause = later if isinstance(later, json.JSONDecodeError) and b"NaN" in data else fault  # NaN itself is read
+        raise PerfgateError("artifact-unreadable", f"it is no JSON of {tool}: {cause}", place=str(path)) from fault
 
 
 def number(field: Any) -> float | None:

@@ -305,7 +305,7 @@ def _malformed(broken: Exception, chunk: bytes, offset: int, path: Path) -> Perf
     text = str(broken)
     match = _BYTE.search(text)
     byte = int(match.group(1)) if match else 0
-    if "truncated" in text:
+    if "truncated" in text or byte >= len(chunk):
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
     if "trailing characters" in text:
         byte += _end_of_root(chunk[byte - 1 :]) - 1  # the decoder is one byte past the error

@@ -282,10 +282,10 @@ def _resources(row: Row, registers: str, shared: str, scratch: str) -> Resources
 
 def _between(start: str | None, end: str | None) -> float | None:
     try:
-        spent = int((end or "").removesuffix(".0")) - int((start or "").removesuffix(".0"))
+        first, last = (int((cell or "").removesuffix(".0")) for cell in (start, end))
     except ValueError:
         return None
-    return float(spent) if 0 < spent < 1 << 64 else None  # no clock counts further
+    return float(last - first) if 0 < first < last < 1 << 64 else None  # without a trace rocprofv2 writes 0
 
 
 def number_of(cell: str | None) -> float | None:

@@ -304,14 +304,14 @@ def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tup
     old, new = _keyed(before), _keyed(after)
     fresh, gone = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
     unlike = sorted(key for key in old.keys() & new.keys() if not _both(old[key], new[key]))
-    findings = (Finding(title=f"{len(fresh)} new benchmarks", detail=_some(fresh)),) if fresh else ()
+    findings = (Finding(title=plural(len(fresh), "new benchmark"), detail=_some(fresh)),) if fresh else ()
     problems = []
     if gone:
-        what = f"{len(gone)} benchmarks are gone: {_some(gone)}"
+        what = f"{plural(len(gone), 'benchmark')} gone: {_some(gone)}"
         problems.append(Problem(code="benchmark-dropped", what=what, retry=False))
     if unlike:
         one = (old[unlike[0]].statistic, new[unlike[0]].statistic)
-        what = f"{len(unlike)} benchmarks have no figure in common ({one[0]}, then {one[1]}): {_some(unlike)}"
+        what = f"no figure in common for {plural(len(unlike), 'benchmark')} ({one[0]}, then {one[1]}): {_some(unlike)}"
         problems.append(Problem(code="benchmark-unlike", what=what, retry=False))
     return findings, tuple(problems)
 

@@ -200,6 +200,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "google: rows of nothing": (google(None), "a list of objects belongs here"),
     "google: no name": (google({"real_time": 1}), "'name' is missing"),
     "google: cut short": (json.dumps(google(*REPEATS))[:-40], "it is no JSON of Google Benchmark"),
+    "google: cut short behind a NaN": (json.dumps(google(run("a", math.nan), run("b", 1)))[:-40], "Expecting"),
     "nvbench: no benchmarks": ({**nvbench(), "benchmarks": None}, "'benchmarks' is missing"),
     "nvbench: states of nothing": (nvbench(None), "copy: states: a list of objects"),
     "nvbench: states that are numbers": (

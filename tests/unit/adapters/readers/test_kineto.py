@@ -165,6 +165,14 @@ def test_a_truncated_text_says_so(tmp_path, cut):
     refusal(path, "trace-truncated")
 
 
+@pytest.mark.parametrize("end", [b'"ts": 12.', b'"ts": -', b'"dur": 1e', b'"ts": 12.5, "na'])
+def test_a_text_that_ends_inside_a_number_is_truncated_too(tmp_path, end):
+    path = written(tmp_path / "t.json", EVENTS)
+    text = path.read_bytes()
+    path.write_bytes(text[: text.rindex(b"{")] + b"{" + end)
+    refusal(path, "trace-truncated")
+
+
 def test_two_documents_in_one_file_are_refused_with_the_place(tmp_path):
     path = written(tmp_path / "t.json", EVENTS)
     first = path.read_bytes()

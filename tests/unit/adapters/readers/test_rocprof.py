@@ -278,15 +278,20 @@ def test_kinds_of_files_that_would_go_unread_are_refused_and_summaries_are_not(t
     assert len(read_rocprof([tmp_path / "1_kernel_trace.csv"])) == 2
 
 
-def test_the_second_generation_names_the_shape_of_a_launch_otherwise(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("start", "time"), [(1000, 500.0), (0, None)])
+def test_the_second_generation_names_the_shape_of_a_launch_otherwise(
+    tmp_path: Path, start: int, time: float | None
+) -> None:
+    """A run that only counts writes 0 for the start."""
     text = (
         "Dispatch_ID,GPU_ID,Queue_ID,Queue_Index,PID,TID,GRD,WGR,LDS,SCR,Arch_VGPR,ACCUM_VGPR,SGPR,Wave_Size,SIG,OBJ,"
         "Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID,GRBM_COUNT\n\n"
-        '1,4,1,1,9,9,1024,64,512,0,8,0,16,64,14046,1,"hello(char*) (.kd)",1000,1500,33,12637.000000\n'
+        '1,4,1,1,9,9,1024,64,512,0,8,0,16,64,14046,1,"hello(char*) (.kd)",'
+        f"{start},1500,33,12637.000000\n"
     )
     (tmp_path / "v2.csv").write_text(text)
     (kernel,) = read_rocprof([tmp_path / "v2.csv"])
-    assert (kernel.name, kernel.duration, kernel.launch.grid) == ("hello(char*)", 500.0, (16, 1, 1))
+    assert (kernel.name, kernel.duration, kernel.launch.grid) == ("hello(char*)", time, (16, 1, 1))
     assert (kernel.resources.shared, kernel.resources.stack, set(kernel.counters)) == (512, 0, {"GRBM_COUNT"})
 
 

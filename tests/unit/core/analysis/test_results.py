@@ -202,7 +202,7 @@ def test_a_median_is_held_against_a_median() -> None:
 def test_benchmarks_of_one_name_meet_in_their_order() -> None:
     old, new = ([BenchResult(name="a", time=time) for time in side] for side in ((1.0, 10.0), (2.0, 10.0)))
     assert [m.value for m in benchmarks.comparison_metrics(old, new).metrics] == [1.0, 0.0]
-    assert benchmarks.differing(old, new[:1])[1][0].what == "1 benchmarks are gone: a"
+    assert benchmarks.differing(old, new[:1])[1][0].what == "1 benchmark gone: a"
 
 
 def test_a_run_on_several_devices_is_compared_device_by_device() -> None:
