@@ -81,6 +81,7 @@ PLAIN = frozenset(
         "cpu_instant_event",
         "external_correlation",
         "gpu_pm_counter",
+        *("graph_event_node", "graph_host_node"),
         "hardware_counters",
         "that is not an event",
         *(f"{device}_{part}" for device in _DEVICES for part in ("sync", "profiler_range")),

@@ -61,6 +61,8 @@ def memory():
         {"ph": "X", "cat": "Trace", "ts": 0, "dur": 900, "pid": "Spans", "tid": "PyTorch Profiler", "name": "span"},
         {"ph": "X", "cat": "overhead", "name": "Activity Buffer Request", "pid": -1, "tid": 0, "ts": 1, "dur": 50},
         {"ph": "X", "cat": "cuda_sync", "name": "Stream Sync", "pid": 0, "tid": 7, "ts": 300, "dur": 9, "args": {}},
+        {"ph": "X", "cat": "graph_event_node", "name": "EventRecord", "pid": 0, "tid": 7, "ts": 300, "dur": 0, "args": {}},
+        {"ph": "X", "cat": "graph_host_node", "name": "HostNode: f", "pid": 0, "tid": 7, "ts": 300, "dur": 50, "args": {}},
         {"ph": "i", "name": "Record Window End", "s": "g", "pid": "", "tid": "", "ts": 400},
         {"ph": "M", "name": "process_labels", "pid": 0, "args": {"labels": "GPU 0"}},
     ]  # fmt: skip
@@ -136,6 +138,7 @@ def test_an_export_has_its_figures(kineto, tmp_path, name):
     assert analysis.metrics.find("coverage")[0].value == 1
     assert analysis.metrics.find("op_time", (("op", "aten::mm"),))[0].value == pytest.approx(20_000, abs=300)
     assert not analysis.problems
+    assert "unknown" not in analysis.window
     assert render_text(analysis.views["rough"]())
     assert render_text(analysis.views["report"]())
 
