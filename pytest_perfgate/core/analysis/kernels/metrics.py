@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.counters import COLLECT, PLAIN, collected_with, stalls_missing
@@ -28,14 +29,24 @@ if TYPE_CHECKING:
 _DIMENSIONS = {kind.name: kind.dimension for kind in KERNEL_KINDS}
 
 
-def metrics_of(diagnoses: Sequence[Diagnosis], source: str, requested: Iterable[Labels] = ()) -> MetricSet:
+MOST = 20_000
+"""The most counts of opcodes; of a library with more, only those that limits name are metrics."""
+
+
+def metrics_of(
+    diagnoses: Sequence[Diagnosis], source: str, requested: Iterable[Labels] = (), most: int = MOST
+) -> MetricSet:
     """Return every metric of every kernel. Launches of one kernel are numbered, so that each is judged.
 
-    ``asked`` adds instructions that limits count: with modifiers, or absent from the code.
+    ``requested`` adds instructions that limits count: with modifiers, or absent from the code.
     """
     every = [mix for d in diagnoses for mix in (d.whole, d.ran) if mix]
     opcodes = sorted({name for mix in every for name in mix.counts})
+    requested = tuple(requested)
     written = _meant(requested, opcodes, every)
+    if len(every) * len(opcodes) > most:
+        patterns = [whole_name(labelled) for labelled in requested]
+        opcodes = [name for name in opcodes if any(fnmatchcase(name, pattern) for pattern in patterns)]
     named = list(zip(diagnoses, _labels(diagnoses)))
     several = _in_several_files(diagnoses)
     metrics = [

@@ -84,6 +84,21 @@ def test_instructions_that_limits_name_are_counted_with_their_modifiers_and_when
     assert {dict(m.labels)["opcode"] for m in told.find("count", (("opcode", "LDG*"),))} == {"LDG", "LDGSTS"}
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [("", set()), ("count(FFMA) >= 1", {"FFMA"}), ("count(LD*) >= 1", {"LDG", "LDS"}), ("registers <= 9", set())],
+)
+def test_a_library_counts_only_the_opcodes_that_limits_name(written: str, expected: set[str]) -> None:
+    gemm = compiled("gemm_naive")
+    every = metrics_of([gemm], "cubin")
+    few = metrics_of([gemm], "cubin", requested_opcodes({"limits": written}), most=10)
+    opcodes = {dict(m.labels)["opcode"] for m in few.find("count")}
+    assert expected <= opcodes <= {dict(m.labels)["opcode"] for m in every.find("count")}
+    assert bool(opcodes) == bool(expected)
+    others = [m for m in every.metrics if m.name != "count"]
+    assert [m for m in few.metrics if m.name != "count"] == others
+
+
 def test_an_opcode_of_a_later_architecture_counts_to_zero_and_says_why() -> None:
     told = metrics_of([compiled("copy_wide")], "cubin", asked("UTCBAR"))
     assert told.find("count", (("opcode", "UTCBAR"),))[0].note == "sm_86 has no UTCBAR"
