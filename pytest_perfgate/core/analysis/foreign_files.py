@@ -30,6 +30,7 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", "unpack it and give the file inside"),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
     (b"%PDF", "a PDF", ""),
+    (b"BC\xc0\xde", "bitcode of LLVM", "name the machine code that is made of it: perfgate inspect FILE.cubin"),
     *((b"\x80" + bytes([level]), "a pickle of Python, which is never opened", _NO_PICKLE) for level in range(2, 6)),
     (SQLITE, _SQLITE, ""),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", FROM_REPORT),

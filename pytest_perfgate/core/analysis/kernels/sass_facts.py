@@ -250,7 +250,11 @@ class Loop:
 def loops(code: KernelCode) -> tuple[Loop, ...]:
     """Return every loop in the order of the code; branches to one place form one loop."""
     spans = sorted(dict(closing(code, list(_back(code)))).items())
-    return tuple(Loop(first=a, last=b, innermost=not _holds_another(a, b, spans)) for a, b in spans)
+    innermost, earliest = [], len(code)
+    for _, last in reversed(spans):  # a loop that starts later and ends no later is inside
+        innermost.append(last < earliest)
+        earliest = min(earliest, last)
+    return tuple(Loop(first=a, last=b, innermost=inner) for (a, b), inner in zip(spans, reversed(innermost)))
 
 
 def _back(code: KernelCode) -> Iterator[tuple[int, int]]:
@@ -266,10 +270,6 @@ def _back(code: KernelCode) -> Iterator[tuple[int, int]]:
 def _named(code: KernelCode, roots: frozenset[str]) -> frozenset[str]:
     """Return the full opcodes of this code that have these roots."""
     return frozenset(opcode for opcode in set(code.opcodes) if opcode.partition(".")[0] in roots)
-
-
-def _holds_another(first: int, last: int, spans: list[tuple[int, int]]) -> bool:
-    return any((a, b) != (first, last) and first <= a and b <= last for a, b in spans)
 
 
 def main_loop(code: KernelCode) -> Loop | None:

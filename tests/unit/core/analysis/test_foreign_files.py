@@ -39,6 +39,7 @@ def test_other_packings_are_known_by_their_first_bytes(head):
         (gzip.compress(b'{"a": 1}', mtime=0), "is a gzip file, and inside JSON that is not a trace", ""),
         (gzip.compress(b"SQLite format 3\0", mtime=0), "is a gzip file, and inside an SQLite database", "gunzip"),
         (b"\x89HDF\r\n\x1a\n", "is an HDF5 file", "--type=sqlite"),
+        (b"BC\xc0\xde5\x14", "is bitcode of LLVM", "FILE.cubin"),
         (b"PAR1\x15", "is a Parquet file", "--type=sqlite"),
         (b"ARROW1\0\0", "is an Arrow file", "--type=sqlite"),
         (b"\xff\xff\xff\xff\xa8\1", "is an Arrow stream", "--type=sqlite"),

@@ -74,7 +74,12 @@ BY_TABLE = (("", "BRX", "R4 -0x40"), ("", "FFMA", "R1"), ("@P0", "BRA", "1"), ("
     ids=["a loop", "moved behind", "moved out of a loop", "nested", "never reached", "by a table", "none"],
 )
 def test_loops_are_what_repeats(lines: tuple[Line, ...], spans: list[tuple[int, int]], *, words: bool) -> None:
-    assert [(loop.first, loop.last) for loop in loops(coded(*lines, words=words))] == spans
+    found = loops(coded(*lines, words=words))
+    assert [(loop.first, loop.last) for loop in found] == spans
+    assert [loop.innermost for loop in found] == [
+        not any(one != other and one.first <= other.first and other.last <= one.last for other in found)
+        for one in found
+    ]
 
 
 def test_what_was_moved_out_of_the_main_loop_does_not_stretch_it() -> None:
