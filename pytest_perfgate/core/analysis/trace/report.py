@@ -28,7 +28,7 @@ from pytest_perfgate.core.analysis.trace.operators import (
 )
 from pytest_perfgate.core.analysis.trace.passes import stack_document
 from pytest_perfgate.core.analysis.trace.rates import Impact, impact, impact_table, utilised
-from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
+from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey, timelines
 from pytest_perfgate.core.analysis.trace.tables import kernel_table, of_host, operator_table, timeline_table
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
@@ -89,10 +89,10 @@ def _tables(
 
 
 def _unknown(rows: Sequence[OperatorRow]) -> str:
-    """Return why no operator has a rate: the reason with most of the time."""
+    """Return why no operator has a rate: the reason with most of the time of operators."""
     reasons: Counter[str] = Counter()
     for row in rows:
-        reasons[row.why] += int(row.total)
+        reasons[row.why] += int(row.total) * (row.name != OUTSIDE)
     return max(reasons, key=reasons.__getitem__)
 
 

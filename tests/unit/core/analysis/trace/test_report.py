@@ -187,6 +187,20 @@ def test_a_package_that_was_written_says_where_and_how_to_run_it(kineto, tmp_pat
     assert "replay/replay.py" not in render_text(plain["report"]())
 
 
+@pytest.mark.parametrize(
+    ("operators", "reason"), [(True, "the trace has no shapes"), (False, "no operator launched it")]
+)
+def test_an_unknown_work_has_the_reason_of_operators(kineto, tmp_path, operators, reason):
+    events = [
+        launch(5, 1),
+        kernel("gemm", 40, 10, correlation=1),
+        launch(70, 2),
+        kernel("outside", 80, 90, correlation=2),
+    ]
+    path = written(tmp_path / "t.json", [*([host("aten::mm", 0, 30)] if operators else []), *events])
+    assert f"No operator's work is known: {reason}" in render_text(kineto.inspect([path], {}).views["report"]())
+
+
 def test_a_device_without_a_name_leaves_no_gap_in_the_subtitle(kineto, tmp_path):
     events = [launch(0, 1), kernel("k", 5, 10, correlation=1)]
     header = {"deviceProperties": [{}], "distributedInfo": {"rank": 0, "world_size": 1}}
