@@ -123,6 +123,7 @@ def test_verdicts_show_the_line_that_they_were_held_against() -> None:
     )
     assert [one.baseline is not None for one in (worse, kept, new, none, gone)] == [True, False, True, False, True]
     assert gone.sentence == "registers(kernel=b) was accepted as 32, and is missing now"
+    assert (kept.rounds, kept.raised, kept.next, kept.evidence, kept.effect) == (0, None, (), (), Effect.PASS)
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,9 @@ def test_the_least_of_one_process_has_no_interval() -> None:
     metric = tail_of([process([3.0, 5.0])], (("stat", "min"),))
     assert isinstance(metric, Metric)
     assert (metric.value, metric.interval) == (3.0, None)
+    two = tail_of([process([3.0, 5.0]), process([2.0])], (("stat", "min"),))
+    assert isinstance(two, Metric)
+    assert (two.low, two.value, two.high) == (2.0, 2.5, 3.0)
 
 
 @pytest.mark.parametrize(
