@@ -170,8 +170,8 @@ def significant(number: float, digits: int = 4) -> str:
         return "0"
     if abs(number) >= _UNREAD:
         return f"{number:.{digits - 1}e}"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
-    text = f"{number:,.{min(places, 9)}f}"
+    places = min(9, max(0, digits - 1 - math.floor(math.log10(abs(number)))))
+    text = f"{round(number, places) + 0.0:,.{places}f}"  # adding takes the sign from a zero
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

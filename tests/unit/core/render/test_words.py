@@ -176,6 +176,8 @@ def test_a_block_keeps_its_lines_whatever_letters_a_terminal_has(encoding: str |
         (0.4, Dimension.TIME, "0.4 ns"),
         (2.5e9, Dimension.TIME, "2.5 s"),
         (0.6634, Dimension.FRACTION, "66.34 %"),
+        (-1e-16, Dimension.FRACTION, "0 %"),
+        (-2.5e-8, Dimension.FRACTION, "-0.0000025 %"),
         (4.8e12, Dimension.BANDWIDTH, "4.8 TB/s"),
         (989.4e12, Dimension.FLOPS, "989.4 TFLOPS"),
         (51.58e9, Dimension.WORK, "51.58 GFLOP"),
