@@ -223,7 +223,7 @@ def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: fl
 def _floor(trial: JudgedMeasurement) -> float:
     """Return the floor in nanoseconds; 0 for recorded times, whose timer's resolution is unknown."""
     floor = trial.context.floor_ns
-    return 0.0 if floor and all(one.stop is Stop.RECORDED for one in trial.measurement.processes) else floor
+    return 0.0 if all(one.stop is Stop.RECORDED for one in trial.measurement.processes) else floor
 
 
 def incomparable(baseline: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:
@@ -362,7 +362,8 @@ def how_measured(identity: Identity, *, at_limit: bool | None) -> str:
 def settled_turns(rounds: Iterable[tuple[Capture, Capture]]) -> list[tuple[Settled, Settled]]:
     """Return the long turns of base and head in each round; none unless every round has both."""
     turns = [[capture.samples[-1].settled for capture in both] for both in rounds]
-    return [(base, head) for base, head in turns if base and head] if all(map(all, turns)) else []
+    complete = [(base, head) for base, head in turns if base and head]
+    return complete if len(complete) == len(turns) else []
 
 
 def clock_of(processes: Iterable[Samples]) -> float | None:

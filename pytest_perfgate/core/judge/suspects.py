@@ -374,10 +374,11 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
 def other_state(suspicion: Suspicion, trial: JudgedMeasurement, *, kept: bool) -> Ruling | None:
     """Leave it to two builds if only one of run and line was at the power limit, whose clock is 10 to 30 % lower.
 
-    No history shows by how much for this code. A run at the limit that keeps to its limit nevertheless needs no excuse.
+    No history shows by how much for this code, but a clock explains no time that is more than twice as long. A run at
+    the limit that keeps to its limit nevertheless needs no excuse.
     """
-    now = limited(trial.measurement.processes)
-    if trial.baseline is None or now is None or now == trial.baseline.limited or (now and kept):
+    now, clocks_explain = limited(trial.measurement.processes), suspicion.metric.value <= 1.0
+    if trial.baseline is None or now in (None, trial.baseline.limited) or (now and kept) or not clocks_explain:
         return None
     states = ("at the device's power limit", "below the device's power limit")
     then, here = states if trial.baseline.limited else states[::-1]

@@ -271,11 +271,11 @@ def quantile_ranks(count: int, share: float) -> Ranks:
         for k in range(count + 1)
     ]
     low, below = -1, 0.0
-    while low + 1 < count and below + masses[low + 1] <= 1 - EDGE:
+    while below + masses[low + 1] <= 1 - EDGE:
         below += masses[low + 1]
         low += 1
     high, above = count, 0.0
-    while high > 0 and above + masses[high] <= 1 - EDGE:
+    while above + masses[high] <= 1 - EDGE:
         above += masses[high]
         high -= 1
     return Ranks(max(0, low), max(0, math.ceil(share * count - 1e-9) - 1), min(count - 1, high))

@@ -268,6 +268,10 @@ def test_what_both_sides_drew_is_told_where_the_power_limit_held_them() -> None:
     found = power_limited(rounds_of(*[(long(10.0, 1.7e9), long(10.4, 1.64e9))] * 5))
     assert found == PowerLimited(clocks_hz=(1.7e9, 1.64e9), watts=(700.0, 700.0), decides=True)
     assert power_limited(rounds_of((None, None))) == PowerLimited()
+    half = power_limited(
+        rounds_of((long(10.0, 1.7e9, None), long(10.4, 1.64e9)), (long(10.0, 1.7e9), long(10.4, 1.64e9)))
+    )
+    assert half == PowerLimited(clocks_hz=(1.7e9, 1.64e9), watts=None, decides=True)
     (free,) = rounds_of((None, None))
     calm = [tuple(replace(c, samples=(replace(c.samples[0], capped=0.0),)) for c in free)]
     assert power_limited(calm) is None

@@ -197,7 +197,28 @@ def test_two_builds_decide_between_states_of_power() -> None:
         "at the device's limit: 1.5 GHz then, 1.2 GHz now; turns of a second decide, because short ones share one clock"
     )
     alike = replace(slower, decision=Decision.NOT_SLOWER, shift=0.0)
-    assert at_limit(1.25e6, 0.9, False, paired=alike).outcome is Outcome.PASSED
+    passed = at_limit(1.25e6, 0.9, False, paired=alike)
+    assert passed.outcome is Outcome.PASSED
+    assert passed.sentence.startswith("accepted below the device's power limit, measured at the device's power limit;")
+    assert passed.baseline is not None
+    freed = at_limit(1.25e6, 0.0, True, paired=alike)
+    assert freed.sentence.startswith("accepted at the device's power limit, measured below the device's power limit;")
+
+
+@pytest.mark.parametrize(
+    ("time", "base_ns", "outcome"),
+    [
+        (2e6, 0.0, Outcome.PASSED),
+        (2.01e6, 2e6, Outcome.MOVED),
+        (9e6, 0.0, Outcome.UNDECIDED),
+        (9e6, 9e6, Outcome.MOVED),
+    ],
+)
+def test_a_state_of_power_explains_no_more_than_a_doubled_time(time: float, base_ns: float, outcome: Outcome) -> None:
+    """Cleared by two builds it is the machine's doing, or stays open where the base's own time is not known."""
+    limited = PowerLimited(clocks_hz=(1.5e9, 1.5e9), decides=True)
+    alike = replace(paired_at(0.0, (1.5e9, 1.5e9), limited=limited), decision=Decision.NOT_SLOWER, base_ns=base_ns)
+    assert at_limit(time, 0.9, False, paired=alike).outcome is outcome
 
 
 def test_at_the_power_limit_a_lower_clock_is_the_code_s_doing() -> None:
