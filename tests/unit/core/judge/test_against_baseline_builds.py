@@ -146,3 +146,9 @@ def test_a_passing_cause_is_told_of_a_time_beyond_chance(time: float, *, far: bo
 
 def test_the_commit_that_stands_in_for_the_base_is_told() -> None:
     assert ("base", "the parent of it") in by_builds(1e6, stands_in="the parent of it").evidence
+
+
+@pytest.mark.parametrize(("rounds", "more"), [(29, ""), (30, " --perfgate-rounds=60"), (31, " --perfgate-rounds=62")])
+def test_more_rounds_than_usual_are_advised_where_the_usual_ones_were_played(rounds: int, more: str) -> None:
+    verdict = by_builds(1e6, UNDECIDED, ends=(-0.01, 0.05), rounds=rounds)
+    assert verdict.next[0].endswith(f"--perfgate-against a1b2c3d{more}")
