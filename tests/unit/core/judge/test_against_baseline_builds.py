@@ -11,7 +11,7 @@ from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import Decision, Outcome
-from pytest_perfgate.model.verdict import Verdict
+from pytest_perfgate.model.verdict import Paired, Verdict
 from tests.unit.core.judge.bench import accepted
 from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, paired, paired_verdict
 
@@ -127,6 +127,7 @@ def test_cleared_code_that_is_slower_than_accepted_has_a_cause_outside(
         (accepted(1e6, blind=1.0), {"base_ns": 1.9e6}, Outcome.UNDECIDED, "the accepted run may be +100.0 % off"),
         (accepted(1e6, blind=0.8), {"base_ns": 1.9e6}, Outcome.MOVED, "what differs: unknown"),
         (accepted(1e6), {"base_ns": 3e6, "shared": ("x.py",)}, Outcome.SUSPECT, "x.py changed since"),
+        (accepted(1e6), {"base_ns": 0.0, "shared": ("x.py",)}, Outcome.SUSPECT, "x.py changed since"),
     ],
 )
 def test_a_time_three_times_the_accepted_one_is_explained_or_stays_open(
@@ -152,3 +153,25 @@ def test_the_commit_that_stands_in_for_the_base_is_told() -> None:
 def test_more_rounds_than_usual_are_advised_where_the_usual_ones_were_played(rounds: int, more: str) -> None:
     verdict = by_builds(1e6, UNDECIDED, ends=(-0.01, 0.05), rounds=rounds)
     assert verdict.next[0].endswith(f"--perfgate-against a1b2c3d{more}")
+
+
+@pytest.mark.parametrize(("visible", "told"), [(0.02, 0.02), (None, 0.03)])
+def test_an_open_case_can_detect_what_its_rounds_can_or_its_limit(visible: float | None, told: float) -> None:
+    assert by_builds(1e6, UNDECIDED, ends=(-0.01, 0.05), visible=visible).visible == told
+
+
+@pytest.mark.parametrize(
+    ("evidence", "text", "outcome", "noted"),
+    [
+        (paired(NOT_SLOWER, 0.0, -0.01, 0.01), "slowdown <= 3%", Outcome.PASSED, True),
+        (paired(SLOWER, 0.08, 0.07, 0.09), "slowdown <= 3%", Outcome.REGRESSED, True),
+        (None, "slowdown <= 3%", Outcome.UNBASELINED, False),
+        (None, "slowdown <= -3%", Outcome.UNBASELINED, False),
+    ],
+)
+def test_without_an_accepted_time_two_builds_decide_and_say_so(
+    evidence: Paired | None, text: str, outcome: Outcome, *, noted: bool
+) -> None:
+    verdict = paired_verdict(1e6, evidence, text, baseline=None)
+    assert verdict.outcome is outcome
+    assert ("no accepted time" in dict(verdict.evidence)) is noted
