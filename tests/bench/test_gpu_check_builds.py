@@ -59,7 +59,11 @@ def test_runs_of_unchanged_kernels_are_counted(check: SimpleNamespace, tmp_path:
     monkeypatch.setattr(builds, "RUNS", 1)
     without_builds = builds.FILES["pyproject.toml"] + 'confirmation = "interval"\n'  # the test above has two builds
     monkeypatch.setattr(builds, "FILES", {**builds.FILES, "pyproject.toml": without_builds})
-    (run,) = builds.repeat(check, tmp_path)
+    monkeypatch.setattr(builds, "ACCEPTED_RUNS", 2)
+    accepted, run = builds.repeat(check, tmp_path)
+    assert accepted["what"] == "2 runs accepted"
+    lines = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "repeat" / "baselines").rglob("*.yaml"))
+    assert lines.count("sittings: 2") == 2, "the second run counts too"
     assert builds.NOT_COMPARED not in run, "an edit that changes nothing is compared"
     assert sum(count for name, count in run.items() if name not in {"what", "s"}) == 2
 
