@@ -64,8 +64,7 @@ class TurnTiming:
     """The longest turn that takes the calls of a quantile."""
     settle_ns: float = 1e9
     """Load before the samples of a long turn, if the device is at its power limit."""
-    settled_ns: float = 0.5e9
-    """Sampling time of a long turn."""
+    settled_ns: float = 0.5e9  # sampling time of a long turn
 
 
 @value
@@ -95,8 +94,7 @@ class LockstepPair:
         self.standing = ""
         """The test that both sides are in; it leaves the round if one of them dies."""
         self.nodeids: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
-        self.untouched = False
-        """Whether neither side used a device while it collected."""
+        self.untouched = False  # neither side used a device while it collected
         self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
         self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
@@ -212,6 +210,8 @@ class Turns:
     def sample(self, plan: Plan) -> tuple[Samples, Samples]:
         """Warm up both sides, alternate between them, and return the joined turns of each."""
         warm = {side: self._measured(side, _warming(plan, self._beat)) for side in self._order}
+        # Threads of one call would wait for each other on one core, so only calls of one thread are pinned.
+        plan = replace(plan, one_core=not any(samples.threaded for samples in warm.values()))
         cuts = [_turn(plan, self._beat, warm[BASE if self._alike else side]) for side in (BASE, HEAD)]
         timer = min(warm.values(), key=lambda samples: (samples.timer == "events", samples.timer)).timer  # times both
         turns, count, number = [replace(turn, leaning=timer) for turn, _ in cuts], min(count for _, count in cuts), 0
@@ -241,12 +241,13 @@ def _warming(plan: Plan, beat: TurnTiming) -> Plan:
 def _turn(plan: Plan, beat: TurnTiming, samples: Samples) -> tuple[Plan, int]:
     """Return the plan of a turn and the number of turns; both sides sample the same number of calls."""
     calls, typical = plan.calls or 1, median(samples.durations) * samples.batch
-    turn_ns = beat.batch_ns if samples.timer == "host" and IDLE not in dict(samples.notes) else beat.device_ns
+    host = samples.timer == "host" and IDLE not in dict(samples.notes)
+    turn_ns = beat.batch_ns if host and plan.one_core else beat.device_ns
     budget = min(turn_ns, plan.budget_ns / beat.batches)
     if plan.least_samples:  # a quantile needs so many calls
         budget = min(max(budget, plan.least_samples / beat.batches * typical), beat.tail_ns)
-    if samples.timer == "host" and IDLE not in dict(samples.notes) and not plan.calls:
-        calls = max(1, round(min(beat.sample_ns, budget / 3) / max(typical, 1.0)))
+    if host and not plan.calls:
+        calls = max(1, round(min(beat.sample_ns, budget / (3 if plan.one_core else 20)) / max(typical, 1.0)))
     count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / max(budget, typical))))
     endless = plan.max_samples
     cut = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, in_turns=True)
@@ -280,6 +281,7 @@ def joined(turns: Sequence[Samples], warm: Samples, long: Samples | None = None)
         unqueued=_mean(turn.unqueued for turn in turns),
         others=_mean(turn.others for turn in turns),
         blocked=_mean(turn.blocked for turn in turns),
+        helpers=_mean(turn.helpers for turn in turns),
         stop=Stop.COUNT,
         launch_gap=warm.launch_gap,
         warmups=sum(turn.warmups for turn in turns),
@@ -331,8 +333,7 @@ class Stage:
     """Test files at the base and here, for files of the head that the base arm cannot collect."""
     show: Callable[[str, int, str], None] | None = None
     """Called for each test that both sides ran, with the round, the test's number in it and the test."""
-    early: bool = False
-    """Whether cores are free to start the next round's processes during this one."""
+    early: bool = False  # cores are free to start the next round's processes during this one
     forks: Callable[[CaseKey, str], float | None] | None = None
     """The scatter of A/A pairs of a call on a device, if forked pairs scatter no more."""
     hold: Callable[[Sequence[str]], AbstractContextManager[object]] = nullcontext
@@ -353,8 +354,7 @@ class OwnFiles:
     def __init__(self, texts: Texts | None) -> None:
         self._texts = texts
         self._read: dict[str, tuple[str | None, str]] = {}
-        self.tests: dict[str, str] = {}
-        """The reason, by node id."""
+        self.tests: dict[str, str] = {}  # the reason, by node id
 
     def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
         """Note the tests that the base could not collect but has in its own version of the file."""

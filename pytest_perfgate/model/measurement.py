@@ -46,6 +46,10 @@ class Settled:
     clock_hz: float | None = None
 
 
+HELPING = 0.05
+"""Processors that other threads keep busy, from which on they count as working for the call."""
+
+
 @value
 class Samples:
     """One process: nanoseconds per call, in order, and how they were taken."""
@@ -90,6 +94,13 @@ class Samples:
     """Processors that other processes kept busy meanwhile; ``None`` if unknown."""
     blocked: float | None = None
     """Mean nanoseconds per call in which the calling thread neither computed nor queued; ``None`` if unknown."""
+    helpers: float | None = None
+    """Processors that other threads of this process kept busy meanwhile; ``None`` if unknown."""
+
+    @property
+    def threaded(self) -> bool:
+        """Return whether other threads worked for the call, such as those of a BLAS or of OpenMP."""
+        return self.helpers is not None and self.helpers >= HELPING
 
 
 @value

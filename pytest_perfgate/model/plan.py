@@ -70,6 +70,8 @@ class Plan:
     against: str = ""
     in_turns: bool = False
     """Whether the host's timer reads the thread's CPU time with each sample."""
+    one_core: bool = False
+    """Whether a process of a pair keeps to the core of both for these samples."""
 
 
 @value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 
-from pytest_perfgate.clock import seconds
+from pytest_perfgate.clock import seconds, wait_for_threads
 from pytest_perfgate.model.protocol import (
     START,
     Bye,
@@ -39,6 +39,7 @@ from pytest_perfgate.wiring import parent_channel
 from pytest_perfgate.wiring.devices import unforkable, untouched
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pytest_perfgate.model.measurement import Samples
@@ -54,9 +55,12 @@ _CHAINED = ("The above exception was the direct cause", "During handling of the 
 class ChildBench(MeasuringBench):
     """Waits for the parent at every call, and measures as often as the parent asks."""
 
-    def __init__(self, case: Case, measuring: Measuring, parent: Parent, start: str = "") -> None:
+    def __init__(
+        self, case: Case, measuring: Measuring, parent: Parent, keep_to: Callable[..., object], start: str = ""
+    ) -> None:
         super().__init__(case, measuring)
         self._parent, self._turns, self._start = parent, False, start
+        self._keep_to = keep_to
 
     @property
     def _compares(self) -> bool:
@@ -65,10 +69,14 @@ class ChildBench(MeasuringBench):
     def _capture(self, call: MeasuredCall) -> Capture:
         self._parent.send(Entered(key=call.key, samples=call.schedule.samples, figures=figures_for(call)))
         taken: list[Samples] = []
+        wait_for_threads()
         while not isinstance(command := self._parent.receive(), Finish):
             if isinstance(command, Measure):
+                self._keep_to(one_core=command.plan.one_core)
                 samples = self._measuring.samples(call, command.plan)
                 taken.append(replace(samples, notes=(*samples.notes, (START, self._start))) if self._start else samples)
+                if samples.threaded:
+                    wait_for_threads()  # it is the other side's turn
                 self._parent.send(Taken(key=call.key, samples=taken[-1]))
         self._turns = command.references
         return self._measuring.packed(call, self.case.plan, taken)
@@ -88,6 +96,8 @@ class ChildRole:
         self._raised: set[str] = set()
         """Phases of the test that raised: pytest reports a strict xfail as failed although nothing raised."""
         self._errors: list[str] = []
+        self._cores: set[int] = set()
+        """The cores that a process had before it kept to one of them."""
         config.pluginmanager.register(StandIns(), "perfgate-stand-ins")
         for line in job.markers:
             config.addinivalue_line("markers", line)
@@ -107,7 +117,7 @@ class ChildRole:
         """Do nothing: the parent reports."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
-        bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent, self._job.start)
+        bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent, self._keep_to, self._job.start)
         self._bench = bench
         return Perfgate(self._cases[item.nodeid], bench)
 
@@ -134,7 +144,7 @@ class ChildRole:
             self._forked(session)
             self._collected(session.items)
         if self._job.cpus:
-            os.sched_setaffinity(0, self._job.cpus)
+            self._cores = os.sched_getaffinity(0)
         elif "PERFGATE_CORES" in os.environ:
             from pytest_perfgate.wiring.devices import settle_near
 
@@ -142,6 +152,7 @@ class ChildRole:
         for at, item in enumerate(session.items):
             self._parent.send(Ready(nodeid=item.nodeid))
             if isinstance(self._parent.receive(), Go):
+                self._keep_to(one_core=False)
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
         names = self._job.modules
@@ -150,6 +161,11 @@ class ChildRole:
         beside = neighbour_modules(session.config.rootpath, names) if self._job.beside else ()
         self._parent.send(Bye(modules=loaded_modules(names), beside=beside))
         return True
+
+    def _keep_to(self, *, one_core: bool) -> None:
+        """Run on the one core of the job, or on all that the process had; a job without one leaves it alone."""
+        if self._job.cpus:
+            os.sched_setaffinity(0, self._job.cpus if one_core else self._cores)
 
     def _collected(self, items: list[pytest.Item]) -> None:
         nodeids = tuple(item.nodeid for item in items)

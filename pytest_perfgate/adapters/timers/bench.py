@@ -206,6 +206,8 @@ class LoadSample(NamedTuple):
     """Processors that other processes kept busy."""
     own: float | None = None
     """Nanoseconds that the calling thread itself was ready and had no processor."""
+    helpers: float | None = None
+    """Processors that other threads of this process kept busy."""
 
 
 class NoCpuLoad:
@@ -241,7 +243,8 @@ class CpuLoad:
         delays = {thread: delay - then.delays.get(thread, 0) for thread, delay in now.delays.items()}
         own = delays.get(str(get_native_id()))
         queued = _queued(delays, elapsed, worked, worked + (own or 0), (others or 0.0) + mine / elapsed)
-        return LoadSample(queued, others, None if own is None else float(own))
+        helpers = max(0, mine - worked) / elapsed
+        return LoadSample(queued, others, None if own is None else float(own), helpers)
 
 
 def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int, used: float) -> float | None:
@@ -265,7 +268,8 @@ def with_cpu_load(cpu_load: CpuLoad | NoCpuLoad, samples: Samples) -> Samples:
     if load_seen.own is not None and samples.cpu:
         idle = (sum(samples.durations) - sum(samples.cpu)) * samples.batch - load_seen.own
         blocked = round(max(0.0, idle) / calls, 1)
-    return replace(samples, unqueued=unqueued, others=others, blocked=blocked)
+    helpers = None if load_seen.helpers is None else round(load_seen.helpers, 3)
+    return replace(samples, unqueued=unqueued, others=others, blocked=blocked, helpers=helpers)
 
 
 def _read_load() -> _Look:

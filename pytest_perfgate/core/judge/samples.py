@@ -144,7 +144,7 @@ def computes(side: Sequence[Samples]) -> bool:
 
 def _wall_over_cpu(samples: Samples) -> float:
     """Return the thread's time without queues over its CPU time; infinite if unknown."""
-    busy = fmean(samples.cpu) if samples.cpu else 0.0
+    busy = fmean(samples.cpu) if samples.cpu and not samples.threaded else 0.0
     return (busy + samples.blocked) / busy if samples.blocked is not None and busy > 0 else math.inf
 
 
@@ -154,7 +154,7 @@ def _has_cpu_times(samples: Samples) -> bool:
 
 
 def least_stretch(samples: Samples) -> float:
-    if len(samples.cpu) != len(samples.durations):
+    if len(samples.cpu) != len(samples.durations) or samples.threaded:
         return math.inf
     return min((wall / busy for wall, busy in zip(samples.durations, samples.cpu) if busy > 0), default=math.inf)
 

@@ -299,8 +299,10 @@ def test_a_case_pays_for_those_that_are_compared_with_other_commits() -> None:
 
 
 def test_turns_are_short_on_the_host_and_longer_on_a_device() -> None:
-    seen = Samples(durations=(1e6,), timer="host", stop=Stop.COUNT)
-    assert _turn(Plan(), Beat(), seen)[0].budget_ns == 5e6
+    seen, alone = Samples(durations=(1e6,), timer="host", stop=Stop.COUNT), Plan(one_core=True)
+    assert _turn(alone, Beat(), seen)[0].budget_ns == 5e6
+    threaded = _turn(Plan(), Beat(), replace(seen, durations=(1e5,)))[0]
+    assert (threaded.budget_ns, threaded.calls) == (20e6, 10), "long turns of many short samples: threads need luck"
     assert _turn(Plan(), Beat(), replace(seen, timer="events"))[0].budget_ns == 20e6
     assert _turn(Plan(), Beat(), replace(seen, notes=((IDLE, "waits"),)))[0].budget_ns == 20e6
 

@@ -93,3 +93,18 @@ def test_a_quantile_takes_its_calls_one_by_one_in_every_process() -> None:
     assert {one.calls for one in asked} == {1}
     assert asked[-1].budget_ns * len(base.turns) == pytest.approx(299e6)
     assert len(base.waits) == len(base.durations)
+
+
+@pytest.mark.parametrize(("helpers", "one_core"), [((0.0, 0.0), True), ((0.0, 0.9), False), ((0.05, None), False)])
+def test_calls_of_several_threads_leave_the_core_of_both(helpers: tuple, one_core: bool) -> None:
+    """On one core the threads of a call wait for each other, and a product took a hundred times as long."""
+    plans: list[Plan] = []
+
+    def measured(side: int, plan: Plan) -> Samples:
+        plans.append(plan)
+        return replace(TURN, helpers=helpers[side])
+
+    base, _ = Turns(measured, Beat(), (BASE, HEAD)).sample(Plan())
+    assert {plan.one_core for plan in plans if plan.in_turns} == {one_core}
+    assert not any(plan.one_core for plan in plans if not plan.in_turns), "the warm-up shows which calls have threads"
+    assert base.helpers == pytest.approx(helpers[BASE])

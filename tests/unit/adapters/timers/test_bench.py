@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import cProfile
+import hashlib
 import pstats
 import sys
+import threading
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +26,7 @@ from pytest_perfgate.adapters.timers.bench import (
     with_cpu_load,
 )
 from pytest_perfgate.adapters.timers.host import HostTimer
-from pytest_perfgate.clock import HostClock
+from pytest_perfgate.clock import HostClock, wait_for_threads
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.measurement import Samples, Sampling, Stop
 from pytest_perfgate.model.plan import Plan
@@ -54,6 +57,52 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return tell
 
 
+def test_what_other_threads_of_the_process_used() -> None:
+    data = b"x" * (1 << 20)
+    looked, until = CpuLoad(), time.monotonic() + 0.2
+
+    def hashing() -> None:
+        while time.monotonic() < until:
+            hashlib.sha256(data).digest()  # without the interpreter's lock
+
+    worker = threading.Thread(target=hashing)
+    worker.start()
+    worker.join()
+    load = looked.sample()
+    assert load.helpers is not None
+    assert with_cpu_load(Fixed(load), SAMPLES).threaded
+    looked = CpuLoad()
+    hashlib.sha256(data).digest()
+    assert not with_cpu_load(Fixed(looked.sample()), SAMPLES).threaded
+
+
+class Fixed:
+    """A load that was read before."""
+
+    def __init__(self, load: module.LoadSample) -> None:
+        self._load = load
+
+    def sample(self) -> module.LoadSample:
+        return self._load
+
+
+def test_the_threads_of_a_pool_are_waited_for_until_they_rest() -> None:
+    until = time.monotonic() + 0.1
+
+    def spinning() -> None:
+        while time.monotonic() < until:
+            hashlib.sha256(b"x" * (1 << 16)).digest()
+
+    worker = threading.Thread(target=spinning)
+    worker.start()
+    wait_for_threads()
+    assert time.monotonic() >= until - 0.01
+    worker.join()
+    begun = time.monotonic()
+    wait_for_threads()
+    assert time.monotonic() - begun < 0.1
+
+
 def test_what_threads_queued_and_what_others_used(system) -> None:
     system(0, 0, ticks=10, t7=1000, t8=50)
     looked = CpuLoad()
@@ -77,7 +126,7 @@ def test_a_system_that_tells_no_delays_has_processor_time(system, worked: int, q
     system(0, 0, ticks=None)
     looked = CpuLoad()
     system(100_000_000, worked, ticks=None)
-    assert looked.sample() == (queued, None, None)
+    assert looked.sample() == (queued, None, None, 0.0)
 
 
 @pytest.mark.parametrize(("queued", "unqueued"), [(0.0, 500.0), (4000.0, 300.0), (1e9, 0.0), (None, None)])

@@ -189,6 +189,7 @@ def test_a_machine_that_takes_both_sides_along_is_not_unstable() -> None:
 def test_preempted_samples_do_not_speak_for_code_that_computes() -> None:
     calm, torn = turns_of((100.0,) * 10, (99.5,) * 10), turns_of((*(300.0,) * 9, 105.0), (*(105.0,) * 9, 104.5))
     assert computes([calm, torn, calm])
+    assert not computes([replace(one, helpers=0.05) for one in (calm, torn, calm)]), "others worked for the thread"
     found = pair_of([(capture(calm), capture(torn))] * 3)
     assert found.differences == pytest.approx([math.log(104.5 / 99.5)] * 3, rel=0.2)
 
