@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import re
 import shutil
 import struct
@@ -15,6 +16,8 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
 from pytest_perfgate.adapters.readers.ncu_labels import NcuCode, impossible, kernel_facts
@@ -28,9 +31,7 @@ _LINK = re.compile(r"@(section|url|source):([^@:]*):?([^@]*?)@")
 _VERSION = re.compile(rb"\b(20\d\d\.\d+\.\d+)\.\d+ \(build \d+\)")
 """The version of ncu that wrote the report, among the facts of its session."""
 
-_GZIP = b"\x1f\x8b"
-
-_LONG = 1 << 20
+_GZIP, _LONG = b"\x1f\x8b", 1 << 20
 
 _SEVERITIES = {1: Severity.INFO, 2: Severity.NOTE}
 
@@ -78,6 +79,31 @@ def _report(path: Path, data: bytes, place: str) -> Iterator[KernelFacts]:
     announced = check_whole(data, place)
     version = _VERSION.search(data)
     notes = {"profiler": f"ncu {version[1].decode()}"} if version else {}
+    for facts in _read_apart(path, place, announced):
+        yield replace(facts, notes=notes)
+
+
+def _read_apart(path: Path, place: str, announced: int) -> tuple[KernelFacts, ...]:
+    """Read a report in another process: ncu's module crashes in one that has loaded torch and CUPTI, on an H100."""
+    from pytest_perfgate.adapters.system.processes import run_captured
+
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with tempfile.TemporaryDirectory(prefix="perfgate-ncu-") as room:
+        result = Path(room) / "kernels"
+        command = [sys.executable, "-m", __name__, str(path), place, str(announced), str(result)]
+        done = run_captured(command, None, env=env)
+        if done.returncode or not result.is_file():
+            words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            died = [f"signal {-done.returncode}", *words[:1]] if done.returncode < 0 else [*words[-1:], "no result"]
+            what = f"the process that reads it with ncu_report ended with {': '.join(died)}"
+            raise PerfgateError("ncu-report", what, place=place)
+        code, what, kernels = msgspec.msgpack.decode(result.read_bytes(), type=tuple[str, str, tuple[KernelFacts, ...]])
+    if code:
+        raise PerfgateError(code, what, place=place)
+    return kernels
+
+
+def _read_here(path: Path, place: str, announced: int) -> Iterator[KernelFacts]:
     for index, action in enumerate(actions := _actions(path, place, announced)):
         try:
             facts = _facts(action, index, place)
@@ -86,7 +112,7 @@ def _report(path: Path, data: bytes, place: str) -> Iterator[KernelFacts]:
                 raise
             what = f"result {index + 1} of {len(actions)} is damaged: {error}"
             raise PerfgateError("ncu-report", what, place=place) from error
-        yield replace(facts, notes=notes)
+        yield facts
 
 
 def _actions(path: Path, place: str, announced: int) -> list[Any]:
@@ -190,8 +216,7 @@ def _findings(action: Any) -> Iterator[Finding]:
         )
 
 
-_ALL = 100.0
-"""Per cent of a kernel's time: a rule cannot save more."""
+_ALL = 100.0  # per cent of a kernel's time: a rule cannot save more
 
 
 def rule_finding(
@@ -225,15 +250,9 @@ def plain_text(message: str) -> str:
 
 MAGIC = b"NVR\0"
 
-_BLOCK_VERSION = 7
-"""The known version of the container; others are not checked here."""
+_BLOCK_VERSION = 7  # the known version of the container; others are not checked here
 
-_RESULTS, _PAYLOAD = 2, 5
-"""The fields of a block's header with the number of its results and of its bytes."""
-
-
-_HELD = (1, 2, 3)
-"""The fields with the numbers of messages: sources, results, results of ranges."""
+_RESULTS, _PAYLOAD = 2, 5  # the fields of a block's header with the number of its results and of its bytes
 
 
 def check_whole(data: bytes, place: str) -> int:
@@ -252,8 +271,6 @@ def check_whole(data: bytes, place: str) -> int:
             (size,) = struct.unpack_from("<I", data, at)
             header = dict(_fields(data[at + 4 : at + 4 + size]))
             at += 4 + size
-            if at + header.get(_PAYLOAD, 0) <= len(data):
-                _check_payload(data[at : at + header.get(_PAYLOAD, 0)], sum(header.get(one, 0) for one in _HELD), place)
             at += header.get(_PAYLOAD, 0)
             results += header.get(_RESULTS, 0)
     except (struct.error, IndexError) as error:
@@ -265,18 +282,6 @@ def check_whole(data: bytes, place: str) -> int:
             "ncu-report", f"the report is cut short: {len(data):,} bytes of {at:,} at the least", place=place
         )
     return results
-
-
-def _check_payload(payload: bytes, announced: int, place: str) -> None:
-    """Refuse a block whose message counts differ from its header, since the library would abort the process."""
-    at = messages = 0
-    while at < len(payload):
-        (size,) = struct.unpack_from("<I", payload, at)
-        at += 4 + size
-        messages += 1
-    if at != len(payload) or messages != announced:
-        what = f"the report is damaged: a block announces {announced:,} messages and holds {messages:,}"
-        raise PerfgateError("ncu-report", what, place=place)
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int]]:
@@ -306,15 +311,9 @@ def _number(message: bytes, at: int) -> tuple[int, int]:
             return total, at
 
 
-_SAMPLES = "smsp__pcsamp_sample_count"
+_SAMPLES, _EXECUTED = "smsp__pcsamp_sample_count", "inst_executed"
 
-_EXECUTED = "inst_executed"
-
-_STALLED = "smsp__pcsamp_warps_issue_stalled_"
-
-_NOT_ISSUED = "_not_issued"
-
-_ISSUING = frozenset({"selected"})
+_STALLED, _NOT_ISSUED, _ISSUING = "smsp__pcsamp_warps_issue_stalled_", "_not_issued", frozenset({"selected"})
 
 _PER_OPCODE = ("sass__inst_executed_per_opcode_with_modifier_all", "sass__inst_executed_per_opcode")
 """Opcodes, with modifiers if the report has them."""
@@ -385,3 +384,17 @@ def _by_address(action: Any, name: str) -> Mapping[int, float]:
         return {}
     address, number = metric.correlation_ids().as_uint64, metric.as_double
     return {address(i): number(i) for i in range(metric.num_instances())}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write the kernels of one report, or the error, into a file for ``_read_apart``."""
+    path, place, announced, result = arguments
+    try:
+        outcome = ("", "", tuple(_read_here(Path(path), place, int(announced))))
+    except PerfgateError as error:
+        outcome = (error.code.name, error.what, ())
+    Path(result).write_bytes(msgspec.msgpack.encode(outcome))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -75,6 +75,25 @@ def test_busy_and_span_and_overlap_are_apart(gpu, rules, plan) -> None:
     assert "counter proved" in said["dropped records"]
 
 
+class LateRecorder(FakeRecorder):
+    """Stamps some batches of records as longer than the host waited, as an H100 did for a lone copy."""
+
+    def __init__(self, gpu, *, late) -> None:
+        super().__init__(gpu)
+        self.late, self.batches = late, 0
+
+    def drain(self):
+        self.batches += 1
+        return [replace(one, end=one.end + 10**9) if self.batches in self.late else one for one in super().drain()]
+
+
+def test_the_lone_call_after_the_start_of_cupti_only_shows_its_records(gpu, rules, plan) -> None:
+    samples = CuptiTimer(rules, LateRecorder(gpu, late={1})).measure(lambda: gpu.kernel(2_000), plan, gpu)
+    assert median(samples.durations) == 2_000
+    with pytest.raises(PerfgateError, match="that the host waited"):
+        CuptiTimer(rules, LateRecorder(gpu, late={2})).measure(lambda: gpu.kernel(2_000), plan, gpu)
+
+
 def test_cold_flushes_before_every_call(gpu, rules, plan) -> None:
     gpu.cold = 2.0
     timer = CuptiTimer(rules, FakeRecorder(gpu))
