@@ -245,7 +245,7 @@ def _shares(rounds: Any) -> dict[str, float]:
 
 
 def _pytest(options: Namespace, path: str) -> None:
-    arguments = ["-qq", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin.calibrating", "--perfgate=quick"]
+    arguments = ["-qq", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin.calibrating", "--perfgate=off"]
     seconds = str(options.minutes * 60)
     ours = {"PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": seconds}
     slowing = {} if options.scaled_only else {"PERFGATE_CALIBRATION_SLOWING": "1"}

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,7 @@ from pytest_perfgate.model.measurement import Identity, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.verdict import PairedRound
-from pytest_perfgate.wiring import write_values
+from pytest_perfgate.wiring import read_values, write_values
 from tests.cli.conftest import Place
 
 DEVICE = Device(key="host-x", name="x", kind="host")
@@ -80,3 +84,43 @@ def test_too_few_rounds_are_said_and_kept(place: Place) -> None:
     assert done.code != 0
     assert "14 rounds so far, and 15 are the least to judge by" in done.err
     assert (place.root / ".perfgate" / "calibration.bin").is_file()
+
+
+TWO_CALLS = """
+    import hashlib
+    from concurrent.futures import ThreadPoolExecutor
+
+    import pytest
+
+    DATA, POOL = b"x" * (1 << 20), ThreadPoolExecutor(2)
+
+    def digest():
+        return hashlib.sha256(DATA).digest()  # without the interpreter's lock
+
+    def digests():
+        return [one.result() for one in [POOL.submit(digest) for _ in range(2)]]
+
+    @pytest.mark.perfgate("slowdown <= 50%")
+    @pytest.mark.parametrize("call", [digest, digests])
+    def test_digest(perfgate, call):
+        perfgate(call)
+    """
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="threads of one call need two processors")
+def test_a_calibration_leaves_no_record_and_pins_only_calls_of_one_thread(place: Place) -> None:
+    (place.root / "test_calls.py").write_text(textwrap.dedent(TWO_CALLS), encoding="utf-8")
+    program = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())"]
+    options = ["calibrate", "--minutes", "0.05", "--scaled-only", "--pytest", "test_calls.py"]
+    done = subprocess.run([*program, *options], cwd=place.root, capture_output=True, text=True, check=False)
+    assert "are the least to judge by" in done.stderr
+    assert "warn" not in done.stderr
+    assert not (place.root / ".perfgate" / "records").exists()
+    cores = {
+        nodeid: {
+            capture.identity.affinity.isdecimal() for one in played if one.nodeid == nodeid for capture in one.head
+        }
+        for played in [read_values(place.root / ".perfgate" / "calibration.bin", PairedRound)]
+        for nodeid in {one.nodeid for one in played}
+    }
+    assert cores == {"test_calls.py::test_digest[digest]": {True}, "test_calls.py::test_digest[digests]": {False}}
