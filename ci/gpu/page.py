@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 BARS = {
-    "long": "calls of 20 us and more within 1 % of the device's own records, or as far off as the timer says",
+    "long": "calls from 20 us on within 1 % of the device's records, or as far off as the timer says or these differ",
     "short": "shorter ones, from 2 us on, within 3 % by a graph or CUPTI",
     "ncu": "within 5 % of ncu's duration",
     "module": "ncu's report read by the Python module that Nsight Compute brings",

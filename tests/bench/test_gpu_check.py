@@ -43,6 +43,17 @@ def test_the_records_of_a_profiler_are_the_truth_where_there_are_any(check, monk
     assert short["held"] is True
 
 
+def test_three_processes_of_the_profiler_show_how_far_off_one_may_be(check, monkeypatch) -> None:
+    """The copy takes 100 us on the simulated card, 2 % off the middle of the profiler's processes."""
+    for figures, held in (([101_900.0, 102_000.0, 102_100.0], False), ([102_000.0, 103_000.0, 100_000.0], True)):
+        left = iter(figures)
+        monkeypatch.setattr(parts, "truths", lambda clocks, left=left: ({"copy 256 MB": next(left)}, ""))
+        rows = [row for row in parts.agreement(check) if row["what"] == "copy 256 MB"]
+        (auto,) = [row for row in rows if row.get("bar") == "long"]
+        (apart,) = [row["its processes apart"] for row in rows if "its processes apart" in row]
+        assert (auto["held"], apart) == (held, max(figures) / min(figures) - 1)
+
+
 def test_without_a_proof_kernel_records_are_left_out(check, monkeypatch) -> None:
     monkeypatch.setattr(parts, "proof_failure", lambda: "the proof died of signal 11")
     rows = list(parts.agreement(check))
