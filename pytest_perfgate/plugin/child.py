@@ -9,7 +9,9 @@ import linecache
 import os
 import sys
 import types
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,7 +42,6 @@ from pytest_perfgate.wiring.devices import unforkable, untouched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pytest_perfgate.model.measurement import Samples
     from pytest_perfgate.model.plan import Case
@@ -96,8 +97,7 @@ class ChildRole:
         self._raised: set[str] = set()
         """Phases of the test that raised: pytest reports a strict xfail as failed although nothing raised."""
         self._errors: list[str] = []
-        self._cores: set[int] = set()
-        """The cores that a process had before it kept to one of them."""
+        self._cores: set[int] = set()  # those that the process had before it kept to one of them
         config.pluginmanager.register(StandIns(), "perfgate-stand-ins")
         for line in job.markers:
             config.addinivalue_line("markers", line)
@@ -152,7 +152,7 @@ class ChildRole:
         for at, item in enumerate(session.items):
             self._parent.send(Ready(nodeid=item.nodeid))
             if isinstance(self._parent.receive(), Go):
-                self._keep_to(one_core=False)
+                self._keep_to(one_core=True)
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
         names = self._job.modules
@@ -163,9 +163,14 @@ class ChildRole:
         return True
 
     def _keep_to(self, *, one_core: bool) -> None:
-        """Run on the one core of the job, or on all that the process had; a job without one leaves it alone."""
-        if self._job.cpus:
-            os.sched_setaffinity(0, self._job.cpus if one_core else self._cores)
+        """Run on the job's one core, if it has one; or on all cores, with the threads that started on that one."""
+        if not self._job.cpus:
+            return
+        os.sched_setaffinity(0, self._job.cpus if one_core else self._cores)
+        for thread in () if one_core else Path("/proc/self/task").iterdir():
+            with suppress(OSError):  # it may have ended
+                if os.sched_getaffinity(int(thread.name)) == set(self._job.cpus):
+                    os.sched_setaffinity(int(thread.name), self._cores)
 
     def _collected(self, items: list[pytest.Item]) -> None:
         nodeids = tuple(item.nodeid for item in items)

@@ -86,41 +86,49 @@ def test_too_few_rounds_are_said_and_kept(place: Place) -> None:
     assert (place.root / ".perfgate" / "calibration.bin").is_file()
 
 
-TWO_CALLS = """
+CALLS = """
     import hashlib
+    import os
     from concurrent.futures import ThreadPoolExecutor
 
     import pytest
 
-    DATA, POOL = b"x" * (1 << 20), ThreadPoolExecutor(2)
+    DATA = b"x" * (1 << 20)
 
     def digest():
         return hashlib.sha256(DATA).digest()  # without the interpreter's lock
 
-    def digests():
-        return [one.result() for one in [POOL.submit(digest) for _ in range(2)]]
+    @pytest.mark.perfgate("slowdown <= 50%")
+    def test_alone(perfgate):
+        perfgate(digest)
 
     @pytest.mark.perfgate("slowdown <= 50%")
-    @pytest.mark.parametrize("call", [digest, digests])
-    def test_digest(perfgate, call):
-        perfgate(call)
+    def test_in_a_pool(perfgate):
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda _: digest(), range(2)))  # its threads start while the test keeps to one core
+            perfgate(lambda: list(pool.map(lambda _: digest(), range(2))))
+            cores = [pool.submit(os.sched_getaffinity, 0).result() for _ in range(20)]
+        assert min(map(len, cores)) > 1
+
+    @pytest.mark.perfgate("slowdown <= 50%")
+    def test_in_a_region(perfgate):
+        for _ in range(5):
+            with perfgate.region():
+                digest()
     """
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="threads of one call need two processors")
 def test_a_calibration_leaves_no_record_and_pins_only_calls_of_one_thread(place: Place) -> None:
-    (place.root / "test_calls.py").write_text(textwrap.dedent(TWO_CALLS), encoding="utf-8")
+    (place.root / "test_calls.py").write_text(textwrap.dedent(CALLS), encoding="utf-8")
     program = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())"]
     options = ["calibrate", "--minutes", "0.05", "--scaled-only", "--pytest", "test_calls.py"]
     done = subprocess.run([*program, *options], cwd=place.root, capture_output=True, text=True, check=False)
     assert "are the least to judge by" in done.stderr
     assert "warn" not in done.stderr
     assert not (place.root / ".perfgate" / "records").exists()
-    cores = {
-        nodeid: {
-            capture.identity.affinity.isdecimal() for one in played if one.nodeid == nodeid for capture in one.head
-        }
-        for played in [read_values(place.root / ".perfgate" / "calibration.bin", PairedRound)]
-        for nodeid in {one.nodeid for one in played}
-    }
-    assert cores == {"test_calls.py::test_digest[digest]": {True}, "test_calls.py::test_digest[digests]": {False}}
+    pinned: dict[str, set[bool]] = {}
+    for one in read_values(place.root / ".perfgate" / "calibration.bin", PairedRound):
+        name = one.nodeid.partition("::")[2]
+        pinned.setdefault(name, set()).update(capture.identity.affinity.isdecimal() for capture in one.head)
+    assert pinned == {"test_alone": {True}, "test_in_a_pool": {False}, "test_in_a_region": {True}}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate import clock
 from pytest_perfgate.adapters.timers import bench as module
 from pytest_perfgate.adapters.timers.bench import (
     SETTLE_NS,
@@ -72,7 +73,8 @@ def test_what_other_threads_of_the_process_used() -> None:
     assert load.helpers is not None
     assert with_cpu_load(Fixed(load), SAMPLES).threaded
     looked = CpuLoad()
-    hashlib.sha256(data).digest()
+    for _ in range(100):
+        hashlib.sha256(data).digest()
     assert not with_cpu_load(Fixed(looked.sample()), SAMPLES).threaded
 
 
@@ -86,21 +88,20 @@ class Fixed:
         return self._load
 
 
-def test_the_threads_of_a_pool_are_waited_for_until_they_rest() -> None:
-    until = time.monotonic() + 0.1
+@pytest.mark.parametrize(("spins_ms", "waited_ms"), [(0, 5), (12, 20), (100, 105), (10_000, 300)])
+def test_the_threads_of_a_pool_are_waited_for_until_they_rest(monkeypatch, spins_ms: int, waited_ms: int) -> None:
+    """They are looked at for 5 ms at a time, and for 0.3 s at most."""
+    now = 0
 
-    def spinning() -> None:
-        while time.monotonic() < until:
-            hashlib.sha256(b"x" * (1 << 16)).digest()
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += round(seconds * 1e9)
 
-    worker = threading.Thread(target=spinning)
-    worker.start()
+    work = lambda: min(now, spins_ms * 1_000_000)  # noqa: E731
+    monkeypatch.setattr(clock, "HOST_CLOCK", HostClock(lambda: now, work, lambda: 0, float))
+    monkeypatch.setattr(clock, "_SLEEP", sleep)
     wait_for_threads()
-    assert time.monotonic() >= until - 0.01
-    worker.join()
-    begun = time.monotonic()
-    wait_for_threads()
-    assert time.monotonic() - begun < 0.1
+    assert now == waited_ms * 1_000_000
 
 
 def test_what_threads_queued_and_what_others_used(system) -> None:
