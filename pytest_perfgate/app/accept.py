@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import (
@@ -60,6 +61,8 @@ class Request:
     base: str = ""
     """The revision at which this change began, or ""."""
     signature: Signature = Signature()
+    same_code: Callable[[str], bool] | None = None
+    """Whether a commit differs from the measured one only in accepted lines and pages; None if git cannot tell."""
 
 
 def selected(report: RunReport, request: Request) -> tuple[CaseReport, ...]:
@@ -85,8 +88,9 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     lines = Lines(store)
     meant = spelled(request.names)
     decided = tuple(
-        decide(case, lines.of(case), sittings(case), _signature_of(request, case, meant), add=request.add)
+        decide(case, line, sittings(case), _signature_of(request, case, meant, line), add=request.add)
         for case in selected(report, request)
+        for line in [lines.of(case)]
     )
     families: dict[str, bool] = {}
     means = [note.text for note in report.notes if note.kind in _OF_FAMILIES]
@@ -102,7 +106,8 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     decided = tuple(too_few_processes(decision, report) for decision in decided)
     check_named((decision.report for decision in decided), request.metrics)
     decided = tuple(
-        with_figures(d, request.metrics, _signature_of(request, d.report, meant), add=request.add) for d in decided
+        with_figures(d, request.metrics, _signature_of(request, d.report, meant, d.before), add=request.add)
+        for d in decided
     )
     if request.new or request.improved:
         wanted = dict.fromkeys((Change.NEW, Change.ADDED), request.new)
@@ -112,8 +117,10 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     return tuple(unpinned(decision, beside=beside) for decision in decided)
 
 
-def _signature_of(request: Request, case: CaseReport, meant: Selects) -> Signature:
-    return replace(request.signature, named=request.each or meant(case.key))
+def _signature_of(request: Request, case: CaseReport, meant: Selects, line: Baseline | None) -> Signature:
+    signature = replace(request.signature, named=request.each or meant(case.key))
+    same = request.add and request.same_code is not None and line is not None and request.same_code(line.commit)
+    return replace(signature, same_code=True) if same else signature
 
 
 def _orphans(report: RunReport, decided: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
@@ -177,6 +184,13 @@ def refuse_busy_machine(decided: Sequence[Decision], request: Request, again: st
         cases = plural(len(names), "case was", "cases were")
         what = f"{cases} measured while other programs were busy: {first_of(names, _NAMED)}"
         raise PerfgateError("accept-reason", what, fix=again)
+
+
+def code_of(commit: str, repository: Repository, baselines: str) -> Callable[[str], bool] | None:
+    """Return a function that tells whether a commit holds the code of a measured one; None if that is not the head."""
+    if not commit or commit != repository.head() or repository.dirty():
+        return None
+    return cache(lambda other: bool(other) and repository.pages_alone(other, baselines) is not None)
 
 
 def says_nothing_new(decision: Decision) -> bool:

@@ -109,8 +109,9 @@ def check_place(options: Namespace, project: Project) -> None:
 
 def request_of(options: Namespace, project: Project, report: Any) -> Any:
     """Return the request with the signature of the user who runs the command."""
-    from pytest_perfgate.app.accept import Request
+    from pytest_perfgate.app.accept import Request, code_of
 
+    signature = signature_of(options, project, report)
     return Request(
         names=tuple(map(text_of, options.names)),
         expression=text_of(options.expression),
@@ -120,7 +121,8 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
         metrics=tuple(map(text_of, options.metric)),
         each=options.each,
         base=project.repository.merge_base(),
-        signature=signature_of(options, project, report),
+        signature=signature,
+        same_code=code_of(signature.commit, project.repository, project.config.baselines) if options.add else None,
     )
 
 

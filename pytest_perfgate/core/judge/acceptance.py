@@ -233,9 +233,10 @@ def _one_more(change: Change, before: Baseline, signature: Signature) -> bool:
 
 
 def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
-    """Return whether a run measured the line's commit: only then may a different time add to the scatter."""
+    """Return whether a run measured the line's code: only then may a different time add to the scatter."""
     committed = bool(before.commit) and not before.commit.endswith(DIRTY)
-    return change is not Change.OTHER and committed and short_commit(before.commit) == short_commit(signature.commit)
+    same = signature.same_code or short_commit(before.commit) == short_commit(signature.commit)
+    return change is not Change.OTHER and committed and same
 
 
 def _counted_already(before: Baseline, time: Metric, signature: Signature) -> str:

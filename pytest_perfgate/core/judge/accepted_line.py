@@ -39,6 +39,8 @@ class Signature:
     """Whether the drift of the line is counted anew from the accepted time."""
     creep: float = ANCHOR
     """How far accepted steps may take a line from its anchor, as a fraction."""
+    same_code: bool = False
+    """Whether the line's commit and this one differ only in accepted lines and pages."""
 
 
 @value

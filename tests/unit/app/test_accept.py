@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.accept import Request, accept, check_complete, check_decisions, decisions, unused
+from pytest_perfgate.app.accept import Request, accept, check_complete, check_decisions, code_of, decisions, unused
 from pytest_perfgate.core.judge.acceptance import Change, decide
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.suite import SKIPPED
@@ -173,3 +173,26 @@ def test_a_line_that_was_pruned_first_is_found_at_the_merge_base() -> None:
     for base, twin in (("c0ffee", EARLIER_LINES[0]), ("", None)):
         (found,) = decisions(report, Request(new=True, base=base), store, lambda _: ())
         assert (found.change, found.predecessor) == (Change.NEW, twin)
+
+
+def test_a_run_adds_to_the_lines_whose_commit_holds_its_code() -> None:
+    report = run(case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test_b", 2e6, 1e6, Outcome.REGRESSED))
+    committed = {name: baseline(name, 1e6, commit=commit) for name, commit in (("test_a", "c1"), ("test_b", "c2"))}
+    store: Any = SimpleNamespace(read=lambda *at: lines(*committed.values()), read_all=lambda device: {})
+    request = Request(add=True, same_code="c1".__eq__, signature=Signature(commit="c3", why="again"))
+    changes = {d.report.key.nodeid[-1]: d.change for d in decisions(report, request, store, lambda case: ())}
+    assert changes == {"a": Change.SITTING, "b": Change.SLOWER}
+
+
+def test_git_is_asked_only_about_a_clean_head() -> None:
+    edited: dict[str, tuple[str, ...] | None] = {"c1": ("baselines/x.yaml",), "c2": None}
+    repository: Any = SimpleNamespace(
+        head=lambda: "c3", dirty=lambda: False, pages_alone=lambda commit, baselines: edited[commit]
+    )
+    same = code_of("c3", repository, "baselines")
+    assert same is not None
+    assert [same("c1"), same("c2"), same("")] == [True, False, False]
+    assert code_of("c3+dirty", repository, "baselines") is None
+    assert code_of("c2", repository, "baselines") is None
+    repository.dirty = lambda: True
+    assert code_of("c3", repository, "baselines") is None

@@ -339,6 +339,15 @@ def test_only_a_sitting_of_the_same_code_is_added_where_the_time_moved(
     assert decide(report, before, (), Signature(commit=measured), add=True).change is change
 
 
+def test_a_time_that_moved_is_added_if_only_accepted_lines_changed_since_its_line() -> None:
+    report = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)
+    before, later = reports.baseline("test_a", 1e6, commit="a1b2c3d4e5"), Signature(commit="f6", same_code=True)
+    assert decide(report, before, (), later, add=True).after.sittings == 2
+    assert decide(report, before, (), later).change is Change.SLOWER
+    dirty = replace(before, commit="a1b2c3d4e5+dirty")
+    assert decide(report, dirty, (), later, add=True).change is Change.SLOWER
+
+
 def test_a_sitting_is_counted_once() -> None:
     report = reports.case("test_a", 1.01e6, 1e6)
     first, later = Signature(started="2026-06-01T10:00:00+00:00"), Signature(started="2026-06-01T11:00:00+00:00")
