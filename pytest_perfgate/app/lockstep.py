@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.passes import one_by_one
@@ -211,7 +211,9 @@ class Turns:
         """Warm up both sides, alternate between them, and return the joined turns of each."""
         warm = {side: self._measured(side, _warming(plan, self._beat)) for side in self._order}
         # Threads of one call would wait for each other on one core, so only calls of one thread are pinned.
-        plan = replace(plan, one_core=not any(samples.threaded for samples in warm.values()))
+        return self._sampled(replace(plan, one_core=not any(samples.threaded for samples in warm.values())), warm)
+
+    def _sampled(self, plan: Plan, warm: Mapping[int, Samples]) -> tuple[Samples, Samples]:
         cuts = [_turn(plan, self._beat, warm[BASE if self._alike else side]) for side in (BASE, HEAD)]
         timer = min(warm.values(), key=lambda samples: (samples.timer == "events", samples.timer)).timer  # times both
         turns, count, number = [replace(turn, leaning=timer) for turn, _ in cuts], min(count for _, count in cuts), 0
@@ -219,6 +221,8 @@ class Turns:
         while number < count:
             for side in self._order if number % 2 == 0 else self._order[::-1]:
                 taken[side].append(self._measured(side, turns[side]))
+            if plan.one_core and any(samples[-1].threaded for samples in taken):
+                return self._sampled(replace(plan, one_core=False), warm)  # the warm-up was too short to show it
             count = _paid(count, taken[BASE][-1], taken[HEAD][-1])
             number += 1
         settled = self._long_turns(turns) if limited([*taken[BASE], *taken[HEAD]]) else {}
@@ -267,9 +271,9 @@ def settled_of(samples: Samples) -> Settled:
 
 def joined(turns: Sequence[Samples], warm: Samples, long: Samples | None = None) -> Samples:
     """Return the turns of a process as one process's samples, with the long turn and what only the warm-up sees."""
-    last, outside = turns[-1], [problem for problem in warm.problems if problem.code == "work-escaped"]
+    timed, outside = [*turns, *filter(None, [long])], [one for one in warm.problems if one.code == "work-escaped"]
     return replace(
-        last,
+        turns[-1],
         durations=tuple(duration for turn in turns for duration in turn.durations),
         cpu=tuple(busy for turn in turns for busy in turn.cpu),
         waits=tuple(wait for turn in turns for wait in turn.waits),
@@ -286,9 +290,7 @@ def joined(turns: Sequence[Samples], warm: Samples, long: Samples | None = None)
         launch_gap=warm.launch_gap,
         warmups=sum(turn.warmups for turn in turns),
         discarded=tuple(lost for turn in turns for lost in turn.discarded),
-        problems=tuple(
-            dict.fromkeys([*outside, *(one for turn in (*turns, *((long,) if long else ())) for one in turn.problems)])
-        ),
+        problems=tuple(dict.fromkeys([*outside, *(one for turn in timed for one in turn.problems)])),
     )
 
 
@@ -296,7 +298,7 @@ def _mean(answers: Iterable[float | None]) -> float | None:
     """Return the mean over all turns; None if one of them has no value."""
     numbers = list(answers)
     present = [number for number in numbers if number is not None]
-    return sum(present) / len(present) if present and len(present) == len(numbers) else None
+    return fmean(present) if len(present) == len(numbers) > 0 else None
 
 
 def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:
@@ -340,9 +342,6 @@ class Stage:
     """Holds leases on all of these devices, for the children to inherit."""
 
 
-_UNCOLLECTED = "cannot collect this test file"
-
-
 def base_alone(met: PairedCall) -> bool:
     """Return whether a test raised in the base arm and passed in the head's."""
     return met.finished[BASE].outcome == "failed" and met.finished[HEAD].outcome == "passed"
@@ -360,7 +359,7 @@ class OwnFiles:
         """Note the tests that the base could not collect but has in its own version of the file."""
         for case in lost:
             if any(error.startswith(f"{case.path}:") for error in errors):
-                self._use_base_version(case, _UNCOLLECTED)
+                self._use_base_version(case, "cannot collect this test file")
 
     def falls_back(self, case: Case, met: PairedCall) -> bool:
         """Return whether a test that raised only in the base arm is to be run there from its own revision."""

@@ -108,3 +108,20 @@ def test_calls_of_several_threads_leave_the_core_of_both(helpers: tuple, one_cor
     assert {plan.one_core for plan in plans if plan.in_turns} == {one_core}
     assert not any(plan.one_core for plan in plans if not plan.in_turns), "the warm-up shows which calls have threads"
     assert base.helpers == pytest.approx(helpers[BASE])
+
+
+@pytest.mark.parametrize("late", [HEAD, BASE])
+def test_threads_that_the_warm_up_missed_free_the_call_at_its_first_turn(late: int) -> None:
+    """A product of 10 us ended its warm-up before OpenBLAS had woken its threads, in every second round."""
+    plans: list[Plan] = []
+
+    def measured(side: int, plan: Plan) -> Samples:
+        plans.append(plan)
+        pinned = plan.in_turns and plan.one_core
+        return replace(TURN, durations=((9e6 if pinned else 1e5),) * 20, helpers=0.9 * (plan.in_turns and side == late))
+
+    base, head = Turns(measured, Beat(), (BASE, HEAD)).sample(Plan())
+    turns = [plan for plan in plans if plan.in_turns]
+    assert [plan.one_core for plan in turns] == [True] * 2 + [False] * (len(turns) - 2)
+    assert {*base.durations, *head.durations} == {1e5}, "the turns on one core are left out"
+    assert turns[-1].budget_ns > turns[0].budget_ns
