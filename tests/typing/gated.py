@@ -48,6 +48,7 @@ def test_works_of_every_family() -> None:
     assert_type(work.conv((4, 3, 8, 8), (16, 3, 3, 3), dtype="bf16", stride=2, padding=(1, 1)), Work)
     assert_type(work.packed_attention([128, 256], 32, 128, dtype="bf16", causal=True), Work)
     assert_type(work.elementwise((64, 64), dtype="fp16", inputs=2), Work)
+    assert_type(work.gemm(64, 64, 64, dtype=np.ones(1).dtype, out=np.float32), Work)
     assert_type(work.softmax([64, 64], dtype="fp16", backward=True), Work)
     assert_type(work.custom(flops=2e9, bytes=3e6, dtype="fp16", note="two passes"), Work)
     assert_type(work.gemm(64, 64, 64, dtype="bf16").intensity, "float | None")

@@ -5,9 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from pytest_perfgate.model.values import Work
+
+
+class ElementType(Protocol):
+    """The ``dtype`` of an array of NumPy, PyTorch, CuPy or JAX."""
+
+    @property
+    def itemsize(self) -> int: ...
+
+
+Dtype = str | type[Any] | ElementType
+"""An element type: its name, a class such as ``numpy.float32``, or the ``dtype`` of an array."""
 
 P = ParamSpec("P")
 
@@ -39,25 +50,27 @@ def plain(value: Any) -> Any:
 
 
 @exact
-def gemm(m: int, n: int, k: int, *, dtype: str, bias: bool = False, out: str | None = None) -> Work:
+def gemm(m: int, n: int, k: int, *, dtype: Dtype, bias: bool = False, out: Dtype | None = None) -> Work:
     """``(m, k) @ (k, n)``, with ``bias`` adding one vector of n; ``out`` is the result's dtype where it differs."""
     return bmm(1, m, n, k, dtype=dtype, bias=bias) if out is None else _product((1, m, n, k), (dtype, dtype, out), bias)
 
 
 @exact
-def bmm(batch: int, m: int, n: int, k: int, *, dtype: str, bias: bool = False) -> Work:
+def bmm(batch: int, m: int, n: int, k: int, *, dtype: Dtype, bias: bool = False) -> Work:
     """A batch of independent products ``(m, k) @ (k, n)``."""
     return _product((batch, m, n, k), (dtype, dtype, dtype), bias)
 
 
 @exact
-def mixed_gemm(sizes: tuple[int, int, int, int], dtypes: tuple[str, str, str], *, bias: str | None = None) -> Work:
+def mixed_gemm(
+    sizes: tuple[int, int, int, int], dtypes: tuple[Dtype, Dtype, Dtype], *, bias: Dtype | None = None
+) -> Work:
     """A product of ``sizes`` (batch, m, n, k) whose operands, result and bias have dtypes of their own."""
     return _product(sizes, dtypes, bias is not None, bias)
 
 
 @exact
-def gemm_backward(m: int, n: int, k: int, *, dtype: str, bias: bool = False) -> Work:
+def gemm_backward(m: int, n: int, k: int, *, dtype: Dtype, bias: bool = False) -> Work:
     """Both gradients of ``(m, k) @ (k, n)``; ``bias`` adds the sum over m."""
     size = width(dtype)
     flops = 4 * m * n * k + (m * n if bias else 0)
@@ -66,7 +79,7 @@ def gemm_backward(m: int, n: int, k: int, *, dtype: str, bias: bool = False) -> 
 
 
 def _product(
-    sizes: tuple[int, int, int, int], dtypes: tuple[str, str, str], bias: bool, bias_dtype: str | None = None
+    sizes: tuple[int, int, int, int], dtypes: tuple[Dtype, Dtype, Dtype], bias: bool, bias_dtype: Dtype | None = None
 ) -> Work:
     batch, m, n, k = sizes
     a, b, out = map(width, dtypes)
@@ -95,12 +108,18 @@ WIDTHS = {
 }
 """Bytes an element takes, by canonical name."""
 
+_CLASSES = {float: "fp64", int: "int64", complex: "complex128"}
+"""Python's own classes, as NumPy and PyTorch take them."""
+
 _ALIASES = {
     "float64": "fp64",
+    "f64": "fp64",
     "double": "fp64",
     "float32": "fp32",
+    "f32": "fp32",
     "float": "fp32",
     "float16": "fp16",
+    "f16": "fp16",
     "half": "fp16",
     "c10::half": "fp16",
     "bfloat16": "bf16",
@@ -133,25 +152,33 @@ _ALIASES = {
 }
 
 
-def known_dtype(name: str) -> str | None:
+def known_dtype(dtype: Dtype) -> str | None:
     """Return the canonical name of an element type, or ``None`` if it is not one."""
-    plain = name.strip().lower().removeprefix("torch.").removeprefix("numpy.")
+    plain = _name(dtype).strip().lower().removeprefix("torch.").removeprefix("numpy.")
     canonical = _ALIASES.get(plain, plain)
     return canonical if canonical in WIDTHS else None
 
 
-def dtype_name(name: str) -> str:
+def _name(dtype: Dtype) -> str:
+    if isinstance(dtype, str):
+        return dtype
+    if isinstance(dtype, type):
+        return _CLASSES.get(dtype, dtype.__name__)
+    return str(getattr(dtype, "name", dtype))
+
+
+def dtype_name(dtype: Dtype) -> str:
     """The canonical name of an element type: ``c10::BFloat16`` and ``torch.bfloat16`` are ``bf16``."""
-    canonical = known_dtype(name)
+    canonical = known_dtype(dtype)
     if canonical is None:
         known = ", ".join(sorted(WIDTHS))
-        raise ValueError(f"unknown dtype {name!r}; known are {known}")
+        raise ValueError(f"unknown dtype {_name(dtype)!r}; known are {known}")
     return canonical
 
 
-def width(name: str) -> float:
+def width(dtype: Dtype) -> float:
     """Bytes an element of this type takes."""
-    return WIDTHS[dtype_name(name)]
+    return WIDTHS[dtype_name(dtype)]
 
 
 _FACTORS = {"allreduce": 2, "allgather": 1, "reducescatter": 1, "alltoall": 1, "gather": 1, "scatter": 1}
@@ -182,7 +209,7 @@ def custom(
     *,
     flops: float | None = None,
     bytes: float | None = None,  # noqa: A002 - the name that users expect
-    dtype: str = "",
+    dtype: Dtype = "",
     working_set: float | None = None,
     note: str = "",
 ) -> Work:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, TypedDict, Union
 
-from pytest_perfgate.core.analysis.work import dtype_name, exact, stated, width
+from pytest_perfgate.core.analysis.work import Dtype, dtype_name, exact, stated, width
 from pytest_perfgate.model.values import Work, value
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class AttentionOptions(TypedDict, total=False):
 
 @exact
 def attention(
-    batch: int, heads: int, queries: int, head_dim: int, *, dtype: str, **options: Unpack[AttentionOptions]
+    batch: int, heads: int, queries: int, head_dim: int, *, dtype: Dtype, **options: Unpack[AttentionOptions]
 ) -> Work:
     """Scaled dot-product attention, forward.
 
@@ -38,7 +38,7 @@ def attention(
 
 @exact
 def attention_backward(
-    batch: int, heads: int, queries: int, head_dim: int, *, dtype: str, **options: Unpack[AttentionOptions]
+    batch: int, heads: int, queries: int, head_dim: int, *, dtype: Dtype, **options: Unpack[AttentionOptions]
 ) -> Work:
     """Its gradients: Q, K, V and dO read, dQ, dK and dV written, the scores computed again."""
     return _dense((batch, heads, queries, head_dim), dtype, options, backward=True)
@@ -54,7 +54,7 @@ def kept_area(queries: int, keys: int, *, bottom_right: bool = False) -> int:
     return ramp + min(full, queries) * keys
 
 
-def _dense(sizes: tuple[int, int, int, int], dtype: str, options: AttentionOptions, *, backward: bool) -> Work:
+def _dense(sizes: tuple[int, int, int, int], dtype: Dtype, options: AttentionOptions, *, backward: bool) -> Work:
     batch, heads, queries, dim = sizes
     keys = options.get("keys", queries)
     aligned = options.get("bottom_right", False)
@@ -97,7 +97,7 @@ class Heads:
 
 @exact
 def packed_attention(
-    lengths: Sequence[int], heads: int, head_dim: int, *, dtype: str, **options: Unpack[PackedOptions]
+    lengths: Sequence[int], heads: int, head_dim: int, *, dtype: Dtype, **options: Unpack[PackedOptions]
 ) -> Work:
     """Attention over packed sequences of these lengths, summed over the sequences.
 
@@ -118,7 +118,9 @@ def packed_attention(
     return packed_work(area, (sum(lengths), sum(keys)), sizes, dtype, backward=options.get("backward", False))
 
 
-def packed_work(area: int | None, tokens: tuple[int, int], heads: Heads, dtype: str, *, backward: bool = False) -> Work:
+def packed_work(
+    area: int | None, tokens: tuple[int, int], heads: Heads, dtype: Dtype, *, backward: bool = False
+) -> Work:
     """Return the work of an area of scores over so many tokens; without an area, only the bytes."""
     if heads.key < 1 or heads.query % heads.key:
         raise ValueError(f"{heads.query} query heads cannot share {heads.key} key heads")
@@ -191,7 +193,7 @@ class ConvolutionOptions(TypedDict, total=False):
 
 
 @exact
-def conv(x: Sequence[int], weight: Sequence[int], *, dtype: str, **options: Unpack[ConvolutionOptions]) -> Work:
+def conv(x: Sequence[int], weight: Sequence[int], *, dtype: Dtype, **options: Unpack[ConvolutionOptions]) -> Work:
     """A convolution of ``x`` (N, C, …) with ``weight`` as PyTorch lays it out.
 
     Options: ``stride``, ``padding``, ``dilation``, ``output_padding`` (a number or one a dimension),
@@ -209,7 +211,7 @@ def conv_backward(
     x: Sequence[int],
     weight: Sequence[int],
     *,
-    dtype: str,
+    dtype: Dtype,
     mask: tuple[bool, bool, bool] = (True, True, True),
     **options: Unpack[ConvolutionOptions],
 ) -> Work:
@@ -253,7 +255,7 @@ def _each(sizes: Sizes, rank: int) -> tuple[int, ...]:
 
 
 @exact
-def norm(shape: Shape, channels: int, *, dtype: str, affine: bool = True, training: bool = False) -> Work:
+def norm(shape: Shape, channels: int, *, dtype: Dtype, affine: bool = True, training: bool = False) -> Work:
     """Layer, batch, group or instance normalisation over ``channels`` statistics.
 
     Two operations an element normalise and, in training, three more gather the statistics; six a channel
@@ -269,7 +271,7 @@ layer_norm = batch_norm = group_norm = norm
 
 
 @exact
-def rms_norm(shape: Shape, channels: int, *, dtype: str, affine: bool = True) -> Work:
+def rms_norm(shape: Shape, channels: int, *, dtype: Dtype, affine: bool = True) -> Work:
     """Root-mean-square normalisation of rows of ``channels`` elements."""
     count, size = elements(shape), width(dtype)
     rows = count // channels
@@ -283,7 +285,7 @@ def norm_backward(
     shape: Shape,
     channels: int,
     *,
-    dtype: str,
+    dtype: Dtype,
     mask: tuple[bool, bool, bool] = (True, True, True),
     affine: bool = True,
 ) -> Work:
@@ -301,14 +303,16 @@ Shape = Union[int, Sequence[int]]
 
 
 @exact
-def elementwise(shape: Shape, *, dtype: str, inputs: int = 1, outputs: int = 1, flops_per_element: float = 1.0) -> Work:
+def elementwise(
+    shape: Shape, *, dtype: Dtype, inputs: int = 1, outputs: int = 1, flops_per_element: float = 1.0
+) -> Work:
     """``inputs`` tensors of one shape read, ``outputs`` written."""
     count = elements(shape)
     return streamed(flops_per_element * count, (inputs + outputs) * count * width(dtype), dtype, "elementwise")
 
 
 @exact
-def reduction(shape: Shape, *, dtype: str, dims: Sequence[int] | None = None, out: str | None = None) -> Work:
+def reduction(shape: Shape, *, dtype: Dtype, dims: Sequence[int] | None = None, out: Dtype | None = None) -> Work:
     """A reduction of ``shape`` over ``dims`` (all of them when not given)."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     gone = set(range(len(sizes))) if dims is None else {d % max(len(sizes), 1) for d in dims}
@@ -318,7 +322,7 @@ def reduction(shape: Shape, *, dtype: str, dims: Sequence[int] | None = None, ou
 
 
 @exact
-def softmax(shape: Shape, *, dtype: str, backward: bool = False) -> Work:
+def softmax(shape: Shape, *, dtype: Dtype, backward: bool = False) -> Work:
     """Softmax over the last dimension; its gradient reads two tensors."""
     count = elements(shape)
     tensors = 3 if backward else 2
@@ -326,21 +330,21 @@ def softmax(shape: Shape, *, dtype: str, backward: bool = False) -> Work:
 
 
 @exact
-def cross_entropy(batch: int, vocabulary: int, *, dtype: str, targets: str = "int64") -> Work:
+def cross_entropy(batch: int, vocabulary: int, *, dtype: Dtype, targets: Dtype = "int64") -> Work:
     """The loss over logits, one target a row."""
     moved = batch * vocabulary * width(dtype) + batch * width(targets)
     return streamed(5 * batch * vocabulary, moved, dtype, "cross entropy")
 
 
 @exact
-def rope(shape: Shape, *, dtype: str) -> Work:
+def rope(shape: Shape, *, dtype: Dtype) -> Work:
     """Rotary position embedding of one tensor."""
     count = elements(shape)
     return streamed(3 * count, 2 * count * width(dtype), dtype, "rope")
 
 
 @exact
-def embedding(rows: int, dim: int, *, dtype: str, index: str = "int64") -> Work:
+def embedding(rows: int, dim: int, *, dtype: Dtype, index: Dtype = "int64") -> Work:
     """Rows gathered from a table: indices and rows read, rows written, no arithmetic."""
     return streamed(0, rows * width(index) + 2 * rows * dim * width(dtype), dtype, "embedding")
 
@@ -356,13 +360,13 @@ def elements(shape: Shape) -> int:
     return shape if isinstance(shape, int) else prod(shape)
 
 
-def streamed(flops: float, moved: float, dtype: str, family: str) -> Work:
+def streamed(flops: float, moved: float, dtype: Dtype, family: str) -> Work:
     """Return work whose working set is what it moves."""
     return Work(flops=flops, bytes=moved, dtype=dtype_name(dtype) if dtype else "", working_set=moved, family=family)
 
 
 @exact
-def grouped_gemm(rows: int, n: int, k: int, groups: int, *, dtype: str) -> Work:
+def grouped_gemm(rows: int, n: int, k: int, groups: int, *, dtype: Dtype) -> Work:
     """``rows`` rows, each multiplied by the matrix of its group."""
     size = width(dtype)
     moved = size * (rows * k + groups * k * n + rows * n)
@@ -371,7 +375,7 @@ def grouped_gemm(rows: int, n: int, k: int, groups: int, *, dtype: str) -> Work:
 
 @exact
 def fused_moe(
-    tokens: int, sizes: tuple[int, int], experts: int, *, dtype: str, top: int = 1, gated: bool = True
+    tokens: int, sizes: tuple[int, int], experts: int, *, dtype: Dtype, top: int = 1, gated: bool = True
 ) -> Work:
     """A mixture of experts of ``sizes`` (model, inner), each token going to ``top`` of ``experts``.
 

@@ -163,10 +163,31 @@ def test_the_bus_sees_the_share_that_the_algorithm_needs(kind, factor):
         ("float", "fp32"),
         ("c10::Half", "fp16"),
         ("long int", "int64"),
+        ("f32", "fp32"),
+        (float, "fp64"),
+        (complex, "complex128"),
+        (bool, "bool"),
     ],
 )
 def test_dtypes_answer_to_the_names_of_traces_and_libraries(name, plain):
     assert work.dtype_name(name) == plain
+
+
+def test_the_dtype_of_an_array_is_an_element_type():
+    numpy = pytest.importorskip("numpy")
+    rows = numpy.ones(2, dtype=">f4")
+    assert work.dtype_name(rows.dtype) == work.dtype_name(numpy.float32) == "fp32"
+    assert work.gemm(2, 2, 2, dtype=rows.dtype, out=numpy.int8) == work.gemm(2, 2, 2, dtype="fp32", out="int8")
+    assert work.reduction(rows.shape, dtype=rows.dtype) == work.reduction((2,), dtype="fp32")
+    with pytest.raises(ValueError, match="unknown dtype 'str32'"):
+        work.softmax((2, 2), dtype=numpy.dtype("U1"))
+
+
+@pytest.mark.torch
+def test_the_dtype_of_a_tensor_is_an_element_type():
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    assert work.dtype_name(torch.ones(2).bfloat16().dtype) == "bf16"
+    assert work.dtype_name(torch.float8_e4m3fn) == "fp8"
 
 
 def test_an_unknown_dtype_names_the_known_ones():
