@@ -77,9 +77,9 @@ def tools(folder: Path, **others: str) -> Path:
 
 def environment(commands: Path, **names: str) -> dict[str, str]:
     """That of a job: of this process what finds programs and the package, and nothing of the CI that runs us."""
-    kept = {name: os.environ[name] for name in ("HOME", "LANG", "PYTHONPATH") if name in os.environ}
+    outer = {name: os.environ[name] for name in ("HOME", "LANG", "PYTHONPATH") if name in os.environ}
     path = f"{commands}:{os.environ['PATH']}"
-    return {**kept, "PYTHONPATH": str(ROOT), "PATH": path, "CI": "true", "PERFGATE": "pytest-perfgate", **names}
+    return {**outer, "PYTHONPATH": str(ROOT), "PATH": path, "CI": "true", "PERFGATE": "pytest-perfgate", **names}
 
 
 def shell(script: str, folder: Path, names: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -102,27 +102,27 @@ class Workflow:
 
     def job(self, name: str, only: Callable[[dict[str, Any]], bool] = lambda _: True) -> bool:
         """Whether every run of the job kept all of its steps; ``only`` leaves runners out, as a machine does that dies."""
-        told = yaml.safe_load(self.text)
-        job = told["jobs"][name]
+        workflow = yaml.safe_load(self.text)
+        job = workflow["jobs"][name]
         axes = job.get("strategy", {}).get("matrix", {})
-        kept = True
+        succeeded = True
         for values in filter(only, (dict(zip(axes, row)) for row in product(*axes.values()))):
             matrix = {f"matrix.{axis}": str(value) for axis, value in values.items()}
             context = {**self.context, **matrix, "github.job": name}
             folder = self.home / "-".join([name, *matrix.values()])
             names = {**self.names, "GITHUB_JOB": name}
-            given = {**told.get("env", {}), **job.get("env", {})}
-            names |= {key: filled(str(value), context) for key, value in given.items()}
-            kept &= self._played(name, job["steps"], folder, (names, context))
-        return kept
+            variables = {**workflow.get("env", {}), **job.get("env", {})}
+            names |= {key: filled(str(value), context) for key, value in variables.items()}
+            succeeded &= self._played(name, job["steps"], folder, (names, context))
+        return succeeded
 
     def _played(
-        self, job: str, steps: list[dict[str, Any]], folder: Path, known: tuple[dict[str, str], dict[str, str]]
+        self, job: str, steps: list[dict[str, Any]], folder: Path, surroundings: tuple[dict[str, str], dict[str, str]]
     ) -> bool:
-        names, context = known
-        kept = True
+        names, context = surroundings
+        succeeded = True
         for step in steps:
-            if not asked(step.get("if", ""), context, kept=kept):
+            if not asked(step.get("if", ""), context, succeeded=succeeded):
                 continue
             if "uses" in step:
                 self._used(step["uses"].partition("@")[0], step.get("with", {}), folder, context)
@@ -131,26 +131,26 @@ class Workflow:
             done = shell(filled(step["run"], context), folder, {**names, **own})
             if done.returncode:
                 self.failed.setdefault(job, []).append(done.stdout + done.stderr)
-                kept &= bool(step.get("continue-on-error"))
-        return kept
+                succeeded &= bool(step.get("continue-on-error"))
+        return succeeded
 
-    def _used(self, action: str, given: dict[str, Any], folder: Path, context: dict[str, str]) -> None:
-        store, name = self.home / "artifacts", filled(str(given.get("name", "")), context)
+    def _used(self, action: str, inputs: dict[str, Any], folder: Path, context: dict[str, str]) -> None:
+        store, name = self.home / "artifacts", filled(str(inputs.get("name", "")), context)
         if action == "actions/checkout":
             shutil.copytree(self.project, folder)
         elif action == "actions/setup-python":
-            assert given["python-version"]
+            assert inputs["python-version"]
         elif action == "actions/upload-artifact":
             (store / name).mkdir(parents=True)
-            for path in str(given["path"]).split():
+            for path in str(inputs["path"]).split():
                 lies = folder / path  # what is in a folder lies at the top of an artifact, as a file does
                 for one in lies.iterdir() if lies.is_dir() else [lies]:
                     shutil.copy(one, store / name)
         elif action == "actions/download-artifact":
-            (folder / given["path"]).mkdir(parents=True, exist_ok=True)
+            (folder / inputs["path"]).mkdir(parents=True, exist_ok=True)
             for artifact in sorted(store.iterdir()):
-                if fnmatchcase(artifact.name, given["pattern"]):
-                    shutil.copytree(artifact, folder / given["path"] / artifact.name)
+                if fnmatchcase(artifact.name, inputs["pattern"]):
+                    shutil.copytree(artifact, folder / inputs["path"] / artifact.name)
         else:
             raise AssertionError(f"nobody plays {action}")
 
@@ -160,7 +160,7 @@ def filled(text: str, context: Mapping[str, str]) -> str:
     return re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda place: context[place[1]], text)
 
 
-def asked(condition: str, context: Mapping[str, str], *, kept: bool) -> bool:
+def asked(condition: str, context: Mapping[str, str], *, succeeded: bool) -> bool:
     """Whether a step runs: where nothing failed, unless it says ``always()``, and each part of its condition holds."""
     parts = [part.strip() for part in condition.split("&&") if part.strip()]
     for part in parts:
@@ -168,4 +168,4 @@ def asked(condition: str, context: Mapping[str, str], *, kept: bool) -> bool:
         if equals and context[left] != context[right]:
             return False
         assert equals or part == "always()", part
-    return kept or "always()" in parts
+    return succeeded or "always()" in parts

@@ -23,8 +23,8 @@ Open = Callable[[], HistoryStore]
 def sitting(time: float, key: CaseKey = KEY, **fields) -> Sitting:
     """One of a run of its own, a second a nanosecond after the first."""
     when = (MOMENT + dt.timedelta(seconds=time)).isoformat()
-    given = {"when": when, "run": f"r{time}", "commit": "c0ffee", "clock_hz": 1.5e9}
-    return Sitting(key=key, device="d", time=time, **(given | fields))
+    defaults = {"when": when, "run": f"r{time}", "commit": "c0ffee", "clock_hz": 1.5e9}
+    return Sitting(key=key, device="d", time=time, **(defaults | fields))
 
 
 def nothing_is_there_yet(opened: Open) -> None:
@@ -83,8 +83,8 @@ def lines_are_of_one_case_and_device_each(opened: Open) -> None:
     history = opened()
     history.append([replace(sitting(1.0, key), device=device) for key in (OTHER, KEY) for device in ("e", "d")])
     history.append([sitting(2.0)])
-    found = [(line[0].device, line[0].key, [s.time for s in line]) for line in history.lines()]
-    assert found == [("d", KEY, [1.0, 2.0]), ("d", OTHER, [1.0]), ("e", KEY, [1.0]), ("e", OTHER, [1.0])]
+    rows = [(line[0].device, line[0].key, [s.time for s in line]) for line in history.lines()]
+    assert rows == [("d", KEY, [1.0, 2.0]), ("d", OTHER, [1.0]), ("e", KEY, [1.0]), ("e", OTHER, [1.0])]
     assert history.keys("e") == (("e", KEY), ("e", OTHER))
 
 

@@ -23,20 +23,20 @@ FILES = sorted(path.name for path in CUBINS.glob("*.cubin"))
 
 def listing_of(name: str) -> dict[str, str]:
     """What nvdisasm and cuobjdump printed of one file."""
-    told: dict[str, str] = json.loads(gzip.decompress((ARTIFACTS / "listings" / f"{name}.json.gz").read_bytes()))
-    return told
+    record: dict[str, str] = json.loads(gzip.decompress((ARTIFACTS / "listings" / f"{name}.json.gz").read_bytes()))
+    return record
 
 
 @functools.cache
 def disassembly(name: str) -> Disassembly:
-    told = listing_of(name)
+    record = listing_of(name)
     parsed = parse_cubin((CUBINS / name).read_bytes(), name)
-    beside = (CUBINS / name).with_suffix(".json")
-    launch = json.loads(beside.read_text()) if beside.exists() else None
+    launch_file = (CUBINS / name).with_suffix(".json")
+    launch = json.loads(launch_file.read_text()) if launch_file.exists() else None
     return Disassembly(
         source=f"cubins/{name}",
         arch="",
-        listing=told["listing"].encode(),
+        listing=record["listing"].encode(),
         words=parsed.words,
         bounds=parsed.bounds,
         resources=parsed.kernels,

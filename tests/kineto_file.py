@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis.trace.survey import Settings, survey
 
 
 def kernel(name, start, length, *, correlation=0, stream=7, device=0, cat="kernel", **args):
-    found = {"device": device, "stream": stream, "correlation": correlation, **args}
+    fields = {"device": device, "stream": stream, "correlation": correlation, **args}
     return {
         "ph": "X",
         "cat": cat,
@@ -20,7 +20,7 @@ def kernel(name, start, length, *, correlation=0, stream=7, device=0, cat="kerne
         "tid": stream,
         "ts": start,
         "dur": length,
-        "args": found,
+        "args": fields,
     }
 
 

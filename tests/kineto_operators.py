@@ -78,17 +78,17 @@ def contiguous(shape):
 
 def recorded(arguments):
     """The four lists that the profiler writes."""
-    tensors = [isinstance(given, tuple) for given in arguments]
+    tensors = [isinstance(argument, tuple) for argument in arguments]
     return {
-        "Input Dims": [list(given[0]) if t else [] for given, t in zip(arguments, tensors)],
-        "Input Strides": [contiguous(given[0]) if t else [] for given, t in zip(arguments, tensors)],
-        "Input type": [given[1] if t else kind(given) for given, t in zip(arguments, tensors)],
-        "Concrete Inputs": ["" if t or given is None else given for given, t in zip(arguments, tensors)],
+        "Input Dims": [list(argument[0]) if t else [] for argument, t in zip(arguments, tensors)],
+        "Input Strides": [contiguous(argument[0]) if t else [] for argument, t in zip(arguments, tensors)],
+        "Input type": [argument[1] if t else kind(argument) for argument, t in zip(arguments, tensors)],
+        "Concrete Inputs": ["" if t or argument is None else argument for argument, t in zip(arguments, tensors)],
     }
 
 
-def kind(given):
-    return "" if given is None else "ScalarList" if given.startswith("[") else "Scalar"
+def kind(argument):
+    return "" if argument is None else "ScalarList" if argument.startswith("[") else "Scalar"
 
 
 def operation(number, name, arguments, kernel_name, length=8):

@@ -19,8 +19,8 @@ BUSY = {f"dram__throughput{ELAPSED}": 82.0, f"sm__throughput{ELAPSED}": 21.0}
 
 def launch(name: str = "k", time: float | None = 4e5, counters: Mapping[str, float] = BUSY, **facts: Any) -> Diagnosis:
     """A launch on sm_90 that took so many nanoseconds."""
-    seen = {**counters, **({"gpu__time_duration.sum": time} if time is not None else {})}
-    given = {
+    values = {**counters, **({"gpu__time_duration.sum": time} if time is not None else {})}
+    fields = {
         "launch": Launch(block=(256, 1, 1), grid=(1024, 1, 1)),
         "resources": Resources(registers=64, shared=4096, source="ncu"),
         **facts,
@@ -29,9 +29,9 @@ def launch(name: str = "k", time: float | None = 4e5, counters: Mapping[str, flo
         KernelFacts(
             name=name,
             arch="sm_90",
-            counters={n: Counter(name=n, value=v) for n, v in seen.items()},
+            counters={n: Counter(name=n, value=v) for n, v in values.items()},
             duration=time,
-            **given,
+            **fields,
         ),
         name,
         SM["sm_90"],

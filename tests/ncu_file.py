@@ -38,10 +38,10 @@ def sized(raw: bytes) -> bytes:
 
 def block(*fields: Field, payload: bytes = b"") -> bytes:
     """One link of the chain: sources, results, session, names, how many bytes follow, process."""
-    told = dict(fields)
+    values = dict(fields)
     process = message((1, 7), (2, "127.0.0.1"), (3, "/bin/app"))
     header = message(
-        (1, told.get(1, 0)), (2, told.get(2, 0)), (4, told.get(4, b"")), (5, len(payload)), (6, process)
+        (1, values.get(1, 0)), (2, values.get(2, 0)), (4, values.get(4, b"")), (5, len(payload)), (6, process)
     )  # fmt: skip
     return sized(header) + payload
 

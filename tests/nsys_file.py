@@ -42,8 +42,8 @@ class ExportMaker:
 
     def range(self, pid: int, start: int, end: int | None, text: str, *, tid: int = 1, inline: bool = True) -> None:
         self.db.execute(f"CREATE TABLE IF NOT EXISTS NVTX_EVENTS({_NVTX})")
-        known = None if inline else self.name(text)
-        row = (start, end, 59, text if inline else None, process(pid) | tid, known)
+        name_id = None if inline else self.name(text)
+        row = (start, end, 59, text if inline else None, process(pid) | tid, name_id)
         self.db.execute("INSERT INTO NVTX_EVENTS VALUES (?,?,?,?,?,?)", row)
 
     def kernel(self, pid: int, start: int, end: int, name: str, *, stream: int = 7, device: int = 0,

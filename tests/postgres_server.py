@@ -34,8 +34,8 @@ def missing() -> str:
 
 def _programs() -> Path | None:
     """The folder of initdb and postgres."""
-    found = shutil.which("initdb")
-    folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    program = shutil.which("initdb")
+    folders = [Path(program).parent] if program else sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "postgres").exists()), None)
 
 

@@ -44,13 +44,13 @@ def measurement(
 
 
 def baseline(test: str, time: float, **fields) -> Baseline:
-    given = {"device": DEVICE.key, "commit": "a1b2c3d", "when": "2026-05-02", "why": "TMA loads"} | fields
-    return Baseline(key=CaseKey(nodeid=f"tests/test_k.py::{test}"), time=time, **given)
+    values = {"device": DEVICE.key, "commit": "a1b2c3d", "when": "2026-05-02", "why": "TMA loads"} | fields
+    return Baseline(key=CaseKey(nodeid=f"tests/test_k.py::{test}"), time=time, **values)
 
 
 def case(test: str, time: float, then: float | None = None, outcome: Outcome = Outcome.PASSED, **fields) -> CaseReport:
     effect = Effect.FAIL if outcome in {Outcome.REGRESSED, Outcome.BROKEN, Outcome.INVALID} else Effect.PASS
-    found = measurement(test, time, **fields)
+    measured = measurement(test, time, **fields)
     before = baseline(test, then) if then else None
     shift = Metric(name="slowdown", value=time / then - 1, dimension=Dimension.FRACTION) if then else None
     verdict = Verdict(
@@ -58,13 +58,13 @@ def case(test: str, time: float, then: float | None = None, outcome: Outcome = O
         sentence="said in one sentence", evidence=(("why", "shared memory 96 -> 114 KiB"),),
         next=(f"perfgate accept '{test}' --reason '...'",),
     )  # fmt: skip
-    return CaseReport(key=found.key, verdicts=(verdict,), measurement=found, baseline=before)
+    return CaseReport(key=measured.key, verdicts=(verdict,), measurement=measured, baseline=before)
 
 
 def run(*cases: CaseReport, **fields) -> RunReport:
     environment = Environment(python="3.11", platform="Linux", commit="c0ffee1234567890")
-    given = {"mode": "full", "started": "2026-06-01T10:00:00+00:00", "seconds": 12.5, "environment": environment}
-    return RunReport(cases=cases, **(given | fields))
+    values = {"mode": "full", "started": "2026-06-01T10:00:00+00:00", "seconds": 12.5, "environment": environment}
+    return RunReport(cases=cases, **(values | fields))
 
 
 def day(number: int, *times: float, mode: str = "full", commit: str = "") -> RunReport:

@@ -18,9 +18,9 @@ HANGS_S = 120.0
 def until(look: Callable[[], Seen]) -> Seen:
     """What a look sees as soon as it is true, or what it sees in the end."""
     ends = time.monotonic() + HANGS_S
-    while not (seen := look()) and time.monotonic() < ends:
+    while not (result := look()) and time.monotonic() < ends:
         time.sleep(0.01)
-    return seen
+    return result
 
 
 def ended(pid: int) -> bool:

@@ -90,8 +90,8 @@ def test_every_rule_can_fail(tmp_path: Path) -> None:
     many = ", ".join("abcdefg")
     body = "    pass\n" * 210
     bad.write_text(f"import os\nfrom time import sleep\ndef get_x({many}):\n{body}\nclass C:\n{body}\nopen(1)\n")
-    found = [fault for rule in (size, breadth, names, sentence, world) for fault in rule(bad)]
-    assert [fault.split(":")[0].split(" (")[0] for fault in found] == [
+    faults = [fault for rule in (size, breadth, names, sentence, world) for fault in rule(bad)]
+    assert [fault.split(":")[0].split(" (")[0] for fault in faults] == [
         "427 lines", "a function over 50 lines", "a class over 150 lines", "more than six parameters",
         "a file named utils", "named get_x", "a module starts with one sentence",
         "imports os", "imports time", "open() in line 427",

@@ -17,24 +17,24 @@ def members(protocol: type) -> set[str]:
     return {name for name in (*vars(protocol), *protocol.__annotations__) if not name.startswith("_")}
 
 
-def probes(found: list[ast.AST], names: set[str]) -> Iterator[ast.Call]:
+def probes(syntax: list[ast.AST], names: set[str]) -> Iterator[ast.Call]:
     """Calls that ask an object for one of these names."""
-    for node in found:
+    for node in syntax:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"hasattr", "getattr"}:
-            asked = node.args[1]
-            if isinstance(asked, ast.Constant) and asked.value in names:
+            attribute = node.args[1]
+            if isinstance(attribute, ast.Constant) and attribute.value in names:
                 yield node
 
 
 def test_a_capability_is_asked_for_by_its_protocol() -> None:
     names = set().union(*map(members, PROTOCOLS.values()))
     assert {"wait", "touches", "cuda", "operators"} <= names
-    found = [
+    faults = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
         for path in sorted(PACKAGE.rglob("*.py"))
         for node in probes(nodes(path), names)
     ]
-    assert not found, "\n".join(found)
+    assert not faults, "\n".join(faults)
     assert list(probes(list(ast.walk(ast.parse("hasattr(runtime, 'wait')"))), names))
 
 

@@ -18,10 +18,10 @@ OWN = {field.name for field in fields(Verdict)} - {"limit", "baseline", "metric"
 
 def calls(path: Path, name: str) -> Iterator[tuple[str, ast.Call]]:
     """Calls of a bare name, with the function around them."""
-    found = nodes(path)
-    if not any(isinstance(node, ast.Name) and node.id == name for node in found):
+    syntax = nodes(path)
+    if not any(isinstance(node, ast.Name) and node.id == name for node in syntax):
         return
-    for around in found:
+    for around in syntax:
         if isinstance(around, ast.FunctionDef):
             for node in ast.walk(around):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:

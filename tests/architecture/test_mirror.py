@@ -86,24 +86,24 @@ def test_what_is_tested_elsewhere_is_there_and_has_no_file_of_its_own(module: st
     assert not mirrored(module), "the module has a file of its own: take it off the list"
 
 
-def imported(found: list[ast.AST]) -> Iterator[str]:
-    for node in found:
+def imported(syntax: list[ast.AST]) -> Iterator[str]:
+    for node in syntax:
         if isinstance(node, ast.ImportFrom):
             yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
 
 
-def faults(found: list[ast.AST]) -> list[str]:
+def faults(syntax: list[ast.AST]) -> list[str]:
     """Modules of tests that a file imports; the package's own names may begin with the word."""
-    names = [name for name in imported(found) if not name.startswith("pytest_perfgate")]
+    names = [name for name in imported(syntax) if not name.startswith("pytest_perfgate")]
     return [name for name in names if any(part.startswith("test_") for part in name.split(".")[:-1])]
 
 
 def test_no_file_of_tests_imports_another() -> None:
-    found = {path.relative_to(TESTS).as_posix(): faults(nodes(path)) for path in TESTS.rglob("*.py")}
-    assert len(found) > 200
-    assert {path: names for path, names in found.items() if names} == {}
+    names_by_file = {path.relative_to(TESTS).as_posix(): faults(nodes(path)) for path in TESTS.rglob("*.py")}
+    assert len(names_by_file) > 200
+    assert {path: names for path, names in names_by_file.items() if names} == {}
 
 
 def test_an_import_of_a_file_of_tests_is_seen() -> None:

@@ -25,9 +25,9 @@ REPLACE = {"os.replace", "os.rename", "tempfile.mkstemp"}
 METHODS = {name.split(".")[1] for name in START | REPLACE}
 
 
-def calls(found: list[ast.AST]) -> Iterator[str]:
+def calls(syntax: list[ast.AST]) -> Iterator[str]:
     """Dotted names that are called, of those that end as one that is watched does."""
-    for node in found:
+    for node in syntax:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
             yield ast.unparse(node.func)
 
@@ -38,18 +38,18 @@ def runs_git(node: ast.AST) -> bool:
     return any(isinstance(word, ast.Constant) and word.value == "git" for word in first)
 
 
-def imports(found: list[ast.AST]) -> Iterator[str]:
+def imports(syntax: list[ast.AST]) -> Iterator[str]:
     """Modules that are imported anywhere in a file."""
-    for node in found:
+    for node in syntax:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
 
 
-def statements(found: list[ast.AST]) -> Iterator[str]:
+def statements(syntax: list[ast.AST]) -> Iterator[str]:
     """Texts that are SQL, or part of it."""
-    texts = (node.value for node in found if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    texts = (node.value for node in syntax if isinstance(node, ast.Constant) and isinstance(node.value, str))
     return (text for text in texts if SQL.search(text))
 
 
@@ -58,27 +58,27 @@ NUMBERED = re.compile(r"\?\d")
 """A placeholder with a number: with a sequence of arguments Python 3.12.0 to 3.12.3 print a warning at it."""
 
 
-def faults(name: str, found: list[ast.AST]) -> Iterator[str]:
+def faults(name: str, syntax: list[ast.AST]) -> Iterator[str]:
     """What a module does that is the system's to do."""
     inside = name.startswith("adapters/system/")
-    called, imported = set(calls(found)), set(imports(found))
+    called, imported = set(calls(syntax)), set(imports(syntax))
     if name not in STARTERS and called & START:
         yield f"{name} starts a program: adapters.system.processes does"
     if not inside and imported & {"fcntl", "msvcrt"}:
         yield f"{name} locks files: adapters.system.files does"
     if not inside and called & REPLACE:
         yield f"{name} replaces files: adapters.system.files does"
-    if not inside and any(map(runs_git, found)):
+    if not inside and any(map(runs_git, syntax)):
         yield f"{name} runs git: adapters.system.git does"
-    if any(map(NUMBERED.search, statements(found))):
+    if any(map(NUMBERED.search, statements(syntax))):
         yield f"{name} numbers the placeholders of a statement: write ? alone"
 
 
 def test_what_touches_the_machine_has_one_home() -> None:
     names = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
     assert set(STARTERS) <= set(names)
-    found = [fault for name, path in names.items() for fault in faults(name, nodes(path))]
-    assert not found, "\n".join(found)
+    violations = [fault for name, path in names.items() for fault in faults(name, nodes(path))]
+    assert not violations, "\n".join(violations)
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ def gpu(time: float, shape=(0.999, 1.0, 1.001), **fields):
     return measured(0, device=GPU, clocks="lock", work=WORK, **{"processes": processes} | fields)
 
 
-def judged(measurement, *texts: str, context=CONTEXT, baseline="held", paired=None, **asked) -> CaseReport:
-    held = accepted(382.1e3, device=GPU, clocks="lock") if baseline == "held" else baseline
-    limits = [limit(text, **asked) for text in texts or ("slowdown <= 3%",)]
-    return judge(measurement, limits, baseline=held, context=context, paired=paired)
+def judged(measurement, *texts: str, context=CONTEXT, baseline="held", paired=None, **options) -> CaseReport:
+    line = accepted(382.1e3, device=GPU, clocks="lock") if baseline == "held" else baseline
+    limits = [limit(text, **options) for text in texts or ("slowdown <= 3%",)]
+    return judge(measurement, limits, baseline=line, context=context, paired=paired)
 
 
 def paired(decision: Decision, shift: float, **fields) -> Paired:

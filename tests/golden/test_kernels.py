@@ -75,31 +75,35 @@ def test_the_bottleneck_report_of_a_measured_kernel() -> None:
 
 @pytest.mark.parametrize("name", ["spilling", "above_cliff", "attention_tile"])
 def test_the_bottleneck_report_of_a_cubin_alone(name: str) -> None:
-    told = CUBIN.inspect([Path(f"{name}.sm_86.cubin")], {})
-    held(f"bottleneck_{name}.md", render_markdown(told.views["bottleneck"]()))
+    analysis = CUBIN.inspect([Path(f"{name}.sm_86.cubin")], {})
+    held(f"bottleneck_{name}.md", render_markdown(analysis.views["bottleneck"]()))
 
 
 def test_the_overview_and_the_difference_of_builds() -> None:
-    told = CUBIN.inspect([Path(f"{n}.sm_90.cubin") for n in ("gemm_naive", "gemm_tiled", "copy")], {"threads": "256"})
-    held("overview.txt", render_text(told.views["overview"]()))
+    analysis = CUBIN.inspect(
+        [Path(f"{n}.sm_90.cubin") for n in ("gemm_naive", "gemm_tiled", "copy")], {"threads": "256"}
+    )
+    held("overview.txt", render_text(analysis.views["overview"]()))
     moved = CUBIN.compare([Path("attention_tile.sm_80.cubin")], [Path("attention_tile.sm_80.cubin")], {})
     assert "the same machine code" in render_text(moved.views["changes"]())
 
 
 def test_the_contract_and_the_analysis_report_of_two_stages() -> None:
-    told = NCU.inspect([PAGE], {})
-    held("contract.md", render_markdown(told.views["contract"](), level=2))
-    held("analysis.md", render_markdown(told.views["report"](), level=2))
-    held("counters.txt", render_text(told.views["overview"]()))
+    analysis = NCU.inspect([PAGE], {})
+    held("contract.md", render_markdown(analysis.views["contract"](), level=2))
+    held("analysis.md", render_markdown(analysis.views["report"](), level=2))
+    held("counters.txt", render_text(analysis.views["overview"]()))
     moved = NCU.compare([PAGE], [PAGE], {})
     assert [m.value for m in moved.metrics.find("slowdown")] == [0.0, 0.0]
 
 
 def test_the_contract_as_json_keeps_its_schema() -> None:
     limits = limits_by_arch(DeviceCatalogue())
-    told = contract_data([diagnose(k, k.name, limits.get(k.arch)) for k in page([PAGE])], ContractInputs(version="v3"))
-    held("contract.json", json.dumps(told, indent=2) + "\n")
-    check(told, CONTRACT_SCHEMA)
+    contract = contract_data(
+        [diagnose(k, k.name, limits.get(k.arch)) for k in page([PAGE])], ContractInputs(version="v3")
+    )
+    held("contract.json", json.dumps(contract, indent=2) + "\n")
+    check(contract, CONTRACT_SCHEMA)
 
 
 def check(value: object, schema: dict) -> None:

@@ -40,11 +40,11 @@ def test_the_interval_holds_the_shift_and_p_keeps_its_floor(d: list[float]) -> N
 @given(st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=30), st.floats(0.01, 0.3), st.integers(1, 50))
 def test_looking_after_each_round_says_what_looking_once_does(d: list[float], counts: float, cases: int) -> None:
     whole, design = Pairs(base=(1.0,) * len(d), head=tuple(map(math.exp, d)), spread=0.01), Design(cases=cases)
-    found = None
+    looked = None
     for count in range(1, len(d) + 1):
-        found = look(found, whole.first(count), counts, design)
+        looked = look(looked, whole.first(count), counts, design)
     once = look(None, whole, counts, design)
-    assert found == once
+    assert looked == once
     assert once.decision is not Decision.SLOWER or once.rounds in design.looks
 
 

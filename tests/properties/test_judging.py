@@ -24,11 +24,11 @@ CONTEXTS = st.builds(
 DECIDED = {Outcome.PASSED, Outcome.BROKEN, Outcome.IMPROVED, Outcome.REGRESSED}
 
 
-def verdict(time, shape, held, text="slowdown <= 3%", context=None, bound=None, **fields):
-    asked = limit(text)
-    asked = asked if bound is None else replace(asked, bound=bound)
+def verdict(time, shape, line, text="slowdown <= 3%", context=None, bound=None, **fields):
+    demand = limit(text)
+    demand = demand if bound is None else replace(demand, bound=bound)
     report = judge(
-        measured(time, shape=shape, **fields), [asked], baseline=held, context=context or JudgeContext(kinds=KINDS)
+        measured(time, shape=shape, **fields), [demand], baseline=line, context=context or JudgeContext(kinds=KINDS)
     )
     return report.verdicts[0]
 
@@ -75,12 +75,12 @@ def test_an_identical_process_never_flips_a_verdict_away(then, ratio, count, con
 @given(TIMES, st.floats(0.3, 4.0), st.lists(st.floats(0.98, 1.02), min_size=2, max_size=6), CONTEXTS)
 def test_a_process_like_the_sitting_never_flips_a_verdict_away(then, ratio, shape, context) -> None:
     time = then * ratio
-    held = accepted(then)
-    before = judge(measured(time, shape=shape), [limit("slowdown <= 3%")], baseline=held, context=context)
+    line = accepted(then)
+    before = judge(measured(time, shape=shape), [limit("slowdown <= 3%")], baseline=line, context=context)
     assume(before.worst in DECIDED)
     middle = summary(before.measurement.processes)
     more = replace(before.measurement, processes=(*before.measurement.processes, samples(middle.time)))
-    after = judge(more, [limit("slowdown <= 3%")], baseline=held, context=context)
+    after = judge(more, [limit("slowdown <= 3%")], baseline=line, context=context)
     better = {Outcome.IMPROVED} if before.worst is Outcome.PASSED else set()
     assert after.worst in {before.worst, Outcome.UNSTABLE} | better
 
@@ -105,8 +105,8 @@ def test_twice_the_work_in_the_same_time_is_twice_the_rate(time, shape, flops, m
 @given(st.lists(st.floats(1.0, 1e6), min_size=1, max_size=60))
 def test_the_interval_of_a_median_holds_it(durations: list[float]) -> None:
     ordered = sorted(durations)
-    found = of_samples(ordered)
-    assert found.low <= ordered[len(ordered) // 2] <= found.high
+    interval = of_samples(ordered)
+    assert interval.low <= ordered[len(ordered) // 2] <= interval.high
 
 
 @given(TIMES, FACTORS)
@@ -135,8 +135,8 @@ def test_merging_is_associative(a, b, c) -> None:
 
 @given(LAYERS, LAYERS, st.sampled_from([HOST, GPU]))
 def test_of_each_key_the_closest_layer_that_applies_holds(far, near, device) -> None:
-    held = [found for found in merge_limits(far, near) if applies_on(found, device)]
-    for key in {found.key for found in (*far, *near)}:
+    merged = [one for one in merge_limits(far, near) if applies_on(one, device)]
+    for key in {one.key for one in (*far, *near)}:
         close = [n for n in near if n.key == key and applies_on(n, device)]
         expected = close or [f for f in far if f.key == key and applies_on(f, device)]
-        assert [(h.text, h.on) for h in held if h.key == key] == [(e.text, e.on) for e in expected]
+        assert [(h.text, h.on) for h in merged if h.key == key] == [(e.text, e.on) for e in expected]

@@ -35,8 +35,8 @@ def test_a_control_word_gives_back_what_was_put_in(fields: tuple[int, ...], low:
     if not word.strip(b"\0"):
         return
     (decoded,) = parse_controls(word, 1)
-    seen = control(decoded)
-    assert (seen.stall, not seen.yields, seen.write_barrier, seen.read_barrier, seen.wait, seen.reuse) == (
+    result = control(decoded)
+    assert (result.stall, not result.yields, result.write_barrier, result.read_barrier, result.wait, result.reuse) == (
         fields[0], bool(fields[1]), *fields[2:],
     )  # fmt: skip
 
@@ -98,8 +98,8 @@ JSON = st.recursive(
 @settings(max_examples=50)
 @given(JSON | st.lists(JSON, max_size=3))
 def test_any_listing_is_read_or_refused(listing: object) -> None:
-    seen = Disassembly(source="x", arch="", listing=json.dumps(listing).encode(), words={}, resources={})
-    assert outcome(lambda: kernels(seen)) in {"read", "kernel-tool-failed"}
+    disassembly = Disassembly(source="x", arch="", listing=json.dumps(listing).encode(), words={}, resources={})
+    assert outcome(lambda: kernels(disassembly)) in {"read", "kernel-tool-failed"}
 
 
 OPCODES = st.sampled_from(["BRA", "FFMA", "LDG.E.128", "HMMA.16816.F32", "EXIT", "STL", "NOP", "BAR.SYNC", "LDGSTS.E"])
@@ -116,11 +116,11 @@ def test_any_code_has_loops_inside_itself_and_a_mix_that_adds_up(rows: list[tupl
         assert 0 <= loop.first < loop.last < len(code)
         target = branch_target(code.operands[loop.last])
         assert target == loop.first * INSTRUCTION
-    found = main_loop(code)
-    assert found is None or found in loops(code)
-    seen = mix(code)
+    main = main_loop(code)
+    assert main is None or main in loops(code)
+    mixture = mix(code)
     roots = [o.partition(".")[0] for o in code.opcodes]
-    assert all(seen.counts[root] == roots.count(root) for root in roots)
+    assert all(mixture.counts[root] == roots.count(root) for root in roots)
     assert len(identity(code)) == 16
 
 
@@ -132,8 +132,8 @@ def test_any_page_is_read_or_refused(body: bytes) -> None:
         b'"ID","Kernel Name","Block Size","launch__registers_per_thread"\n',
         b"ID,Kernel Name,Metric Name\n",
     ):
-        said = outcome(lambda page=head + body: [diagnose(k, k.name, SM["sm_90"]) for k in parse_csv(page, "x.csv")])
-        assert said in {"read", "ncu-report", "ncu-nothing"}
+        ending = outcome(lambda page=head + body: [diagnose(k, k.name, SM["sm_90"]) for k in parse_csv(page, "x.csv")])
+        assert ending in {"read", "ncu-report", "ncu-nothing"}
 
 
 CELL = st.sampled_from(["1", "1e400", "-5", "nan", "inf", "-inf", "n/a", "", "1,024", "0", "(1, 2, 3)", "256"])
@@ -150,8 +150,8 @@ def test_numbers_that_make_no_sense_are_absent_or_refused_and_never_crash(cells:
         return
     (facts,) = parse_csv(page, "x.csv")
     assert facts.duration is None or 0 < facts.duration < float("inf")
-    told = diagnose(facts, "k", SM["sm_90"])
-    assert all(abs(number) < float("inf") for number in told.numbers.values())
+    diagnosis = diagnose(facts, "k", SM["sm_90"])
+    assert all(abs(number) < float("inf") for number in diagnosis.numbers.values())
 
 
 def varint(number: int) -> bytes:

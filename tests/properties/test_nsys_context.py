@@ -17,8 +17,8 @@ SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=14)
 def test_the_last_started_range_that_holds_the_point(spans, points) -> None:
     start = np.array([s for s, _ in spans], dtype=np.int64)
     end = np.array([s + n for s, n in spans], dtype=np.int64)
-    found = innermost(start, end, np.array(points, dtype=np.int64))
-    for point, at in zip(points, found):
+    indices = innermost(start, end, np.array(points, dtype=np.int64))
+    for point, at in zip(points, indices):
         holding = [(s, -(s + n)) for s, n in spans if s <= point <= s + n]
         assert (at >= 0) == bool(holding)
         if holding:

@@ -16,8 +16,8 @@ COUNTS = st.dictionaries(OPCODES, st.integers(1, 9), max_size=12)
 @given(OPCODES, st.data())
 def test_an_ordered_choice_of_modifiers_matches(opcode: str, data: st.DataObject) -> None:
     root, *parts = opcode.split(".")
-    kept = [part for part in parts if data.draw(st.booleans())]
-    assert matches_opcode(".".join((root, *kept)), opcode)
+    chosen = [part for part in parts if data.draw(st.booleans())]
+    assert matches_opcode(".".join((root, *chosen)), opcode)
     assert matches_opcode(opcode, opcode)
 
 

@@ -37,8 +37,10 @@ def states(dice: np.random.Generator, size: tuple[int, ...]) -> Array:
 
 def decisions(differences: Array, design: Design) -> list[Decision]:
     ones = (1.0,) * design.last
-    found = (look(None, Pairs(base=ones, head=tuple(np.exp(row)), spread=0.01), LIMIT, design) for row in differences)
-    return [one.decision for one in found]
+    findings = (
+        look(None, Pairs(base=ones, head=tuple(np.exp(row)), spread=0.01), LIMIT, design) for row in differences
+    )
+    return [one.decision for one in findings]
 
 
 def tails(rounds: int) -> Array:
@@ -53,12 +55,12 @@ def tails(rounds: int) -> Array:
 
 def cleared(below: Array) -> Array:
     """Whether the ranks of what lies below zero clear a row at some look, from the seventh round on."""
-    found = np.zeros(len(below), bool)
+    clear = np.zeros(len(below), bool)
     for rounds in (count for count in range(7, below.shape[1] + 1) if count <= OFTEN or count % 10 == 0):
         part = below[:, :rounds]
         by_size = np.take_along_axis(part < 0, np.abs(part).argsort(1), 1)
-        found |= tails(rounds)[by_size @ np.arange(1, rounds + 1)] <= CLEARS
-    return found
+        clear |= tails(rounds)[by_size @ np.arange(1, rounds + 1)] <= CLEARS
+    return clear
 
 
 def test_at_most_one_in_twenty_of_what_is_slower_by_just_its_limit_passes_over_all_looks() -> None:
@@ -73,8 +75,8 @@ def test_at_most_one_in_twenty_of_what_is_slower_by_just_its_limit_passes_over_a
 def test_a_look_clears_by_these_ranks(scattered) -> None:
     dice = np.random.default_rng(18)
     drawn = scattered(dice, (300, 30))
-    found = decisions(drawn + math.log1p(LIMIT), Design())
-    for one, expected in zip(found, cleared(drawn)):
+    decided = decisions(drawn + math.log1p(LIMIT), Design())
+    for one, expected in zip(decided, cleared(drawn)):
         assert (one is Decision.NOT_SLOWER) == expected or one is Decision.SLOWER
 
 
@@ -110,30 +112,30 @@ def test_clean_processes_in_groups_alarm_in_less_than_one_of_four_hundred_suites
 def test_far_rounds_of_unchanged_code_alarm_no_more_often_than_coins() -> None:
     """By the differences of rounds: 200 suites of ten cases, a third of whose rounds lie far off on either side."""
     dice = np.random.default_rng(12)
-    alarmed = seen = 0
+    alarmed = parted = 0
     for _ in range(200):
         signs = np.where(dice.random((10, 60)) < 0.5, 1.0, -1.0)
         size = np.where(dice.random((10, 60)) < 1 / 3, 1.1, 0.02 * dice.random((10, 60)))
-        told = [far(one) for one in (signs * size).tolist()]
-        seen += sum(one is not None for one in told)
-        alarmed += any(one is not None and one[1] <= 0.0025 / 10 for one in told)
-    assert seen > 1900, "where most lie far off nothing parts them"
+        results = [far(one) for one in (signs * size).tolist()]
+        parted += sum(one is not None for one in results)
+        alarmed += any(one is not None and one[1] <= 0.0025 / 10 for one in results)
+    assert parted > 1900, "where most lie far off nothing parts them"
     assert alarmed <= 2
 
 
 def test_a_third_of_all_processes_three_times_slower_is_found_and_on_both_sides_it_is_not() -> None:
     dice = np.random.default_rng(13)
-    found = {0.0: 0, 1 / 3: 0}
-    for share in found:
+    counts = {0.0: 0, 1 / 3: 0}
+    for share in counts:
         for _ in range(60):
             base = np.where(dice.random(30) < share, 3.0, 1.0) * np.exp(dice.normal(0, 0.004, 30))
             head = np.where(dice.random(30) < 1 / 3, 3.0, 1.0) * np.exp(dice.normal(0, 0.004, 30))
             pairs = Pairs(base=tuple(base), head=tuple(head), spread=0.01)
             one = look(None, pairs, 0.1, Design())
-            told = more_slow({"a": one}, {"a": pairs.first(one.rounds)}, {"a": 0.1}, 0.01)["a"]
-            found[share] += told.decision is Decision.SLOWER
-    assert found[0.0] >= 0.75 * 60
-    assert found[1 / 3] <= 2
+            finding = more_slow({"a": one}, {"a": pairs.first(one.rounds)}, {"a": 0.1}, 0.01)["a"]
+            counts[share] += finding.decision is Decision.SLOWER
+    assert counts[0.0] >= 0.75 * 60
+    assert counts[1 / 3] <= 2
 
 
 TAPE = Path(__file__).resolve().parents[2] / "ci/bench/verdicts/recordings/h100/pairs.jsonl"

@@ -61,12 +61,12 @@ def test_the_parts_of_a_timeline_sum_to_its_total(spans, data):
 def test_statistics_of_groups_are_numpy_s(rows):
     rows += [(g, 1.0) for g in range(4)]
     group, values = np.array([g for g, _ in rows]), np.array([v for _, v in rows])
-    found = statistics(values, group, 4)
+    stats = statistics(values, group, 4)
     for g in range(4):
         mine = values[group == g]
-        np.testing.assert_allclose(found.total[g], mine.sum(), rtol=1e-9)
-        np.testing.assert_allclose(found.median[g], np.median(mine), rtol=1e-9)
-        assert (found.low[g], found.high[g], found.count[g]) == (mine.min(), mine.max(), len(mine))
+        np.testing.assert_allclose(stats.total[g], mine.sum(), rtol=1e-9)
+        np.testing.assert_allclose(stats.median[g], np.median(mine), rtol=1e-9)
+        assert (stats.low[g], stats.high[g], stats.count[g]) == (mine.min(), mine.max(), len(mine))
 
 
 TREES = st.recursive(

@@ -37,13 +37,13 @@ REPORT = run(case("test_slow[`x`|y]", 1.2e6, 1e6, Outcome.REGRESSED), case("test
 class Host(BaseHTTPRequestHandler):
     comments: list[dict] = []
     checks: list[dict] = []
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
     failures = 0
     refusals: list[tuple[int, dict[str, str]]] = []
 
     def answer(self) -> None:
         path = urlsplit(self.path).path
-        type(self).asked.append((self.command, path))
+        type(self).requests.append((self.command, path))
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
         if Host.failures:
@@ -85,7 +85,7 @@ waits: list[float] = []
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     waits.clear()
     monkeypatch.setattr(requests_session.time, "sleep", waits.append)
-    Host.comments, Host.asked, Host.failures = [{"id": n, "body": "nice"} for n in range(130)], [], 0
+    Host.comments, Host.requests, Host.failures = [{"id": n, "body": "nice"} for n in range(130)], [], 0
     Host.checks, Host.refusals = [], []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Host)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -256,7 +256,7 @@ def test_a_dry_run_sends_nothing_and_needs_no_token(make, url: str, tmp_path: Pa
     delivery._environment.pop("GITLAB_TOKEN", None)
     text = delivery.posting(Posting(dry_run=True)).deliver(REPORT, "")
     assert "REGRESSED" in text
-    assert Host.asked == []
+    assert Host.requests == []
 
 
 @pytest.mark.parametrize("make", [GithubComment, GitlabComment])
@@ -300,7 +300,7 @@ def test_a_host_that_asks_for_too_long_or_refuses_is_an_error(status, headers, t
     with pytest.raises(PerfgateError, match=text):
         github(url, tmp_path).deliver(REPORT, "")
     assert waits == []
-    assert len(Host.asked) == 1, "to another address nothing is sent"
+    assert len(Host.requests) == 1, "to another address nothing is sent"
 
 
 @pytest.mark.parametrize("comment", [[], None, {"body": MARK}, {"id": "7", "body": MARK}])

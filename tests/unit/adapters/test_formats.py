@@ -60,19 +60,19 @@ def test_a_workbook_without_openpyxl_is_an_error_and_a_folder_does_without(tmp_p
 @pytest.fixture
 def ignored(monkeypatch):
     """What Python could only print: an exception in an object that nobody closed."""
-    found = []
-    monkeypatch.setattr(sys, "unraisablehook", found.append)
-    return found
+    errors = []
+    monkeypatch.setattr(sys, "unraisablehook", errors.append)
+    return errors
 
 
 def refused_workbook(path, code, **documents):
     with pytest.raises(PerfgateError) as error:
         workbook.write_workbook(path, documents or {"ops": page(("a", 1)), "more": page(("b", 2))})
     assert error.value.code.name == code
-    said = error.value.text()
+    text = error.value.text()
     del error
     gc.collect()
-    return said
+    return text
 
 
 def test_a_sheet_that_would_be_cut_is_refused(tmp_path, monkeypatch, ignored):

@@ -26,11 +26,11 @@ def test_lists_and_packed_sequences_repeat():
     assert [(t["dtype"], t["strides"]) for t in done["inputs"][:2]] == [("float64", [1, 8]), ("float64", [1])]
     assert "error" not in done, done
     heads, ends = ((10, 4, 8), "float"), ((4,), "int")
-    given = [heads, heads, heads, ends, ends]
+    arguments = [heads, heads, heads, ends, ends]
     packed = Call(
         name="aten::_flash_attention_forward",
-        dims=(*(shape for shape, _ in given), (), (), (), ()),
-        types=(*(kind for _, kind in given), "Scalar", "Scalar", "Scalar", "Scalar"),
+        dims=(*(shape for shape, _ in arguments), (), (), (), ()),
+        types=(*(kind for _, kind in arguments), "Scalar", "Scalar", "Scalar", "Scalar"),
         strides=((32, 8, 1),) * 3,
         concrete=("",) * 5 + ("4", "4", "0.", "True"),
     )

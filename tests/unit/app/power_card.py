@@ -38,7 +38,7 @@ class Card:
 
     def load(self, build: Build, seconds: float) -> list[tuple[float, float, float, bool]]:
         """(nanoseconds of a call, clock, watts, at the limit) of every tick under load."""
-        seen = []
+        readings = []
         for _ in range(max(1, round(seconds / TICK_S))):
             drawn = IDLE_W + build.watts * (self.clock / HIGHEST) ** 2.5
             self.watts += (drawn - self.watts) * -math.expm1(-TICK_S / TAU_S)
@@ -47,8 +47,8 @@ class Card:
             self.clock += -STEP if self.watts > high else STEP if self.watts < low else 0.0
             self.clock = max(LOWEST, min(HIGHEST, self.clock))
             time = build.cycles / self.clock * 1e3 * (1 + self.noise.gauss(0, 0.002))
-            seen.append((time, self.clock * 1e6, self.watts, self.clock < HIGHEST))
-        return seen
+            readings.append((time, self.clock * 1e6, self.watts, self.clock < HIGHEST))
+        return readings
 
     def warm(self, build: Build, plan: Plan) -> None:
         """Until the power holds still, for 3 s at most; a turn without warm-up has none."""
@@ -80,14 +80,14 @@ class PoweredChild(ScriptedChild):
         world, build = self._world, self._world.builds[self.label]
         world.plans.append(plan)
         world.card.warm(build, plan)
-        seen = world.card.load(build, plan.budget_ns / 1e9)
-        samples = sampled(seen, world.card)
+        readings = world.card.load(build, plan.budget_ns / 1e9)
+        samples = sampled(readings, world.card)
         self._taken.append(samples)
         self._out.append(Taken(key=self._key, samples=samples))
 
 
-def sampled(seen: list[tuple[float, float, float, bool]], card: Card) -> Samples:
-    times, clocks, watts, capped = zip(*seen)
+def sampled(readings: list[tuple[float, float, float, bool]], card: Card) -> Samples:
+    times, clocks, watts, capped = zip(*readings)
     hot = (Problem(code="throttled", what="the device lowered its clocks: software thermal slowdown"),)
     return Samples(
         durations=times, timer="events", stop=Stop.BUDGET, clock_hz=clocks, watts=sorted(watts)[len(watts) // 2],

@@ -111,10 +111,10 @@ class ScriptedChild:
         if isinstance(command, Job):
             missing = self._world.missing.get(self.label, set())
             missing = set() if self._world.own and command.files else missing
-            found = [c.nodeid for c in command.cases if c.nodeid not in missing]
-            self._left, self._own = deque(found), bool(command.files)
+            nodeids = [c.nodeid for c in command.cases if c.nodeid not in missing]
+            self._left, self._own = deque(nodeids), bool(command.files)
             errors = self._world.errors if missing else ()
-            self._out.append(Collected(nodeids=tuple(found), errors=errors, untouched=self._world.untouched))
+            self._out.append(Collected(nodeids=tuple(nodeids), errors=errors, untouched=self._world.untouched))
             self._next()
         elif isinstance(command, Go):
             self._key, self._taken = CaseKey(nodeid=self._left[0]), []
@@ -212,7 +212,7 @@ def cases(count: int) -> list[Case]:
 PROOF = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "2"),)}
 
 
-def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0) -> Stage:
+def staged(world: World, lines: list[str], counts: list[int], budget_s: float = 0.0) -> Stage:
     @contextmanager
     def hold(devices: Sequence[str]) -> Iterator[None]:
         world.leased.append(list(devices))
@@ -225,11 +225,11 @@ def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0
         spec=spec,
         job=Job(cases=()),
         timeout_s=1,
-        say=said.append,
-        keep=lambda rounds: kept.append(len(rounds)),
+        say=lines.append,
+        keep=lambda rounds: counts.append(len(rounds)),
         clock=lambda: world.now,
         budget_s=budget_s,
-        show=lambda *told: world.shown.append(told),
+        show=lambda *arguments: world.shown.append(arguments),
     )
 
 
@@ -249,13 +249,13 @@ def compared(
     to_decide=None,
     expected=None,
 ):
-    said: list[str] = []
-    kept: list[int] = []
+    lines: list[str] = []
+    counts: list[int] = []
     world.modules = world.modules or PROOF
-    stage = staged(world, said, kept, budget_s)
+    stage = staged(world, lines, counts, budget_s)
     comparison = Comparison((arm("base", content[0]), arm("head", content[1])), cases(count), stage, Design())
-    found = heard(comparison, among=among, to_decide=to_decide, expected=expected)
-    return comparison, {key.nodeid[-1]: paired for key, paired in found.items()}, said
+    results = heard(comparison, among=among, to_decide=to_decide, expected=expected)
+    return comparison, {key.nodeid[-1]: paired for key, paired in results.items()}, lines
 
 
 def slower(which: str, by: float):

@@ -49,10 +49,10 @@ def gate_judge(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
     from pytest_perfgate.core.judge.context import JudgeContext
 
     repository: Any = SimpleNamespace(base=lambda: Base(commit="base"))
-    given: dict[str, Any] = {"committed": lambda device: True, "repository": repository, **fields}
+    settings: dict[str, Any] = {"committed": lambda device: True, "repository": repository, **fields}
     tools = GateTools(
         kinds=by_name(), spawner=None, environment=Environment, roofed=lambda device: device, history=past,
-        **{"baselines": lines, **given},
+        **{"baselines": lines, **settings},
     )  # type: ignore[arg-type]  # fmt: skip
     return Court(tools, JudgeContext(today="2026-06-01"))
 

@@ -28,31 +28,31 @@ TODAY = "2026-05-02"  # the day of the line in tests.reports, as "TMA loads" is 
 def test_the_same_words_on_the_same_day_are_refused(why: str, when: str, *, refused: bool) -> None:
     signature = Signature(why=why, when=when)
     report = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
-    found = decide(report, report.baseline, (), signature)
-    assert found.change is Change.SLOWER
+    decision = decide(report, report.baseline, (), signature)
+    assert decision.change is Change.SLOWER
     if not refused:
-        check_decisions([found], Request(signature=signature))
+        check_decisions([decision], Request(signature=signature))
         return
     mine = replace(report, baseline=replace(report.baseline, local=True))
     check_decisions([decide(mine, mine.baseline, (), signature)], Request(signature=signature))
-    with pytest.raises(PerfgateError, match="was given in an acceptance of today") as said:
-        check_decisions([found], Request(signature=signature))
-    assert said.value.fix == "give the reason of this change"
+    with pytest.raises(PerfgateError, match="was given in an acceptance of today") as caught:
+        check_decisions([decision], Request(signature=signature))
+    assert caught.value.fix == "give the reason of this change"
 
 
 def test_of_many_cases_the_first_are_named_and_the_others_counted() -> None:
     signature = Signature()
-    found = [decide(one, one.baseline, (), signature) for one in (case(f"test_{n}", 2e6, 1e6) for n in range(5))]
+    proposed = [decide(one, one.baseline, (), signature) for one in (case(f"test_{n}", 2e6, 1e6) for n in range(5))]
     with pytest.raises(PerfgateError, match=r"5 cases are slower: .*test_0, .*test_1, .*test_2 and 2 more"):
-        check_decisions(found, Request())
+        check_decisions(proposed, Request())
 
 
 def test_a_faster_time_in_the_place_of_an_acceptance_that_has_ended_is_refused_without_a_reason() -> None:
     report = case("test_a", 0.8e6, 1e6)
     before = replace(report.baseline, expires="2026-05-01")
-    found = decide(report, before, (), Signature(when=TODAY))
+    decision = decide(report, before, (), Signature(when=TODAY))
     with pytest.raises(PerfgateError, match="1 case is faster than a time accepted for a while, whose end has passed"):
-        check_decisions([found], Request())
+        check_decisions([decision], Request())
 
 
 class Accepted:
@@ -69,7 +69,7 @@ class Accepted:
 
 
 @pytest.mark.parametrize(
-    ("line", "pinned", "beside", "refused"),
+    ("line", "pinned", "two_builds", "refused"),
     [
         ("all", "3", True, True),
         (None, "3", True, True),
@@ -80,23 +80,23 @@ class Accepted:
     ids=["other runs use all", "new", "other runs are pinned too", "not pinned", "no revision"],
 )
 def test_what_both_arms_of_a_revision_were_pinned_for_is_no_accepted_time(
-    line: str | None, pinned: str, *, beside: bool, refused: bool
+    line: str | None, pinned: str, *, two_builds: bool, refused: bool
 ) -> None:
     here = Identity(device=DEVICE.key, threads="2", affinity=pinned)
     report = case("test_a", 2e6, 1e6 if line else None, Outcome.REGRESSED)
     report = replace(report, measurement=replace(report.measurement, identity=here))
-    report = replace(report, arms=Arms(base="c0ffee") if beside else None)
+    report = replace(report, arms=Arms(base="c0ffee") if two_builds else None)
     then = () if line is None else (replace(report.baseline, identity=replace(here, affinity=line)),)
     request = Request(signature=Signature(why="three passes", when="2026-06-01"))
-    found = decisions(run(report), request, Accepted(*then), lambda _case: ())
-    assert [decision.change is Change.PINNED for decision in found] == [refused]
-    assert found[0].writes is not refused
+    proposed = decisions(run(report), request, Accepted(*then), lambda _case: ())
+    assert [decision.change is Change.PINNED for decision in proposed] == [refused]
+    assert proposed[0].writes is not refused
     if not refused:
-        check_decisions(found, request)
+        check_decisions(proposed, request)
         return
-    with pytest.raises(PerfgateError, match=r"1 case measured on one core, against a revision: .*test_a") as said:
-        check_decisions(found, request)
-    assert "pytest --perfgate=full" in said.value.fix
+    with pytest.raises(PerfgateError, match=r"1 case measured on one core, against a revision: .*test_a") as caught:
+        check_decisions(proposed, request)
+    assert "pytest --perfgate=full" in caught.value.fix
 
 
 def call_of(name: str, *, limited: bool) -> CaseReport:
@@ -119,8 +119,8 @@ def test_a_time_is_written_of_a_call_that_a_limit_on_a_slowdown_asks_about(means
     calls = (call_of("ours", limited=limited), call_of("other", limited=False))
     family = calls[0].key.nodeid.partition("[")[0]
     notes = tuple(SuiteNote(kind="geomean", effect=Effect.PASS, text=f"passed: {family}: {mean}: 1") for mean in means)
-    found = decisions(run(*calls, notes=notes), Request(), Accepted(), lambda _case: ())
-    assert [decision.report.key.name for decision in found if decision.writes] == written
+    proposed = decisions(run(*calls, notes=notes), Request(), Accepted(), lambda _case: ())
+    assert [decision.report.key.name for decision in proposed if decision.writes] == written
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_accepting_into_a_folder_that_takes_nothing_speaks_of_accepting() -> Non
 EARLIER_LINES = [baseline("test_one", 1e6), baseline("test_same", 1e6)]
 
 
-def lines(*found: Baseline) -> dict[str, Baseline]:
-    return {str(line.key): line for line in found}
+def lines(*baselines: Baseline) -> dict[str, Baseline]:
+    return {str(line.key): line for line in baselines}
 
 
 def test_a_line_that_was_pruned_first_is_found_at_the_merge_base() -> None:
@@ -171,8 +171,8 @@ def test_a_line_that_was_pruned_first_is_found_at_the_merge_base() -> None:
     )
     report = run(case("test_uno", 2e6, None, Outcome.UNBASELINED), filtered=True)
     for base, twin in (("c0ffee", EARLIER_LINES[0]), ("", None)):
-        (found,) = decisions(report, Request(new=True, base=base), store, lambda _: ())
-        assert (found.change, found.predecessor) == (Change.NEW, twin)
+        (decision,) = decisions(report, Request(new=True, base=base), store, lambda _: ())
+        assert (decision.change, decision.predecessor) == (Change.NEW, twin)
 
 
 def test_a_run_adds_to_the_lines_whose_commit_holds_its_code() -> None:

@@ -72,12 +72,12 @@ def test_the_line_of_a_test_that_moved_to_another_file_judges_there(
     repository = SimpleNamespace(base=lambda: Base(commit="c0ffee"), show=lambda *at: texts.get(at))
     tools: Any = SimpleNamespace(repository=repository, baselines=store)
     accepted_lines = Accepted(tools)
-    found = accepted_lines.judging(measured(1e6))
-    assert found == ((replace(THEN, place="baselines"), here) if judges else (here, None))
+    pair = accepted_lines.judging(measured(1e6))
+    assert pair == ((replace(THEN, place="baselines"), here) if judges else (here, None))
     assert accepted_lines.missing(HOST.key) == (old,)
-    for asked in (accepted_lines, Accepted(tools)):
-        assert asked.gone_for_good(HOST.key, [here]) == (() if judges else (old,))
-        assert asked.gone_for_good(HOST.key, [here], lambda nodeid: nodeid != KEY.nodeid) == (old,)
+    for view in (accepted_lines, Accepted(tools)):
+        assert view.gone_for_good(HOST.key, [here]) == (() if judges else (old,))
+        assert view.gone_for_good(HOST.key, [here], lambda nodeid: nodeid != KEY.nodeid) == (old,)
     assert Accepted(tools).gone_for_good(HOST.key, []) == (old,)
 
 
@@ -87,8 +87,10 @@ def test_words_alone_are_no_edit_and_messages_name_the_file_that_is_here() -> No
 
 
 def test_no_commit_of_the_change_itself_stands_in_for_what_was_accepted() -> None:
-    asked: list[str] = []
-    repository = SimpleNamespace(missing=frozenset, brought=lambda _commit, _folder, until: asked.append(until) or "")
+    revisions: list[str] = []
+    repository = SimpleNamespace(
+        missing=frozenset, brought=lambda _commit, _folder, until: revisions.append(until) or ""
+    )
     for commit, until in (("c0ffee", "c0ffee"), ("", "HEAD")):
         gate_judge = SimpleNamespace(
             tools=SimpleNamespace(repository=repository), accepted=SimpleNamespace(base=Base(commit=commit))
@@ -97,7 +99,7 @@ def test_no_commit_of_the_change_itself_stands_in_for_what_was_accepted() -> Non
             gate_judge=gate_judge, settings=SimpleNamespace(project=SimpleNamespace(baselines="baselines"))
         )
         assert substitute_commit(session, "deadbeef") == ("deadbeef", "")
-        assert asked.pop() == until
+        assert revisions.pop() == until
 
 
 def test_a_line_that_the_change_takes_away_judges_all_the_same() -> None:
@@ -112,9 +114,9 @@ def test_the_timer_of_an_accepted_line_is_known_where_all_devices_agree() -> Non
         store = SimpleNamespace(
             devices=lambda: names, read=lambda device, _path, _revision="": {str(KEY): lines[device]}
         )
-        known = Accepted(SimpleNamespace(repository=None, baselines=store))  # type: ignore[arg-type]
-        known.read_files([KEY.path])
-        return known.timers()
+        accepted_lines = Accepted(SimpleNamespace(repository=None, baselines=store))  # type: ignore[arg-type]
+        accepted_lines.read_files([KEY.path])
+        return accepted_lines.timers()
 
     assert timers("events1", "events2") == {str(KEY): "events"}
     assert timers("events1", "graph2") == timers() == {}

@@ -33,14 +33,14 @@ Texts = dict[str, tuple[str | None, str | None]]
 
 
 def absent_notes(
-    texts: Texts, hiding: Texts | None = None, every: Texts | None = None, *, revision: str = "c0ffee", **given: Any
+    texts: Texts, hiding: Texts | None = None, every: Texts | None = None, *, revision: str = "c0ffee", **fields: Any
 ) -> list[SuiteNote]:
     answers = {"perfgate": texts, "collect_ignore": hiding or {}}
     repository = SimpleNamespace(
         touched=lambda at, words: answers[words[0]] if at == revision else every,
     )
     gate_judge: Any = SimpleNamespace(revision=revision, tools=SimpleNamespace(repository=repository))
-    suite = Suite(**{"context": CONTEXT, "collected": frozenset({"t.py::test_a[1]"}), **given})
+    suite = Suite(**{"context": CONTEXT, "collected": frozenset({"t.py::test_a[1]"}), **fields})
     return notes_on("absent", gate_judge, suite=suite)
 
 
@@ -86,8 +86,8 @@ def test_what_a_change_edits_beside_a_test_is_named(tmp_path: Path) -> None:
     case = replace(cases(1)[0], nodeid="t.py::test_0[3]")
 
     def edited(**then: str) -> tuple[str, ...]:
-        kept = {"t.py": TEST, "helper.py": now["helper.py"]} | {f"{name}.py": text for name, text in then.items()}
-        return edited_imports(case, LOADED, ("t.py", "other.py"), tmp_path, {**kept, "gone.py": ""}.get)
+        texts = {"t.py": TEST, "helper.py": now["helper.py"]} | {f"{name}.py": text for name, text in then.items()}
+        return edited_imports(case, LOADED, ("t.py", "other.py"), tmp_path, {**texts, "gone.py": ""}.get)
 
     assert edited() == ()
     assert edited(helper="# words\ndef work(): ...\n") == ()
@@ -113,9 +113,9 @@ def test_what_changed_and_both_arms_read_from_the_head_is_named(tmp_path: Path) 
             beside={case.nodeid: ("t.py",)}, own=OwnFiles(None),
             rounds=[PairedRound(nodeid=case.nodeid, phase="screen", number=0, own=own)],
         )  # fmt: skip
-        key, told = CaseKey(nodeid=case.nodeid), Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0)
-        found = with_files({key: replace(told, revision=revision)}, comparison, ("t.py",), tmp_path, repository)
-        return found[key].shared
+        key, paired = CaseKey(nodeid=case.nodeid), Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0)
+        results = with_files({key: replace(paired, revision=revision)}, comparison, ("t.py",), tmp_path, repository)
+        return results[key].shared
 
     assert shared() == ("t.py", "tuning.txt")
     assert shared(own="cannot collect this test file") == ("tuning.txt",)
@@ -247,17 +247,17 @@ HOME = "baselines/host-x/t/test_k.py.yaml"
 
 def git(folder: Path, *words: str) -> str:
     names = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    kept = {"PATH": os.environ["PATH"], "HOME": str(folder), **names}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **names}
     return subprocess.run(
-        ["git", *words], cwd=folder, env=kept, check=True, capture_output=True, text=True
+        ["git", *words], cwd=folder, env=environment, check=True, capture_output=True, text=True
     ).stdout.strip()
 
 
 def commit(folder: Path, files: dict[str, tuple[str, str] | None]) -> str:
-    for name, said in files.items():
+    for name, values in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(LINE.replace("TIME", said[0]).replace("WHY", said[1])) if said else path.unlink()
+        path.write_text(LINE.replace("TIME", values[0]).replace("WHY", values[1])) if values else path.unlink()
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "x")
     return git(folder, "rev-parse", "HEAD")
@@ -267,8 +267,8 @@ def moved_root_notes(
     top: Path, root: str, base: str, policy: Policy = Policy(ci=True, no_base=Choice.FAIL)
 ) -> list[Any]:
     repository = GitRepository(top / root, {"PATH": os.environ["PATH"]})
-    kept = StoredFiles(lambda _revision: "baselines", repository.files)
-    store = Baselines(top / root, ["*"], show=repository.show, stored_files=kept)
+    stored = StoredFiles(lambda _revision: "baselines", repository.files)
+    store = Baselines(top / root, ["*"], show=repository.show, stored_files=stored)
     (line,) = store.read_all("host-x").values()
     report = CaseReport(key=CaseKey(nodeid=str(line.key)), verdicts=(), baseline=line)
     gate_judge: Any = SimpleNamespace(
@@ -280,7 +280,7 @@ def moved_root_notes(
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "root", "told"),
+    ("before", "after", "root", "named"),
     [
         ({f"a/{HOME}": ("1us", "first")}, {f"a/{HOME}": None, f"b/{HOME}": ("2us", "first")}, "b", True),
         ({f"a/{HOME}": ("1us", "first")}, {f"a/{HOME}": None, f"b/{HOME}": ("1us", "first")}, "b", False),
@@ -303,12 +303,12 @@ def moved_root_notes(
     ],
 )
 def test_lines_that_a_new_root_brings_are_held_against_those_of_before(
-    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], root: str, *, told: bool
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], root: str, *, named: bool
 ) -> None:
     git(tmp_path, "init", "-q")
     base = commit(tmp_path, before)
     commit(tmp_path, after)
-    found = moved_root_notes(tmp_path, root, base)
-    assert [(note.kind, note.effect) for note in found] == ([("uprooted", Effect.FAIL)] if told else [])
-    assert all(name.endswith("test_k.py::test_x: 1 µs -> 2 µs") for note in found for name in note.names)
+    notes = moved_root_notes(tmp_path, root, base)
+    assert [(note.kind, note.effect) for note in notes] == ([("uprooted", Effect.FAIL)] if named else [])
+    assert all(name.endswith("test_k.py::test_x: 1 µs -> 2 µs") for note in notes for name in note.names)
     assert moved_root_notes(tmp_path, root, base, Policy()) == moved_root_notes(tmp_path, root, "") == []

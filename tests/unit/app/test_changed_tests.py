@@ -82,24 +82,24 @@ def test_nothing_is_said_where_no_line_of_before_judges_or_nothing_else_is_edite
     )
 
 
-def names(changed: Any, **given: Any) -> tuple[str, ...]:
-    return tuple(name for note in fixture_notes(changed, **given) for name in note.names)
+def names(changed: Any, **fields: Any) -> tuple[str, ...]:
+    return tuple(name for note in fixture_notes(changed, **fields) for name in note.names)
 
 
 def test_a_conftest_that_stays_as_it_is_hands_on_what_the_change_edits_elsewhere() -> None:
     changed = {"src/kfix.py": (THEN, NOW), "src/pk/gemm.py": ("def gemm(): ...", "def gemm(): pass")}
-    told = ("src/kfix.py: matrix",)
-    assert names(changed, standing={"conftest.py": "from kfix import *"}) == told
-    assert names(changed, standing={"conftest.py": "from kfix import matrix"}) == told
-    assert names(changed, standing={"conftest.py": "pytest_plugins = ['kfix']"}) == told
+    expected = ("src/kfix.py: matrix",)
+    assert names(changed, standing={"conftest.py": "from kfix import *"}) == expected
+    assert names(changed, standing={"conftest.py": "from kfix import matrix"}) == expected
+    assert names(changed, standing={"conftest.py": "pytest_plugins = ['kfix']"}) == expected
     assert names(changed, standing={"conftest.py": "from pk.gemm import gemm\nimport kfix"}) == ()
     assert names(changed, standing={"far/conftest.py": "from kfix import *"}) == ()
 
 
-@pytest.mark.parametrize("said", ["quick", '["quick"]'])
-def test_a_fixture_that_settings_put_around_all_tests_is_one_that_they_take(said: str) -> None:
+@pytest.mark.parametrize("setting", ["quick", '["quick"]'])
+def test_a_fixture_that_settings_put_around_all_tests_is_one_that_they_take(setting: str) -> None:
     conftest = "@fixture\ndef quick(monkeypatch):\n    monkeypatch.undo()\n"
-    text = said if said.startswith("[") else f'"{said}"'
+    text = setting if setting.startswith("[") else f'"{setting}"'
     assert names({"conftest.py": (None, conftest)}, settings={"pytest.ini: usefixtures": text}) == (
         "conftest.py: quick",
     )
@@ -135,7 +135,7 @@ EARLIER_LINE = accepted(1e6, commit="a1b2c3d", expires="2026-11-30", blind=0.02,
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "message"),
     [
         ({"expires": ""}, "expires 2026-11-30 -> never"),
         ({"expires": "2027-11-30"}, "expires 2026-11-30 -> 2027-11-30"),
@@ -151,24 +151,24 @@ EARLIER_LINE = accepted(1e6, commit="a1b2c3d", expires="2026-11-30", blind=0.02,
     ],
 )
 def test_a_line_that_would_hold_less_in_another_way_is_named_unless_a_reason_says_why(
-    edit: dict[str, Any], said: str
+    edit: dict[str, Any], message: str
 ) -> None:
-    found = line_notes(replace(EARLIER_LINE, **edit), then=EARLIER_LINE)
-    assert [(note.kind, note.names) for note in found] == ([("widened", (f"{KEY}: {said}",))] if said else [])
+    notes = line_notes(replace(EARLIER_LINE, **edit), then=EARLIER_LINE)
+    assert [(note.kind, note.names) for note in notes] == ([("widened", (f"{KEY}: {message}",))] if message else [])
 
 
 OLD = "def test_gemm(perfgate):\n    perfgate(pk.gemm)\n"
 NEW = f"@pytest.mark.nightly\n{OLD}"
 
 
-def mark_notes(then: str | None, now: str | None, *, ci: bool = True, left: str = KEY.nodeid) -> list[SuiteNote]:
+def mark_notes(then: str | None, now: str | None, *, ci: bool = True, deselected: str = KEY.nodeid) -> list[SuiteNote]:
     repository = SimpleNamespace(touched=lambda _revision, _words: {KEY.path: (then, now)})
     gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit="c0ffee")),
         tools=SimpleNamespace(repository=repository),
     )
-    suite: Any = SimpleNamespace(baselines=[accepted(1e6)], deselected=frozenset({left}))
+    suite: Any = SimpleNamespace(baselines=[accepted(1e6)], deselected=frozenset({deselected}))
     return notes_on("newly marked", gate_judge, suite=suite)
 
 
@@ -181,7 +181,7 @@ def test_a_deselected_test_whose_marks_the_change_edits_is_named_in_ci() -> None
         mark_notes(OLD, OLD)
         == mark_notes(None, NEW)
         == mark_notes(OLD, NEW, ci=False)
-        == mark_notes(OLD, NEW, left="other")
+        == mark_notes(OLD, NEW, deselected="other")
         == []
     )
 
@@ -198,8 +198,8 @@ def limit_notes(
     now: str | None, *cases: Case, ci: bool = True, base: str = "c0ffee", then: str = TEXT.format(3)
 ) -> list[SuiteNote]:
     def touched(_revision: str, words: Sequence[str]) -> dict[str, tuple[str, str]] | None:
-        found = any(word in text for word in words for text in (then, now or then))
-        return None if now is None else {"t.py": (then, now)} if found else {}
+        mentioned = any(word in text for word in words for text in (then, now or then))
+        return None if now is None else {"t.py": (then, now)} if mentioned else {}
 
     repository = SimpleNamespace(touched=touched)
     gate_judge: Any = SimpleNamespace(

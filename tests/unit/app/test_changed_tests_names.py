@@ -21,8 +21,8 @@ from tests.unit.core.judge.bench import KEY, accepted, measured
 EARLIER_LINES = [baseline("test_one", 1e6), baseline("test_same", 1e6)]
 
 
-def lines(*found: Baseline) -> dict[str, Baseline]:
-    return {str(line.key): line for line in found}
+def lines(*baselines: Baseline) -> dict[str, Baseline]:
+    return {str(line.key): line for line in baselines}
 
 
 def gate_judge_of(
@@ -44,21 +44,21 @@ def gate_judge_of(
 REPORTS = [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]
 
 
-def rename_notes(*now: Baseline, **given: Any) -> list[SuiteNote]:
-    return notes_on("renamed", gate_judge_of(*now, **given), REPORTS)
+def rename_notes(*now: Baseline, **fields: Any) -> list[SuiteNote]:
+    return notes_on("renamed", gate_judge_of(*now, **fields), REPORTS)
 
 
 @pytest.mark.parametrize(
-    ("time", "why", "effect", "said"),
+    ("time", "why", "effect", "message"),
     [
         (2e6, "", Effect.WARN, "2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"),
         (2e6, "exact", Effect.WARN, '2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, "exact"'),
         (1.01e6, "", Effect.PASS, "1.01 ms after tests/test_k.py::test_one 1 ms: +1.0 %, no reason"),
     ],
 )
-def test_a_new_line_where_another_went_is_said(time: float, why: str, effect: Effect, said: str) -> None:
+def test_a_new_line_where_another_went_is_said(time: float, why: str, effect: Effect, message: str) -> None:
     (note,) = rename_notes(baseline("test_uno", time, why=why), EARLIER_LINES[1])
-    assert (note.kind, note.effect, note.names) == ("renamed", effect, (f"tests/test_k.py::test_uno {said}",))
+    assert (note.kind, note.effect, note.names) == ("renamed", effect, (f"tests/test_k.py::test_uno {message}",))
 
 
 ONE = "def test_one(perfgate, n):\n    'old words'\n    perfgate(kernel, n)\n"
@@ -66,7 +66,7 @@ SHARP = "@slow\ndef completely_different(perfgate, n):\n    perfgate( kernel, n)
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "told"),
+    ("then", "now", "named"),
     [
         (ONE, SHARP, True),
         (ONE, SHARP.replace("n)", "m)"), False),
@@ -76,15 +76,15 @@ SHARP = "@slow\ndef completely_different(perfgate, n):\n    perfgate( kernel, n)
     ],
     ids=["same body", "other body", "two with it", "no Python", "no such file"],
 )
-def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: str, now: str, *, told: bool) -> None:
-    found = rename_notes(baseline("completely_different", 2e6, why=""), EARLIER_LINES[1], texts=(then, now))
-    said = [name for note in found for name in note.names]
+def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: str, now: str, *, named: bool) -> None:
+    notes = rename_notes(baseline("completely_different", 2e6, why=""), EARLIER_LINES[1], texts=(then, now))
+    names = [name for note in notes for name in note.names]
     expected = "tests/test_k.py::completely_different 2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"
-    assert said == ([expected] if told else [])
+    assert names == ([expected] if named else [])
 
 
 @pytest.mark.parametrize(
-    ("texts", "new", "told"),
+    ("texts", "new", "named"),
     [
         ((ONE, SHARP), "completely_different", True),
         ((ONE, SHARP.replace("n)", "m)")), "completely_different", False),
@@ -94,9 +94,9 @@ def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: st
     ],
     ids=["same body", "other body", "other parameter", "other parameter and body", "no file"],
 )
-def test_only_what_does_the_same_goes_on_under_another_name(texts: tuple[str, ...], new: str, *, told: bool) -> None:
-    found = renamed_cases(gate_judge_of(baseline(new, 2e6), EARLIER_LINES[1], texts=texts), REPORTS)
-    assert found == (frozenset({"tests/test_k.py::test_one"}) if told else frozenset())
+def test_only_what_does_the_same_goes_on_under_another_name(texts: tuple[str, ...], new: str, *, named: bool) -> None:
+    renamed = renamed_cases(gate_judge_of(baseline(new, 2e6), EARLIER_LINES[1], texts=texts), REPORTS)
+    assert renamed == (frozenset({"tests/test_k.py::test_one"}) if named else frozenset())
 
 
 def test_parameters_and_calls_go_with_the_name_of_the_function() -> None:
@@ -104,8 +104,8 @@ def test_parameters_and_calls_go_with_the_name_of_the_function() -> None:
     assert same_bodies(then, now) == {}, "two do the same"
     names = same_bodies(then, now.replace(" async def no(self): f()\n", ""))
     assert names == {"A::test_a": "B::uno"}
-    gone, new = ["t.py::A::test_a[1]#x", "t.py::A::test_a[2]"], ["t.py::B::uno[1]#x", "t.py::B::other[2]"]
-    assert list(renamed_nodes(gone, new, names)) == [(gone[0], new[0])]
+    old, new = ["t.py::A::test_a[1]#x", "t.py::A::test_a[2]"], ["t.py::B::uno[1]#x", "t.py::B::other[2]"]
+    assert list(renamed_nodes(old, new, names)) == [(old[0], new[0])]
 
 
 def test_a_change_that_only_adds_or_only_removes_says_nothing() -> None:
@@ -133,25 +133,28 @@ TEXTS = {KEY.path: (OLD_BODY, NEW_BODY)}
 LINE = accepted(1e6)
 
 
-def body_notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list[SuiteNote]:
+def body_notes(texts: Any, edited: Baseline | None = None, **fields: Any) -> list[SuiteNote]:
     lines = SimpleNamespace(
-        base=Base(commit=given.get("base", "c0ffee")),
-        moved=given.get("moved", {}),
-        judging=lambda _measurement: (given.get("line", LINE), edited),
-        then_and_now=lambda _device, _path: ({str(KEY): given.get("line", LINE)}, {str(KEY): edited} if edited else {}),
-        came_with=lambda _measurement: given.get("came", False),
+        base=Base(commit=fields.get("base", "c0ffee")),
+        moved=fields.get("moved", {}),
+        judging=lambda _measurement: (fields.get("line", LINE), edited),
+        then_and_now=lambda _device, _path: (
+            {str(KEY): fields.get("line", LINE)},
+            {str(KEY): edited} if edited else {},
+        ),
+        came_with=lambda _measurement: fields.get("came", False),
     )
     gate_judge: Any = SimpleNamespace(
-        context=SimpleNamespace(policy=Policy(ci=given.get("ci", True))),
+        context=SimpleNamespace(policy=Policy(ci=fields.get("ci", True))),
         accepted=lines,
         tools=SimpleNamespace(
             repository=SimpleNamespace(touched=lambda _revision, _words: texts),
-            baselines=SimpleNamespace(devices=lambda: given.get("devices", ("host-x",))),
+            baselines=SimpleNamespace(devices=lambda: fields.get("devices", ("host-x",))),
         ),
-        paired=given.get("paired", {}),
-        revision=given.get("revision", ""),
+        paired=fields.get("paired", {}),
+        revision=fields.get("revision", ""),
     )
-    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6) if given.get("ran", True) else None)
+    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6) if fields.get("ran", True) else None)
     return notes_on("reworked", gate_judge, [report, report])
 
 
@@ -173,12 +176,12 @@ def test_against_a_revision_an_edit_that_both_arms_ran_is_named_too() -> None:
     (note,) = body_notes(
         TEXTS, revision="d00d" * 10, paired={KEY: SimpleNamespace(revision=True, own_file="")}, base=""
     )
-    said = "1 gated test edited since d00dd00dd0, and both builds ran the new ones: they may measure something else"
-    assert (note.text, note.names) == (said, (f"{KEY.path}::test_gemm: pk",))
+    message = "1 gated test edited since d00dd00dd0, and both builds ran the new ones: they may measure something else"
+    assert (note.text, note.names) == (message, (f"{KEY.path}::test_gemm: pk",))
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"ci": False},
         {"base": ""},
@@ -190,10 +193,10 @@ def test_against_a_revision_an_edit_that_both_arms_ran_is_named_too() -> None:
         {"came": True},
         {"paired": {KEY: SimpleNamespace(revision=True, own_file="it fails at this test as it is here")}},
     ],
-    ids=lambda given: next(iter(given)),
+    ids=lambda fields: next(iter(fields)),
 )
-def test_what_is_judged_by_no_line_of_before_or_says_why_is_not_named(given: dict[str, Any]) -> None:
-    assert body_notes(**{"texts": TEXTS, **given}) == []
+def test_what_is_judged_by_no_line_of_before_or_says_why_is_not_named(fields: dict[str, Any]) -> None:
+    assert body_notes(**{"texts": TEXTS, **fields}) == []
 
 
 def test_an_edit_without_a_reason_of_its_own_explains_nothing() -> None:
@@ -216,6 +219,6 @@ def test_an_edited_test_that_was_not_measured_is_named_too() -> None:
         == body_notes(excused, ran=False, line=replace(LINE, local=True))
         == []
     )
-    said = replace(LINE, time=2e6, why="it is expected to fail until the driver is repaired")
-    assert body_notes(excused, said, ran=False) == []
+    line = replace(LINE, time=2e6, why="it is expected to fail until the driver is repaired")
+    assert body_notes(excused, line, ran=False) == []
     assert body_notes(excused, ran=False, devices=(), revision="d00d" * 10)

@@ -33,12 +33,12 @@ from tests.unit.app.scripted_pairs import (
 
 def test_only_the_slower_test_is_found_and_what_is_decided_has_no_further_round() -> None:
     world = World(time=slower("1", 0.06), waits=True)
-    _, found, said = compared(world)
-    assert [found[name].decision for name in "012"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
-    assert found["1"].shift == pytest.approx(0.06, abs=0.01)
-    assert found["1"].base_ns == pytest.approx(1e6, rel=0.01)
-    assert (found["0"].rounds, found["1"].rounds) == (7, 11)
-    assert said == ["3 of 3 cases decided in 7 to 11 rounds"]
+    _, results, lines = compared(world)
+    assert [results[name].decision for name in "012"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
+    assert results["1"].shift == pytest.approx(0.06, abs=0.01)
+    assert results["1"].base_ns == pytest.approx(1e6, rel=0.01)
+    assert (results["0"].rounds, results["1"].rounds) == (7, 11)
+    assert lines == ["3 of 3 cases decided in 7 to 11 rounds"]
     assert len(world.spawned) == 2 * 11
     places = [f"{place}: {nodeid[-1]}" for place, _, nodeid in world.shown]
     assert places[20:22] == ["round 7 of up to 30, case 3 of 3: 2", "round 8 of up to 30, case 1 of 1: 1"]
@@ -74,13 +74,13 @@ def foretold(world: World, count: int, budget_s: float, expected) -> list[tuple[
     usual_s, world.start_s = world.start_s, 3 * world.start_s
     stage = replace(staged(world, [], [], budget_s), show=show)
     heard(Comparison((arm("base"), arm("head")), cases(count), stage, Design()), among=count, expected=expected)
-    told = []
+    estimates = []
     for place, at in lines:
         least, most = (re.search(f"{words} {_SPAN}", place) for words in ("at least", "at most"))
         if not place.startswith("round 1 of"):
-            low, high = (spoken_s(found[1]) if found else 0.0 for found in (least, most))
-            told.append((low - 0.5, max(high, 1.0) + 0.5, world.now - at))
-    return told
+            low, high = (spoken_s(match[1]) if match else 0.0 for match in (least, most))
+            estimates.append((low - 0.5, max(high, 1.0) + 0.5, world.now - at))
+    return estimates
 
 
 def wants(**seconds: float) -> dict[str, Want]:
@@ -106,23 +106,23 @@ def wants(**seconds: float) -> dict[str, Want]:
 def test_what_a_comparison_takes_lies_between_what_was_told(
     world: World, count: int, budget_s: float, expected
 ) -> None:
-    told = foretold(world, count, budget_s, expected)
-    assert told or len(world.spawned) == 2, "one round has nothing to tell"
-    assert all(low <= true <= high for low, high, true in told), told
+    estimates = foretold(world, count, budget_s, expected)
+    assert estimates or len(world.spawned) == 2, "one round has nothing to tell"
+    assert all(low <= true <= high for low, high, true in estimates), estimates
 
 
 def test_a_faster_head_has_the_rounds_that_show_it() -> None:
-    _, found, said = compared(World(time=slower("1", -0.2)))
-    assert found["1"].shift == pytest.approx(-0.2, abs=0.01)
-    assert (found["1"].faster, found["1"].rounds) == (True, 11)
-    assert not found["0"].faster
-    assert said == ["3 of 3 cases decided in 7 to 11 rounds"]
+    _, results, lines = compared(World(time=slower("1", -0.2)))
+    assert results["1"].shift == pytest.approx(-0.2, abs=0.01)
+    assert (results["1"].faster, results["1"].rounds) == (True, 11)
+    assert not results["0"].faster
+    assert lines == ["3 of 3 cases decided in 7 to 11 rounds"]
 
 
 def test_many_cases_need_more_rounds_than_few() -> None:
-    _, found, said = compared(World(time=slower("", 0.06)), count=16)
-    assert said == ["16 of 16 cases decided in 13 rounds"]
-    assert {paired.decision for paired in found.values()} == {Decision.SLOWER}
+    _, results, lines = compared(World(time=slower("", 0.06)), count=16)
+    assert lines == ["16 of 16 cases decided in 13 rounds"]
+    assert {paired.decision for paired in results.values()} == {Decision.SLOWER}
 
 
 def test_the_sides_take_turns_and_the_order_alternates() -> None:
@@ -149,8 +149,8 @@ def test_a_turn_that_had_to_be_taken_again_costs_the_last_turn() -> None:
 
 
 def test_a_test_on_one_side_only_is_listed_and_not_judged() -> None:
-    comparison, found, _ = compared(World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}))
-    assert set(found) == {"0", "1"}
+    comparison, results, _ = compared(World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}))
+    assert set(results) == {"0", "1"}
     lost = comparison.results()["t.py::test_2"]
     assert lost.trouble == ("the base build could not collect it: it is missing",)
 
@@ -158,37 +158,37 @@ def test_a_test_on_one_side_only_is_listed_and_not_judged() -> None:
 def test_a_module_that_an_arm_does_not_find_says_which_setting_brings_it() -> None:
     error = "t.py: ModuleNotFoundError: No module named 'beside'"
     world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=(error,))
-    (said,) = compared(world)[0].results()["t.py::test_2"].trouble
-    assert said.startswith(f"the base build could not collect it: {error}; if that is another editable package")
+    (trouble,) = compared(world)[0].results()["t.py::test_2"].trouble
+    assert trouble.startswith(f"the base build could not collect it: {error}; if that is another editable package")
 
 
 def test_a_test_that_kills_its_arm_is_out_and_the_rest_goes_on() -> None:
-    comparison, found, _ = compared(World(time=slower("", 0.0), dies={("head", "t.py::test_0")}))
-    assert set(found) == {"1", "2"}
-    assert found["1"].rounds == 7
+    comparison, results, _ = compared(World(time=slower("", 0.0), dies={("head", "t.py::test_0")}))
+    assert set(results) == {"1", "2"}
+    assert results["1"].rounds == 7
     assert "SIGSEGV" in comparison.results()["t.py::test_0"].trouble[0]
 
 
 def test_one_process_of_many_that_fails_keeps_nobody_from_deciding() -> None:
     world = World(time=slower("0", 0.4), failing={"t.py::test_0": {2, 5}})
-    comparison, found, said = compared(world)
-    assert (found["0"].decision, found["0"].shift) == (Decision.SLOWER, pytest.approx(0.4, abs=0.01))
-    assert (stopped(comparison), said) == ({}, ["3 of 3 cases decided in 7 to 13 rounds"])
+    comparison, results, lines = compared(world)
+    assert (results["0"].decision, results["0"].shift) == (Decision.SLOWER, pytest.approx(0.4, abs=0.01))
+    assert (stopped(comparison), lines) == ({}, ["3 of 3 cases decided in 7 to 13 rounds"])
 
 
 @pytest.mark.parametrize("fails", [{2, 3, 4, 5, 6, 7}, {2, 3, 5, 6, 7, 8, 9}])
 def test_a_test_that_fails_more_often_than_not_is_stopped_and_nothing_is_left_open_of_it(fails: set[int]) -> None:
     """A kernel that was 40 % slower, and raised from the second round on, was UNDECIDED, which only warns."""
-    comparison, found, _ = compared(World(time=slower("0", 0.4), failing={"t.py::test_0": fails}))
-    assert set(found) == {"1", "2"}
+    comparison, results, _ = compared(World(time=slower("0", 0.4), failing={"t.py::test_0": fails}))
+    assert set(results) == {"1", "2"}
     assert stopped(comparison) == {"t.py::test_0": "head: failed: call: TypeError: exact"}
     assert sum(one.nodeid == "t.py::test_0" for one in comparison.rounds) < 7
 
 
 def test_an_arm_that_loaded_the_others_files_is_a_problem_of_every_verdict() -> None:
     world = World(time=slower("", 0.0), modules={"base": (("/head/kern.py", "2"),), "head": (("/head/kern.py", "2"),)})
-    _, found, _ = compared(world)
-    assert {problem.code for paired in found.values() for problem in paired.problems} == {"arm-foreign-module"}
+    _, results, _ = compared(world)
+    assert {problem.code for paired in results.values() for problem in paired.problems} == {"arm-foreign-module"}
 
 
 def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tell_them_apart_by(tmp_path: Path) -> None:
@@ -196,25 +196,25 @@ def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tel
     (tmp_path / "tests" / "helper.py").write_text("1")
     nothing = {"base": (), "head": ()}
     same = dict.fromkeys(nothing, (("tests/helper.py", "1"),))
-    for beside, content, bare, code in [
+    for neighbours, content, bare, code in [
         (same, ("x", "x"), True, True),
         (same, ("x", "y"), True, False),
         ({**same, "head": (("tests/helper.py", "2"),)}, ("x", "x"), False, False),
     ]:
-        world = World(time=slower("", 0.06), modules=nothing, beside=beside)
-        comparison, found, _ = compared(world, content=content)
+        world = World(time=slower("", 0.06), modules=nothing, beside=neighbours)
+        comparison, results, _ = compared(world, content=content)
         assert comparison.problems == {}
-        assert (bool(comparison.bare), {paired.same for paired in found.values()}) == (bare, {code})
-        calls = {CaseKey(nodeid=f"t.py::test_{at}"): one for at, one in found.items()}
-        told = with_files(calls, comparison, ("t.py",), tmp_path, None)
+        assert (bool(comparison.bare), {paired.same for paired in results.values()}) == (bare, {code})
+        calls = {CaseKey(nodeid=f"t.py::test_{at}"): one for at, one in results.items()}
+        completed = with_files(calls, comparison, ("t.py",), tmp_path, None)
         edited = ("tests/helper.py",) if bare else ()
-        assert {(paired.bare, paired.edited) for paired in told.values()} == {(bare, edited)}
+        assert {(paired.bare, paired.edited) for paired in completed.values()} == {(bare, edited)}
 
 
 def test_one_arm_alone_that_loads_nothing_of_the_package_is_still_a_problem() -> None:
-    comparison, found, _ = compared(World(time=slower("", 0.0), modules={"base": (), "head": PROOF["head"]}))
+    comparison, results, _ = compared(World(time=slower("", 0.0), modules={"base": (), "head": PROOF["head"]}))
     assert comparison.bare == {}
-    assert {len(paired.problems) for paired in found.values()} == {1}
+    assert {len(paired.problems) for paired in results.values()} == {1}
 
 
 FILES = "def test_0(): return 1\ndef test_1(): return 1\n"
@@ -228,17 +228,17 @@ def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that
     )
     stage = replace(staged(world, [], []), texts=lambda path: (FILES, EDITED))
     comparison = Comparison((arm("base"), arm("head")), cases(3), stage, Design())
-    found = with_files(heard(comparison), comparison, (), Path(), None)
-    told = {key.nodeid[-1]: (paired.decision, paired.own_file, paired.own_test) for key, paired in found.items()}
+    results = with_files(heard(comparison), comparison, (), Path(), None)
+    decided = {key.nodeid[-1]: (paired.decision, paired.own_file, paired.own_test) for key, paired in results.items()}
     why = "cannot collect this test file"
-    assert told == {"0": (Decision.SLOWER, why, False), "1": (Decision.NOT_SLOWER, why, True)}
+    assert decided == {"0": (Decision.SLOWER, why, False), "1": (Decision.NOT_SLOWER, why, True)}
     assert comparison.problems == {}
-    said = "the base build could not collect it: t.py: ImportError: no new"
-    assert comparison.troubles() == {"t.py::test_2": said}
+    message = "the base build could not collect it: t.py: ImportError: no new"
+    assert comparison.troubles() == {"t.py::test_2": message}
 
 
 @pytest.mark.parametrize(
-    ("raises", "told", "trouble"),
+    ("raises", "expected", "trouble"),
     [
         ({("base", "1", True)}, {"0": ("", False), "1": ("fails at this test as it is here", True)}, {}),
         (
@@ -249,18 +249,20 @@ def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that
         ({("head", "1", True)}, {"0": ("", False)}, {"1": "head: failed: call: TypeError: exact"}),
     ],
 )
-def test_a_test_that_raises_in_the_base_arm_alone_is_run_there_from_its_own_file(raises, told, trouble) -> None:
+def test_a_test_that_raises_in_the_base_arm_alone_is_run_there_from_its_own_file(raises, expected, trouble) -> None:
     world = World(time=slower("1", 0.06), modules=PROOF)
     world.raises = {(side, f"t.py::test_{test}", heads) for side, test, heads in raises}
     stage = replace(staged(world, [], []), texts=lambda path: (FILES, EDITED))
     comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
-    found = with_files(heard(comparison), comparison, (), Path(), None)
-    seen = {key.nodeid[-1]: (paired.own_file.partition(" (")[0], paired.own_test) for key, paired in found.items()}
-    assert seen == told
+    results = with_files(heard(comparison), comparison, (), Path(), None)
+    own_files = {
+        key.nodeid[-1]: (paired.own_file.partition(" (")[0], paired.own_test) for key, paired in results.items()
+    }
+    assert own_files == expected
     assert {nodeid[-1]: text for nodeid, text in comparison.troubles().items()} == trouble
     assert {nodeid[-1] for nodeid in unready(comparison)} == {one for one in trouble if trouble[one].startswith("base")}
-    if "1" in told:
-        assert {key.nodeid[-1]: paired.decision for key, paired in found.items()}["1"] is Decision.SLOWER
+    if "1" in expected:
+        assert {key.nodeid[-1]: paired.decision for key, paired in results.items()}["1"] is Decision.SLOWER
 
 
 def test_a_test_that_raises_in_both_versions_of_one_file_has_no_other_to_be_tried_with() -> None:
@@ -275,13 +277,13 @@ def test_a_test_that_raises_in_both_versions_of_one_file_has_no_other_to_be_trie
 
 def test_finished_rounds_are_taken_up_again() -> None:
     world = World(time=slower("1", 0.06), modules=PROOF)
-    first, found, _ = compared(world)
+    first, results, _ = compared(world)
     before = len(world.spawned)
     again = Comparison((arm("base"), arm("head")), cases(3), staged(world, [], []), Design())
     again.resume([one for one in first.rounds if one.number != 10])
     repeated = heard(again)
     assert len(world.spawned) == before + 2
-    assert repeated[CaseKey(nodeid="t.py::test_1")].differences == found["1"].differences
+    assert repeated[CaseKey(nodeid="t.py::test_1")].differences == results["1"].differences
 
 
 def test_rounds_of_tests_that_are_gone_are_forgotten() -> None:
@@ -292,27 +294,27 @@ def test_rounds_of_tests_that_are_gone_are_forgotten() -> None:
 
 def test_a_case_pays_for_those_that_are_compared_with_other_commits() -> None:
     world = World(time=slower("1", 0.06))
-    _, found, _ = compared(world, among=40)
-    assert [found[name].decision for name in "01"] == [Decision.NOT_SLOWER, Decision.SLOWER]
-    assert [found[name].rounds for name in "01"] == [7, 14]
-    assert {paired.revision for paired in found.values()} == {False}
+    _, results, _ = compared(world, among=40)
+    assert [results[name].decision for name in "01"] == [Decision.NOT_SLOWER, Decision.SLOWER]
+    assert [results[name].rounds for name in "01"] == [7, 14]
+    assert {paired.revision for paired in results.values()} == {False}
 
 
 def test_turns_are_short_on_the_host_and_longer_on_a_device() -> None:
-    seen, alone = Samples(durations=(1e6,), timer="host", stop=Stop.COUNT), Plan(one_core=True)
-    assert _turn(alone, Beat(), seen)[0].budget_ns == 5e6
-    threaded = _turn(Plan(), Beat(), replace(seen, durations=(1e5,)))[0]
+    samples, alone = Samples(durations=(1e6,), timer="host", stop=Stop.COUNT), Plan(one_core=True)
+    assert _turn(alone, Beat(), samples)[0].budget_ns == 5e6
+    threaded = _turn(Plan(), Beat(), replace(samples, durations=(1e5,)))[0]
     assert (threaded.budget_ns, threaded.calls) == (20e6, 10), "long turns of many short samples: threads need luck"
-    assert _turn(Plan(), Beat(), replace(seen, timer="events"))[0].budget_ns == 20e6
-    assert _turn(Plan(), Beat(), replace(seen, notes=((IDLE, "waits"),)))[0].budget_ns == 20e6
+    assert _turn(Plan(), Beat(), replace(samples, timer="events"))[0].budget_ns == 20e6
+    assert _turn(Plan(), Beat(), replace(samples, notes=((IDLE, "waits"),)))[0].budget_ns == 20e6
 
 
 def test_rounds_of_an_arm_that_was_not_itself_are_not_kept() -> None:
     world = World(time=slower("", 0.0), modules={"base": PROOF["head"], "head": PROOF["head"]})
-    kept: list[int] = []
-    comparison = Comparison((arm("base"), arm("head")), cases(1), staged(world, [], kept), Design())
+    counts: list[int] = []
+    comparison = Comparison((arm("base"), arm("head")), cases(1), staged(world, [], counts), Design())
     heard(comparison)
-    assert kept == []
+    assert counts == []
 
 
 def test_the_same_code_on_both_sides_is_known() -> None:
@@ -323,8 +325,8 @@ def test_the_same_code_on_both_sides_is_known() -> None:
         (("", ""), same, False),
         (("x", "x"), PROOF, False),
     ]:
-        _, found, _ = compared(World(time=slower("", 0.06), modules=modules), content=content)
-        assert {paired.same for paired in found.values()} == {expected}
+        _, results, _ = compared(World(time=slower("", 0.06), modules=modules), content=content)
+        assert {paired.same for paired in results.values()} == {expected}
 
 
 def test_a_second_child_that_does_not_start_leaves_no_first_one() -> None:
@@ -337,8 +339,8 @@ def test_a_second_child_that_does_not_start_leaves_no_first_one() -> None:
             made.append(super().spawn(spec))
             return made[-1]
 
-    comparison, found, _ = compared(Half(time=slower("", 0.0)), count=1)
-    assert not found
+    comparison, results, _ = compared(Half(time=slower("", 0.0)), count=1)
+    assert not results
     assert comparison.results()["t.py::test_0"].trouble == ("no more processes",)
     assert comparison.troubles()["t.py::test_0"] == "no more processes"
     assert made[0].closed
@@ -346,8 +348,8 @@ def test_a_second_child_that_does_not_start_leaves_no_first_one() -> None:
 
 def test_machine_code_alone_is_read_once_and_kept_for_its_limits() -> None:
     world = World(time=slower("9", 0.0), static={"t.py::test_1"})
-    comparison, found, _ = compared(world, count=2)
-    assert set(found) == {"0"}
+    comparison, results, _ = compared(world, count=2)
+    assert set(results) == {"0"}
     read = comparison.results()["t.py::test_1"]
     assert [[one.identity.timer for one in captures] for captures in read.captures] == [["cubin"]]
     assert world.turns.count(("head", "t.py::test_1")) == world.turns.count(("base", "t.py::test_1")) == 1

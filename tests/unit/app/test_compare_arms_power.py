@@ -26,19 +26,19 @@ def compared(base: Build, head: Build, card: Card | None = None) -> tuple[Paired
     comparison = Comparison((arm("base"), arm("head")), cases(1), stage, Design())
     hearing = Hearing(comparison, lambda key: 0.03)
     hearing.decide()
-    (found,) = hearing.paired(revision=True).values()
-    return found, comparison, world
+    (paired,) = hearing.paired(revision=True).values()
+    return paired, comparison, world
 
 
 def test_a_build_that_only_draws_more_power_is_found() -> None:
-    found, comparison, _ = compared(Build(), Build(watts=880.0))
-    assert found.decision is Decision.SLOWER
-    assert 0.03 < found.shift < 0.06
-    assert found.limited is not None
-    assert found.limited.decides
-    then, now = found.limited.clocks_hz
+    paired, comparison, _ = compared(Build(), Build(watts=880.0))
+    assert paired.decision is Decision.SLOWER
+    assert 0.03 < paired.shift < 0.06
+    assert paired.limited is not None
+    assert paired.limited.decides
+    then, now = paired.limited.clocks_hz
     assert now < 0.98 * then
-    assert found.limited.watts == pytest.approx((700.0, 700.0), rel=0.02)
+    assert paired.limited.watts == pytest.approx((700.0, 700.0), rel=0.02)
     (rounds,) = comparison.captures(ROUND).values()
     short = [tuple(replace(side, samples=(replace(side.samples[-1], settled=None),)) for side in both)
              for both in rounds]  # fmt: skip
@@ -46,21 +46,21 @@ def test_a_build_that_only_draws_more_power_is_found() -> None:
 
 
 def test_the_same_build_is_not_slower_at_the_power_limit() -> None:
-    found, _, _ = compared(Build(), Build())
-    assert found.decision is Decision.NOT_SLOWER
-    assert found.limited is not None
-    assert abs(found.shift) < 0.01
+    paired, _, _ = compared(Build(), Build())
+    assert paired.decision is Decision.NOT_SLOWER
+    assert paired.limited is not None
+    assert abs(paired.shift) < 0.01
 
 
 def test_more_cycles_at_the_same_power_are_found_too() -> None:
-    found, _, _ = compared(Build(), Build(cycles=1.05 * 350_000))
-    assert found.decision is Decision.SLOWER
-    assert found.shift == pytest.approx(0.05, abs=0.015)
+    paired, _, _ = compared(Build(), Build(cycles=1.05 * 350_000))
+    assert paired.decision is Decision.SLOWER
+    assert paired.shift == pytest.approx(0.05, abs=0.015)
 
 
 def test_a_card_below_its_limit_takes_no_long_turns() -> None:
-    found, _, world = compared(Build(watts=300.0), Build(watts=330.0))
-    assert (found.decision, found.limited) == (Decision.NOT_SLOWER, None)
+    paired, _, world = compared(Build(watts=300.0), Build(watts=330.0))
+    assert (paired.decision, paired.limited) == (Decision.NOT_SLOWER, None)
     assert not [plan for plan in world.plans if plan.settle_ns]
 
 

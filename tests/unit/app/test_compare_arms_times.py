@@ -47,38 +47,38 @@ def round_of(nodeid: str, number: int, calls: int, slower: Slower) -> PairedRoun
     return PairedRound(nodeid=nodeid, phase=ROUND, number=number, base=base, head=head)
 
 
-def measured(tests: int, calls: int, rounds: int, slower: Slower, said: list[str]) -> Comparison:
+def measured(tests: int, calls: int, rounds: int, slower: Slower, lines: list[str]) -> Comparison:
     """A comparison of which every round was played before."""
-    stage = staged(World(time=lambda *_: 0.0), said, [])
+    stage = staged(World(time=lambda *_: 0.0), lines, [])
     comparison = Comparison((arm("base"), arm("head")), cases(tests), stage, Design())
     played = (round_of(nodeid, number, calls, slower) for nodeid in comparison.cases for number in range(rounds))
     comparison.resume(played)
     return comparison
 
 
-def decisions(found: dict[CaseKey, Paired]) -> set[Decision]:
-    return {paired.decision for paired in found.values()}
+def decisions(results: dict[CaseKey, Paired]) -> set[Decision]:
+    return {paired.decision for paired in results.values()}
 
 
 @pytest.mark.parametrize(("tests", "calls", "rounds"), [(1, 11, 13), (6, 2, 13), (4, 3, 13), (1, 21, 14), (1, 1, 9)])
 def test_rounds_are_enough_to_confirm_every_call(tests: int, calls: int, rounds: int) -> None:
-    said: list[str] = []
-    hearing = Hearing(measured(tests, calls, 30, lambda call: 0.5, said), lambda key: 0.03)
+    lines: list[str] = []
+    hearing = Hearing(measured(tests, calls, 30, lambda call: 0.5, lines), lambda key: 0.03)
     hearing.decide()
-    found = hearing.paired(revision=True)
-    assert len(found) == tests * calls
-    assert decisions(found) == {Decision.SLOWER}
-    assert {paired.rounds for paired in found.values()} == {rounds}
+    results = hearing.paired(revision=True)
+    assert len(results) == tests * calls
+    assert decisions(results) == {Decision.SLOWER}
+    assert {paired.rounds for paired in results.values()} == {rounds}
 
 
 def test_a_call_that_is_decided_stays_so_while_another_of_its_test_has_rounds() -> None:
     comparison = measured(1, 11, 30, lambda call: 0.5 if call == 3 else 0.0, [])
     hearing = Hearing(comparison, lambda key: 0.03)
     hearing.decide()
-    found = {key.name: paired for key, paired in hearing.paired(revision=False).items()}
-    slow = found.pop("call 3")
+    results = {key.name: paired for key, paired in hearing.paired(revision=False).items()}
+    slow = results.pop("call 3")
     assert (slow.decision, slow.rounds) == (Decision.SLOWER, 13)
-    assert {(paired.decision, paired.rounds) for paired in found.values()} == {(Decision.NOT_SLOWER, 7)}
+    assert {(paired.decision, paired.rounds) for paired in results.values()} == {(Decision.NOT_SLOWER, 7)}
 
 
 NODE = "t.py::test_0"
@@ -102,9 +102,9 @@ def rounds(base: list[tuple[float, ...] | None], head: list[tuple[float, ...] | 
     ]
 
 
-def comparison_of(told: list[PairedRound]) -> Comparison:
+def comparison_of(played: list[PairedRound]) -> Comparison:
     comparison = Comparison((arm("base"), arm("head")), cases(2), staged(World(time=lambda *_: 1.0), [], []), Design())
-    comparison.resume(told)
+    comparison.resume(played)
     return comparison
 
 
@@ -116,14 +116,14 @@ WRONG = [(0.0,), (math.nan,), (math.inf,), (-1.0,), (1e-300,), (1e300,), (100.0,
 def test_a_round_without_a_time_is_no_pair_and_the_others_are(wrong: tuple[float, ...] | None, side: int) -> None:
     arms = [[SOUND] * 6, [SOUND] * 6]
     arms[side] = [wrong, SOUND, wrong, SOUND, SOUND, SOUND]
-    told = rounds(*arms)
-    (pairs,) = pairs_of(told, ROUND).values()
+    played = rounds(*arms)
+    (pairs,) = pairs_of(played, ROUND).values()
     assert len(pairs.base) == 4
     assert math.isfinite(finding(pairs, 0.03).shift)
-    assert pairs_of(told, "slower 0.05") == {}
-    (why,) = untimed_on(side, told).values()
+    assert pairs_of(played, "slower 0.05") == {}
+    (why,) = untimed_on(side, played).values()
     assert "reads" in why or "discarded" in why or "not numbers" in why or why.startswith("timed in 4 of 6 rounds: ")
-    assert untimed_on(1 - side, told) == {}
+    assert untimed_on(1 - side, played) == {}
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -139,8 +139,8 @@ def test_the_arm_that_has_no_time_is_named(tmp_path: Path) -> None:
     before, fine = comparison_of(rounds([(0.0,)] * 5, [SOUND] * 5)), comparison_of(rounds([SOUND] * 5, [SOUND] * 5))
     assert untimed_in(before.arms, before.rounds, (0,)) == {KEY: "base: sample 1 of 1 reads 0.0 ns"}
     assert fine.troubles() == {}
-    found = {KEY: Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0)}
-    assert with_files(found, bad, (), tmp_path, None) == {}
+    results = {KEY: Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0)}
+    assert with_files(results, bad, (), tmp_path, None) == {}
 
 
 def test_what_has_no_time_in_three_rounds_has_no_further_round() -> None:
@@ -157,12 +157,12 @@ def test_what_has_no_time_in_three_rounds_has_no_further_round() -> None:
 
 
 def test_a_round_that_failed_says_so_and_counts_for_no_time() -> None:
-    told = rounds([SOUND, None], [SOUND, SOUND])
-    told[1] = PairedRound(nodeid=NODE, phase=ROUND, number=1, trouble="base: failed: x", head=recorded(SOUND))
-    assert comparison_of(told).troubles() == {NODE: "base: failed: x"}
-    assert untimed_on(0, told) == untimed_on(1, told) == {}
-    told[0] = rounds([(0.0,)], [SOUND])[0]
-    assert comparison_of(told).troubles() == {NODE: "base: failed: x"}
+    played = rounds([SOUND, None], [SOUND, SOUND])
+    played[1] = PairedRound(nodeid=NODE, phase=ROUND, number=1, trouble="base: failed: x", head=recorded(SOUND))
+    assert comparison_of(played).troubles() == {NODE: "base: failed: x"}
+    assert untimed_on(0, played) == untimed_on(1, played) == {}
+    played[0] = rounds([(0.0,)], [SOUND])[0]
+    assert comparison_of(played).troubles() == {NODE: "base: failed: x"}
 
 
 def test_a_record_that_was_empty_in_some_rounds_is_no_sitting() -> None:

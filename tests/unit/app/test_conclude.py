@@ -103,8 +103,8 @@ def anchor_notes(times: list[float], now: float, *, anchor: str = "v1", line: Ba
     gate_judge = Court(tools, JudgeContext(kinds=KINDS))
     case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(anchor=anchor), path=KEY.path)
     reports = [gate_judge.judged(case, measured(now))]
-    found = suite_notes(gate_judge, {KEY.nodeid: case}, reports, ENDING)
-    return [note for note in found if note.kind == "anchor"]
+    all_notes = suite_notes(gate_judge, {KEY.nodeid: case}, reports, ENDING)
+    return [note for note in all_notes if note.kind == "anchor"]
 
 
 def test_ten_steps_of_one_percent_are_said_though_none_of_them_is() -> None:
@@ -183,21 +183,21 @@ def test_nothing_is_said_where_nothing_went_unheld(line: Baseline | None, fields
 
 def skip_notes(device: str, line: Any, cases: tuple[str, ...] = (KEY.nodeid,)) -> list[tuple[str, Effect]]:
     store: Any = SimpleNamespace(
-        devices=lambda: (device,), read_all=lambda asked: {str(line.key): line} if asked == device else {}
+        devices=lambda: (device,), read_all=lambda name: {str(line.key): line} if name == device else {}
     )
     spawner: Any = None
     tools = GateTools(
         kinds=KINDS,
         spawner=spawner,
         environment=Environment,
-        roofed=lambda found: found,
+        roofed=lambda card: card,
         baselines=store,
         here=lambda: (HOST.key, "NVIDIA-H200-[0-9]*GiB*"),
     )
     gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
-    found = {nodeid: Case(nodeid=nodeid, limits=(), plan=Plan()) for nodeid in cases}
+    by_nodeid = {nodeid: Case(nodeid=nodeid, limits=(), plan=Plan()) for nodeid in cases}
     ending = replace(ENDING, skipped={KEY.nodeid: "no --run-bench"} if cases else {})
-    return [(note.kind, note.effect) for note in suite_notes(gate_judge, found, [], ending)]
+    return [(note.kind, note.effect) for note in suite_notes(gate_judge, by_nodeid, [], ending)]
 
 
 @pytest.mark.parametrize("device", [HOST.key, "NVIDIA-H200-140GiB-observe"])
@@ -270,7 +270,7 @@ FIGURE = Figure(name="peak_memory", value=1.0, dimension=Dimension.BYTES)
 
 
 @pytest.mark.parametrize(
-    ("edited", "base", "said"),
+    ("edited", "base", "sentence"),
     [
         (None, "c0ffee", ""),
         ((), "c0ffee", "nothing"),
@@ -279,11 +279,11 @@ FIGURE = Figure(name="peak_memory", value=1.0, dimension=Dimension.BYTES)
         (("README.md",), "", ""),
     ],
 )
-def test_a_change_of_pages_alone_is_said(edited: tuple[str, ...] | None, base: str, said: str) -> None:
+def test_a_change_of_pages_alone_is_said(edited: tuple[str, ...] | None, base: str, sentence: str) -> None:
     repository = SimpleNamespace(pages_alone=lambda revision, baselines: edited)
     tools = SimpleNamespace(repository=repository)
     gate_judge: Any = SimpleNamespace(tools=tools, accepted=SimpleNamespace(base=Base(commit=base)))
-    assert pages_alone(gate_judge, "baselines") == said
+    assert pages_alone(gate_judge, "baselines") == sentence
 
 
 @pytest.mark.parametrize(
@@ -302,13 +302,13 @@ def test_without_builds_only_times_of_tests_in_python_are_decided(
     verdicts = tuple(
         Verdict(limit=limit(text), outcome=Outcome.UNDECIDED, effect=Effect.WARN, figure=FIGURE) for text in limits
     )
-    given: dict[str, Paired] = {}
+    pairs: dict[str, Paired] = {}
     gate_judge: Any = SimpleNamespace(
         accepted=SimpleNamespace(base=Base(commit="c0ffee")),
         context=JudgeContext(policy=CI),
         tools=SimpleNamespace(repository=SimpleNamespace(pages_alone=lambda revision, baselines: ())),
-        with_arms=lambda case, report, paired: given.setdefault(case, paired),
+        with_arms=lambda case, report, paired: pairs.setdefault(case, paired),
     )
-    found = as_at_base(gate_judge, "baselines", [CaseReport(key=key, verdicts=verdicts)], {key.nodeid: key.nodeid})
-    assert bool(found) is decided
-    assert all(paired.unbuilt and paired.base == "c0ffee" for paired in given.values())
+    reports = as_at_base(gate_judge, "baselines", [CaseReport(key=key, verdicts=verdicts)], {key.nodeid: key.nodeid})
+    assert bool(reports) is decided
+    assert all(paired.unbuilt and paired.base == "c0ffee" for paired in pairs.values())

@@ -53,8 +53,8 @@ def test_the_catalogue_fits_the_terminal() -> None:
 
 
 def test_the_fastest_sample_of_each_load_with_its_clock() -> None:
-    told = found(product=GOOD, copy=GOOD)
-    assert (told.compute, told.bandwidth, told.clock_hz) == ((("bf16", 2e12),), 1e9, 1.5e9)
+    ceilings = found(product=GOOD, copy=GOOD)
+    assert (ceilings.compute, ceilings.bandwidth, ceilings.clock_hz) == ((("bf16", 2e12),), 1e9, 1.5e9)
 
 
 def test_a_load_with_too_few_samples_is_measured_until_there_are_five() -> None:
@@ -64,15 +64,15 @@ def test_a_load_with_too_few_samples_is_measured_until_there_are_five() -> None:
         calls.append(call)
         return Samples(durations=(4e6 / len(calls), 4e6), timer="events", stop=Stop.COUNT, clock_hz=(1.5e9,))
 
-    told = measured_ceilings(CARD, "torch", take, LOADS[:1], "2026-01-01")
-    assert (len(calls), told.compute) == (3, (("bf16", 2e9 / (4e6 / 3 / 1e9)),))
-    assert dict(told.facts)["product"].startswith("6 samples by events")
+    ceilings = measured_ceilings(CARD, "torch", take, LOADS[:1], "2026-01-01")
+    assert (len(calls), ceilings.compute) == (3, (("bf16", 2e9 / (4e6 / 3 / 1e9)),))
+    assert dict(ceilings.facts)["product"].startswith("6 samples by events")
 
 
 def test_what_was_spoiled_is_no_ceiling() -> None:
-    told = found(product=HOT, copy=GOOD)
-    assert (told.compute, told.bandwidth) == ((), 1e9)
-    assert dict(told.facts)["product"].startswith("not measured: power cap")
+    ceilings = found(product=HOT, copy=GOOD)
+    assert (ceilings.compute, ceilings.bandwidth) == ((), 1e9)
+    assert dict(ceilings.facts)["product"].startswith("not measured: power cap")
 
 
 def test_nothing_measured_is_an_error_and_not_a_file_without_ceilings() -> None:
@@ -87,12 +87,12 @@ def test_a_lock_that_is_denied_ends_it() -> None:
 
 
 def test_on_a_gpu_the_clocks_are_held_as_asked_and_the_card_is_leased(tmp_path, monkeypatch) -> None:
-    held: list[tuple[str, str]] = []
+    states: list[tuple[str, str]] = []
 
     class Clocks:
         @contextmanager
         def hold(self, device, plan):
-            held.append((plan.clocks.value, os.environ.get("PERFGATE_LEASES", "").partition("=")[0]))
+            states.append((plan.clocks.value, os.environ.get("PERFGATE_LEASES", "").partition("=")[0]))
             yield SimpleNamespace(
                 problems=tuple, clock_hz=lambda: (1.5e9,), watts=lambda: None, capped=lambda: None, facts=tuple
             )
@@ -113,17 +113,17 @@ def test_on_a_gpu_the_clocks_are_held_as_asked_and_the_card_is_leased(tmp_path, 
     monkeypatch.setattr(wired, "events_timer", lambda: SimpleNamespace(measure=lambda call, plan, runtime: GOOD))
     bench = wired.ceiling_bench(Config(), "torch", "lock")
     assert bench.take("product").clock_hz == (1.5e9,)
-    assert held == [("lock", "1")]
+    assert states == [("lock", "1")]
     assert "PERFGATE_LEASES" not in os.environ
 
 
 @pytest.mark.parametrize(
-    ("durations", "said"),
+    ("durations", "sentence"),
     [
         ((1.0, 1.1, 1.05, 1.0, 1.2), ""),
         ((1.0, 1.6, 1.5, 1.6, 1.4), "; WARNING: half of them 50 % slower than the fastest: measure"),
     ],
 )
-def test_a_ceiling_of_a_busy_machine_is_doubted_aloud(durations: tuple[float, ...], said: str) -> None:
-    assert doubt(durations).startswith(said)
-    assert bool(doubt(durations)) is bool(said)
+def test_a_ceiling_of_a_busy_machine_is_doubted_aloud(durations: tuple[float, ...], sentence: str) -> None:
+    assert doubt(durations).startswith(sentence)
+    assert bool(doubt(durations)) is bool(sentence)

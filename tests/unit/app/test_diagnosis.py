@@ -53,16 +53,16 @@ def text(same=None, **changed) -> str:
 
 
 def test_everything_has_its_line() -> None:
-    said = text((0.001, 0.002))
-    assert "k: Card, 1 GiB, no data sheet" in said
-    assert "no   cupy: not installed; next: pip install cupy" in said
-    assert "yes  nvml: driver 580" in said
-    assert "host without events, graph: no queue" in said
-    assert "torch without host: behind" in said
-    assert "CUDA_VISIBLE_DEVICES=1" in said
-    assert "GPU-1 were left locked by process 12" in said
-    assert "1.5 µs" in said
-    assert "auto" not in said
+    output = text((0.001, 0.002))
+    assert "k: Card, 1 GiB, no data sheet" in output
+    assert "no   cupy: not installed; next: pip install cupy" in output
+    assert "yes  nvml: driver 580" in output
+    assert "host without events, graph: no queue" in output
+    assert "torch without host: behind" in output
+    assert "CUDA_VISIBLE_DEVICES=1" in output
+    assert "GPU-1 were left locked by process 12" in output
+    assert "1.5 µs" in output
+    assert "auto" not in output
 
 
 def test_a_timer_that_fails_when_it_is_asked_has_no_figures() -> None:

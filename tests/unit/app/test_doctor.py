@@ -104,31 +104,31 @@ def test_a_timer_that_fails_when_it_is_tried_says_why() -> None:
             raise RuntimeError("an illegal memory access was encountered")
         return 3_200.0, 500.0
 
-    found = doctor_tools(
+    tools = doctor_tools(
         timers=[Instrument(name, host=NO_QUEUE) for name in ("events", "graph", "cupti")], resolution=fineness
     )
-    said = " ".join(screen(found, None).split())
-    assert "no graph: an illegal memory access was encountered; cupti: a record without room was lost" in said
-    assert "torch timers yes overhead/resolution: events 3.2 µs/500 ns no" in said
-    assert any("torch without cupti: a record without room" in line for line in unsuited(found))
+    text = " ".join(screen(tools, None).split())
+    assert "no graph: an illegal memory access was encountered; cupti: a record without room was lost" in text
+    assert "torch timers yes overhead/resolution: events 3.2 µs/500 ns no" in text
+    assert any("torch without cupti: a record without room" in line for line in unsuited(tools))
 
 
 def test_an_administrator_locks_and_nobody_looks_at_what_is_not_restricted() -> None:
-    said = screen(doctor_tools(gpu_permissions=[works("lock GPU clocks")], restricted=False), None)
-    assert "yes  observe (driver 580.65), lock (as root; not tried), off" in said
-    assert "shown" not in said
+    text = screen(doctor_tools(gpu_permissions=[works("lock GPU clocks")], restricted=False), None)
+    assert "yes  observe (driver 580.65), lock (as root; not tried), off" in text
+    assert "shown" not in text
 
 
 def test_without_a_card_the_reasons_come_first() -> None:
     libraries = [fails("torch", "RuntimeError: torch 2.9.0 sees no GPU", "a build for it"), works("host")]
-    found = doctor_tools(devices=[HOST], runtimes=[Library("host", queue=False)], libraries=libraries, management=fails("nvml", "no driver"))  # fmt: skip
-    none, host = groups(found)
+    tools = doctor_tools(devices=[HOST], runtimes=[Library("host", queue=False)], libraries=libraries, management=fails("nvml", "no driver"))  # fmt: skip
+    none, host = groups(tools)
     assert none.title == "No GPU that a library can use"
-    seen = groups(replace(found, driven=["NVIDIA L4", "NVIDIA L4", "NVIDIA T4"]))[0].title
-    assert seen == "No GPU that a library can use, though the driver sees 2 x NVIDIA L4, 1 x NVIDIA T4"
-    said = screen(found, None)
-    assert "no   torch: torch 2.9.0 sees no GPU > a build for it" in said
-    assert "no   observe, lock: no driver" in said
+    title = groups(replace(tools, driven=["NVIDIA L4", "NVIDIA L4", "NVIDIA T4"]))[0].title
+    assert title == "No GPU that a library can use, though the driver sees 2 x NVIDIA L4, 1 x NVIDIA T4"
+    text = screen(tools, None)
+    assert "no   torch: torch 2.9.0 sees no GPU > a build for it" in text
+    assert "no   observe, lock: no driver" in text
     assert [part.name for part in host.parts] == ["host timers", "profilers", "settings"]
 
 

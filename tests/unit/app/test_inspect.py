@@ -76,8 +76,8 @@ def missing(case: Case, one: Capture, mode: str) -> Profiled:
     raise PerfgateError("profile-tool", "nsys is not on the PATH", fix="install Nsight Systems")
 
 
-def judged(found: CaseResult, policy=LOCAL):
-    last = found.captures[-1][0]
+def judged(case_result: CaseResult, policy=LOCAL):
+    last = case_result.captures[-1][0]
     measurement = replace(
         measured(1e6), metrics=last.metrics, findings=last.findings, processes=last.samples, key=last.key
     )
@@ -85,12 +85,12 @@ def judged(found: CaseResult, policy=LOCAL):
 
 
 def test_the_last_round_carries_the_figures_the_file_and_their_source() -> None:
-    found = with_captures(result((TIMED,), (TIMED,)), taking(again=True))
-    first, last = found.captures
+    case_result = with_captures(result((TIMED,), (TIMED,)), taking(again=True))
+    first, last = case_result.captures
     assert first == (TIMED,)
     assert last[0].samples == TIMED.samples, "the timing stays as it was"
     assert [artifact.path for artifact in last[0].artifacts] == ["a.sqlite"]
-    block = " ".join(render_block(judged(found)).split())
+    block = " ".join(render_block(judged(case_result)).split())
     assert "overlap(rank=0) 50 % limit >= 80 %" in block
     assert "seen captured by nsys 2024.6: window 0..9; kept in kept; the first try failed right after" in block
 
@@ -107,8 +107,8 @@ def test_what_a_capture_cannot_vouch_for_is_invalid_and_leaves_the_time_alone() 
 
 
 def test_a_missing_instrument_is_not_measured_and_fails_in_ci() -> None:
-    found = with_captures(result((TIMED,)), missing)
-    report = judged(found, CI)
+    case_result = with_captures(result((TIMED,)), missing)
+    report = judged(case_result, CI)
     by_metric = {v.limit.metric: v for v in report.verdicts}
     assert by_metric["time"].outcome is Outcome.PASSED
     assert by_metric["overlap"].outcome is Outcome.NOT_MEASURED
@@ -144,11 +144,11 @@ def test_all_views_are_those_that_apply_with_the_reasons_of_the_others() -> None
         raise PerfgateError("trace-no-operation", "no operation is large and slow enough")
 
     table = Document(title="Table", blocks=())
-    found = every_view(
+    views = every_view(
         Analysis(kind="toy", subject="x", metrics=MetricSet(), views={"table": lambda: table, "replay": silent})
     )
-    assert found["table"] is table
-    assert "replay: no operation is large and slow enough" in render_text(found["not applicable"])
+    assert views["table"] is table
+    assert "replay: no operation is large and slow enough" in render_text(views["not applicable"])
     with pytest.raises(PerfgateError, match="no operation"):
         every_view(Analysis(kind="toy", subject="x", metrics=MetricSet(), views={"replay": silent}))
 
@@ -201,7 +201,7 @@ def test_json_is_no_export_of_nsys(tmp_path, name, head, maybe) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "head", "asked"),
+    ("name", "head", "expected"),
     [
         ("t.csv", b'"ID","Kernel Name","Grid Size"', ["ncu"]),
         ("t.csv", b"ptxas info    : 0 bytes gmem", ["cubin"]),
@@ -210,12 +210,12 @@ def test_json_is_no_export_of_nsys(tmp_path, name, head, maybe) -> None:
         ("t", b"NVR\0", ["ncu"]),
     ],
 )
-def test_a_file_makes_no_inspector_of_another_kind(tmp_path, name, head, asked) -> None:
+def test_a_file_makes_no_inspector_of_another_kind(tmp_path, name, head, expected) -> None:
     from pytest_perfgate.wiring.built_ins import BuiltIns
 
     inspectors = BuiltIns().pytest_perfgate_inspectors()
     assert any(one.recognises(tmp_path / name, head) for one in inspectors)
-    assert [one.name for one in inspectors if "inspector" in vars(one)] == asked
+    assert [one.name for one in inspectors if "inspector" in vars(one)] == expected
 
 
 class Telling:
@@ -245,8 +245,8 @@ class Telling:
 
 
 def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
-    known = Shareable(Telling(), lambda _: Names(roots=frozenset({"/srv/repo"})))
-    for answer in (known.inspect([], {}), Shareable(Telling(), lambda _: Names()).compare([], [], {})):
+    shareable = Shareable(Telling(), lambda _: Names(roots=frozenset({"/srv/repo"})))
+    for answer in (shareable.inspect([], {}), Shareable(Telling(), lambda _: Names()).compare([], [], {})):
         assert answer.metrics.metrics[0].labels == (("op", "~/repo/k.py(3): f"),)
         (section,) = answer.views["report"]().blocks
         assert section.blocks[0].rows[1:] == (("[user]@[host]", None), ("annex", 2))
@@ -255,13 +255,13 @@ def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
         assert answer.files["k.cu"]() == "// ~/k.cu\n"
         picture = answer.pictures["line"]()
         assert (picture.svg, picture.alt) == ("<svg><text>~/k.cu</text></svg>", "of [user]")
-    (section,) = known.inspect([], {}).views["report"]().blocks
+    (section,) = shareable.inspect([], {}).views["report"]().blocks
     assert section.blocks[0].rows[0] == ("src/k.cu", 1.0), "what lies in the project is named from there"
 
 
 def test_a_file_that_is_given_twice_counts_once_or_not_at_all() -> None:
-    known = Shareable(Telling(), lambda _: Names())
+    shareable = Shareable(Telling(), lambda _: Names())
     with pytest.raises(PerfgateError, match="is given twice") as caught:
-        known.inspect([Path("k.csv"), Path("j.csv"), Path("k.csv")], {})
+        shareable.inspect([Path("k.csv"), Path("j.csv"), Path("k.csv")], {})
     assert caught.value.code.name == "artifact-mixed"
-    assert known.compare([Path("k.csv")], [Path("k.csv")], {}).subject == "k", "a file may be held against itself"
+    assert shareable.compare([Path("k.csv")], [Path("k.csv")], {}).subject == "k", "a file may be held against itself"

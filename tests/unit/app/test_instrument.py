@@ -176,8 +176,8 @@ def test_the_key_tells_the_clock_policy_and_the_roof_the_clock() -> None:
 
 
 def test_measured_ceilings_join_the_roofs() -> None:
-    found = Ceilings(device="host-x", compute=(("fp32", 5e10),), bandwidth=4e9, when="2026-01-02")
-    assert ceiled(lambda key: found, HOST).roof(Basis.CEILING).rate("fp32") == 5e10
+    ceilings = Ceilings(device="host-x", compute=(("fp32", 5e10),), bandwidth=4e9, when="2026-01-02")
+    assert ceiled(lambda key: ceilings, HOST).roof(Basis.CEILING).rate("fp32") == 5e10
     assert ceiled(lambda key: None, HOST) == HOST
 
 
@@ -258,8 +258,8 @@ def test_clocks_that_are_only_to_be_tried_are_decided_before_the_key_is_made() -
             return replace(plan, clocks=ClockPolicy.OBSERVE), "denied"
 
     plan = replace(Plan(), clocks=ClockPolicy.TRY)
-    found, why = settled(CARD, plan, Deciding())
-    assert (keyed(CARD, found).key, why) == ("card-80GiB-observe", "denied")
+    decided, why = settled(CARD, plan, Deciding())
+    assert (keyed(CARD, decided).key, why) == ("card-80GiB-observe", "denied")
     assert settled(HOST, plan, Deciding()) == (plan, "")
     assert settled(CARD, Plan(), Deciding()) == (Plan(), "")
 
@@ -343,5 +343,5 @@ def test_any_one_spoils_it_and_is_named() -> None:
 def test_all_are_locked_or_none() -> None:
     plan = replace(Plan(), clocks=ClockPolicy.TRY)
     assert settled(CARDS[0], plan, SharedClocks(ClocksOfSeveral(), CARDS[1:]))[0].clocks is ClockPolicy.LOCK
-    found, why = settled(CARDS[0], plan, SharedClocks(ClocksOfSeveral(denied="GPU-1"), CARDS[1:]))
-    assert (found.clocks, why) == (ClockPolicy.OBSERVE, "no permission")
+    decided, why = settled(CARDS[0], plan, SharedClocks(ClocksOfSeveral(denied="GPU-1"), CARDS[1:]))
+    assert (decided.clocks, why) == (ClockPolicy.OBSERVE, "no permission")

@@ -25,9 +25,9 @@ from tests.unit.core.judge.bench import GPU, HOST, KEY, accepted, limit, measure
 
 def test_a_limit_of_a_call_that_names_another_call_is_lost() -> None:
     named = measured(1e6, key=CaseKey(nodeid=KEY.nodeid, name="fwd"))
-    found = gate_judge(Lines(None)).judge_result(captured(named, limits=("time(case=bwd) <= 1ns",)))
-    assert [report.key.name for report in found] == ["fwd", NOBODY]
-    assert found[1].effect is Effect.FAIL
+    reports = gate_judge(Lines(None)).judge_result(captured(named, limits=("time(case=bwd) <= 1ns",)))
+    assert [report.key.name for report in reports] == ["fwd", NOBODY]
+    assert reports[1].effect is Effect.FAIL
 
 
 def test_a_line_of_no_commit_and_a_base_that_does_not_build_are_both_reasons() -> None:
@@ -64,8 +64,8 @@ def test_a_revision_is_advised_only_where_git_knows_a_commit(unversioned: bool) 
     why = "there is no git repository here" if unversioned else "the target branch is not known"
     repository = SimpleNamespace(base=lambda: Base(why=why, unversioned=unversioned))
     gate = gate_judge(Lines(accepted(1e6)), repository=repository)
-    (found,) = gate.judge_result(captured(measured(1.2e6, shape=(0.98, 1.0, 1.02))))
-    verdict = found.verdicts[0]
+    (report,) = gate.judge_result(captured(measured(1.2e6, shape=(0.98, 1.0, 1.02))))
+    verdict = report.verdicts[0]
     assert verdict.outcome is Outcome.SUSPECT
     against = f"pytest '{KEY}' --perfgate-against a1b2c3d4e5"
     assert verdict.next == (f"in a clone with its history: {against}" if unversioned else against,)
@@ -84,8 +84,8 @@ def test_the_end_of_an_acceptance_is_moved_with_a_reason_or_not_at_all(
     change: dict[str, str], outcome: Outcome
 ) -> None:
     then = accepted(1e6, expires="2026-05-01")
-    (found,) = gate_judge(Lines(replace(then, **change), then)).judge_result(captured(measured(1e6)))
-    assert found.verdicts[0].outcome is outcome
+    (report,) = gate_judge(Lines(replace(then, **change), then)).judge_result(captured(measured(1e6)))
+    assert report.verdicts[0].outcome is outcome
 
 
 def sitting(hz: float | None, commit: str = "a1b2c3d4e5f6") -> Sitting:
@@ -100,8 +100,8 @@ def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcom
         1.25e6, device=GPU, clocks="observe", processes=tuple(samples(1.25e6, clock_hz=(1.2e9,)) for _ in range(3))
     )
     line = accepted(1e6, device=GPU, clocks="observe")
-    (found,) = gate_judge(Lines(line, line), past).judge_result(captured(slow))
-    assert found.verdicts[0].outcome is outcome
+    (report,) = gate_judge(Lines(line, line), past).judge_result(captured(slow))
+    assert report.verdicts[0].outcome is outcome
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_what_was_confirmed_does_not_become_noise(past: list[tuple[str, float]],
     line = accepted(1e6, device=GPU)
     bench = gate_judge(Lines(line, line), history)
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee", dirty=dirty))
-    (found,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
-    assert found.verdicts[0].outcome is outcome
+    (report,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
+    assert report.verdicts[0].outcome is outcome
 
 
 def test_the_accepted_commit_tells_how_its_own_sittings_scatter() -> None:
@@ -128,8 +128,8 @@ def test_the_accepted_commit_tells_how_its_own_sittings_scatter() -> None:
         Lines(line, line), Past(*(replace(sitting(None, "c0ffee"), time=t) for t in (0.9e6, 1e6, 1.14e6)))
     )
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee"))
-    (found,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
-    assert found.verdicts[0].outcome is Outcome.SUSPECT
+    (report,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
+    assert report.verdicts[0].outcome is Outcome.SUSPECT
 
 
 @pytest.mark.parametrize(("how", "outcome"), [("", Outcome.SUSPECT), ("threads=8", Outcome.REGRESSED)])
@@ -140,8 +140,8 @@ def test_sittings_that_were_measured_differently_are_no_scatter(how: str, outcom
     usual = [replace(sitting(None, "c0ffee"), identity=now.identity.text())] * 2
     bench = gate_judge(Lines(line, line), Past(*past, *usual))
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
-    (found,) = bench.judge_result(captured(now))
-    assert found.verdicts[0].outcome is outcome
+    (report,) = bench.judge_result(captured(now))
+    assert report.verdicts[0].outcome is outcome
 
 
 @pytest.mark.parametrize(("witness", "outcome"), [("c0ffee", Outcome.SUSPECT), ("feed", Outcome.REGRESSED)])
@@ -150,8 +150,8 @@ def test_a_busy_machine_is_known_by_the_accepted_commit_alone(witness: str, outc
     times = [(witness, 1.6e6), ("feed", 1e6), ("feed", 1e6), ("feed", 1e6)]
     bench = gate_judge(Lines(line, line), Past(*(replace(sitting(None, commit), time=time) for commit, time in times)))
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
-    (found,) = bench.judge_result(captured(measured(1.3e6, device=GPU)))
-    assert found.verdicts[0].outcome is outcome
+    (report,) = bench.judge_result(captured(measured(1.3e6, device=GPU)))
+    assert report.verdicts[0].outcome is outcome
 
 
 def test_why_no_arm_could_be_made_is_said() -> None:
@@ -179,8 +179,8 @@ def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: 
     lines, past = Lines(None), Past()
     bench = gate_judge(lines, past, committed=lambda device: False)
     clocked = measured(1e6, processes=tuple(samples(1e6, clock_hz=(2e9,)) for _ in range(3)))
-    (found,) = bench.judge_result(captured(clocked))
-    keep(bench, run(found, environment=Environment(commit="c0ffee", dirty=dirty)))
+    (report,) = bench.judge_result(captured(clocked))
+    keep(bench, run(report, environment=Environment(commit="c0ffee", dirty=dirty)))
     assert [(line.commit, line.time, line.device) for line in lines.written] == [(commit, 1e6, HOST.key)]
     assert [(s.commit, s.clock_hz) for s in past.sittings] == [(commit, 2e9)]
     assert past.sittings[0].identity == clocked.identity.text() != ""
@@ -197,11 +197,11 @@ def test_what_cannot_be_kept_costs_nothing_else() -> None:
     past: Any = SimpleNamespace(read=lambda *_: [], append=lambda sittings: refuse(damaged))
     records = SimpleNamespace(write=lambda report: refuse(full))
     bench = gate_judge(lines, past, committed=lambda device: False, records=records)
-    (found,) = bench.judge_result(captured(measured(1e6)))
-    kept = keep(bench, run(found))
-    assert kept.lost == (("the record of this run", full), ("this run's part of the history", damaged))
+    (case_report,) = bench.judge_result(captured(measured(1e6)))
+    record = keep(bench, run(case_report))
+    assert record.lost == (("the record of this run", full), ("this run's part of the history", damaged))
     assert len(lines.written) == 1
-    both = not_kept([*kept.lost, ("this machine's first baselines", full)])
+    both = not_kept([*record.lost, ("this machine's first baselines", full)])
     assert [fault.what for fault in both] == [
         "not kept: the record of this run and this machine's first baselines",
         "not kept: this run's part of the history",
@@ -218,22 +218,22 @@ def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
 
 
 def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> None:
-    asked = case(limit("registers <= 128"), limit("time <= 1ms"))
-    (found,) = gate_judge(Lines(None)).judge_result(CaseResult(case=asked, captures=((),)))
-    code, clock = found.verdicts
+    bare = case(limit("registers <= 128"), limit("time <= 1ms"))
+    (report,) = gate_judge(Lines(None)).judge_result(CaseResult(case=bare, captures=((),)))
+    code, clock = report.verdicts
     assert code.outcome is clock.outcome is Outcome.NOT_MEASURED
     assert "capture='cubin'" in code.sentence
     assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
     assert clock.sentence.startswith("the test did not call perfgate()")
     assert clock.next
-    given = replace(asked, plan=Plan(captures=("ncu",)))
-    (other,) = gate_judge(Lines(None)).judge_result(CaseResult(case=given, captures=((),)))
+    with_capture = replace(bare, plan=Plan(captures=("ncu",)))
+    (other,) = gate_judge(Lines(None)).judge_result(CaseResult(case=with_capture, captures=((),)))
     assert {verdict.sentence for verdict in other.verdicts} == {clock.sentence}
 
 
 def test_a_call_that_raised_has_no_measurement_and_says_what_it_raised() -> None:
-    said = (KEY, "call raised ValueError: odd")
-    (report,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),), raised=(said,)))
+    fault = (KEY, "call raised ValueError: odd")
+    (report,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),), raised=(fault,)))
     assert (report.key, report.worst) == (KEY, Outcome.NOT_MEASURED)
     assert "ValueError: odd" in report.verdicts[0].sentence
     (silent,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
@@ -246,11 +246,11 @@ def test_nothing_is_kept_of_what_raised_whatever_else_was_timed_of_it() -> None:
     empty = replace(captured(measured(1e6)).captures[0][0], key=region, samples=())
     fine = captured(measured(1e6))
     result = replace(fine, captures=((*fine.captures[0], empty),), raised=raised)
-    found = gate_judge(Lines(None)).judge_result(result)
-    assert {report.key: report.measurement is None for report in found} == {KEY: True, region: True, second: True}
-    assert "raised region" in found[1].verdicts[0].sentence
-    later = agreed(gate_judge(Lines(None)), case(), found, (KEY, second, region))
-    assert later == found
+    reports = gate_judge(Lines(None)).judge_result(result)
+    assert {report.key: report.measurement is None for report in reports} == {KEY: True, region: True, second: True}
+    assert "raised region" in reports[1].verdicts[0].sentence
+    later = agreed(gate_judge(Lines(None)), case(), reports, (KEY, second, region))
+    assert later == reports
 
 
 def test_a_limit_of_the_project_on_times_is_not_for_a_test_that_reads_figures_without_one() -> None:
@@ -267,8 +267,8 @@ def test_a_limit_of_the_project_on_times_is_not_for_a_test_that_reads_figures_wi
     (alone,) = gate_judge(Lines(None)).judged(replace(plan, limits=(far,)), trace).verdicts
     assert (alone.limit, alone.outcome) == (far, Outcome.NOT_MEASURED), "nothing passes for want of a limit"
     assert alone.next == ("give the test a limit on a figure that it read: overlap",)
-    asked = replace(far, source="command line")
-    both = gate_judge(Lines(None)).judged(replace(plan, limits=(own, asked)), trace).verdicts
+    commanded = replace(far, source="command line")
+    both = gate_judge(Lines(None)).judged(replace(plan, limits=(own, commanded)), trace).verdicts
     assert [v.outcome for v in both] == [Outcome.PASSED, Outcome.NOT_APPLICABLE], "what was asked for now is answered"
     timed = replace(trace, metrics=trace.metrics | MetricSet(metrics=(replace(overlap, name="time", value=5.0),)))
     late = limit("time <= 1s", source="configuration")

@@ -56,9 +56,9 @@ def test_what_differs_is_named_in_the_verdict() -> None:
     slow = replace(here, processes=tuple(replace(one, clock_hz=(2.9e9,)) for one in here.processes))
     suspect = gate_judge.judged(case, slow)
     assert suspect.worst is Outcome.SUSPECT
-    (found,) = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
-    assert found.outcome is Outcome.MOVED
-    assert found.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")
+    (report,) = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
+    assert report.outcome is Outcome.MOVED
+    assert report.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")
     bare = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
     assert bare.verdicts[0].evidence[-1] == ("arms", "it loads nothing of the package: both arms are the same")
 
@@ -71,11 +71,11 @@ def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own
     gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
     gate_judge.new = frozenset({KEY.nodeid})
-    found = gate_judge.judged(case, measured(1.1e6))
-    slowdown, time = found.verdicts
+    report = gate_judge.judged(case, measured(1.1e6))
+    slowdown, time = report.verdicts
     assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
     assert slowdown.sentence == "new here: nothing to compare with"
-    assert (time.outcome, time.effect, found.baseline) == (Outcome.BROKEN, Effect.FAIL, None)
+    assert (time.outcome, time.effect, report.baseline) == (Outcome.BROKEN, Effect.FAIL, None)
 
 
 def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() -> None:
@@ -97,7 +97,7 @@ def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() ->
 
 
 def test_a_fault_of_the_judge_is_one_failed_case_with_its_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*given: Any, **named: Any) -> Any:
+    def broken(*arguments: Any, **named: Any) -> Any:
         raise ZeroDivisionError("float division by zero")
 
     monkeypatch.setattr(gate, "judge", broken)
@@ -149,10 +149,10 @@ def test_files_are_read_before_anything_is_measured(revision: str) -> None:
 
 
 def test_what_was_measured_is_kept_without_a_verdict() -> None:
-    held: Any = SimpleNamespace(gate_judge=gate_judge(Torn("")), reports={}, faults={}, died=set())
+    session: Any = SimpleNamespace(gate_judge=gate_judge(Torn("")), reports={}, faults={}, died=set())
     with pytest.raises(PerfgateError, match="does not read"):
-        judge_measured(held, {KEY.nodeid: captured(measured(1e6))})
-    ((report,),) = held.reports.values()
+        judge_measured(session, {KEY.nodeid: captured(measured(1e6))})
+    ((report,),) = session.reports.values()
     assert report.measurement is not None
     assert report.worst is Outcome.NOT_MEASURED
 
@@ -167,7 +167,7 @@ PIP = """the base arm: pip install: exit 1
 
 
 @pytest.mark.parametrize(
-    ("what", "place", "said"),
+    ("what", "place", "lines"),
     [
         (PIP, "build.log", ["the base arm: pip install: exit 1",
                             "error: Multiple top-level packages discovered in a flat-layout: ['k', 'baselines'].",
@@ -177,5 +177,5 @@ PIP = """the base arm: pip install: exit 1
         ("one line", "build.log", ["one line"]),
     ],
 )  # fmt: skip
-def test_the_line_that_calls_itself_the_error(what: str, place: str, said: list[str]) -> None:
-    assert error_summary(PerfgateError("arm-build-failed", what, place=place)).splitlines() == said
+def test_the_line_that_calls_itself_the_error(what: str, place: str, lines: list[str]) -> None:
+    assert error_summary(PerfgateError("arm-build-failed", what, place=place)).splitlines() == lines

@@ -16,9 +16,9 @@ from pytest_perfgate.model.plan import Cache, Plan
 
 
 def test_calls_that_are_waited_for_one_by_one_are_not_put_together_in_a_turn() -> None:
-    seen = Samples(durations=(10_000.0,), timer="host", stop=Stop.COUNT)
-    assert _turn(Plan(), Beat(), seen)[0].calls > 1
-    waited = replace(seen, notes=((IDLE, "the time includes launching and waiting"),))
+    samples = Samples(durations=(10_000.0,), timer="host", stop=Stop.COUNT)
+    assert _turn(Plan(), Beat(), samples)[0].calls > 1
+    waited = replace(samples, notes=((IDLE, "the time includes launching and waiting"),))
     assert _turn(Plan(cache=Cache.COLD), Beat(), waited)[0].calls == 1
 
 
@@ -40,18 +40,18 @@ def test_a_timer_that_takes_no_samples_is_a_sentence_and_no_statistics_error() -
 
 
 def test_two_different_calls_have_batches_of_their_own() -> None:
-    asked: list[tuple[int, int, float]] = []
+    turns: list[tuple[int, int, float]] = []
 
     def measured(side: int, plan: Plan) -> Samples:
         time = 1_000.0 if side == HEAD else 10e6
-        asked.append((side, plan.calls, plan.warmup_ns))
+        turns.append((side, plan.calls, plan.warmup_ns))
         return replace(TURN, durations=(time,) * 3, cpu=(), batch=plan.calls)
 
     base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).sample(Plan())
-    calls = {side: {count for one, count, warmup in asked if one == side and not warmup} for side in (BASE, HEAD)}
+    calls = {side: {count for one, count, warmup in turns if one == side and not warmup} for side in (BASE, HEAD)}
     assert (calls[BASE], min(calls[HEAD]) > 1000) == ({1}, True)
     assert len(base.turns) == len(head.turns) >= 3
-    assert [side for side, _, warmup in asked if not warmup][:4] == [BASE, HEAD, HEAD, BASE]
+    assert [side for side, _, warmup in turns if not warmup][:4] == [BASE, HEAD, HEAD, BASE]
 
 
 def test_both_sides_have_one_timer_where_one_of_them_is_too_short_for_events() -> None:
@@ -82,16 +82,16 @@ def test_what_only_the_warm_up_of_turns_sees_is_kept() -> None:
 
 
 def test_a_quantile_takes_its_calls_one_by_one_in_every_process() -> None:
-    asked: list[Plan] = []
+    plans: list[Plan] = []
 
     def measured(side: int, plan: Plan) -> Samples:
-        asked.append(plan)
+        plans.append(plan)
         return replace(TURN, durations=(1e6,) * 3, cpu=(), batch=plan.calls, waits=(0.0, 1.0, 2.0))
 
     plan = one_by_one(Plan(), ("q=99%",), 1)
     base, _ = Turns(measured, Beat(), (BASE, HEAD)).sample(plan)
-    assert {one.calls for one in asked} == {1}
-    assert asked[-1].budget_ns * len(base.turns) == pytest.approx(299e6)
+    assert {one.calls for one in plans} == {1}
+    assert plans[-1].budget_ns * len(base.turns) == pytest.approx(299e6)
     assert len(base.waits) == len(base.durations)
 
 

@@ -22,7 +22,7 @@ TOOLS = GateTools(kinds=by_name(), spawner=None, environment=Environment, roofed
 
 
 @pytest.mark.parametrize(
-    ("asked", "problems"),
+    ("device", "problems"),
     [
         ("", 0),
         ("0", 0),
@@ -36,9 +36,9 @@ TOOLS = GateTools(kinds=by_name(), spawner=None, environment=Environment, roofed
         ("GPU-", 1),
     ],
 )
-def test_another_device_than_was_asked_for_is_a_problem(asked, problems) -> None:
+def test_another_device_than_was_asked_for_is_a_problem(device, problems) -> None:
     capture = Capture(key=KEY, samples=(SAMPLES,), device=CARD, identity=Identity(device=CARD.key))
-    case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(device=asked))
+    case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(device=device))
     (measurement,) = measurements(CaseResult(case=case, captures=((capture,),)), TOOLS)
     assert [problem.code for problem in measurement.problems] == ["device-other"] * problems
 
@@ -54,7 +54,7 @@ def test_a_case_whose_compilers_are_cold_has_a_process_of_its_own() -> None:
 
 def test_a_case_costs_the_mean_of_its_rounds_and_not_the_slowest() -> None:
     one = case("a")
-    settings: Any = SimpleNamespace(progress=lambda *told: None, spawner=None)
+    settings: Any = SimpleNamespace(progress=lambda *arguments: None, spawner=None)
     rounds = Rounds([one], settings)
     for number, took_s in enumerate((1.0, 4.0, 1.0)):
         rounds._note(number, Finished(nodeid=one.nodeid, outcome="passed", seconds=took_s))

@@ -31,16 +31,22 @@ SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
 
 def codes(fn, *args, setup=None, check=lambda result: True, calls=5) -> list[str]:
     """The problems of a call that a timer calls so many times."""
-    asked = MeasuredCall(CaseKey(nodeid="t.py::t"), fn, args, setup=setup, check=check)
-    call = asked.with_last_result()
+    measured_call = MeasuredCall(CaseKey(nodeid="t.py::t"), fn, args, setup=setup, check=check)
+    call = measured_call.with_last_result()
 
     def take() -> Samples:
         for _ in range(calls):
-            asked.prepare()
+            measured_call.prepare()
             call()
         return SAMPLES
 
-    subject = Subject(once=asked.called, last=lambda: call.last, check=asked.judge, reach=(fn, args), prepared=(setup,))
+    subject = Subject(
+        once=measured_call.called,
+        last=lambda: call.last,
+        check=measured_call.judge,
+        reach=(fn, args),
+        prepared=(setup,),
+    )
     return [problem.code for problem in scrutinised(take, Scrutiny(subject, ArrayContents())).problems]
 
 
@@ -66,7 +72,7 @@ def test_several_outputs_and_other_values_are_honest() -> None:
 
 
 def test_a_call_without_arrays_is_only_checked() -> None:
-    assert codes(sorted, [3, 1, 2], check=lambda found: found == [1, 2, 3]) == []
+    assert codes(sorted, [3, 1, 2], check=lambda result: result == [1, 2, 3]) == []
 
 
 def test_in_place_on_fresh_inputs_is_honest() -> None:
@@ -91,27 +97,27 @@ def test_in_place_on_its_own_data_is_left_alone() -> None:
 @pytest.mark.parametrize("step", [lambda a: a.sort(), lambda a: a[::-1].sort(), lambda a: a.clip(-1, 1, out=a)])
 def test_in_place_and_the_same_at_every_call_is_left_alone(step) -> None:
     a = inputs()[0].ravel()
-    known = a.copy()
-    step(known)
+    expected = a.copy()
+    step(expected)
 
     def call():
         step(a)
         return a
 
-    assert codes(call, check=lambda found: (found == known).all()) == []
-    assert (a == known).all()
+    assert codes(call, check=lambda result: (result == expected).all()) == []
+    assert (a == expected).all()
 
 
 def test_state_beside_an_array_that_changes_never_meets_the_poison() -> None:
-    weights, seen = np.ones(64), []
+    weights, copies = np.ones(64), []
 
     def step():
-        seen.append(weights.copy())
+        copies.append(weights.copy())
         weights.__imul__(0.5)
         return weights
 
     assert codes(step) == []
-    assert [w[0] for w in seen] == [0.5**n for n in range(len(seen))]
+    assert [w[0] for w in copies] == [0.5**n for n in range(len(copies))]
 
 
 def test_a_number_of_results_that_varies_is_only_checked() -> None:
@@ -164,12 +170,12 @@ def test_half_an_output_is_caught_and_the_share_is_said() -> None:
         np.matmul(a[:8], b, out=out[:8])
         return out
 
-    asked = MeasuredCall(CaseKey(nodeid="t.py::t"), call, check=lambda c: np.allclose(c, a @ b))
-    kept = asked.with_last_result()
-    subject = Subject(once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,))
+    measured_call = MeasuredCall(CaseKey(nodeid="t.py::t"), call, check=lambda c: np.allclose(c, a @ b))
+    timed = measured_call.with_last_result()
+    subject = Subject(once=measured_call.called, last=lambda: timed.last, check=measured_call.judge, reach=(call,))
     scrutiny = Scrutiny(subject, ArrayContents())
-    found = scrutinised(lambda: kept() is None or SAMPLES, scrutiny)
-    assert "50 % of the output float64[16, 16]" in found.problems[0].what
+    samples = scrutinised(lambda: timed() is None or SAMPLES, scrutiny)
+    assert "50 % of the output float64[16, 16]" in samples.problems[0].what
     assert np.allclose(out, a @ b)
 
 
@@ -211,10 +217,12 @@ def test_nothing_is_done_without_a_check() -> None:
 @pytest.mark.parametrize("form", ["timed", "with_last_result"])
 def test_a_call_is_bound_to_one_making_of_its_setup(form) -> None:
     numbers = iter(range(1, 9))
-    asked = MeasuredCall(CaseKey(nodeid="t"), lambda x, y: x + y, (10,), setup=lambda: next(numbers), check=bool)
-    call = getattr(asked, form)()
-    one, two = (call.bind(asked.prepare()) for _ in range(2))
-    asked.prepare()
+    measured_call = MeasuredCall(
+        CaseKey(nodeid="t"), lambda x, y: x + y, (10,), setup=lambda: next(numbers), check=bool
+    )
+    call = getattr(measured_call, form)()
+    one, two = (call.bind(measured_call.prepare()) for _ in range(2))
+    measured_call.prepare()
     assert [one(), two(), call(), one()] == [11, 12, 13, 11]
     assert form == "timed" or call.last == 11
 
@@ -234,10 +242,10 @@ def spoils_a_part_of_a_module():
 
 
 def closed_over():
-    held = {"a": [np.ones(64)]}
+    nested = {"a": [np.ones(64)]}
 
     def call():
-        return [np.add(x, 1, out=x) and None for x in ()] or (held["a"][0].__iadd__(1)[1:] * 2)
+        return [np.add(x, 1, out=x) and None for x in ()] or (nested["a"][0].__iadd__(1)[1:] * 2)
 
     return call
 
@@ -270,7 +278,7 @@ def test_a_tensor_in_a_closure_is_caught(monkeypatch, host) -> None:
     assert codes(lambda: x.add_(1) * 2) == ["input-changed"]
     assert codes(lambda: x * 2) == []
     out = torch.empty(64)
-    assert codes(functools.partial(lambda kept: kept, out.add_(0))) == ["output-not-written"]
+    assert codes(functools.partial(lambda array: array, out.add_(0))) == ["output-not-written"]
     a, b = torch.randn(2, 16, 16, generator=torch.Generator().manual_seed(1))
     whole = torch.empty(16, 32)
     assert codes(lambda: torch.matmul(a, b, out=whole[:, ::2]), check=lambda c: torch.allclose(c, a @ b)) == []
@@ -307,8 +315,8 @@ A, B = ("float16[64, 64]", "0"), ("float32[4096]", "1")
 
 
 def said(*things) -> str:
-    found = constant_inputs(Arrays(), things)
-    return found.detail if found else ""
+    finding = constant_inputs(Arrays(), things)
+    return finding.detail if finding else ""
 
 
 def test_constants_are_named_with_what_it_means() -> None:

@@ -85,14 +85,14 @@ def test_a_tensor_of_a_device_is_fetched_and_widened() -> None:
 
 
 def test_the_reference_is_asked_once_with_the_inputs_of_the_call() -> None:
-    asked: list[list[float]] = []
+    inputs: list[list[float]] = []
 
     def reference(rows: list[float]) -> list[float]:
-        asked.append(rows)
+        inputs.append(rows)
         return _reference(rows)
 
     check = Same(reference, None, None).on_inputs(lambda: ([1.0, 2.0],))
     assert check([2.0, 4.0]) is True
     with pytest.raises(PerfgateError) as caught:
         check([2.0, 4.5])
-    assert (caught.value.code.name, asked) == ("check-failed", [[1.0, 2.0]])
+    assert (caught.value.code.name, inputs) == ("check-failed", [[1.0, 2.0]])

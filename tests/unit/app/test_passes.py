@@ -53,8 +53,8 @@ STEADY = (Samples(durations=(1e6, 1.1e6, 0.9e6), timer="host", stop=Stop.COUNT),
 
 def test_each_look_at_memory_has_a_set_up_of_its_own() -> None:
     events: list[str] = []
-    given = tools(memory=Memory(10.0, 12.0))
-    readings = list(readings_of(("peak_memory",), passed(events=events), STEADY, given, lambda: 0.0))
+    instruments = tools(memory=Memory(10.0, 12.0))
+    readings = list(readings_of(("peak_memory",), passed(events=events), STEADY, instruments, lambda: 0.0))
     assert [(one.labels, one.values) for one in readings] == [
         ((("by", "traced"),), (10.0,) * 3),
         ((("by", "resident"),), (12.0,) * 3),
@@ -64,8 +64,8 @@ def test_each_look_at_memory_has_a_set_up_of_its_own() -> None:
 
 def test_a_long_call_is_looked_at_once() -> None:
     hours = iter(range(100))
-    given = tools(memory=Memory(10.0, None))
-    readings = list(readings_of(("peak_memory",), passed(), STEADY, given, lambda: next(hours) * 2e9))
+    instruments = tools(memory=Memory(10.0, None))
+    readings = list(readings_of(("peak_memory",), passed(), STEADY, instruments, lambda: next(hours) * 2e9))
     assert [one.values for one in readings] == [(10.0,)]
 
 
@@ -144,9 +144,9 @@ class Meter:
         return self._watts * (self.now // self._step * self._step) / 1e9
 
     def taken(self, calls: int = 1):
-        given = tools(energy=lambda device: self.read)
+        instruments = tools(energy=lambda device: self.read)
         subject = PassedCall(self.call, lambda: None, FakeRuntime([1e6]), calls)
-        (figure,) = readings_of(("energy",), subject, STEADY, given, lambda: self.now)
+        (figure,) = readings_of(("energy",), subject, STEADY, instruments, lambda: self.now)
         return figure
 
 
@@ -234,16 +234,16 @@ def test_a_variable_that_is_another_one_by_then_is_refused() -> None:
 
 
 def test_both_sides_are_measured_by_turns() -> None:
-    asked: list[str] = []
+    sides: list[str] = []
 
     def measured(call: Call, plan: Plan) -> Samples:
-        asked.append(call.key.name)
+        sides.append(call.key.name)
         time = 1e6 if call.key.name == "ours" else 1.5e6
         return Samples(durations=(time,) * 3, timer="host", stop=Stop.COUNT, batch=plan.calls)
 
     one = in_turns(called("ours"), called("eager"), Plan(), measured)
     assert (one.over, one.ours, one.theirs) == ("eager", (1e6,), (1.5e6,))
-    assert asked[2:6] == ["eager", "ours", "ours", "eager"]
+    assert sides[2:6] == ["eager", "ours", "ours", "eager"]
 
 
 def times(*benchmarks: str) -> dict[str, Metric]:
@@ -274,10 +274,10 @@ def test_the_benchmark_that_is_meant(benchmarks: tuple[str, ...], pattern: str, 
         assert result.value == value
 
 
-@pytest.mark.parametrize(("benchmarks", "known"), [(("it",), True), (("it", "other"), False)])
-def test_the_only_benchmark_is_meant_by_a_test_without_parameters(benchmarks: tuple[str, ...], known: bool) -> None:
+@pytest.mark.parametrize(("benchmarks", "expected"), [(("it",), True), (("it", "other"), False)])
+def test_the_only_benchmark_is_meant_by_a_test_without_parameters(benchmarks: tuple[str, ...], expected: bool) -> None:
     result = chosen(times(*benchmarks), "", (CaseKey(nodeid="t.py::test_sum"), ()))
-    assert isinstance(result, Metric) is known
+    assert isinstance(result, Metric) is expected
 
 
 GOOGLE = {

@@ -51,17 +51,21 @@ class FakeProfiler:
 
 
 def tools(
-    root: Path, profiler: FakeProfiler, codes: list[int], seen: list[list[str]], child: dict[str, object] | None = None
+    root: Path,
+    profiler: FakeProfiler,
+    codes: list[int],
+    commands: list[list[str]],
+    child: dict[str, object] | None = None,
 ) -> ProfileTools:
     def execute(argv, log, *, extra, cwd, timeout_s) -> int:  # type: ignore[no-untyped-def]
         assigned = parse_assignment(extra["PERFGATE_PROFILE"])
-        seen.append([*argv, assigned.mode, str(assigned.call)])
+        commands.append([*argv, assigned.mode, str(assigned.call)])
         log.write_text("collected 1 item\nCUDA out of memory\n")
         if child is not None:
             (log.parent / "child.json").write_text(json.dumps(child))
         return codes.pop(0)
 
-    told = Analysis(
+    analysis = Analysis(
         kind="fake",
         subject="a",
         metrics=MetricSet(),
@@ -71,17 +75,17 @@ def tools(
         profilers=(profiler,),
         folders=ProfileFolders(root),
         execute=execute,
-        inspect=lambda paths: told,
+        inspect=lambda paths: analysis,
         command=lambda nodeid, assigned: ("python", nodeid),
         root=root,
     )
 
 
 def test_a_profile_that_works(tmp_path: Path) -> None:
-    seen: list[list[str]] = []
-    done = profile(CaseKey(nodeid="t.py::t[1]"), "fake", Plan(), tools(tmp_path, FakeProfiler(), [0], seen))
+    commands: list[list[str]] = []
+    done = profile(CaseKey(nodeid="t.py::t[1]"), "fake", Plan(), tools(tmp_path, FakeProfiler(), [0], commands))
     assert not done.again
-    assert seen[0] == ["fake", "python", "t.py::t[1]", "fake", "None"]
+    assert commands[0] == ["fake", "python", "t.py::t[1]", "fake", "None"]
     assert sorted(p.name for p in done.folder.iterdir()) == [
         "metrics.json", "params.json", "profiler.log", "report.md",
     ]  # fmt: skip
@@ -96,8 +100,10 @@ def test_a_failure_right_after_autotuning_is_tried_once_more_and_said(tmp_path: 
 
 
 def test_a_folder_that_was_given_holds_the_profiles(tmp_path: Path) -> None:
-    kept = replace(tools(tmp_path, FakeProfiler(), [0], []), folders=ProfileFolders(tmp_path, home=tmp_path / "out"))
-    done = profile(CaseKey(nodeid="t.py::t[1]"), "fake", Plan(), replace(kept, revision=lambda: "abc1234"))
+    elsewhere = replace(
+        tools(tmp_path, FakeProfiler(), [0], []), folders=ProfileFolders(tmp_path, home=tmp_path / "out")
+    )
+    done = profile(CaseKey(nodeid="t.py::t[1]"), "fake", Plan(), replace(elsewhere, revision=lambda: "abc1234"))
     assert done.folder.parent == tmp_path / "out" / "fake" / "t.py-t" / "1"
     assert json.loads((done.folder / "params.json").read_text())["version"] == "abc1234"
     assert ProfileFolders(tmp_path).statement(done.folder / "x.ncu-rep")["version"] == "abc1234"
@@ -107,13 +113,13 @@ def test_a_folder_that_was_given_holds_the_profiles(tmp_path: Path) -> None:
 def test_kernels_are_chosen_by_a_profiler_that_can(tmp_path: Path) -> None:
     class Choosy(FakeProfiler):
         def only(self, kernel, launches=0):
-            seen.append([kernel, str(launches)])
+            choices.append([kernel, str(launches)])
             return self
 
-    seen: list[list[str]] = []
+    choices: list[list[str]] = []
     chosen = replace(tools(tmp_path, Choosy(), [0], []), only=("gemm", 3))
     done = profile(CaseKey(nodeid="t.py::t"), "fake", Plan(), chosen)
-    assert seen == [["gemm", "3"]]
+    assert choices == [["gemm", "3"]]
     assert json.loads((done.folder / "params.json").read_text())["kernels"] == "gemm"
     with pytest.raises(PerfgateError) as error:
         profile(CaseKey(nodeid="t.py::t"), "fake", Plan(), replace(chosen, profilers=(FakeProfiler(),)))
@@ -126,15 +132,15 @@ def test_two_failures_are_an_error_with_the_log(tmp_path: Path) -> None:
 
 
 def test_a_denied_permission_is_not_tried_again(tmp_path: Path) -> None:
-    seen: list[list[str]] = []
+    commands: list[list[str]] = []
     with pytest.raises(PerfgateError, match="ncu-permission"):
         profile(
             CaseKey(nodeid="t.py::t"),
             "fake",
             Plan(),
-            tools(tmp_path, FakeProfiler(code="ncu-permission"), [1, 1], seen),
+            tools(tmp_path, FakeProfiler(code="ncu-permission"), [1, 1], commands),
         )
-    assert len(seen) == 1
+    assert len(commands) == 1
 
 
 def test_a_mode_that_nothing_has_and_a_tool_that_is_not_here(tmp_path: Path) -> None:
@@ -146,10 +152,10 @@ def test_a_mode_that_nothing_has_and_a_tool_that_is_not_here(tmp_path: Path) -> 
 
 
 def test_one_call_has_a_folder_of_its_own_and_is_the_one_that_is_watched(tmp_path: Path) -> None:
-    seen: list[list[str]] = []
+    commands: list[list[str]] = []
     key = CaseKey(nodeid="t.py::t[1]", name="bwd")
-    done = profile(key, "fake", Plan(), tools(tmp_path, FakeProfiler(), [0], seen))
-    assert seen[0][-1] == "bwd"
+    done = profile(key, "fake", Plan(), tools(tmp_path, FakeProfiler(), [0], commands))
+    assert commands[0][-1] == "bwd"
     assert done.folder.parts[-4:-1] == ("fake", "t.py-t-bwd", "1")
 
 
@@ -157,8 +163,8 @@ def test_what_the_child_says_of_itself_is_among_the_parameters(tmp_path: Path) -
     facts = [["device", {"name": "H200"}], ["dtype", "bf16"], ["parameters", {"n": "1"}]]
     child = {"outcome": "passed", "entered": 1, "facts": facts}
     done = profile(CaseKey(nodeid="t.py::t[1]"), "fake", Plan(), tools(tmp_path, FakeProfiler(), [0], [], child))
-    said = json.loads((done.folder / "params.json").read_text())
-    assert (said["device"]["name"], said["dtype"], said["parameters"]) == ("H200", "bf16", {"n": "1"})
+    parameters = json.loads((done.folder / "params.json").read_text())
+    assert (parameters["device"]["name"], parameters["dtype"], parameters["parameters"]) == ("H200", "bf16", {"n": "1"})
     assert not (done.folder / "child.json").exists()
 
 
@@ -174,12 +180,15 @@ def test_what_the_child_says_of_itself_is_among_the_parameters(tmp_path: Path) -
 def test_what_a_second_try_cannot_fix_is_not_tried_again(
     tmp_path: Path, child: dict[str, object], codes: list[int], says: str
 ) -> None:
-    seen: list[list[str]] = []
+    commands: list[list[str]] = []
     with pytest.raises(PerfgateError, match=says):
         profile(
-            CaseKey(nodeid="t.py::t", name="bwd"), "fake", Plan(), tools(tmp_path, FakeProfiler(), codes, seen, child)
+            CaseKey(nodeid="t.py::t", name="bwd"),
+            "fake",
+            Plan(),
+            tools(tmp_path, FakeProfiler(), codes, commands, child),
         )
-    assert len(seen) == 1
+    assert len(commands) == 1
 
 
 def test_a_view_that_has_nothing_to_show_leaves_the_others_alone(tmp_path: Path) -> None:
@@ -187,11 +196,11 @@ def test_a_view_that_has_nothing_to_show_leaves_the_others_alone(tmp_path: Path)
         raise PerfgateError("profile-mode", "nothing to replay")
 
     page = Document(title="T", blocks=(Paragraph(text="x"),))
-    told = Analysis(
+    analysis = Analysis(
         kind="fake", subject="a", metrics=MetricSet(), views={"overview": lambda: page, "replay": nothing}
     )  # fmt: skip
-    given = replace(tools(tmp_path, FakeProfiler(), [0], []), inspect=lambda paths: told)
-    done = profile(CaseKey(nodeid="t.py::t"), "fake", Plan(), given)
+    fake_tools = replace(tools(tmp_path, FakeProfiler(), [0], []), inspect=lambda paths: analysis)
+    done = profile(CaseKey(nodeid="t.py::t"), "fake", Plan(), fake_tools)
     verbose = (done.folder / "report-verbose.md").read_text()
     assert "# T" in verbose
     assert "No view `replay`: nothing to replay." in verbose
@@ -279,9 +288,9 @@ class Leaves:
         return (Artifact(kind=self.kind, path=str(out / self._raw)),)
 
 
-def execute(argv: Sequence[str], log: Path, **given: object) -> int:
+def execute(argv: Sequence[str], log: Path, **options: object) -> int:
     """The child prints, attaches a file, and says with what it was run."""
-    del argv, given
+    del argv, options
     log.write_text("1 passed\n")
     (log.parent / "tiling").mkdir()
     (log.parent / "tiling" / "stage1.json").write_text("[]")
@@ -306,14 +315,14 @@ def test_each_capture_has_its_folder_and_its_files(tmp_path: Path, mode: str) ->
         ".perfgate", "profiles", mode, "t.py-test_gemm", "4096-bf16",
     )  # fmt: skip
     for pattern in sorted({*ALWAYS, LEFT[mode][1], *LEFT[mode][2]}):
-        found = list(done.folder.glob(pattern))
-        assert found, f"no {pattern} among {sorted(str(p.relative_to(done.folder)) for p in done.folder.rglob('*'))}"
-        assert all(path.stat().st_size for path in found)
-    told = json.loads((done.folder / "params.json").read_text())
-    assert (told["mode"], told["profiler"], told["parameters"], told["dtype"], told["device"]) == (
+        paths = list(done.folder.glob(pattern))
+        assert paths, f"no {pattern} among {sorted(str(p.relative_to(done.folder)) for p in done.folder.rglob('*'))}"
+        assert all(path.stat().st_size for path in paths)
+    params = json.loads((done.folder / "params.json").read_text())
+    assert (params["mode"], params["profiler"], params["parameters"], params["dtype"], params["device"]) == (
         mode, "1.2.3", "4096-bf16", "bf16", "NVIDIA H200",
     )  # fmt: skip
-    assert "policy" in told["clocks"]
+    assert "policy" in params["clocks"]
     assert json.loads((done.folder / "metrics.json").read_text())["metrics"]
 
 

@@ -39,21 +39,21 @@ def scattered(by: dict[str, float], scatter: float):
 
 def test_a_budget_that_suffices_changes_nothing() -> None:
     world = World(time=scattered({"1": 0.06}, 0.002), start_s=1.0, test_s=1.0, within=0.2)
-    _, found, said = compared(world, budget_s=600)
-    assert [found[name].decision for name in "012"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
-    assert said == ["3 of 3 cases decided in 7 to 11 rounds"]
+    _, results, lines = compared(world, budget_s=600)
+    assert [results[name].decision for name in "012"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
+    assert lines == ["3 of 3 cases decided in 7 to 11 rounds"]
     assert world.now == 7 * (2 + 3) + 4 * (2 + 1)
 
 
 def test_what_reads_slower_is_decided_first_and_the_rest_says_what_it_wants() -> None:
     world = World(time=scattered({"1": 0.06}, 0.002), start_s=1.0, test_s=1.0, within=0.2)
-    _, found, said = compared(world, budget_s=43)
+    _, results, lines = compared(world, budget_s=43)
     assert world.now <= 43
-    assert found["1"].decision is Decision.SLOWER
-    open_ = [paired for paired in found.values() if paired.decision is Decision.UNDECIDED]
+    assert results["1"].decision is Decision.SLOWER
+    open_ = [paired for paired in results.values() if paired.decision is Decision.UNDECIDED]
     assert open_
     assert all(paired.wants_s == (7 - paired.rounds) * (1 + 2) for paired in open_)
-    assert f"{len(open_)} of them beyond the budget" in said[0]
+    assert f"{len(open_)} of them beyond the budget" in lines[0]
 
 
 CHANGE = (parse_limit("change(metric(loss)) <= 5%", kinds=by_name()),)
@@ -78,19 +78,19 @@ def test_rounds_go_on_until_what_is_asked_is_decided(
         time=scattered({"0": 0.0 if time else 0.03}, 0.002 if time else 0.1),  # the time is soon clear, or never
         loss=lambda side, number: sides[side][number % len(sides[side])],
     )
-    _, found, said = compared(world, 1, to_decide=ToDecide(time=time, changes=CHANGE))
-    (pairs,) = found["0"].figures
+    _, results, lines = compared(world, 1, to_decide=ToDecide(time=time, changes=CHANGE))
+    (pairs,) = results["0"].figures
     assert (len(pairs.base), figure_finding(pairs, CHANGE[0], 1).decision) == (rounds, decision)
-    assert said == [
+    assert lines == [
         f"1 of 1 case decided in {rounds} rounds" if rounds < 30 else "0 of 1 case decided, 1 open after 30"
     ]
 
 
 def test_of_two_that_read_slower_the_nearer_to_a_decision_comes_first() -> None:
     world = World(time=scattered({"0": 0.04, "2": 0.30}, 0.04), start_s=1.0, test_s=1.0, within=0.2)
-    _, found, _ = compared(world, budget_s=46)
-    assert found["2"].decision is Decision.SLOWER
-    assert found["0"].decision is Decision.UNDECIDED
+    _, results, _ = compared(world, budget_s=46)
+    assert results["2"].decision is Decision.SLOWER
+    assert results["0"].decision is Decision.UNDECIDED
     assert world.now <= 46
 
 
@@ -101,15 +101,15 @@ def test_a_clear_slowdown_is_decided_before_the_budget_goes_to_a_case_that_takes
     expected = {
         f"t.py::test_{at}": Want(rounds=7, seconds=26.0 if at == 0 else 0.3, suspected=at == 2) for at in range(4)
     }
-    comparison, found, said = compared(world, 4, among=4, budget_s=budget_s, expected=expected)
+    comparison, results, lines = compared(world, 4, among=4, budget_s=budget_s, expected=expected)
     assert world.now <= budget_s
-    assert [found[name].decision for name in "123"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
-    assert said[0].startswith("3 of ")
+    assert [results[name].decision for name in "123"] == [Decision.NOT_SLOWER, Decision.SLOWER, Decision.NOT_SLOWER]
+    assert lines[0].startswith("3 of ")
     if budget_s < 40.5 + 29:
-        assert "0" not in found
+        assert "0" not in results
     else:  # what is left is its own
-        assert (found["0"].decision, found["0"].rounds) == (Decision.UNDECIDED, int((budget_s - 40.5) // 29))
-        assert found["0"].wants_s > 0
+        assert (results["0"].decision, results["0"].rounds) == (Decision.UNDECIDED, int((budget_s - 40.5) // 29))
+        assert results["0"].wants_s > 0
     assert comparison.design.cases == 4
 
 
@@ -120,8 +120,8 @@ def test_what_the_budget_never_reached_says_what_it_would_take() -> None:
         "t.py::test_0": late,
         **{f"t.py::test_{at}": Want(rounds=7, seconds=1.0, suspected=False) for at in (1, 2)},
     }
-    said: list[str] = []
-    stage = staged(world, said, [], 35.0)
+    lines: list[str] = []
+    stage = staged(world, lines, [], 35.0)
     world.modules = PROOF
     comparison = Comparison((arm("base"), arm("head")), cases(3), stage, Design())
     decided = Screening(comparison, lambda key: 0.03, 3, expected=expected)
@@ -129,7 +129,7 @@ def test_what_the_budget_never_reached_says_what_it_would_take() -> None:
     assert decided.late.troubles() == {
         "t.py::test_0": "the budget ended before its first round; about 3 min 44 s more may decide"
     }
-    assert said == ["2 of 2 cases decided in 7 rounds"]
+    assert lines == ["2 of 2 cases decided in 7 rounds"]
 
 
 def test_a_budget_that_is_long_enough_holds_nothing_back() -> None:
@@ -151,26 +151,26 @@ def test_a_wild_case_has_more_rounds_than_a_calm_one_until_it_is_decided() -> No
 def test_what_seems_to_want_more_than_the_budget_has_all_of_it_before_it_is_left_open() -> None:
     """One in groups, or wild at first, had three rounds and was left with nine of its ten minutes unspent."""
     world = World(time=scattered({}, 0.5), start_s=1.0, test_s=1.0, within=0.2)
-    _, found, said = compared(world, count=1, budget_s=60)
-    assert (found["0"].decision, found["0"].rounds) == (Decision.UNDECIDED, 20)
+    _, results, lines = compared(world, count=1, budget_s=60)
+    assert (results["0"].decision, results["0"].rounds) == (Decision.UNDECIDED, 20)
     assert world.now == 60
-    assert said == ["0 of 1 case decided, 1 open after 20, 1 of them beyond the budget"]
+    assert lines == ["0 of 1 case decided, 1 open after 20, 1 of them beyond the budget"]
 
 
 def test_a_budget_too_small_for_a_look_clears_nobody() -> None:
     world = World(time=scattered({}, 0.001), start_s=1.0, test_s=1.0, within=0.2)
-    _, found, said = compared(world, budget_s=14)
+    _, results, lines = compared(world, budget_s=14)
     assert world.now <= 14
-    assert {paired.decision for paired in found.values()} == {Decision.UNDECIDED}
-    assert all(paired.wants_s > 0 for paired in found.values())
-    assert said[0].startswith("0 of 3 cases decided, 3 open after ")
+    assert {paired.decision for paired in results.values()} == {Decision.UNDECIDED}
+    assert all(paired.wants_s > 0 for paired in results.values())
+    assert lines[0].startswith("0 of 3 cases decided, 3 open after ")
 
 
 def test_part_of_a_suite_is_decided_where_a_budget_does_not_reach_all() -> None:
     world = World(time=scattered({}, 0.001), start_s=1.0, test_s=1.0, within=0.2)
-    _, found, _ = compared(world, budget_s=30)
+    _, results, _ = compared(world, budget_s=30)
     assert world.now <= 30
-    assert {paired.decision for paired in found.values()} == {Decision.UNDECIDED, Decision.NOT_SLOWER}
+    assert {paired.decision for paired in results.values()} == {Decision.UNDECIDED, Decision.NOT_SLOWER}
 
 
 HOST = Device(key="host", name="host", kind="host")
@@ -348,13 +348,15 @@ class SpeedupBench(Bench):
 
     def results(self) -> dict[str, CaseResult]:
         steps = (0.0, 1.0, -1.0, 0.4, -0.4, 0.8, -0.8, 0.2, -0.2, 0.0)
-        beside = [Reference(over="eager", ours=(1.0,), theirs=(self.ratio * (1 + self.scatter * s),)) for s in steps]
+        references = [
+            Reference(over="eager", ours=(1.0,), theirs=(self.ratio * (1 + self.scatter * s),)) for s in steps
+        ]
         return {
             nodeid: replace(
                 result,
                 captures=tuple(
                     tuple(replace(one, references=(reference,)) for one in taken)
-                    for taken, reference in zip(result.captures, beside, strict=False)
+                    for taken, reference in zip(result.captures, references, strict=False)
                 ),
             )
             for nodeid, result in super().results().items()
@@ -363,9 +365,9 @@ class SpeedupBench(Bench):
     @property
     def judge(self) -> Any:
         context = JudgeContext(gates=40)
-        held = super().judge
-        held.judged = lambda one, measurement: judge(measurement, one.limits, baseline=None, context=context)
-        return held
+        inner = super().judge
+        inner.judged = lambda one, measurement: judge(measurement, one.limits, baseline=None, context=context)
+        return inner
 
 
 @pytest.mark.parametrize(

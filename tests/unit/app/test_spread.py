@@ -45,8 +45,8 @@ class Child:
     def send(self, command) -> None:
         if isinstance(command, Job):
             self.cases = list(command.cases)
-            found = tuple(c.nodeid for c in self.cases)
-            self.answers = [Collected(nodeids=found, untouched=self.spawner.untouched), self._ready()]
+            nodeids = tuple(c.nodeid for c in self.cases)
+            self.answers = [Collected(nodeids=nodeids, untouched=self.spawner.untouched), self._ready()]
         elif isinstance(command, Go):
             if "static" in self.cases[0].nodeid:
                 self.spawner.note(self, self.cases[0].nodeid)
@@ -137,7 +137,7 @@ def cards(count: int, name: str = "H200") -> tuple[Device, ...]:
 def prepared(spawner, cases, devices, *, early=False):
     crew = Crew(
         spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=(("A", "1"),)), job=Job(cases=()),
-        timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0, early=early,
+        timeout_s=5, progress=lambda *arguments: None, clock=lambda: 0.0, early=early,
     )  # fmt: skip
     rounds = Rounds(cases, crew)
     fleet = Fleet(
@@ -190,9 +190,9 @@ def test_a_first_round_shows_what_uses_a_device_and_the_host_runs_alone(spawner)
     results = measured(spawner, [case("gpu"), case("plain"), case("gpu_named", runtime="cupy")], cards(2))
     assert all(len(result.captures) == 2 for result in results.values())
     assert spawner.where("t.py::plain") == {""}
-    seen = [sees for name, sees, _ in spawner.ran if name == "t.py::gpu"]
-    assert seen[0] == ""
-    assert seen[1].startswith("GPU-")
+    visible = [sees for name, sees, _ in spawner.ran if name == "t.py::gpu"]
+    assert visible[0] == ""
+    assert visible[1].startswith("GPU-")
     assert "" not in spawner.where("t.py::gpu_named")
     hosts = [at for at, (name, _, _) in enumerate(spawner.ran) if name == "t.py::plain"]
     lanes = [at for at, (_, sees, _) in enumerate(spawner.ran) if sees]
@@ -268,11 +268,11 @@ def test_a_case_for_several_devices_sees_them_all_under_all_their_leases(spawner
     assert set(spawner.ran) == {("t.py::gpu_wide", "GPU-H2000,GPU-H2001,GPU-H2002", ("H2000", "H2001", "H2002"))}
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "none is visible"), (3, "3 of one kind are visible")])
-def test_a_case_for_more_devices_than_there_are_is_not_measured_and_says_so(spawner, count, said) -> None:
+@pytest.mark.parametrize(("count", "message"), [(0, "none is visible"), (3, "3 of one kind are visible")])
+def test_a_case_for_more_devices_than_there_are_is_not_measured_and_says_so(spawner, count, message) -> None:
     (result,) = measured(spawner, [case("gpu_wide", devices=4)], cards(count)).values()
     assert result.captures == ()
-    assert said in result.trouble[0]
+    assert message in result.trouble[0]
     assert spawner.spawned == 0
 
 
@@ -288,7 +288,7 @@ def test_an_interrupt_ends_every_lane(spawner) -> None:
     spawner.hangs = True
     crew = Crew(
         spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=()), job=Job(cases=()),
-        timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0,
+        timeout_s=5, progress=lambda *arguments: None, clock=lambda: 0.0,
     )  # fmt: skip
     cases = [case("gpu", runtime="torch")]
     rounds = Rounds(cases, crew)
@@ -311,7 +311,7 @@ def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(spawner) -> N
         return ChildSpec(argv=(), python=(), cwd=Path(), env=())
 
     crew = Crew(
-        spawner=spawner, spec=spec, job=Job(cases=()), timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0
+        spawner=spawner, spec=spec, job=Job(cases=()), timeout_s=5, progress=lambda *arguments: None, clock=lambda: 0.0
     )
     rounds = Rounds(cases, crew)
     rounds.run()
@@ -321,8 +321,8 @@ def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(spawner) -> N
 
 def test_a_device_is_picked_by_any_of_its_names() -> None:
     devices = (*cards(2), Device(key="NVIDIA-L4-23GiB", name="NVIDIA L4", kind="gpu", uuid="MIG-1", pci="0000:01:00.0"))
-    for asked in ("2", "MIG-1", "NVIDIA L4", "0000:01:00.0", "NVIDIA-L4-23GiB", "NVIDIA-L4-23GiB-observe"):
-        assert picked(devices, asked) is devices[2]
+    for name in ("2", "MIG-1", "NVIDIA L4", "0000:01:00.0", "NVIDIA-L4-23GiB", "NVIDIA-L4-23GiB-observe"):
+        assert picked(devices, name) is devices[2]
     assert picked(devices, "H2001") is devices[1]
     with pytest.raises(PerfgateError, match="device-unknown") as caught:
         picked(devices, "7")

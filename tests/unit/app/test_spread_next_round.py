@@ -38,8 +38,8 @@ def card(**more) -> World:
 
 def test_from_the_second_round_on_the_next_processes_start_before_this_rounds_turns() -> None:
     world = card()
-    comparison, found, _ = compared(world, count=2)
-    assert {paired.rounds for paired in found.values()} == {7}
+    comparison, results, _ = compared(world, count=2)
+    assert {paired.rounds for paired in results.values()} == {7}
     turns = len(world.turns) // 7
     expected = [(1, 0), (2, turns), *((seed, (seed - 2) * turns) for seed in range(3, 9))]
     assert world.begun == [start for start in expected for _ in ("base", "head")]
@@ -61,8 +61,8 @@ def test_nothing_starts_beside_times_that_it_could_disturb(other) -> None:
 
 def test_what_is_decided_is_skipped_by_processes_that_had_it_in_their_job() -> None:
     world = card(time=slower("1", 0.06))
-    _, found, _ = compared(world, count=2)
-    assert {name: paired.rounds for name, paired in found.items()} == {"0": 7, "1": 10}
+    _, results, _ = compared(world, count=2)
+    assert {name: paired.rounds for name, paired in results.items()} == {"0": 7, "1": 10}
     assert len(world.spawned) == 2 * (10 + 1)
     assert world.open == 0
 
@@ -151,8 +151,8 @@ class Lossy(World):
 def test_processes_that_died_while_they_waited_are_started_once_more(always: bool, rounds: int, starts: int) -> None:
     world = Lossy(time=slower("", 0.0), device=CARD, untouched=True, timer="events")
     world.always = always
-    comparison, found, _ = compared(world, count=1)
-    assert set(found) == (set() if always else {"0"}), "a test that stopped to run has no verdict of its own"
+    comparison, results, _ = compared(world, count=1)
+    assert set(results) == (set() if always else {"0"}), "a test that stopped to run has no verdict of its own"
     played = sum(not one.trouble for one in comparison.rounds)
     assert (played, len(world.spawned), world.open) == (rounds, starts, 0)
     trouble = comparison.results()["t.py::test_0"].trouble
@@ -205,16 +205,16 @@ class ForkingChild(ScriptedChild):
         self._spec = spec
 
 
-def forked(world: World, *, known: float | None = 0.002, count: int = 1):
+def forked(world: World, *, spread: float | None = 0.002, count: int = 1):
     """What comes of a comparison whose calls are known to scatter no more where they are forked."""
     world.modules = PROOF
-    stage = replace(staged(world, [], []), forks=lambda key, device: known if device == CARD.key else None)
+    stage = replace(staged(world, [], []), forks=lambda key, device: spread if device == CARD.key else None)
     comparison = Comparison((arm("base"), arm("head")), cases(count), stage, Design())
-    found = heard(comparison)
+    results = heard(comparison)
     starts = [
         [dict(side[0].samples[-1].notes).get(START, "") for side in (one.base, one.head)] for one in comparison.rounds
     ]
-    return {key.nodeid[-1]: paired for key, paired in found.items()}, starts
+    return {key.nodeid[-1]: paired for key, paired in results.items()}, starts
 
 
 def forking(**more) -> Forking:
@@ -223,13 +223,13 @@ def forking(**more) -> Forking:
 
 def test_three_preloads_a_build_decide_and_each_stands_for_three_rounds() -> None:
     world = forking()
-    found, starts = forked(world, count=2)
-    decided = {name: (one.decision, one.rounds) for name, one in found.items()}
+    results, starts = forked(world, count=2)
+    decided = {name: (one.decision, one.rounds) for name, one in results.items()}
     assert decided == {"0": (Decision.NOT_SLOWER, 10), "1": (Decision.SLOWER, 10)}
     assert [seed for seed, _ in world.begun][:8] == [1, 1, 2, 2, 5, 5, 8, 8], "both sides share the seed"
-    told = [(base.partition(":")[0], base == head) for base, head in starts[::2]]
+    reasons = [(base.partition(":")[0], base == head) for base, head in starts[::2]]
     expected = ["", *(f"fork of preload {seed}" for seed in (2, 5, 8) for _ in range(3))]
-    assert told == [(text, True) for text in expected]
+    assert reasons == [(text, True) for text in expected]
     assert "PYTORCH_NVML_BASED_CUDA_CHECK=1" in starts[-1][0]
     assert "OMP_NUM_THREADS=1" in starts[-1][0]
     assert world.open == 0
@@ -250,11 +250,11 @@ def test_what_the_host_measures_is_never_forked(other) -> None:
     assert len(world.spawned) == 2 * len(starts)
 
 
-@pytest.mark.parametrize(("known", "refuses"), [(None, ""), (0.002, "2 threads run once all is imported")])
-def test_what_is_not_forked_has_fresh_interpreters_and_says_why(known, refuses) -> None:
+@pytest.mark.parametrize(("spread", "refuses"), [(None, ""), (0.002, "2 threads run once all is imported")])
+def test_what_is_not_forked_has_fresh_interpreters_and_says_why(spread, refuses) -> None:
     world = forking()
     world.refuses = refuses
-    _, starts = forked(world, known=known)
+    _, starts = forked(world, spread=spread)
     why = refuses or "no A/A pairs on this machine show that forks of t.py::test_0 scatter no more"
     assert starts == [["", ""], *([[f"fresh interpreter: {why}"] * 2] * (len(starts) - 1))]
     assert world.open == 0

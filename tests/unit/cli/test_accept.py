@@ -18,39 +18,44 @@ TODAY = Signature(when="2026-05-02", commit="c0ffee1234567890")
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    said: list[str] = []
+    messages: list[str] = []
 
     def given(*lines: str) -> list[str]:
-        left = iter(lines)
-        monkeypatch.setattr("builtins.input", lambda _prompt: next(left))
-        monkeypatch.setattr(review, "write", said.append)
-        return said
+        remaining = iter(lines)
+        monkeypatch.setattr("builtins.input", lambda _prompt: next(remaining))
+        monkeypatch.setattr(review, "write", messages.append)
+        return messages
 
     return given
 
 
 def test_the_words_of_the_line_that_judges_are_none(answers: Any) -> None:
     report = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
-    said = answers("TMA loads", "", "exact rounding")
+    messages = answers("TMA loads", "", "exact rounding")
     chosen = review._with_reason(decide(report, report.baseline, (), TODAY), TODAY)
     assert chosen.after.why == "exact rounding"
-    assert said == ["the same reason was given today: say what is new", "this needs a reason"]
+    assert messages == ["the same reason was given today: say what is new", "this needs a reason"]
 
 
 def test_an_empty_answer_leaves_the_reason_of_a_line_that_is_only_committed_now(answers: Any) -> None:
     answers("")
     before = baseline("test_a", 1e6, commit="a1b2c3d+dirty", why="exact rounding")
-    found = decide(case("test_a", 1e6), before, (), TODAY)
-    assert review._with_reason(found, TODAY).after == replace(before, commit="c0ffee123456")
+    decision = decide(case("test_a", 1e6), before, (), TODAY)
+    assert review._with_reason(decision, TODAY).after == replace(before, commit="c0ffee123456")
 
 
 def test_a_reason_that_is_given_has_the_name_and_the_day_of_who_gives_it(answers: Any) -> None:
     me = Signature(who="me", when="2026-06-01")
     before = baseline("test_a", 1e6, blind=0.4, who="then", expires="2999-01-31")
-    found = decide(case("test_a", 1e6), before, (), me)
+    decision = decide(case("test_a", 1e6), before, (), me)
     answers("")
-    kept = review._with_reason(found, me).after
-    assert (kept.why, kept.who, kept.when, kept.expires) == ("TMA loads", "then", "2026-05-02", "2999-01-31")
+    unchanged = review._with_reason(decision, me).after
+    assert (unchanged.why, unchanged.who, unchanged.when, unchanged.expires) == (
+        "TMA loads",
+        "then",
+        "2026-05-02",
+        "2999-01-31",
+    )
     answers("quieter")
-    given = review._with_reason(found, me).after
-    assert (given.why, given.who, given.when, given.expires) == ("quieter", "me", "2026-06-01", "2999-01-31")
+    renewed = review._with_reason(decision, me).after
+    assert (renewed.why, renewed.who, renewed.when, renewed.expires) == ("quieter", "me", "2026-06-01", "2999-01-31")

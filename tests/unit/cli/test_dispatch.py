@@ -51,22 +51,24 @@ def test_examples_stand_as_they_were_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("terminal", "wide", "found"), [(True, 80, 80), (True, 300, 100), (True, 9, 60), (False, 80, 100)]
+    ("terminal", "wide", "expected"), [(True, 80, 80), (True, 300, 100), (True, 9, 60), (False, 80, 100)]
 )
 def test_what_is_shown_is_as_wide_as_its_terminal(
-    terminal: bool, wide: int, found: int, monkeypatch: pytest.MonkeyPatch
+    terminal: bool, wide: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: terminal))
     monkeypatch.setenv("COLUMNS", str(wide))
-    assert columns() == found
+    assert columns() == expected
 
 
-@pytest.mark.parametrize(("named", "found"), [("132", 132), ("0", 70), ("wide", 70), ("", 70)])
-def test_the_width_is_that_of_the_variable_else_of_the_terminal(named, found, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("named", "expected"), [("132", 132), ("0", 70), ("wide", 70), ("", 70)])
+def test_the_width_is_that_of_the_variable_else_of_the_terminal(
+    named, expected, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", named)
     monkeypatch.setattr(sys, "__stdout__", SimpleNamespace(fileno=lambda: 1))
     monkeypatch.setattr(os, "get_terminal_size", lambda handle: os.terminal_size((70 * handle, 24)))
-    assert terminal_columns() == found
+    assert terminal_columns() == expected
 
 
 def test_without_a_terminal_the_width_is_eighty(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pytest_perfgate.cli.output import above_zero, from_one, from_zero
 
 
 @pytest.mark.parametrize(
-    ("command", "option", "wrong", "said"),
+    ("command", "option", "wrong", "message"),
     [
         ("history", "--last", ["0", "-3", "1.5", "many"], "is not a whole number from 1"),
         ("calibrate", "--suites", ["0", "-1", "x"], "is not a whole number from 1"),
@@ -20,7 +20,7 @@ from pytest_perfgate.cli.output import above_zero, from_one, from_zero
     ],
 )
 def test_it_is_a_mistake_in_the_command(
-    command: str, option: str, wrong: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    command: str, option: str, wrong: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for text in wrong:
         try:
@@ -28,7 +28,7 @@ def test_it_is_a_mistake_in_the_command(
         except SystemExit as ended:
             code = ended.code
         assert code == 2, text
-        assert f"argument {option}: {text!r} {said}" in capsys.readouterr().err
+        assert f"argument {option}: {text!r} {message}" in capsys.readouterr().err
 
 
 def test_numbers_are_read_as_they_stand() -> None:

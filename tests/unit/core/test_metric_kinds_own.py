@@ -18,7 +18,7 @@ from tests.unit.core.judge.bench import KINDS
 
 
 @pytest.mark.parametrize(
-    ("values", "unit", "held", "dimension"),
+    ("values", "unit", "expected", "dimension"),
     [
         (0.05, "", (0.05,), Dimension.PLAIN),
         ([1, 2], "ms", (1e6, 2e6), Dimension.TIME),
@@ -32,9 +32,9 @@ from tests.unit.core.judge.bench import KINDS
         ((n for n in (1, 2)), "", (1.0, 2.0), Dimension.PLAIN),
     ],
 )
-def test_values_and_units(values, unit, held, dimension) -> None:
+def test_values_and_units(values, unit, expected, dimension) -> None:
     reading = own_reading("loss", values, unit=unit)
-    assert reading.values == pytest.approx(held)
+    assert reading.values == pytest.approx(expected)
     assert reading.dimension is dimension
 
 

@@ -30,6 +30,6 @@ METRICS = MetricSet(metrics=(Metric(name="time", value=1.0, dimension=Dimension.
 
 def test_with_other_metrics_nothing_else_is_lost() -> None:
     plain = Measurement(key=FULL.key, processes=(), device=FULL.device, identity=Identity(device="other"))
-    told = {field.name for field in fields(Measurement) if getattr(FULL, field.name) == getattr(plain, field.name)}
-    assert told == {"key", "device", "metrics"}, "a field that this test leaves as it comes is not held by it"
+    unset = {field.name for field in fields(Measurement) if getattr(FULL, field.name) == getattr(plain, field.name)}
+    assert unset == {"key", "device", "metrics"}, "a field that this test leaves as it comes is not held by it"
     assert FULL.with_metrics(METRICS) == replace(FULL, metrics=METRICS)

@@ -122,9 +122,9 @@ def test_a_value_is_made_by_keywords_of_its_own_fields_the_first_time_and_later(
 
 def made_by_keywords() -> None:
     assert (Made(x=1).parts, Made(x=2, parts=[5]).parts) == ([1], [5, 2])
-    for given, word in (({}, "x"), ({"x": 1, "z": 2}, "z")):
+    for keywords, word in (({}, "x"), ({"x": 1, "z": 2}, "z")):
         with pytest.raises(TypeError, match=word):
-            Point(**given)
+            Point(**keywords)
     with pytest.raises(TypeError, match="positional"):
         Point(1)  # type: ignore[misc]
     assert (Empty(), Further(x=1, z=2).x) == (Empty(), 1)
@@ -242,7 +242,7 @@ def test_texts_are_found_at_any_depth() -> None:
 def test_a_regular_expression_is_compiled_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
     own = re.compile
-    monkeypatch.setattr(values.re, "compile", lambda *given: compiled.append(given) or own(*given))
+    monkeypatch.setattr(values.re, "compile", lambda *arguments: compiled.append(arguments) or own(*arguments))
     number = regex("[a-f]+", re.IGNORECASE)
     assert compiled == []
     assert [bool(number.fullmatch(text)) for text in ("A", "x", "b")] == [True, False, True]

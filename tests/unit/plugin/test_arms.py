@@ -59,22 +59,22 @@ ROUNDS = [PairedRound(nodeid="t.py::test_a", phase="screen", number=0)]
 
 def test_they_are_there_for_the_next_run(tmp_path: Path) -> None:
     session: Any = SimpleNamespace(resumable=False)
-    said: list[str] = []
-    FinishedRounds(tmp_path / "rounds" / "a.bin", session, said.append)(ROUNDS)
+    lines: list[str] = []
+    FinishedRounds(tmp_path / "rounds" / "a.bin", session, lines.append)(ROUNDS)
     assert read_values(tmp_path / "rounds" / "a.bin", PairedRound) == ROUNDS
-    assert (session.resumable, said) == (True, [])
+    assert (session.resumable, lines) == (True, [])
 
 
 def test_a_disk_that_takes_none_is_said_once_and_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "rounds").write_text("a file where the folder would be")
     session: Any = SimpleNamespace(resumable=True)
-    said: list[str] = []
-    keep = FinishedRounds(tmp_path / "rounds" / "a.bin", session, said.append)
+    lines: list[str] = []
+    keep = FinishedRounds(tmp_path / "rounds" / "a.bin", session, lines.append)
     keep(ROUNDS)
     keep(ROUNDS)
     assert session.resumable is False
-    assert len(said) == 1
-    assert said[0].startswith("finished rounds cannot be kept for an interrupted run: it cannot be written")
+    assert len(lines) == 1
+    assert lines[0].startswith("finished rounds cannot be kept for an interrupted run: it cannot be written")
 
 
 @pytest.mark.parametrize(

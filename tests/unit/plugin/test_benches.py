@@ -37,8 +37,8 @@ class _Bench:
 
 def gate(bench: _Bench) -> Any:
     case: Any = SimpleNamespace(nodeid="test_a.py::test_it")
-    given: Any = bench
-    return Perfgate(case, given)
+    untyped: Any = bench
+    return Perfgate(case, untyped)
 
 
 def test_one_source_or_a_list_of_them() -> None:

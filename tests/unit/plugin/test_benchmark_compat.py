@@ -33,9 +33,9 @@ def test_what_json_does_not_know_travels_by_its_name() -> None:
 
 
 def test_the_document_names_no_person_and_no_place() -> None:
-    found = document([], dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc))
-    assert found["machine_info"]["node"] == ""
-    assert found["datetime"] == "2026-01-02T00:00:00+00:00"
+    data = document([], dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc))
+    assert data["machine_info"]["node"] == ""
+    assert data["datetime"] == "2026-01-02T00:00:00+00:00"
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
@@ -56,10 +56,10 @@ def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
         BenchmarkJson(str(tmp_path / "file" / "out.json")).pytest_sessionfinish()
 
 
-def parsed(*given: str) -> SimpleNamespace:
+def parsed(*arguments: str) -> SimpleNamespace:
     parser = pytest.Parser(_ispytest=True)
     add_benchmark_options(parser)
-    return SimpleNamespace(**vars(parser.parse(list(given))))
+    return SimpleNamespace(**vars(parser.parse(list(arguments))))
 
 
 @pytest.mark.parametrize(

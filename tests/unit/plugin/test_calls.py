@@ -39,33 +39,33 @@ def asked(check: Any) -> MeasuredCall:
     return MeasuredCall(CaseKey(nodeid="t"), lambda: NAN, check=check)
 
 
-@pytest.mark.parametrize("said", [True, None, np.True_, np.array(True)])
-def test_content(said) -> None:
-    asked(lambda found: said).once()
+@pytest.mark.parametrize("answer", [True, None, np.True_, np.array(True)])
+def test_content(answer) -> None:
+    asked(lambda result: answer).once()
 
 
 @pytest.mark.parametrize(
-    "said", [False, np.False_, np.array(False), 0.0, 1.0, float("nan"), "yes", np.array([True, True]), object()]
+    "answer", [False, np.False_, np.array(False), 0.0, 1.0, float("nan"), "yes", np.array([True, True]), object()]
 )
-def test_not_content(said) -> None:
+def test_not_content(answer) -> None:
     with pytest.raises(PerfgateError, match="check= returned") as refused:
-        asked(lambda found: said).once()
+        asked(lambda result: answer).once()
     form = refused.value.fix != refused.value.code.fix
-    assert form is (str(said) != "False"), "a plain no is no mistake in the form"
+    assert form is (str(answer) != "False"), "a plain no is no mistake in the form"
 
 
 def test_what_is_not_a_number_never_passes() -> None:
     with pytest.raises(PerfgateError, match=r"check= returned False"):
-        asked(lambda found: np.abs(found - 1.0).max() <= 1e-3).once()
+        asked(lambda result: np.abs(result - 1.0).max() <= 1e-3).once()
 
 
 @pytest.mark.torch
 def test_truths_of_torch() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
-    asked(lambda found: torch.tensor(True)).once()
-    for said in (torch.tensor(False), torch.tensor([True]), torch.tensor(0.5)):
+    asked(lambda result: torch.tensor(True)).once()
+    for answer in (torch.tensor(False), torch.tensor([True]), torch.tensor(0.5)):
         with pytest.raises(PerfgateError, match="check= returned"):
-            asked(lambda found, said=said: said).once()
+            asked(lambda result, answer=answer: answer).once()
 
 
 class Zeros:
@@ -99,8 +99,8 @@ def test_constant_inputs_are_a_note_of_the_capture(gpu) -> None:
         fake.kernel()
 
     plan = replace(Plan(), runtime="fake" if gpu else "host", warmup_ns=1.0, budget_ns=1.0)
-    asked = MeasuredCall(CaseKey(nodeid="t.py::test_a"), call)
-    captures = [measuring.capture(asked, plan) for _ in range(2)]
+    measured_call = MeasuredCall(CaseKey(nodeid="t.py::test_a"), call)
+    captures = [measuring.capture(measured_call, plan) for _ in range(2)]
     assert contents.looks == gpu
     titles = [[finding.title for finding in capture.findings] for capture in captures]
     assert titles == [["constant inputs"] * gpu] * 2
@@ -134,10 +134,10 @@ def test_what_a_set_up_makes_is_looked_at_once_before_a_call_writes_it(made, tit
         contents.written = True
         fake.kernel()
 
-    asked = MeasuredCall(CaseKey(nodeid="t.py::test_a"), call, setup=prepare)
+    measured_call = MeasuredCall(CaseKey(nodeid="t.py::test_a"), call, setup=prepare)
     measuring = Measuring(instruments, lambda capture: MetricSet())
     plan = replace(Plan(), runtime="fake", warmup_ns=1.0, budget_ns=1.0)
-    captures = [measuring.capture(asked, plan) for _ in range(2)]
+    captures = [measuring.capture(measured_call, plan) for _ in range(2)]
     assert [[finding.title for finding in capture.findings] for capture in captures] == [titles] * 2
     assert (contents.looks, len(made_of) > 1) == (1, True)
 
@@ -149,11 +149,11 @@ class Kind(str, enum.Enum):
 class Kept(Bench):
     """Keeps what it was asked."""
 
-    asked: MeasuredCall
+    call: MeasuredCall
 
-    def take(self, asked: MeasuredCall) -> View:
-        self.asked = asked
-        return super().take(asked)
+    def take(self, call: MeasuredCall) -> View:
+        self.call = call
+        return super().take(call)
 
 
 def gate() -> tuple[Perfgate, Kept]:
@@ -163,11 +163,11 @@ def gate() -> tuple[Perfgate, Kept]:
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"), [(np.int64(3), 3), (np.float32(0.5), 0.5), (np.str_("a"), "a"), (Kind.FAST, "fast")]
+    ("value", "expected"), [(np.int64(3), 3), (np.float32(0.5), 0.5), (np.str_("a"), "a"), (Kind.FAST, "fast")]
 )
-def test_numbers_and_texts_become_pythons_own(given: object, meant: object) -> None:
-    found = plain(given)
-    assert (found, type(found)) == (meant, type(meant))
+def test_numbers_and_texts_become_pythons_own(value: object, expected: object) -> None:
+    result = plain(value)
+    assert (result, type(result)) == (expected, type(expected))
 
 
 def test_a_view_answers_whoever_only_asks_what_it_has() -> None:
@@ -183,10 +183,10 @@ def test_a_view_answers_whoever_only_asks_what_it_has() -> None:
             _ = one.mfu
 
 
-@pytest.mark.parametrize("given", [object(), np.zeros(3), 1j])
-def test_what_no_record_holds_is_named(given: object) -> None:
+@pytest.mark.parametrize("value", [object(), np.zeros(3), 1j])
+def test_what_no_record_holds_is_named(value: object) -> None:
     with pytest.raises(TypeError, match="is nothing that a record holds"):
-        plain(given)
+        plain(value)
 
 
 def test_a_call_is_asked_for_in_pythons_own_values() -> None:
@@ -196,24 +196,29 @@ def test_a_call_is_asked_for_in_pythons_own_values() -> None:
     ask(int, name=Kind.FAST)
     assert bench.call_keys[1].name == "fast"
     ask(int, name="b", calls=np.int32(4), limits=np.array(["time <= 2s"]), work=done)  # type: ignore[arg-type]
-    asked = bench.asked
-    values = (asked.calls, *asked.limits, asked.work and asked.work.flops, asked.work and asked.work.bytes)
+    measured_call = bench.call
+    values = (
+        measured_call.calls,
+        *measured_call.limits,
+        measured_call.work and measured_call.work.flops,
+        measured_call.work and measured_call.work.bytes,
+    )
     assert [(value, type(value)) for value in values] == [(4, int), ("time <= 2s", str), (16.0, float), (8, int)]
     assert type(bench.call_keys[0].name) is str
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("fields", "message"),
     [
         ({"name": 3}, "name= must be a text, got 3"),
         ({"limits": [5]}, "a limit must be a text, got 5"),
         ({"calls": 1.5}, "calls=1.5 is not a whole number from 1"),
     ],
 )
-def test_what_is_of_another_kind_is_refused_in_a_sentence(given: dict[str, object], said: str) -> None:
+def test_what_is_of_another_kind_is_refused_in_a_sentence(fields: dict[str, object], message: str) -> None:
     ask, _ = gate()
-    with pytest.raises(PerfgateError, match=said):
-        ask(int, **given)  # type: ignore[arg-type]
+    with pytest.raises(PerfgateError, match=message):
+        ask(int, **fields)  # type: ignore[arg-type]
 
 
 async def _coroutine() -> int:
@@ -264,7 +269,7 @@ class Graph:
 
 
 @pytest.mark.parametrize(
-    ("promise", "said", "fix"),
+    ("promise", "message", "fix"),
     [
         (_coroutine, "a coroutine that was never run", "asyncio.run(f())"),
         (_generator, "a generator that was never run", "list(f())"),
@@ -288,9 +293,9 @@ class Graph:
         (_asynchronous, "an async generator that was never run", "asyncio.run(g())"),
     ],
 )
-def test_what_nobody_ran_is_refused(promise: object, said: str, fix: str) -> None:
+def test_what_nobody_ran_is_refused(promise: object, message: str, fix: str) -> None:
     assert callable(promise)
-    with pytest.raises(PerfgateError, match=said) as caught:
+    with pytest.raises(PerfgateError, match=message) as caught:
         refuse_unrun(promise())
     assert fix in caught.value.fix
 

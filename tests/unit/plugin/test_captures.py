@@ -51,11 +51,11 @@ def test_only_machine_code_is_read_and_once(kernel: str, tmp_path: Path) -> None
     (tmp_path / "tiling.json").write_text("{}")
     toy = Toy()
     for _ in range(3):
-        told = code_of(files(kernel, kernel, tmp_path / "tiling.json"), ["spills == 0"], toy)
+        code = code_of(files(kernel, kernel, tmp_path / "tiling.json"), ["spills == 0"], toy)
     assert toy.asked == [(["k"], {"limits": "spills == 0"})]
-    assert told.metrics.metrics == (SPILLS,)
-    assert told.handed
-    assert [finding.detail for finding in told.findings] == ["attached, but not machine code: tiling.json"]
+    assert code.metrics.metrics == (SPILLS,)
+    assert code.handed
+    assert [finding.detail for finding in code.findings] == ["attached, but not machine code: tiling.json"]
     Path(kernel).write_bytes(b"CODE again")
     code_of(files(kernel), ["spills <= 9"], toy)
     assert len(toy.asked) == 2
@@ -63,9 +63,9 @@ def test_only_machine_code_is_read_and_once(kernel: str, tmp_path: Path) -> None
 
 def test_nothing_handed_over_says_how(tmp_path: Path) -> None:
     (tmp_path / "tiling.json").write_text("{}")
-    told = code_of(files(tmp_path / "tiling.json"), [], Toy())
-    assert not told.handed
-    missing = told.metrics.missing("occupancy_limit")
+    code = code_of(files(tmp_path / "tiling.json"), [], Toy())
+    assert not code.handed
+    missing = code.metrics.missing("occupancy_limit")
     assert missing.why == "none of tiling.json is machine code"
     assert "perfgate.attach" in missing.fix
     nothing = code_of([], [], Toy())
@@ -73,10 +73,10 @@ def test_nothing_handed_over_says_how(tmp_path: Path) -> None:
 
 
 def test_a_missing_tool_is_not_measured_and_a_damaged_file_is_a_problem(kernel: str) -> None:
-    told = code_of(files(kernel), [], Toy(PerfgateError("kernel-tool", "no nvdisasm")))
-    assert told.metrics.missing("spills").why == "no nvdisasm"
-    assert "[ncu]" in told.metrics.missing("spills").fix
-    assert told.problems == ()
+    code = code_of(files(kernel), [], Toy(PerfgateError("kernel-tool", "no nvdisasm")))
+    assert code.metrics.missing("spills").why == "no nvdisasm"
+    assert "[ncu]" in code.metrics.missing("spills").fix
+    assert code.problems == ()
     broken = code_of(files(kernel), [], Toy(PerfgateError("kernel-broken", "cut", place="k")))
     assert [(p.code, p.what, p.retry) for p in broken.problems] == [("kernel-broken", "k: cut; build it again", False)]
     assert broken.metrics.metrics == ()
@@ -87,8 +87,8 @@ def test_a_name_alone_makes_it_code_and_a_file_that_went_away_is_said(tmp_path: 
     toy = Toy()
     code_of(files(tmp_path / "odd.cubin"), [], toy)
     assert toy.asked
-    gone = code_of(files(tmp_path / "gone.cubin"), [], toy)
-    assert gone.problems[0].code == "call-wrong"
+    code = code_of(files(tmp_path / "gone.cubin"), [], toy)
+    assert code.problems[0].code == "call-wrong"
 
 
 def test_bytes_are_meant_as_a_kernel_whatever_they_hold(kernel: str, tmp_path: Path, monkeypatch: Any) -> None:
@@ -99,8 +99,8 @@ def test_bytes_are_meant_as_a_kernel_whatever_they_hold(kernel: str, tmp_path: P
         *attached_files("compiled/stage1", SimpleNamespace(asm={"ttir": "module"}), "t"),
     )
     toy = Toy()
-    told = code_of(handed, [], toy)
+    code = code_of(handed, [], toy)
     assert toy.asked == [(["k", "bad"], {"limits": ""})]
-    assert [finding.detail for finding in told.findings] == [
+    assert [finding.detail for finding in code.findings] == [
         "attached, but not machine code: compiled/stage1/kernel.ttir"
     ]

@@ -23,9 +23,9 @@ def test_our_error_is_said_with_its_code_and_remedy_whatever_it_came_of() -> Non
     ours = PerfgateError("clocks-denied", "nvmlDeviceSetGpuLockedClocks: Insufficient Permissions", fix="ask root")
     cause = ("pynvml.NVMLError_NoPermission", "Insufficient Permissions")
     kind = "pytest_perfgate.model.errors.PerfgateError"
-    said = "nvmlDeviceSetGpuLockedClocks: Insufficient Permissions  [clocks-denied]; next: ask root"
-    assert _last_line(shown(cause, (kind, str(ours)))) == said
-    assert _last_line(shown((kind, str(ours)))) == said
+    message = "nvmlDeviceSetGpuLockedClocks: Insufficient Permissions  [clocks-denied]; next: ask root"
+    assert _last_line(shown(cause, (kind, str(ours)))) == message
+    assert _last_line(shown((kind, str(ours)))) == message
 
 
 def test_other_errors_are_said_by_their_first_line() -> None:

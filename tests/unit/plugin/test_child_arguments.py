@@ -42,14 +42,14 @@ def test_a_checkout_keeps_the_import_mode(root: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "beside"), [("tests/test_a.py", "tests"), ("tests/deep/test_b.py", "tests"), ("test_c.py", "")]
+    ("name", "folder"), [("tests/test_a.py", "tests"), ("tests/deep/test_b.py", "tests"), ("test_c.py", "")]
 )
 def test_tests_of_an_installed_package_find_their_helpers_and_never_the_heads_package(
-    root: Path, name: str, beside: str
+    root: Path, name: str, folder: str
 ) -> None:
     words = told(root, "overlay", "prepend", name)
     (path,) = [word for word in words if word.startswith("pythonpath=")]
-    assert path == f"pythonpath={root / 'extra'}" + (f" {root / beside}" if beside else "")
+    assert path == f"pythonpath={root / 'extra'}" + (f" {root / folder}" if folder else "")
     assert [word for word in words if "import-mode" in word] == ["--import-mode=importlib"]
 
 

@@ -102,7 +102,7 @@ PATH = Path(__file__).relative_to(Path(__file__).parents[3]).as_posix()
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda gate: gate(3), "got 3"),
         (lambda gate: gate(int, calls=0), "calls=0 is not a whole number"),
@@ -114,9 +114,9 @@ PATH = Path(__file__).relative_to(Path(__file__).parents[3]).as_posix()
         (lambda gate: gate.record([1.0], unit="furlong"), "unit 'furlong'"),
     ],
 )
-def test_a_wrong_call_names_its_line(call: Callable[[Perfgate], Any], said: str) -> None:
+def test_a_wrong_call_names_its_line(call: Callable[[Perfgate], Any], message: str) -> None:
     case = Case(nodeid=f"{PATH}::test_a", limits=(), plan=Plan(), path=PATH)
-    with pytest.raises(PerfgateError, match=said) as caught:
+    with pytest.raises(PerfgateError, match=message) as caught:
         call(Perfgate(case, Bench(case)))
     assert caught.value.place == f"{PATH}:{call.__code__.co_firstlineno}"
     assert str(caught.value).startswith(caught.value.place)
@@ -149,11 +149,11 @@ def test_an_id_that_no_file_can_hold_is_the_fault_of_its_test() -> None:
     for half in ("\ud83d", "\udcff"):
         with pytest.raises(PerfgateError) as refused:
             collected(f"test_it.py::test_a[a{half}b]")
-        said = refused.value.text()
-        assert said.encode(), "what is said of it can be written"
-        assert f"holds half a character, {half!a}" in said
-        assert "test_it.py:7" in said
-        assert "pytest.param(..., id=" in said
+        text = refused.value.text()
+        assert text.encode(), "what is said of it can be written"
+        assert f"holds half a character, {half!a}" in text
+        assert "test_it.py:7" in text
+        assert "pytest.param(..., id=" in text
 
 
 def test_a_whole_text_is_handed_back() -> None:

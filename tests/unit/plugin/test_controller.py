@@ -16,8 +16,8 @@ from pytest_perfgate.plugin.controller import interrupts_handled
 from pytest_perfgate.plugin.ending import close_records
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_what_cannot_be_marked_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, *, told: bool) -> None:
+@pytest.mark.parametrize("reported", [False, True])
+def test_what_cannot_be_marked_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, *, reported: bool) -> None:
     def refused(_records: Records, why: str) -> None:
         raise PerfgateError("file-unwritable", f"not written: {why}", place="last")
 
@@ -26,9 +26,9 @@ def test_what_cannot_be_marked_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path
     reporter = SimpleNamespace(write_line=lambda text, **_: lines.append(text))
     manager = SimpleNamespace(get_plugin={"terminalreporter": reporter}.get)
     config: Any = SimpleNamespace(rootpath=tmp_path, pluginmanager=manager)
-    close_records(config, 2, reported=told)
-    said = "the last record here is of an earlier run, and cannot be marked as old"
-    assert any(said in line for line in lines) != told
+    close_records(config, 2, reported=reported)
+    message = "the last record here is of an earlier run, and cannot be marked as old"
+    assert any(message in line for line in lines) != reported
 
 
 def test_an_interrupt_that_was_swallowed_ends_the_run_all_the_same() -> None:
@@ -65,13 +65,13 @@ def test_an_ignored_interrupt_and_another_thread_are_left_alone() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
-    seen = []
+    handlers = []
 
     def aside() -> None:
         with interrupts_handled():
-            seen.append(signal.getsignal(signal.SIGINT))
+            handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=aside)
     thread.start()
     thread.join()
-    assert seen == [before]
+    assert handlers == [before]

@@ -37,10 +37,10 @@ def test_a_step_of_a_block_from_a_record_is_explained_with_its_path(step: str, m
     )
     lines: list[str] = []
     ending.write_next(SimpleNamespace(write_line=lines.append), session, [])
-    said = [
+    expected = [
         "RECORD is the one that this run wrote, .perfgate/records/1.json: kept as an artifact, it is accepted in any clone"
     ]
-    assert lines == (said if "RECORD" in step else [])
+    assert lines == (expected if "RECORD" in step else [])
 
 
 def test_a_note_that_fails_is_counted_and_progress_ends_at_100_percent() -> None:
@@ -112,8 +112,8 @@ def test_a_note_names_twenty_and_counts_the_rest() -> None:
         SuiteNote(kind="dropped", effect=Effect.WARN, text="gone", names=tuple(map(str, range(count))))
         for count in (20, 60)
     )
-    said = SuiteNote(kind="geomean", effect=Effect.WARN, text="undecided: t.py::test_a: +3 %", names=("t.py::test_a",))
-    assert text_of(said) == said.text, "a name once"
+    note = SuiteNote(kind="geomean", effect=Effect.WARN, text="undecided: t.py::test_a: +3 %", names=("t.py::test_a",))
+    assert text_of(note) == note.text, "a name once"
     assert text_of(few).splitlines() == ["gone", *(f"  {at}" for at in range(20))]
     assert text_of(many).splitlines() == [*text_of(few).splitlines(), "  ... and 40 more"]
 
@@ -122,7 +122,7 @@ SLOWER = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
 NOTE = SuiteNote(kind="dropped", effect=Effect.FAIL, text="gone")
 
 
-def ended(*, exitstatus: int = 0, ci: str = "true", **given: Any) -> tuple[int, str]:
+def ended(*, exitstatus: int = 0, ci: str = "true", **fields: Any) -> tuple[int, str]:
     """The exit code after all, and what was said."""
     lines: list[str] = []
     plugins = {
@@ -132,30 +132,30 @@ def ended(*, exitstatus: int = 0, ci: str = "true", **given: Any) -> tuple[int, 
     config: Any = SimpleNamespace(
         stash={STARTED_WITH: {"CI": ci}}, pluginmanager=SimpleNamespace(get_plugin=plugins.get)
     )
-    known = {"judged": {"test_a"}, "reports": {"test_a": (SLOWER,)}, "notes": (), "excused": [],
+    defaults = {"judged": {"test_a"}, "reports": {"test_a": (SLOWER,)}, "notes": (), "excused": [],
              "cases": {"test_a": None}, "heard": {"test_a"}, "complete": True, "mode": Mode.FULL}  # fmt: skip
-    session_state: Any = SimpleNamespace(**{**known, **given})
+    session_state: Any = SimpleNamespace(**{**defaults, **fields})
     stand_by(session_state, config)
     return int(plugins["session"].exitstatus), "".join(lines)
 
 
 def test_a_failed_verdict_outlasts_who_ends_the_run_with_0() -> None:
-    code, said = ended()
+    code, text = ended()
     assert code == pytest.ExitCode.TESTS_FAILED
-    assert "1 verdict of this run failed, and a conftest or a plugin ended it with 0  [run-overruled]" in said
+    assert "1 verdict of this run failed, and a conftest or a plugin ended it with 0  [run-overruled]" in text
     assert ended(reports={}, notes=(NOTE,))[0] == pytest.ExitCode.TESTS_FAILED
 
 
 def test_a_run_that_ends_early_with_0_fails_in_ci() -> None:
     early = {"judged": set(), "heard": set(), "complete": False}
-    code, said = ended(**early)
-    assert (code, "1 gated test did not run" in said) == (pytest.ExitCode.TESTS_FAILED, True)
+    code, text = ended(**early)
+    assert (code, "1 gated test did not run" in text) == (pytest.ExitCode.TESTS_FAILED, True)
     for fine in ({"complete": True}, {"mode": Mode.OFF}, {"heard": {"test_a"}}, {"ci": ""}):
         assert ended(**{**early, **fine}) == (0, "")
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"ci": ""},
         {"exitstatus": 2},
@@ -163,23 +163,23 @@ def test_a_run_that_ends_early_with_0_fails_in_ci() -> None:
         {"reports": {"test_a": (case("test_a", 1e6, 1e6),)}},
         {"excused": [f"{SLOWER.worst.value}: {SLOWER.key}"]},
     ],
-    ids=lambda given: next(iter(given)),
+    ids=lambda fields: next(iter(fields)),
 )
-def test_what_failed_nothing_or_failed_already_is_left_as_it_is(given: dict[str, Any]) -> None:
-    assert ended(**given) == (given.get("exitstatus", 0), "")
+def test_what_failed_nothing_or_failed_already_is_left_as_it_is(fields: dict[str, Any]) -> None:
+    assert ended(**fields) == (fields.get("exitstatus", 0), "")
 
 
 SLOWER_CASE, KEPT_CASE = case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test_a", 1e6, 1e6)
 
 
-def session_state(policy: Policy = CI, **given: Any) -> Any:
+def session_state(policy: Policy = CI, **fields: Any) -> Any:
     gate_judge = SimpleNamespace(context=SimpleNamespace(policy=policy))
-    known = {"cases": {"test_a": None}, "reports": {}, "heard": set(), "complete": True, "mode": Mode.FULL}
-    return SimpleNamespace(gate_judge=gate_judge, **{**known, **given})
+    defaults = {"cases": {"test_a": None}, "reports": {}, "heard": set(), "complete": True, "mode": Mode.FULL}
+    return SimpleNamespace(gate_judge=gate_judge, **{**defaults, **fields})
 
 
-def notes(*args: Any, **given: Any) -> tuple[SuiteNote, ...]:
-    return unreported_notes(session_state(*args, **given))
+def notes(*args: Any, **fields: Any) -> tuple[SuiteNote, ...]:
+    return unreported_notes(session_state(*args, **fields))
 
 
 def test_a_verdict_that_no_report_carries_fails_the_run() -> None:

@@ -30,9 +30,9 @@ CASE = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
 )
 def test_it_is_refused_and_the_next_call_is_not(inner: Callable[[Perfgate], object]) -> None:
     gate = Perfgate(CASE, Bench(CASE))
-    with pytest.raises(PerfgateError, match="called inside a measured call") as said:
+    with pytest.raises(PerfgateError, match="called inside a measured call") as caught:
         gate(lambda: inner(gate))
-    assert "region()" in said.value.fix
+    assert "region()" in caught.value.fix
     assert gate(int, name="inner").result == 0
 
 
@@ -48,15 +48,15 @@ def test_a_region_of_a_measured_call_is_a_part_of_it() -> None:
 
 
 def test_another_thread_measures_for_itself() -> None:
-    gate, seen = Perfgate(CASE, Bench(CASE)), []
+    gate, results = Perfgate(CASE, Bench(CASE)), []
 
     def call() -> None:
-        beside = Thread(target=lambda: seen.append(gate(int, name="beside").result))
-        beside.start()
-        beside.join()
+        thread = Thread(target=lambda: results.append(gate(int, name="beside").result))
+        thread.start()
+        thread.join()
 
     gate(call)
-    assert seen == [0]
+    assert results == [0]
 
 
 class Mute(RuntimeError):
@@ -65,7 +65,7 @@ class Mute(RuntimeError):
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (ValueError("odd"), "ValueError: odd"),
         (ValueError("\n odd \nand more"), "ValueError: odd"),
@@ -78,8 +78,8 @@ class Mute(RuntimeError):
         ),
     ],
 )
-def test_an_error_is_told_in_one_line(fault: Exception, said: str) -> None:
-    assert error_text(fault).startswith(said)
+def test_an_error_is_told_in_one_line(fault: Exception, message: str) -> None:
+    assert error_text(fault).startswith(message)
     assert "\n" not in error_text(fault)
 
 

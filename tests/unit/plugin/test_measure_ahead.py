@@ -32,8 +32,8 @@ CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, b
 
 
 def test_a_cut_is_said_and_done() -> None:
-    said = "10 cases, 3 rounds, about 21 s, a first guess; sampling cut to 50% by the budget"
-    assert cost_line(CASES, {}, 0.5) == said
+    line = "10 cases, 3 rounds, about 21 s, a first guess; sampling cut to 50% by the budget"
+    assert cost_line(CASES, {}, 0.5) == line
     half = sampled(CASES[0], 0.5).plan
     assert (half.warmup_ns, half.budget_ns) == (0.1e9, 0.5e9)
     assert sampled(CASES[0], 1.0) is CASES[0]
@@ -44,27 +44,27 @@ def test_what_two_builds_would_cost_is_said_beforehand() -> None:
     assert trying_line(0, Design(), math.inf, PairCost()) == ""
     assert trying_line(1, Design(), math.inf, PairCost()) == f"{open_}, a first guess"
     assert trying_line(38, Design(), math.inf, PairCost()) == f"{open_}, all 38 1 min 24 s to 6 min 0 s, a first guess"
-    said = "38 cases in two builds, 7 to 30 rounds, 1 min 24 s to 6 min 0 s"
-    assert paired_line(38, Design(), math.inf, PairCost()) == f"{said}, a first guess"
+    line = "38 cases in two builds, 7 to 30 rounds, 1 min 24 s to 6 min 0 s"
+    assert paired_line(38, Design(), math.inf, PairCost()) == f"{line}, a first guess"
     learnt = PairCost(learnt=True)
     assert paired_line(38, Design(), 120.0, learnt).endswith(
         "1 min 24 s to 2 min 0 s; 2 min 0 s of the budget are left"
     )
     assert paired_line(1, Design(), 600.0, learnt).endswith("; 10 min 0 s of the budget are left")
-    held = parse_limit("slowdown <= 3%", kinds=KINDS)
-    assert triable([*CASES, Case(nodeid="t.py::test_b", limits=(held,), plan=Plan())]) == 1
+    limit = parse_limit("slowdown <= 3%", kinds=KINDS)
+    assert triable([*CASES, Case(nodeid="t.py::test_b", limits=(limit,), plan=Plan())]) == 1
 
 
 @pytest.mark.parametrize(
-    ("devices", "confirms", "said"),
+    ("devices", "confirms", "line"),
     [(("host-x",), True, TRIED), ((), True, ""), (("host-x",), False, "")],
 )
 def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
-    devices: tuple[str, ...], confirms: bool, said: str
+    devices: tuple[str, ...], confirms: bool, line: str
 ) -> None:
     store = SimpleNamespace(devices=lambda: devices)
     tools = SimpleNamespace(confirm=dict if confirms else None, baselines=store, repository=None)
-    held = Case(nodeid="t.py::test_b", limits=(parse_limit("slowdown <= 3%", kinds=KINDS),), plan=Plan())
+    case = Case(nodeid="t.py::test_b", limits=(parse_limit("slowdown <= 3%", kinds=KINDS),), plan=Plan())
     base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee", why="there is no git repository here"))
     gate_judge, project = (
         SimpleNamespace(tools=tools, accepted=base),
@@ -76,20 +76,20 @@ def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
     session: Any = SimpleNamespace(
         gate_judge=gate_judge, settings=settings, mode=Mode.FULL, left_s=lambda: math.inf if settings.ci else 60.0
     )
-    assert suspicion_line(session, [held], {}) == said
+    assert suspicion_line(session, [case], {}) == line
     settings.ci, in_ci = True, TRIED.replace("1 min 0 s", "2 min 45 s")
-    assert suspicion_line(session, [held], {}) == (
+    assert suspicion_line(session, [case], {}) == (
         in_ci if confirms else "; no two builds: there is no git repository here"
     )
     project.confirmation = "interval"
-    assert suspicion_line(session, [held], {}) == (in_ci if confirms else '; no two builds: confirmation = "interval"')
+    assert suspicion_line(session, [case], {}) == (in_ci if confirms else '; no two builds: confirmation = "interval"')
     assert suspicion_line(session, [], {}) == ""
     tools.repository = SimpleNamespace(pages_alone=lambda revision, baselines: ("README.md",))
     if confirms:
-        assert "nothing is built: the change edits README.md only" in suspicion_line(session, [held], {})
+        assert "nothing is built: the change edits README.md only" in suspicion_line(session, [case], {})
 
 
-def denied(path: Any, *given: Any, **named: Any) -> Any:
+def denied(path: Any, *arguments: Any, **named: Any) -> Any:
     raise PermissionError(13, "Permission denied", str(path))
 
 
@@ -129,8 +129,8 @@ def test_a_fault_that_two_checks_meet_is_told_once() -> None:
 
 def test_what_fixes_it_can_be_copied_whole() -> None:
     long = "echo 'baselines/**/*.yaml merge=perfgate' >> .gitattributes; " + "git config merge.perfgate.driver x; " * 4
-    told = finding_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", fix=long), verbose=False)
-    assert told == ["note  merging    it may conflict", f"{' ' * 17}> {long}"]
+    lines = finding_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", fix=long), verbose=False)
+    assert lines == ["note  merging    it may conflict", f"{' ' * 17}> {long}"]
     short = Finding(name="record", level=Level.NOTE, what="none", fix="pytest --perfgate=full")
     assert finding_lines(short, verbose=False) == ["note  record     none > pytest --perfgate=full"]
     assert finding_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
@@ -138,11 +138,14 @@ def test_what_fixes_it_can_be_copied_whole() -> None:
 
 
 def test_a_fault_that_many_tests_meet_is_told_whole_once() -> None:
-    fault, told = PerfgateError("baseline-value", "expected a time", place="baselines/h/t.py.yaml"), {}
-    assert without_repeats(fault, "t.py::a", told) == fault.text()
+    fault, earlier = PerfgateError("baseline-value", "expected a time", place="baselines/h/t.py.yaml"), {}
+    assert without_repeats(fault, "t.py::a", earlier) == fault.text()
     short = "baselines/h/t.py.yaml: expected a time  [baseline-value]\n  why   t.py::a shows the whole error"
-    assert (without_repeats(fault, "t.py::b", told), without_repeats(fault, "t.py::a", told)) == (short, fault.text())
-    with usage_errors(told):
+    assert (without_repeats(fault, "t.py::b", earlier), without_repeats(fault, "t.py::a", earlier)) == (
+        short,
+        fault.text(),
+    )
+    with usage_errors(earlier):
         raise fault
-    with pytest.raises(pytest.UsageError, match="another"), usage_errors(told):
+    with pytest.raises(pytest.UsageError, match="another"), usage_errors(earlier):
         raise PerfgateError("baseline-value", "another")

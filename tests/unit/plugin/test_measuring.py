@@ -39,32 +39,35 @@ def measuring() -> Measuring:
 
 def test_rounds_iterations_and_warm_ups_are_the_least(measuring: Measuring) -> None:
     calls: list[int] = []
-    asked = MeasuredCall(KEY, lambda: calls.append(1), schedule=Schedule(samples=40, iterations=6, warmups=3))
-    quick = measuring.capture(asked, SHORT).samples[0]
+    measured_call = MeasuredCall(KEY, lambda: calls.append(1), schedule=Schedule(samples=40, iterations=6, warmups=3))
+    quick = measuring.capture(measured_call, SHORT).samples[0]
     assert len(quick.durations) >= 40
     assert quick.batch % 6 == 0
     assert quick.batch >= 6
     assert len(calls) >= 3 * 6 + 40 * quick.batch
-    turn = measuring.samples(asked, SHORT)
+    turn = measuring.samples(measured_call, SHORT)
     assert len(turn.durations) < 40, "the turns of two arms are as long as their beat"
 
 
 def test_what_one_call_stands_for_is_part_of_how_it_was_measured(measuring: Measuring) -> None:
-    found = [measuring.capture(MeasuredCall(KEY, list, calls=calls), SHORT).identity for calls in (1, 2)]
-    assert [(one.calls, found[0].differences(one)) for one in found] == [("1", ()), ("2", (("calls", "1", "2"),))]
+    identities = [measuring.capture(MeasuredCall(KEY, list, calls=calls), SHORT).identity for calls in (1, 2)]
+    assert [(one.calls, identities[0].differences(one)) for one in identities] == [
+        ("1", ()),
+        ("2", (("calls", "1", "2"),)),
+    ]
 
 
 def test_what_is_asked_for_beforehand_runs_once_a_process_each_with_its_set_up(measuring: Measuring) -> None:
-    told: list[str] = []
-    asked = MeasuredCall(
-        KEY, lambda: told.append("call"), setup=lambda: told.append("setup"), schedule=Schedule(warmups=2)
+    events: list[str] = []
+    measured_call = MeasuredCall(
+        KEY, lambda: events.append("call"), setup=lambda: events.append("setup"), schedule=Schedule(warmups=2)
     )
-    measuring.samples(asked, SHORT)
-    first = len(told)
-    assert told[:4] == ["setup", "call"] * 2
-    told.clear()
-    measuring.samples(asked, SHORT)
-    assert len(told) == first - 4
+    measuring.samples(measured_call, SHORT)
+    first = len(events)
+    assert events[:4] == ["setup", "call"] * 2
+    events.clear()
+    measuring.samples(measured_call, SHORT)
+    assert len(events) == first - 4
 
 
 def test_nothing_asked_for_changes_nothing() -> None:
@@ -127,12 +130,12 @@ def test_what_pedantic_and_the_marker_ask_for(marker: Any, call: Any, schedule: 
 
 def test_whoever_waits_for_a_device_is_heard(measuring: Measuring) -> None:
     """For another run's lease, and for a card that is hot: three silent minutes look like a hang."""
-    said: list[str] = []
+    lines: list[str] = []
     clocks, leases = MachineClocks(), SimpleNamespace(tell=None)
     instruments = replace(measuring.instruments, clocks=clocks, leases=leases)
-    Measuring(instruments, measuring.metrics).tell_waits(said.append)
-    assert leases.tell == clocks._nvidia.tell == clocks._amd.tell == said.append
-    measuring.tell_waits(said.append)
+    Measuring(instruments, measuring.metrics).tell_waits(lines.append)
+    assert leases.tell == clocks._nvidia.tell == clocks._amd.tell == lines.append
+    measuring.tell_waits(lines.append)
 
 
 class Clock:

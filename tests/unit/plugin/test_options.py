@@ -38,8 +38,8 @@ def test_no_rounds_are_not_the_usual_rounds(count: str) -> None:
 
 
 def test_what_is_given_is_taken() -> None:
-    given = parser().parse_args(["--perfgate-against", "--perfgate-rounds=7", "--perfgate-budget=10min"])
-    assert (given.perfgate_against, given.perfgate_rounds, given.perfgate_budget) == ("@merge-base", 7, "10min")
+    options = parser().parse_args(["--perfgate-against", "--perfgate-rounds=7", "--perfgate-budget=10min"])
+    assert (options.perfgate_against, options.perfgate_rounds, options.perfgate_budget) == ("@merge-base", 7, "10min")
     assert parser().parse_args(["--perfgate-against=v1"]).perfgate_against == "v1"
     assert parser().parse_args([]).perfgate_against is None
 

@@ -61,8 +61,8 @@ def gate() -> Perfgate:
 
 
 def timed(*args: Any) -> None:
-    asked = MeasuredCall(CaseKey(nodeid="t.py::test_a"), kernel, args)
-    HostTimer(Stopping(), WarmUp()).measure(asked.timed(), Plan(), HostRuntime(probe_host))
+    measured_call = MeasuredCall(CaseKey(nodeid="t.py::test_a"), kernel, args)
+    HostTimer(Stopping(), WarmUp()).measure(measured_call.timed(), Plan(), HostRuntime(probe_host))
 
 
 def benchmarked() -> None:
@@ -221,20 +221,20 @@ def test_rounds_and_cases_are_counted_against_what_there_is(live: bool) -> None:
         nodeid = CASES[at].nodeid
         progress(number, CASES[at], Finished(nodeid=nodeid, outcome=outcome))
         shown.append(screen(terminal.file.getvalue())[-1])
-    said = [
+    texts = [
         "perfgate: round 1 of 3, case 1 of 3: t.py::test_0",
         "perfgate: round 1 of 3, case 2 of 3: t.py::test_1 (failed)",
         "perfgate: round 1 of 3, case 3 of 3: t.py::test_2",
         "perfgate: round 2 of 3, case 1 of 1: t.py::test_0",
         "perfgate: round 3 of 3, case 1 of 1: t.py::test_0",
     ]
-    assert terminal.lines == ["perfgate: 3 cases", *([] if live else said[:2])], "a log has a line now and then"
-    assert not live or shown == [text[:49] for text in said]
+    assert terminal.lines == ["perfgate: 3 cases", *([] if live else texts[:2])], "a log has a line now and then"
+    assert not live or shown == [text[:49] for text in texts]
 
 
 def test_what_is_left_is_shown_once_every_case_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(reporting, "TimeLeft", lambda cases, known, clock: TimeLeft(cases, known, lambda: now[0]))
+    monkeypatch.setattr(reporting, "TimeLeft", lambda cases, costs, clock: TimeLeft(cases, costs, lambda: now[0]))
     monkeypatch.setattr(reporting, "seconds", lambda: now[0])
     terminal = Terminal(live=False)
     progress = progress_on(terminal)
@@ -279,9 +279,9 @@ def test_wide_letters_take_their_columns(text: str, shown: str) -> None:
 
 
 def test_a_speed_up_is_a_property_by_its_reference() -> None:
-    beside = Reference(over="eager", ours=(1e6,) * 3, theirs=(1.5e6,) * 3)
+    reference = Reference(over="eager", ours=(1e6,) * 3, theirs=(1.5e6,) * 3)
     report = judge(
-        measured(1e6, references=(beside,)), [limit("speedup(over=eager) >= 1.2x")], baseline=None, context=CONTEXT
+        measured(1e6, references=(reference,)), [limit("speedup(over=eager) >= 1.2x")], baseline=None, context=CONTEXT
     )
     assert float(str(dict(properties([report]))["perfgate.speedup(over=eager)"])) == pytest.approx(1.5)
 
@@ -289,6 +289,6 @@ def test_a_speed_up_is_a_property_by_its_reference() -> None:
 @pytest.mark.parametrize(("paired", "slowdown"), [(None, 0.1), (SLOWER, SLOWER.shift), (NOT_SLOWER, 0.1)])
 def test_the_slowdown_is_that_of_the_verdict(paired, slowdown: float) -> None:
     report = judge(measured(1.1e6), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=CONTEXT, paired=paired)
-    told = dict(properties([report]))
-    assert float(str(told["perfgate.slowdown"])) == pytest.approx(slowdown)
-    assert float(str(told["perfgate.time_ns"])) == pytest.approx(1.1e6)
+    values = dict(properties([report]))
+    assert float(str(values["perfgate.slowdown"])) == pytest.approx(slowdown)
+    assert float(str(values["perfgate.time_ns"])) == pytest.approx(1.1e6)

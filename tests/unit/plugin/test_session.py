@@ -21,18 +21,18 @@ def given(**fields: Any) -> Any:
 
 @pytest.mark.parametrize("mode", ["quick", "full", "off"])
 @pytest.mark.parametrize(
-    ("option", "text", "said"),
+    ("option", "text", "message"),
     [
         ("perfgate_budget", "bad", "'bad' is not a time"),
         ("perfgate_policy", ["missing=foo"], "'missing' cannot be 'foo'"),
     ],
 )
 def test_what_does_not_read_is_said_before_the_first_test(
-    mode: str, option: str, text: Any, said: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    mode: str, option: str, text: Any, message: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
     config: Any = SimpleNamespace(option=given(**{"perfgate_mode": mode, option: text}), rootpath=tmp_path, stash={})
-    with pytest.raises(pytest.UsageError, match=said):
+    with pytest.raises(pytest.UsageError, match=message):
         GateSession(Settings(config)).prepare([])
 
 
@@ -40,14 +40,14 @@ NAME = "t.py::test_a"
 
 
 def report(outcome: str, when: str = "call", **fields: Any) -> Any:
-    said = ("t.py", 3, "Skipped: no\nboard \x1b[2J") if outcome == "skipped" else None
+    reason = ("t.py", 3, "Skipped: no\nboard \x1b[2J") if outcome == "skipped" else None
     return SimpleNamespace(
-        nodeid=NAME, when=when, outcome=outcome, skipped=outcome == "skipped", longrepr=said, **fields
+        nodeid=NAME, when=when, outcome=outcome, skipped=outcome == "skipped", longrepr=reason, **fields
     )
 
 
 @pytest.mark.parametrize(
-    ("reports", "found"),
+    ("reports", "expected"),
     [
         ([report("skipped", "setup")], {NAME: "no board \\x1b[2J"}),
         ([report("passed", "setup"), report("skipped"), report("passed", "teardown")], {NAME: "no board \\x1b[2J"}),
@@ -57,11 +57,11 @@ def report(outcome: str, when: str = "call", **fields: Any) -> Any:
         ([report("skipped"), report("passed")], {}),
     ],
 )
-def test_what_was_skipped_in_the_end(reports: list[Any], found: dict[str, str]) -> None:
+def test_what_was_skipped_in_the_end(reports: list[Any], expected: dict[str, str]) -> None:
     case: Any = SimpleNamespace(nodeid=NAME)
     settings: Any = None
     session = GateSession(settings)
     session.cases = {NAME: case, "t.py::test_b": case}
     for one in reports:
         session.note(one)
-    assert session.skipped == found
+    assert session.skipped == expected

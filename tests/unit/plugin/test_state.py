@@ -23,11 +23,11 @@ from pytest_perfgate.plugin.state import Settings, outside, spare
 from tests.unit.app.scripted_pairs import PROOF, World, arm, cases, slower, spec, staged
 
 
-@pytest.mark.parametrize("asked", ["usepdb", "trace"])
+@pytest.mark.parametrize("option", ["usepdb", "trace"])
 @pytest.mark.parametrize(("policy", "done"), [(CI, Effect.FAIL), (LOCAL, Effect.PASS)])
-def test_a_debugger_is_no_measurement(asked: str, policy: Any, done: Effect) -> None:
-    given = {"usepdb": False, "trace": False, "perfgate_mode": "full", "perfgate_against": None} | {asked: True}
-    config: Any = SimpleNamespace(option=SimpleNamespace(**given))
+def test_a_debugger_is_no_measurement(option: str, policy: Any, done: Effect) -> None:
+    options = {"usepdb": False, "trace": False, "perfgate_mode": "full", "perfgate_against": None} | {option: True}
+    config: Any = SimpleNamespace(option=SimpleNamespace(**options))
     session = Docket(Settings(config))
     assert session.settings.debugging
     assert session.mode is Mode.OFF
@@ -67,7 +67,7 @@ def measured(world: World, *, stopping: bool = False, tell: Any = len) -> Rounds
         spec=lambda some: spec(arm("head"), some, 1),
         job=Job(cases=()),
         timeout_s=1,
-        progress=lambda *told: None,
+        progress=lambda *arguments: None,
         clock=lambda: 0.0,
         tell=tell,
     )
@@ -82,13 +82,13 @@ def measured(world: World, *, stopping: bool = False, tell: Any = len) -> Rounds
 
 def test_a_test_that_kills_its_child_is_told_from_one_that_fails() -> None:
     world = World(time=slower("", 0.0), modules=PROOF, dies={("head", FATAL)})
-    found = measured(world).results()
-    assert {nodeid: one.outcome for nodeid, one in found.items()} == {
+    results = measured(world).results()
+    assert {nodeid: one.outcome for nodeid, one in results.items()} == {
         FATAL: "died", **dict.fromkeys(OTHERS, "passed"),
     }  # fmt: skip
     died: set[str] = set()
     session: Any = SimpleNamespace(died=died, gate_judge=SimpleNamespace(read_limits=lambda result: None))
-    fit_results(session, found)
+    fit_results(session, results)
     assert died == {FATAL}
 
 
@@ -98,10 +98,10 @@ def test_a_child_that_an_interrupt_ended_has_killed_nobody() -> None:
 
 
 def test_a_child_that_waits_for_a_device_is_told_of_and_measured() -> None:
-    said: list[str] = []
-    found = measured(World(time=slower("", 0.0), modules=PROOF, waits=True), tell=said.append).results()
-    assert {one.outcome for one in found.values()} == {"passed"}
-    assert set(said) == {"process 7 measures on GPU-1"}
+    lines: list[str] = []
+    results = measured(World(time=slower("", 0.0), modules=PROOF, waits=True), tell=lines.append).results()
+    assert {one.outcome for one in results.values()} == {"passed"}
+    assert set(lines) == {"process 7 measures on GPU-1"}
 
 
 @pytest.mark.parametrize("side", ["base", "head"])

@@ -53,8 +53,8 @@ SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
 
 
 def test_clocks_that_were_not_locked_are_told_once() -> None:
-    told = replace(SAMPLES, notes=((REFUSED, "denied"), ("timer", "events")))
-    measurement = Measurement(key=KEY, processes=(told, told, SAMPLES), device=CARD, identity=Identity(device="k"))
+    noted = replace(SAMPLES, notes=((REFUSED, "denied"), ("timer", "events")))
+    measurement = Measurement(key=KEY, processes=(noted, noted, SAMPLES), device=CARD, identity=Identity(device="k"))
     report = CaseReport(key=KEY, verdicts=(), measurement=measurement)
     bare = CaseReport(key=KEY, verdicts=())
     assert refused([report, report, bare]) == ["clocks observed, not locked: denied"]
@@ -85,9 +85,9 @@ def session(measured: int, of: int = 8, processes: int = 3, started: str = "/p",
         taken = replace(report.measurement, processes=report.measurement.processes[:processes])
         reports[name] = (replace(report, measurement=taken),)
     gate_judge = SimpleNamespace(tools=SimpleNamespace(confirm=dict))
-    given = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL, "gate_judge": gate_judge} | fields
+    values = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL, "gate_judge": gate_judge} | fields
     config = SimpleNamespace(rootpath=Path("/p"), invocation_params=SimpleNamespace(dir=Path(started)))
-    return SimpleNamespace(cases=cases, reports=reports, settings=SimpleNamespace(pytest=config), **given)
+    return SimpleNamespace(cases=cases, reports=reports, settings=SimpleNamespace(pytest=config), **values)
 
 
 def test_what_is_left_is_named_and_can_be_measured_alone() -> None:
@@ -125,14 +125,14 @@ def test_nothing_measured_is_nothing_kept_but_finished_rounds() -> None:
 
 
 def test_suspects_that_nobody_tried_to_the_end_are_counted() -> None:
-    held = session(2, of=2, resumable=True)
-    held.reports[NAMES[0]] = (report_of("test_0", 1.2e6, 1e6, Outcome.SUSPECT),)
-    assert cut_short_lines(held) == [
+    state = session(2, of=2, resumable=True)
+    state.reports[NAMES[0]] = (report_of("test_0", 1.2e6, 1e6, Outcome.SUSPECT),)
+    assert cut_short_lines(state) == [
         "cut short: 2 of 2 cases measured and kept; 1 suspect not decided",
         "next  the same command again: it continues after the finished rounds",
     ]
-    held.gate_judge.tools.confirm = None
-    assert cut_short_lines(held) == []
+    state.gate_judge.tools.confirm = None
+    assert cut_short_lines(state) == []
 
 
 def test_an_interrupted_trial_of_suspects_leaves_what_was_measured() -> None:
@@ -145,10 +145,10 @@ def test_an_interrupted_trial_of_suspects_leaves_what_was_measured() -> None:
     gate_judge = SimpleNamespace(
         judge_all=interrupted, judge_result=lambda result: (CaseKey(nodeid=name),), read_limits=id
     )
-    held: Any = SimpleNamespace(gate_judge=gate_judge, reports={}, faults={}, died=set())
+    state: Any = SimpleNamespace(gate_judge=gate_judge, reports={}, faults={}, died=set())
     with pytest.raises(KeyboardInterrupt):
-        judge_measured(held, {name: result})
-    assert held.reports == {name: (CaseKey(nodeid=name),)}
+        judge_measured(state, {name: result})
+    assert state.reports == {name: (CaseKey(nodeid=name),)}
 
 
 ROOT = Path("/project")
@@ -186,8 +186,8 @@ def test_commands_work_from_where_the_user_stands(command: str, below: str, abov
     assert standing(root=inner).path(inner / ".perfgate" / "r.json") == "libs/kern/.perfgate/r.json"
     assert standing(root=ROOT / "a b").command("perfgate report") == "perfgate report --root 'a b'"
     suspect = case("test_a", 1e6, 9e5, Outcome.SUSPECT)
-    told = replace(suspect, verdicts=(replace(suspect.verdicts[0], next=(command,), effect=Effect.WARN),))
-    (block,) = blocks([told], standing(root=inner), 100)
+    advised = replace(suspect, verdicts=(replace(suspect.verdicts[0], next=(command,), effect=Effect.WARN),))
+    (block,) = blocks([advised], standing(root=inner), 100)
     assert block.endswith(f"  next  {below}")
 
 
@@ -204,14 +204,16 @@ def test_what_was_recorded_as_the_first_is_not_to_be_accepted_too() -> None:
     assert next_commands([new], "pytest", recorded=True) == [], "the next run is judged by it: nothing is to be done"
     fast = case("test_fast", 5e5, 1e6, Outcome.IMPROVED)
     core = replace(fast.measurement, identity=replace(fast.measurement.identity, affinity="1"))
-    beside = replace(fast, arms=Arms(base="c0ffee"), measurement=core)
+    paired = replace(fast, arms=Arms(base="c0ffee"), measurement=core)
     assert next_commands([fast], "pytest", recorded=False)[1:] == ["perfgate accept --improved"]
-    held = replace(new, measurement=core)
-    assert next_commands([beside, held], "pytest", recorded=False) == ["perfgate report"], "its core is no other run's"
-    alone = next_commands([beside, new], "pytest", recorded=False)
+    pinned = replace(new, measurement=core)
+    assert next_commands([paired, pinned], "pytest", recorded=False) == ["perfgate report"], (
+        "its core is no other run's"
+    )
+    alone = next_commands([paired, new], "pytest", recorded=False)
     assert alone == ["perfgate report", *new.verdicts[0].next], "the revision does not have it: it was measured alone"
     quick = next_commands(
-        [beside, replace(fast, verdicts=(replace(fast.verdicts[0], next=("accept it",)),)), new], "", recorded=True
+        [paired, replace(fast, verdicts=(replace(fast.verdicts[0], next=("accept it",)),)), new], "", recorded=True
     )
     assert quick == ["perfgate report", "accept it"], "what is kept as the first waits for nobody"
     slow = case("test_slow", 2e6, 1e6, Outcome.SUSPECT)
@@ -243,8 +245,8 @@ def test_a_case_that_has_a_line_which_is_not_compared_is_no_new_one() -> None:
 
 def test_what_a_change_accepts_is_named_with_its_reason() -> None:
     taken = case("test_a", 2e6, 1e6, Outcome.ACCEPTED)
-    said = 'slower than accepted; this change accepts 2 ms: "eight\x1b"'
-    taken = replace(taken, verdicts=(replace(taken.verdicts[0], sentence=said),))
+    sentence = 'slower than accepted; this change accepts 2 ms: "eight\x1b"'
+    taken = replace(taken, verdicts=(replace(taken.verdicts[0], sentence=sentence),))
     heading, line = own_gate_section(own_gate_lines([taken, case("test_b", 1e6, 1e6)], ()))
     assert heading == "this change edits its own gate"
     assert line.startswith(f"  accepted line  {taken.key}  slowdown")
@@ -280,16 +282,16 @@ def test_in_ci_the_record_is_accepted_elsewhere() -> None:
 
 
 def test_nobody_watches_the_lines_of_a_process_that_is_timed() -> None:
-    given = {"COV_CORE_SOURCE": "x", "COVERAGE_PROCESS_START": "x", "PYTEST_ADDOPTS": "-x", "KEPT": "1"}
-    assert environment(given.items())["KEPT"] == "1"
-    assert not {"COV_CORE_SOURCE", "COVERAGE_PROCESS_START", "PYTEST_ADDOPTS"} & set(environment(given.items()))
+    variables = {"COV_CORE_SOURCE": "x", "COVERAGE_PROCESS_START": "x", "PYTEST_ADDOPTS": "-x", "KEPT": "1"}
+    assert environment(variables.items())["KEPT"] == "1"
+    assert not {"COV_CORE_SOURCE", "COVERAGE_PROCESS_START", "PYTEST_ADDOPTS"} & set(environment(variables.items()))
 
 
 def test_cases_on_constant_inputs_are_named_in_one_line() -> None:
     note = (Finding(title="constant inputs", detail="float16[64, 64] is all 0"),)
-    plain, told = [case(f"t{at}", 1e6) for at in range(2)], [case(f"t{at}", 1e6, findings=note) for at in range(5)]
-    assert constant([*plain, *told[:2]])[0].endswith("on real data: tests/test_k.py::t0, tests/test_k.py::t1")
-    assert constant(told)[0].endswith("tests/test_k.py::t2 and 2 more")
+    plain, noted = [case(f"t{at}", 1e6) for at in range(2)], [case(f"t{at}", 1e6, findings=note) for at in range(5)]
+    assert constant([*plain, *noted[:2]])[0].endswith("on real data: tests/test_k.py::t0, tests/test_k.py::t1")
+    assert constant(noted)[0].endswith("tests/test_k.py::t2 and 2 more")
     assert constant(plain) == []
 
 
@@ -375,11 +377,11 @@ def test_a_sentence_is_folded_between_words_and_a_command_never(line: str, lines
     assert folded(line, 12) == lines
 
 
-@pytest.mark.parametrize(("live", "wide", "found"), [(True, 80, 80), (True, 9, 60), (False, 80, ANY)])
-def test_only_a_terminal_has_columns(live: bool, wide: int, found: int) -> None:
+@pytest.mark.parametrize(("live", "wide", "expected"), [(True, 80, 80), (True, 9, 60), (False, 80, ANY)])
+def test_only_a_terminal_has_columns(live: bool, wide: int, expected: int) -> None:
     out = SimpleNamespace(isatty=live, _tw=SimpleNamespace(fullwidth=wide))
     config = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: out))
-    assert columns(config) == found  # type: ignore[arg-type]
+    assert columns(config) == expected  # type: ignore[arg-type]
     nobody = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: None))
     assert columns(nobody) == ANY  # type: ignore[arg-type]
 

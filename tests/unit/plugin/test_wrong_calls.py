@@ -31,12 +31,12 @@ WRONG: dict[str, tuple[Callable[[Any], Any], str, str]] = {
 
 @pytest.mark.parametrize("form", WRONG)
 def test_a_wrong_call_says_what_a_right_one_is(form: str) -> None:
-    call, said, fix = WRONG[form]
+    call, message, fix = WRONG[form]
     case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
     with pytest.raises(PerfgateError) as caught:
         call(Perfgate(case, Bench(case)))
     assert caught.value.code.name == "call-wrong"
-    assert said in caught.value.what
+    assert message in caught.value.what
     assert fix in caught.value.fix
 
 
@@ -54,8 +54,8 @@ def test_a_fault_of_the_call_itself_stays_its_own() -> None:
     case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
 
     class Raising(Bench):
-        def take(self, asked: Any) -> Any:
-            return asked.fn()
+        def take(self, call: Any) -> Any:
+            return call.fn()
 
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'a'"):
         Perfgate(case, Raising(case))(lambda a: a)

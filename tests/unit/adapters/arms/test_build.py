@@ -24,8 +24,8 @@ def test_a_failed_build_shows_the_tail_of_its_log_and_leaves_no_worktree(repo: P
     assert "linking" in error.what
     assert error.place.endswith("build.log")
     assert len(git(repo, "worktree", "list").splitlines()) == 1
-    left = ArmStore(repo, settings).leftovers()
-    assert [item.what for item in left] == ["an unfinished build"]
+    leftovers = ArmStore(repo, settings).leftovers()
+    assert [item.what for item in leftovers] == ["an unfinished build"]
 
 
 def test_a_missing_builder_is_named(repo: Path) -> None:
@@ -60,13 +60,13 @@ def test_nothing_to_build(repo: Path) -> None:
 def test_a_command_builds_what_pip_cannot(repo: Path) -> None:
     arm = ArmStore(repo, ArmSettings(mode="overlay", build=("cp {source}/k.py {site}/k.py",))).prepare("base", "HEAD")
     assert arm.modules == ("k",)
-    said = subprocess.run(
+    done = subprocess.run(
         [arm.python, "-c", "import sys; del sys.path[0]; import k; print(k.__file__)"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert said.stdout.strip() == str(Path(arm.root) / "k.py")
+    assert done.stdout.strip() == str(Path(arm.root) / "k.py")
 
 
 def test_a_project_can_have_a_command_of_its_own_and_its_folder_must_be_there(repo: Path) -> None:
@@ -80,10 +80,10 @@ def test_a_project_can_have_a_command_of_its_own_and_its_folder_must_be_there(re
     assert (arm.mode, arm.modules) == ("overlay", ("one", "two"))
     only = ArmStore(repo, ArmSettings(projects=("one", "two"), builds=builds, packages=("two",)))
     assert only.prepare("base", "HEAD").modules == ("two",)
-    gone = failure(repo, settings, "HEAD~1")
-    assert gone.code.name == "arm-no-project"
-    assert gone.what.startswith("the base arm (HEAD~1, ")
-    assert gone.what.endswith("): the revision has no folder 'one'")
+    missing = failure(repo, settings, "HEAD~1")
+    assert missing.code.name == "arm-no-project"
+    assert missing.what.startswith("the base arm (HEAD~1, ")
+    assert missing.what.endswith("): the revision has no folder 'one'")
     full = git(repo, "rev-parse", "HEAD~1").strip()
     assert failure(repo, settings, full).what.startswith(f"the base arm ({full[:10]}): "), "named once"
 

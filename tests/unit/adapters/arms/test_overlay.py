@@ -78,7 +78,7 @@ def test_each_arm_loads_its_own_files(tmp_path: Path, layout: str) -> None:
     assert set(says["head"]["speed"]) == {2}
     assert (base.dirty, head.dirty) == (False, True)
     assert base.mode == head.mode == ("worktree" if layout in {"inside", "scripts"} else "overlay")
-    loaded = {name: [tuple(pair) for pair in said["modules"]] for name, said in says.items()}
+    loaded = {name: [tuple(pair) for pair in answer["modules"]] for name, answer in says.items()}
     assert foreign_modules(base, loaded["base"]) is None
     assert foreign_modules(head, loaded["head"]) is None
     assert foreign_modules(base, loaded["head"]).code == "arm-foreign-module"

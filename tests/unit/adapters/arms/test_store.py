@@ -281,9 +281,9 @@ def test_arms_that_nobody_used_for_a_day_are_removed_beyond_ten(tmp_path: Path) 
     (home / "killed.lock").write_text(dead())
     with exclusive(home / "arm02.lock"):
         forget_unused(home, Git(tmp_path))
-    left = {path.name for path in home.iterdir()}
-    assert {f"arm{number:02}" for number in range(14)} - left == {"arm00", "arm03", "arm04"}
-    assert left - {f"arm{number:02}" for number in range(14)} == {"failed"}
+    remaining = {path.name for path in home.iterdir()}
+    assert {f"arm{number:02}" for number in range(14)} - remaining == {"arm00", "arm03", "arm04"}
+    assert remaining - {f"arm{number:02}" for number in range(14)} == {"failed"}
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ def test_spellings_of_one_bus() -> None:
 
 def test_the_device_as_it_tells_itself(smi) -> None:
     device = Amd(lambda: smi).every()[0].described()
-    told = (device.name, device.uuid, device.pci, device.memory_bytes)
-    assert told == ("AMD Instinct MI300X", UUIDS[0], BUSES[0], None)
+    facts = (device.name, device.uuid, device.pci, device.memory_bytes)
+    assert facts == ("AMD Instinct MI300X", UUIDS[0], BUSES[0], None)
     assert dict(device.facts)["driver"] == "6.10.5"
     assert "6.10.5" in Amd(lambda: smi).availability().version
 
@@ -34,6 +34,6 @@ def test_a_package_and_a_library_that_do_not_fit_are_a_reason(monkeypatch) -> No
         raise AttributeError("libamd_smi.so: undefined symbol: amdsmi_get_gpu_board_info")
 
     monkeypatch.setattr(amdsmi, "quiet_import", unlike)
-    found = Amd().availability()
-    assert not found.usable
-    assert "of different releases: libamd_smi.so: undefined symbol" in found.why
+    availability = Amd().availability()
+    assert not availability.usable
+    assert "of different releases: libamd_smi.so: undefined symbol" in availability.why

@@ -115,8 +115,8 @@ def test_weights_are_found_however_deep_they_lie() -> None:
     layers = torch.nn.Linear(2, 3)
     for _ in range(5):
         layers = torch.nn.Sequential(layers)
-    found = reachable_objects(lambda: layers, torch.Tensor)
-    assert {id(tensor) for tensor in found} >= {id(tensor) for tensor in layers.parameters()}
+    tensors = reachable_objects(lambda: layers, torch.Tensor)
+    assert {id(tensor) for tensor in tensors} >= {id(tensor) for tensor in layers.parameters()}
 
 
 def test_what_raises_at_being_asked_has_no_parts() -> None:

@@ -10,18 +10,18 @@ from pytest_perfgate.adapters.bindings import cupti as cupti_proof
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "why"),
+    ("code", "stderr", "why"),
     [(0, "", ""), (-11, "", "died of signal 11"), (1, "x\nno device", "no device"), (1, "", "exit code 1")],
 )
-def test_how_a_proof_elsewhere_ended(monkeypatch, code, said, why) -> None:
+def test_how_a_proof_elsewhere_ended(monkeypatch, code, stderr, why) -> None:
     def run(command, timeout_s, **named):
         assert command[-1] == cupti_proof.__name__
-        return SimpleNamespace(returncode=code, stderr=said.encode())
+        return SimpleNamespace(returncode=code, stderr=stderr.encode())
 
     monkeypatch.setattr(cupti_proof, "run_captured", run)
-    found = cupti_proof.proof_failure.__wrapped__()
-    assert found.endswith(why)
-    assert bool(found) is bool(why)
+    reason = cupti_proof.proof_failure.__wrapped__()
+    assert reason.endswith(why)
+    assert bool(reason) is bool(why)
 
 
 def test_what_was_proved_is_kept_for_a_driver_and_its_packages(monkeypatch, tmp_path) -> None:

@@ -27,12 +27,12 @@ class NVMLError(Exception):
 
 def library(**changed):
     def fails(status: int):
-        def ask(*given):
+        def ask(*arguments):
             raise NVMLError(status)
 
         return ask
 
-    asked = {
+    answers = {
         "nvmlInit": lambda: None,
         "nvmlSystemGetDriverVersion": lambda: "580.1",
         "nvmlDeviceGetHandleByUUID": lambda name: 1,
@@ -42,9 +42,9 @@ def library(**changed):
         "nvmlDeviceGetTemperature": lambda handle, sensor: 40,
         "nvmlDeviceGetPowerUsage": lambda handle: 100_000,
     }
-    told = {name: fails(how) if isinstance(how, int) else how for name, how in {**asked, **changed}.items()}
+    functions = {name: fails(how) if isinstance(how, int) else how for name, how in {**answers, **changed}.items()}
     names = {"NVML_CLOCK_SM": 1, "NVML_CLOCK_MEM": 2, "NVML_TEMPERATURE_GPU": 0, "NVMLError": NVMLError}
-    return SimpleNamespace(**names, **told)
+    return SimpleNamespace(**names, **functions)
 
 
 def test_a_driver_before_the_new_name_is_asked_by_the_old_one() -> None:
@@ -55,7 +55,7 @@ def test_a_driver_before_the_new_name_is_asked_by_the_old_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "good", "bad"),
+    ("answers", "good", "bad"),
     [
         ({"nvmlDeviceGetSupportedMemoryClocks": lambda handle: [405, 3201],
           "nvmlDeviceGetSupportedGraphicsClocks": lambda handle, memory: [1980, 345] if memory == 3201 else [345]},
@@ -65,10 +65,10 @@ def test_a_driver_before_the_new_name_is_asked_by_the_old_one() -> None:
         ({}, (3000,), ()),
     ],
 )  # fmt: skip
-def test_a_clock_that_the_card_does_not_have_is_refused(told, good, bad) -> None:
+def test_a_clock_that_the_card_does_not_have_is_refused(answers, good, bad) -> None:
     locked: list[int] = []
     setting = {"nvmlDeviceSetGpuLockedClocks": lambda handle, low, high: locked.append(high)}
-    device = NvmlDevice(library(**setting, **told), 1)
+    device = NvmlDevice(library(**setting, **answers), 1)
     for megahertz in good:
         device.lock(megahertz * 1e6)
     assert locked == list(good)
@@ -88,7 +88,7 @@ def test_a_card_that_does_not_tell_its_clocks_is_not_observed_and_not_lost() -> 
 
 
 def test_what_a_driver_cannot_tell_of_a_measurement_is_on_record() -> None:
-    def older(*given):
+    def older(*arguments):
         raise NVMLLibraryMismatchError
 
     blind = library(nvmlDeviceGetComputeRunningProcesses=older, nvmlDeviceGetFieldValues=3)
@@ -114,8 +114,8 @@ def test_a_card_that_nothing_names_is_not_observed_and_never_locked() -> None:
 
 
 def test_a_card_that_is_known_by_its_bus_is_leased_under_the_name_that_others_give_it(monkeypatch) -> None:
-    known = library(nvmlDeviceGetHandleByPciBusId=lambda name: 1, nvmlDeviceGetUUID=lambda handle: "GPU-1111")
-    monkeypatch.setattr(gpu, "Nvml", lambda: Nvml(lambda: known))
+    driver = library(nvmlDeviceGetHandleByPciBusId=lambda name: 1, nvmlDeviceGetUUID=lambda handle: "GPU-1111")
+    monkeypatch.setattr(gpu, "Nvml", lambda: Nvml(lambda: driver))
     for cached in (gpu.managed, gpu.managed_uuid):
         cached.cache_clear()
     there = Device(key="", name="card", kind="gpu", pci="0000:1B:00.0")

@@ -204,20 +204,20 @@ def test_a_child_that_reads_nothing_is_hung(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_closing_wakes_the_thread_that_waits() -> None:
     here, there = socket.socketpair()
-    line, seen = Line(here), []
+    line, errors = Line(here), []
 
     def wait() -> None:
         try:
             line.receive(30)
         except (EOFError, OSError) as ended:
-            seen.append(type(ended).__name__)
+            errors.append(type(ended).__name__)
 
     waiting = threading.Thread(target=wait)
     waiting.start()
     time.sleep(0.1)
     line.close()
     waiting.join(60)
-    assert seen == ["EOFError"] or seen == ["OSError"], seen
+    assert errors == ["EOFError"] or errors == ["OSError"], errors
     there.close()
 
 

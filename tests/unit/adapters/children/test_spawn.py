@@ -189,9 +189,9 @@ def test_a_launcher_that_is_not_there_is_named() -> None:
 @pytest.mark.parametrize(("code", "others", "readings"), [(0, (), 1), (0, (7,), 2), (None, (), 2)])
 def test_all_processes_are_read_once_for_a_child_that_has_ended(monkeypatch, code, others, readings) -> None:
     """One that still ran, or left others behind, may have changed them until a second reading."""
-    left = iter((others, ()))
+    remaining = iter((others, ()))
     read: list[str] = []
-    monkeypatch.setattr(cluster, "marked", lambda mark: (read.append(mark), next(left))[1])
+    monkeypatch.setattr(cluster, "marked", lambda mark: (read.append(mark), next(remaining))[1])
     monkeypatch.setattr(cluster, "_lives", lambda *_: False)
     monkeypatch.setattr(cluster.os, "killpg", lambda *_: None)
     monkeypatch.setattr(cluster.os, "kill", lambda *_: None)

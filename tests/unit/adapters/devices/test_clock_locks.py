@@ -68,7 +68,7 @@ def test_a_lock_is_read_as_it_was_written() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_file_of_another_user_is_named_and_no_draft_is_left(folder, monkeypatch) -> None:
-    def refused(*given: object) -> None:
+    def refused(*arguments: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(Path, "replace", refused)
@@ -78,9 +78,9 @@ def test_a_file_of_another_user_is_named_and_no_draft_is_left(folder, monkeypatc
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(("said", "head"), [("", None), ("abc", None), ("-1", None), ("²", None), ("7", 7)])
-def test_a_run_without_a_head_that_reads_is_led_by_this_process(monkeypatch, said, head) -> None:
-    monkeypatch.setenv("PERFGATE_ROOT_PID", said)
+@pytest.mark.parametrize(("text", "head"), [("", None), ("abc", None), ("-1", None), ("²", None), ("7", 7)])
+def test_a_run_without_a_head_that_reads_is_led_by_this_process(monkeypatch, text, head) -> None:
+    monkeypatch.setenv("PERFGATE_ROOT_PID", text)
     assert run_head() == (head or os.getpid())
 
 
@@ -114,9 +114,9 @@ def test_at_exit() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_on_a_signal_that_ends_the_process(number) -> None:
-    code, said, _ = told(f"restoration.arm()\nos.kill(os.getpid(), {int(number)})\nprint('went on')")
+    code, lines, _ = told(f"restoration.arm()\nos.kill(os.getpid(), {int(number)})\nprint('went on')")
     assert code == -number
-    assert said == ["put back"]
+    assert lines == ["put back"]
 
 
 def test_whoever_listened_before_is_served() -> None:
@@ -159,15 +159,15 @@ restoration.arm()
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("first", ["restoration.run()", f"os.kill(os.getpid(), {int(signal.SIGINT)})"])
 def test_a_second_signal_waits_until_the_clocks_are_back(first, second) -> None:
-    code, said, _ = told(f"second = {int(second)}\n{SLOW}{first}\nprint('went on', flush=True)")
-    assert said == ["put back"]
+    code, lines, _ = told(f"second = {int(second)}\n{SLOW}{first}\nprint('went on', flush=True)")
+    assert lines == ["put back"]
     assert code in {-second, -signal.SIGINT}
 
 
 def test_a_signal_while_the_card_is_changed_is_heard_afterwards() -> None:
     locking = "restoration.arm()\nwith restoration.undisturbed():\n    os.kill(os.getpid(), signal.SIGTERM)\n"
-    code, said, _ = told(locking + "    print('locked', flush=True)\nprint('went on')")
-    assert (code, said) == (-signal.SIGTERM, ["locked", "put back"])
+    code, lines, _ = told(locking + "    print('locked', flush=True)\nprint('went on')")
+    assert (code, lines) == (-signal.SIGTERM, ["locked", "put back"])
 
 
 def test_a_failure_is_said_where_a_late_signal_ends_the_process() -> None:
@@ -179,8 +179,8 @@ def test_a_failure_is_said_where_a_late_signal_ends_the_process() -> None:
 def test_a_forked_child_can_be_ended_and_puts_nothing_back() -> None:
     forked = "restoration.arm()\nchild = os.fork()\nif not child:\n    signal.alarm(60)\n"
     forked += "    os.kill(os.getpid(), signal.SIGTERM)\n    os._exit(0)\n"
-    code, said, _ = told(forked + "print(os.waitpid(child, 0)[1], flush=True)")
-    assert (code, said) == (0, [str(int(signal.SIGTERM)), "put back"])
+    code, lines, _ = told(forked + "print(os.waitpid(child, 0)[1], flush=True)")
+    assert (code, lines) == (0, [str(int(signal.SIGTERM)), "put back"])
 
 
 def test_what_was_not_done_is_not_undone() -> None:

@@ -56,9 +56,9 @@ def device(sampling) -> Device:
     return Device(sampling)
 
 
-def watched(device: Device, **given: object) -> DeviceWatch:
+def watched(device: Device, **options: object) -> DeviceWatch:
     """A watch that looks when a region begins, and else when it is told."""
-    return DeviceWatch(device, sampling=device.sampling, period_s=60.0, **given)
+    return DeviceWatch(device, sampling=device.sampling, period_s=60.0, **options)
 
 
 def looks(device: Device, count: int) -> None:
@@ -101,8 +101,8 @@ def test_a_region_without_a_look_has_no_clock(device, sampling) -> None:
     assert dict(watch.facts())["sm clock"] == "no reading fell into the sampling"
 
 
-@pytest.mark.parametrize(("clock", "said"), [(345e6, []), (1.98e9, ["clock-moved"])])
-def test_a_lock_that_nobody_saw_is_believed_where_the_looks_beside_it_found_it(device, sampling, clock, said) -> None:
+@pytest.mark.parametrize(("clock", "codes"), [(345e6, []), (1.98e9, ["clock-moved"])])
+def test_a_lock_that_nobody_saw_is_believed_where_the_looks_beside_it_found_it(device, sampling, clock, codes) -> None:
     watch = watched(device, lock=Lock(clock))
     watch.begin()
     looks(device, 1)
@@ -110,12 +110,12 @@ def test_a_lock_that_nobody_saw_is_believed_where_the_looks_beside_it_found_it(d
     with sampling.region():
         pass
     watch.end()
-    assert [problem.code for problem in watch.problems()] == said
+    assert [problem.code for problem in watch.problems()] == codes
 
 
 @pytest.mark.parametrize("clock", [0.0, (2**32 - 1) * 1e6])
-@pytest.mark.parametrize(("lock", "said"), [(Lock(), []), (Lock(1.98e9), ["clock-moved"])])
-def test_what_cannot_be_a_clock_is_none(device, sampling, clock, lock, said) -> None:
+@pytest.mark.parametrize(("lock", "codes"), [(Lock(), []), (Lock(1.98e9), ["clock-moved"])])
+def test_what_cannot_be_a_clock_is_none(device, sampling, clock, lock, codes) -> None:
     device.clock = clock
     watch = watched(device, lock=lock)
     watch.begin()
@@ -125,7 +125,7 @@ def test_what_cannot_be_a_clock_is_none(device, sampling, clock, lock, said) -> 
     watch.end()
     assert watch.clock_hz() == ()
     assert dict(watch.facts())["sm clock"] == "the device does not report it"
-    assert [problem.code for problem in watch.problems()] == said
+    assert [problem.code for problem in watch.problems()] == codes
 
 
 @pytest.mark.parametrize(("then", "what"), [({"cap": 3}, "ran backwards"), ({}, "stopped counting"), ({"cap": 7}, "")])
@@ -187,10 +187,11 @@ def test_a_driver_that_hangs_at_the_first_look_is_an_error(device) -> None:
     device.answers.set()
 
 
-def readings(*given: tuple[int, int, int], ticks: bool = False) -> list[Reading]:
+def readings(*points: tuple[int, int, int], ticks: bool = False) -> list[Reading]:
     """Of a mark, a time, and what the power cap has held by then."""
     return [
-        Reading(Counts({"cap": held}, at if ticks else None), mark, 7 * at if ticks else at) for mark, at, held in given
+        Reading(Counts({"cap": capped}, at if ticks else None), mark, 7 * at if ticks else at)
+        for mark, at, capped in points
     ]
 
 
@@ -232,9 +233,9 @@ def test_a_lock_at_base_must_stay_where_it_was_found(device, sampling) -> None:
     watch.begin()
     looks(device, 1)
     for clock in (1.2e9, 1.2e9, 1.5e9):
-        device.clock, seen = clock, len(watch.clock_hz())
+        device.clock, count = clock, len(watch.clock_hz())
         with sampling.region():
-            assert until(lambda seen=seen: len(watch.clock_hz()) > seen)
+            assert until(lambda count=count: len(watch.clock_hz()) > count)
     watch.end()
     (problem,) = watch.problems()
     assert dict(problem.evidence)["locked at"] == "1200 MHz"
@@ -264,13 +265,13 @@ def test_two_watches_at_once_are_both_told_of_a_region(sampling) -> None:
 
 
 def test_marks_are_odd_inside_alone(sampling) -> None:
-    seen = [sampling.mark]
+    marks = [sampling.mark]
     for _ in range(2):
         with sampling.region():
-            seen.append(sampling.mark)
-        seen.append(sampling.mark)
-    assert [mark % 2 for mark in seen] == [0, 1, 0, 1, 0]
-    assert all(one < other for one, other in pairwise(seen))
+            marks.append(sampling.mark)
+        marks.append(sampling.mark)
+    assert [mark % 2 for mark in marks] == [0, 1, 0, 1, 0]
+    assert all(one < other for one, other in pairwise(marks))
 
 
 def test_it_looks_ten_times_a_second_at_the_least(device) -> None:

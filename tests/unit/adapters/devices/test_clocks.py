@@ -77,9 +77,9 @@ def test_a_memory_with_one_clock_is_said_and_the_lock_stands(clocks, smi, change
     vars(smi).update(change)
     with clocks.hold(card(), LOCK) as watch:
         pass
-    told = dict(watch.facts())["memory clock lock"]
-    assert told.startswith("not available: ")
-    assert why in told
+    text = dict(watch.facts())["memory clock lock"]
+    assert text.startswith("not available: ")
+    assert why in text
     assert watch.problems() == ()
 
 
@@ -173,14 +173,14 @@ def test_a_foreign_process_is_invalid_and_our_own_is_not(clocks, smi) -> None:
 
 
 def test_a_hot_device_is_waited_for(clocks, smi) -> None:
-    said: list[str] = []
-    MachineClocks(NvmlClocks(), clocks).tell_waits(said.append)
+    lines: list[str] = []
+    MachineClocks(NvmlClocks(), clocks).tell_waits(lines.append)
     smi.temperature, smi.cooling = 99, 3
     assert codes(clocks) == []
     smi.temperature, smi.cooling = 95, 0
     assert codes(clocks) == ["hot"]
     waits = "slows down at 100; this run waits until it has 80, 180 s at most"
-    assert [line.split(" has ", 1) for line in said] == [
+    assert [line.split(" has ", 1) for line in lines] == [
         ["AMD Instinct MI300X", f"{heat} degrees C and {waits}"] for heat in (93, 95)
     ]
 

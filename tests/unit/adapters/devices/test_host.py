@@ -36,7 +36,7 @@ def told(monkeypatch, tmp_path, *, driven, user=1000, text=None):
     monkeypatch.setattr(permissions, "_NVIDIA_PARAMETERS", path)
     monkeypatch.setattr(permissions, "_AMD_NODES", tmp_path / "amdgpu")
     monkeypatch.setattr(permissions.os, "geteuid", lambda: user)
-    return [(found.usable, found.why) for found in permissions.probe_gpu_permissions(driven=driven)]
+    return [(one.usable, one.why) for one in permissions.probe_gpu_permissions(driven=driven)]
 
 
 def test_a_driver_that_works_without_its_files_is_believed(monkeypatch, tmp_path) -> None:
@@ -180,11 +180,11 @@ def test_packages_are_named_by_the_head_of_what_describes_them(tmp_path: Path, m
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "cores"),
     [("0-3,8", {0, 1, 2, 3, 8}), ("5", {5}), (" 1 , 2-2\n", {1, 2}), ("", set()), ("a-b", set()), ("-", set())],
 )
-def test_numbers_of_cores(text: str, found: set[int]) -> None:
-    assert numbers(text) == found
+def test_numbers_of_cores(text: str, cores: set[int]) -> None:
+    assert numbers(text) == cores
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ def test_a_folder_that_cannot_be_used_is_an_error(tmp_path, monkeypatch) -> None
         pass
     assert raised.value.code.name == "locks-unusable"
 
-    def full(*given: object) -> int:
+    def full(*arguments: object) -> int:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "pwrite", full)
@@ -148,22 +148,22 @@ def test_a_file_that_is_there_is_not_asked_to_be_made(tmp_path, leases, monkeypa
     """Of another user's in a sticky folder the kernel would refuse it."""
     with leases.hold("GPU-1"):
         pass
-    asked, plain = [], os.open
-    monkeypatch.setattr(os, "open", lambda path, flags, mode=0o777: asked.append(flags) or plain(path, flags, mode))
+    opened, plain = [], os.open
+    monkeypatch.setattr(os, "open", lambda path, flags, mode=0o777: opened.append(flags) or plain(path, flags, mode))
     with leases.hold("GPU-1"):
         pass
-    assert [bool(flags & os.O_CREAT) for flags in asked] == [False]
+    assert [bool(flags & os.O_CREAT) for flags in opened] == [False]
 
 
 def test_who_waits_is_told_for_whom_at_once_and_every_minute(tmp_path) -> None:
-    said: list[str] = []
-    leases = DeviceLeases(tmp_path, patience_s=130, sleep=lambda seconds: None, tell=said.append)
+    lines: list[str] = []
+    leases = DeviceLeases(tmp_path, patience_s=130, sleep=lambda seconds: None, tell=lines.append)
     with holder(tmp_path) as other:
         other.stdout.readline()
         with pytest.raises(PerfgateError, match="waited 130 s"), leases.hold("GPU-1"):
             pass
         other.stdin.close()
-    assert said == [f"process {other.pid} measures on GPU-1; this run waits for it, 130 s at most"] * 3
+    assert lines == [f"process {other.pid} measures on GPU-1; this run waits for it, 130 s at most"] * 3
 
 
 def test_a_device_that_was_waited_for_in_vain_is_not_waited_for_again(tmp_path) -> None:

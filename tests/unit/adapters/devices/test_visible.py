@@ -93,8 +93,8 @@ def test_what_was_reached_is_apart_from_what_is_printed() -> None:
 
 
 def test_a_word_finds_every_line_it_may_mean() -> None:
-    found = DeviceCatalogue().find("sm_90")
-    assert {s.name for s in found} >= {"H100 PCIe", "H200 SXM", "GH200 96GB"}
+    specs = DeviceCatalogue().find("sm_90")
+    assert {s.name for s in specs} >= {"H100 PCIe", "H200 SXM", "GH200 96GB"}
     assert DeviceCatalogue().find("no such card") == ()
 
 
@@ -115,7 +115,7 @@ def test_the_users_own_device_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         ({"bandwith_gbps": 1}, "bandwith_gbps"),
         ({"bandwidth_gbps": "4 TB/s"}, "positive number"),
@@ -128,8 +128,8 @@ def test_the_users_own_device_wins() -> None:
         ("H200", "not a table"),
     ],
 )
-def test_a_device_that_does_not_read_says_where(table, said: str) -> None:
-    with pytest.raises(PerfgateError, match=said) as caught:
+def test_a_device_that_does_not_read_says_where(table, message: str) -> None:
+    with pytest.raises(PerfgateError, match=message) as caught:
         parse_own({"X": table})
     assert caught.value.code.name == "device-entry"
     assert "pyproject.toml" in str(caught.value)
@@ -162,9 +162,9 @@ def library(**changed):
 
 
 def shown(env, **changed) -> list[str]:
-    found = visible_amd(Amd(lambda: library(**changed)), env)
-    assert [device.index for device in found] == list(range(len(found)))
-    return [device.pci[5] for device in found]
+    devices = visible_amd(Amd(lambda: library(**changed)), env)
+    assert [device.index for device in devices] == list(range(len(devices)))
+    return [device.pci[5] for device in devices]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_lane_sees_its_own_card_by_the_number_that_hip_gives() -> None:
 def test_the_fleet_is_amds_where_there_is_no_other(monkeypatch) -> None:
     from pytest_perfgate.adapters.bindings import amdsmi, nvml
 
-    def missing(*given):
+    def missing(*arguments):
         raise OSError("no libnvidia-ml.so.1")
 
     monkeypatch.setattr(nvml, "quiet_import", missing)

@@ -66,10 +66,10 @@ def test_a_region_becomes_a_trace_with_its_overlap(tmp_path: Path) -> None:
     inspectors = built_ins.BuiltIns().pytest_perfgate_inspectors()
     inspector = next(one for one in inspectors if one.recognises(paths[0], paths[0].read_bytes()[:4096]))
     assert inspector.name == "kineto"
-    found = inspector.inspect(paths[:1], {}).metrics
-    (overlap,) = found.find("overlap")
+    metrics = inspector.inspect(paths[:1], {}).metrics
+    (overlap,) = metrics.find("overlap")
     assert overlap.value == pytest.approx(0.5)
-    (exposed,) = found.find("exposed_comm")
+    (exposed,) = metrics.find("exposed_comm")
     assert exposed.value == pytest.approx(200_000)
 
 

@@ -44,17 +44,17 @@ def bins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def words(policy: ClockPolicy = ClockPolicy.OBSERVE, **given: object) -> list[str]:
-    return Ncu(nullcontext, **given).command(["python", "-m", "x"], Path("/out"), Plan(clocks=policy))  # type: ignore[arg-type]
+def words(policy: ClockPolicy = ClockPolicy.OBSERVE, **options: object) -> list[str]:
+    return Ncu(nullcontext, **options).command(["python", "-m", "x"], Path("/out"), Plan(clocks=policy))  # type: ignore[arg-type]
 
 
 def test_it_asks_for_targeted_sections_of_the_region_alone() -> None:
-    told = words()
-    assert told[:3] == ["ncu", "--profile-from-start", "off"]
-    assert [b for a, b in itertools.pairwise(told) if a == "--section"] == list(SECTIONS)
-    assert "--set" not in told
-    assert told[-3:] == ["python", "-m", "x"]
-    assert told[told.index("--export") + 1] == "/out/kernels"
+    command = words()
+    assert command[:3] == ["ncu", "--profile-from-start", "off"]
+    assert [b for a, b in itertools.pairwise(command) if a == "--section"] == list(SECTIONS)
+    assert "--set" not in command
+    assert command[-3:] == ["python", "-m", "x"]
+    assert command[command.index("--export") + 1] == "/out/kernels"
     deep = words(name="ncu")
     assert "--import-source" in deep
     assert "SourceCounters" in deep
@@ -71,16 +71,16 @@ def test_it_asks_for_targeted_sections_of_the_region_alone() -> None:
 )
 def test_some_kernels_alone_are_collected(kernel: str, launches: int, filters: list[str]) -> None:
     whole = Ncu(nullcontext, name="ncu")
-    told = whole.only(kernel, launches).command(["x"], Path("/out"), Plan())
-    assert told[told.index("--force-overwrite") - len(filters) : told.index("--force-overwrite")] == filters
-    assert "--import-source" in told
+    command = whole.only(kernel, launches).command(["x"], Path("/out"), Plan())
+    assert command[command.index("--force-overwrite") - len(filters) : command.index("--force-overwrite")] == filters
+    assert "--import-source" in command
     assert "--kernel-name" not in whole.command(["x"], Path("/out"), Plan())
 
 
 @pytest.mark.parametrize("policy", list(ClockPolicy))
 def test_clocks_are_never_locked_by_ncu_itself(policy: ClockPolicy) -> None:
-    told = words(policy)
-    assert told[told.index("--clock-control") + 1] == "none"
+    command = words(policy)
+    assert command[command.index("--clock-control") + 1] == "none"
 
 
 def test_the_launcher_stands_in_front_and_a_remote_shell_gets_one_quoted_word() -> None:
@@ -93,9 +93,9 @@ def test_the_launcher_stands_in_front_and_a_remote_shell_gets_one_quoted_word() 
 
 def test_a_tool_that_is_not_here_is_unavailable_with_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    said = Ncu(nullcontext).availability()
-    assert not said.usable
-    assert "launcher" in said.fix
+    availability = Ncu(nullcontext).availability()
+    assert not availability.usable
+    assert "launcher" in availability.fix
 
 
 def test_the_version_is_asked(bins: Path) -> None:
@@ -242,8 +242,8 @@ for step in range(5):
 def nvtx_library() -> str:
     """The library that nvidia-nvtx-cu12 12.1 and the CUDA toolkits before 12.9 bring."""
     places = [root / "nvidia/nvtx/lib" for root in map(Path, sys.path)]
-    found = next((str(path) for place in places for path in place.glob("libnvToolsExt.so*")), None)
-    return found or ctypes.util.find_library("nvToolsExt") or ""
+    library = next((str(path) for place in places for path in place.glob("libnvToolsExt.so*")), None)
+    return library or ctypes.util.find_library("nvToolsExt") or ""
 
 
 @pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not on the PATH")

@@ -21,7 +21,7 @@ def tools() -> Any:
 
 
 @pytest.fixture
-def seen(tools, tmp_path):
+def analysed(tools, tmp_path):
     def read(body: Any) -> Analysis:
         path = tmp_path / "x.json"
         text = body if isinstance(body, (str, bytes)) else json.dumps(body)
@@ -222,33 +222,35 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_file_has_its_times(seen, name) -> None:
+def test_a_file_has_its_times(analysed, name) -> None:
     body, wanted = ANSWERS[name]
-    analysis = seen(body)
+    analysis = analysed(body)
     assert times(analysis) == wanted
     assert all(metric.value >= 0 for metric in analysis.metrics.metrics)
 
 
 @pytest.mark.parametrize("name", ABSENT)
-def test_what_has_no_time_says_why(seen, name) -> None:
+def test_what_has_no_time_says_why(analysed, name) -> None:
     body, wanted = ABSENT[name]
-    analysis = seen(body)
+    analysis = analysed(body)
     assert (times(analysis), absent(analysis)) == ([], wanted)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_read_is_refused(seen, name) -> None:
-    body, said = REFUSED[name]
+def test_what_does_not_read_is_refused(analysed, name) -> None:
+    body, message = REFUSED[name]
     with pytest.raises(PerfgateError) as error:
-        seen(body)
-    assert said in error.value.text()
+        analysed(body)
+    assert message in error.value.text()
 
 
-def test_what_stands_beside_a_time_is_of_the_same_clock(seen) -> None:
-    found = seen(nvbench(state(BATCH, figure("nv/batch/sample_size", "7"), figure("nv/cold/sample_size", "9"))))
-    assert found.metrics.find("time")[0].note == "mean, back to back of 7"
-    found = seen(nvbench(state(figure("nv/cpu_only/time/cpu/mean", "1"), figure("nv/cpu_only/bw/item_rate", "5"))))
-    assert found.metrics.find("throughput")[0].value == 5
+def test_what_stands_beside_a_time_is_of_the_same_clock(analysed) -> None:
+    analysis = analysed(nvbench(state(BATCH, figure("nv/batch/sample_size", "7"), figure("nv/cold/sample_size", "9"))))
+    assert analysis.metrics.find("time")[0].note == "mean, back to back of 7"
+    analysis = analysed(
+        nvbench(state(figure("nv/cpu_only/time/cpu/mean", "1"), figure("nv/cpu_only/bw/item_rate", "5")))
+    )
+    assert analysis.metrics.find("throughput")[0].value == 5
 
 
 def test_a_folder_names_the_files_that_could_be_meant(tools, tmp_path) -> None:

@@ -28,8 +28,8 @@ ODD = ARTIFACTS / "odd"
 def test_a_cubin_is_read_as_committed(tmp_path: Path) -> None:
     odd = tmp_path / "$(touch pwned); copy 'x'.cubin"
     shutil.copy(COPY, odd)
-    (seen,) = read_cubins([odd])
-    (here, there) = kernels(seen), kernels(disassembly(COPY.name))
+    (code,) = read_cubins([odd])
+    (here, there) = kernels(code), kernels(disassembly(COPY.name))
     assert [(k.name, k.arch, k.code.opcodes, k.code.controls) for k in here] == [
         (k.name, k.arch, k.code.opcodes, k.code.controls) for k in there
     ]
@@ -40,14 +40,14 @@ def test_a_cubin_is_read_as_committed(tmp_path: Path) -> None:
 
 @needs_tools
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "", "[" * 10**6, '{"num_warps": -4}', '{"num_warps": 0}', '{"num_warps": 64}', '{"num_warps": Infinity}',
         '{"num_warps": 4, "shared": -1}', '{"num_warps": -4, "target": {"warp_size": -32}}',
     ],
 )  # fmt: skip
-def test_a_launch_that_cannot_be_is_none(tmp_path: Path, said: str) -> None:
-    (tmp_path / "k.json").write_text(said)
+def test_a_launch_that_cannot_be_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "k.json").write_text(text)
     assert stated_launches(tmp_path / "k.cubin") == {}
     (tmp_path / "k.json").write_text('{"num_warps": 4}')
     assert [launch.threads for launch in stated_launches(tmp_path / "k.cubin").values()] == [128]
@@ -67,9 +67,9 @@ def test_an_unknown_architecture_is_distinct_names(tmp_path: Path) -> None:
 def test_a_stripped_cubin_is_distinct_names_from_a_broken_one() -> None:
     """Written by ``objcopy --strip-all``, with the machine that binutils do not know put back."""
     stripped = ODD / "stripped.cubin"
-    found = parse_cubin(stripped.read_bytes(), "stripped")
-    assert found.symbols == {}
-    assert set(found.words) == {"copy_wide", "copy_narrow"}
+    parsed = parse_cubin(stripped.read_bytes(), "stripped")
+    assert parsed.symbols == {}
+    assert set(parsed.words) == {"copy_wide", "copy_narrow"}
     with pytest.raises(PerfgateError) as caught:
         read_cubins([stripped])
     assert caught.value.code.name == "kernel-stripped"
@@ -78,16 +78,16 @@ def test_a_stripped_cubin_is_distinct_names_from_a_broken_one() -> None:
 @needs_tools
 def test_an_object_file_of_nvcc_gives_the_kernels_inside() -> None:
     """Written by ``nvcc -c``: host code with a fatbin in it."""
-    (seen,) = read_cubins([ODD / "copy.o"])
-    assert {(k.name, k.arch) for k in kernels(seen)} == {("copy_wide", "sm_80"), ("copy_narrow", "sm_80")}
-    assert "copy.o" in seen.source
+    (code,) = read_cubins([ODD / "copy.o"])
+    assert {(k.name, k.arch) for k in kernels(code)} == {("copy_wide", "sm_80"), ("copy_narrow", "sm_80")}
+    assert "copy.o" in code.source
 
 
 @needs_tools
 def test_a_fatbin_gives_the_kernels_inside_and_leaves_nothing_behind(tmp_path: Path) -> None:
     shutil.copy(CUBINS / "copy.fatbin", tmp_path / "lib.o")
-    found = [k for seen in read_cubins([tmp_path]) for k in kernels(seen)]
-    assert {(k.name, k.arch) for k in found} == {
+    facts = [k for code in read_cubins([tmp_path]) for k in kernels(code)]
+    assert {(k.name, k.arch) for k in facts} == {
         (n, a) for n in ("copy_wide", "copy_narrow") for a in ("sm_80", "sm_90")
     }
     assert [p.name for p in tmp_path.iterdir()] == ["lib.o"]
@@ -97,11 +97,11 @@ def test_cut_short_at_any_byte_is_an_error_or_the_whole(tmp_path: Path) -> None:
     data = COPY.read_bytes()
     for end in (*range(0, 64, 7), *(len(data) * part // 50 for part in range(1, 50)), len(data) - 64, len(data) - 1):
         try:
-            seen = parse_cubin(data[:end], "cut.cubin")
+            result = parse_cubin(data[:end], "cut.cubin")
         except PerfgateError as error:
-            seen = error.code.name
-        said = {"kernel-broken", "kernel-none"} if isinstance(seen, str) else None
-        assert seen in said if said else seen.words == parse_cubin(data, "whole").words
+            result = error.code.name
+        codes = {"kernel-broken", "kernel-none"} if isinstance(result, str) else None
+        assert result in codes if codes else result.words == parse_cubin(data, "whole").words
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"#!/bin/sh\n", Path("/bin/sh").read_bytes()[:4096]])
@@ -135,7 +135,7 @@ def test_object_files_of_the_host_may_lie_beside_those_of_kernels(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("message", "code"),
     [
         ("nvdisasm fatal   : Cannot decode architecture 'SM200'", "kernel-arch"),
         ("nvdisasm fatal   : File the file is an invalid ELF file", "kernel-broken"),
@@ -145,8 +145,8 @@ def test_object_files_of_the_host_may_lie_beside_those_of_kernels(tmp_path: Path
         ("nvdisasm: out of memory", "kernel-tool-failed"),
     ],
 )
-def test_what_the_disassembler_says_tells_damage_from_what_it_does_not_know(said: str, code: str) -> None:
-    assert cubin._failure(said, "FILE", "k").code.name == code
+def test_what_the_disassembler_says_tells_damage_from_what_it_does_not_know(message: str, code: str) -> None:
+    assert cubin._failure(message, "FILE", "k").code.name == code
 
 
 def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,9 +161,9 @@ def test_a_missing_tool_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
 def test_many_or_large_cubins_say_from_a_sample_what_the_whole_listings_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every committed kernel, by one call of the disassembler for each architecture."""
     monkeypatch.setattr(cubin, "_LARGE", 0)
-    seen = {Path(one.source).name: one for one in read_cubins(sorted(CUBINS.glob("*.cubin")))}
+    by_name = {Path(one.source).name: one for one in read_cubins(sorted(CUBINS.glob("*.cubin")))}
     for name in FILES:
-        for here, there in zip(kernels(seen[name]), kernels(disassembly(name)), strict=True):
+        for here, there in zip(kernels(by_name[name]), kernels(disassembly(name)), strict=True):
             assert (here.name, here.arch, here.code.opcodes) == (there.name, there.arch, there.code.opcodes)
             assert mix(here.code) == mix(there.code)
             assert loops(here.code) == loops(there.code)
@@ -219,13 +219,13 @@ def test_an_unrelated_file_is_named(tmp_path: Path, name: str, content: bytes, w
 def test_what_cuobjdump_says_of_ptx_alone_is_said_in_plain_words(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    said = b"cuobjdump info    : No ELF file found to extract from 'x'. You may try with -all option."
+    message = b"cuobjdump info    : No ELF file found to extract from 'x'. You may try with -all option."
     monkeypatch.setattr(cubin, "tool", Path)
     listed = {"--list-ptx": b"PTX file    1: x.1.sm_90.ptx"}
     monkeypatch.setattr(
         cubin,
         "_run",
-        lambda command, where=None: subprocess.CompletedProcess(command, 1, listed.get(command[1], b""), said),
+        lambda command, where=None: subprocess.CompletedProcess(command, 1, listed.get(command[1], b""), message),
     )
     (tmp_path / "ptx.fatbin").write_bytes(b"\x50\xed\x55\xba" + bytes(99))
     with pytest.raises(PerfgateError, match="PTX and no machine code"):
@@ -265,9 +265,9 @@ def test_a_source_is_compiled_by_the_command_that_is_named(tmp_path: Path) -> No
     source.write_text("__global__ void k() {}\n")
     compiler.write_text(COMPILER.format(python=sys.executable, cubin=str(COPY)))
     compiler.chmod(0o755)
-    (seen,) = read_cubins([source], [str(compiler), "-O3"])
-    assert seen.source == str(source)
-    assert {kernel.name for kernel in kernels(seen)} == {kernel.name for kernel in kernels(disassembly(COPY.name))}
+    (code,) = read_cubins([source], [str(compiler), "-O3"])
+    assert code.source == str(source)
+    assert {kernel.name for kernel in kernels(code)} == {kernel.name for kernel in kernels(disassembly(COPY.name))}
     for build, what in ((str(compiler), "undefined"), ("no-such-compiler", "No such file")):
         with pytest.raises(PerfgateError) as error:
             read_cubins([source], [build])

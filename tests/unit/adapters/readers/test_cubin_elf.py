@@ -49,26 +49,26 @@ def test_every_assembler_says_of_every_architecture_what_the_file_says(variants:
     every = json.loads(variants["said.json"])
     assert len(every) > 90
     assert {name.rpartition(".sm_")[0] for name in every} == {"11.8.89", "12.1.105", "12.4.131", "12.9.86", "13.5.37"}
-    for name, said in every.items():
-        found = parse_cubin(variants[name], name)
+    for name, expected in every.items():
+        parsed = parse_cubin(variants[name], name)
         number = int(re.search(r"sm_(\d+)", name)[1])
         own = DRIVERS_OWN if number >= 90 else 0
         assert architecture(variants[name]) == number, name
-        assert {k: [r.registers, max(0, r.shared - own), r.stack] for k, r in found.kernels.items()} == said, name
-        assert found.bounds == {"plain": 256}, name
-        assert set(found.kernels) == {"plain", "framed", "calling"}, "the function that one calls is none"
+        assert {k: [r.registers, max(0, r.shared - own), r.stack] for k, r in parsed.kernels.items()} == expected, name
+        assert parsed.bounds == {"plain": 256}, name
+        assert set(parsed.kernels) == {"plain", "framed", "calling"}, "the function that one calls is none"
 
 
 def test_resources_are_what_cuobjdump_says_of_the_committed_kernels() -> None:
     for name in FILES:
-        said = {
+        expected = {
             function: dict(zip(_FIELDS, map(int, numbers)))
             for function, *numbers in _USED.findall(listing_of(name)["resources"])
         }
-        assert said
-        for function, told in parse_cubin((CUBINS / name).read_bytes(), name).kernels.items():
-            assert {field: getattr(told, field) for field in _FIELDS} == said.pop(function), name
-        assert not said
+        assert expected
+        for function, resources in parse_cubin((CUBINS / name).read_bytes(), name).kernels.items():
+            assert {field: getattr(resources, field) for field in _FIELDS} == expected.pop(function), name
+        assert not expected
 
 
 def written(folder: Path, variants: dict[str, bytes], *names: str) -> list[Path]:
@@ -102,7 +102,7 @@ def test_a_kernel_is_found_in_every_wrapping_once(tmp_path: Path, variants, open
 
 @needs_cuobjdump
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("function.o", "functions that kernels call (_Z6scaledf), and no kernel"),
         ("ptx_alone.fatbin", "PTX and no machine code"),
@@ -110,9 +110,9 @@ def test_a_kernel_is_found_in_every_wrapping_once(tmp_path: Path, variants, open
         ("host.o", "an ELF file of"),
     ],
 )
-def test_what_holds_no_kernel_says_what_it_holds(tmp_path: Path, variants, opened, name: str, said: str) -> None:
+def test_what_holds_no_kernel_says_what_it_holds(tmp_path: Path, variants, opened, name: str, message: str) -> None:
     (path,) = written(tmp_path, variants, name)
-    with pytest.raises(PerfgateError, match=re.escape(said)) as caught:
+    with pytest.raises(PerfgateError, match=re.escape(message)) as caught:
         opened(path)
     assert caught.value.code.name == "kernel-none"
 
@@ -220,9 +220,9 @@ def fatbin(*cubins: bytes) -> bytes:
 def test_a_library_is_read_without_the_architectures_that_are_not(tmp_path, variants, old, left_out) -> None:
     path = tmp_path / "lib.fatbin"
     path.write_bytes(fatbin(*(variants[name] for name in old), (CUBINS / "copy.sm_80.cubin").read_bytes()))
-    found = [k for seen in read_cubins([path]) for k in kernels(seen)]
-    assert {(k.name, k.arch) for k in found} == {("copy_wide", "sm_80"), ("copy_narrow", "sm_80")}
-    assert without(found) == (f"without the code for {left_out}, which is not read" if left_out else "")
+    facts = [k for code in read_cubins([path]) for k in kernels(code)]
+    assert {(k.name, k.arch) for k in facts} == {("copy_wide", "sm_80"), ("copy_narrow", "sm_80")}
+    assert without(facts) == (f"without the code for {left_out}, which is not read" if left_out else "")
 
 
 @needs_both
@@ -236,14 +236,14 @@ def test_a_library_of_old_architectures_alone_is_refused(tmp_path, variants) -> 
 
 def test_a_function_that_calls_itself_has_no_bytes_of_spills_rather_than_none(variants: dict[str, bytes]) -> None:
     """Its stack is told as zero, though it stores to it."""
-    told = parse_cubin(variants["recursive.cubin"], "x").kernels["recursive"]
-    assert told.stack == 0
+    resources = parse_cubin(variants["recursive.cubin"], "x").kernels["recursive"]
+    assert resources.stack == 0
     code = KernelCode(opcodes=("STL", "LDL", "EXIT"), operands=("",) * 3, predicates=("",) * 3)
-    facts = KernelFacts(name="recursive", arch="sm_90", code=code, resources=told)
+    facts = KernelFacts(name="recursive", arch="sm_90", code=code, resources=resources)
     assert spilled(facts) is None
-    found = metrics_of([diagnose(facts, "recursive", None)], "cubin")
-    assert not found.find("spills")
-    assert "2 LDL and STL use a stack of no fixed size" in found.missing("spills").why
+    metrics = metrics_of([diagnose(facts, "recursive", None)], "cubin")
+    assert not metrics.find("spills")
+    assert "2 LDL and STL use a stack of no fixed size" in metrics.missing("spills").why
 
 
 @needs_both
@@ -270,8 +270,8 @@ def test_a_disassembler_that_prints_no_json_is_asked_for_a_sample(
 
 def test_an_older_toolkit_on_the_path_gives_way_to_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = tmp_path / "path", tmp_path / "site" / "triton" / "backends" / "nvidia" / "bin"
-    said = {old: ("exit 1", "nvdisasm fatal : Cannot decode architecture SM120"), new: ("exit 0", "")}
-    for folder, (end, words) in said.items():
+    answers = {old: ("exit 1", "nvdisasm fatal : Cannot decode architecture SM120"), new: ("exit 0", "")}
+    for folder, (end, words) in answers.items():
         folder.mkdir(parents=True)
         (folder / "nvdisasm").write_text(f"#!/bin/sh\necho '{words}' >&2\necho listing\n{end}\n")
         (folder / "nvdisasm").chmod(0o755)

@@ -22,7 +22,7 @@ NAMELESS = "Kernel_Name,Kernel_Id,Queue_Id,Process_Id,Start_Timestamp,End_Timest
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (TRACE.replace("100,1100", "100,1100,7"), "line 2 has 12 cells, and the header has 11"),
         (TRACE.replace('"k(int)",100', "100"), "cut short: line 2 has 10 cells"),
@@ -42,9 +42,9 @@ NAMELESS = "Kernel_Name,Kernel_Id,Queue_Id,Process_Id,Start_Timestamp,End_Timest
         (TRACE.replace("End_Timestamp", "Start_Timestamp"), "the column 'Start_Timestamp' 2 times"),
     ],
 )
-def test_a_damaged_row_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_damaged_row_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(PerfgateError, match=said):
+    with pytest.raises(PerfgateError, match=message):
         read_rocprof([tmp_path / "t.csv"])
 
 
@@ -72,5 +72,5 @@ def test_the_machine_that_a_file_is_from_is_known(tmp_path, name) -> None:
     packed = tmp_path / f"{name}.gz"
     packed.write_bytes(gzip.compress(FROM[name].encode()))
     for one in (path, *([packed] if name.endswith(".json") else [])):
-        known = named_by([one, tmp_path])
-        assert (known.users, known.hosts - {"node7.cluster"}) == (frozenset(), frozenset({"node7"}))
+        names = named_by([one, tmp_path])
+        assert (names.users, names.hosts - {"node7.cluster"}) == (frozenset(), frozenset({"node7"}))

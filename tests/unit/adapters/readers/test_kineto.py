@@ -90,9 +90,9 @@ def test_full_memory_is_an_error_with_the_size(tmp_path, kineto, monkeypatch):
         kineto.inspect([path], {})
 
 
-@pytest.mark.parametrize(("given", "rank"), [({"rank": "2", "world_size": "4"}, 2), ({"rank": True}, None), ([], None)])
-def test_a_rank_may_be_text_and_is_a_number(tmp_path, given, rank):
-    (trace,) = read_kineto(written(tmp_path / "t.json", EVENTS, distributedInfo=given))
+@pytest.mark.parametrize(("info", "rank"), [({"rank": "2", "world_size": "4"}, 2), ({"rank": True}, None), ([], None)])
+def test_a_rank_may_be_text_and_is_a_number(tmp_path, info, rank):
+    (trace,) = read_kineto(written(tmp_path / "t.json", EVENTS, distributedInfo=info))
     assert trace.rank == rank
     assert trace.world == (4 if rank else None)
 
@@ -336,8 +336,8 @@ def test_a_trace_is_told_by_its_content(tmp_path):
 
 def test_reading_keeps_a_bounded_number_of_bytes_an_event(tmp_path):
     (trace,) = read_kineto(written(tmp_path / "t.json", [kernel("k", n, 1) for n in range(2000)]))
-    held = sum(c.nbytes for name in trace.__slots__ if isinstance(c := getattr(trace, name), np.ndarray))
-    assert held / len(trace) < 90
+    size = sum(c.nbytes for name in trace.__slots__ if isinstance(c := getattr(trace, name), np.ndarray))
+    assert size / len(trace) < 90
 
 
 def test_two_processes_read_what_one_reads(tmp_path, monkeypatch):
@@ -383,13 +383,13 @@ def test_a_broken_second_half_gives_the_same_error(tmp_path, monkeypatch):
 FRAMES = ("module.py(1): forward", "nn.Module: Layer_0", "<checkpoint>: recompute_fn")
 
 
-@pytest.mark.parametrize(("frames", "kept"), [(False, FRAMES[1:]), (True, FRAMES)])
-def test_frames_of_python_are_read_where_call_stacks_are_wanted(tmp_path, frames, kept):
+@pytest.mark.parametrize(("frames", "expected"), [(False, FRAMES[1:]), (True, FRAMES)])
+def test_frames_of_python_are_read_where_call_stacks_are_wanted(tmp_path, frames, expected):
     events = [*(host(name, 0, 40 - n, cat="python_function") for n, name in enumerate(FRAMES)), *EVENTS]
     (trace,) = read_kineto(written(tmp_path / "t.json", events), frames=frames)
     rows = np.flatnonzero(trace.category == Category.PYTHON)
-    assert tuple(trace.names[trace.name[row]] for row in rows) == kept
-    assert trace.frames == len(FRAMES) - len(kept)
+    assert tuple(trace.names[trace.name[row]] for row in rows) == expected
+    assert trace.frames == len(FRAMES) - len(expected)
     assert trace.index[-1] == len(events) - 1
     assert trace.events == len(events)
 
@@ -401,8 +401,8 @@ def test_nothing_but_frames_is_refused(tmp_path):
 def test_a_stack_has_the_frames_that_the_report_goes_without(tmp_path, kineto):
     events = [host("run.py(1): main", 0, 90, cat="python_function"), *EVENTS]
     path = written(tmp_path / "t.json", events)
-    for asked in ("aten::mm", "1"):
-        analysis = kineto.inspect([path], {"op": asked})
+    for op in ("aten::mm", "1"):
+        analysis = kineto.inspect([path], {"op": op})
         text = render_text(analysis.views["stack"]())
         assert "aten::mm, event 1" in text
         assert "run.py(1): main" in text

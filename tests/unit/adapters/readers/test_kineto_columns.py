@@ -25,7 +25,7 @@ def refused(kineto, path):
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "message"),
     [
         ({**KERNEL, "ph": "B"}, "1 of kernel (phase B)"),
         ({**KERNEL, "ph": "i"}, "1 of kernel (phase i)"),
@@ -34,19 +34,19 @@ def refused(kineto, path):
         ({**host("aten::add", 20, 1), "ph": "E"}, "1 of cpu_op (phase E)"),
     ],
 )
-def test_work_that_is_not_one_event_is_no_gap(kineto, tmp_path, event, said):
+def test_work_that_is_not_one_event_is_no_gap(kineto, tmp_path, event, message):
     path = written(tmp_path / "t.json", [*LAUNCHED, kernel("other", 50, 5, correlation=1), event])
     error = refused(kineto, path)
-    assert (error.code.name, said in error.what) == ("trace-foreign", True), error.text()
+    assert (error.code.name, message in error.what) == ("trace-foreign", True), error.text()
 
 
 def test_unknown_categories_stand_beside_every_figure(kineto, tmp_path):
     strange = [{**kernel("nms", 40, 5), "cat": cat} for cat in ("npu_events", "npu_events", "")]
     analysis = kineto.inspect([written(tmp_path / "t.json", [*LAUNCHED, KERNEL, *strange])], {})
-    said = "without the events of unknown categories: npu_events (2), no category (1)"
-    assert analysis.window == f"whole trace; {said}"
+    note = "without the events of unknown categories: npu_events (2), no category (1)"
+    assert analysis.window == f"whole trace; {note}"
     assert analysis.findings[0].trigger == "unknown=3"
-    assert said in render_text(analysis.views["timeline"]())
+    assert note in render_text(analysis.views["timeline"]())
 
 
 def test_a_device_of_an_unknown_category_makes_no_program_of_the_host(kineto, tmp_path):
@@ -99,21 +99,21 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_stands_behind_a_trace_is_called_what_it_is(kineto, tmp_path, name):
-    data, code, said = BROKEN[name]
+    data, code, message = BROKEN[name]
     path = tmp_path / "t.json"
     path.write_bytes(data)
     error = refused(kineto, path)
-    assert (error.code.name, said in error.what) == (code, True), error.text()
+    assert (error.code.name, message in error.what) == (code, True), error.text()
 
 
 def test_a_checksum_tells_no_place(kineto, tmp_path):
     data = bytearray(gzip.compress(TEXT))
     path = tmp_path / "t.json.gz"
-    for at, said in ((-6, "checksum does not fit"), (-2, "checksum does not fit"), (30, "between its bytes 0 and ")):
+    for at, message in ((-6, "checksum does not fit"), (-2, "checksum does not fit"), (30, "between its bytes 0 and ")):
         bad = data.copy()
         bad[at] ^= 255
         path.write_bytes(bad)
-        assert said in refused(kineto, path).what
+        assert message in refused(kineto, path).what
 
 
 def test_a_wide_text_in_a_gzip_is_unpacked_first(kineto, tmp_path):

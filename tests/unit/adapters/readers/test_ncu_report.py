@@ -39,22 +39,23 @@ def report(name: str) -> Path:
 @pytest.mark.parametrize("name", REPORTS)
 def test_occupancy_equals_what_the_report_says(name: str) -> None:
     for facts in read_ncu([report(name)]):
-        held = diagnose(facts, facts.name, LIMITS[facts.arch]).occupancy
-        said = {
+        occupancy = diagnose(facts, facts.name, LIMITS[facts.arch]).occupancy
+        stated = {
             n: facts.counters[f"launch__occupancy_limit_{n}"].value
             for n in ("registers", "shared_mem", "warps", "blocks")
         }
-        assert dict(held.limits) == {
-            "registers": said["registers"], "shared memory": said["shared_mem"], "warps": said["warps"], "blocks": said["blocks"],
+        assert dict(occupancy.limits) == {
+            "registers": stated["registers"], "shared memory": stated["shared_mem"],
+            "warps": stated["warps"], "blocks": stated["blocks"],
         }  # fmt: skip
-        assert held.warps == facts.counters["sm__maximum_warps_avg_per_active_cycle"].value
-        assert held.fraction * 100 == pytest.approx(facts.counters["sm__maximum_warps_per_active_cycle_pct"].value)
+        assert occupancy.warps == facts.counters["sm__maximum_warps_avg_per_active_cycle"].value
+        assert occupancy.fraction * 100 == pytest.approx(facts.counters["sm__maximum_warps_per_active_cycle_pct"].value)
 
 
 @pytest.mark.corpus
 def test_the_ladder_is_ranked_as_the_times_say_and_nothing_is_called_healthy() -> None:
-    told = [diagnose(k, k.name, LIMITS[k.arch]) for k in read_ncu([report("sgemm_ladder_a10g")])]
-    ranked = sorted(told, key=lambda d: -d.numbers["duration"])
+    diagnoses = [diagnose(k, k.name, LIMITS[k.arch]) for k in read_ncu([report("sgemm_ladder_a10g")])]
+    ranked = sorted(diagnoses, key=lambda d: -d.numbers["duration"])
     assert [d.name.split("<")[0].removeprefix("void ") for d in ranked] == [
         "one_blocktiling", "two_blocktiling", "vectorized_blocktiling", "warptiling",
     ]  # fmt: skip
@@ -99,8 +100,8 @@ def test_the_page_of_a_real_run_reads_with_its_separators() -> None:
     assert facts.resources.registers == 32
     assert facts.duration == pytest.approx(21.06e6, rel=1e-3)
     assert facts.counters["dram__throughput.avg.pct_of_peak_sustained_elapsed"].value == pytest.approx(61.8, abs=0.1)
-    held = diagnose(facts, "copy", LIMITS["sm_75"]).occupancy
-    assert [n for _, n in held.limits] == [8, 16, 4, 16]
+    occupancy = diagnose(facts, "copy", LIMITS["sm_75"]).occupancy
+    assert [n for _, n in occupancy.limits] == [8, 16, 4, 16]
 
 
 LONG = """==PROF== Connected to process 12
@@ -128,19 +129,19 @@ def test_the_long_page_with_scaled_units_and_lines_around_it() -> None:
     assert first.launch.threads == 256
     assert first.launch.blocks == 120
     assert second.duration is None, "a duration that is not a number is absent, never zero"
-    told = diagnose(first, "k", LIMITS["sm_90"])
-    assert "l2_hit" not in told.numbers
-    assert "sm" not in told.numbers
+    diagnosis = diagnose(first, "k", LIMITS["sm_90"])
+    assert "l2_hit" not in diagnosis.numbers
+    assert "sm" not in diagnosis.numbers
 
 
 def test_the_wide_page_with_its_line_of_units() -> None:
     (facts,) = parse_csv(WIDE.encode(), "wide.csv")
     assert facts.duration == 12_500.0
     assert facts.resources.registers == 40
-    told = diagnose(facts, "k", LIMITS["sm_86"])
-    assert told.numbers["occupancy"] == pytest.approx(0.333)
-    assert told.occupancy is None, "shared memory that no page says is no zero"
-    assert "shared memory of a block is not collected" in metrics_of([told], "ncu").missing("occupancy_limit").why
+    diagnosis = diagnose(facts, "k", LIMITS["sm_86"])
+    assert diagnosis.numbers["occupancy"] == pytest.approx(0.333)
+    assert diagnosis.occupancy is None, "shared memory that no page says is no zero"
+    assert "shared memory of a block is not collected" in metrics_of([diagnosis], "ncu").missing("occupancy_limit").why
 
 
 SHARED = WIDE.replace(
@@ -151,8 +152,8 @@ SHARED = SHARED.replace('"%"\n', '"%","Kbyte/block","byte/block"\n').replace('"3
 
 def test_the_wide_page_with_both_kinds_of_shared_memory_has_an_occupancy() -> None:
     (facts,) = parse_csv(SHARED.encode(), "wide.csv")
-    told = diagnose(facts, "k", LIMITS["sm_86"])
-    assert (told.numbers["smem"], told.occupancy.blocks) == (1020 + 49152, 2)
+    diagnosis = diagnose(facts, "k", LIMITS["sm_86"])
+    assert (diagnosis.numbers["smem"], diagnosis.occupancy.blocks) == (1020 + 49152, 2)
 
 
 def test_a_block_of_more_threads_than_can_be_counted_is_no_launch() -> None:
@@ -164,8 +165,8 @@ def test_a_block_of_more_threads_than_can_be_counted_is_no_launch() -> None:
 def test_theoretical_occupancy_may_come_from_the_page_itself() -> None:
     name = "sm__warps_active.avg.pct_of_peak_sustained_active"
     (facts,) = parse_csv(WIDE.replace(name, "sm__maximum_warps_per_active_cycle_pct").encode(), "wide.csv")
-    (said,) = metrics_of([diagnose(facts, "k", LIMITS["sm_86"])], "ncu").find("occupancy_limit")
-    assert (said.value, said.note) == (pytest.approx(0.333), "as ncu says")
+    (metric,) = metrics_of([diagnose(facts, "k", LIMITS["sm_86"])], "ncu").find("occupancy_limit")
+    assert (metric.value, metric.note) == (pytest.approx(0.333), "as ncu says")
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00", LONG.partition('"0"')[0].encode()])

@@ -155,14 +155,14 @@ def told(path: Path) -> str:
 
 @pytest.mark.parametrize("form", PAGES)
 def test_a_page_tells_its_launches(tmp_path: Path, form: str) -> None:
-    page, said = PAGES[form]
-    assert told(written(tmp_path, page.encode(), "page.csv")) == said
+    page, expected = PAGES[form]
+    assert told(written(tmp_path, page.encode(), "page.csv")) == expected
 
 
 @pytest.mark.parametrize("form", REFUSED)
 def test_a_page_that_cannot_be_trusted_is_refused(tmp_path: Path, form: str) -> None:
-    page, said = REFUSED[form]
-    with pytest.raises(PerfgateError, match=said):
+    page, message = REFUSED[form]
+    with pytest.raises(PerfgateError, match=message):
         told(written(tmp_path, page.encode(), "page.csv"))
 
 
@@ -194,11 +194,11 @@ def test_a_report_of_several_launches_reads_packed_or_not(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("library")
-@pytest.mark.parametrize(("time", "said"), [("fast", None), (float("nan"), None), (7, 7.0)])
-def test_a_metric_may_be_of_another_type(tmp_path: Path, time: float | str, said: float | None) -> None:
+@pytest.mark.parametrize(("time", "expected"), [("fast", None), (float("nan"), None), (7, 7.0)])
+def test_a_metric_may_be_of_another_type(tmp_path: Path, time: float | str, expected: float | None) -> None:
     (kernel,) = read_ncu([written(tmp_path, ncu_file([("k", {**CARD, "gpu__time_duration.sum": time})]))])
-    assert kernel.duration == said
-    assert told(tmp_path / "own.ncu-rep") == f"k={said and int(said)}"
+    assert kernel.duration == expected
+    assert told(tmp_path / "own.ncu-rep") == f"k={expected and int(expected)}"
 
 
 @pytest.mark.usefixtures("library")
@@ -211,7 +211,7 @@ def test_a_launch_without_any_metric_has_none(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("library")
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (ncu_file(KERNELS, leave_out=11), "result 1 of 2 is damaged"),
         (ncu_file([]), "the report holds no kernel"),
@@ -225,8 +225,8 @@ def test_a_launch_without_any_metric_has_none(tmp_path: Path) -> None:
         (ncu_file([("k", {"lts__t_sector_hit_rate.pct": 3e6})]), "at most 200"),
     ],
 )  # fmt: skip
-def test_a_damaged_report_says_what_is_damaged(tmp_path: Path, data: bytes, said: str) -> None:
-    with pytest.raises(PerfgateError, match=said):
+def test_a_damaged_report_says_what_is_damaged(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(PerfgateError, match=message):
         read_ncu([written(tmp_path, data)])
 
 
@@ -234,13 +234,13 @@ def test_a_damaged_report_says_what_is_damaged(tmp_path: Path, data: bytes, said
 def test_a_report_that_is_cut_anywhere_is_refused_or_has_whole_launches(tmp_path: Path) -> None:
     """A cut between two blocks leaves a report that is whole as far as it goes."""
     data = ncu_file(KERNELS)
-    seen: list[int | str] = []
+    results: list[int | str] = []
     for end in sorted({*range(0, len(data), 7), len(ncu_file(KERNELS[:1]))}):
         try:
-            seen.append(len(read_ncu([written(tmp_path, data[:end])])))
+            results.append(len(read_ncu([written(tmp_path, data[:end])])))
         except PerfgateError as error:
-            seen.append(error.code.name)
-    assert [one for one in seen if one not in {"ncu-report", "ncu-nothing"}] == [1]
+            results.append(error.code.name)
+    assert [one for one in results if one not in {"ncu-report", "ncu-nothing"}] == [1]
 
 
 @pytest.mark.parametrize("name", ["run.log", "page.csv", "page.csv.gz", "out"])

@@ -78,8 +78,8 @@ def test_a_wide_page_with_decimal_commas_keeps_what_is_no_metric(tmp_path: Path)
 
 def test_a_summary_has_a_kernel_for_each_name_and_its_means(tmp_path: Path) -> None:
     rows = ('"7","a","A100","3","Duration","us","1","9","5"\n', '"7","b","A100","1","Duration","us","2","2","2"\n')
-    found = read(tmp_path, SUMMED + "".join(rows))
-    assert [(k.name, k.duration) for k in found] == [("a", 5000.0), ("b", 2000.0)]
+    kernels = read(tmp_path, SUMMED + "".join(rows))
+    assert [(k.name, k.duration) for k in kernels] == [("a", 5000.0), ("b", 2000.0)]
 
 
 def test_metrics_go_by_label_by_full_name_or_by_both(tmp_path: Path) -> None:
@@ -163,13 +163,13 @@ def test_the_source_page_of_machine_code_says_where_it_waits_and_what_ran(tmp_pa
 
 def test_limits_and_views_find_what_the_source_page_holds(tmp_path: Path) -> None:
     (tmp_path / "page.csv").write_text(SASS.partition('"Kernel Name","second')[0])
-    told = Ncu(read_ncu, DeviceCatalogue).inspect([tmp_path / "page.csv"], {"limits": "executed(LDG.128) >= 1"})
-    assert [m.value for m in told.metrics.find("executed", (("opcode", "LDG.128"),))] == [64.0]
-    assert told.metrics.missing("duration").fix
-    shown = render_text(told.views["annotation"]())
+    analysis = Ncu(read_ncu, DeviceCatalogue).inspect([tmp_path / "page.csv"], {"limits": "executed(LDG.128) >= 1"})
+    assert [m.value for m in analysis.metrics.find("executed", (("opcode", "LDG.128"),))] == [64.0]
+    assert analysis.metrics.missing("duration").fix
+    shown = render_text(analysis.views["annotation"]())
     assert "98.5 %" in shown
     assert "LDG.E.128 R4" in shown
-    for build in told.views.values():
+    for build in analysis.views.values():
         render_text(build())
 
 
@@ -219,8 +219,8 @@ def test_base_units_say_the_same_as_scaled_ones(tmp_path: Path) -> None:
 def test_names_with_commas_and_quotes_and_one_kernel_on_two_devices(tmp_path: Path) -> None:
     head = '"ID","Kernel Name","Device","CC","gpu__time_duration.sum"\n"","","","","ns"\n'
     name = 'void k<""a"", (int)2>(T1 *, T2)'
-    found = read(tmp_path, f'{head}"0","{name}","0","9.0","5"\n"1","{name}","1","8.0","7"\n')
-    assert [(k.name, k.arch, k.duration) for k in found] == [
+    kernels = read(tmp_path, f'{head}"0","{name}","0","9.0","5"\n"1","{name}","1","8.0","7"\n')
+    assert [(k.name, k.arch, k.duration) for k in kernels] == [
         ('void k<"a", (int)2>(T1 *, T2)', "sm_90", 5.0), ('void k<"a", (int)2>(T1 *, T2)', "sm_80", 7.0),
     ]  # fmt: skip
     summed = SUMMED + "".join(f'"7","k","{d}","3","Duration","us","1","9","{d}"\n' for d in (1, 2))
@@ -229,8 +229,8 @@ def test_names_with_commas_and_quotes_and_one_kernel_on_two_devices(tmp_path: Pa
 
 def test_two_runs_in_one_file_are_not_one_launch(tmp_path: Path) -> None:
     one = "==PROF== Connected\n" + long_page("10", "61.8", "5") + "==PROF== Disconnected\n"
-    found = read(tmp_path, one + one.replace('"10"', '"20"') + WIDE + '"0","k","9.0","12","1"\n')
-    assert [(k.index, k.duration) for k in found] == [(0, 10_000.0), (1, 20_000.0), (2, 12_000.0)]
+    kernels = read(tmp_path, one + one.replace('"10"', '"20"') + WIDE + '"0","k","9.0","12","1"\n')
+    assert [(k.index, k.duration) for k in kernels] == [(0, 10_000.0), (1, 20_000.0), (2, 12_000.0)]
 
 
 def test_points_in_whole_nanoseconds_separate_thousands(tmp_path: Path) -> None:

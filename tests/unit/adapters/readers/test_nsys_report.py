@@ -171,9 +171,9 @@ def test_a_view_knows_whom_the_heading_of_an_export_names(tmp_path, capsys) -> N
     path = str(maker.done())
     for words in ((path, "--json"), (path, "--view", "all"), (path, "--csv", str(tmp_path / "tables"))):
         assert main(["inspect", *words]) == 0
-    said = [capsys.readouterr().out, *(one.read_text() for one in (tmp_path / "tables").iterdir())]
-    assert [word for word in ("modal", "mia.k") if any(word in text for text in said)] == []
-    assert "gemm of [user] at [host]" in said[0]
+    texts = [capsys.readouterr().out, *(one.read_text() for one in (tmp_path / "tables").iterdir())]
+    assert [word for word in ("modal", "mia.k") if any(word in text for text in texts)] == []
+    assert "gemm of [user] at [host]" in texts[0]
 
 
 @pytest.mark.corpus

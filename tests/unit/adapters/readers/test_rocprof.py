@@ -20,16 +20,16 @@ def test_a_copy_on_mi300x_moves_the_bytes_that_it_must() -> None:
     """2^20 doubles read and written: 8 MiB each way, counted in requests of 32, 64 and 128 bytes."""
     from pytest_perfgate.core.analysis.kernels.counters import memory_bytes
 
-    found = read_rocprof([corpus("rocprof/pmc_perf_mi300x.csv")])
-    assert [k.name for k in found] == ["vecCopy(double*, double*, double*, int, int)"] * 3
-    assert all(k.arch == "gfx942" for k in found)
-    assert memory_bytes(found[-1].counters) == pytest.approx(2 * 8 * 2**20, rel=0.01)
-    told = ROCPROF.inspect([corpus("rocprof/pmc_perf_mi300x.csv")], {})
-    dram = [m.value for m in told.metrics.find("dram")]
+    kernels = read_rocprof([corpus("rocprof/pmc_perf_mi300x.csv")])
+    assert [k.name for k in kernels] == ["vecCopy(double*, double*, double*, int, int)"] * 3
+    assert all(k.arch == "gfx942" for k in kernels)
+    assert memory_bytes(kernels[-1].counters) == pytest.approx(2 * 8 * 2**20, rel=0.01)
+    analysis = ROCPROF.inspect([corpus("rocprof/pmc_perf_mi300x.csv")], {})
+    dram = [m.value for m in analysis.metrics.find("dram")]
     assert dram == pytest.approx([0.196, 0.233, 0.234], abs=0.002)
-    assert told.metrics.find("tc_util") == ()
-    assert told.metrics.find("l2_hit")[0].value == pytest.approx(0.335, abs=0.002)
-    assert told.metrics.find("rocprof", (("counter", "SQ_WAVES"),))[0].value == 16384
+    assert analysis.metrics.find("tc_util") == ()
+    assert analysis.metrics.find("l2_hit")[0].value == pytest.approx(0.335, abs=0.002)
+    assert analysis.metrics.find("rocprof", (("counter", "SQ_WAVES"),))[0].value == 16384
 
 
 @pytest.mark.corpus
@@ -43,9 +43,9 @@ def test_a_trace_lends_its_times_to_the_counters_of_its_dispatches() -> None:
 
 @pytest.mark.corpus
 def test_the_first_generation_has_times_and_no_counters() -> None:
-    told = ROCPROF.inspect([corpus("rocprof/results.csv")], {})
-    assert len(told.metrics.find("duration")) == 56
-    assert told.metrics.find("dram") == ()
+    analysis = ROCPROF.inspect([corpus("rocprof/results.csv")], {})
+    assert len(analysis.metrics.find("duration")) == 56
+    assert analysis.metrics.find("dram") == ()
 
 
 def test_the_grid_of_amd_is_in_work_items_and_a_missing_stamp_is_no_time(tmp_path: Path) -> None:
@@ -104,24 +104,24 @@ def test_later_traces_name_their_columns_otherwise_and_write_stamps_as_floats(tm
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (TRACE.replace("End_Timestamp", "Stop"), "no column End_Timestamp"),
         (TRACE[:-20], "cut short"),
         (COUNTED.replace("Dispatch_Id", "Id"), "no column Dispatch_Id"),
     ],
 )
-def test_a_renamed_column_is_named_and_a_cut_file_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_renamed_column_is_named_and_a_cut_file_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(PerfgateError, match=said):
+    with pytest.raises(PerfgateError, match=message):
         read_rocprof([tmp_path / "t.csv"])
 
 
 def test_what_no_column_says_is_no_zero(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text(COUNTED.replace("inf", "8"))
-    told = ROCPROF.inspect([tmp_path / "c.csv"], {})
-    assert told.metrics.find("registers")
-    assert told.metrics.find("spills") == told.metrics.find("smem") == ()
+    analysis = ROCPROF.inspect([tmp_path / "c.csv"], {})
+    assert analysis.metrics.find("registers")
+    assert analysis.metrics.find("spills") == analysis.metrics.find("smem") == ()
 
 
 V3 = (
@@ -161,12 +161,12 @@ def test_the_passes_of_a_dispatch_are_put_together(tmp_path: Path) -> None:
     first, second = read_rocprof([root])
     assert {n: c.value for n, c in first.counters.items()} == {"MfmaUtil": 55.5, "OccupancyPercent": 25.0}
     assert (first.duration, second.duration) == (1000.0, 1000.0)
-    told = ROCPROF.inspect([root], {"device": "MI300X"})
-    assert [m.value for m in told.metrics.find("tc_util")] == [0.555, 0.1]
-    assert [m.value for m in told.metrics.find("occupancy")] == [0.25], "120 per cent say nothing"
-    assert "rocprofv3 --pmc OccupancyPercent" in told.metrics.missing("occupancy").fix
-    assert told.metrics.missing("waves").why == "rocprof has no column for it"
-    assert told.metrics.missing("l2_hit").fix.endswith("TCC_HIT_sum TCC_MISS_sum")
+    analysis = ROCPROF.inspect([root], {"device": "MI300X"})
+    assert [m.value for m in analysis.metrics.find("tc_util")] == [0.555, 0.1]
+    assert [m.value for m in analysis.metrics.find("occupancy")] == [0.25], "120 per cent say nothing"
+    assert "rocprofv3 --pmc OccupancyPercent" in analysis.metrics.missing("occupancy").fix
+    assert analysis.metrics.missing("waves").why == "rocprof has no column for it"
+    assert analysis.metrics.missing("l2_hit").fix.endswith("TCC_HIT_sum TCC_MISS_sum")
 
 
 def test_a_counter_of_two_passes_is_of_the_first_and_a_dispatch_of_one_pass_lacks_the_others(tmp_path: Path) -> None:
@@ -217,11 +217,11 @@ V3_STATISTICS = (
 def test_statistics_give_the_mean_of_all_dispatches_and_say_so(tmp_path: Path) -> None:
     (tmp_path / "results.stats.csv").write_text(V1_STATISTICS)
     assert ROCPROF.recognises(tmp_path / "results.stats.csv", V1_STATISTICS.encode())
-    told = ROCPROF.inspect([tmp_path / "results.stats.csv"], {})
-    (time,) = told.metrics.find("duration")
+    analysis = ROCPROF.inspect([tmp_path / "results.stats.csv"], {})
+    (time,) = analysis.metrics.find("duration")
     assert (dict(time.labels)["kernel"], time.value, time.note) == ("bodyForce", 26112494.0, "mean of 10 dispatches")
-    assert told.metrics.find("rocprof", (("counter", "TotalDurationNs"),))[0].value == 261124944
-    assert told.window == "1 kernel in a table of means under rocprof"
+    assert analysis.metrics.find("rocprof", (("counter", "TotalDurationNs"),))[0].value == 261124944
+    assert analysis.window == "1 kernel in a table of means under rocprof"
     (tmp_path / "results.stats.csv").rename(tmp_path / "9_kernel_stats.csv")
     (tmp_path / "9_kernel_stats.csv").write_text(V3_STATISTICS)
     first, second = read_rocprof([tmp_path])
@@ -306,7 +306,7 @@ def test_the_second_generation_names_the_shape_of_a_launch_otherwise(
 def test_a_table_that_says_little_more_than_times_gives_the_times(tmp_path: Path, text: str, time: float) -> None:
     (tmp_path / "few.csv").write_text(text)
     assert ROCPROF.recognises(tmp_path / "few.csv", text.encode())
-    told = ROCPROF.inspect([tmp_path / "few.csv"], {})
-    (found,) = told.metrics.find("duration")
-    assert (dict(found.labels)["kernel"], found.value) == ("k", time)
-    assert told.metrics.find("registers") == ()
+    analysis = ROCPROF.inspect([tmp_path / "few.csv"], {})
+    (duration,) = analysis.metrics.find("duration")
+    assert (dict(duration.labels)["kernel"], duration.value) == ("k", time)
+    assert analysis.metrics.find("registers") == ()

@@ -49,17 +49,17 @@ class CudaArray:
     def __getitem__(self, at):
         return CudaArray(self.inside[at])
 
-    def __setitem__(self, at, given) -> None:
-        self.inside[at] = given.inside
+    def __setitem__(self, at, value) -> None:
+        self.inside[at] = value.inside
 
     def __invert__(self):
         return CudaArray(~self.inside)
 
 
 def _own(name: str):
-    def method(self, *given):
+    def method(self, *arguments):
         with np.errstate(over="ignore"):
-            return CudaArray(getattr(self.inside, name)(*(getattr(one, "inside", one) for one in given)))
+            return CudaArray(getattr(self.inside, name)(*(getattr(one, "inside", one) for one in arguments)))
 
     return method
 
@@ -81,12 +81,12 @@ class FakeCupy:
                 """No room."""
 
     @staticmethod
-    def asarray(given):
-        return given if isinstance(given, CudaArray) else CudaArray(given)
+    def asarray(value):
+        return value if isinstance(value, CudaArray) else CudaArray(value)
 
     @staticmethod
-    def ascontiguousarray(given):
-        return CudaArray(np.ascontiguousarray(given.inside))
+    def ascontiguousarray(value):
+        return CudaArray(np.ascontiguousarray(value.inside))
 
     @staticmethod
     def full(size, byte, dtype):
@@ -106,15 +106,15 @@ def cupy(monkeypatch):
 
 def test_cupy_is_saved_filled_counted_and_put_back_on_its_device(cupy) -> None:
     array = CudaArray(np.arange(1_000_000, dtype=np.float32).reshape(1000, 1000)[:, ::2])
-    saved, known = CONTENTS.saved(array), CONTENTS.fingerprint(array)
+    saved, fingerprint = CONTENTS.saved(array), CONTENTS.fingerprint(array)
     assert CONTENTS.within([array]) == (array,)
     CONTENTS.fill(array, 0xA5)
     assert CONTENTS.holding(array, 0xA5, saved) == 1.0
-    assert CONTENTS.fingerprint(array) != known
+    assert CONTENTS.fingerprint(array) != fingerprint
     assert not CONTENTS.unchanged(array, saved)
     CONTENTS.restore(array, saved)
     assert CONTENTS.unchanged(array, saved)
-    assert CONTENTS.fingerprint(array) == known
+    assert CONTENTS.fingerprint(array) == fingerprint
     assert not CONTENTS.unchanged(CudaArray(np.zeros(3)), saved)
     assert CONTENTS.overlap(array, array)
     assert not CONTENTS.overlap(array, array.inside)
@@ -161,11 +161,11 @@ def test_little_of_a_tensor_comes_to_the_host(torch, monkeypatch) -> None:
     for name in ("cpu", "numpy", "tolist"):
         monkeypatch.setattr(torch.Tensor, name, lambda self, *_: brought.append(self.nbytes))
     array = torch.arange(1 << 20, dtype=torch.float32)
-    saved, known = CONTENTS.saved(array), CONTENTS.fingerprint(array)
+    saved, fingerprint = CONTENTS.saved(array), CONTENTS.fingerprint(array)
     CONTENTS.fill(array, 0x3F)
     assert CONTENTS.holding(array, 0x3F, saved) == 1.0
     CONTENTS.restore(array, saved)
-    assert CONTENTS.fingerprint(array) == known
+    assert CONTENTS.fingerprint(array) == fingerprint
     assert not brought
 
 
@@ -189,11 +189,13 @@ def test_a_whole_check_hardly_waits_for_a_slow_way_to_the_host(torch, monkeypatc
         monkeypatch.setattr(torch.Tensor, name, lambda one, *_, plain=plain: (copies.append(one.nbytes), plain(one))[1])
     source = torch.arange(1 << 22, dtype=torch.float32)
     target = torch.empty_like(source)
-    asked = MeasuredCall(
-        CaseKey(nodeid="t"), lambda: target.copy_(source), check=lambda found: bool(torch.equal(found, source))
+    measured_call = MeasuredCall(
+        CaseKey(nodeid="t"), lambda: target.copy_(source), check=lambda result: bool(torch.equal(result, source))
     )
-    timed = asked.with_last_result()
-    subject = Subject(once=asked.called, last=lambda: timed.last, check=asked.judge, reach=(asked.fn,))
+    timed = measured_call.with_last_result()
+    subject = Subject(
+        once=measured_call.called, last=lambda: timed.last, check=measured_call.judge, reach=(measured_call.fn,)
+    )
     scrutiny = OutputCheck(subject, CONTENTS)
     with Scalars():
         scrutiny.before()
@@ -210,13 +212,13 @@ def test_a_whole_check_hardly_waits_for_a_slow_way_to_the_host(torch, monkeypatc
 def test_any_byte_that_is_another_changes_the_fingerprint(torch, monkeypatch, chunk: int) -> None:
     monkeypatch.setattr(arrays, "CHUNK", chunk)
     array = torch.zeros(131, dtype=torch.uint8)
-    seen = {CONTENTS.fingerprint(array)}
+    fingerprints = {CONTENTS.fingerprint(array)}
     for at in range(131):
         for bit in (1, 128):
             array[at] = bit
-            seen.add(CONTENTS.fingerprint(array))
+            fingerprints.add(CONTENTS.fingerprint(array))
             array[at] = 0
-    assert len(seen) == 1 + 2 * 131
+    assert len(fingerprints) == 1 + 2 * 131
 
 
 @pytest.mark.parametrize("chunk", [64, 1 << 25])
@@ -224,24 +226,28 @@ def test_any_byte_that_is_another_changes_the_fingerprint(torch, monkeypatch, ch
 def test_words_in_each_others_place_change_the_fingerprint(torch, monkeypatch, chunk: int) -> None:
     monkeypatch.setattr(arrays, "CHUNK", chunk)
     array = torch.randint(-(2**62), 2**62, (4096,), generator=torch.Generator().manual_seed(3))
-    seen = {CONTENTS.fingerprint(array), CONTENTS.fingerprint(array.flip(0)), CONTENTS.fingerprint(array.roll(1))}
+    fingerprints = {
+        CONTENTS.fingerprint(array),
+        CONTENTS.fingerprint(array.flip(0)),
+        CONTENTS.fingerprint(array.roll(1)),
+    }
     swapped = array.clone()
     swapped[[7, 4000]] = swapped[[4000, 7]]
     parts = torch.cat((array[8:16], array[:8], array[16:]))
-    assert len(seen | {CONTENTS.fingerprint(swapped), CONTENTS.fingerprint(parts)}) == 5
-    assert CONTENTS.fingerprint(array.clone()) in seen
+    assert len(fingerprints | {CONTENTS.fingerprint(swapped), CONTENTS.fingerprint(parts)}) == 5
+    assert CONTENTS.fingerprint(array.clone()) in fingerprints
 
 
 @pytest.mark.torch
 def test_a_view_that_begins_inside_a_word_is_checked_too(torch) -> None:
     """Torch refuses to read it in words, and a device would stop at the address."""
     array = torch.arange(1000, dtype=torch.float16)[1:]
-    saved, known = CONTENTS.saved(array), CONTENTS.fingerprint(array)
-    assert CONTENTS.fingerprint(array.clone()) == known
+    saved, fingerprint = CONTENTS.saved(array), CONTENTS.fingerprint(array)
+    assert CONTENTS.fingerprint(array.clone()) == fingerprint
     assert CONTENTS.unchanged(array, saved)
     array[998] = -1
     assert not CONTENTS.unchanged(array, saved)
-    assert CONTENTS.fingerprint(array) != known
+    assert CONTENTS.fingerprint(array) != fingerprint
 
 
 @pytest.mark.parametrize("chunk", [16, 1 << 25])

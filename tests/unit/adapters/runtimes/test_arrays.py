@@ -37,7 +37,7 @@ def torch_arrays():
 @pytest.mark.parametrize("arrays", [numpy_arrays, pytest.param(torch_arrays, marks=pytest.mark.torch)])
 def test_bytes_are_saved_overwritten_counted_and_put_back(arrays) -> None:
     for array in arrays():
-        saved, known = CONTENTS.saved(array), CONTENTS.fingerprint(array)
+        saved, fingerprint = CONTENTS.saved(array), CONTENTS.fingerprint(array)
         count = array.numel() if hasattr(array, "numel") else array.size
         assert len(saved) == count * CONTENTS.itemsize(array)
         assert CONTENTS.unchanged(array, saved)
@@ -46,9 +46,9 @@ def test_bytes_are_saved_overwritten_counted_and_put_back(arrays) -> None:
         assert CONTENTS.holding(array, 0x5A, saved) == 1.0
         assert CONTENTS.holding(array, 0x5A, CONTENTS.saved(array)) == 0.0, "it held that by itself"
         assert not CONTENTS.unchanged(array, saved)
-        assert CONTENTS.fingerprint(array) != known
+        assert CONTENTS.fingerprint(array) != fingerprint
         CONTENTS.restore(array, saved)
-        assert (CONTENTS.unchanged(array, saved), CONTENTS.fingerprint(array)) == (True, known)
+        assert (CONTENTS.unchanged(array, saved), CONTENTS.fingerprint(array)) == (True, fingerprint)
 
 
 @pytest.mark.torch
@@ -70,8 +70,8 @@ def test_writing_a_view_leaves_what_lies_between() -> None:
 
 def test_arrays_are_found_where_a_call_can_reach_them() -> None:
     a, b, empty, objects = np.ones(2), np.ones(3), np.ones(0), np.array([None])
-    found = CONTENTS.within(functools.partial(lambda x: x + b, a), {"more": [empty, objects]})
-    assert {id(array) for array in found} == {id(a), id(b)}
+    arrays = CONTENTS.within(functools.partial(lambda x: x + b, a), {"more": [empty, objects]})
+    assert {id(array) for array in arrays} == {id(a), id(b)}
     assert CONTENTS.within(3.5, "text", None) == ()
 
 

@@ -58,7 +58,7 @@ class Cuda:
     def __init__(self, gpu) -> None:
         self.gpu, self.invalid = gpu, False
         self.current = [SimpleNamespace(ptr=0)]
-        self.Stream = lambda **given: Stream(self, **given)
+        self.Stream = lambda **options: Stream(self, **options)
         self.runtime = SimpleNamespace(
             getDeviceCount=lambda: 1, getDevice=lambda: 0, deviceGetPCIBusId=lambda at: "0000:1B:00.0",
             runtimeGetVersion=lambda: 12080, deviceSynchronize=self._synchronize, CUDARuntimeError=CUDARuntimeError,
@@ -149,7 +149,7 @@ def test_a_graph_is_captured_on_a_stream_of_its_own_and_replayed_on_the_current_
 
 
 def test_a_cold_graph_rotates_the_buffers_of_its_setup(runtime, rules, gpu) -> None:
-    seen = []
+    buffers = []
 
     class Bound:
         def __call__(self) -> None:
@@ -157,14 +157,14 @@ def test_a_cold_graph_rotates_the_buffers_of_its_setup(runtime, rules, gpu) -> N
 
         def bind(self, made):
             def run() -> None:
-                seen.append(made)
+                buffers.append(made)
                 self()
 
             return run
 
     plan = replace(Plan(), cache=Cache.COLD)
     samples = GraphTimer(rules).measure(Bound(), plan, runtime, lambda: SimpleNamespace(nbytes=100_000))
-    assert len({id(made) for made in seen}) * 100_000 > 2 << 20
+    assert len({id(made) for made in buffers}) * 100_000 > 2 << 20
     assert "calls over 22 buffers" in dict(samples.notes)["graph"]
 
 
@@ -205,8 +205,8 @@ def test_a_lost_device_is_an_error(runtime, rules, gpu) -> None:
 
 def test_a_machine_without_a_device_is_a_reason(cupy) -> None:
     cupy.cuda.runtime.getDeviceCount = lambda: 0
-    found = CupyRuntime(load=lambda: cupy).availability()
-    assert (found.usable, "sees no device" in found.why) == (False, True)
+    availability = CupyRuntime(load=lambda: cupy).availability()
+    assert (availability.usable, "sees no device" in availability.why) == (False, True)
 
 
 class MemoryHook:

@@ -38,8 +38,8 @@ RULES = Rules(
 
 
 def test_a_card_is_known_by_its_bus_where_the_vendor_tells_it() -> None:
-    told = SimpleNamespace(pci_domain_id_nv=0, pci_bus_id_nv=0x1B, pci_slot_id_nv=0)
-    assert _bus(told, cl.Error) == "00000000:1B:00.0"
+    device = SimpleNamespace(pci_domain_id_nv=0, pci_bus_id_nv=0x1B, pci_slot_id_nv=0)
+    assert _bus(device, cl.Error) == "00000000:1B:00.0"
     assert _bus(cl.get_platforms()[0].get_devices()[0], cl.Error) == ""
     assert _bus(SimpleNamespace(), cl.Error) == ""
 
@@ -186,9 +186,9 @@ def test_a_call_without_a_queue_is_refused() -> None:
 def test_there_are_no_graphs(kernel) -> None:
     runtime = OpenClRuntime()
     runtime.adopt(kernel)
-    found = GraphTimer(RULES).availability(runtime)
-    assert not found.usable
-    assert "no graphs" in found.why
+    availability = GraphTimer(RULES).availability(runtime)
+    assert not availability.usable
+    assert "no graphs" in availability.why
 
 
 def test_auto_says_what_it_chose(kernel) -> None:

@@ -125,29 +125,29 @@ def no_gpu() -> None:
 
 @pytest.mark.usefixtures("no_gpu")
 def test_without_a_gpu_it_says_what_is_missing() -> None:
-    found = TorchRuntime().availability()
-    assert not found.usable
-    assert "torch" in found.why
-    assert "GPU" in found.why
-    assert found.fix
+    availability = TorchRuntime().availability()
+    assert not availability.usable
+    assert "torch" in availability.why
+    assert "GPU" in availability.why
+    assert availability.fix
 
 
 def test_a_driver_that_does_not_suit_is_the_reason_and_no_warning_of_ours(gpu, monkeypatch) -> None:
     class Unsuited(FakeCuda):
         """Says why once in a process, as torch does."""
 
-        said = False
+        warned = False
 
         def is_available(self) -> bool:
-            if not self.said:
-                self.said = True
+            if not self.warned:
+                self.warned = True
                 warnings.warn("CUDA initialization: the driver is too old. Please update.", stacklevel=1)
             return False
 
     monkeypatch.setattr(torch.version, "cuda", "13.2")
     runtime = TorchRuntime(lookup_spec, Unsuited(gpu))
-    told = f"RuntimeError: torch {torch.__version__} sees no GPU: CUDA initialization: the driver is too old"
-    assert [runtime.availability().why for _ in range(2)] == [told, told]
+    message = f"RuntimeError: torch {torch.__version__} sees no GPU: CUDA initialization: the driver is too old"
+    assert [runtime.availability().why for _ in range(2)] == [message, message]
 
 
 @pytest.mark.parametrize(
@@ -212,13 +212,13 @@ def test_a_device_of_cuda_spins_and_another_one_flushes(runtime, monkeypatch) ->
 def test_each_device_has_its_own_cache_flushed(runtime, monkeypatch) -> None:
     runtime.flush()
     monkeypatch.setattr(runtime._cuda, "current_device", lambda: 1)
-    asked = []
+    indices = []
     properties = runtime._cuda.get_device_properties
-    monkeypatch.setattr(runtime._cuda, "get_device_properties", lambda at: asked.append(at) or properties(at))
+    monkeypatch.setattr(runtime._cuda, "get_device_properties", lambda at: indices.append(at) or properties(at))
     runtime.flush()
     runtime.flush()
     assert sorted(runtime._evictors) == [0, 1]
-    assert set(asked) == {1}
+    assert set(indices) == {1}
 
 
 def test_a_cache_of_unknown_size_is_not_flushed_in_silence(gpu, monkeypatch) -> None:
@@ -277,8 +277,8 @@ def test_a_lost_device_is_an_error(runtime, rules, gpu) -> None:
 class Tuner:
     """What Triton's ``Autotuner`` and Inductor's ``CachingAutotuner`` keep of their choice."""
 
-    def __init__(self, **kept: object) -> None:
-        vars(self).update(kept)
+    def __init__(self, **attributes: object) -> None:
+        vars(self).update(attributes)
 
 
 def kernel() -> None:
@@ -293,11 +293,11 @@ TUNED = (
 )
 
 
-@pytest.mark.parametrize(("kept", "choice"), TUNED)
-def test_the_choice_of_a_tuner_that_ran_is_a_note_of_the_process(runtime, monkeypatch, kept, choice) -> None:
+@pytest.mark.parametrize(("attributes", "choice"), TUNED)
+def test_the_choice_of_a_tuner_that_ran_is_a_note_of_the_process(runtime, monkeypatch, attributes, choice) -> None:
     monkeypatch.setitem(sys.modules, "triton.runtime.autotuner", SimpleNamespace(Autotuner=Tuner))
     monkeypatch.delitem(sys.modules, "torch._inductor.runtime.triton_heuristics", raising=False)
-    tuner = Tuner(**kept)
+    tuner = Tuner(**attributes)
     gc.freeze()  # as the process does that rounds are forked from
     assert dict(runtime.notes()).get("tuning kernel") == choice
     del tuner

@@ -22,42 +22,42 @@ from pytest_perfgate.model.project import Config
 HEAD, FORK, BEFORE, PARENT = "head", "fork", "before", "parent"
 
 
-def answering(known: dict[str, str], *, shallow: bool = False) -> Callable[..., str | None]:
+def answering(answers: dict[str, str], *, shallow: bool = False) -> Callable[..., str | None]:
     """A git that knows some names; each is an ancestor of HEAD, or stands where it says."""
 
     def git(*words: str) -> str | None:
         name = words[-1].removesuffix("^{commit}").removeprefix("refs/remotes/").removeprefix("refs/heads/")
         if words[0] == "merge-base":
-            return known[name].strip("-") if words[1] == "HEAD" else words[1]
+            return answers[name].strip("-") if words[1] == "HEAD" else words[1]
         if words[-1] == "--is-shallow-repository":
             return "true" if shallow else "false"
-        return known.get("lines of " + words[3]) if words[0] == "diff" else known.get(name)
+        return answers.get("lines of " + words[3]) if words[0] == "diff" else answers.get(name)
 
     return git
 
 
-def stood(known: dict[str, str], target: str = "", *, shallow: bool = False, **environment: str) -> tuple[str, ...]:
-    base = BaseRevision(answering(known, shallow=shallow), environment, HEAD).base(target)
+def stood(answers: dict[str, str], target: str = "", *, shallow: bool = False, **environment: str) -> tuple[str, ...]:
+    base = BaseRevision(answering(answers, shallow=shallow), environment, HEAD).base(target)
     return base.commit, base.name, base.why
 
 
 def test_the_merge_base_with_the_branch_that_is_named() -> None:
     settings = '[tool.perfgate]\ntarget = "release"\n'
-    known = {"origin/release": FORK, "main": "other", "other:./pyproject.toml": settings}
-    assert stood(known, "release") == (FORK, "the merge base with origin/release", "")
-    assert stood(known) == ("other", "the merge base with main", "")
-    assert stood(known, GITHUB_BASE_REF="release")[0] == FORK
+    answers = {"origin/release": FORK, "main": "other", "other:./pyproject.toml": settings}
+    assert stood(answers, "release") == (FORK, "the merge base with origin/release", "")
+    assert stood(answers) == ("other", "the merge base with main", "")
+    assert stood(answers, GITHUB_BASE_REF="release")[0] == FORK
 
 
-@pytest.mark.parametrize("told", [BEFORE, "0" * 40, "", "gone"])
-def test_on_the_target_branch_it_is_what_was_there_before_the_push(told: str) -> None:
-    known = {"main": HEAD, BEFORE: BEFORE, "HEAD^1": PARENT}
-    commit, name, why = stood(known, CI_COMMIT_BEFORE_SHA=told)
-    if told == BEFORE:
+@pytest.mark.parametrize("sha", [BEFORE, "0" * 40, "", "gone"])
+def test_on_the_target_branch_it_is_what_was_there_before_the_push(sha: str) -> None:
+    answers = {"main": HEAD, BEFORE: BEFORE, "HEAD^1": PARENT}
+    commit, name, why = stood(answers, CI_COMMIT_BEFORE_SHA=sha)
+    if sha == BEFORE:
         assert (commit, name, why) == (BEFORE, "what was there before this push", "")
     else:
         assert (commit, name) == (PARENT, "the parent")
-        assert ("gone" in why) == (told == "gone")
+        assert ("gone" in why) == (sha == "gone")
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_a_run_that_brings_no_commits_has_nothing_to_say_of_a_push(variable: str
     commit, name, why = stood({"main": HEAD, "HEAD^1": PARENT}, **{variable: event})
     assert (commit, name) == (PARENT, "the parent")
     assert bool(why) == brings
-    gone = stood({"main": HEAD, "HEAD^1": PARENT}, CI_COMMIT_BEFORE_SHA="gone", **{variable: event})
-    assert "gone, which was there before" in gone[2], "what CI told and nobody can use is said in any case"
+    result = stood({"main": HEAD, "HEAD^1": PARENT}, CI_COMMIT_BEFORE_SHA="gone", **{variable: event})
+    assert "gone, which was there before" in result[2], "what CI told and nobody can use is said in any case"
 
 
 @pytest.mark.parametrize("event", [{"before": BEFORE}, {"before": None}, [], None])
@@ -90,44 +90,44 @@ def test_what_github_says_of_a_push(tmp_path: Path, event: object) -> None:
 
 
 def test_what_ci_says_of_a_merge_request_outweighs_a_target_that_the_change_can_write() -> None:
-    known = {"origin/main": FORK, "pr": HEAD, "HEAD^1": PARENT}
-    assert stood(known, "pr", GITHUB_BASE_REF="main") == (FORK, "the merge base with origin/main", "")
-    assert stood(known, "pr")[0] == PARENT
+    answers = {"origin/main": FORK, "pr": HEAD, "HEAD^1": PARENT}
+    assert stood(answers, "pr", GITHUB_BASE_REF="main") == (FORK, "the merge base with origin/main", "")
+    assert stood(answers, "pr")[0] == PARENT
     assert stood({"release": FORK}, "release", GITHUB_BASE_REF="gone")[0] == FORK
     own = {"pr": HEAD, "mine": PARENT, "main": FORK, "fork:./pyproject.toml": ""}
     assert "'mine' since this change left main" in stood(own, "mine", GITHUB_BASE_REF="gone")[2]
     assert stood({}, GITHUB_BASE_REF="gone")[2] == "'gone', which CI names as the target, is not a branch in this clone"
 
 
-def event(folder: Path, **told: object) -> str:
+def event(folder: Path, **fields: object) -> str:
     """The file in which GitHub tells of an event."""
     file = folder / "event.json"
-    file.write_text(json.dumps(told))
+    file.write_text(json.dumps(fields))
     return str(file)
 
 
 def test_a_merge_queue_is_judged_by_the_base_that_it_names(tmp_path: Path) -> None:
-    known = {"origin/main": FORK, "queued": "queued"}
-    told = event(tmp_path, merge_group={"base_sha": "queued", "base_ref": "refs/heads/release/1"}, before="else")
+    answers = {"origin/main": FORK, "queued": "queued"}
+    path = event(tmp_path, merge_group={"base_sha": "queued", "base_ref": "refs/heads/release/1"}, before="else")
     named = ("queued", "the base that CI names", "")
-    assert stood(known, GITHUB_EVENT_NAME="merge_group", GITHUB_EVENT_PATH=told) == named
-    assert stood(known, GITHUB_EVENT_NAME="push", GITHUB_EVENT_PATH=told)[0] == FORK
-    assert stood({"main": FORK}, GITHUB_EVENT_NAME="merge_group", GITHUB_EVENT_PATH=told)[0] == FORK
+    assert stood(answers, GITHUB_EVENT_NAME="merge_group", GITHUB_EVENT_PATH=path) == named
+    assert stood(answers, GITHUB_EVENT_NAME="push", GITHUB_EVENT_PATH=path)[0] == FORK
+    assert stood({"main": FORK}, GITHUB_EVENT_NAME="merge_group", GITHUB_EVENT_PATH=path)[0] == FORK
     odd = event(tmp_path, merge_group=["base_sha"])
-    assert stood(known, GITHUB_EVENT_NAME="merge_group", GITHUB_EVENT_PATH=odd)[0] == FORK
+    assert stood(answers, GITHUB_EVENT_NAME="merge_group", GITHUB_EVENT_PATH=odd)[0] == FORK
 
 
 def test_a_push_to_another_branch_is_judged_by_what_was_there_where_that_is_protected() -> None:
-    known = {"main": FORK, BEFORE: BEFORE, f"lines of {BEFORE}": "baselines/d/test_a.py.yaml"}
+    answers = {"main": FORK, BEFORE: BEFORE, f"lines of {BEFORE}": "baselines/d/test_a.py.yaml"}
     push = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BEFORE_SHA": BEFORE}
-    assert stood(known, **push, CI_COMMIT_REF_PROTECTED="true") == (BEFORE, "what was there before this push", "")
-    assert stood(known, **push) == (
+    assert stood(answers, **push, CI_COMMIT_REF_PROTECTED="true") == (BEFORE, "what was there before this push", "")
+    assert stood(answers, **push) == (
         FORK,
         "the merge base with main",
         "not those of before, which was there before this push",
     )
     assert stood({"main": FORK, BEFORE: BEFORE}, **push) == (FORK, "the merge base with main", "")
-    assert stood({**known, BEFORE: "rewritten"}, **push, CI_COMMIT_REF_PROTECTED="true")[0] == FORK
+    assert stood({**answers, BEFORE: "rewritten"}, **push, CI_COMMIT_REF_PROTECTED="true")[0] == FORK
     assert protected({"GITHUB_EVENT_NAME": "push", "GITHUB_REF_PROTECTED": "true"})
     assert not protected({"GITHUB_EVENT_NAME": "merge_group", "GITHUB_REF_PROTECTED": "true"})
 
@@ -143,13 +143,13 @@ def test_a_merge_request_from_a_fork_is_judged_by_the_base_that_ci_names() -> No
 
 
 def test_a_target_that_has_the_commit_already_is_no_base_of_its_merge_request(tmp_path: Path) -> None:
-    known = {"origin/main": HEAD, "HEAD^1": PARENT, "sha": FORK}
-    assert stood(known, GITHUB_BASE_REF="main") == (
+    answers = {"origin/main": HEAD, "HEAD^1": PARENT, "sha": FORK}
+    assert stood(answers, GITHUB_BASE_REF="main") == (
         "", "", "origin/main already contains this commit, so it cannot be its target",
     )  # fmt: skip
-    told = event(tmp_path, pull_request={"base": {"sha": "sha"}})
-    assert stood(known, GITHUB_BASE_REF="main", GITHUB_EVENT_PATH=told)[0] == FORK
-    assert stood({"sha": FORK, "pr": PARENT}, "pr", GITHUB_BASE_REF="main", GITHUB_EVENT_PATH=told)[0] == FORK
+    path = event(tmp_path, pull_request={"base": {"sha": "sha"}})
+    assert stood(answers, GITHUB_BASE_REF="main", GITHUB_EVENT_PATH=path)[0] == FORK
+    assert stood({"sha": FORK, "pr": PARENT}, "pr", GITHUB_BASE_REF="main", GITHUB_EVENT_PATH=path)[0] == FORK
 
 
 def test_the_target_as_each_ci_names_it() -> None:
@@ -183,9 +183,9 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
     first = committed(tmp_path, pyproject_toml='[tool.perfgate]\ntarget = "pr"\n')
     git("branch", "other")
     committed(tmp_path, k_py="slow")
-    told = seen("pr", CI_COMMIT_BEFORE_SHA=first, CI_PIPELINE_SOURCE="push")
-    assert told[:2] == (first, "what was there before this push")
-    assert told[2] == "[tool.perfgate] target names 'pr' since this change left main"
+    changed = seen("pr", CI_COMMIT_BEFORE_SHA=first, CI_PIPELINE_SOURCE="push")
+    assert changed[:2] == (first, "what was there before this push")
+    assert changed[2] == "[tool.perfgate] target names 'pr' since this change left main"
     new = seen("pr", CI_COMMIT_BEFORE_SHA="0" * 40, CI_PIPELINE_SOURCE="push")
     assert new == (main, "the merge base with main: this branch is new", "")
     assert seen("other")[2] == "[tool.perfgate] target names 'other' since this change left main"
@@ -194,9 +194,9 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
     git("tag", "origin/main", "pr")
     assert seen("main") == seen("") == (main, "the merge base with main", ""), "a tag is not a branch"
     strict = seen("pr", CI="1", CI_DEFAULT_BRANCH="main")
-    assert strict == (main, "the merge base with main", told[2]), "the target is as the default branch has it"
+    assert strict == (main, "the merge base with main", changed[2]), "the target is as the default branch has it"
     assert seen("pr", CI="1", CI_DEFAULT_BRANCH="pr")[2] == "CI does not say which commit came before this push"
-    assert seen("pr", CI="1")[2].endswith(told[2])
+    assert seen("pr", CI="1")[2].endswith(changed[2])
     assert seen("pr", CI_COMMIT_BEFORE_SHA=first, CHANGE_TARGET="main")[0] == main
     git("checkout", "-q", "main")
     git("checkout", "-qB", "main", "pr")
@@ -204,7 +204,7 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("known", "target", "shallow", "why"),
+    ("answers", "target", "shallow", "why"),
     [
         ({"main": HEAD}, "", False, ""),
         ({"main": HEAD}, "", True, "this clone is shallow"),
@@ -214,11 +214,11 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
         ({"main": "-"}, "", False, "main and this commit have no common commit"),
     ],
 )
-def test_why_there_is_none(known: dict[str, str], target: str, shallow: bool, why: str) -> None:
-    commit, name, said = stood(known, target, shallow=shallow)
+def test_why_there_is_none(answers: dict[str, str], target: str, shallow: bool, why: str) -> None:
+    commit, name, reason = stood(answers, target, shallow=shallow)
     assert commit == ""
-    assert why in said
-    assert (name == "the first commit") == (not said)
+    assert why in reason
+    assert (name == "the first commit") == (not reason)
 
 
 def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
     base = GitRepository(tmp_path).base()
     assert (base.why, base.unversioned) == ("this repository has no commit", True)
     liar = tmp_path / "git"
-    said = "fatal: detected dubious ownership\\n\\tgit config --add safe.directory /x\\n"
-    liar.write_text(f'#!/bin/sh\nprintf "{said}" >&2\nexit 128\n')
+    message = "fatal: detected dubious ownership\\n\\tgit config --add safe.directory /x\\n"
+    liar.write_text(f'#!/bin/sh\nprintf "{message}" >&2\nexit 128\n')
     liar.chmod(0o755)
     base = GitRepository(tmp_path, {"PATH": f"{tmp_path}:/bin:/usr/bin"}).base()
     assert "does not trust this folder" in base.why
@@ -237,7 +237,7 @@ def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "said"),
+    ("base", "sentence"),
     [
         (
             Base(commit="c0ffee", name="the merge base with main"),
@@ -247,11 +247,11 @@ def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
         (Base(name="the first commit"), "the first commit: the work tree's baselines judge"),
     ],
 )
-def test_the_doctor_says_whose_lines_judge(base: Base, said: str) -> None:
+def test_the_doctor_says_whose_lines_judge(base: Base, sentence: str) -> None:
     repository = SimpleNamespace(base=lambda: base, head=lambda: "abc", branch=lambda: "dev")
     project: Any = SimpleNamespace(repository=repository)
     (finding,) = git_symptom(project)
-    assert (finding.what, finding.fix) == (f"dev at abc; {said}", base.fix)
+    assert (finding.what, finding.fix) == (f"dev at abc; {sentence}", base.fix)
 
 
 @pytest.mark.parametrize(("brought", "fix"), [("c0ffee", False), ("", True)])

@@ -15,17 +15,17 @@ SLOW = "  'a': {time: 9.0000us, blind: 40.0%, why: \"exact\"}\n"
 
 def merged(folder: Path, base: str, ours: str, theirs: str) -> tuple[str, dict[str, str]]:
     """The text, and what was in conflict; the same from the other side."""
-    found = []
+    results = []
     for mine, other in ((ours, theirs), (theirs, ours)):
         paths = [folder / name for name in "OAB"]
         for path, text in zip(paths, (base, mine, other)):
             path.write_text(text, encoding="utf-8")
         conflicts = merge_files(*paths, "b.yaml")
-        found.append((paths[1].read_text(encoding="utf-8"), dict(conflicts)))
-    (text, said), (again, mirrored) = found
-    assert said.keys() == mirrored.keys()
-    assert said or text == again
-    return text, said
+        results.append((paths[1].read_text(encoding="utf-8"), dict(conflicts)))
+    (text, clashes), (again, mirrored) = results
+    assert clashes.keys() == mirrored.keys()
+    assert clashes or text == again
+    return text, clashes
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_one_side_changed_is_taken_with_its_comments(
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "name", "said"),
+    ("ours", "theirs", "name", "message"),
     [
         (SLOW + B, A.replace("1.0", "3.0") + B, "a", "ours and theirs accepted it differently"),
         (B, SLOW + B, "a", "ours removed it, theirs accepted it anew"),
@@ -64,12 +64,14 @@ def test_what_one_side_changed_is_taken_with_its_comments(
         (A + B + "# one\n", A + B + "# two\n", "the comments around the lines", "ours and theirs differ"),
     ],
 )
-def test_what_both_changed_is_said_as_what_it_is(tmp_path: Path, ours: str, theirs: str, name: str, said: str) -> None:
+def test_what_both_changed_is_said_as_what_it_is(
+    tmp_path: Path, ours: str, theirs: str, name: str, message: str
+) -> None:
     text, _ = merged(tmp_path, HEAD + A + B, HEAD + theirs, HEAD + ours)
     assert text.count("<<<<<<< ours") == 1
     for path, body in zip("OAB", (A + B, ours, theirs)):
         (tmp_path / path).write_text(HEAD + body)
-    assert dict(merge_files(*(tmp_path / path for path in "OAB"), "")) == {name: said}
+    assert dict(merge_files(*(tmp_path / path for path in "OAB"), "")) == {name: message}
 
 
 @pytest.mark.parametrize(

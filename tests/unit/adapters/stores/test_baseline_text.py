@@ -40,9 +40,9 @@ def test_a_line_with_all_that_it_can_say_is_read_by_the_pattern() -> None:
     )  # fmt: skip
     unsaid = {field.name for field in dataclasses.fields(Baseline)} - ELSEWHERE
     assert {name for name in unsaid if getattr(whole, name) == getattr(PLAIN, name)} == set(), "all is said"
-    found = own_fields(render_line("it's", whole), PLAIN.device)
-    assert found is not None
-    assert (found[0], dataclasses.replace(PLAIN, **found[1])) == ("it's", whole)
+    parsed = own_fields(render_line("it's", whole), PLAIN.device)
+    assert parsed is not None
+    assert (parsed[0], dataclasses.replace(PLAIN, **parsed[1])) == ("it's", whole)
     assert own_fields(render_line("test_gemm", PLAIN), PLAIN.device) == ("test_gemm", {"time": 1e6})
 
 
@@ -103,8 +103,8 @@ def test_a_line_that_accepts_nothing_or_twice_is_refused(text: str, code: str) -
 @pytest.mark.parametrize("dimension", [d for d in Dimension if d is not Dimension.TEXT])
 @pytest.mark.parametrize("number", [0.0, 1.0, 0.5, 123456.789, 98304.0, 1.23456789e12, 3.3e-7])
 def test_a_rounded_figure_reads_back_as_it_was_written(number: float, dimension: Dimension) -> None:
-    kept = rounded(number, dimension)
+    value = rounded(number, dimension)
     read = Dimension.COUNT if dimension is Dimension.PLAIN else dimension
-    line = render_line("a", dataclasses.replace(PLAIN, figures=(Figure(name="x", value=kept, dimension=dimension),)))
-    assert own_fields(line, PLAIN.device)[1]["figures"] == (Figure(name="x", value=kept, dimension=read),)
-    assert kept == pytest.approx(number, rel=1e-4)
+    line = render_line("a", dataclasses.replace(PLAIN, figures=(Figure(name="x", value=value, dimension=dimension),)))
+    assert own_fields(line, PLAIN.device)[1]["figures"] == (Figure(name="x", value=value, dimension=read),)
+    assert value == pytest.approx(number, rel=1e-4)

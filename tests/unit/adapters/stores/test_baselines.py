@@ -360,8 +360,8 @@ def test_an_id_of_any_length_is_written_and_read(store: Baselines, file: Path, l
     short = accepted("test_b", why="short")
     later = accepted("test_z", processes=2)
     store.write([short, *long, later])
-    found = store.read(DEVICE, "tests/test_k.py")
-    assert [(line.key, line.identity, line.time) for line in found.values()] == [
+    lines = store.read(DEVICE, "tests/test_k.py")
+    assert [(line.key, line.identity, line.time) for line in lines.values()] == [
         (line.key, line.identity, line.time) for line in sorted([short, *long, later], key=lambda line: line.key.test)
     ]
     faster = replace(long[0], time=1000.0)

@@ -181,32 +181,32 @@ def test_every_file_that_pytest_reads_its_settings_from(tmp_path: Path) -> None:
 
 
 def test_a_change_that_moves_the_folder_moves_no_line_of_before(tmp_path: Path) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     def show(_revision: str, path: str) -> str:
-        asked.append(path)
+        paths.append(path)
         return THEN if path == "pyproject.toml" else "perfgate: 1\nbaselines:\n  'test_a': {time: 1us}\n"
 
-    kept = StoredFiles(
+    stored = StoredFiles(
         lambda revision: folder_at(show, revision), lambda _revision, folder: (f"{folder}/tests/test_k.py.yaml",)
     )
-    store = Baselines(tmp_path, ["*"], "elsewhere", show, kept)
+    store = Baselines(tmp_path, ["*"], "elsewhere", show, stored)
     for _ in range(2):
         (line,) = store.read(HOST.key, "tests/test_k.py", "c0ffee").values()
         assert line.time == 1000.0
     moved = f"perf/{HOST.key}/tests/test_k.py.yaml"
-    assert asked == ["pyproject.toml", moved, moved]
+    assert paths == ["pyproject.toml", moved, moved]
     assert store.paths(HOST.key, "c0ffee") == ("tests/test_k.py",)
-    assert Baselines(tmp_path, [], "elsewhere", show, kept).paths(HOST.key, "c0ffee") == (), "this checkout's alone"
+    assert Baselines(tmp_path, [], "elsewhere", show, stored).paths(HOST.key, "c0ffee") == (), "this checkout's alone"
     assert folder_at(lambda *_: None, "c0ffee") == "baselines"
 
 
 def test_a_device_off_the_list_keeps_the_lines_that_a_revision_lists(tmp_path: Path) -> None:
     line = "perfgate: 1\nbaselines:\n  'test_a': {time: 1us}\n"
-    kept = StoredFiles(
+    stored = StoredFiles(
         lambda _: "baselines", lambda _r, folder: (f"{folder}/tests/test_k.py.yaml",), lambda _: ("host-*",)
     )
-    store = Baselines(tmp_path, [], "baselines", lambda *_: line, kept)
+    store = Baselines(tmp_path, [], "baselines", lambda *_: line, stored)
     (then,) = store.read(HOST.key, "tests/test_k.py", "c0ffee").values()
     assert not then.local
     assert store.read(HOST.key, "tests/test_k.py") == {}, "of here there is none"

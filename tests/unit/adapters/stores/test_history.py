@@ -81,14 +81,14 @@ def full(_: object) -> None:
 
 def test_an_address_is_no_file() -> None:
     assert history_file(Path("/p")) == Path("/p/.perfgate/history.db")
-    assert [history_file(Path("/p"), given) for given in ("h.db", "/q/h.db")] == [Path("/p/h.db"), Path("/q/h.db")]
-    for given in ("http://x/y", "mysql://host/h"):
-        with pytest.raises(PerfgateError, match="history-address") as said:
-            history_file(Path("/p"), given)
-        assert (said.value.place, said.value.code.family.exit) == (given, 2)
+    assert [history_file(Path("/p"), address) for address in ("h.db", "/q/h.db")] == [Path("/p/h.db"), Path("/q/h.db")]
+    for address in ("http://x/y", "mysql://host/h"):
+        with pytest.raises(PerfgateError, match="history-address") as caught:
+            history_file(Path("/p"), address)
+        assert (caught.value.place, caught.value.code.family.exit) == (address, 2)
         for store in (history_store, partial(gate_tools, kinds={})):
             with pytest.raises(PerfgateError, match="history-address"):
-                store(Path("/p"), Config(history=given))
+                store(Path("/p"), Config(history=address))
 
 
 def test_what_cannot_be_written_is_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

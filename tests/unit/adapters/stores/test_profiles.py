@@ -86,9 +86,9 @@ def test_a_kernel_of_triton_is_a_cubin_with_its_launch_beside_it(tmp_path: Path)
 
 
 def test_below_compiled_every_stage_is_kept(tmp_path: Path) -> None:
-    found = kept("compiled/stage1", compiled(ttir="module", ptx=".version 8", cubin=b"code"), tmp_path)
-    assert list(found) == ["compiled/stage1/add.ttir", "compiled/stage1/add.ptx", "compiled/stage1/add.cubin"]
-    assert found["compiled/stage1/add.ttir"].read_text() == "module"
+    files = kept("compiled/stage1", compiled(ttir="module", ptx=".version 8", cubin=b"code"), tmp_path)
+    assert list(files) == ["compiled/stage1/add.ttir", "compiled/stage1/add.ptx", "compiled/stage1/add.cubin"]
+    assert files["compiled/stage1/add.ttir"].read_text() == "module"
     assert (tmp_path / "compiled/stage1/add.json").exists()
 
 

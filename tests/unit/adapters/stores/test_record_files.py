@@ -28,7 +28,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], int]]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     listening.listen(64)
-    held: list[socket.socket] = []
+    clients: list[socket.socket] = []
 
     def run(answer: Answer) -> None:
         while True:
@@ -36,7 +36,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], int]]:
                 client = listening.accept()[0]
             except OSError:
                 return
-            held.append(client)
+            clients.append(client)
             threading.Thread(target=answered, args=(client, answer), daemon=True).start()
 
     def start(answer: Answer) -> int:
@@ -45,7 +45,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], int]]:
 
     yield start
     listening.close()
-    for client in held:
+    for client in clients:
         client.close()
 
 

@@ -211,9 +211,11 @@ def test_the_history_takes_of_the_samples_the_clocks_alone(tmp_path: Path, clock
         render_record(run(replace(one, measurement=replace(one.measurement, processes=processes))))
     )
     (source,) = Records(tmp_path).sources([str(tmp_path / "r.json")])
-    kept = source.read().cases[0].measurement
-    assert [(samples.durations, samples.clock_hz) for samples in kept.processes] == [((), clock_hz)] * len(processes)
-    assert kept.metrics == one.measurement.metrics
+    measurement = source.read().cases[0].measurement
+    assert [(samples.durations, samples.clock_hz) for samples in measurement.processes] == [((), clock_hz)] * len(
+        processes
+    )
+    assert measurement.metrics == one.measurement.metrics
 
 
 def test_missing_samples(records: Records) -> None:
@@ -307,9 +309,9 @@ def test_where_there_is_none_those_of_projects_below_are_named(tmp_path: Path) -
 
 @pytest.fixture
 def pointer(tmp_path: Path) -> Pointer:
-    found = Pointer(tmp_path)
-    found.point("old.json")
-    return found
+    marker = Pointer(tmp_path)
+    marker.point("old.json")
+    return marker
 
 
 def test_a_run_that_measured_nothing_leaves_the_last_record_what_it_was(pointer: Pointer) -> None:

@@ -180,8 +180,8 @@ def test_a_change_of_pages_alone_is_told_from_one_that_code_may_read(
         (project / name).write_text(text or "")
     if named := [name for name, text in files.items() if text is not None]:
         git(project, "add", "-f", *named)
-    found = GitRepository(project).pages_alone("HEAD", "baselines")
-    assert found == alone
+    pages_alone = GitRepository(project).pages_alone("HEAD", "baselines")
+    assert pages_alone == alone
     assert GitRepository(project).pages_alone("nowhere", "baselines") is None
 
 

@@ -58,8 +58,8 @@ def test_lines_name_what_surrounded_them_and_share_one_file(store: Baselines) ->
     changed = store.write([line("test_a"), line("test_b")])
     assert [p.name for p in changed] == ["test_k.py.yaml", f"{digest_of(THEN)}.json"]
     assert f"environment: {digest_of(THEN)}" in changed[0].read_text()
-    found = store.read(DEVICE, PATH)
-    assert {b.surroundings for b in found.values()} == {THEN}
+    lines = store.read(DEVICE, PATH)
+    assert {b.surroundings for b in lines.values()} == {THEN}
     assert {b.environment for b in store.read_all(DEVICE).values()} == {digest_of(THEN)}
 
 
@@ -155,7 +155,7 @@ def test_a_write_that_fails_in_the_middle_leaves_what_lines_name(
     other = replace(NOW, python="3.14.0")
     with pytest.raises(PerfgateError, match="the disk is full"):
         store.write([of_file(0, NOW), of_file(1, other), of_file(2, other)])
-    named = {found.environment for found in store.read_all(DEVICE).values()}
+    named = {stored.environment for stored in store.read_all(DEVICE).values()}
     assert named == {digest_of(THEN), digest_of(NOW)}
     assert set(kept(store)) == named | ({digest_of(other)} if also_the_sweep else set())
 
@@ -214,10 +214,10 @@ def test_a_cell_that_nobody_wrote_is_refused(at: int, cell: object) -> None:
 
 
 def test_what_stands_under_a_number_is_read_once() -> None:
-    asked: list[int] = []
-    looked = LazyLookup(lambda number: asked.append(number) or number * 2)
+    numbers: list[int] = []
+    looked = LazyLookup(lambda number: numbers.append(number) or number * 2)
     assert [looked[2], looked[2], looked[3]] == [4, 4, 6]
-    assert asked == [2, 3]
+    assert numbers == [2, 3]
 
 
 @pytest.mark.parametrize(

@@ -182,8 +182,8 @@ def test_files_are_read_again_only_where_they_changed(tmp_path: Path) -> None:
     once = read_once(read, beside=".json")
     for path in (one, two):
         path.write_text("1")
-    for asked in ([one], [two], [one], [two]):
-        assert once(asked) == "1"
+    for files in ([one], [two], [one], [two]):
+        assert once(files) == "1"
     assert len(reads) == 2
     assert once([one], "-O3") == "1 -O3"
     two.write_text("22")

@@ -218,8 +218,8 @@ def test_memory_that_nobody_traces_is_seen_by_the_kernel() -> None:
             pages.write(b"1" * 20 * MEGABYTE)
             return pages.tell()
 
-    held = [ProcessMemory().resident(call) for _ in range(3)]
-    assert all(one is not None and one >= 20 * MEGABYTE for one in held), held
+    sizes = [ProcessMemory().resident(call) for _ in range(3)]
+    assert all(one is not None and one >= 20 * MEGABYTE for one in sizes), sizes
     idle = ProcessMemory().resident(int)
     assert idle is not None
     assert idle < 5 * MEGABYTE

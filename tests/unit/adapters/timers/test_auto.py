@@ -29,9 +29,9 @@ def test_a_long_kernel_gets_events(auto, gpu, plan) -> None:
 def test_a_short_kernel_gets_a_graph(auto, gpu, plan) -> None:
     samples = auto.measure(lambda: gpu.kernel(2_000), plan, gpu)
     assert samples.timer == "graph"
-    said = dict(samples.notes)["timer"]
-    assert "too short" in said
-    assert "not cupti: not there" in said
+    note = dict(samples.notes)["timer"]
+    assert "too short" in note
+    assert "not cupti: not there" in note
 
 
 def test_a_slow_host_gets_a_blocked_queue(auto, gpu, plan) -> None:
@@ -105,9 +105,9 @@ def test_what_was_taken_before_is_taken_again_and_said(auto, gpu, plan) -> None:
     samples = auto.measure(call, replace(plan, leaning="graph"), gpu)
     assert samples.timer == "graph"
     assert "taken for this call before" in dict(samples.notes)["timer"]
-    gone = auto.measure(call, replace(plan, leaning="cupti"), gpu)
-    assert gone.timer == "events"
-    assert "not cupti: not there" in dict(gone.notes)["timer"]
+    missing = auto.measure(call, replace(plan, leaning="cupti"), gpu)
+    assert missing.timer == "events"
+    assert "not cupti: not there" in dict(missing.notes)["timer"]
 
 
 @pytest.mark.parametrize("code", ["cupti-busy", "cupti-dropped", "cupti-unproved"])
@@ -128,7 +128,7 @@ def test_records_that_cannot_be_had_leave_the_call_to_events(rules, gpu, plan, c
 
 def test_events_that_refuse_after_all_leave_the_call_to_the_next(rules, gpu, plan) -> None:
     class Refusing(EventsTimer):
-        def measure(self, *given):
+        def measure(self, *arguments):
             raise PerfgateError("timer-too-coarse", "a call takes 39,000 ns")
 
     by_graph = AutoTimer(rules, [Refusing(rules), GraphTimer(rules)])
@@ -199,10 +199,10 @@ def test_cold_rotates_more_than_twice_the_cache_and_captures_every_buffer(gpu, r
     assert samples.batch >= len(buffers)
 
 
-@pytest.mark.parametrize(("size", "said"), [(0, "not known"), (10, "buffers of 10 bytes")])
-def test_buffers_that_cannot_fill_the_cache_are_refused(gpu, rules, plan, size, said) -> None:
+@pytest.mark.parametrize(("size", "message"), [(0, "not known"), (10, "buffers of 10 bytes")])
+def test_buffers_that_cannot_fill_the_cache_are_refused(gpu, rules, plan, size, message) -> None:
     cold = replace(plan, cache=Cache.COLD)
-    with pytest.raises(PerfgateError, match=said):
+    with pytest.raises(PerfgateError, match=message):
         GraphTimer(rules).measure(Rotated(gpu, 1_000), cold, gpu, lambda: Inputs(size))
 
 

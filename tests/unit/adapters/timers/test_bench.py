@@ -108,10 +108,10 @@ def test_what_threads_queued_and_what_others_used(system) -> None:
     system(0, 0, ticks=10, t7=1000, t8=50)
     looked = CpuLoad()
     system(100_000_000, 60_000_000, ticks=10 + 30, t7=1000 + 40_000_000, t8=50, t9=2_000_000)
-    seen = looked.sample()
-    assert seen.queued == 42_000_000, "a thread that was born meanwhile counts from nothing"
-    assert seen.own == 40_000_000
-    assert seen.others == pytest.approx((300_000_000 - 60_000_000) / 100_000_000)
+    sample = looked.sample()
+    assert sample.queued == 42_000_000, "a thread that was born meanwhile counts from nothing"
+    assert sample.own == 40_000_000
+    assert sample.others == pytest.approx((300_000_000 - 60_000_000) / 100_000_000)
 
 
 @pytest.mark.parametrize(("ticks", "queued"), [(36, None), (20, 0.0)], ids=["full", "room"])
@@ -175,24 +175,24 @@ def test_a_simulated_clock_is_shared_with_nobody() -> None:
 
 
 def test_this_machine_tells_no_nonsense() -> None:
-    seen = CpuLoad().sample()
-    assert seen.queued is None or seen.queued >= 0
-    assert seen.others is None or seen.others >= 0
+    sample = CpuLoad().sample()
+    assert sample.queued is None or sample.queued >= 0
+    assert sample.others is None or sample.others >= 0
 
 
 def test_what_traces_every_line_looks_away_and_is_put_back() -> None:
     def tracer(*_: object) -> None:
         return None
 
-    before, seen = sys.gettrace(), []
+    before, tracers = sys.gettrace(), []
     sys.settrace(tracer)
     try:
         with Undisturbed():
-            seen.append(sys.gettrace())
-        seen.append(sys.gettrace())
+            tracers.append(sys.gettrace())
+        tracers.append(sys.gettrace())
     finally:
         sys.settrace(before)
-    assert seen == [None, tracer]
+    assert tracers == [None, tracer]
 
 
 def inside() -> None:
@@ -213,25 +213,25 @@ def test_a_profiler_waits_and_goes_on() -> None:
         after()
     finally:
         profiler.disable()
-    seen = {name for _, _, name in pstats.Stats(profiler).stats}
-    assert "after" in seen
-    assert "inside" not in seen
+    names = {name for _, _, name in pstats.Stats(profiler).stats}
+    assert "after" in names
+    assert "inside" not in names
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")
 def test_what_monitors_calls_waits_and_goes_on() -> None:
-    monitoring, tool, seen = sys.monitoring, 4, []
+    monitoring, tool, names = sys.monitoring, 4, []
     monitoring.use_tool_id(tool, "of this test")
     try:
-        monitoring.register_callback(tool, monitoring.events.PY_START, lambda code, _: seen.append(code.co_name))
+        monitoring.register_callback(tool, monitoring.events.PY_START, lambda code, _: names.append(code.co_name))
         monitoring.set_events(tool, monitoring.events.PY_START)
         with Undisturbed():
             inside()
         after()
     finally:
         monitoring.free_tool_id(tool)
-    assert "after" in seen
-    assert "inside" not in seen
+    assert "after" in names
+    assert "inside" not in names
 
 
 def bench(plan: Plan = Plan(), steady=lambda: True) -> Bench:
@@ -248,10 +248,10 @@ def test_a_call_whose_time_holds_still_is_warm_where_the_device_is() -> None:
 
 
 def test_the_device_is_kept_busy_until_it_has_settled() -> None:
-    asked = bench(steady=lambda now: now > 800e6)
-    warmth = asked.warm()
+    benchmark = bench(steady=lambda now: now > 800e6)
+    warmth = benchmark.warm()
     assert 800e6 < warmth.spent_ns < 900e6
-    gpu = asked.runtime
+    gpu = benchmark.runtime
     busy = sum(end - begin for begin, end, _ in gpu.executed)
     assert busy > 0.75 * warmth.spent_ns
     assert warmth.calls == gpu.launches

@@ -43,9 +43,9 @@ class FakeRecorder:
             for start, end, stream in work
         ]
         self.calls = {}
-        kept = records[: self.size * self.holds // (256 * 1024)]
-        self.lost = len(records) - len(kept)
-        return kept
+        drained = records[: self.size * self.holds // (256 * 1024)]
+        self.lost = len(records) - len(drained)
+        return drained
 
     def dropped(self):
         return 0 if self.silent else self.lost
@@ -66,13 +66,13 @@ def two_streams(gpu):
 
 def test_busy_and_span_and_overlap_are_apart(gpu, rules, plan) -> None:
     samples = CuptiTimer(rules, FakeRecorder(gpu)).measure(two_streams(gpu), plan, gpu)
-    said = dict(samples.notes)
+    notes = dict(samples.notes)
     assert samples.timer == "cupti"
     assert len(samples.busy) == len(samples.durations)
     assert 62_000 <= median(samples.busy) < 122_000
-    assert said["kernels"] == "3 a call on 2 streams"
-    assert float(said["overlap of streams"]) > 0.2
-    assert "counter proved" in said["dropped records"]
+    assert notes["kernels"] == "3 a call on 2 streams"
+    assert float(notes["overlap of streams"]) > 0.2
+    assert "counter proved" in notes["dropped records"]
 
 
 class LateRecorder(FakeRecorder):
@@ -287,9 +287,9 @@ def test_a_missing_library_is_a_reason_and_no_crash(failure) -> None:
     def load():
         raise failure
 
-    found = CuptiRecorder(load).availability()
-    assert not found.usable
-    assert type(failure).__name__ in found.why
+    availability = CuptiRecorder(load).availability()
+    assert not availability.usable
+    assert type(failure).__name__ in availability.why
 
 
 def test_a_proof_elsewhere_stands_for_one_that_this_process_might_not_survive(rules, gpu, plan) -> None:

@@ -160,5 +160,5 @@ def test_waits_of_an_h100_lie_on_a_line_and_its_writes_do_not() -> None:
 )
 def test_a_time_that_may_be_off_by_more_than_a_timer_should_says_so(took: float, empty: Empty, part: str) -> None:
     """One percent from 20 us on, three below."""
-    said = dict(agreement_note(took, empty)).get("agreement", "")
-    assert said.startswith(f"up to {part} longer than") if part else not said
+    note = dict(agreement_note(took, empty)).get("agreement", "")
+    assert note.startswith(f"up to {part} longer than") if part else not note

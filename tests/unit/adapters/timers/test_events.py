@@ -300,8 +300,8 @@ def test_a_runtime_that_cannot_block_says_so(gpu, rules, plan, monkeypatch) -> N
         raise PerfgateError("block-unsupported", "no stream memory operations here")
 
     monkeypatch.setattr(gpu, "block", refuse)
-    found = BlockingTimer(rules).availability(gpu)
-    assert not found.usable
-    assert "stream memory" in found.why
+    availability = BlockingTimer(rules).availability(gpu)
+    assert not availability.usable
+    assert "stream memory" in availability.why
     with pytest.raises(PerfgateError, match="block-unsupported"):
         BlockingTimer(rules).measure(lambda: gpu.kernel(100_000), plan, gpu)

@@ -167,8 +167,8 @@ class Recorder:
 
     def drain(self):
         calls, self.calls = self.calls, []
-        kept = self.alone if len(calls) == 1 else self.records
-        return [KernelRecord(start=s, end=e, stream=0, device=0, call=call) for call in calls for s, e in kept]
+        spans = self.alone if len(calls) == 1 else self.records
+        return [KernelRecord(start=s, end=e, stream=0, device=0, call=call) for call in calls for s, e in spans]
 
     def dropped(self) -> int:
         return 0

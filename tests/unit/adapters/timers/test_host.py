@@ -116,11 +116,11 @@ def test_warming_up_is_discarded_and_counted() -> None:
 
 @pytest.mark.parametrize("running", [True, False])
 def test_the_collector_is_left_as_it_was(running: bool) -> None:
-    seen = []
+    states = []
     runtime = FakeRuntime([1e6])
 
     def call() -> None:
-        seen.append(gc.isenabled())
+        states.append(gc.isenabled())
         runtime.kernel()
 
     before = gc.isenabled()
@@ -130,7 +130,7 @@ def test_the_collector_is_left_as_it_was(running: bool) -> None:
         assert gc.isenabled() is running
     finally:
         (gc.enable if before else gc.disable)()
-    assert not any(seen)
+    assert not any(states)
 
 
 def test_the_clock_has_a_step_and_a_cost() -> None:
@@ -197,16 +197,16 @@ def test_a_lost_device_gives_no_number(gpu, timer, plan) -> None:
 
 
 def test_a_runtime_that_does_not_work_is_refused(gpu, timer, plan, monkeypatch) -> None:
-    found = type(gpu.availability())(name="simulated", usable=False, why="no driver")
-    monkeypatch.setattr(gpu, "availability", lambda: found)
+    availability = type(gpu.availability())(name="simulated", usable=False, why="no driver")
+    monkeypatch.setattr(gpu, "availability", lambda: availability)
     assert timer.availability(gpu).why == "no driver"
     with pytest.raises(PerfgateError, match="no driver"):
         timer.measure(lambda: None, plan, gpu)
 
 
-@pytest.mark.parametrize(("figures", "known"), [(("q=99%",), True), (("peak_memory",), False)])
-def test_waits_are_read_beside_calls_whose_tail_is_asked_for(figures, known) -> None:
+@pytest.mark.parametrize(("figures", "expected"), [(("q=99%",), True), (("peak_memory",), False)])
+def test_waits_are_read_beside_calls_whose_tail_is_asked_for(figures, expected) -> None:
     plan = Plan(calls=1, warmup_ns=0, budget_ns=5e6, figures=figures)
     samples = HostTimer(Stopping(), WarmUp()).measure(lambda: sum(range(1000)), plan, host_runtime())
-    assert (len(samples.waits) == len(samples.durations)) is known
+    assert (len(samples.waits) == len(samples.durations)) is expected
     assert min(samples.waits, default=0.0) >= 0

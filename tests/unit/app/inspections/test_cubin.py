@@ -29,13 +29,13 @@ CUBIN = Cubin(committed, DeviceCatalogue)
 
 
 def outcome(files: str, limit: str) -> str:
-    told = CUBIN.inspect([Path(name) for name in files.split()], {"limits": limit})
-    found = {verdict.outcome.value for verdict in judge_artifact(told, (parse_limit(limit, kinds=KINDS),))}
-    return "broken" if "broken" in found else " and ".join(sorted(found))
+    analysis = CUBIN.inspect([Path(name) for name in files.split()], {"limits": limit})
+    outcomes = {verdict.outcome.value for verdict in judge_artifact(analysis, (parse_limit(limit, kinds=KINDS),))}
+    return "broken" if "broken" in outcomes else " and ".join(sorted(outcomes))
 
 
 @pytest.mark.parametrize(
-    ("files", "limit", "said"),
+    ("files", "limit", "expected"),
     [
         ("gemm_tiled.sm_86.cubin", "spills == 0", "passed"),
         ("spilling.sm_86.cubin", "spills == 0", "broken"),
@@ -72,8 +72,8 @@ def outcome(files: str, limit: str) -> str:
         ("above_cliff.sm_86.cubin spilling.sm_86.cubin", "occupancy_limit >= 1%", "not measured and passed"),
     ],
 )
-def test_limits_on_machine_code(files: str, limit: str, said: str) -> None:
-    assert outcome(files, limit) == said
+def test_limits_on_machine_code(files: str, limit: str, expected: str) -> None:
+    assert outcome(files, limit) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_an_instruction_that_does_not_exist_is_refused_with_the_nearest(limit: s
 
 def test_code_compiled_for_the_asked_architecture_answers_alone() -> None:
     limit = "occupancy_limit(arch=sm_90, threads=256) >= 25%"
-    told = CUBIN.inspect([Path("gemm_tiled.sm_80.cubin"), Path("gemm_tiled.sm_90.cubin")], {"limits": limit})
-    assert len(told.metrics.find("occupancy_limit", (("arch", "sm_90"), ("threads", "256")))) == 1
+    analysis = CUBIN.inspect([Path("gemm_tiled.sm_80.cubin"), Path("gemm_tiled.sm_90.cubin")], {"limits": limit})
+    assert len(analysis.metrics.find("occupancy_limit", (("arch", "sm_90"), ("threads", "256")))) == 1
     other = CUBIN.inspect([Path("gemm_tiled.sm_80.cubin")], {"limits": limit})
     assert "as compiled for sm_80" in other.metrics.find("occupancy_limit")[0].note
 
@@ -128,13 +128,13 @@ def test_files_are_distinct_names_by_content(tmp_path: Path) -> None:
 
 
 def test_the_difference_of_two_builds() -> None:
-    told = CUBIN.compare([Path("attention_tile.sm_86.cubin")], [Path("attention_tile.sm_86.cubin")], {})
-    assert told.metrics.find("registers")[0].value == 130
+    analysis = CUBIN.compare([Path("attention_tile.sm_86.cubin")], [Path("attention_tile.sm_86.cubin")], {})
+    assert analysis.metrics.find("registers")[0].value == 130
 
 
 def test_another_architecture_is_shown_with_the_registers_of_the_one_compiled_for() -> None:
-    told = CUBIN.inspect([Path("gemm_tiled.sm_90.cubin")], {"threads": "256", "arch": "sm_80"})
-    shown = render_text(told.views["bottleneck"]())
+    analysis = CUBIN.inspect([Path("gemm_tiled.sm_90.cubin")], {"threads": "256", "arch": "sm_80"})
+    shown = render_text(analysis.views["bottleneck"]())
     assert "occupancy on sm_80, registers as compiled for sm_90" in shown
     assert "164 KiB" in shown, "shared memory of that architecture, and no other"
     own = CUBIN.inspect([Path("gemm_tiled.sm_90.cubin")], {"threads": "256", "arch": "sm_90"})
@@ -144,8 +144,8 @@ def test_another_architecture_is_shown_with_the_registers_of_the_one_compiled_fo
 def test_a_comparison_works_out_the_launches_that_limits_name() -> None:
     limit = "occupancy_limit(arch=sm_90, threads=256) >= 25%"
     files = [Path("gemm_tiled.sm_90.cubin")]
-    told = CUBIN.compare(files, files, {"limits": limit})
-    assert [v.outcome.value for v in judge_artifact(told, (parse_limit(limit, kinds=KINDS),))] == ["passed"]
+    analysis = CUBIN.compare(files, files, {"limits": limit})
+    assert [v.outcome.value for v in judge_artifact(analysis, (parse_limit(limit, kinds=KINDS),))] == ["passed"]
 
 
 @pytest.mark.parametrize(("dtype", "doubted"), [("fp32", False), ("int8", True), ("", False)])
@@ -177,7 +177,7 @@ def test_a_log_of_ptxas_is_held_to_limits_without_a_disassembler(tmp_path: Path,
     assert inspector.recognises(log, log.read_bytes())
     assert not inspector.recognises(log, b"Building k.o")
     texts = ("spills == 0", "registers <= 40", "smem <= 8KiB", "occupancy_limit(arch=sm_86, threads=256) >= 100%")
-    seen = inspector.inspect([log], {"limits": "; ".join(texts)})
-    verdicts = judge_artifact(seen, tuple(parse_limit(text, kinds=KINDS) for text in texts))
+    analysis = inspector.inspect([log], {"limits": "; ".join(texts)})
+    verdicts = judge_artifact(analysis, tuple(parse_limit(text, kinds=KINDS) for text in texts))
     assert [verdict.outcome.value for verdict in verdicts] == [spills, "passed", "passed", "passed"]
-    assert "log" in seen.views["overview"]().subtitle
+    assert "log" in analysis.views["overview"]().subtitle

@@ -37,12 +37,12 @@ def test_views_that_are_listed_are_there(kineto, corpus):
 
 
 def test_every_metric_is_of_a_known_kind_with_known_scopes(kineto, corpus):
-    known = by_name()
+    kinds = by_name()
     paths = sorted((corpus / "torch" / "dlrm_8ranks").glob("*.gz"))
     for analysis in (kineto.inspect(paths, {}), kineto.inspect([corpus / "torch" / "vit_h100.json.gz"], {})):
         for metric in analysis.metrics.metrics:
-            assert {name for name, _ in metric.labels} <= set(known[metric.name].scopes), metric
-            assert metric.dimension is known[metric.name].dimension
+            assert {name for name, _ in metric.labels} <= set(kinds[metric.name].scopes), metric
+            assert metric.dimension is kinds[metric.name].dimension
             assert math.isfinite(metric.value)
 
 
@@ -81,7 +81,7 @@ def test_a_gpu_program_without_gpu_activity_has_absent_figures(kineto, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"colour": "red"}, "unknown option 'colour'"),
         ({"floor": "much"}, "is not a number"),
@@ -100,17 +100,17 @@ def test_a_gpu_program_without_gpu_activity_has_absent_figures(kineto, tmp_path)
         ({"compat": "other"}, "compat='other'"),
     ],
 )
-def test_options_that_do_not_read_are_refused(kineto, tmp_path, options, said):
+def test_options_that_do_not_read_are_refused(kineto, tmp_path, options, message):
     path = written(tmp_path / "t.json", [launch(0, 1), kernel("a", 5, 10, correlation=1)])
     with pytest.raises(PerfgateError) as error:
         kineto.inspect([path], options).views["report"]()
-    assert said in error.value.text()
+    assert message in error.value.text()
 
 
 def test_given_peaks_make_mfu_a_metric(kineto, corpus):
     path = corpus / "torch" / "vit_h100.json.gz"
-    given = kineto.inspect([path], {"peak": "bf16=989.4TFLOPS", "bandwidth": "3.35TB/s"}).metrics
-    (mfu,) = given.find("mfu", (("op", "aten::addmm"),))
+    metrics = kineto.inspect([path], {"peak": "bf16=989.4TFLOPS", "bandwidth": "3.35TB/s"}).metrics
+    (mfu,) = metrics.find("mfu", (("op", "aten::addmm"),))
     (sheet,) = kineto.inspect([path], {}).metrics.find("mfu_datasheet", (("op", "aten::addmm"),))
     assert mfu.value == pytest.approx(sheet.value, rel=1e-3)
     assert not kineto.inspect([path], {}).metrics.find("mfu")
@@ -153,22 +153,22 @@ def test_a_device_is_found_by_the_start_of_its_name(tmp_path, kineto):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("device", "message"),
     [
         ("A100-SXM4", "one of: A100-SXM4-40GB, A100-SXM4-80GB"),
         ("H100 Ultra", "H100 PCIe"),
         ("Abacus", "perfgate devices lists the catalogue"),
     ],
 )
-def test_an_unknown_device_is_an_error_that_names_those_meant(tmp_path, kineto, asked, said):
+def test_an_unknown_device_is_an_error_that_names_those_meant(tmp_path, kineto, device, message):
     with pytest.raises(PerfgateError) as error:
-        roofed(tmp_path, kineto, asked)
-    assert said in error.value.text()
+        roofed(tmp_path, kineto, device)
+    assert message in error.value.text()
 
 
 def test_short_operators_of_a_host_are_no_launches_of_a_device(tmp_path, kineto):
     path = written(tmp_path / "t.json", [host("aten::add", 10 * at, 5) for at in range(30)])
-    assert not [found for found in kineto.inspect([path], {}).findings if "kernels" in found.title]
+    assert not [finding for finding in kineto.inspect([path], {}).findings if "kernels" in finding.title]
 
 
 EVENTS = [host("aten::mm", 0, 10), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
@@ -196,12 +196,12 @@ def test_a_trace_with_odd_arguments_has_every_view(tmp_path, kineto):
 
 @pytest.mark.parametrize("shape", [["s0", 512], [-1, 512], [512.5, 512], [None, 512]])
 def test_a_shape_that_is_no_numbers_has_no_rate_and_no_bytes(tmp_path, kineto, shape):
-    told = {"Input Dims": [shape, [512, 512]], "Input type": ["float", "float"]}
+    arguments = {"Input Dims": [shape, [512, 512]], "Input type": ["float", "float"]}
     events = [
-        host("aten::add", 0, 10, **told),
+        host("aten::add", 0, 10, **arguments),
         launch(2, 1),
         kernel("add_kernel", 5, 20, correlation=1),
-        host("nccl:all_reduce", 20, 10, **told),
+        host("nccl:all_reduce", 20, 10, **arguments),
         launch(22, 2),
         kernel("ncclDevKernel_AllReduce", 30, 20, correlation=2),
     ]

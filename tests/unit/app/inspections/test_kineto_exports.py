@@ -111,12 +111,12 @@ ANSWERS = {
 
 @pytest.mark.parametrize("events", [mtia(), step(runtime="mlu_runtime", call="cnInvokeKernel")], ids=["MTIA", "MLU"])
 def test_another_device_launches_as_any_device_does(kineto, tmp_path, events):
-    said = [
+    texts = [
         render_text(kineto.inspect([written(tmp_path / f"{n}.json", those)], {}).views["report"]())
         for n, those in enumerate((step(), events))
     ]
-    assert "the host launches for 2.9 %" in " ".join(said[0].split())
-    assert said[0].splitlines()[2:] == said[1].splitlines()[2:]
+    assert "the host launches for 2.9 %" in " ".join(texts[0].split())
+    assert texts[0].splitlines()[2:] == texts[1].splitlines()[2:]
 
 
 @pytest.mark.parametrize("device", ["gpu", "mlu", "musa"])
@@ -145,8 +145,8 @@ def test_an_export_has_its_figures(kineto, tmp_path, name):
 
 def test_the_first_exports_named_their_devices_under_another_key(kineto, tmp_path):
     path = written(tmp_path / "t.json", step(), computeProperties=[{"id": 0, "name": "Tesla V100-DGXS-32GB"}])
-    told = render_text(kineto.inspect([path], {}).views["rough"]())
-    assert "Tesla V100-DGXS-32GB" in told
+    text = render_text(kineto.inspect([path], {}).views["rough"]())
+    assert "Tesla V100-DGXS-32GB" in text
 
 
 TEXT = json.dumps({"traceEvents": step()})
@@ -190,14 +190,14 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_holds_nothing_of_pytorch_says_what_it_holds(kineto, tmp_path, name):
-    events, code, said = REFUSED[name]
+    events, code, message = REFUSED[name]
     with pytest.raises(PerfgateError) as error:
         kineto.inspect([written(tmp_path / "t.json", events)], {})
-    assert (error.value.code.name, said in error.value.what) == (code, True), error.value.text()
+    assert (error.value.code.name, message in error.value.what) == (code, True), error.value.text()
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said"),
+    ("text", "code", "message"),
     [
         ('{"traceEvents": null}', "trace-not-a-trace", '"traceEvents" holds no list'),
         ('{"traceEvents": {"a": 1}}', "trace-not-a-trace", '"traceEvents" holds no list'),
@@ -207,12 +207,12 @@ def test_what_holds_nothing_of_pytorch_says_what_it_holds(kineto, tmp_path, name
         (TEXT + TEXT, "trace-two-documents", f"another document starts at byte {len(TEXT):,}"),
     ],
 )
-def test_what_is_broken_says_where(kineto, tmp_path, text, code, said):
+def test_what_is_broken_says_where(kineto, tmp_path, text, code, message):
     path = tmp_path / "t.json"
     path.write_text(text)
     with pytest.raises(PerfgateError) as error:
         kineto.inspect([path], {})
-    assert (error.value.code.name, said in error.value.what) == (code, True), error.value.text()
+    assert (error.value.code.name, message in error.value.what) == (code, True), error.value.text()
 
 
 def test_an_export_of_the_old_profiler_has_times_and_no_links(kineto, tmp_path):
@@ -258,9 +258,9 @@ def test_launches_without_kernels_are_not_measured_and_say_how(kineto, tmp_path)
 
     limit = parse_limit("overlap >= 50%", kinds=by_name())
     host_only = [host("aten::mm", 0, 10)]
-    for events, said in (
+    for events, message in (
         (host_only, "limit what a host has: idle"),
         ([*host_only, launch(1, 1)], "ProfilerActivity.CUDA"),
     ):
         (verdict,) = judge_artifact(kineto.inspect([written(tmp_path / "t.json", events)], {}), [limit])
-        assert said in verdict.next[0]
+        assert message in verdict.next[0]

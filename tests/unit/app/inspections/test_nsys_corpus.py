@@ -20,14 +20,14 @@ WHOLE = [path for path in FILES if path.stem != "no_kernel_table_l4"]
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
 def test_every_view_of_every_file_renders_and_writes_nothing(path) -> None:
-    before, beside = hashlib.sha256(path.read_bytes()).hexdigest(), sorted(path.parent.iterdir())
+    before, neighbours = hashlib.sha256(path.read_bytes()).hexdigest(), sorted(path.parent.iterdir())
     analysis = inspect(path)
     for view in Nsys.views:
         document = analysis.views[view]()
         assert render_text(document)
         assert render_markdown(document)
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
-    assert sorted(path.parent.iterdir()) == beside
+    assert sorted(path.parent.iterdir()) == neighbours
 
 
 def test_no_kernel_table_is_said() -> None:
@@ -95,15 +95,15 @@ def test_the_original_way_gives_the_original_figures(rank: str) -> None:
 
 def test_the_original_way_classifies_the_streams() -> None:
     rows = table(inspect(GOLDEN, compat="pithtrain"), "streams")
-    seen = {(r["rank"], r["stream"]): (r["kind"], r["purpose"], r["busy_ns"], r["barrier_ns"]) for r in rows}
+    streams = {(r["rank"], r["stream"]): (r["kind"], r["purpose"], r["busy_ns"], r["barrier_ns"]) for r in rows}
     talk = "communication"
     for rank in "01":
-        assert seen[rank, "7"] == ("compute", "", 3500, 100)
-        assert seen[rank, "20"] == (talk, "ep_a2a", 2200, 0)
-        assert seen[rank, "21"] == (talk, "cp_ring", 400, 0)
-        assert seen[rank, "22"] == (talk, "pp_p2p", 100, 0)
-    assert seen["1", "23"] == (talk, "unknown", 100, 0)
-    assert len(seen) == 9
+        assert streams[rank, "7"] == ("compute", "", 3500, 100)
+        assert streams[rank, "20"] == (talk, "ep_a2a", 2200, 0)
+        assert streams[rank, "21"] == (talk, "cp_ring", 400, 0)
+        assert streams[rank, "22"] == (talk, "pp_p2p", 100, 0)
+    assert streams["1", "23"] == (talk, "unknown", 100, 0)
+    assert len(streams) == 9
 
 
 def test_by_default_kernels_are_clipped_and_nothing_is_dropped() -> None:

@@ -35,7 +35,7 @@ def test_the_device_of_a_file(devices: tuple[str, ...], key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("paths", "given", "name"),
+    ("paths", "stated", "name"),
     [
         (("a/k.cubin",), "", "a/k.cubin"),
         (("a/rank0.json", "a/rank1.json"), "", "a"),
@@ -44,8 +44,8 @@ def test_the_device_of_a_file(devices: tuple[str, ...], key: str) -> None:
         (("a/k.cubin",), "nightly/step", "nightly/step"),
     ],
 )
-def test_the_name_of_a_file(tmp_path: Path, paths: tuple[str, ...], given: str, name: str) -> None:
-    assert case_name([tmp_path / path for path in paths], tmp_path, given) == name
+def test_the_name_of_a_file(tmp_path: Path, paths: tuple[str, ...], stated: str, name: str) -> None:
+    assert case_name([tmp_path / path for path in paths], tmp_path, stated) == name
 
 
 def test_a_file_from_elsewhere_is_named_by_hand(tmp_path: Path) -> None:
@@ -56,13 +56,13 @@ def test_a_file_from_elsewhere_is_named_by_hand(tmp_path: Path) -> None:
 
 def test_a_slowdown_of_results_is_the_change_of_their_times() -> None:
     time = Metric(name="time", value=1e3, dimension=Dimension.TIME, labels=(("case", "copy"),))
-    asked = [limit("slowdown <= 3%"), limit("time <= 1s"), limit("change(registers) <= 0")]
-    changes = changes_of(asked, MetricSet(metrics=(time,)))
+    limits = [limit("slowdown <= 3%"), limit("time <= 1s"), limit("change(registers) <= 0")]
+    changes = changes_of(limits, MetricSet(metrics=(time,)))
     assert [(one.metric, one.compare) for one in changes] == [
         ("time", Compare.RELATIVE),
         ("registers", Compare.ABSOLUTE),
     ]
-    assert [one.metric for one in changes_of(asked, MetricSet())] == ["registers"]
+    assert [one.metric for one in changes_of(limits, MetricSet())] == ["registers"]
     slower = analysis(Metric(name="time", value=1.1e3, dimension=Dimension.TIME, labels=(("case", "copy"),)))
     (verdict,) = compared_files(analysis(time), slower, changes[:1], CI, by_name())
     assert verdict.outcome is Outcome.REGRESSED

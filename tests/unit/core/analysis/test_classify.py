@@ -32,8 +32,8 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "kind"), NAMES.items())
 def test_kernels_are_classed_by_name(tmp_path, name, kind):
-    found = seen(tmp_path / "t.json", [kernel(name, 0, 1)])
-    assert WORDS[Kind(int(found.kinds[0]))] == kind
+    survey = seen(tmp_path / "t.json", [kernel(name, 0, 1)])
+    assert WORDS[Kind(int(survey.kinds[0]))] == kind
 
 
 STEPS = [i / 50 for i in range(51)]
@@ -47,7 +47,7 @@ def begins(mine: float, other: float) -> float:
 
 def test_every_point_of_the_plane_has_one_class() -> None:
     for compute, memory in itertools.product(STEPS, STEPS):
-        seen = classify(Signals(compute=compute, memory=memory))
+        classification = classify(Signals(compute=compute, memory=memory))
         most, least = max(compute, memory), min(compute, memory)
         full, apart = compute + memory - 1, most - least - 0.1
         wanted = {Bottleneck.COMPUTE if compute > memory else Bottleneck.MEMORY}
@@ -55,22 +55,22 @@ def test_every_point_of_the_plane_has_one_class() -> None:
             wanted = {Bottleneck.BALANCED} if apart < -1e-9 else {Bottleneck.BALANCED, *wanted}
         elif full < -1e-9 and most < begins(most, least) - 1e-9:
             wanted = {Bottleneck.LATENCY}
-        assert seen.bottleneck in wanted, (compute, memory)
-        assert seen.evidence
-        assert seen.runner_up not in {None, seen.bottleneck}, (compute, memory)
-        assert seen.distance is not None
-        assert seen.distance >= 0
+        assert classification.bottleneck in wanted, (compute, memory)
+        assert classification.evidence
+        assert classification.runner_up not in {None, classification.bottleneck}, (compute, memory)
+        assert classification.distance is not None
+        assert classification.distance >= 0
 
 
 def test_crossing_the_distance_reaches_the_runner_up() -> None:
     for compute, memory in itertools.product(STEPS[::5], STEPS[::5]):
-        seen = classify(Signals(compute=compute, memory=memory))
-        reach = seen.distance + 0.005
+        classification = classify(Signals(compute=compute, memory=memory))
+        reach = classification.distance + 0.005
         moved = {
             classify(Signals(compute=compute + a * reach, memory=memory + b * reach)).bottleneck
             for a, b in itertools.product((-1, 0, 1), (-1, 0, 1))
         }
-        assert seen.runner_up in moved, (compute, memory, seen)
+        assert classification.runner_up in moved, (compute, memory, classification)
 
 
 @pytest.mark.parametrize(
@@ -119,15 +119,15 @@ def test_latency_names_its_cause_or_says_that_it_was_not_collected() -> None:
 
 
 def test_a_bound_from_intensity_says_that_it_is_one() -> None:
-    seen = classify(Signals(intensity=4.0, ridge=20.0))
-    assert not seen.measured
-    assert "a bound from intensity, not a measurement" in seen.sentence
+    classification = classify(Signals(intensity=4.0, ridge=20.0))
+    assert not classification.measured
+    assert "a bound from intensity, not a measurement" in classification.sentence
 
 
 def test_half_the_evidence_is_no_class_and_says_which_half() -> None:
-    seen = classify(Signals(memory=0.225))
-    assert "memory 22.5 % of its roof" in seen.sentence
-    assert (seen.runner_up, seen.distance) == (None, None)
+    classification = classify(Signals(memory=0.225))
+    assert "memory 22.5 % of its roof" in classification.sentence
+    assert (classification.runner_up, classification.distance) == (None, None)
 
 
 def test_locality_is_a_note_beside_memory() -> None:
@@ -148,25 +148,27 @@ BUSY = {**IDLE, f"sm__throughput{ELAPSED}": 95.0}
     ],
 )
 def test_a_busy_pipe_of_any_kind_computes(counter: str, pipe: str) -> None:
-    found = launch(counters={**BUSY, f"{counter}{ELAPSED}": 95.0})
-    assert found.classification.bottleneck is Bottleneck.COMPUTE
-    assert found.pipe == (pipe, pytest.approx(0.95))
+    diagnosis = launch(counters={**BUSY, f"{counter}{ELAPSED}": 95.0})
+    assert diagnosis.classification.bottleneck is Bottleneck.COMPUTE
+    assert diagnosis.pipe == (pipe, pytest.approx(0.95))
 
 
 def test_a_busy_multiprocessor_that_no_pipe_explains_is_said() -> None:
-    found = launch(counters=BUSY).classification
-    assert found.bottleneck is Bottleneck.LATENCY
-    assert found.notes[-1].startswith("the multiprocessors are 95.0 % busy, and none of the known pipes explains it")
+    classification = launch(counters=BUSY).classification
+    assert classification.bottleneck is Bottleneck.LATENCY
+    assert classification.notes[-1].startswith(
+        "the multiprocessors are 95.0 % busy, and none of the known pipes explains it"
+    )
     explained = launch(counters={**BUSY, f"sm__inst_executed_pipe_lsu{ELAPSED}": 94.0}).classification
     assert not any("no pipe" in note for note in explained.notes)
     assert not any("no pipe" in note for note in launch(counters=IDLE).classification.notes)
 
 
 def test_a_class_that_rests_on_idle_time_says_nothing_of_roofs_that_nobody_saw() -> None:
-    found = classify(Signals(idle=0.5, launch_share=0.02))
-    assert found.bottleneck is Bottleneck.LATENCY
-    assert len(found.evidence) == 1
-    assert "50.0 %" in found.evidence[0]
+    classification = classify(Signals(idle=0.5, launch_share=0.02))
+    assert classification.bottleneck is Bottleneck.LATENCY
+    assert len(classification.evidence) == 1
+    assert "50.0 %" in classification.evidence[0]
     assert classify(Signals(idle=0.1)).bottleneck is Bottleneck.NOT_COLLECTED
 
 

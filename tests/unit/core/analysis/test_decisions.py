@@ -41,10 +41,10 @@ def test_each_row_is_reached_and_alone(situation: dict, title: str) -> None:
 
 
 def test_every_recommendation_names_its_trigger_and_value() -> None:
-    (found,) = recommendations({"class": "memory", "ratio": 2.5, "cliff_distance": 0.0, "async_copies": 0})
-    assert "ratio=2.5" in found.trigger
-    assert "class=memory" in found.trigger
-    assert found.conflicts
+    (finding,) = recommendations({"class": "memory", "ratio": 2.5, "cliff_distance": 0.0, "async_copies": 0})
+    assert "ratio=2.5" in finding.trigger
+    assert "class=memory" in finding.trigger
+    assert finding.conflicts
 
 
 def test_advice_to_step_back_is_not_given_where_the_cliff_is_moot() -> None:
@@ -56,12 +56,12 @@ def test_unknown_facts_and_nan_trigger_nothing() -> None:
 
 
 def test_gains_are_capped_by_the_room_under_the_roof_and_ranked() -> None:
-    found = recommendations(
+    findings = recommendations(
         {"class": "memory", "ratio": 2.0, "cliff_distance": 1.0, "async_copies": 0, "room": 0.10, "waves": 0.5}
     )
-    assert [f.title for f in found] == ["Software pipelining with cp.async", "Fill the device"]
-    assert found[0].gain is not None
-    assert found[0].gain.high == 0.10
+    assert [f.title for f in findings] == ["Software pipelining with cp.async", "Fill the device"]
+    assert findings[0].gain is not None
+    assert findings[0].gain.high == 0.10
 
 
 def test_the_doubtful_gain_of_imma_is_printed_with_its_doubt() -> None:
@@ -100,8 +100,8 @@ def test_conflicts_are_those_of_the_kernel_at_hand(situation: dict, conflict: st
 
 def test_a_trigger_is_written_without_exponents() -> None:
     situation = {"class": "memory", "ratio": 2.5, "cliff_distance": 41984.0, "async_copies": 0}
-    (found,) = recommendations(situation)
-    assert found.trigger == "class=memory, ratio=2.5, cliff_distance=41984, async_copies=0"
+    (finding,) = recommendations(situation)
+    assert finding.trigger == "class=memory, ratio=2.5, cliff_distance=41984, async_copies=0"
     assert recommendations({"class": "memory", "ratio": 10.0})[0].trigger == "ratio=10, class=memory"
 
 

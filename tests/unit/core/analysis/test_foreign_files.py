@@ -51,8 +51,8 @@ def test_other_packings_are_known_by_their_first_bytes(head):
     ],
 )
 def test_first_bytes_tell_what_a_file_is(head: bytes, what: str, fix: str) -> None:
-    seen, next_ = foreign(head)
-    assert seen.startswith(what)
+    sentence, next_ = foreign(head)
+    assert sentence.startswith(what)
     assert fix in next_
 
 
@@ -111,8 +111,8 @@ TEXTS = (
 
 @pytest.mark.parametrize(("text", "what", "fix"), TEXTS)
 def test_texts_of_other_tools_are_told_with_what_is_read_of_the_same_run(text: str, what: str, fix: str) -> None:
-    seen, next_ = foreign(text.encode("latin-1"))
-    assert seen.startswith(f"is {what}")
+    sentence, next_ = foreign(text.encode("latin-1"))
+    assert sentence.startswith(f"is {what}")
     assert fix in next_
 
 
@@ -124,8 +124,8 @@ def test_what_they_do_not_tell_is_not_guessed(head: bytes) -> None:
 def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read() -> None:
     nvbench, google, asv = benchmarks.nvbench(None), benchmarks.google_benchmark(None), benchmarks.asv(None)
     inspectors = [nvbench, google, asv]
-    told = unknown(Path("a.json.gz"), gzip.compress(b'{"context": {"num_cpus": 2}}'), inspectors)
-    assert told.fix == "unpack it: gunzip FILE"
+    error = unknown(Path("a.json.gz"), gzip.compress(b'{"context": {"num_cpus": 2}}'), inspectors)
+    assert error.fix == "unpack it: gunzip FILE"
     other = unknown(Path("a.json.gz"), gzip.compress(b'{"a": 1}'), inspectors)
     assert other.fix == "kinds: nvbench, google-benchmark, asv"
 

@@ -43,10 +43,10 @@ SEEN = [
 @pytest.mark.parametrize(("sm", "block", "limits", "warps"), [row[1:] for row in SEEN], ids=[row[0] for row in SEEN])
 def test_equals_what_the_profiler_says(sm: SmLimits, block: tuple, limits: tuple, warps: int) -> None:
     threads, registers, shared, configured = block
-    seen = occupancy(sm, threads=threads, registers=registers, shared=shared, configured=configured)
-    assert tuple(limit for _, limit in seen.limits) == limits
-    assert seen.warps == warps
-    assert seen.fraction == warps / sm.warps
+    result = occupancy(sm, threads=threads, registers=registers, shared=shared, configured=configured)
+    assert tuple(limit for _, limit in result.limits) == limits
+    assert result.warps == warps
+    assert result.fraction == warps / sm.warps
 
 
 def test_registers_are_handed_out_by_the_warp() -> None:
@@ -65,9 +65,9 @@ def test_registers_are_handed_out_by_the_warp() -> None:
      (1024, 255, 0, "not even one")],
 )  # fmt: skip
 def test_a_block_that_cannot_start_says_why(threads: int, registers: int, shared: int, word: str) -> None:
-    seen = occupancy(AMPERE, threads=threads, registers=registers, shared=shared)
-    assert seen.blocks == 0
-    assert word in seen.why_none
+    result = occupancy(AMPERE, threads=threads, registers=registers, shared=shared)
+    assert result.blocks == 0
+    assert word in result.why_none
 
 
 def test_the_cliff_of_ga104_is_at_49_kib() -> None:
@@ -112,32 +112,32 @@ BLOCKS = {
 @pytest.mark.parametrize("arch", BLOCKS)
 def test_as_many_blocks_fit_as_nvidia_says(arch: str) -> None:
     for threads, registers, shared, blocks in BLOCKS[arch]:
-        held = occupancy(LIMITS[arch], threads=threads, registers=registers, shared=shared)
-        assert held.blocks == blocks, (threads, registers, shared, held.limits)
+        result = occupancy(LIMITS[arch], threads=threads, registers=registers, shared=shared)
+        assert result.blocks == blocks, (threads, registers, shared, result.limits)
 
 
 def test_the_catalogue_says_of_a_multiprocessor_what_its_architecture_does() -> None:
-    known = {spec.arch: spec.sm for spec in DeviceCatalogue() if spec.sm is not None}
-    assert known == {arch: LIMITS[arch] for arch in known}
+    by_arch = {spec.arch: spec.sm for spec in DeviceCatalogue() if spec.sm is not None}
+    assert by_arch == {arch: LIMITS[arch] for arch in by_arch}
 
 
 @pytest.mark.parametrize(
     ("threads", "most", "blocks"), [(128, None, 7), (128, 128, 7), (256, 128, 0), (256, 256, 3), (64, 128, 14)]
 )
 def test_code_compiled_for_fewer_threads_cannot_start(threads, most, blocks) -> None:
-    held = occupancy(AMPERE, threads=threads, registers=66, shared=4 * KIB, most=most)
-    assert held.blocks == blocks
-    assert ("__launch_bounds__" in held.why_none) is (blocks == 0)
+    result = occupancy(AMPERE, threads=threads, registers=66, shared=4 * KIB, most=most)
+    assert result.blocks == blocks
+    assert ("__launch_bounds__" in result.why_none) is (blocks == 0)
 
 
 @pytest.mark.parametrize(
     ("registers", "shared", "edge_at"), [(66, 0, 72), (72, 0, 72), (73, 0, 80), (32, 48 * KIB, 255)]
 )
 def test_the_most_registers_of_which_as_many_blocks_fit(registers, shared, edge_at) -> None:
-    found = register_edge(AMPERE, threads=128, registers=registers, shared=shared)
-    assert (found or 255) == edge_at
-    if found is not None:
-        now, then = (occupancy(AMPERE, threads=128, registers=n, shared=shared).blocks for n in (found, found + 1))
+    most = register_edge(AMPERE, threads=128, registers=registers, shared=shared)
+    assert (most or 255) == edge_at
+    if most is not None:
+        now, then = (occupancy(AMPERE, threads=128, registers=n, shared=shared).blocks for n in (most, most + 1))
         assert then < now
 
 
@@ -149,6 +149,6 @@ def test_a_cap_on_registers_is_the_most_with_which_a_block_more_fits(threads: in
     def blocks(n: int) -> int:
         return occupancy(AMPERE, threads=threads, registers=n, shared=shared).blocks
 
-    found = register_cap(AMPERE, threads=threads, registers=registers, shared=shared)
+    cap = register_cap(AMPERE, threads=threads, registers=registers, shared=shared)
     more = [n for n in range(24, registers) if blocks(n) > blocks(registers)]
-    assert found == max(more, default=None)
+    assert cap == max(more, default=None)

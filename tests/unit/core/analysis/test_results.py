@@ -131,9 +131,9 @@ NEW = (
 
 
 def test_results_as_metrics() -> None:
-    found = benchmarks.metrics_of(OLD)
-    assert [m.value for m in found.metrics] == [1e3, 1e3]
-    assert [a.why for a in found.absent] == ["no device"]
+    metrics = benchmarks.metrics_of(OLD)
+    assert [m.value for m in metrics.metrics] == [1e3, 1e3]
+    assert [a.why for a in metrics.absent] == ["no device"]
     assert {m.name for m in benchmarks.metrics_of(NEW).metrics} == {"time", "bandwidth"}
     assert len(benchmarks.result_table(OLD).rows) == 3
 
@@ -161,9 +161,9 @@ def test_runs_against_each_other() -> None:
     assert "test_b" in runs.dropped(old, new)[0].what
     assert runs.dropped(old, old) == ()
     assert len(runs.comparison_table(old, new).rows) == 1
-    found = runs.metrics_of_run(new)
-    assert {dict(m.labels)["case"] for m in found.metrics} == {"tests/test_k.py::test_a"}
-    assert len(found.absent) == 1
+    metrics = runs.metrics_of_run(new)
+    assert {dict(m.labels)["case"] for m in metrics.metrics} == {"tests/test_k.py::test_a"}
+    assert len(metrics.absent) == 1
 
 
 def test_a_time_whose_interval_reaches_zero_is_no_time_to_divide_by() -> None:
@@ -209,13 +209,13 @@ def test_a_run_on_several_devices_is_compared_device_by_device() -> None:
     other = replace(DEVICE, key="NVIDIA-A100", name="NVIDIA A100")
     before = run(case("test_a", 1e6), case("test_a", 3e6, device=other))
     after = run(case("test_a", 1.1e6), case("test_a", 3e6, device=other))
-    found = {m.labels: round(m.value, 3) for m in compared(before, after).metrics}
+    changes = {m.labels: round(m.value, 3) for m in compared(before, after).metrics}
     scope = {"case": "tests/test_k.py::test_a"}
-    assert found == {labels(**scope, device=DEVICE.key): 0.1, labels(**scope, device=other.key): 0.0}
+    assert changes == {labels(**scope, device=DEVICE.key): 0.1, labels(**scope, device=other.key): 0.0}
     assert [row[0] for row in comparison_table(before, after).rows] == [
         "tests/test_k.py::test_a, NVIDIA-H200", "tests/test_k.py::test_a, NVIDIA-A100",
     ]  # fmt: skip
     times = {m.labels: m.value for m in metrics_of_run(before).metrics if m.name == "time"}
     assert times == {labels(**scope, device=DEVICE.key): 1e6, labels(**scope, device=other.key): 3e6}
-    (gone,) = dropped(before, run(case("test_a", 1e6)))
-    assert "NVIDIA-A100" in gone.what
+    (problem,) = dropped(before, run(case("test_a", 1e6)))
+    assert "NVIDIA-A100" in problem.what

@@ -23,8 +23,8 @@ def test_work_is_counted_in_numbers_without_end(kind: type) -> None:
         (work.custom(flops=kind(7), bytes=kind(8)), work.custom(flops=7, bytes=8)),
         (work.items(kind(7)), work.items(7)),
     ]
-    for counted, meant in pairs:
-        assert counted == meant
+    for counted, expected in pairs:
+        assert counted == expected
         assert all(type(value) in {int, float, str, type(None)} for value in astuple(counted))
 
 
@@ -66,8 +66,8 @@ def test_both_gradients_of_a_product_cost_two_products():
 @pytest.mark.parametrize("bottom_right", [False, True])
 def test_a_causal_mask_keeps_what_a_loop_counts(queries, keys, bottom_right):
     shift = keys - queries if bottom_right else 0
-    kept = sum(j <= i + shift for i in range(queries) for j in range(keys))
-    assert work.kept_area(queries, keys, bottom_right=bottom_right) == kept
+    area = sum(j <= i + shift for i in range(queries) for j in range(keys))
+    assert work.kept_area(queries, keys, bottom_right=bottom_right) == area
 
 
 def test_attention_counts_grouped_heads_and_unequal_head_sizes():

@@ -70,9 +70,9 @@ def test_gradients_of_packed_sequences_are_those_of_each():
 
 def test_without_an_area_only_bytes_are_known():
     heads = Heads(query=4, key=4, dim=8, value_dim=8)
-    found = packed_work(None, (10, 10), heads, "fp32")
-    assert found.flops is None
-    assert found.bytes == 4 * 4 * 10 * 8 * 4
+    amount = packed_work(None, (10, 10), heads, "fp32")
+    assert amount.flops is None
+    assert amount.bytes == 4 * 4 * 10 * 8 * 4
 
 
 def test_sizes_that_do_not_fit_are_refused():

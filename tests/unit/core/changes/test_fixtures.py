@@ -140,22 +140,22 @@ def test_what_another_test_of_the_file_takes_is_no_matter() -> None:
         assert fixture_sources({"tests/test_k.py": (text, {"test_dot", name})}, changed) == {"conftest.py": ("other",)}
 
 
-def taken(imported: str, said: str, *others: str, path: str = "tests/bench/test_k.py") -> list[str]:
+def taken(imported: str, values: str, *others: str, path: str = "tests/bench/test_k.py") -> list[str]:
     """Which of these files a mark takes from."""
-    test = f"import pytest\n{imported}\n@pytest.mark.parametrize('n', {said})\ndef test_dot(perfgate, n): pass\n"
+    test = f"import pytest\n{imported}\n@pytest.mark.parametrize('n', {values})\ndef test_dot(perfgate, n): pass\n"
     both = ("SMALL = [1]\nwide = [1]\n", "SMALL = [2]\nwide = [2]\n")
     return [*fixture_sources({path: (test, {"test_dot"})}, dict.fromkeys(others, both))]
 
 
 def test_a_module_is_known_however_it_is_imported() -> None:
-    for imported, said in (
+    for imported, values in (
         ("import pk.shapes", "pk.shapes.SMALL"),
         ("import pk.shapes as s", "s.SMALL"),
         ("from pk import shapes", "shapes.SMALL"),
         ("from pk.shapes import SMALL", "SMALL"),
         ("from pk.shapes import SMALL as S", "S"),
     ):
-        assert taken(imported, said, "pk/shapes.py", "src/pk/shapes.py", "shapes.py", "pk/other.py") == [
+        assert taken(imported, values, "pk/shapes.py", "src/pk/shapes.py", "shapes.py", "pk/other.py") == [
             "pk/shapes.py",
             "src/pk/shapes.py",
         ], imported
@@ -230,8 +230,8 @@ def test_a_helper_among_the_tests_is_told_and_what_is_measured_is_not(
 
 def test_a_helper_that_is_new_or_gone_is_told() -> None:
     for sides in ((None, DATA), (DATA, None)):
-        found = fixture_sources({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, {"tests/helpers.py": sides})
-        assert found == {"tests/helpers.py": ("sizes",)}
+        sources = fixture_sources({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, {"tests/helpers.py": sides})
+        assert sources == {"tests/helpers.py": ("sizes",)}
 
 
 PROJECT_TEST = """
@@ -332,7 +332,7 @@ def test_of_a_module_that_a_conftest_imports_fixtures_and_hooks_are_told_and_no_
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("import fastkern", (LOOSE,)),
         ("import fastkern\ndef matrix(): return fastkern.m()", ("matrix",)),
@@ -345,9 +345,9 @@ def test_of_a_module_that_a_conftest_imports_fixtures_and_hooks_are_told_and_no_
         ("size = 1", ()),
     ],
 )
-def test_what_a_new_conftest_does_when_it_is_imported(line: str, told: tuple[str, ...]) -> None:
-    found = fixture_sources({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": (None, line)})
-    assert found.get("conftest.py", ()) == told
+def test_what_a_new_conftest_does_when_it_is_imported(line: str, expected: tuple[str, ...]) -> None:
+    sources = fixture_sources({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": (None, line)})
+    assert sources.get("conftest.py", ()) == expected
 
 
 def test_an_import_that_a_fixture_begins_to_use_does_nothing_more() -> None:

@@ -42,7 +42,7 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "said"),
+    ("then", "now", "expected"),
     [
         (mark("'slowdown <= 3%'"), mark("'slowdown <= 30%'"), ["slowdown <= 3% -> slowdown <= 30%"]),
         (mark("'slowdown <= 3%'"), mark("'slowdown<=0.03'"), []),
@@ -97,8 +97,8 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
         (mark("'spills == 0'"), mark("'spills <= 0'"), ["spills == 0 -> none"]),
     ],
 )
-def test_a_limit_is_told_where_it_means_something_else(then: str, now: str, said: list[str]) -> None:
-    assert told(then, now) == said
+def test_a_limit_is_told_where_it_means_something_else(then: str, now: str, expected: list[str]) -> None:
+    assert told(then, now) == expected
 
 
 MODULE = "from pytest import mark\npytestmark = [mark.perfgate({}), mark.slow]\n@mark.perfgate('mfu >= {}')\nclass TestA:\n    def test_x(self, perfgate): pass\n    def free(self): pass\n"
@@ -115,7 +115,7 @@ def test_marks_of_the_module_and_the_class_count_and_the_closest_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("excuse", "change"),
     [
         ("@pytest.mark.skip\n", "skip: unset -> always"),
         ("@pytest.mark.skip(reason='flaky')\n", "skip: unset -> reason='flaky'"),
@@ -124,12 +124,12 @@ def test_marks_of_the_module_and_the_class_count_and_the_closest_wins() -> None:
         ("later = pytest.mark.xfail\n@later\n", "xfail: unset -> always"),
     ],
 )
-def test_an_excuse_that_a_gated_test_is_given_is_told(given: str, said: str) -> None:
+def test_an_excuse_that_a_gated_test_is_given_is_told(excuse: str, change: str) -> None:
     gated = mark("'time <= 1ms'", "rounds=3")
-    excused = gated.replace("rounds=3", "rounds=2").replace("import pytest\n", f"import pytest\n{given}")
-    assert told(gated, excused) == [said, "rounds: 3 -> 2"]
-    assert told(excused, gated)[-1] == said.replace("unset -> ", "").replace(": ", ": ", 1) + " -> unset"
-    assert told("def test_x(): pass\n", f"import pytest\n{given}def test_x(): pass\n") == []
+    excused = gated.replace("rounds=3", "rounds=2").replace("import pytest\n", f"import pytest\n{excuse}")
+    assert told(gated, excused) == [change, "rounds: 3 -> 2"]
+    assert told(excused, gated)[-1] == change.replace("unset -> ", "").replace(": ", ": ", 1) + " -> unset"
+    assert told("def test_x(): pass\n", f"import pytest\n{excuse}def test_x(): pass\n") == []
 
 
 def test_what_loosens_is_said_first() -> None:
@@ -194,9 +194,9 @@ def parse_limits(*texts: str) -> tuple[Limit, ...]:
 
 def loosens(then: str, now: str) -> bool:
     """Whether it is named before what tightens and stands first in the alphabet, as something that loosens."""
-    found = relaxed({"t.py": (TIGHTER.format("2ms") + then, TIGHTER.format("1ms") + now)}, KINDS, everything)
-    assert len(found) == 2, found
-    ranks = {("test_x" in text): rank for text, rank in found.items()}
+    changes = relaxed({"t.py": (TIGHTER.format("2ms") + then, TIGHTER.format("1ms") + now)}, KINDS, everything)
+    assert len(changes) == 2, changes
+    ranks = {("test_x" in text): rank for text, rank in changes.items()}
     assert next(iter(ranks)) is (ranks[True] < ranks[False])
     return ranks[True] == LOOSER
 
@@ -246,33 +246,33 @@ def test_a_test_that_is_gone_took_its_limits_along() -> None:
 def test_of_several_limits_of_a_kind_the_one_for_the_same_devices_is_the_successor() -> None:
     then = mark("'time <= 1ms'", "on='B*'")
     now = mark("'time <= 3ms'", "on='A*'", test=mark("'time <= 2ms'", "on='B*'").replace("import pytest\n", ""))
-    found = relaxed({"t.py": (then, now)}, KINDS, everything)
-    assert found == {"t.py::test_x: time <= 1ms on B* -> time <= 2ms on B*": LOOSER}
+    changes = relaxed({"t.py": (then, now)}, KINDS, everything)
+    assert changes == {"t.py::test_x: time <= 1ms on B* -> time <= 2ms on B*": LOOSER}
 
 
 def test_limits_are_merged_by_the_node_id_of_the_test() -> None:
-    asked: set[str] = set()
+    nodeids: set[str] = set()
 
     def merged(nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
-        asked.add(nodeid)
+        nodeids.add(nodeid)
         return everything(nodeid, layers)
 
     body = "def test_x(perfgate):\n    perfgate(f, limits=['time <= 3ms'], name='big')\n"
     relaxed({"t.py": (body, body)}, KINDS, merged)
-    assert asked == {"t.py::test_x"}
+    assert nodeids == {"t.py::test_x"}
 
 
 def test_a_run_is_asked_only_where_the_file_does_not_tell() -> None:
     literal, other, spelled = mark("'time <= 1ms'"), mark("'time <= 2ms'"), mark("f(1)")
     ran = {"t.py::test_x": [parse_limits("time <= 3ms")]}
-    for then, now, said in (
+    for then, now, expected in (
         (literal, literal, ()),
         (literal, other, ("t.py::test_x: time <= 1ms -> time <= 2ms",)),
         (literal, spelled, ("t.py::test_x: time <= 1ms -> time <= 3ms",)),
         (spelled, spelled, ()),
         (mark("f(1)", "'mfu >= 5%'"), mark("f(2)", "'mfu >= 5%'"), ("t.py::test_x: limits not literal: f(1) -> f(2)",)),
     ):
-        assert tuple(relaxed({"t.py": (then, now)}, KINDS, everything, ran)) == said
+        assert tuple(relaxed({"t.py": (then, now)}, KINDS, everything, ran)) == expected
 
 
 def test_settings_that_cannot_be_read_are_shown_as_they_are_written() -> None:
@@ -346,9 +346,9 @@ def test_a_mark_of_a_class_or_a_file_gates_tests_that_ask_for_no_fixture() -> No
 
 
 def test_only_parameters_and_the_fixture_bring_limits_of_their_own() -> None:
-    given = "@pytest.mark.parametrize('n', [{}(2, marks=pytest.mark.perfgate('time <= 3ms'))])\n" + TEST
-    assert "test_x[2]" in limits_of(f"import pytest\n{given.format('pytest.param')}")
-    assert [*limits_of(f"import pytest\n{given.format('plain')}")] == ["test_x"]
+    template = "@pytest.mark.parametrize('n', [{}(2, marks=pytest.mark.perfgate('time <= 3ms'))])\n" + TEST
+    assert "test_x[2]" in limits_of(f"import pytest\n{template.format('pytest.param')}")
+    assert [*limits_of(f"import pytest\n{template.format('plain')}")] == ["test_x"]
     call = "def test_x(perfgate):\n    {}(f, limits=['time <= 3ms'], name='b')\n"
     assert [*limits_of(call.format("perfgate"))] == ["test_x", "test_x#b"]
     assert [*limits_of(call.format("plot"))] == ["test_x"]

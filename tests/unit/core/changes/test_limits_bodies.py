@@ -196,5 +196,5 @@ def test_what_stands_around_a_test_is_part_of_it_and_other_marks_are_not(line: s
 @pytest.mark.parametrize("where", ["", "class TestIn:\n    "])
 def test_fixtures_that_a_whole_file_or_class_asks_for_are_part_of_its_tests(where: str) -> None:
     text = f"{where}mark_me = 1\n{'    ' if where else ''}def test_dot(perfgate): pass\n"
-    found = reworked(text, text.replace("mark_me = 1", "pytestmark = [pytest.mark.usefixtures('fast')]"))
-    assert list(found.values()) == [(AROUND,)]
+    changes = reworked(text, text.replace("mark_me = 1", "pytestmark = [pytest.mark.usefixtures('fast')]"))
+    assert list(changes.values()) == [(AROUND,)]

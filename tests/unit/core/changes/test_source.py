@@ -81,7 +81,7 @@ def ids(mark: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("values", "known"),
+    ("values", "expected"),
     [
         ("[1, 'two', 3.5, None, True]", ["1", "two", "3.5", "None", "True"]),
         ("[(1, 'a'), (2, 'b')]", ["1-a", "2-b"]),
@@ -97,8 +97,8 @@ def ids(mark: str) -> list[str]:
         ("SIZES", []),
     ],
 )
-def test_values_are_distinct_names_where_each_has_an_id_of_its_own(values: str, known: list[str]) -> None:
-    assert ids(f"mark.parametrize('n', {values})") == known
+def test_values_are_distinct_names_where_each_has_an_id_of_its_own(values: str, expected: list[str]) -> None:
+    assert ids(f"mark.parametrize('n', {values})") == expected
 
 
 @pytest.mark.parametrize(

@@ -67,11 +67,11 @@ OTHER = Identity(device=DEVICE.key, threads="9")
 
 
 def test_a_successor_is_slower_where_both_were_measured_alike_or_nobody_knows() -> None:
-    gone, new = accepted(1e6), accepted(2e6)
+    old, new = accepted(1e6), accepted(2e6)
     for ours in (new, replace(new, identity=None)):
-        assert Heir(gone=gone, new=ours).slower == 1.0
-        assert Heir(gone=replace(gone, identity=None), new=ours).slower == 1.0
-    assert Heir(gone=gone, new=replace(new, identity=OTHER)).slower == 0.0
+        assert Heir(gone=old, new=ours).slower == 1.0
+        assert Heir(gone=replace(old, identity=None), new=ours).slower == 1.0
+    assert Heir(gone=old, new=replace(new, identity=OTHER)).slower == 0.0
 
 
 def test_a_folder_whose_name_is_a_pattern_is_left_out_by_its_name() -> None:
@@ -145,16 +145,16 @@ def test_of_two_files_the_own_one_is_looked_into_first() -> None:
 
 
 def test_of_a_renamed_function_those_with_the_same_parameters_are_the_same() -> None:
-    gone, new = (
+    old, new = (
         [f"t.py::{name}[{at}]" for at in range(count)] for name, count in (("test_mm_bf16", 60), ("test_mm_fp16", 45))
     )
-    pairs = dict(rename_candidates(sorted(gone), sorted(new)))
-    assert pairs == dict(zip(gone, new))
+    pairs = dict(rename_candidates(sorted(old), sorted(new)))
+    assert pairs == dict(zip(old, new))
     calls = [f"t.py::test_a[{at}]#{call}" for at in (1, 2) for call in ("fwd", "bwd")]
     later = [call.replace("test_a", "test_b") for call in calls[::-1]]
     assert dict(rename_candidates(calls, later)) == {call: call.replace("test_a", "test_b") for call in calls}
 
 
 def test_a_family_that_stays_keeps_its_own_before_another_with_the_same_parameters() -> None:
-    found = dict(rename_candidates(["t.py::test_a[1]"], ["t.py::test_b[1]", "t.py::test_a[01]"]))
-    assert found == {"t.py::test_a[1]": "t.py::test_a[01]"}
+    pairs = dict(rename_candidates(["t.py::test_a[1]"], ["t.py::test_b[1]", "t.py::test_a[01]"]))
+    assert pairs == {"t.py::test_a[1]": "t.py::test_a[01]"}

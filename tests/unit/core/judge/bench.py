@@ -107,9 +107,9 @@ SLOWDOWN = (limit("slowdown <= 3%"),)
 
 def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, paired=None, **fields):
     device = fields.get("device", HOST)
-    held = accepted(1e6, device=device) if baseline == "accepted" else baseline
-    (found,) = judge(measured(time, **fields), limits, baseline=held, context=context, paired=paired).verdicts
-    return found
+    line = accepted(1e6, device=device) if baseline == "accepted" else baseline
+    (result,) = judge(measured(time, **fields), limits, baseline=line, context=context, paired=paired).verdicts
+    return result
 
 
 def outcome_of(*args, **fields) -> Outcome:

@@ -11,19 +11,19 @@ from tests.unit.core.judge.bench import CONTEXT, KINDS, SHAPE, accepted, limit, 
 
 
 def decided_verdict(time: float, text: str = "slowdown <= 3%", baseline=None, context=CONTEXT, paired=None, **fields):
-    held = baseline or accepted(1e6)
-    return judge(measured(time, **fields), [limit(text)], baseline=held, context=context, paired=paired).verdicts[0]
+    line = baseline or accepted(1e6)
+    return judge(measured(time, **fields), [limit(text)], baseline=line, context=context, paired=paired).verdicts[0]
 
 
 def decided(decision: Decision, shift: float, rounds: int = 10, **fields) -> Paired:
     interval = Interval(low=shift - 0.01, high=shift + 0.01)
-    given = {"base": "a1b2c3d", "visible": 0.02, "revision": True} | fields
-    return Paired(decision=decision, differences=(shift,) * rounds, shift=shift, interval=interval, **given)
+    values = {"base": "a1b2c3d", "visible": 0.02, "revision": True} | fields
+    return Paired(decision=decision, differences=(shift,) * rounds, shift=shift, interval=interval, **values)
 
 
 def judged_arms(text: str, time: float = 2e6, *, paired: Paired | None = None, context=CONTEXT, **fields):
-    given = measured(time, **fields)
-    return judge(given, [limit(text)], baseline=accepted(1e6), context=context, paired=paired).verdicts[0]
+    measurement = measured(time, **fields)
+    return judge(measurement, [limit(text)], baseline=accepted(1e6), context=context, paired=paired).verdicts[0]
 
 
 def arms_between(decision: Decision, shift: float, low: float, high: float, *, revision: bool = True) -> Paired:
@@ -58,8 +58,8 @@ def paired_verdict(
     baseline="accepted",
     shape=SHAPE,
 ):
-    held = accepted(1e6) if baseline == "accepted" else baseline
-    report = judge(measured(time, shape=shape), [limit(text)], baseline=held, context=context, paired=evidence)
+    line = accepted(1e6) if baseline == "accepted" else baseline
+    report = judge(measured(time, shape=shape), [limit(text)], baseline=line, context=context, paired=evidence)
     return report.verdicts[0]
 
 

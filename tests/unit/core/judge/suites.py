@@ -16,6 +16,6 @@ def key(param: str, family: str = FAMILY, name: str = "") -> CaseKey:
     return CaseKey(nodeid=f"{family}[{param}]", name=name)
 
 
-def notes(found, kind: str = "", **fields):
-    given = {"context": PLAIN_CONTEXT} | fields
-    return [note for note in judge_suite(found, Suite(**given)) if not kind or note.kind == kind]
+def notes(reports, kind: str = "", **fields):
+    settings = {"context": PLAIN_CONTEXT} | fields
+    return [note for note in judge_suite(reports, Suite(**settings)) if not kind or note.kind == kind]

@@ -64,9 +64,9 @@ def test_only_sittings_of_this_level_count(times: tuple[float, ...], expected: f
 )
 def test_what_moved(now: float, then: float | None, outcome: Outcome, change: Change) -> None:
     report = case("test_a", now, then, outcome)
-    found = decide(report, report.baseline, (), Signature())
-    assert found.change is change
-    assert found.writes == (change is not Change.KEPT)
+    decision = decide(report, report.baseline, (), Signature())
+    assert decision.change is change
+    assert decision.writes == (change is not Change.KEPT)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_code_that_was_proved_unchanged_leaves_its_line(
 ) -> None:
     report = case("test_a", now, 1e6)
     verdicts = tuple(replace(report.verdicts[0], outcome=outcome) for outcome in outcomes)
-    found = unmoved(decide(replace(report, verdicts=verdicts), report.baseline, (), Signature(why="any width")))
-    assert (found.change, found.writes) == (change, change is not Change.MOVED)
-    assert ("the machine moved" in next(acceptance_lines([found]))) is (change is Change.MOVED)
+    decision = unmoved(decide(replace(report, verdicts=verdicts), report.baseline, (), Signature(why="any width")))
+    assert (decision.change, decision.writes) == (change, change is not Change.MOVED)
+    assert ("the machine moved" in next(acceptance_lines([decision]))) is (change is Change.MOVED)
 
 
 @pytest.mark.parametrize(
-    ("gone", "fields", "twin"),
+    ("name", "fields", "twin"),
     [
         ("test_one", {}, True),
         ("test_one", {"scatter": 0.5, "sittings": 9}, False),
@@ -100,16 +100,16 @@ def test_code_that_was_proved_unchanged_leaves_its_line(
         ("test_softmax_backward", {}, False),
     ],
 )
-def test_another_name_is_no_clean_start(gone: str, fields: dict, twin: bool) -> None:
+def test_another_name_is_no_clean_start(name: str, fields: dict, twin: bool) -> None:
     new = decide(case("test_uno", 1.9e6, None, Outcome.UNBASELINED), None, (), Signature())
-    kept = decide(case("test_same", 1e6, 1e6), baseline("test_same", 1e6), (), Signature())
-    line = baseline(gone, 1e6, **fields)
-    assert (new.asks, kept.asks) == (False, False)
-    found, other = mark_slower_successors([new, kept], [line])
-    assert (found.predecessor, found.asks, other) == (line if twin else None, twin, kept)
-    said = next(acceptance_lines([found]))
-    assert ("+90.0 % after tests/test_k.py::test_one, which is gone (1 ms)" in said) is twin
-    assert acceptance_json([found])[0]["twin"] == (str(line.key) if twin else "")
+    same = decide(case("test_same", 1e6, 1e6), baseline("test_same", 1e6), (), Signature())
+    line = baseline(name, 1e6, **fields)
+    assert (new.asks, same.asks) == (False, False)
+    decision, other = mark_slower_successors([new, same], [line])
+    assert (decision.predecessor, decision.asks, other) == (line if twin else None, twin, same)
+    text = next(acceptance_lines([decision]))
+    assert ("+90.0 % after tests/test_k.py::test_one, which is gone (1 ms)" in text) is twin
+    assert acceptance_json([decision])[0]["twin"] == (str(line.key) if twin else "")
 
 
 @pytest.mark.parametrize(("now", "asks"), [(1.02e6, False), (1.04e6, True), (0.5e6, False)])
@@ -184,7 +184,7 @@ def test_expressions(expression: str, selects: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expires", "given", "change"),
+    ("expires", "end", "change"),
     [
         ("", "", Change.KEPT),
         ("", "2027-01-31", Change.KEPT),
@@ -196,14 +196,14 @@ def test_expressions(expression: str, selects: bool) -> None:
         ("2026-05-31", "2027-01-31", Change.RENEWED),
     ],
 )
-def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, given: str, change: Change) -> None:
+def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, end: str, change: Change) -> None:
     report = case("test_a", 1.001e6)
     before = baseline("test_a", 1e6, expires=expires, scatter=0.01, sittings=4)
-    found = decide(report, before, (), Signature(when="2026-06-01", who="me", why="still", expires=given))
-    assert found.change is change
-    assert found.writes == (change is Change.RENEWED)
-    if found.after is not None:
-        assert found.after == replace(before, when="2026-06-01", who="me", why="still", expires=given)
+    decision = decide(report, before, (), Signature(when="2026-06-01", who="me", why="still", expires=end))
+    assert decision.change is change
+    assert decision.writes == (change is Change.RENEWED)
+    if decision.after is not None:
+        assert decision.after == replace(before, when="2026-06-01", who="me", why="still", expires=end)
 
 
 @pytest.mark.parametrize(
@@ -212,18 +212,18 @@ def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, given: str, c
 )
 def test_a_sitting_that_saw_too_little_is_said(spread: float, then: float | None, blind: float | None) -> None:
     line = baseline("test_a", then) if then else None
-    found = decide(case("test_a", 1e6, then, spread=spread), line, (), Signature())
-    assert found.blind == (pytest.approx(blind) if blind else None)
-    lines = list(acceptance_lines([found]))
-    assert ("can detect +" in lines[0]) is bool(acceptance_json([found])[0]["warning"]) is (blind is not None)
-    said = "warning  1 of 1 case too noisy to detect a slowdown as small as the limit;"
-    assert [line.startswith(said) for line in lines[2:]] == [True] * (blind is not None)
+    decision = decide(case("test_a", 1e6, then, spread=spread), line, (), Signature())
+    assert decision.blind == (pytest.approx(blind) if blind else None)
+    lines = list(acceptance_lines([decision]))
+    assert ("can detect +" in lines[0]) is bool(acceptance_json([decision])[0]["warning"]) is (blind is not None)
+    warning = "warning  1 of 1 case too noisy to detect a slowdown as small as the limit;"
+    assert [line.startswith(warning) for line in lines[2:]] == [True] * (blind is not None)
 
 
 def test_beside_a_step_that_it_saw_nobody_asks_what_it_could_see() -> None:
-    found = decide(case("test_a", 3e6, 1e6, spread=0.2), baseline("test_a", 1e6), (), Signature())
-    assert found.blind is not None
-    assert "can detect" not in next(acceptance_lines([found]))
+    decision = decide(case("test_a", 3e6, 1e6, spread=0.2), baseline("test_a", 1e6), (), Signature())
+    assert decision.blind is not None
+    assert "can detect" not in next(acceptance_lines([decision]))
 
 
 def test_without_a_limit_a_quarter_is_too_wide() -> None:
@@ -261,10 +261,14 @@ def test_a_sitting_more_halves_what_a_noisy_one_may_be_off_by() -> None:
 
 def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
     commit = "0123456789abcdef" * 2
-    for given, kept in ((commit, "0123456789ab"), (commit_name(commit, dirty=True), "0123456789ab+dirty"), ("", "")):
-        found = decide(case("test_a", 1e6), None, (), Signature(commit=given))
-        assert found.after is not None
-        assert found.after.commit == kept
+    for stated, expected in (
+        (commit, "0123456789ab"),
+        (commit_name(commit, dirty=True), "0123456789ab+dirty"),
+        ("", ""),
+    ):
+        decision = decide(case("test_a", 1e6), None, (), Signature(commit=stated))
+        assert decision.after is not None
+        assert decision.after.commit == expected
     assert short_commit("0123456789+dirty", 7) == "0123456+dirty"
     assert (commit_name("", dirty=True), commit_name("ab", dirty=False)) == ("", "ab")
 
@@ -286,10 +290,10 @@ def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
 def test_a_new_line_that_no_limit_asks_for_is_not_written(text: str, families: dict[str, bool], change: Change) -> None:
     report = case("test_a[1]", 1e6, None, Outcome.UNBASELINED)
     verdicts = tuple(replace(v, limit=limit(text)) for v in report.verdicts) if text else ()
-    found = unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), families)
-    assert (found.change, found.writes) == (change, change is Change.NEW)
-    kept = decide(report, baseline("test_a[1]", 1e6), (), Signature())
-    assert unasked(kept, {}) == kept, "a line that is there is prune's"
+    decision = unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), families)
+    assert (decision.change, decision.writes) == (change, change is Change.NEW)
+    existing = decide(report, baseline("test_a[1]", 1e6), (), Signature())
+    assert unasked(existing, {}) == existing, "a line that is there is prune's"
 
 
 def test_one_limit_among_others_asks_for_a_line() -> None:
@@ -303,15 +307,15 @@ def test_one_sitting_more_is_the_mean_and_the_deviation_of_all() -> None:
     logs = [-0.01, 0.0, 0.01]
     before = reports.baseline("test_a", 1e6, scatter=stdev(logs), sittings=3, expires="2999-01-01", who="then")
     report = reports.case("test_a", 1.01e6, 1e6)
-    found = decide(report, before, (), Signature(when="2026-06-01"), add=True)
+    decision = decide(report, before, (), Signature(when="2026-06-01"), add=True)
     every = [*logs, math.log(1.01)]
-    assert found.change is Change.SITTING
-    assert found.after.time == pytest.approx(1e6 * math.exp(fmean(every)))
-    assert found.after.scatter == pytest.approx(stdev(every))
-    assert found.after.sittings == 4
-    kept = (found.after.when, found.after.who, found.after.why, found.after.expires)
-    assert kept == ("2026-05-02", "then", "TMA loads", "2999-01-01")
-    assert found.after.identity == report.measurement.identity
+    assert decision.change is Change.SITTING
+    assert decision.after.time == pytest.approx(1e6 * math.exp(fmean(every)))
+    assert decision.after.scatter == pytest.approx(stdev(every))
+    assert decision.after.sittings == 4
+    signature = (decision.after.when, decision.after.who, decision.after.why, decision.after.expires)
+    assert signature == ("2026-05-02", "then", "TMA loads", "2999-01-01")
+    assert decision.after.identity == report.measurement.identity
     signed = decide(report, before, (), Signature(who="now", why="again", expires="2999-02-02"), add=True).after
     assert (signed.who, signed.why, signed.expires, signed.when) == ("now", "again", "2999-02-02", "2026-05-02")
     other = replace(before, identity=Identity(device="NVIDIA-H200", threads="9"))
@@ -364,5 +368,5 @@ def test_a_sitting_is_counted_once() -> None:
 
 @pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])
 def test_a_time_that_is_none_is_not_accepted(time: float) -> None:
-    found = decide(timed(time), None, (), Signature())
-    assert (found.change, found.why) == (Change.UNTRUSTED, f"a time of {time} ns is impossible")
+    decision = decide(timed(time), None, (), Signature())
+    assert (decision.change, decision.why) == (Change.UNTRUSTED, f"a time of {time} ns is impossible")

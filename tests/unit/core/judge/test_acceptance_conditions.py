@@ -57,17 +57,17 @@ def test_a_slower_time_is_slower_whatever_else_its_line_could_gain() -> None:
     changes = {decided(1e6, before, clean).change for before in lines}
     assert changes == {Change.RENEWED, Change.SHARPER, Change.COMMITTED}, "at the same time they do gain that"
     for before in lines:
-        found = decided(1.5e6, before, clean)
-        assert (found.change, found.asks) == (Change.SLOWER, True)
-        assert found.after is not None
-        assert (found.after.time, found.after.processes) == (1.5e6, 0)
+        decision = decided(1.5e6, before, clean)
+        assert (decision.change, decision.asks) == (Change.SLOWER, True)
+        assert decision.after is not None
+        assert (decision.after.time, decision.after.processes) == (1.5e6, 0)
 
 
 def test_a_line_that_is_made_anew_says_nothing_of_what_this_sitting_saw() -> None:
-    found = decided(1e6, line(expires="2026-05-01"), spread=0.25)
-    assert (found.change, found.blind) == (Change.RENEWED, None)
-    assert found.after is not None
-    assert found.after.blind == 0.0
+    decision = decided(1e6, line(expires="2026-05-01"), spread=0.25)
+    assert (decision.change, decision.blind) == (Change.RENEWED, None)
+    assert decision.after is not None
+    assert decision.after.blind == 0.0
 
 
 def test_only_slowdowns_say_what_a_sitting_has_to_see() -> None:
@@ -131,24 +131,24 @@ def test_a_line_that_gains_no_time_stands_on_no_few_processes() -> None:
     quick = replace(run(case("test_a", 1e6)), mode="quick")
     dirty = line(commit=f"a1b2c3d{DIRTY}")
     for before, change in ((dirty, Change.COMMITTED), (line(expires="2026-05-01"), Change.RENEWED)):
-        found = decided(1e6, before, replace(TODAY, commit="c0ffee1"))
-        assert (found.change, too_few_processes(found, quick)) == (change, found)
+        decision = decided(1e6, before, replace(TODAY, commit="c0ffee1"))
+        assert (decision.change, too_few_processes(decision, quick)) == (change, decision)
 
 
 def test_only_a_new_line_is_asked_whether_a_limit_wants_it() -> None:
     report = case("test_a", 1.5e6, 1e6)
     of_time = replace(report, verdicts=(replace(report.verdicts[0], limit=limit("time <= 1s")),))
-    kept, new = decide(of_time, line(), (), TODAY), decide(of_time, None, (), TODAY)
-    assert unasked(kept, {}) is kept
+    existing, new = decide(of_time, line(), (), TODAY), decide(of_time, None, (), TODAY)
+    assert unasked(existing, {}) is existing
     assert unasked(new, {}).change is Change.UNASKED
     assert unasked(new, {report.key.family: True}) is new
 
 
 @pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.PASSED])
 def test_only_where_two_arms_saw_the_machine_move_a_slower_time_stays_out(outcome: Outcome) -> None:
-    found = decide(case("test_a", 1.5e6, 1e6, outcome), line(), (), TODAY)
-    assert found.change is Change.SLOWER
-    assert unmoved(found) is found
+    decision = decide(case("test_a", 1.5e6, 1e6, outcome), line(), (), TODAY)
+    assert decision.change is Change.SLOWER
+    assert unmoved(decision) is decision
 
 
 def pinned(to: str, arms: Arms | None = None) -> CaseReport:
@@ -171,21 +171,21 @@ def test_a_suite_was_on_one_core_where_arms_were_and_a_case_was_pinned() -> None
 def test_a_line_of_one_core_is_refused_unless_it_was_one_before() -> None:
     before = line()
     same = replace(before, identity=Identity(device=DEVICE.key, affinity="3"))
-    found = decide(pinned("3"), before, (), TODAY)
-    assert found.writes
-    assert unpinned(found, beside=True).change is Change.PINNED
-    assert unpinned(found, beside=False) is found
+    decision = decide(pinned("3"), before, (), TODAY)
+    assert decision.writes
+    assert unpinned(decision, beside=True).change is Change.PINNED
+    assert unpinned(decision, beside=False) is decision
     new = decide(pinned("3"), None, (), TODAY)
     assert unpinned(new, beside=True).change is Change.PINNED
-    nameless = replace(found, before=replace(before, identity=None))
+    nameless = replace(decision, before=replace(before, identity=None))
     assert unpinned(nameless, beside=True).change is Change.PINNED
     again = decide(pinned("3"), same, (), TODAY)
     assert unpinned(again, beside=True) is again
     wide = decide(pinned("all"), same, (), TODAY)
     assert unpinned(wide, beside=True) is wide
-    kept = replace(found, change=Change.KEPT, after=None)
-    assert not kept.writes
-    assert unpinned(kept, beside=True) is kept
+    unwritten = replace(decision, change=Change.KEPT, after=None)
+    assert not unwritten.writes
+    assert unpinned(unwritten, beside=True) is unwritten
 
 
 def beside(report: CaseReport, *others: float | None) -> CaseReport:
@@ -209,20 +209,20 @@ def beside(report: CaseReport, *others: float | None) -> CaseReport:
 )
 def test_a_sitting_beside_busy_neighbours_is_one_that_could_not_see(others, blind: float | None) -> None:
     """Its processes agreed with each other: +42 % was passed against a line that was taken beside two busy loops."""
-    found = decide(beside(case("test_a", 1e6, spread=0.01), *others), None, (), Signature())
-    assert found.blind == (pytest.approx(blind) if blind else None)
-    assert found.after is not None
-    assert found.after.blind == pytest.approx(blind or 0.0)
-    said = f": other programs used {blind:.1f} processors meanwhile; " if blind else ""
-    assert said in "\n".join(acceptance_lines([found]))
+    decision = decide(beside(case("test_a", 1e6, spread=0.01), *others), None, (), Signature())
+    assert decision.blind == (pytest.approx(blind) if blind else None)
+    assert decision.after is not None
+    assert decision.after.blind == pytest.approx(blind or 0.0)
+    note = f": other programs used {blind:.1f} processors meanwhile; " if blind else ""
+    assert note in "\n".join(acceptance_lines([decision]))
 
 
 def test_in_ci_nothing_that_was_measured_beside_busy_neighbours_is_accepted_without_a_reason() -> None:
-    found = [decide(beside(case("test_a", 1e6), 1.4), None, (), Signature())]
+    decisions = [decide(beside(case("test_a", 1e6), 1.4), None, (), Signature())]
     with pytest.raises(PerfgateError, match=r"1 case was measured while other programs were busy: .*test_a") as refused:
-        refuse_busy_machine(found, Request(signature=Signature()), 'perfgate accept --reason "..."')
+        refuse_busy_machine(decisions, Request(signature=Signature()), 'perfgate accept --reason "..."')
     assert refused.value.fix == 'perfgate accept --reason "..."'
-    refuse_busy_machine(found, Request(signature=Signature(why="the runner is never quieter")), "")
+    refuse_busy_machine(decisions, Request(signature=Signature(why="the runner is never quieter")), "")
     refuse_busy_machine(
         [decide(beside(case("test_a", 1e6), 0.1), None, (), Signature())], Request(signature=Signature()), ""
     )
@@ -234,9 +234,9 @@ def test_a_line_that_the_gate_refused_to_compare_with_is_written_anew_whatever_i
     report = case("test_a", time, 1e6, Outcome.UNBASELINED)
     before = report.baseline
     signature = Signature(when="2026-06-01", why="driver 600")
-    found = decide(report, before, (), signature)
-    assert (found.change, found.asks, found.writes) == (Change.OTHER, True, True)
-    assert decide(report, found.after, (), signature).change is Change.KEPT, "that is the answer"
+    decision = decide(report, before, (), signature)
+    assert (decision.change, decision.asks, decision.writes) == (Change.OTHER, True, True)
+    assert decide(report, decision.after, (), signature).change is Change.KEPT, "that is the answer"
     silent = decide(report, before, (), Signature(when="2026-05-02", why="TMA loads")).after
     assert decide(report, silent, (), signature).change is Change.OTHER, "a line without a reason of its own is none"
 
@@ -244,6 +244,6 @@ def test_a_line_that_the_gate_refused_to_compare_with_is_written_anew_whatever_i
 @pytest.mark.parametrize("named", [True, False])
 def test_an_end_is_given_to_a_line_without_one_where_the_case_is_named(named: bool) -> None:
     signature = Signature(when="2026-06-01", why="until 600", expires="2027-01-31", named=named)
-    found = decide(case("test_a", 1e6, 1e6), baseline("test_a", 1e6), (), signature)
-    assert found.change is (Change.RENEWED if named else Change.KEPT)
-    assert not named or (found.after is not None and found.after.expires == "2027-01-31")
+    decision = decide(case("test_a", 1e6, 1e6), baseline("test_a", 1e6), (), signature)
+    assert decision.change is (Change.RENEWED if named else Change.KEPT)
+    assert not named or (decision.after is not None and decision.after.expires == "2027-01-31")

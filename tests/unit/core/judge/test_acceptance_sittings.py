@@ -36,8 +36,8 @@ def test_what_accepting_asks_first() -> None:
     bare = replace(bare, measurement=replace(bare.measurement, metrics=MetricSet()))
     assert decide(bare, None, (), Signature()).change is Change.UNTIMED
     first, second = (Problem(code="x", what=what) for what in ("the clock moved", "throttled"))
-    found = decide(replace(reports.case("test_a", 1e6), problems=(first, second)), None, (), Signature())
-    assert (found.change, found.why) == (Change.UNTRUSTED, "the clock moved")
+    decision = decide(replace(reports.case("test_a", 1e6), problems=(first, second)), None, (), Signature())
+    assert (decision.change, decision.why) == (Change.UNTRUSTED, "the clock moved")
     moved = reports.case("test_a", 1.004e6, 1e6, Outcome.REGRESSED)
     mixed = replace(moved, verdicts=(*reports.case("test_a", 1e6).verdicts, *moved.verdicts))
     assert decide(mixed, mixed.baseline, (), Signature()).change is Change.SLOWER
@@ -61,10 +61,10 @@ def test_an_open_case_is_played_alone_and_a_clock_event_keeps_what_it_could_see(
     assert decided_verdict(1.25e6, paired=replace(clocked, visible=None)).visible == 0.03
 
 
-def blind(*asked: tuple[float, float | None], spread: float = 0.25) -> float | None:
+def blind(*pairs: tuple[float, float | None], spread: float = 0.25) -> float | None:
     report = reports.case("test_a", 1e6, spread=spread)
     one = report.verdicts[0]
-    verdicts = [replace(one, limit=replace(one.limit, bound=bound), visible=seen) for bound, seen in asked]
+    verdicts = [replace(one, limit=replace(one.limit, bound=bound), visible=visible) for bound, visible in pairs]
     return decide(replace(report, verdicts=tuple(verdicts)), None, (), Signature()).blind
 
 
@@ -124,13 +124,13 @@ THEN = accepted(1e6)
 
 def taken(time: float, **fields) -> Measurement:
     context = JudgeContext(kinds=KINDS)
-    found = judge(measured(time, **fields), [limit("time <= 1s")], baseline=None, context=context).measurement
-    assert found is not None
-    return found
+    measurement = judge(measured(time, **fields), [limit("time <= 1s")], baseline=None, context=context).measurement
+    assert measurement is not None
+    return measurement
 
 
 @pytest.mark.parametrize(
-    ("edited", "time", "said"),
+    ("edited", "time", "sentence"),
     [
         (2e6, 1e6, "1 ms -> 2 ms, measured 1 ms"),
         (1.2e6, 1e6, "1 ms -> 1.2 ms, measured 1 ms"),
@@ -143,16 +143,16 @@ def taken(time: float, **fields) -> Measurement:
     ],
     ids=["far", "just off", "faster too", "on its level", "accepted", "exactly", "slower still", "tightened"],
 )
-def test_only_what_no_accepting_would_have_written(edited: float, time: float, said: str) -> None:
-    assert loosened(THEN, accepted(edited, why="because"), taken(time)) == said
+def test_only_what_no_accepting_would_have_written(edited: float, time: float, sentence: str) -> None:
+    assert loosened(THEN, accepted(edited, why="because"), taken(time)) == sentence
 
 
 def test_what_is_exactly_as_far_as_the_interval_or_the_noise_goes_is_not_told() -> None:
     def said(edited: float, low: float, high: float) -> str:
         times = taken(1e6).metrics.find("time")
-        seen = tuple(replace(time, value=1e6, interval=Interval(low=low, high=high)) for time in times)
+        metrics = tuple(replace(time, value=1e6, interval=Interval(low=low, high=high)) for time in times)
         line = accepted(edited, sittings=2)
-        return loosened(THEN, line, replace(taken(1e6), metrics=MetricSet(metrics=seen)))
+        return loosened(THEN, line, replace(taken(1e6), metrics=MetricSet(metrics=metrics)))
 
     assert said(2e6, 0.9e6, 2e6) == ""
     assert said(2e6, 0.9e6, 1.9e6) != ""
@@ -176,7 +176,7 @@ def test_what_cannot_be_compared_or_says_nothing_is_not_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "complete", "count", "said"),
+    ("mode", "complete", "count", "sentence"),
     [
         ("quick", True, 1, "from a quick run: one process, that of the tests"),
         ("full", False, 2, "from an interrupted run: 2 processes"),
@@ -184,28 +184,32 @@ def test_what_cannot_be_compared_or_says_nothing_is_not_told() -> None:
         ("full", True, 2, ""),
     ],
 )
-def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, count: int, said: str) -> None:
+def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, count: int, sentence: str) -> None:
     report = case("test_a", 1e6, None, Outcome.UNBASELINED)
     assert report.measurement is not None
     few = replace(report.measurement, processes=report.measurement.processes[:1] * count)
     report = replace(report, measurement=few)
-    found = too_few_processes(decide(report, None, (), Signature()), replace(run(report), mode=mode, complete=complete))
-    assert found.few_processes == said
-    assert found.after is not None
-    assert found.after.processes == (count if said else 0)
-    assert acceptance_json([found])[0]["warning"].startswith(said)
-    warned = [f"warning  2 of 3 cases, {said}; a full run detects more and replaces it"] if said else []
-    assert list(acceptance_lines([found, replace(found, few_processes=""), found]))[4:] == warned
+    decision = too_few_processes(
+        decide(report, None, (), Signature()), replace(run(report), mode=mode, complete=complete)
+    )
+    assert decision.few_processes == sentence
+    assert decision.after is not None
+    assert decision.after.processes == (count if sentence else 0)
+    assert acceptance_json([decision])[0]["warning"].startswith(sentence)
+    warned = [f"warning  2 of 3 cases, {sentence}; a full run detects more and replaces it"] if sentence else []
+    assert list(acceptance_lines([decision, replace(decision, few_processes=""), decision]))[4:] == warned
 
 
 def test_a_call_has_as_many_processes_as_any_other_of_its_run_or_too_few() -> None:
-    found = case("test_a", 1e6, None, Outcome.UNBASELINED)
-    assert found.measurement is not None
+    report = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    assert report.measurement is not None
 
     def of(count: int) -> CaseReport:
-        return replace(found, measurement=replace(found.measurement, processes=found.measurement.processes[:1] * count))
+        return replace(
+            report, measurement=replace(report.measurement, processes=report.measurement.processes[:1] * count)
+        )
 
-    cut = replace(run(of(7), of(9), of(3), replace(found, measurement=None)), complete=False)
+    cut = replace(run(of(7), of(9), of(3), replace(report, measurement=None)), complete=False)
     assert (
         too_few_processes(decide(of(7), None, (), Signature()), cut).few_processes
         == "from an interrupted run: 7 processes"
@@ -218,6 +222,6 @@ def test_a_whole_run_takes_the_place_of_a_quick_one() -> None:
     assert report.baseline is not None
     assert report.measurement is not None
     quick = replace(report.baseline, processes=1)
-    found = decide(report, quick, (), Signature())
-    assert (found.change, found.after.processes if found.after else None) == (Change.SHARPER, 0)
+    decision = decide(report, quick, (), Signature())
+    assert (decision.change, decision.after.processes if decision.after else None) == (Change.SHARPER, 0)
     assert decide(report, replace(quick, processes=99), (), Signature()).change is Change.KEPT

@@ -42,26 +42,26 @@ def line(*times: float) -> list[Sitting]:
 
 def test_ten_steps_of_one_percent_are_an_alarm_though_none_of_them_is() -> None:
     times = [1000 * 1.01**step for step in range(1, 11)]
-    found = drift(line(*times), 1000.0, 0.03)
-    assert found is not None
-    assert found.largest == pytest.approx(0.01)
-    assert found.alarms
-    assert "anchor after 10 runs" in found.sentence
-    assert found.change == pytest.approx(1.01**9 - 1)
+    result = drift(line(*times), 1000.0, 0.03)
+    assert result is not None
+    assert result.largest == pytest.approx(0.01)
+    assert result.alarms
+    assert "anchor after 10 runs" in result.sentence
+    assert result.change == pytest.approx(1.01**9 - 1)
 
 
 def test_a_line_that_holds_says_nothing_and_one_bad_day_is_no_alarm() -> None:
-    found = drift(line(1000, 1010, 990, 1500), 1000.0, 0.03)
-    assert found is not None
-    assert not found.alarms
-    assert found.sentence == ""
+    result = drift(line(1000, 1010, 990, 1500), 1000.0, 0.03)
+    assert result is not None
+    assert not result.alarms
+    assert result.sentence == ""
 
 
 def test_only_what_came_after_the_anchor_counts() -> None:
     sittings = line(500, 500, 1000, 1000, 1001)
-    found = drift(sittings, 1000.0, 0.03, since="00000002")
-    assert found is not None
-    assert (found.steps, found.largest) == (2, pytest.approx(0.001))
+    result = drift(sittings, 1000.0, 0.03, since="00000002")
+    assert result is not None
+    assert (result.steps, result.largest) == (2, pytest.approx(0.001))
     assert drift([], 1000.0, 0.03) is None
     assert drift(sittings, 0.0, 0.03) is None
 
@@ -81,8 +81,8 @@ def test_the_history_says_the_change_point_and_the_anchor() -> None:
 def test_the_picture_has_a_dot_a_sitting_and_a_level_a_segment() -> None:
     sittings = line(*[10.0] * 8, *[12.0] * 8)
     changes = change_points([s.time for s in sittings])
-    held = Baseline(key=ANCHOR_KEY, device="host-x", time=10.0, anchor=9.5)
-    drawn = timeline("a <b>", sittings, changes, held)
+    acceptance = Baseline(key=ANCHOR_KEY, device="host-x", time=10.0, anchor=9.5)
+    drawn = timeline("a <b>", sittings, changes, acceptance)
     assert not flaws(drawn)
     assert drawn.svg.count("<circle") == 16
     assert drawn.svg.count("<polyline") == 2, "a level a segment"
@@ -139,11 +139,11 @@ STANDS = ("then", "2026-05-02", "slow until the rewrite", END)
     ids=["saw more", "more processes", "committed", "one more", "faster", "a local one, otherwise"],
 )
 def test_a_temporary_acceptance_ends_as_it_was_to(time: float, before: Baseline, add: bool, change: Change) -> None:
-    found = decided(time, before, add=add)
-    assert (found.change, found.asks) == (change, False)
-    assert decision_of(found.after) == STANDS
-    assert found.after is not None
-    assert not found.after.explains(before), "an old reason is none of its own on another day"
+    decision = decided(time, before, add=add)
+    assert (decision.change, decision.asks) == (change, False)
+    assert decision_of(decision.after) == STANDS
+    assert decision.after is not None
+    assert not decision.after.explains(before), "an old reason is none of its own on another day"
 
 
 def test_a_reason_that_is_given_takes_the_place_of_the_one_before_and_the_end_stays() -> None:
@@ -152,9 +152,9 @@ def test_a_reason_that_is_given_takes_the_place_of_the_one_before_and_the_end_st
         (1e6, line_with_end(blind=0.4), Change.SHARPER),
         (0.9e6, line_with_end(), Change.FASTER),
     ):
-        found = decided(time, before, why)
-        assert found.change is change
-        assert decision_of(found.after) == ("me", "2026-06-01", "quieter", END)
+        decision = decided(time, before, why)
+        assert decision.change is change
+        assert decision_of(decision.after) == ("me", "2026-06-01", "quieter", END)
 
 
 def test_a_reason_without_an_end_stays_with_who_gave_it() -> None:
@@ -178,16 +178,16 @@ def test_an_end_that_is_given_with_no_name_is_for_no_line_without_one() -> None:
 
 def test_another_end_asks_for_a_reason_also_of_a_faster_time() -> None:
     later = replace(TODAY, expires=LATER)
-    found = decided(0.9e6, line_with_end(), later)
-    assert (found.change, found.asks) == (Change.FASTER, True)
-    assert decision_of(found.after) == ("me", "2026-06-01", "", LATER)
+    decision = decided(0.9e6, line_with_end(), later)
+    assert (decision.change, decision.asks) == (Change.FASTER, True)
+    assert decision_of(decision.after) == ("me", "2026-06-01", "", LATER)
     assert not decided(0.9e6, line_with_end(expires=""), replace(later, named=True)).asks
 
 
 def test_a_sitting_more_moves_no_end_without_a_reason() -> None:
     later = replace(TODAY, expires=LATER)
-    found = decided(1.001e6, line_with_end(), later, add=True)
-    assert (found.change, found.asks) == (Change.RENEWED, True)
+    decision = decided(1.001e6, line_with_end(), later, add=True)
+    assert (decision.change, decision.asks) == (Change.RENEWED, True)
     named = decided(1.001e6, line_with_end(expires=""), replace(later, named=True), add=True)
     assert (named.change, named.asks) == (Change.RENEWED, True)
     why = replace(later, why="the rewrite is late")
@@ -200,9 +200,9 @@ def test_a_sitting_more_moves_no_end_without_a_reason() -> None:
 
 
 def test_what_follows_an_acceptance_that_has_ended_needs_a_reason() -> None:
-    found = decided(0.9e6, line_with_end(expires=PASSED))
-    assert (found.change, found.asks) == (Change.FASTER, True)
-    assert decision_of(found.after) == ("me", "2026-06-01", "", "")
+    decision = decided(0.9e6, line_with_end(expires=PASSED))
+    assert (decision.change, decision.asks) == (Change.FASTER, True)
+    assert decision_of(decision.after) == ("me", "2026-06-01", "", "")
     local = decided(0.9e6, line_with_end(expires=PASSED, local=True, identity=OTHER))
     assert (local.change, local.asks) == (Change.OTHER, True)
     on_the_day = decided(0.9e6, line_with_end(expires="2026-06-01"))
@@ -212,7 +212,7 @@ def test_what_follows_an_acceptance_that_has_ended_needs_a_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("commit", "measured", "kept"),
+    ("commit", "measured", "expected"),
     [
         ("a1b2c3d+dirty", "c0ffee1234567890", "c0ffee123456"),
         ("a1b2c3d+dirty", "c0ffee1234567890+dirty", ""),
@@ -221,19 +221,21 @@ def test_what_follows_an_acceptance_that_has_ended_needs_a_reason() -> None:
         ("", "c0ffee1234567890", ""),
     ],
 )
-def test_a_line_of_no_commit_is_given_the_one_that_measures_the_same(commit: str, measured: str, kept: str) -> None:
+def test_a_line_of_no_commit_is_given_the_one_that_measures_the_same(commit: str, measured: str, expected: str) -> None:
     before = baseline("test_a", 1e6, commit=commit)
     signature = Signature(when="2026-06-01", who="me", why="", commit=measured)
-    found = decide(case("test_a", 1.001e6), before, (), signature)
-    assert found.change is (Change.COMMITTED if kept else Change.KEPT)
-    assert found.after == (replace(before, commit=kept) if kept else None), "whose reason it was, and of when"
+    decision = decide(case("test_a", 1.001e6), before, (), signature)
+    assert decision.change is (Change.COMMITTED if expected else Change.KEPT)
+    assert decision.after == (replace(before, commit=expected) if expected else None), (
+        "whose reason it was, and of when"
+    )
     bare = decide(case("test_a", 1.001e6), replace(before, why=""), (), signature).after
-    assert bare == (replace(before, commit=kept, when="2026-06-01", who="me", why="") if kept else None)
+    assert bare == (replace(before, commit=expected, when="2026-06-01", who="me", why="") if expected else None)
     bulk = decide(case("test_a", 1.001e6), before, (), replace(signature, why="of other lines")).after
-    assert bulk == (replace(before, commit=kept) if kept else None)
+    assert bulk == (replace(before, commit=expected) if expected else None)
     added = decide(case("test_a", 1.001e6), before, (), signature, add=True).after
     assert added is not None
-    assert added.commit == (kept or commit)
+    assert added.commit == (expected or commit)
 
 
 def sittings_of(*times: float) -> list[Sitting]:
@@ -257,9 +259,9 @@ def test_an_anchor_allows_five_percent() -> None:
 
 def test_an_anchor_that_is_the_newest_sitting_is_its_own_first() -> None:
     sittings = [Sitting(key=KEY, device="d", time=time, when="", commit=commit) for time, commit in ((5.0, "aa"), (9.0, "bb"))]  # fmt: skip
-    found = drift(sittings, 9.0, 0.05, since="bb")
-    assert found is not None
-    assert (found.steps, found.now) == (1, 9.0)
+    result = drift(sittings, 9.0, 0.05, since="bb")
+    assert result is not None
+    assert (result.steps, result.now) == (1, 9.0)
 
 
 FIGURES = (
@@ -339,11 +341,11 @@ def test_a_time_that_is_accepted_already_can_be_counted_anew() -> None:
     """What CI advises where a line came too far wrote nothing: the time had not changed."""
     far = line_with_end(anchor=0.8e6, anchored="2026-03-01", commit=f"abc{DIRTY}", expires=LATER)
     anew = replace(TODAY, anchor=True, why="the wider one is the truth", commit="abcdef")
-    found = decided(1.001e6, far, anew)
-    assert (found.change, found.asks, found.writes) == (Change.ANCHORED, True, True)
-    assert found.after is not None
-    assert (found.after.time, found.after.anchor, found.after.anchored) == (1e6, 0.0, "")
-    assert (found.after.why, found.after.when, found.after.expires) == (anew.why, TODAY.when, LATER)
+    decision = decided(1.001e6, far, anew)
+    assert (decision.change, decision.asks, decision.writes) == (Change.ANCHORED, True, True)
+    assert decision.after is not None
+    assert (decision.after.time, decision.after.anchor, decision.after.anchored) == (1e6, 0.0, "")
+    assert (decision.after.why, decision.after.when, decision.after.expires) == (anew.why, TODAY.when, LATER)
     assert decided(1.001e6, replace(far, anchor=0.0), replace(anew, commit="")).change is Change.KEPT
     more = decided(1.001e6, far, anew, add=True)
     assert (more.change, more.after and more.after.anchor) == (Change.SITTING, 0.0)

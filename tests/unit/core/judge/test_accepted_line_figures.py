@@ -82,8 +82,8 @@ LOSS = figure("loss", 1.0, Dimension.PLAIN)
 )
 def test_a_figure_that_an_edit_loosens_is_named(was: Figure, now: Figure, says: str) -> None:
     """A worse value, or for a figure without a direction another one; and more scatter than one run can bring."""
-    found = widened(accepted(1e6, figures=(was,)), accepted(1e6, figures=(now,)))
-    assert [text.replace("+", "").replace(".0 %", " %") for text in found] == [says] * bool(says)
+    changes = widened(accepted(1e6, figures=(was,)), accepted(1e6, figures=(now,)))
+    assert [text.replace("+", "").replace(".0 %", " %") for text in changes] == [says] * bool(says)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,6 @@ def test_drift_is_counted_from_the_oldest_time_of_ninety_days_measured_alike(
 def test_a_drift_says_whether_one_step_made_it(largest: float, says: str) -> None:
     times = [1e6 * largest, 1e6 * largest * 1.04, 1e6 * largest * 1.04]
     runs = [replace(sitting(at + 1), time=time) for at, time in enumerate(times)]
-    found = drift(runs, 1e6, 0.05)
-    assert found is not None
-    assert says in found.sentence
+    result = drift(runs, 1e6, 0.05)
+    assert result is not None
+    assert says in result.sentence

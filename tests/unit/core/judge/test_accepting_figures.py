@@ -41,9 +41,9 @@ def report(
 
 
 def decision(
-    found: CaseReport, before: Baseline | None, *names: str, signature: Signature = TODAY, add: bool = False
+    case_report: CaseReport, before: Baseline | None, *names: str, signature: Signature = TODAY, add: bool = False
 ) -> Decision:
-    made = unasked(decide(found, before, (), signature, add=add), {})
+    made = unasked(decide(case_report, before, (), signature, add=add), {})
     return with_figures(made, names, signature, add=add)
 
 
@@ -55,8 +55,8 @@ LIMIT = ("change(registers) <= 0",)
 
 
 def test_the_first_line_holds_what_the_limits_name_and_no_time() -> None:
-    found = report(LIMIT, registers(128), Metric(name="spills", value=0, dimension=Dimension.BYTES), timed=True)
-    made = decision(found, None)
+    case_report = report(LIMIT, registers(128), Metric(name="spills", value=0, dimension=Dimension.BYTES), timed=True)
+    made = decision(case_report, None)
     assert made.change is Change.NEW
     assert made.after is not None
     assert (made.after.time, made.after.figures) == (0.0, (figure("registers", 128),))
@@ -64,14 +64,14 @@ def test_the_first_line_holds_what_the_limits_name_and_no_time() -> None:
 
 
 def test_a_case_whose_limits_ask_for_both_has_both() -> None:
-    found = report(("slowdown <= 3%", *LIMIT), registers(128), timed=True)
-    made = decision(found, None)
+    case_report = report(("slowdown <= 3%", *LIMIT), registers(128), timed=True)
+    made = decision(case_report, None)
     assert made.after is not None
     assert (made.after.time, made.after.figures) == (1e6, (figure("registers", 128),))
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "change", "asks", "kept"),
+    ("then", "now", "change", "asks", "value"),
     [
         (128, 128, Change.KEPT, False, None),
         (128, 130, Change.WORSE, True, 130),
@@ -79,18 +79,18 @@ def test_a_case_whose_limits_ask_for_both_has_both() -> None:
     ],
 )
 def test_an_exact_figure_is_written_where_it_differs(
-    then: int, now: int, change: Change, asks: bool, kept: int | None
+    then: int, now: int, change: Change, asks: bool, value: int | None
 ) -> None:
     before = accepted(0.0, figures=(figure("registers", then),))
     made = decision(report(LIMIT, registers(now), before=before), before)
     assert (made.change, made.asks) == (change, asks)
-    assert (made.after.figures[0].value if made.after else None) == kept
+    assert (made.after.figures[0].value if made.after else None) == value
 
 
 def test_the_time_stays_where_a_figure_alone_got_worse() -> None:
     before = accepted(1e6, figures=(figure("registers", 128),))
-    found = report(("slowdown <= 3%", *LIMIT), registers(130), before=before, timed=True)
-    made = decision(found, before, signature=replace(TODAY, why="one more stage"))
+    case_report = report(("slowdown <= 3%", *LIMIT), registers(130), before=before, timed=True)
+    made = decision(case_report, before, signature=replace(TODAY, why="one more stage"))
     assert (made.change, made.asks) == (Change.WORSE, True)
     assert made.after is not None
     assert (made.after.time, made.after.why, made.after.commit) == (1e6, "one more stage", "c0ffee123456")
@@ -104,17 +104,17 @@ def test_the_time_stays_where_a_figure_alone_got_worse() -> None:
 def test_a_record_whose_worse_figure_was_accepted_is_accepted_once() -> None:
     duration = Metric(name="duration", value=412e3, dimension=TIME)
     before = accepted(0.0, figures=(figure("duration", 300e3, TIME),))
-    found = report(("change(duration) <= 5%",), duration, before=before)
-    first = decision(found, before, signature=replace(TODAY, why="one more stage"))
+    case_report = report(("change(duration) <= 5%",), duration, before=before)
+    first = decision(case_report, before, signature=replace(TODAY, why="one more stage"))
     assert (first.change, first.asks) == (Change.WORSE, True)
-    again = decision(found, first.after)
+    again = decision(case_report, first.after)
     assert (again.change, again.asks) == (Change.KEPT, False)
 
 
 def test_figures_that_nobody_measured_again_stay() -> None:
     before = accepted(1e6, figures=(figure("spills", 0, Dimension.BYTES),))
-    found = report(("slowdown <= 3%", *LIMIT), registers(128), before=before, timed=True)
-    made = decision(found, before)
+    case_report = report(("slowdown <= 3%", *LIMIT), registers(128), before=before, timed=True)
+    made = decision(case_report, before)
     assert made.change is Change.ADDED
     assert made.after is not None
     assert [one.name for one in made.after.figures] == ["registers", "spills"]
@@ -123,8 +123,8 @@ def test_figures_that_nobody_measured_again_stay() -> None:
 def test_a_figure_that_is_gone_asks_for_a_reason_and_is_told() -> None:
     kernels = [(("kernel", name),) for name in ("a", "b")]
     before = accepted(0.0, figures=tuple(figure("registers", 32, labels=who) for who in kernels))
-    found = report(LIMIT, replace(registers(32), labels=kernels[0]), before=before)
-    made = decision(found, before)
+    case_report = report(LIMIT, replace(registers(32), labels=kernels[0]), before=before)
+    made = decision(case_report, before)
     assert (made.change, made.asks) == (Change.WORSE, True)
     assert made.after is not None
     assert [one.labels for one in made.after.figures] == [kernels[0]]
@@ -133,9 +133,9 @@ def test_a_figure_that_is_gone_asks_for_a_reason_and_is_told() -> None:
 
 def test_another_metric_is_accepted_by_its_name() -> None:
     before = accepted(1e6)
-    found = report(("slowdown <= 3%",), registers(128), before=before, timed=True)
-    assert decision(found, before).after is None
-    made = decision(found, before, "registers")
+    case_report = report(("slowdown <= 3%",), registers(128), before=before, timed=True)
+    assert decision(case_report, before).after is None
+    made = decision(case_report, before, "registers")
     assert made.after is not None
     assert made.after.figures == (figure("registers", 128),)
     tail = replace(registers(5.0), name="time", labels=(("q", "99%"),), dimension=TIME)
@@ -144,7 +144,7 @@ def test_another_metric_is_accepted_by_its_name() -> None:
     with pytest.raises(PerfgateError) as error:
         check_named([timed], ["time"])
     with pytest.raises(PerfgateError) as error:
-        check_named([found], ["registres"])
+        check_named([case_report], ["registres"])
     assert error.value.code.name == "accept-selection"
     assert "registers" in error.value.fix
 
@@ -275,9 +275,9 @@ def test_the_worst_change_of_several_figures_names_the_decision(
     now: tuple[float, ...], change: Change, *, add: bool
 ) -> None:
     before = accepted(0.0, figures=tuple(figure("memory", 1000.0, labels=one.labels) for one in durations(*now)))
-    found = report(("change(metric(memory)) <= 50%",), *durations(*now), before=before)
+    case_report = report(("change(metric(memory)) <= 50%",), *durations(*now), before=before)
     made = with_figures(
-        Decision(report=found, before=before, after=None, change=Change.KEPT), ["memory"], TODAY, add=add
+        Decision(report=case_report, before=before, after=None, change=Change.KEPT), ["memory"], TODAY, add=add
     )
     assert made.change is (Change.KEPT if not made.figures else change)
 
@@ -285,8 +285,8 @@ def test_the_worst_change_of_several_figures_names_the_decision(
 def test_a_new_figure_beside_one_more_run_is_added() -> None:
     one, other = durations(1000.0, 7.0)
     before = accepted(1e6, figures=(figure("memory", 1000.0, labels=one.labels),))
-    found = report(("slowdown <= 3%",), one, other, before=before, timed=True)
-    assert decision(found, before, "memory", add=True).change is Change.ADDED
+    case_report = report(("slowdown <= 3%",), one, other, before=before, timed=True)
+    assert decision(case_report, before, "memory", add=True).change is Change.ADDED
 
 
 @pytest.mark.parametrize(
@@ -303,17 +303,17 @@ def test_a_figure_that_keeps_its_limit_changes_once_its_scatter_is_known(
     limits: tuple[str, ...], sittings: int, value: float, change: Change
 ) -> None:
     before = accepted(0.0, figures=(figure("memory", 1000.0, sittings=sittings),))
-    found = report(limits, memory(value), before=before)
-    assert decision(found, before).change is change
+    case_report = report(limits, memory(value), before=before)
+    assert decision(case_report, before).change is change
 
 
 def test_a_verdict_against_another_accepted_value_says_nothing() -> None:
     """The record was judged against 1,000; since then 1,030 was accepted."""
     before = accepted(0.0, figures=(figure("memory", 1000.0),))
-    found = report(("change(metric(memory)) <= 5%",), memory(1030.0), before=before)
+    case_report = report(("change(metric(memory)) <= 5%",), memory(1030.0), before=before)
     since = accepted(0.0, figures=(figure("memory", 1010.0),))
-    assert decision(found, before).change is Change.KEPT
-    assert decision(found, since).change is Change.WORSE
+    assert decision(case_report, before).change is Change.KEPT
+    assert decision(case_report, since).change is Change.WORSE
 
 
 @pytest.mark.parametrize(
@@ -332,14 +332,16 @@ def test_what_is_counted_keeps_every_digit(metric: Metric, value: float) -> None
 @pytest.mark.parametrize("change", [Change.UNTRUSTED, Change.PINNED])
 def test_a_run_that_is_not_accepted_leaves_its_figures(change: Change) -> None:
     before = accepted(1e6, figures=(figure("memory", 1000.0),))
-    found = report(("slowdown <= 3%",), memory(2000.0), before=before, timed=True)
-    left = Decision(report=found, before=before, after=None, change=change)
-    assert with_figures(left, ["memory"], TODAY) is left
-    kept = replace(left, change=Change.KEPT)
-    assert with_figures(kept, ["memory"], TODAY).change is Change.WORSE
-    broken = replace(kept, report=replace(found, problems=(Problem(code="clock-moved", what="it left its lock"),)))
+    case_report = report(("slowdown <= 3%",), memory(2000.0), before=before, timed=True)
+    unaccepted = Decision(report=case_report, before=before, after=None, change=change)
+    assert with_figures(unaccepted, ["memory"], TODAY) is unaccepted
+    unchanged = replace(unaccepted, change=Change.KEPT)
+    assert with_figures(unchanged, ["memory"], TODAY).change is Change.WORSE
+    broken = replace(
+        unchanged, report=replace(case_report, problems=(Problem(code="clock-moved", what="it left its lock"),))
+    )
     assert with_figures(broken, ["memory"], TODAY) is broken
-    absent = replace(kept, report=replace(found, measurement=None))
+    absent = replace(unchanged, report=replace(case_report, measurement=None))
     assert with_figures(absent, ["memory"], TODAY) is absent
 
 
@@ -364,8 +366,8 @@ def test_a_line_of_figures_alone_is_kept_where_none_moved(
 
 def test_a_run_without_a_commit_keeps_the_commit_of_the_line() -> None:
     before = accepted(1e6, figures=(figure("memory", 1000.0),))
-    found = report(("slowdown <= 3%",), memory(2000.0), before=before, timed=True)
-    unsigned = decision(found, before, "memory", signature=replace(TODAY, commit=""))
+    case_report = report(("slowdown <= 3%",), memory(2000.0), before=before, timed=True)
+    unsigned = decision(case_report, before, "memory", signature=replace(TODAY, commit=""))
     assert unsigned.after is not None
     assert unsigned.after.commit == "a1b2c3d4e5"
 

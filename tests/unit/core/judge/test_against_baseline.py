@@ -75,24 +75,24 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
 
 def test_a_sitting_that_saw_exactly_as_little_is_no_better_time() -> None:
     shape = (0.98, 1.0, 1.02)
-    seen = verdict(0.95e6, shape=shape).visible
-    assert seen > 0.03
-    assert verdict(0.95e6, baseline=accepted(1e6, blind=seen), shape=shape).next == (
+    visible = verdict(0.95e6, shape=shape).visible
+    assert visible > 0.03
+    assert verdict(0.95e6, baseline=accepted(1e6, blind=visible), shape=shape).next == (
         f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",
     )
-    context = replace(CONTEXT, edited=accepted(2.1e6, why="x", blind=seen))
-    found = verdict(2e6, context=context, shape=shape)
-    assert (found.outcome, found.next) == (Outcome.UNDECIDED, (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",))
+    context = replace(CONTEXT, edited=accepted(2.1e6, why="x", blind=visible))
+    result = verdict(2e6, context=context, shape=shape)
+    assert (result.outcome, result.next) == (Outcome.UNDECIDED, (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",))
 
 
 def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_confirmed_within_it() -> None:
     context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", blind=1.5))
-    found = verdict(2e6, context=context)
-    assert (found.outcome, found.effect) == (Outcome.UNDECIDED, Effect.WARN)
-    assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than +150.0 %')
-    assert found.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
+    result = verdict(2e6, context=context)
+    assert (result.outcome, result.effect) == (Outcome.UNDECIDED, Effect.WARN)
+    assert result.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than +150.0 %')
+    assert result.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
     no_better = verdict(2e6, context=replace(context, edited=accepted(2.2e6, why="x", blind=0.12)), shape=(0.8, 1, 1.2))
-    assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, found.next)
+    assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, result.next)
     assert outcome_of(4e6, context=context) is Outcome.ACCEPTED
     assert outcome_of(11e6, context=context) is Outcome.REGRESSED
     assert outcome_of(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", blind=1.5))) is Outcome.REGRESSED
@@ -112,9 +112,9 @@ def test_faster_by_exactly_what_counts_is_no_improvement() -> None:
 
 def test_a_limit_that_unchanged_code_moves_by_exactly_is_not_finer_than_that() -> None:
     for own, finer in ((0.5, False), (0.51, True)):
-        found = judged_arms("slowdown <= 50%", 1.4e6, shape=(0.7, 1.0, 1.3), context=replace(CONTEXT, own_shift=own))
-        assert found.outcome is Outcome.UNDECIDED
-        assert ("more than the limit" in found.sentence) is finer
+        result = judged_arms("slowdown <= 50%", 1.4e6, shape=(0.7, 1.0, 1.3), context=replace(CONTEXT, own_shift=own))
+        assert result.outcome is Outcome.UNDECIDED
+        assert ("more than the limit" in result.sentence) is finer
 
 
 def test_an_edit_to_exactly_what_is_measured_agrees_whatever_counts() -> None:
@@ -124,11 +124,11 @@ def test_an_edit_to_exactly_what_is_measured_agrees_whatever_counts() -> None:
 
 
 def test_the_same_time_passes_and_says_what_it_could_have_seen() -> None:
-    found = verdict(1e6)
-    assert (found.outcome, found.effect) == (Outcome.PASSED, Effect.PASS)
-    assert found.visible == pytest.approx(0.03)
-    assert found.baseline.commit == "a1b2c3d4e5"
-    assert found.interval == found.metric.interval
+    result = verdict(1e6)
+    assert (result.outcome, result.effect) == (Outcome.PASSED, Effect.PASS)
+    assert result.visible == pytest.approx(0.03)
+    assert result.baseline.commit == "a1b2c3d4e5"
+    assert result.interval == result.metric.interval
 
 
 def test_a_suspect_is_confirmed_only_beyond_chance() -> None:
@@ -171,17 +171,17 @@ def test_a_point_beyond_chance_with_an_interval_down_to_nothing_is_suspect() -> 
 
 
 def test_an_interval_across_the_limit_is_undecided_and_says_what_it_could_see() -> None:
-    found = verdict(1e6, shape=(0.97, 1.0, 1.03))
-    assert found.outcome is Outcome.UNDECIDED
-    assert found.visible == pytest.approx(math.expm1((6.9646 + 0.8416) * 0.03 / math.sqrt(3)), rel=1e-2)
-    assert f"the smallest slowdown it can detect is +{found.visible * 100:.1f} %" in found.sentence
-    assert found.next == (f"pytest '{KEY}' --perfgate=full --perfgate-rounds=20",)
+    result = verdict(1e6, shape=(0.97, 1.0, 1.03))
+    assert result.outcome is Outcome.UNDECIDED
+    assert result.visible == pytest.approx(math.expm1((6.9646 + 0.8416) * 0.03 / math.sqrt(3)), rel=1e-2)
+    assert f"the smallest slowdown it can detect is +{result.visible * 100:.1f} %" in result.sentence
+    assert result.next == (f"pytest '{KEY}' --perfgate=full --perfgate-rounds=20",)
 
 
 def test_more_processes_are_no_answer_to_a_build_that_failed() -> None:
     context = replace(CONTEXT, unpaired=Unpaired(why="pip: exit 1", step="fix the build"))
-    found = verdict(1e6, shape=(0.97, 1.0, 1.03), context=context)
-    assert (found.outcome, found.next) == (Outcome.UNDECIDED, ("fix the build",))
+    result = verdict(1e6, shape=(0.97, 1.0, 1.03), context=context)
+    assert (result.outcome, result.next) == (Outcome.UNDECIDED, ("fix the build",))
     suspect = verdict(1.2e6, shape=(0.98, 1.0, 1.02), context=context)
     assert (suspect.outcome, suspect.next[0]) == (Outcome.SUSPECT, "fix the build")
     assert not any("--perfgate-rounds" in step for step in suspect.next)
@@ -211,24 +211,24 @@ def test_without_a_repository_no_revision_is_advised_but_what_helps_there() -> N
 @pytest.mark.parametrize("commit", ["", "a1b2c3d4e5f6+dirty"])
 def test_a_line_of_no_commit_is_decided_once_the_accepted_code_is_committed(commit: str) -> None:
     context = replace(CONTEXT, unpaired=Unpaired(why="this repository has no commit", unversioned=True))
-    found = verdict(1.2e6, shape=(0.98, 1.0, 1.02), baseline=accepted(1e6, commit=commit), context=context)
-    (step,) = found.next
+    result = verdict(1.2e6, shape=(0.98, 1.0, 1.02), baseline=accepted(1e6, commit=commit), context=context)
+    (step,) = result.next
     assert step.startswith("commit the accepted code (git init, git commit); ")
     assert step.endswith(f": pytest '{KEY}' --perfgate-against HEAD")
 
 
 def test_a_quick_run_without_a_repository_advises_a_full_one() -> None:
     context = replace(CONTEXT, mode=Mode.QUICK, unpaired=Unpaired(why="no repository", unversioned=True))
-    found = verdict(1.2e6, shape=(1.0,), context=context)
-    assert (found.outcome, found.next) == (Outcome.SUSPECT, (f"pytest '{KEY}' --perfgate=full",))
-    assert not found.evidence
+    result = verdict(1.2e6, shape=(1.0,), context=context)
+    assert (result.outcome, result.next) == (Outcome.SUSPECT, (f"pytest '{KEY}' --perfgate=full",))
+    assert not result.evidence
 
 
 def test_a_limit_finer_than_the_machine_is_undecided_and_says_so() -> None:
     context = replace(CONTEXT, own_shift=0.08)
-    found = verdict(1.05e6, context=context)
-    assert found.outcome is Outcome.UNDECIDED
-    assert "unchanged code moves by +8.0 % here" in found.sentence
+    result = verdict(1.05e6, context=context)
+    assert result.outcome is Outcome.UNDECIDED
+    assert "unchanged code moves by +8.0 % here" in result.sentence
     assert outcome_of(1.09e6, context=context) is Outcome.SUSPECT
     assert outcome_of(1.0e6, context=context) is Outcome.PASSED
 
@@ -242,19 +242,19 @@ def test_there_is_no_floor_unless_one_is_set() -> None:
     assert outcome_of(11e3, baseline=accepted(10e3)) is Outcome.SUSPECT
     assert verdict(10.4e3, baseline=accepted(10e3)).raised is None
     short = tuple(samples(4.6e3 * factor, timer="cupti", resolution=1.0) for factor in SHAPE)
-    held = accepted(4.4e3, device=GPU)
-    assert outcome_of(0, device=GPU, baseline=held, processes=short) is Outcome.SUSPECT, "4.5 % of 4.4 us"
+    line = accepted(4.4e3, device=GPU)
+    assert outcome_of(0, device=GPU, baseline=line, processes=short) is Outcome.SUSPECT, "4.5 % of 4.4 us"
 
 
 def test_times_that_were_measured_elsewhere_have_no_floor() -> None:
     recorded = tuple(samples(11e3 * factor, stop=Stop.RECORDED) for factor in SHAPE)
-    found = verdict(11e3, baseline=accepted(10e3), processes=recorded, context=FLOORED)
-    assert (found.outcome, found.raised) == (Outcome.SUSPECT, None)
+    result = verdict(11e3, baseline=accepted(10e3), processes=recorded, context=FLOORED)
+    assert (result.outcome, result.raised) == (Outcome.SUSPECT, None)
     tiny = tuple(samples(20.0, stop=Stop.RECORDED) for _ in SHAPE)
     assert verdict(20.0, baseline=accepted(20.0), processes=tiny, context=FLOORED).raised is None
-    beside = (*tiny[1:], samples(20.0))
-    found = verdict(20.0, baseline=accepted(20.0), processes=beside, context=FLOORED)
-    assert found.raised == 0.5, "one was timed here"
+    mixed = (*tiny[1:], samples(20.0))
+    result = verdict(20.0, baseline=accepted(20.0), processes=mixed, context=FLOORED)
+    assert result.raised == 0.5, "one was timed here"
 
 
 def test_a_batch_divides_the_floor_so_that_short_calls_are_seen() -> None:
@@ -280,8 +280,8 @@ def test_strict_and_closed_limits_differ_at_the_edge() -> None:
 
 def test_faster_is_improved_and_ten_times_faster_asks_for_a_look() -> None:
     steady = accepted(1e6, sittings=40, scatter=0.002)
-    found = verdict(0.9e6, baseline=steady)
-    assert (found.outcome, found.effect, found.sentence) == (Outcome.IMPROVED, Effect.WARN, "faster than accepted")
+    result = verdict(0.9e6, baseline=steady)
+    assert (result.outcome, result.effect, result.sentence) == (Outcome.IMPROVED, Effect.WARN, "faster than accepted")
     assert outcome_of(0.98e6, baseline=steady) is Outcome.PASSED
     assert "is the work still done" in verdict(0.5e5).sentence
     assert outcome_of(0.9e6, baseline=steady, context=replace(CONTEXT, own_shift=0.2)) is Outcome.PASSED
@@ -289,9 +289,9 @@ def test_faster_is_improved_and_ten_times_faster_asks_for_a_look() -> None:
 
 def test_what_sittings_may_lie_off_is_no_improvement_and_one_process_shows_none() -> None:
     """Of 163 verdicts on unchanged code thirty said IMPROVED, by a line of one slow sitting."""
-    found = verdict(0.85e6)
-    assert (found.outcome, found.effect, found.next) == (Outcome.PASSED, Effect.PASS, ())
-    assert found.sentence == "faster than accepted, not shown"
+    result = verdict(0.85e6)
+    assert (result.outcome, result.effect, result.next) == (Outcome.PASSED, Effect.PASS, ())
+    assert result.sentence == "faster than accepted, not shown"
     steady = accepted(1e6, sittings=40, scatter=0.002)
     quick = verdict(0.5e6, baseline=steady, context=replace(CONTEXT, mode=Mode.QUICK))
     assert (quick.outcome, quick.sentence) == (Outcome.PASSED, "faster than accepted, not shown")
@@ -313,32 +313,32 @@ def test_a_demanded_improvement_is_held_like_any_limit() -> None:
 
 def test_a_demanded_improvement_is_more_than_the_accepted_time_may_be_off_by() -> None:
     demanded, blind = [limit("slowdown <= -10%")], accepted(1e6, blind=0.2)
-    found = verdict(0.8e6, limits=demanded, baseline=blind)
-    assert found.outcome is Outcome.UNDECIDED
-    assert found.sentence.startswith("the accepted run was too noisy to detect less than +20.0 %: the accepted time")
-    assert found.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
-    assert (found.visible, found.baseline) == (0.2, blind)
+    result = verdict(0.8e6, limits=demanded, baseline=blind)
+    assert result.outcome is Outcome.UNDECIDED
+    assert result.sentence.startswith("the accepted run was too noisy to detect less than +20.0 %: the accepted time")
+    assert result.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
+    assert (result.visible, result.baseline) == (0.2, blind)
     assert outcome_of(0.7e6, limits=demanded, baseline=blind) is Outcome.PASSED
     assert outcome_of(1.0e6, limits=demanded, baseline=blind) is Outcome.BROKEN
 
 
 def test_no_floor_raises_a_demanded_improvement() -> None:
     demanded = [limit("slowdown <= -20%")]
-    found = verdict(95.0, limits=demanded, baseline=accepted(100.0))
-    assert (found.outcome, found.raised) == (Outcome.BROKEN, None)
+    result = verdict(95.0, limits=demanded, baseline=accepted(100.0))
+    assert (result.outcome, result.raised) == (Outcome.BROKEN, None)
 
 
 def test_quick_mode_suspects_and_names_what_decides() -> None:
-    found = verdict(2e6, context=replace(CONTEXT, mode=Mode.QUICK))
-    assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
-    assert found.next == (f"pytest '{KEY}' --perfgate=full",)
+    result = verdict(2e6, context=replace(CONTEXT, mode=Mode.QUICK))
+    assert (result.outcome, result.effect) == (Outcome.SUSPECT, Effect.WARN)
+    assert result.next == (f"pytest '{KEY}' --perfgate=full",)
 
 
 def test_where_two_arms_will_decide_nothing_else_confirms() -> None:
-    found = verdict(2e6, context=replace(CONTEXT, paired_available=True))
-    assert found.outcome is Outcome.SUSPECT
-    assert "not confirmed" in found.sentence
-    assert suspects([found]) == (found,)
+    result = verdict(2e6, context=replace(CONTEXT, paired_available=True))
+    assert result.outcome is Outcome.SUSPECT
+    assert "not confirmed" in result.sentence
+    assert suspects([result]) == (result,)
     assert suspects([verdict(1e6)]) == ()
 
 
@@ -351,12 +351,12 @@ def test_without_a_baseline() -> None:
     assert ci.effect is Effect.FAIL
     assert ci.next
     assert ci.sentence == "there is no baseline for this device"
-    told = verdict(baseline=None, context=replace(CONTEXT, unbaselined="renamed from test_mm"))
-    assert told.sentence.startswith("renamed from test_mm")
+    result = verdict(baseline=None, context=replace(CONTEXT, unbaselined="renamed from test_mm"))
+    assert result.sentence.startswith("renamed from test_mm")
 
 
 @pytest.mark.parametrize(
-    ("baseline", "said"),
+    ("baseline", "sentence"),
     [
         (accepted(1e6, device=GPU), "the baseline is of NVIDIA-H200-lock, and this device is host-epyc-2"),
         (accepted(0.0), "the accepted time is 0.0 ns"),
@@ -371,13 +371,13 @@ def test_without_a_baseline() -> None:
         (accepted(1e6, expires="2026-01-01"), "the acceptance expired on 2026-01-01"),
     ],
 )
-def test_a_baseline_that_cannot_be_compared(baseline, said: str) -> None:
+def test_a_baseline_that_cannot_be_compared(baseline, sentence: str) -> None:
     context = replace(CONTEXT, today="2026-05-02")
-    found = verdict(2e6, baseline=baseline, context=context)
-    assert found.outcome is Outcome.UNBASELINED
-    assert said in found.sentence
-    assert "kept under" not in found.sentence
-    assert found.baseline is baseline
+    result = verdict(2e6, baseline=baseline, context=context)
+    assert result.outcome is Outcome.UNBASELINED
+    assert sentence in result.sentence
+    assert "kept under" not in result.sentence
+    assert result.baseline is baseline
 
 
 def test_an_acceptance_holds_through_its_last_day_and_an_imported_one_without_identity() -> None:
@@ -388,9 +388,9 @@ def test_an_acceptance_holds_through_its_last_day_and_an_imported_one_without_id
 
 
 def test_a_line_of_a_tree_that_was_never_committed_has_no_arm_to_decide() -> None:
-    found = verdict(1.1e6, baseline=accepted(1e6, commit="a1b2c3d4e5f6+dirty"))
-    assert found.outcome is Outcome.SUSPECT
-    assert found.next == (f"pytest '{KEY}' --perfgate-against",)
+    result = verdict(1.1e6, baseline=accepted(1e6, commit="a1b2c3d4e5f6+dirty"))
+    assert result.outcome is Outcome.SUSPECT
+    assert result.next == (f"pytest '{KEY}' --perfgate-against",)
     assert verdict(1.1e6).next[0] == f"pytest '{KEY}' --perfgate-against a1b2c3d4e5"
     nowhere = verdict(1.1e6, baseline=accepted(1e6, commit=""))
     assert nowhere.next == (DOCTOR,), "without git there is nothing beside it"
@@ -407,22 +407,22 @@ def test_what_is_not_kept_is_not_said_to_be() -> None:
     assert "stored under .perfgate/" in verdict(baseline=None, context=CONTEXT).sentence
 
 
-@pytest.mark.parametrize(("time", "said"), [(1e6 / 9.5, "faster than accepted"), (1e6 / 10.5, "ten times faster")])
-def test_ten_times_faster_asks_whether_the_work_is_done(time: float, said: str) -> None:
-    assert judged_time("slowdown <= 3%", time).sentence.startswith(said)
+@pytest.mark.parametrize(("time", "sentence"), [(1e6 / 9.5, "faster than accepted"), (1e6 / 10.5, "ten times faster")])
+def test_ten_times_faster_asks_whether_the_work_is_done(time: float, sentence: str) -> None:
+    assert judged_time("slowdown <= 3%", time).sentence.startswith(sentence)
 
 
 def test_a_doubled_time_is_seen_however_short_the_call() -> None:
     baseline = accepted(10.0)
     for time, outcome in ((14.0, Outcome.PASSED), (20.0, Outcome.REGRESSED)):
-        given = judge(measured(time), [limit("slowdown <= 3%")], baseline=baseline, context=replace(FLOORED, gates=1))
-        assert given.verdicts[0].outcome is outcome
+        report = judge(measured(time), [limit("slowdown <= 3%")], baseline=baseline, context=replace(FLOORED, gates=1))
+        assert report.verdicts[0].outcome is outcome
 
 
 def test_two_microseconds_are_nothing_by_themselves() -> None:
     for time, outcome in ((11.8e3, Outcome.PASSED), (12.2e3, Outcome.SUSPECT)):
-        given = judge(measured(time), [limit("slowdown <= 3%")], baseline=accepted(10e3), context=FLOORED)
-        assert given.verdicts[0].outcome is outcome
+        report = judge(measured(time), [limit("slowdown <= 3%")], baseline=accepted(10e3), context=FLOORED)
+        assert report.verdicts[0].outcome is outcome
 
 
 GROUPS = (1.0, 1.001, 1.2, 1.201)

@@ -40,36 +40,36 @@ def judged(time: float, now: Baseline | None, identity: Identity = NEW, text: st
 
 
 def test_a_line_with_a_reason_of_its_own_is_accepted_and_nothing_is_said_to_be_compared() -> None:
-    (found,) = judged(2e6, NOW).verdicts
-    assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
-    assert found.sentence == (
+    (verdict,) = judged(2e6, NOW).verdicts
+    assert (verdict.outcome, verdict.effect) == (Outcome.ACCEPTED, Effect.PASS)
+    assert verdict.sentence == (
         "measured differently, not compared: data user -> v2; "
         '1 ms was accepted before, this change accepts 2 ms: "other data"'
     )
 
 
 def test_what_is_slower_than_the_change_s_own_line_is_held_against_it() -> None:
-    (found,) = judged(4e6, NOW).verdicts
-    assert found.outcome is Outcome.REGRESSED
-    assert found.baseline is NOW
-    assert "not compared" in dict(found.evidence)["accepted"]
+    (verdict,) = judged(4e6, NOW).verdicts
+    assert verdict.outcome is Outcome.REGRESSED
+    assert verdict.baseline is NOW
+    assert "not compared" in dict(verdict.evidence)["accepted"]
 
 
 def test_without_a_reason_of_its_own_it_has_no_baseline_and_is_told_what_lacks() -> None:
     for line in (replace(NOW, why=""), replace(NOW, why=THEN.why, when=THEN.when)):
-        (found,) = judged(2e6, line).verdicts
-        assert (found.outcome, found.effect, found.baseline) == (Outcome.UNBASELINED, Effect.FAIL, THEN)
-        assert found.sentence.endswith("-> v2; this change's line has no new reason")
-        assert found.next[0].endswith('--reason "..."')
+        (verdict,) = judged(2e6, line).verdicts
+        assert (verdict.outcome, verdict.effect, verdict.baseline) == (Outcome.UNBASELINED, Effect.FAIL, THEN)
+        assert verdict.sentence.endswith("-> v2; this change's line has no new reason")
+        assert verdict.next[0].endswith('--reason "..."')
     for other in (None, replace(NOW, why="", identity=replace(NEW, data="v3"))):
-        (found,) = judged(2e6, other).verdicts
-        assert found.sentence.endswith("data user -> v2"), "a line of v3 would judge nothing with a reason"
+        (verdict,) = judged(2e6, other).verdicts
+        assert verdict.sentence.endswith("data user -> v2"), "a line of v3 would judge nothing with a reason"
 
 
 def test_a_line_that_can_be_compared_stands_whatever_the_change_makes_of_it() -> None:
-    (found,) = judged(2e6, NOW, THEN.identity or NEW).verdicts
-    assert found.outcome in {Outcome.REGRESSED, Outcome.SUSPECT}
-    assert found.baseline is THEN
+    (verdict,) = judged(2e6, NOW, THEN.identity or NEW).verdicts
+    assert verdict.outcome in {Outcome.REGRESSED, Outcome.SUSPECT}
+    assert verdict.baseline is THEN
     slower = replace(THEN, time=2e6, why="exact", when="2026-11-21")
     assert standing(measured(2e6), THEN, slower, CI_CONTEXT) == (THEN, slower, None)
 
@@ -79,10 +79,10 @@ def accepting(report: CaseReport, before: Baseline, why: str = "") -> Any:
 
 
 def test_accepting_what_is_measured_differently_asks_for_a_reason() -> None:
-    found = accepting(judged(2e6, None), THEN)
-    assert (found.change, found.asks) == (Change.OTHER, True)
+    decision = accepting(judged(2e6, None), THEN)
+    assert (decision.change, decision.asks) == (Change.OTHER, True)
     with pytest.raises(PerfgateError, match="measured differently"):
-        check_decisions([found], Request())
+        check_decisions([decision], Request())
     assert not accepting(judged(2e6, None), replace(THEN, local=True)).asks, "this checkout's alone"
 
 
@@ -96,8 +96,8 @@ def test_a_line_that_was_refused_on_its_last_day_was_refused_for_something_else(
 
 def test_a_line_of_the_change_without_a_reason_is_written_again_with_one() -> None:
     bare = replace(NOW, why="")
-    found = accepting(judged(2e6, bare), bare, "other data")
-    assert (found.change, found.after.why) == (Change.OTHER, "other data")
+    decision = accepting(judged(2e6, bare), bare, "other data")
+    assert (decision.change, decision.after.why) == (Change.OTHER, "other data")
     unasked = accepting(judged(2e6, replace(bare, time=1e6), text="time <= 1s"), replace(bare, time=2e6), "other data")
     assert unasked.change is Change.OTHER, "where no limit asked to compare them too"
     stale = replace(THEN, time=2e6, commit="deadbeef")

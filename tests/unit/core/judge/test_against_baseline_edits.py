@@ -23,19 +23,19 @@ def edited(time: float, why: str):
 
 
 def test_an_edit_with_a_reason_that_the_measurement_agrees_with_is_accepted() -> None:
-    found = verdict(2e6, context=edited(2e6, "exact softmax"))
-    assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
-    assert '"exact softmax"' in found.sentence
+    result = verdict(2e6, context=edited(2e6, "exact softmax"))
+    assert (result.outcome, result.effect) == (Outcome.ACCEPTED, Effect.PASS)
+    assert '"exact softmax"' in result.sentence
     assert outcome_of(1.1e6, context=replace(edited(1.1e6, "x"), mode=Mode.QUICK)) is Outcome.ACCEPTED
 
 
 def test_a_reason_for_a_time_that_was_measured_differently_is_not_passed_over_in_silence() -> None:
     line = accepted(2e6, why="three passes", identity=Identity(device=HOST.key, affinity="1"))
-    found = verdict(2e6, context=replace(CONTEXT, edited=line))
-    told = [text for label, text in found.evidence if label == "why" and "three passes" in text]
-    assert found.outcome is Outcome.REGRESSED
+    result = verdict(2e6, context=replace(CONTEXT, edited=line))
+    texts = [text for label, text in result.evidence if label == "why" and "three passes" in text]
+    assert result.outcome is Outcome.REGRESSED
     apart = "measured differently, not compared: affinity 1 -> none"
-    assert told == [f'this change accepts 2 ms, "three passes", which does not explain it: {apart}']
+    assert texts == [f'this change accepts 2 ms, "three passes", which does not explain it: {apart}']
     silent = replace(CONTEXT, edited=replace(line, why="", when="2026-05-02"))
     assert "says nothing here" not in str(verdict(2e6, context=silent).evidence)
     over = replace(CONTEXT, today="2026-06-01", edited=replace(line, expires="2026-05-01"))
@@ -43,9 +43,9 @@ def test_a_reason_for_a_time_that_was_measured_differently_is_not_passed_over_in
 
 
 def test_an_edit_without_a_reason_fails() -> None:
-    found = verdict(1.1e6, context=edited(1.1e6, "  "))
-    assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
-    assert "without a reason" in found.sentence
+    result = verdict(1.1e6, context=edited(1.1e6, "  "))
+    assert (result.outcome, result.effect) == (Outcome.REGRESSED, Effect.FAIL)
+    assert "without a reason" in result.sentence
 
 
 def test_a_faster_line_needs_no_reason_and_excuses_nothing() -> None:
@@ -67,8 +67,10 @@ def test_a_speed_up_that_the_change_accepts_is_nothing_to_accept() -> None:
 
 def test_an_edit_that_leaves_the_time_as_it_was_needs_no_reason() -> None:
     assert outcome_of(1.1e6, context=edited(1e6, "")) is Outcome.SUSPECT
-    told = (judge(measured(1e6), SLOWDOWN, baseline=accepted(1e6), context=edited(time, "x")) for time in (1e6, 1.01e6))
-    assert [case.accepts is None for case in told] == [True, False]
+    reports = (
+        judge(measured(1e6), SLOWDOWN, baseline=accepted(1e6), context=edited(time, "x")) for time in (1e6, 1.01e6)
+    )
+    assert [case.accepts is None for case in reports] == [True, False]
 
 
 def test_a_reason_that_was_there_before_is_none() -> None:
@@ -86,10 +88,10 @@ def test_a_reason_that_was_there_before_is_none() -> None:
 def test_an_acceptance_that_ran_out_says_why_it_was_made_and_is_renewed_by_a_reason() -> None:
     old = accepted(1e6, expires="2026-05-01", why="until the new compiler")
     today = replace(CONTEXT, today="2026-05-02", policy=CI)
-    found = verdict(1e6, baseline=old, context=today)
-    assert (found.outcome, found.effect) == (Outcome.UNBASELINED, Effect.FAIL)
-    assert '2026-05-01: "until the new compiler"' in found.sentence
-    assert found.next == (f"perfgate accept --from RECORD '{KEY}' --reason \"...\"",), "CI refuses to write"
+    result = verdict(1e6, baseline=old, context=today)
+    assert (result.outcome, result.effect) == (Outcome.UNBASELINED, Effect.FAIL)
+    assert '2026-05-01: "until the new compiler"' in result.sentence
+    assert result.next == (f"perfgate accept --from RECORD '{KEY}' --reason \"...\"",), "CI refuses to write"
     bare = verdict(1e6, baseline=replace(old, why=""), context=today)
     assert bare.sentence == "the acceptance expired on 2026-05-01"
     renewing = replace(today, edited=replace(old, expires="2026-09-01", when="2026-05-02", why="no compiler yet"))
@@ -120,9 +122,9 @@ def test_a_line_that_cannot_be_compared_judges_nothing_whatever_the_change_accep
 
 def test_an_edit_that_has_expired_already_accepts_nothing() -> None:
     context = replace(edited(2e6, "for a week"), today="2026-05-10")
-    gone = replace(context, edited=replace(context.edited, expires="2026-05-09"))
+    expired = replace(context, edited=replace(context.edited, expires="2026-05-09"))
     assert outcome_of(2e6, context=context) is Outcome.ACCEPTED
-    assert outcome_of(2e6, context=gone) is Outcome.REGRESSED
+    assert outcome_of(2e6, context=expired) is Outcome.REGRESSED
 
 
 def test_an_edit_that_the_measurement_does_not_agree_with_changes_nothing() -> None:
@@ -149,7 +151,7 @@ def test_an_edit_that_has_run_out_is_not_told_to_lack_a_reason() -> None:
     apart = accepted(1e6, identity=OTHER)
     today = replace(CONTEXT, today="2026-06-02")
     silent = accepted(2e6, why="")
-    for edited, said in ((silent, True), (replace(silent, expires="2026-06-01"), False)):
+    for edited, expected in ((silent, True), (replace(silent, expires="2026-06-01"), False)):
         context = replace(today, edited=edited)
-        assert ("no new reason" in told(judge(measured(1e6), SLOWDOWN, baseline=apart, context=context))) is said
+        assert ("no new reason" in told(judge(measured(1e6), SLOWDOWN, baseline=apart, context=context))) is expected
     assert told(judge(measured(1e6), SLOWDOWN, baseline=None, context=CONTEXT)).startswith("there is no baseline")

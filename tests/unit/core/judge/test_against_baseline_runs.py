@@ -36,10 +36,10 @@ STEADY = accepted(1e6, scatter=0.005, sittings=30)
 def test_in_ci_a_time_clears_what_its_runs_can_detect(
     context: JudgeContext, line: Baseline, outcome: Outcome, says: str
 ) -> None:
-    given = verdict(1e6, baseline=line, context=context)
-    assert given.outcome is outcome
-    assert says in given.sentence
-    assert (given.baseline, bool(given.next)) == (line, outcome is Outcome.UNDECIDED)
+    result = verdict(1e6, baseline=line, context=context)
+    assert result.outcome is outcome
+    assert says in result.sentence
+    assert (result.baseline, bool(result.next)) == (line, outcome is Outcome.UNDECIDED)
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_what_an_open_time_can_detect_is_the_larger_of_its_processes_and_its_run
     scatter: float, bound: str, detects: float
 ) -> None:
     line = replace(STEADY, scatter=scatter)
-    given = verdict(1e6, [limit(f"slowdown <= {bound}")], baseline=line, context=IN_CI)
-    assert given.outcome is Outcome.UNDECIDED
-    assert given.visible == pytest.approx(detects, rel=1e-2)
+    result = verdict(1e6, [limit(f"slowdown <= {bound}")], baseline=line, context=IN_CI)
+    assert result.outcome is Outcome.UNDECIDED
+    assert result.visible == pytest.approx(detects, rel=1e-2)
 
 
 def test_a_limit_wider_than_what_runs_detect_is_what_is_told() -> None:
-    given = verdict(1.01e6, baseline=STEADY, context=IN_CI)
-    assert (given.outcome, given.visible) == (Outcome.UNDECIDED, 0.03)
+    result = verdict(1.01e6, baseline=STEADY, context=IN_CI)
+    assert (result.outcome, result.visible) == (Outcome.UNDECIDED, 0.03)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_a_speed_up_that_the_change_accepts_while_it_holds_is_not_announced(
     time: float, edited: Baseline | None, outcome: Outcome
 ) -> None:
     context = replace(CONTEXT, edited=edited, today="2026-02-01")
-    given = verdict(time, baseline=STEADY, context=context)
-    assert given.outcome is outcome
-    assert ("this change accepts 500 µs" in given.sentence) is (outcome is Outcome.PASSED)
+    result = verdict(time, baseline=STEADY, context=context)
+    assert result.outcome is outcome
+    assert ("this change accepts 500 µs" in result.sentence) is (outcome is Outcome.PASSED)
 
 
 @pytest.mark.parametrize(
@@ -100,17 +100,17 @@ def test_an_interval_across_the_limit_names_what_else_is_too_coarse(
     blind: float, own: float, *, accepts: bool, finer: bool
 ) -> None:
     context = replace(CONTEXT, own_shift=own)
-    given = verdict(1.0e6, baseline=accepted(1e6, blind=blind), shape=(0.9, 1.0, 1.1), context=context)
-    assert given.outcome is Outcome.UNDECIDED
-    assert any("perfgate accept" in step for step in given.next) is accepts
-    assert ("unchanged code moves by +8.0 % here, more than the limit" in given.sentence) is finer
+    result = verdict(1.0e6, baseline=accepted(1e6, blind=blind), shape=(0.9, 1.0, 1.1), context=context)
+    assert result.outcome is Outcome.UNDECIDED
+    assert any("perfgate accept" in step for step in result.next) is accepts
+    assert ("unchanged code moves by +8.0 % here, more than the limit" in result.sentence) is finer
 
 
 def test_versions_that_changed_since_are_told_unless_facts_are_off() -> None:
     line = accepted(1e6, surroundings=Environment(facts=(("device driver", "570.1"),)))
     newer = replace(HOST, facts=(("driver", "580.2"),))
-    told = dict(verdict(1e6, baseline=line, device=newer).evidence)
-    assert "570.1 -> 580.2" in told["since accepted"]
+    evidence = dict(verdict(1e6, baseline=line, device=newer).evidence)
+    assert "570.1 -> 580.2" in evidence["since accepted"]
     assert "since accepted" not in dict(
         verdict(1e6, baseline=line, device=newer, context=replace(CONTEXT, facts="off")).evidence
     )

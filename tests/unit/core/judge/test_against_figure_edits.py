@@ -20,15 +20,15 @@ def test_each_figure_that_a_scope_selects_is_held_against_its_own() -> None:
         return metric("registers", value, labels=labels), figure("registers", value, labels=labels)
 
     (a, then_a), (b, then_b) = one("a", 32), one("b", 64)
-    kept = judged("change(registers) <= 0", (a, b), then_a, then_b)
+    unchanged = judged("change(registers) <= 0", (a, b), then_a, then_b)
     worse = judged("change(registers) <= 0", (a, replace(b, value=65)), then_a, then_b)
     new = judged("change(registers) <= 0", (a, b), then_a)
-    gone = judged("change(registers) <= 0", (a,), then_a, then_b)
-    assert [v.outcome for v in (kept, worse, new, gone)] == [
+    missing = judged("change(registers) <= 0", (a,), then_a, then_b)
+    assert [v.outcome for v in (unchanged, worse, new, missing)] == [
         Outcome.PASSED, Outcome.REGRESSED, Outcome.UNBASELINED, Outcome.NOT_MEASURED,
     ]  # fmt: skip
     assert worse.figure == then_b
-    assert gone.effect is Effect.FAIL, "a figure that went takes no judgement away"
+    assert missing.effect is Effect.FAIL, "a figure that went takes no judgement away"
 
 
 def edited(before: Baseline, value: float, **fields) -> Baseline:
@@ -114,16 +114,16 @@ def test_verdicts_show_the_line_that_they_were_held_against() -> None:
     line = (figure("registers", 128), figure("spills", 0, BYTES))
     kernels = [(("kernel", name),) for name in "ab"]
     both = tuple(figure("registers", 32, labels=labels) for labels in kernels)
-    worse, kept, new, none, gone = (
+    worse, same, new, none, lost = (
         judged("change(registers) <= 0", metric("registers", 130), *line),
         judged("change(registers) <= 0", metric("registers", 128), *line),
         judged("change(registers) <= 0", metric("registers", 130), figure("spills", 0, BYTES)),
         judged("change(registers) <= 0", metric("registers", 130)),
         judged("change(registers) <= 0", metric("registers", 32, labels=kernels[0]), *both),
     )
-    assert [one.baseline is not None for one in (worse, kept, new, none, gone)] == [True, False, True, False, True]
-    assert gone.sentence == "registers(kernel=b) was accepted as 32, and is missing now"
-    assert (kept.rounds, kept.raised, kept.next, kept.evidence, kept.effect) == (0, None, (), (), Effect.PASS)
+    assert [one.baseline is not None for one in (worse, same, new, none, lost)] == [True, False, True, False, True]
+    assert lost.sentence == "registers(kernel=b) was accepted as 32, and is missing now"
+    assert (same.rounds, same.raised, same.next, same.evidence, same.effect) == (0, None, (), (), Effect.PASS)
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,9 @@ def of_value(value: float, low: float | None = None, high: float | None = None, 
     ],
 )
 def test_the_interval_decides(text: str, low: float, high: float, expected: Outcome) -> None:
-    found = verdict(limits=[limit(text)], metrics=of_value((low + high) / 2, low, high), processes=())
-    assert found.outcome is expected
-    assert not found.next
+    result = verdict(limits=[limit(text)], metrics=of_value((low + high) / 2, low, high), processes=())
+    assert result.outcome is expected
+    assert not result.next
 
 
 @pytest.mark.parametrize(("value", "expected"), [(4, Outcome.PASSED), (5, Outcome.BROKEN)])
@@ -65,43 +65,43 @@ def test_a_count_is_exact(value: float, expected: Outcome) -> None:
 
 def test_every_part_that_a_scope_selects_must_hold() -> None:
     parts = of_value(0.9, stage="stage1") | of_value(0.5, stage="stage2") | of_value(0.95, stage="stage3")
-    found = verdict(limits=[limit("overlap >= 80%")], metrics=parts, processes=())
-    assert found.outcome is Outcome.BROKEN
-    assert found.metric.labels == (("stage", "stage2"),)
+    result = verdict(limits=[limit("overlap >= 80%")], metrics=parts, processes=())
+    assert result.outcome is Outcome.BROKEN
+    assert result.metric.labels == (("stage", "stage2"),)
     assert outcome_of(limits=[limit("overlap(stage=stage[13]) >= 80%")], metrics=parts, processes=()) is Outcome.PASSED
 
 
 def test_a_scope_that_matches_nothing_fails_and_lists_what_there_is() -> None:
     parts = of_value(0.9, stage="stage1") | of_value(0.5, stage="stage2")
-    found = verdict(limits=[limit("overlap(stage=stagee2) >= 80%")], metrics=parts, processes=())
-    assert (found.outcome, found.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
-    assert "(stage=stage2)" in found.sentence
+    result = verdict(limits=[limit("overlap(stage=stagee2) >= 80%")], metrics=parts, processes=())
+    assert (result.outcome, result.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
+    assert "(stage=stage2)" in result.sentence
 
 
 def test_a_metric_that_never_appeared() -> None:
-    found = verdict(limits=[limit("overlap >= 80%")])
-    assert (found.outcome, found.effect) == (Outcome.NOT_MEASURED, Effect.WARN)
-    assert found.sentence.startswith("overlap: ")
-    assert found.next == ("capture it: it comes from capture='torch'",)
+    result = verdict(limits=[limit("overlap >= 80%")])
+    assert (result.outcome, result.effect) == (Outcome.NOT_MEASURED, Effect.WARN)
+    assert result.sentence.startswith("overlap: ")
+    assert result.next == ("capture it: it comes from capture='torch'",)
     absent = MetricSet(absent=(Absent(name="overlap", why="no NCCL kernels", fix="run on two devices"),))
-    told = verdict(limits=[limit("overlap(stage=x) >= 80%")], metrics=absent)
-    assert (told.sentence, told.next) == ("overlap: no NCCL kernels", ("run on two devices",))
+    explained = verdict(limits=[limit("overlap(stage=x) >= 80%")], metrics=absent)
+    assert (explained.sentence, explained.next) == ("overlap: no NCCL kernels", ("run on two devices",))
     assert verdict(limits=[limit("mfu >= 5%")]).sentence == "mfu: no work= was given"
     assert verdict(limits=[limit("mfu >= 5%")], context=replace(CONTEXT, policy=CI)).effect is Effect.FAIL
 
 
 def test_a_metric_of_another_dimension_is_not_compared() -> None:
     metrics = MetricSet(metrics=(Metric(name="ncu", value=0.6, dimension=Dimension.FRACTION, labels=labels(name="x")),))
-    found = verdict(limits=[limit("ncu(x) >= 60")], metrics=metrics)
-    assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
-    assert "is a fraction, its limit a plain number" in found.sentence
+    result = verdict(limits=[limit("ncu(x) >= 60")], metrics=metrics)
+    assert (result.outcome, result.effect) == (Outcome.INVALID, Effect.FAIL)
+    assert "is a fraction, its limit a plain number" in result.sentence
     assert outcome_of(limits=[limit("ncu(x) >= 60%")], metrics=metrics) is Outcome.PASSED
 
 
 def test_above_a_measured_ceiling_the_ceiling_is_doubted() -> None:
     work = Work(flops=1.2e9, dtype="bf16")
-    found = verdict(limits=[limit("mfu >= 50%")], work=work)
-    assert (found.outcome, found.next) == (Outcome.UNDECIDED, ("perfgate ceilings",))
+    result = verdict(limits=[limit("mfu >= 50%")], work=work)
+    assert (result.outcome, result.next) == (Outcome.UNDECIDED, ("perfgate ceilings",))
     assert outcome_of(limits=[limit("mfu >= 50%")], work=replace(work, flops=1.04e9)) is Outcome.PASSED
     gpu = Work(flops=760e9, dtype="bf16")
     assert outcome_of(limits=[limit("mfu_ceiling >= 50%")], work=gpu, device=GPU) is Outcome.UNDECIDED
@@ -111,10 +111,10 @@ def test_above_a_measured_ceiling_the_ceiling_is_doubted() -> None:
 def test_above_the_physical_peak_nothing_is_trusted() -> None:
     impossible = Work(flops=801e9, dtype="bf16")
     for text in ("mfu >= 50%", "slowdown <= 3%", "time <= 1s"):
-        found = verdict(limits=[limit(text)], work=impossible, device=GPU)
-        assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
-        assert "100 % of the physical peak" in found.sentence
-        assert not found.next
+        result = verdict(limits=[limit(text)], work=impossible, device=GPU)
+        assert (result.outcome, result.effect) == (Outcome.INVALID, Effect.FAIL)
+        assert "100 % of the physical peak" in result.sentence
+        assert not result.next
     bytes_ = Work(bytes=4.9e9, dtype="bf16")
     assert outcome_of(limits=[limit("time <= 1s")], work=bytes_, device=GPU) is Outcome.INVALID
     cached = Work(bytes=49e6)
@@ -138,28 +138,28 @@ def test_an_artifact_s_own_slowdown_is_a_figure_like_any_other() -> None:
 
 def test_a_rank_without_the_stage_that_others_have_does_not_pass_with_them() -> None:
     silent = Absent(name="overlap", labels=labels(rank=1), why="no communication", code="no-communication")
-    found = of_value(0.9, rank=0)
+    metrics = of_value(0.9, rank=0)
     text = limit("overlap(rank=*) >= 80%")
-    told = verdict(limits=[text], metrics=replace(found, absent=(silent,)), processes=())
-    assert told.outcome is Outcome.INVALID
-    assert told.sentence.startswith("overlap(rank=1): ")
-    assert told.sentence.endswith("[no-communication]")
+    result = verdict(limits=[text], metrics=replace(metrics, absent=(silent,)), processes=())
+    assert result.outcome is Outcome.INVALID
+    assert result.sentence.startswith("overlap(rank=1): ")
+    assert result.sentence.endswith("[no-communication]")
     uncollected = replace(silent, code="")
     assert (
-        outcome_of(limits=[text], metrics=replace(found, absent=(uncollected,)), processes=()) is Outcome.NOT_MEASURED
+        outcome_of(limits=[text], metrics=replace(metrics, absent=(uncollected,)), processes=()) is Outcome.NOT_MEASURED
     )
     assert outcome_of(
-        limits=[limit("overlap(rank=0) >= 80%")], metrics=replace(found, absent=(silent,)), processes=()
+        limits=[limit("overlap(rank=0) >= 80%")], metrics=replace(metrics, absent=(silent,)), processes=()
     ) is (Outcome.PASSED)
 
 
 def test_a_counter_by_its_full_name_that_no_report_holds_is_not_measured_in_one_line() -> None:
-    found = of_value(3.0, name="ncu", metric="sm__a.sum")
-    asked = parse_limit("ncu(sm__b.sum) >= 3", kinds=by_name())
-    told = verdict(limits=[asked], metrics=found, processes=())
-    assert told.outcome is Outcome.NOT_MEASURED
-    assert told.sentence == "ncu: sm__b.sum is not in the report"
-    assert told.next == ("collect it with --metrics sm__b.sum",)
+    metrics = of_value(3.0, name="ncu", metric="sm__a.sum")
+    demand = parse_limit("ncu(sm__b.sum) >= 3", kinds=by_name())
+    result = verdict(limits=[demand], metrics=metrics, processes=())
+    assert result.outcome is Outcome.NOT_MEASURED
+    assert result.sentence == "ncu: sm__b.sum is not in the report"
+    assert result.next == ("collect it with --metrics sm__b.sum",)
 
 
 def test_a_long_list_of_what_there_is_ends() -> None:
@@ -173,9 +173,9 @@ def test_a_count_of_an_instruction_that_does_not_exist_fails_with_the_nearest() 
             for name in ("LDG", "I2F")
         )
     )
-    found = verdict(limits=[limit("count(IF2) == 0")], metrics=counts, processes=())
-    assert (found.outcome, found.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
-    assert "IF2 is not an opcode; did you mean 'I2F'" in found.sentence
+    result = verdict(limits=[limit("count(IF2) == 0")], metrics=counts, processes=())
+    assert (result.outcome, result.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
+    assert "IF2 is not an opcode; did you mean 'I2F'" in result.sentence
     other = verdict(limits=[limit("count(LDG, kernel=k) == 0")], metrics=counts, processes=())
     assert "matches nothing" in other.sentence
 
@@ -187,25 +187,25 @@ def test_a_count_of_an_instruction_that_does_not_exist_fails_with_the_nearest() 
 def test_of_several_figures_the_worst_is_shown(text: str, worst: float) -> None:
     """The rank that misses by most, and not the first that does."""
     values = {"0": 0.5, "1": 0.1, "2": 0.7}
-    found = MetricSet(
+    metrics = MetricSet(
         metrics=tuple(
             m for rank, v in values.items() for m in of_value(v, name=text.split(maxsplit=1)[0], rank=rank).metrics
         )
     )
-    shown = verdict(limits=[limit(text)], metrics=found, processes=()).metric
+    shown = verdict(limits=[limit(text)], metrics=metrics, processes=()).metric
     assert shown is not None
     assert shown.value == worst
 
 
 def test_more_of_a_peak_than_there_is_keeps_no_limit() -> None:
     metric = Metric(name="mfu_datasheet", value=3.0, dimension=Dimension.FRACTION, source="trace")
-    found = verdict(limits=[limit("mfu_datasheet >= 50%")], metrics=MetricSet(metrics=(metric,)), processes=())
-    assert found.outcome is Outcome.INVALID
-    assert "more than the hardware can do" in found.sentence
+    result = verdict(limits=[limit("mfu_datasheet >= 50%")], metrics=MetricSet(metrics=(metric,)), processes=())
+    assert result.outcome is Outcome.INVALID
+    assert "more than the hardware can do" in result.sentence
 
 
 @pytest.mark.parametrize(
-    ("asked", "what"),
+    ("instruction", "what"),
     [
         ("QNEW", None),
         ("QOLD", "QOLD is not an opcode"),
@@ -214,13 +214,13 @@ def test_more_of_a_peak_than_there_is_keeps_no_limit() -> None:
         ("HMMA", None),
     ],
 )
-def test_an_instruction_that_its_own_figure_shows_exists(asked: str, what: str | None) -> None:
+def test_an_instruction_that_its_own_figure_shows_exists(instruction: str, what: str | None) -> None:
     metrics = MetricSet(metrics=tuple(
         Metric(name=name, value=1.0, dimension=Dimension.COUNT, labels=labels(opcode=opcode, kernel="k"))
         for name, opcode in (("count", "QNEW"), ("executed", "QOLD"))
     ))  # fmt: skip
-    found = no_instruction(limit(f"count({asked}, kernel=other) >= 1"), metrics)
-    assert (found[0] if found else None) == what
+    problem = no_instruction(limit(f"count({instruction}, kernel=other) >= 1"), metrics)
+    assert (problem[0] if problem else None) == what
 
 
 BUILT_IN_KINDS = by_name()
@@ -265,7 +265,7 @@ def test_every_match_must_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "passes"),
     [
         ("overlap(rank=0) <= 90%", True),
         ("overlap(rank=0) >= 90%", True),
@@ -273,8 +273,8 @@ def test_every_match_must_hold() -> None:
         ("overlap(rank=0) < 91%", True),
     ],
 )
-def test_the_number_decides(text: str, kept: bool) -> None:
-    assert judged(text)[0].outcome is (Outcome.PASSED if kept else Outcome.BROKEN)
+def test_the_number_decides(text: str, passes: bool) -> None:
+    assert judged(text)[0].outcome is (Outcome.PASSED if passes else Outcome.BROKEN)
 
 
 def test_what_was_not_collected_is_not_measured_and_says_how() -> None:
@@ -306,16 +306,16 @@ def test_a_problem_makes_every_limit_invalid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("overlap(stage=stage9) >= 1%", "there are: stage2_f"),
         ("overlap(step=3) >= 1%", "has no scope 'step' here, only rank, stage"),
     ],
 )
-def test_a_scope_that_matches_nothing_is_an_error(text: str, said: str) -> None:
+def test_a_scope_that_matches_nothing_is_an_error(text: str, message: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         judged(text)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.code.name == "limit-scope"
 
 
@@ -332,8 +332,8 @@ def test_a_scope_that_has_to_be_quoted_is_shown_quoted() -> None:
     metric = Metric(name="time", value=5e3, dimension=Dimension.TIME, labels=labels(kernel=kernel))
     gap = Absent(name="time", labels=labels(kernel="mul"), why="never launched", fix="launch it")
     analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(metric,), absent=(gap,)), views={})
-    held, beside = judge_artifact(analysis, [parse_limit("time <= 1us", kinds=BUILT_IN_KINDS)])
-    assert held.sentence.startswith(f'time(kernel="{kernel}") is 5 µs')
-    assert (beside.outcome, beside.next) == (Outcome.NOT_MEASURED, ("launch it",))
-    assert "time(kernel=mul)" in beside.sentence
-    assert beside.sentence.endswith(": never launched")
+    named, other = judge_artifact(analysis, [parse_limit("time <= 1us", kinds=BUILT_IN_KINDS)])
+    assert named.sentence.startswith(f'time(kernel="{kernel}") is 5 µs')
+    assert (other.outcome, other.next) == (Outcome.NOT_MEASURED, ("launch it",))
+    assert "time(kernel=mul)" in other.sentence
+    assert other.sentence.endswith(": never launched")

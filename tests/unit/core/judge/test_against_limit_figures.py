@@ -40,13 +40,13 @@ def test_what_there_is_no_sense_in_asking_for_is_invalid() -> None:
     silent = Absent(
         name="overlap", labels=labels(rank=1), why="no communication in the window", code="no-communication"
     )
-    held = Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION, labels=labels(rank=0))
-    found = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(held,), absent=(silent,)), views={})
+    overlap = Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION, labels=labels(rank=0))
+    analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(overlap,), absent=(silent,)), views={})
     every, one = (
         parse_limit(text, kinds=BUILT_IN_KINDS) for text in ("overlap(rank=*) >= 80%", "overlap(rank=1) >= 80%")
     )
-    assert [v.outcome for v in judge_artifact(found, [every])] == [Outcome.INVALID, Outcome.PASSED]
-    (alone,) = judge_artifact(found, [one])
+    assert [v.outcome for v in judge_artifact(analysis, [every])] == [Outcome.INVALID, Outcome.PASSED]
+    (alone,) = judge_artifact(analysis, [one])
     assert alone.outcome is Outcome.INVALID
     assert alone.sentence == "overlap: no communication in the window"
 
@@ -55,8 +55,8 @@ def test_a_metric_by_its_full_name_that_the_report_does_not_hold_is_not_measured
     there = Metric(name="ncu", value=3.0, dimension=Dimension.PLAIN, labels=labels(kernel="k", metric="sm__a.sum"))
     analysis = Analysis(kind="ncu", subject="x", metrics=MetricSet(metrics=(there,)), views={})
     limits = [parse_limit(text, kinds=BUILT_IN_KINDS) for text in ("ncu(sm__a.sum) >= 3", "ncu(sm__b.sum) >= 3")]
-    held, absent = judge_artifact(analysis, limits)
-    assert (held.outcome, absent.outcome) == (Outcome.PASSED, Outcome.NOT_MEASURED)
+    present, absent = judge_artifact(analysis, limits)
+    assert (present.outcome, absent.outcome) == (Outcome.PASSED, Outcome.NOT_MEASURED)
     assert absent.next == ("collect it with --metrics sm__b.sum",)
     with pytest.raises(PerfgateError, match="limit-scope"):
         judge_artifact(analysis, [parse_limit("ncu(sm__a.sum, kernel=other) >= 3", kinds=BUILT_IN_KINDS)])
@@ -74,18 +74,18 @@ def test_an_exact_limit_holds_for_the_whole_interval_or_not_at_all() -> None:
         (counted(5, 6), Outcome.BROKEN, "the whole interval misses the limit"),
         (counted(6), Outcome.BROKEN, "misses the limit"),
     ):
-        found = decided_verdict(1e6, "count == 5", metrics=MetricSet(metrics=(metric,)))
-        assert (found.outcome, found.sentence) == (outcome, sentence)
+        result = decided_verdict(1e6, "count == 5", metrics=MetricSet(metrics=(metric,)))
+        assert (result.outcome, result.sentence) == (outcome, sentence)
 
 
 def test_a_metric_that_no_kind_describes_is_not_measured() -> None:
-    found = decided_verdict(1e6, "overlap >= 50%", context=replace(CONTEXT, kinds={}))
-    assert found.outcome is Outcome.NOT_MEASURED
-    assert "perfgate.metric('overlap'" in found.next[0]
+    result = decided_verdict(1e6, "overlap >= 50%", context=replace(CONTEXT, kinds={}))
+    assert result.outcome is Outcome.NOT_MEASURED
+    assert "perfgate.metric('overlap'" in result.next[0]
 
 
-@pytest.mark.parametrize(("ranks", "said"), [(12, "8, 9"), (14, "6, 7 and 2 more")])
-def test_many_scopes_are_cut_and_the_rest_is_counted(ranks: int, said: str) -> None:
+@pytest.mark.parametrize(("ranks", "ending"), [(12, "8, 9"), (14, "6, 7 and 2 more")])
+def test_many_scopes_are_cut_and_the_rest_is_counted(ranks: int, ending: str) -> None:
     every = [
         Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION, labels=labels(rank=rank))
         for rank in range(ranks)
@@ -93,16 +93,16 @@ def test_many_scopes_are_cut_and_the_rest_is_counted(ranks: int, said: str) -> N
     analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=tuple(every)), views={})
     with pytest.raises(PerfgateError) as caught:
         judge_artifact(analysis, [limit("overlap(rank=99) >= 1%")])
-    assert caught.value.fix.endswith(said)
+    assert caught.value.fix.endswith(ending)
     assert caught.value.fix.count(",") == 11
 
 
 def test_of_several_absences_the_one_that_was_asked_for_speaks() -> None:
     one, other = (Absent(name="idle", labels=labels(rank=rank), why=f"rank {rank} is dark") for rank in (0, 1))
     overlap = Metric(name="overlap", value=0.5, dimension=Dimension.FRACTION, labels=labels(rank=0))
-    gone = Absent(name="overlap", labels=labels(stage="s"), why="no stage")
+    of_stage = Absent(name="overlap", labels=labels(stage="s"), why="no stage")
     analysis = Analysis(
-        kind="nsys", subject="x", views={}, metrics=MetricSet(metrics=(overlap,), absent=(one, other, gone))
+        kind="nsys", subject="x", views={}, metrics=MetricSet(metrics=(overlap,), absent=(one, other, of_stage))
     )
 
     def said(text: str) -> str:
@@ -115,8 +115,8 @@ def test_of_several_absences_the_one_that_was_asked_for_speaks() -> None:
 
 
 def test_a_figure_without_a_reason_says_once_that_it_was_not_collected() -> None:
-    gone = MetricSet(absent=(Absent(name="idle", why="not collected", fix="collect it"),))
-    analysis = Analysis(kind="nsys", subject="x", views={}, metrics=gone)
+    metrics = MetricSet(absent=(Absent(name="idle", why="not collected", fix="collect it"),))
+    analysis = Analysis(kind="nsys", subject="x", views={}, metrics=metrics)
     (verdict,) = judge_artifact(analysis, [parse_limit("idle <= 5%", kinds=KINDS)])
     assert (verdict.sentence, verdict.next) == ("idle was not collected", ("collect it",))
 
@@ -133,8 +133,8 @@ def test_of_several_figures_the_furthest_from_an_exact_limit_speaks() -> None:
     every = tuple(
         Metric(name="count", value=n, dimension=Dimension.COUNT, labels=labels(kernel=n)) for n in (4.0, 1.0, 8.0)
     )
-    found = judged_arms("count == 5", metrics=MetricSet(metrics=every))
-    assert (found.outcome, found.metric.value) == (Outcome.BROKEN, 1.0)
+    result = judged_arms("count == 5", metrics=MetricSet(metrics=every))
+    assert (result.outcome, result.metric.value) == (Outcome.BROKEN, 1.0)
 
 
 def judged_trace(text: str, *metrics: Metric, problems: int = 0):
@@ -158,12 +158,12 @@ def judged_trace(text: str, *metrics: Metric, problems: int = 0):
 def test_a_trace_that_shows_more_than_a_peak_and_its_play_keeps_no_limit(
     name: str, value: float, source: str, outcome: Outcome
 ) -> None:
-    found = judged_trace(
+    result = judged_trace(
         f"{name} >= 50%", Metric(name=name, value=value, dimension=Dimension.FRACTION, source=source, note="n")
     )
-    assert found.outcome is outcome
-    assert found.evidence == (("note", "n"),)
-    assert ("more than the hardware can do" in found.sentence) is (outcome is Outcome.INVALID)
+    assert result.outcome is outcome
+    assert result.evidence == (("note", "n"),)
+    assert ("more than the hardware can do" in result.sentence) is (outcome is Outcome.INVALID)
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,11 @@ def test_a_measured_ceiling_is_doubted_beyond_its_play_and_the_work_beyond_twice
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(1, "problem 0"), (2, "problem 0 (and 1 more problem)"), (3, "problem 0 (and 2 more problems)")]
+    ("count", "sentence"),
+    [(1, "problem 0"), (2, "problem 0 (and 1 more problem)"), (3, "problem 0 (and 2 more problems)")],
 )
-def test_problems_are_counted_in_english(count: int, said: str) -> None:
-    assert judged_trace("mfu >= 50%", problems=count).sentence == f"mfu >= 50%: {said}"
+def test_problems_are_counted_in_english(count: int, sentence: str) -> None:
+    assert judged_trace("mfu >= 50%", problems=count).sentence == f"mfu >= 50%: {sentence}"
 
 
 @pytest.mark.parametrize(
@@ -197,17 +198,17 @@ GROUPS = (1.0, 1.001, 1.2, 1.201)
 
 
 def test_groups_of_times_say_nothing_of_what_a_capture_counted() -> None:
-    seen = MetricSet(metrics=(share("overlap", 0.5, 0.6, 0.7),))
-    found = verdict(1e6, [limit("overlap >= 60%")], shape=GROUPS, metrics=seen)
-    assert (found.outcome, found.next) == (Outcome.UNDECIDED, ())
+    metrics = MetricSet(metrics=(share("overlap", 0.5, 0.6, 0.7),))
+    result = verdict(1e6, [limit("overlap >= 60%")], shape=GROUPS, metrics=metrics)
+    assert (result.outcome, result.next) == (Outcome.UNDECIDED, ())
 
 
 def test_what_nobody_collected_names_its_source() -> None:
-    (found,) = judge(measured(1e6), [limit("overlap >= 60%")], baseline=None, context=CONTEXT).verdicts
-    assert found.next == ("capture it: it comes from capture='torch'",)
+    (result,) = judge(measured(1e6), [limit("overlap >= 60%")], baseline=None, context=CONTEXT).verdicts
+    assert result.next == ("capture it: it comes from capture='torch'",)
     gap = MetricSet(absent=(Absent(name="overlap", why="one rank alone"),))
-    found = verdict(1e6, [limit("overlap >= 60%")], metrics=gap)
-    assert (found.sentence, found.next) == ("overlap: one rank alone", ("capture it: it comes from capture='torch'",))
+    result = verdict(1e6, [limit("overlap >= 60%")], metrics=gap)
+    assert (result.sentence, result.next) == ("overlap: one rank alone", ("capture it: it comes from capture='torch'",))
     counter = verdict(1e6, [replace(limit("ncu(lts) <= 5"), labels=(("metric", "lts"),))])
     assert counter.sentence.startswith("ncu: "), "no report lacks it: there is none"
     untimed = verdict(1e6, [limit("time <= 1ms")], processes=())
@@ -217,14 +218,14 @@ def test_what_nobody_collected_names_its_source() -> None:
 def test_every_number_between_two_bounds_equals_one() -> None:
     counted = Metric(name="count", value=5.0, dimension=Dimension.COUNT, interval=Interval(low=4.0, high=5.0))
     for interval, expected in ((counted.interval, Outcome.BROKEN), (Interval(low=5.0, high=5.0), Outcome.PASSED)):
-        seen = MetricSet(metrics=(replace(counted, interval=interval),))
-        assert outcome_of(1e6, [limit("count == 5")], metrics=seen) is expected
+        metrics = MetricSet(metrics=(replace(counted, interval=interval),))
+        assert outcome_of(1e6, [limit("count == 5")], metrics=metrics) is expected
 
 
 def test_only_a_measured_ceiling_may_be_passed() -> None:
-    seen = MetricSet(metrics=(share("mfu", 1.06, 1.06, 1.06),))
+    metrics = MetricSet(metrics=(share("mfu", 1.06, 1.06, 1.06),))
     for device, expected in ((GPU, Outcome.PASSED), (HOST, Outcome.UNDECIDED)):
-        assert outcome_of(1e6, [limit("mfu >= 50%")], processes=(), device=device, metrics=seen) is expected
+        assert outcome_of(1e6, [limit("mfu >= 50%")], processes=(), device=device, metrics=metrics) is expected
 
 
 def test_a_part_of_a_call_may_be_above_the_peak_of_the_whole() -> None:
@@ -235,10 +236,10 @@ def test_a_part_of_a_call_may_be_above_the_peak_of_the_whole() -> None:
 def test_what_lacks_beside_a_figure_is_of_the_same_level() -> None:
     whole, of_rank = share("overlap", 0.5, 0.5, 0.5), replace(share("overlap", 0.5, 0.5, 0.5), labels=labels(rank=0))
     gaps = tuple(Absent(name="overlap", why="", labels=one) for one in ((), labels(rank=1), labels(stage="fwd")))
-    held = MetricSet(absent=gaps)
-    assert lacking("overlap", (), [whole], held) == ()
-    assert lacking("overlap", (), [of_rank], held) == gaps[1:2]
-    assert lacking("overlap", labels(rank=0), [of_rank], held) == ()
+    metrics = MetricSet(absent=gaps)
+    assert lacking("overlap", (), [whole], metrics) == ()
+    assert lacking("overlap", (), [of_rank], metrics) == gaps[1:2]
+    assert lacking("overlap", labels(rank=0), [of_rank], metrics) == ()
 
 
 def problem_of(text: str, metrics: tuple[Metric, ...]) -> str:
@@ -254,8 +255,8 @@ def test_a_scope_of_what_has_none_says_so_and_one_that_matches_apart_names_what_
         replace(share("overlap", 0.1, 0.1, 0.1), labels=(("rank", rank), ("stage", stage)))
         for rank, stage in (("0", "one"), ("1", "two"))
     )
-    said = problem_of("overlap(rank=0, stage=two) >= 5%", ranks)
-    assert "there are: 0, 1, one, two" in said
+    problem = problem_of("overlap(rank=0, stage=two) >= 5%", ranks)
+    assert "there are: 0, 1, one, two" in problem
 
 
 def test_a_problem_without_advice_of_its_own_gives_that_of_its_code() -> None:
@@ -265,10 +266,10 @@ def test_a_problem_without_advice_of_its_own_gives_that_of_its_code() -> None:
 
 
 def test_an_instruction_is_asked_for_by_counts_that_name_one() -> None:
-    seen = MetricSet(metrics=tuple(replace(share("count", 1, 1, 1), dimension=Dimension.COUNT, labels=(("opcode", op), ("kernel", "k"))) for op in ("HMMA", "FFMA")))  # fmt: skip
-    found = verdict(1e6, [limit("count(kernel=other) >= 1")], metrics=seen)
-    assert "no opcode" not in found.sentence
-    assert "opcode" in verdict(1e6, [limit("count(HMNA) >= 1")], metrics=seen).sentence
+    metrics = MetricSet(metrics=tuple(replace(share("count", 1, 1, 1), dimension=Dimension.COUNT, labels=(("opcode", op), ("kernel", "k"))) for op in ("HMMA", "FFMA")))  # fmt: skip
+    result = verdict(1e6, [limit("count(kernel=other) >= 1")], metrics=metrics)
+    assert "no opcode" not in result.sentence
+    assert "opcode" in verdict(1e6, [limit("count(HMNA) >= 1")], metrics=metrics).sentence
 
 
 PLAIN_CONTEXT = JudgeContext(kinds=KINDS)

@@ -80,17 +80,17 @@ def test_a_case_is_asked_about_the_limits_that_are_open() -> None:
     def verdict(text: str, outcome: Outcome) -> Verdict:
         return Verdict(limit=limit(text), outcome=outcome, effect=Effect.WARN)
 
-    found = [verdict("slowdown <= 9%", Outcome.SUSPECT), verdict("slowdown <= 2%", Outcome.PASSED)]
-    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(found))) == 0.09
-    found.append(verdict("slowdown <= 4%", Outcome.REGRESSED))
-    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(found))) == 0.04
+    verdicts = [verdict("slowdown <= 9%", Outcome.SUSPECT), verdict("slowdown <= 2%", Outcome.PASSED)]
+    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(verdicts))) == 0.09
+    verdicts.append(verdict("slowdown <= 4%", Outcome.REGRESSED))
+    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(verdicts))) == 0.04
     assert contested_limit(CaseReport(key=KEY, verdicts=())) == UNASKED
 
 
 @pytest.mark.parametrize(("shift", "outcome"), [(0.18, Outcome.PASSED), (0.22, Outcome.REGRESSED)])
 def test_the_floor_of_two_arms_is_of_the_time_before(shift: float, outcome: Outcome) -> None:
-    found = decided_verdict(10e3 * (1 + shift), paired=decided(Decision.SLOWER, shift), context=FLOORED)
-    assert (found.outcome, found.raised) == (outcome, pytest.approx(0.2))
+    verdict = decided_verdict(10e3 * (1 + shift), paired=decided(Decision.SLOWER, shift), context=FLOORED)
+    assert (verdict.outcome, verdict.raised) == (outcome, pytest.approx(0.2))
     assert decided_verdict(1e6, paired=decided(Decision.SLOWER, shift), context=FLOORED).raised is None
 
 
@@ -99,9 +99,9 @@ def test_an_edit_is_beside_the_arms_only_within_both_ends(low: float, outcome: O
     line = accepted(1e6)
     edited = replace(line, time=1.1e6, why="a better reason", when="2026-07-01")
     context = replace(PAIRED_CONTEXT, edited=edited)
-    found = judge(measured(1.4e6), [limit("slowdown <= 3%")], baseline=line, context=context,
+    report = judge(measured(1.4e6), [limit("slowdown <= 3%")], baseline=line, context=context,
                   paired=arms(0.25, low, 0.3, 10))  # fmt: skip
-    assert found.verdicts[0].outcome is outcome
+    assert report.verdicts[0].outcome is outcome
 
 
 @pytest.mark.parametrize("revision", [True, False])
@@ -120,11 +120,11 @@ def test_an_interval_that_ends_exactly_at_the_limit_is_not_below_it() -> None:
 def test_an_edit_is_beside_the_arms_of_a_call_of_half_a_nanosecond_too() -> None:
     line = accepted(0.5)
     edited = replace(line, time=0.625, why="a better reason", when="2026-07-01")
-    found = judge(
+    report = judge(
         measured(1.0), [limit("slowdown <= 3%")], baseline=line, context=replace(CONTEXT, edited=edited, floor_ns=0.0),
         paired=arms_between(Decision.SLOWER, 0.25, 0.24, 0.26, revision=False),
     )  # fmt: skip
-    assert found.verdicts[0].outcome is Outcome.ACCEPTED
+    assert report.verdicts[0].outcome is Outcome.ACCEPTED
 
 
 def test_an_edit_is_beside_the_arms_where_the_play_takes_it_exactly_to_their_interval() -> None:
@@ -139,21 +139,21 @@ PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
 
 def test_two_arms_replace_the_slowdown_and_nothing_else() -> None:
     arms = Paired(decision=Decision.NOT_SLOWER, differences=(0.0,) * 5, shift=0.0, base="a", revision=True)
-    found = judge(
+    report = judge(
         measured(1e6, work=GEMM), [limit("slowdown <= 3%")], baseline=accepted(2e6), context=PLAIN_CONTEXT, paired=arms
     )
-    names = [metric.name for metric in found.measurement.metrics.metrics]
+    names = [metric.name for metric in report.measurement.metrics.metrics]
     assert names.count("slowdown") == names.count("time") == names.count("tflops") == 1
 
 
 def test_two_arms_confirm_what_the_baseline_suspected() -> None:
-    found = paired_verdict(1.1e6, SLOWER)
-    assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
-    assert re.fullmatch(r"slower .*a1b2c3d.* 10 rounds: \+8\.0 %", found.sentence)
-    assert found.evidence == (("against the accepted time", "+10.0 % [+9.7, +10.3] of 3 processes"),)
-    assert found.metric is not None
-    assert (found.metric.value, found.metric.low, found.metric.high) == (0.08, 0.07, 0.09)
-    assert (found.rounds, found.interval) == (10, found.metric.interval)
+    verdict = paired_verdict(1.1e6, SLOWER)
+    assert (verdict.outcome, verdict.effect) == (Outcome.REGRESSED, Effect.FAIL)
+    assert re.fullmatch(r"slower .*a1b2c3d.* 10 rounds: \+8\.0 %", verdict.sentence)
+    assert verdict.evidence == (("against the accepted time", "+10.0 % [+9.7, +10.3] of 3 processes"),)
+    assert verdict.metric is not None
+    assert (verdict.metric.value, verdict.metric.low, verdict.metric.high) == (0.08, 0.07, 0.09)
+    assert (verdict.rounds, verdict.interval) == (10, verdict.metric.interval)
     apart = judge(measured(1e6, shape=(0.05, 1.5, 30.0)), [limit("slowdown <= 3%")], baseline=accepted(1e6),
                   context=PAIRED_CONTEXT, paired=SLOWER)  # fmt: skip
     assert apart.verdicts[0].evidence == (("against the accepted time", "+50.0 % [too wide to say] of 3 processes"),)
@@ -161,24 +161,24 @@ def test_two_arms_confirm_what_the_baseline_suspected() -> None:
 
 
 def test_what_rounds_leave_open_says_how_to_play_more_of_them() -> None:
-    found = paired_verdict(1.1e6, replace(OPEN, wants_s=90.0))
-    assert found.outcome is Outcome.UNDECIDED
-    (step,) = found.next
+    verdict = paired_verdict(1.1e6, replace(OPEN, wants_s=90.0))
+    assert verdict.outcome is Outcome.UNDECIDED
+    (step,) = verdict.next
     assert step.endswith("--perfgate-against a1b2c3d"), "up to thirty are played anyway"
     assert paired_verdict(1.1e6, replace(OPEN, base="")).next == ()
 
 
 def test_what_is_shown_slower_is_looked_at_before_it_is_accepted() -> None:
-    found = paired_verdict(1.1e6, SLOWER)
-    assert [step.partition(" -")[0] for step in found.next[:1]] == ["git diff"]
-    assert found.next[1].startswith("perfgate accept ")
+    verdict = paired_verdict(1.1e6, SLOWER)
+    assert [step.partition(" -")[0] for step in verdict.next[:1]] == ["git diff"]
+    assert verdict.next[1].startswith("perfgate accept ")
 
 
 def test_two_arms_that_share_a_file_of_the_change_clear_nothing() -> None:
-    found = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt", "a.json", "b.json", "c.json")))
-    assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
-    assert "; tuning.txt, a.json, b.json and 1 more changed since a1b2c3d, and both builds read" in found.sentence
-    assert not any("accept" in step for step in found.next), "nothing is shown"
+    verdict = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt", "a.json", "b.json", "c.json")))
+    assert (verdict.outcome, verdict.effect) == (Outcome.SUSPECT, Effect.WARN)
+    assert "; tuning.txt, a.json, b.json and 1 more changed since a1b2c3d, and both builds read" in verdict.sentence
+    assert not any("accept" in step for step in verdict.next), "nothing is shown"
     three = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("a.json", "b.json", "c.json"))).sentence
     assert "; a.json, b.json, c.json changed since" in three
     assert paired_verdict(1.1e6, replace(SLOWER, shared=("tuning.txt",))).outcome is Outcome.REGRESSED
@@ -187,19 +187,19 @@ def test_two_arms_that_share_a_file_of_the_change_clear_nothing() -> None:
 
 
 def test_two_arms_that_agree_say_that_the_machine_moved() -> None:
-    found = paired_verdict(1.1e6, NOT_SLOWER)
-    assert (found.outcome, found.effect) == (Outcome.MOVED, Effect.WARN)
-    assert found.sentence.endswith("what differs: driver 570.1 -> 580.2")
-    assert found.evidence == (("moved", "driver 570.1 -> 580.2"),)
+    verdict = paired_verdict(1.1e6, NOT_SLOWER)
+    assert (verdict.outcome, verdict.effect) == (Outcome.MOVED, Effect.WARN)
+    assert verdict.sentence.endswith("what differs: driver 570.1 -> 580.2")
+    assert verdict.evidence == (("moved", "driver 570.1 -> 580.2"),)
     fails = replace(PAIRED_CONTEXT, policy=parse_policy(["moved=fail"], ci=True))
     assert paired_verdict(1.1e6, NOT_SLOWER, context=fails).effect is Effect.FAIL
 
 
 def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> None:
     bare = replace(NOT_SLOWER, revision=True, bare=True, moved=())
-    found = paired_verdict(1.1e6, bare)
-    assert found.outcome is Outcome.PASSED
-    assert found.evidence == (("arms", "it loads nothing of the package: both arms are the same"),)
+    verdict = paired_verdict(1.1e6, bare)
+    assert verdict.outcome is Outcome.PASSED
+    assert verdict.evidence == (("arms", "it loads nothing of the package: both arms are the same"),)
     slow = paired_verdict(1.1e6, replace(SLOWER, revision=True, bare=True, base_ns=1e6))
     assert (slow.outcome, slow.next) == (Outcome.REGRESSED, ("git diff --stat a1b2c3d",))
     assert slow.evidence == (
@@ -212,13 +212,22 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     report = judge(measured(1.1e6), [limit("slowdown <= 3%")], baseline=None, context=PAIRED_CONTEXT,
                    paired=replace(SLOWER, revision=True, base_ns=1e6))  # fmt: skip
     assert "\n  then  1 ms  a1b2c3d, the base\n  why   slower in 10" in render_block(report)
-    for now, said in ((1.3e6, True), (1.12e6, True), (1.1e6, False), (1.06e6, False), (1.04e6, True), (1.0e6, True)):
-        told = dict(paired_verdict(now, replace(SLOWER, revision=True, base_ns=1e6)).evidence)
-        assert ("busy" in told) is said, "the two times that are shown need not be as far apart as the verdict says"
-        assert not said or told["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now")
-    found = paired_verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
-    assert (found.outcome, found.effect, found.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
-    assert "edits tests/helper.py" in found.sentence
+    for now, expected in (
+        (1.3e6, True),
+        (1.12e6, True),
+        (1.1e6, False),
+        (1.06e6, False),
+        (1.04e6, True),
+        (1.0e6, True),
+    ):
+        evidence = dict(paired_verdict(now, replace(SLOWER, revision=True, base_ns=1e6)).evidence)
+        assert ("busy" in evidence) is expected, (
+            "the two times that are shown need not be as far apart as the verdict says"
+        )
+        assert not expected or evidence["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now")
+    verdict = paired_verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
+    assert (verdict.outcome, verdict.effect, verdict.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
+    assert "edits tests/helper.py" in verdict.sentence
 
 
 def test_a_slowdown_below_what_counts_is_not_confirmed() -> None:
@@ -262,9 +271,9 @@ def test_a_time_far_above_its_limit_is_not_passed_by_two_builds_without_a_word(
 
 
 def test_a_time_that_was_slow_for_a_moment_passes_and_says_what_the_base_took() -> None:
-    found = paired_verdict(1e7, replace(FAR, base_ns=1.02e6), shape=(0.7, 1.3))
-    assert found.outcome is Outcome.PASSED
-    assert found.evidence[0] == ("passing", "base 1.02 ms in turns: the cause is gone")
+    verdict = paired_verdict(1e7, replace(FAR, base_ns=1.02e6), shape=(0.7, 1.3))
+    assert verdict.outcome is Outcome.PASSED
+    assert verdict.evidence[0] == ("passing", "base 1.02 ms in turns: the cause is gone")
 
 
 @pytest.mark.parametrize("time", [1.1e6, 1.25e6])
@@ -273,12 +282,12 @@ def test_what_chance_explains_still_passes_by_two_builds(time: float) -> None:
 
 
 def test_what_two_builds_clear_shows_their_figure_and_the_accepted_time_beside_it() -> None:
-    found = paired_verdict(1.1e6, replace(NOT_SLOWER, moved=()))
-    assert (found.outcome, found.effect, found.next) == (Outcome.PASSED, Effect.PASS, ())
-    assert re.fullmatch(r"no slower .*a1b2c3d.* 10 rounds: \+0\.1 %", found.sentence)
-    assert found.metric is not None
-    assert found.metric.value == 0.001
-    assert found.evidence == (("against the accepted time", "+10.0 % [+9.7, +10.3] of 3 processes"),)
+    verdict = paired_verdict(1.1e6, replace(NOT_SLOWER, moved=()))
+    assert (verdict.outcome, verdict.effect, verdict.next) == (Outcome.PASSED, Effect.PASS, ())
+    assert re.fullmatch(r"no slower .*a1b2c3d.* 10 rounds: \+0\.1 %", verdict.sentence)
+    assert verdict.metric is not None
+    assert verdict.metric.value == 0.001
+    assert verdict.evidence == (("against the accepted time", "+10.0 % [+9.7, +10.3] of 3 processes"),)
 
 
 def test_what_two_builds_show_faster_is_improved_and_what_they_do_not_show_is_not() -> None:
@@ -294,8 +303,8 @@ def test_what_two_builds_show_faster_is_improved_and_what_they_do_not_show_is_no
 
 def test_what_two_builds_leave_open_is_nothing_to_accept() -> None:
     for evidence, outcome in ((OPEN, Outcome.UNDECIDED), (replace(OPEN, unstable=True), Outcome.UNSTABLE)):
-        found = paired_verdict(1.1e6, replace(evidence, wants_s=70.0))
-        assert (found.outcome, [step for step in found.next if "accept" in step]) == (outcome, [])
+        verdict = paired_verdict(1.1e6, replace(evidence, wants_s=70.0))
+        assert (verdict.outcome, [step for step in verdict.next if "accept" in step]) == (outcome, [])
     assert paired_verdict(1.1e6, replace(OPEN, wants_s=70.0)).sentence.endswith("; about 1 min 10 s more would decide")
 
 
@@ -324,10 +333,10 @@ def test_slow_processes_that_the_base_has_not_are_said() -> None:
 def test_a_case_without_a_line_is_decided_by_two_builds_and_the_missing_line_is_a_note(
     evidence: Paired, expected: Outcome
 ) -> None:
-    found = paired_verdict(1e6, evidence, baseline=None, context=replace(PAIRED_CONTEXT, policy=CI))
-    assert found.outcome is expected
+    verdict = paired_verdict(1e6, evidence, baseline=None, context=replace(PAIRED_CONTEXT, policy=CI))
+    assert verdict.outcome is expected
     keeps = "perfgate accept --from RECORD 'tests/bench.py::test_gemm[4096-bf16]' adds one"
-    assert ("no accepted time", f"base and head decided; {keeps}") in found.evidence
+    assert ("no accepted time", f"base and head decided; {keeps}") in verdict.evidence
 
 
 @pytest.mark.parametrize(
@@ -344,8 +353,8 @@ def test_an_accepted_time_clears_what_it_sees_from_one_sitting_to_the_next(
     sittings: int, scatter: float, time: float, outcome: Outcome
 ) -> None:
     line = accepted(1e6, sittings=sittings, scatter=scatter)
-    found = paired_verdict(time, None, baseline=line, shape=(1.0, 1.0, 1.0))
-    assert found.outcome is outcome
+    verdict = paired_verdict(time, None, baseline=line, shape=(1.0, 1.0, 1.0))
+    assert verdict.outcome is outcome
     ci = replace(PAIRED_CONTEXT, policy=CI, paired_available=False)
     assert paired_verdict(time, None, baseline=line, context=ci, shape=(1.0, 1.0, 1.0)).outcome is outcome
     quick = replace(ci, mode=Mode.QUICK)
@@ -356,5 +365,5 @@ def test_an_accepted_time_clears_what_it_sees_from_one_sitting_to_the_next(
 
 def test_an_arm_that_loaded_the_other_s_files_is_no_verdict() -> None:
     wrong = replace(SLOWER, problems=(Problem(code="arm-mixed", what="the base arm loaded the head's kernel.py"),))
-    found = paired_verdict(1.1e6, wrong)
-    assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
+    verdict = paired_verdict(1.1e6, wrong)
+    assert (verdict.outcome, verdict.effect) == (Outcome.INVALID, Effect.FAIL)

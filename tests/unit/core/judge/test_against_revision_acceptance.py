@@ -51,11 +51,11 @@ from tests.unit.core.judge.paired_builds import paired_verdict as beside
 def test_against_a_revision_no_baseline_is_asked(evidence: Paired, expected: Outcome) -> None:
     by_name = replace(evidence, revision=True)
     for baseline in (None, accepted(1e6), accepted(1e3)):
-        found = paired_verdict(1e6, by_name, baseline=baseline, context=replace(PAIRED_CONTEXT, policy=CI))
-        assert found.outcome is expected
-        assert found.baseline is None
-        assert (found.rounds, found.visible) == (10, 0.02)
-        assert found.metric.value == evidence.shift
+        verdict = paired_verdict(1e6, by_name, baseline=baseline, context=replace(PAIRED_CONTEXT, policy=CI))
+        assert verdict.outcome is expected
+        assert verdict.baseline is None
+        assert (verdict.rounds, verdict.visible) == (10, 0.02)
+        assert verdict.metric.value == evidence.shift
 
 
 UNBUILT = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base="a1b2c3d", same=True)
@@ -87,7 +87,7 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
 
 
 @pytest.mark.parametrize(
-    ("shift", "low", "high", "expected", "said"),
+    ("shift", "low", "high", "expected", "sentence"),
     [
         (-0.25, -0.26, -0.24, Outcome.PASSED, "the whole interval of 10 rounds against a1b2c3d keeps the limit"),
         (-0.05, -0.06, -0.04, Outcome.BROKEN, "the whole interval of 10 rounds against a1b2c3d misses the limit"),
@@ -96,13 +96,13 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
     ],
 )
 def test_an_improvement_demanded_against_a_revision_is_held_against_the_pairs(
-    shift: float, low: float, high: float, expected: Outcome, said: str
+    shift: float, low: float, high: float, expected: Outcome, sentence: str
 ) -> None:
     evidence = paired(Decision.NOT_SLOWER, shift, low, high, revision=True)
-    found = paired_verdict(95.0, evidence, "slowdown <= -20%", baseline=None)
-    assert (found.outcome, found.sentence, found.raised) == (expected, said, None)
-    assert found.metric is not None
-    assert found.metric.value == shift
+    verdict = paired_verdict(95.0, evidence, "slowdown <= -20%", baseline=None)
+    assert (verdict.outcome, verdict.sentence, verdict.raised) == (expected, sentence, None)
+    assert verdict.metric is not None
+    assert verdict.metric.value == shift
     slower = paired(Decision.SLOWER, 0.05, 0.04, 0.06, revision=True)
     assert paired_verdict(1e6, slower, "slowdown <= -20%").outcome is Outcome.BROKEN
 
@@ -110,8 +110,8 @@ def test_an_improvement_demanded_against_a_revision_is_held_against_the_pairs(
 def test_what_keeps_a_demanded_improvement_from_being_judged() -> None:
     faster = paired(Decision.NOT_SLOWER, -0.25, -0.26, -0.24, revision=True)
     spans = paired(Decision.NOT_SLOWER, -0.2, -0.25, -0.15, revision=True, unstable=True)
-    found = paired_verdict(1e6, replace(faster, same=True), "slowdown <= -20%")
-    assert (found.outcome, found.next) == (Outcome.MOVED, ("perfgate doctor",))
+    verdict = paired_verdict(1e6, replace(faster, same=True), "slowdown <= -20%")
+    assert (verdict.outcome, verdict.next) == (Outcome.MOVED, ("perfgate doctor",))
     assert paired_verdict(1e6, replace(faster, edited=("a.py",)), "slowdown <= -20%").outcome is Outcome.SUSPECT
     assert paired_verdict(1e6, spans, "slowdown <= -20%").outcome is Outcome.UNSTABLE
     assert paired_verdict(1e6, replace(faster, unstable=True), "slowdown <= -20%").outcome is Outcome.PASSED
@@ -145,14 +145,14 @@ def test_the_shift_against_a_revision_is_the_metric_that_is_reported() -> None:
 def test_a_slowdown_that_was_accepted_is_found_again_beside_the_old_commit(new: float, outcome: Outcome) -> None:
     """The sitting as a whole lies 40 % off: only the two arms can tell that it is the slowdown that was accepted."""
     edited = accepted(new, why="in double precision", when="2026-11-20")
-    found = paired_verdict(1.5e6, SLOWER, context=replace(PAIRED_CONTEXT, edited=edited))
-    assert found.outcome is outcome
+    verdict = paired_verdict(1.5e6, SLOWER, context=replace(PAIRED_CONTEXT, edited=edited))
+    assert verdict.outcome is outcome
 
 
 def test_two_arms_without_an_interval_find_no_acceptance() -> None:
     edited = accepted(1.08e6, why="in double precision", when="2026-11-20")
-    found = paired_verdict(1.5e6, replace(SLOWER, interval=None), context=replace(PAIRED_CONTEXT, edited=edited))
-    assert found.outcome is not Outcome.ACCEPTED
+    verdict = paired_verdict(1.5e6, replace(SLOWER, interval=None), context=replace(PAIRED_CONTEXT, edited=edited))
+    assert verdict.outcome is not Outcome.ACCEPTED
 
 
 def test_the_same_code_in_both_arms_is_no_matter_where_neither_is_slower() -> None:
@@ -201,11 +201,11 @@ def test_an_arm_loads_its_own_files_and_some_of_them() -> None:
     strange = foreign_modules(ARM, [OWN, *[OTHER] * 7])
     assert strange is not None
     assert (strange.code, strange.retry) == ("arm-foreign-module", False)
-    said = "the base build loaded files of the package under test from elsewhere: /home/pkg/a.py"
-    assert strange.what == f"{said} and 6 more"
+    sentence = "the base build loaded files of the package under test from elsewhere: /home/pkg/a.py"
+    assert strange.what == f"{sentence} and 6 more"
     alone = foreign_modules(ARM, [OTHER])
     assert alone is not None
-    assert alone.what == said
+    assert alone.what == sentence
     assert strange.evidence == (("arm", "base"), ("belongs below", "/arms/base"), *[("loaded", OTHER[0])] * 5)
     spoilt = foreign_modules(replace(ARM, sources=((OWN[0], "what was built"),)), [OWN])
     assert (spoilt.code, spoilt.retry, OWN[0] in spoilt.what) == ("arm-foreign-module", False, True)

@@ -43,25 +43,25 @@ def measured(scatter: float, tests: int = 6, rounds: int = 40, by: float = 0.0) 
 
 @pytest.mark.no_cover
 def test_a_calm_machine_sees_five_percent_and_never_alarms() -> None:
-    found = calibration(Recorded(pairs=measured(0.004)), 0.03, suites=40)
-    assert (found.alarms.hits, found.alarms.count) == (0, 40)
-    assert found.alarms.bounds.high == pytest.approx(0.088, abs=0.001)
-    power = {by: rate.rate for by, rate in found.power}
+    result = calibration(Recorded(pairs=measured(0.004)), 0.03, suites=40)
+    assert (result.alarms.hits, result.alarms.count) == (0, 40)
+    assert result.alarms.bounds.high == pytest.approx(0.088, abs=0.001)
+    power = {by: rate.rate for by, rate in result.power}
     assert power[0.05] == power[0.10] == 1.0
     assert power[0.02] < 0.5
-    assert 7 <= found.processes < 8
-    assert all(limit <= 0.02 and rounds in {9, 10} for _, _, limit, rounds in found.own)
-    assert found.suits <= 0.02
-    assert (found.seconds, found.injected) == (0.0, ())
+    assert 7 <= result.processes < 8
+    assert all(limit <= 0.02 and rounds in {9, 10} for _, _, limit, rounds in result.own)
+    assert result.suits <= 0.02
+    assert (result.seconds, result.injected) == (0.0, ())
 
 
 @pytest.mark.no_cover
 def test_a_wild_machine_says_so() -> None:
-    found = calibration(Recorded(pairs=measured(0.08)), 0.03, suites=10)
-    assert found.undecided.rate > 0.6
-    assert dict(found.power)[0.05].rate < 0.3
-    assert min(limit for _, _, limit, _ in found.own) >= 0.05
-    assert max(rounds for *_, rounds in found.own) > 10
+    result = calibration(Recorded(pairs=measured(0.08)), 0.03, suites=10)
+    assert result.undecided.rate > 0.6
+    assert dict(result.power)[0.05].rate < 0.3
+    assert min(limit for _, _, limit, _ in result.own) >= 0.05
+    assert max(rounds for *_, rounds in result.own) > 10
 
 
 def test_the_document_has_bounds_a_curve_and_a_limit_a_test() -> None:
@@ -79,15 +79,15 @@ def test_the_own_shift_is_that_of_screening() -> None:
 def test_slowdowns_that_were_really_there_are_counted_beside_those_that_scale_times() -> None:
     slowed = {by: measured(0.004, by=by) for by in INJECTED}
     recorded = Recorded(pairs=measured(0.004), slowed={**slowed, 0.2: {}}, shares=dict.fromkeys(measured(0.004), 0.5))
-    found = calibration(recorded, 0.03, suites=20)
-    assert [one.by for one in found.injected] == list(INJECTED)
-    assert [one.measured for one in found.injected] == pytest.approx(INJECTED, abs=0.01)
-    assert {one.rounds for one in found.injected} == {40}
-    assert found.injected[-1].detected.rate == 1.0
-    assert found.seconds >= 7 * 6 * 0.5
-    text = render_text(calibration_document(found))
+    result = calibration(recorded, 0.03, suites=20)
+    assert [one.by for one in result.injected] == list(INJECTED)
+    assert [one.measured for one in result.injected] == pytest.approx(INJECTED, abs=0.01)
+    assert {one.rounds for one in result.injected} == {40}
+    assert result.injected[-1].detected.rate == 1.0
+    assert result.seconds >= 7 * 6 * 0.5
+    text = render_text(calibration_document(result))
     assert "one side was kept busy" in text
-    assert f"{found.seconds:.0f} s a run" in text
+    assert f"{result.seconds:.0f} s a run" in text
     assert '"slowdown <= ' in text
 
 
@@ -139,11 +139,11 @@ def test_a_calibration_is_as_long_as_its_shortest_test_and_suits_the_wildest() -
         pairs={"long": flat((1.0,) * 30), "short": flat((1.2, 0.8) * 6)},
         slowed={0.05: {"long": flat((1.05,) * 9), "short": flat((1.05,) * 7)}},
     )
-    found = calibration(recorded, 0.03, suites=4)
-    assert (found.rounds, found.injected[0].rounds) == (12, 7)
-    assert found.suits == max(limit for _, _, limit, _ in found.own) > LIMITS[0]
-    assert replace(found, own=()).suits == 0.03
-    assert found.undecided.count == 8
+    result = calibration(recorded, 0.03, suites=4)
+    assert (result.rounds, result.injected[0].rounds) == (12, 7)
+    assert result.suits == max(limit for _, _, limit, _ in result.own) > LIMITS[0]
+    assert replace(result, own=()).suits == 0.03
+    assert result.undecided.count == 8
 
 
 def test_the_last_round_is_screened_with_the_first_four() -> None:
@@ -160,9 +160,9 @@ def test_a_test_begins_with_the_round_that_was_drawn_and_ends_where_it_is_decide
 
 
 def test_slowdowns_of_two_three_five_and_ten_percent_are_tried() -> None:
-    found = calibration(Recorded(pairs={"a": pairs(*(1.0,) * 20)}), 0.03, suites=1)
-    assert [by for by, _ in found.power] == [0.02, 0.03, 0.05, 0.1]
-    assert found.seconds == 0.0
+    result = calibration(Recorded(pairs={"a": pairs(*(1.0,) * 20)}), 0.03, suites=1)
+    assert [by for by, _ in result.power] == [0.02, 0.03, 0.05, 0.1]
+    assert result.seconds == 0.0
 
 
 @pytest.mark.parametrize("usual", [0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2])
@@ -204,8 +204,8 @@ def test_forks_suit_a_test_that_is_shown_to_scatter_no_more_by_them(
 
 
 def test_a_single_round_has_no_scatter() -> None:
-    found = calibration(
+    result = calibration(
         Recorded(pairs={"a": scattered(0.01)}, forked={"a": scattered(0.009, 1, preloads=(1,))}), 0.03, suites=1
     )
-    ((name, fresh, forked),) = found.forks
+    ((name, fresh, forked),) = result.forks
     assert (name, fresh, forked) == ("a", pytest.approx(stdev(scattered(0.01).differences)), 0.0)

@@ -86,12 +86,12 @@ def test_what_moved_stands_beside_a_slowdown() -> None:
     assert "since accepted" not in render_block(report("off", 1.5))
 
 
-@pytest.mark.parametrize(("now", "told"), [(1.019e9, 0), (1.021e9, 1), (0.981e9, 0), (0.979e9, 1)])
-def test_clocks_within_two_percent_are_the_same(now: float, told: int) -> None:
+@pytest.mark.parametrize(("now", "expected"), [(1.019e9, 0), (1.021e9, 1), (0.981e9, 0), (0.979e9, 1)])
+def test_clocks_within_two_percent_are_the_same(now: float, expected: int) -> None:
     line = accepted(1e6)
     then = Sitting(key=KEY, device=line.device, time=1e6, when="", commit=line.commit, clock_hz=1e9)
     here = measured(0, processes=(samples(1e6, clock_hz=(now,)),))
-    assert len([name for name, _, _ in moved(line, here, [then]) if name == "clock"]) == told
+    assert len([name for name, _, _ in moved(line, here, [then]) if name == "clock"]) == expected
 
 
 def test_a_clock_is_of_the_line_s_own_commit_clean_or_not() -> None:
@@ -105,12 +105,12 @@ def test_a_clock_is_of_the_line_s_own_commit_clean_or_not() -> None:
 
 
 def test_the_clocks_of_two_arms_are_told_where_both_are_known() -> None:
-    known, unknown = (
+    clocked, unknown = (
         Capture(key=KEY, device=GPU, identity=Identity(device=GPU.key), samples=(samples(1e6, clock_hz=hz),))
         for hz in ((1.5e9,), ())
     )
-    assert paired_clocks([(known, known)]) == (1.5e9, 1.5e9)
-    assert paired_clocks([(unknown, known)]) is paired_clocks([(known, unknown)]) is paired_clocks([]) is None
+    assert paired_clocks([(clocked, clocked)]) == (1.5e9, 1.5e9)
+    assert paired_clocks([(unknown, clocked)]) is paired_clocks([(clocked, unknown)]) is paired_clocks([]) is None
 
 
 def test_an_unknown_clock_did_not_move() -> None:
@@ -168,9 +168,9 @@ def test_the_accepted_sitting_is_held_against_this_one() -> None:
 
 def test_the_device_s_own_facts_are_kept_too() -> None:
     card = replace(GPU, facts=(("driver", "580.65"), ("governor", "said by the host already"), ("vbios", "")))
-    kept = surroundings(measured(1e6, device=card, environment=THEN))
-    assert dict(kept.facts) == {"governor": "performance", "nvidia driver": "570.86", "device driver": "580.65"}
-    line = accepted(1e6, device=card, surroundings=kept)
+    environment = surroundings(measured(1e6, device=card, environment=THEN))
+    assert dict(environment.facts) == {"governor": "performance", "nvidia driver": "570.86", "device driver": "580.65"}
+    line = accepted(1e6, device=card, surroundings=environment)
     newer = replace(card, facts=(("driver", "590.1"),))
     assert moved(line, measured(1.1e6, device=newer, environment=THEN)) == (("device driver", "580.65", "590.1"),)
 
@@ -185,24 +185,24 @@ def test_a_clock_that_moved_is_named_from_the_sittings_of_the_accepted_commit(hz
     ]
     now = measured(1.1e6, processes=(samples(1.1e6, clock_hz=(hz, hz)),))
     assert clock_of(now.processes) == hz
-    found = moved(line, now, sittings)
-    assert found == ((("clock", *expected),) if expected else ())
+    differences = moved(line, now, sittings)
+    assert differences == ((("clock", *expected),) if expected else ())
     assert moved(line, measured(1.1e6), sittings) == ()
 
 
 def test_a_verdict_of_moved_says_what_is_known() -> None:
     facts = replace(NOT_SLOWER, moved=(("numpy", "2.0.1", "2.1.0"), ("governor", "performance", "powersave")))
-    said = paired_verdict(1.1e6, facts, baseline=accepted(1e6, surroundings=THEN))
-    assert said.outcome is Outcome.MOVED
-    assert said.sentence.endswith("what differs: numpy 2.0.1 -> 2.1.0, governor performance -> powersave")
-    assert said.evidence == (("moved", "numpy 2.0.1 -> 2.1.0"), ("moved", "governor performance -> powersave"))
+    verdict = paired_verdict(1.1e6, facts, baseline=accepted(1e6, surroundings=THEN))
+    assert verdict.outcome is Outcome.MOVED
+    assert verdict.sentence.endswith("what differs: numpy 2.0.1 -> 2.1.0, governor performance -> powersave")
+    assert verdict.evidence == (("moved", "numpy 2.0.1 -> 2.1.0"), ("moved", "governor performance -> powersave"))
     nothing = replace(NOT_SLOWER, moved=())
     still = accepted(1e6, surroundings=THEN, sittings=20, scatter=0.001)
-    known = paired_verdict(1.1e6, nothing, baseline=still)
-    assert known.sentence.endswith("what differs: none of the facts that perfgate records")
-    assert known.next == ("perfgate doctor",), "a machine that is busy for a day is no reason to accept"
+    unexplained = paired_verdict(1.1e6, nothing, baseline=still)
+    assert unexplained.sentence.endswith("what differs: none of the facts that perfgate records")
+    assert unexplained.next == ("perfgate doctor",), "a machine that is busy for a day is no reason to accept"
     unknown = paired_verdict(1.1e6, nothing, baseline=replace(still, surroundings=None))
-    assert all("perfgate accept" in step for one in (said, unknown) for step in one.next)
+    assert all("perfgate accept" in step for one in (verdict, unknown) for step in one.next)
     assert unknown.sentence.endswith(f"what differs: {UNKNOWN}")
     one = paired_verdict(1.1e6, nothing, baseline=accepted(1e6, surroundings=THEN))
     assert one.outcome is Outcome.PASSED, "one run may lie so far from the next"
@@ -213,9 +213,9 @@ def test_moved_by_what_the_change_installs_fails_by_its_policy_and_is_named() ->
     edits = EnvironmentEdits(requirements=("-numpy>=2.0", "+numpy>=2.1"))
     context = replace(PAIRED_CONTEXT, policy=CI, environment_edits=edits)
     line = accepted(1e6, surroundings=THEN)
-    said = paired_verdict(1.1e6, facts, baseline=line, context=context)
-    assert (said.outcome, said.effect) == (Outcome.MOVED, Effect.FAIL)
-    assert said.sentence.endswith(
+    verdict = paired_verdict(1.1e6, facts, baseline=line, context=context)
+    assert (verdict.outcome, verdict.effect) == (Outcome.MOVED, Effect.FAIL)
+    assert verdict.sentence.endswith(
         "what differs: numpy 2.0.1 -> 2.1.0; this change edits -numpy>=2.0, +numpy>=2.1, which base and head share"
     )
     lenient = replace(context, policy=replace(CI, moved_by_change=Choice.WARN))
@@ -229,26 +229,28 @@ def test_a_change_that_edits_its_job_answers_for_what_no_run_explains_though_one
     edits = EnvironmentEdits(files=(".github/workflows/bench.yml",))
     context = replace(PAIRED_CONTEXT, policy=CI, environment_edits=edits)
     line, nothing = accepted(1e6, surroundings=THEN), replace(NOT_SLOWER, moved=())
-    said = paired_verdict(9e6, nothing, baseline=line, context=context)
-    assert (said.outcome, said.effect) == (Outcome.MOVED, Effect.FAIL)
-    assert said.sentence.endswith("this change edits .github/workflows/bench.yml, which base and head share")
+    verdict = paired_verdict(9e6, nothing, baseline=line, context=context)
+    assert (verdict.outcome, verdict.effect) == (Outcome.MOVED, Effect.FAIL)
+    assert verdict.sentence.endswith("this change edits .github/workflows/bench.yml, which base and head share")
     assert paired_verdict(1.05e6, nothing, baseline=line, context=context).outcome is Outcome.PASSED
     blind = replace(line, blind=20.0)
     open_ = paired_verdict(9e6, nothing, baseline=blind, context=context)
     assert (open_.outcome, open_.effect) == (Outcome.UNDECIDED, Effect.WARN)
     unedited = replace(context, environment_edits=EnvironmentEdits())
-    found = paired_verdict(9e6, replace(nothing, base_ns=9e6), baseline=line, context=unedited)
-    assert (found.outcome, found.effect) == (Outcome.MOVED, Effect.WARN), "the base is as slow here"
+    unedited_verdict = paired_verdict(9e6, replace(nothing, base_ns=9e6), baseline=line, context=unedited)
+    assert (unedited_verdict.outcome, unedited_verdict.effect) == (Outcome.MOVED, Effect.WARN), (
+        "the base is as slow here"
+    )
     assert paired_verdict(9e6, nothing, baseline=line, context=unedited).outcome is Outcome.UNDECIDED
 
 
 @pytest.mark.parametrize("revision", [False, True])
 def test_unchanged_code_that_is_slower_is_the_machine_and_never_a_regression(revision: bool) -> None:
     same = replace(SLOWER, same=True, revision=revision)
-    found = paired_verdict(1.1e6, same, context=JudgeContext(kinds=KINDS, paired_available=True))
-    assert (found.outcome, found.effect) == (Outcome.MOVED, Effect.WARN)
-    assert "both builds hold the same code" in found.sentence
-    assert found.next == ("perfgate doctor",)
+    verdict = paired_verdict(1.1e6, same, context=JudgeContext(kinds=KINDS, paired_available=True))
+    assert (verdict.outcome, verdict.effect) == (Outcome.MOVED, Effect.WARN)
+    assert "both builds hold the same code" in verdict.sentence
+    assert verdict.next == ("perfgate doctor",)
     assert paired_verdict(1.1e6, replace(same, same=False)).outcome is Outcome.REGRESSED
 
 
@@ -256,9 +258,9 @@ def test_what_is_undecided_says_how_much_more_time_it_wants() -> None:
     open_ = replace(SLOWER, decision=NOT_SLOWER.decision.UNDECIDED, wants_s=130.0)
     assert paired_verdict(1.1e6, open_).sentence.endswith("about 2 min 10 s more would decide")
     by_name = replace(open_, revision=True)
-    said = paired_verdict(1.1e6, by_name)
-    assert (said.outcome, said.effect) == (Outcome.UNDECIDED, Effect.WARN)
-    assert said.sentence.endswith("about 2 min 10 s more would decide")
+    verdict = paired_verdict(1.1e6, by_name)
+    assert (verdict.outcome, verdict.effect) == (Outcome.UNDECIDED, Effect.WARN)
+    assert verdict.sentence.endswith("about 2 min 10 s more would decide")
     few = replace(by_name, differences=(0.0,) * 3)
     assert "the budget ended after 3 of at least 7 rounds" in paired_verdict(1.1e6, few).sentence
 

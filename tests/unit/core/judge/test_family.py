@@ -45,8 +45,8 @@ def member(number: int, differences: tuple[float, ...], shift: float, **fields) 
 
 
 def said(*members: CaseReport, families: int = 1) -> str:
-    asked = {FAMILY: [MEAN], **{f"t.py::test_{n}": [MEAN] for n in range(1, families)}}
-    return next(note.text for note in family_notes(members, asked, CONTEXT) if FAMILY in note.text)
+    limits = {FAMILY: [MEAN], **{f"t.py::test_{n}": [MEAN] for n in range(1, families)}}
+    return next(note.text for note in family_notes(members, limits, CONTEXT) if FAMILY in note.text)
 
 
 def steady(shift: float, rounds: int) -> tuple[float, ...]:
@@ -103,9 +103,9 @@ def test_a_round_speaks_for_all_cases_at_once() -> None:
 
 def test_a_case_is_judged_with_others_where_a_mean_runs_over_its_family() -> None:
     first, call = CaseKey(nodeid=f"{FAMILY}[1]"), CaseKey(nodeid=f"{FAMILY}[2]", name="fwd")
-    for text, meant in (("slowdown", True), ("slowdown, family=test_f*", True), ("slowdown, family=test_g", False)):
+    for text, expected in (("slowdown", True), ("slowdown, family=test_f*", True), ("slowdown, family=test_g", False)):
         families = {FAMILY: [limit(f"geomean({text}) <= 5%")]}
-        assert [is_in_a_mean(key, families) for key in (first, call)] == [meant] * 2
+        assert [is_in_a_mean(key, families) for key in (first, call)] == [expected] * 2
         assert not is_in_a_mean(CaseKey(nodeid="t.py::test_other"), families)
     both = [limit("geomean(slowdown, family=test_g) <= 5%"), MEAN]
     assert is_in_a_mean(first, {FAMILY: both}), "one of several is enough"
@@ -115,14 +115,14 @@ def report(time: float | None, param: str = "1", **fields) -> CaseReport:
     key = CaseKey(nodeid=f"{MATRIX_FAMILY}[{param}]")
     if time is None:
         return CaseReport(key=key, verdicts=())
-    held = accepted(1e6, key=key, **fields)
-    return judge(measured(time, key=key, shape=(1.0, 1.0, 1.0)), [], baseline=held, context=PLAIN_CONTEXT)
+    line = accepted(1e6, key=key, **fields)
+    return judge(measured(time, key=key, shape=(1.0, 1.0, 1.0)), [], baseline=line, context=PLAIN_CONTEXT)
 
 
 def note(text: str, *times: float | None):
     members = [report(time, str(at)) for at, time in enumerate(times)]
-    (found,) = family_notes(members, {MATRIX_FAMILY: [limit(text)]}, PLAIN_CONTEXT)
-    return found
+    (result,) = family_notes(members, {MATRIX_FAMILY: [limit(text)]}, PLAIN_CONTEXT)
+    return result
 
 
 def test_a_mean_says_what_it_is_of() -> None:
@@ -144,15 +144,15 @@ def test_a_mean_says_what_it_is_of() -> None:
     ],
 )
 def test_a_mean_of_figures_of_the_tests_own(text: str, outcome: str) -> None:
-    found = [Metric(name="loss", value=value, dimension=Dimension.PLAIN, better=Better.LOWER) for value in (1.0, 2.0)]
+    losses = [Metric(name="loss", value=value, dimension=Dimension.PLAIN, better=Better.LOWER) for value in (1.0, 2.0)]
     keys = [CaseKey(nodeid=f"{MATRIX_FAMILY}[{at}]") for at in range(2)]
     members = [
         judge(measured(1e6, key=key, metrics=MetricSet(metrics=(one,))), [], baseline=None, context=PLAIN_CONTEXT)
-        for key, one in zip(keys, found)
+        for key, one in zip(keys, losses)
     ]
-    asked = parse_limit(text, kinds=KINDS, own=str)
-    (told,) = family_notes(members, {MATRIX_FAMILY: [asked]}, PLAIN_CONTEXT)
-    assert told.text.startswith(outcome)
+    demand = parse_limit(text, kinds=KINDS, own=str)
+    (result,) = family_notes(members, {MATRIX_FAMILY: [demand]}, PLAIN_CONTEXT)
+    assert result.text.startswith(outcome)
 
 
 def test_a_figure_that_one_call_of_each_test_has_is_named_with_its_call() -> None:
@@ -164,9 +164,9 @@ def test_a_figure_that_one_call_of_each_test_has_is_named_with_its_call() -> Non
     ]  # fmt: skip
 
     def told(text: str) -> str:
-        asked = parse_limit(text, kinds=KINDS, own=lambda name: name if name == "loss" else "")
-        (found,) = family_notes(members, {MATRIX_FAMILY: [asked]}, PLAIN_CONTEXT)
-        return found.text
+        demand = parse_limit(text, kinds=KINDS, own=lambda name: name if name == "loss" else "")
+        (result,) = family_notes(members, {MATRIX_FAMILY: [demand]}, PLAIN_CONTEXT)
+        return result.text
 
     assert told("worst(loss) <= 2").endswith(
         "was not measured: it is a figure of the call ours: worst(loss, case=ours)"
@@ -178,8 +178,8 @@ def test_a_figure_that_one_call_of_each_test_has_is_named_with_its_call() -> Non
 def test_a_mean_against_lines_of_noisy_sittings_is_not_known() -> None:
     def of(time: float, *blind: float) -> str:
         members = [report(time, str(at), blind=unknown) for at, unknown in enumerate(blind)]
-        (found,) = family_notes(members, {MATRIX_FAMILY: [limit("geomean(slowdown) <= 10%")]}, PLAIN_CONTEXT)
-        return found.text
+        (result,) = family_notes(members, {MATRIX_FAMILY: [limit("geomean(slowdown) <= 10%")]}, PLAIN_CONTEXT)
+        return result.text
 
     assert of(1e6, 1.07, 0.0).startswith("undecided: ")
     assert "too noisy to detect less than +43.9 %" in of(1e6, 1.07, 0.0)
@@ -195,8 +195,8 @@ def test_a_mean_against_lines_of_noisy_sittings_is_not_known() -> None:
 def test_a_mean_against_lines_as_blind_as_its_limit_still_keeps_it() -> None:
     for time, blind, outcome in ((1e6, 0.5, "passed"), (1e6, 1.0, "undecided"), (0.5e6, 1.0, "undecided")):
         members = [report(time, str(at), blind=blind) for at in range(2)]
-        (found,) = family_notes(members, {MATRIX_FAMILY: [limit("geomean(slowdown) <= 50%")]}, PLAIN_CONTEXT)
-        assert found.text.startswith(outcome)
+        (result,) = family_notes(members, {MATRIX_FAMILY: [limit("geomean(slowdown) <= 50%")]}, PLAIN_CONTEXT)
+        assert result.text.startswith(outcome)
 
 
 def ratio(low: float, middle: float, high: float) -> Metric:
@@ -224,10 +224,10 @@ def test_a_mean_is_of_one_plain_figure_a_case() -> None:
 
 
 def test_the_least_known_member_says_what_chance_reaches() -> None:
-    known, fresh = report(1e6, sittings=30), report(1e6)
+    settled, fresh = report(1e6, sittings=30), report(1e6)
     one = predict(Prior.CPU, scatter=Prior.CPU, sittings=1, gates=1).reach
-    assert _reach([known, fresh], PLAIN_CONTEXT) == _reach([replace(fresh, baseline=None)], PLAIN_CONTEXT) == one
-    assert _reach([known], PLAIN_CONTEXT) < one
+    assert _reach([settled, fresh], PLAIN_CONTEXT) == _reach([replace(fresh, baseline=None)], PLAIN_CONTEXT) == one
+    assert _reach([settled], PLAIN_CONTEXT) < one
     locked = replace(fresh, measurement=measured(1e6, device=GPU, clocks="lock"))
     assert (
         _reach([locked], PLAIN_CONTEXT)
@@ -239,25 +239,27 @@ HELD = limit("geomean(slowdown) <= 20%")
 
 
 def mean(*members: CaseReport) -> str:
-    (found,) = family_notes(members, {MATRIX_FAMILY: [HELD]}, PLAIN_CONTEXT)
-    return found.text.partition(f"{MATRIX_FAMILY}: ")[0] + found.text.partition("20%: ")[2]
+    (result,) = family_notes(members, {MATRIX_FAMILY: [HELD]}, PLAIN_CONTEXT)
+    return result.text.partition(f"{MATRIX_FAMILY}: ")[0] + result.text.partition("20%: ")[2]
 
 
 def test_a_mean_is_not_held_against_lines_that_the_case_itself_would_not_be_held_against() -> None:
     other = replace(accepted(1e6).identity, timer="cupti")
     apart = "measured differently, not compared: timer cupti -> host"
     for time in (1e6, 1.5e6):
-        found = report(time, identity=other)
-        assert mean(report(time, "2"), found) == f"not measured: slowdown of 1 of 2 cases was not measured: {apart}"
-    (of_time,) = family_notes([found], {MATRIX_FAMILY: [limit("geomean(time) <= 2ms")]}, PLAIN_CONTEXT)
+        other_report = report(time, identity=other)
+        assert (
+            mean(report(time, "2"), other_report) == f"not measured: slowdown of 1 of 2 cases was not measured: {apart}"
+        )
+    (of_time,) = family_notes([other_report], {MATRIX_FAMILY: [limit("geomean(time) <= 2ms")]}, PLAIN_CONTEXT)
     assert of_time.text.startswith("passed: ")
 
 
 def test_a_mean_is_not_held_against_an_acceptance_that_ran_out_unless_the_change_renews_it() -> None:
     def of(**fields) -> CaseReport:
         context = replace(PLAIN_CONTEXT, today="2026-05-10", **fields)
-        held = accepted(1e6, key=report(1e6).key, expires="2026-05-01")
-        return judge(measured(1e6, key=held.key), [HELD], baseline=held, context=context)
+        line = accepted(1e6, key=report(1e6).key, expires="2026-05-01")
+        return judge(measured(1e6, key=line.key), [HELD], baseline=line, context=context)
 
     assert mean(of()).endswith('was not measured: the acceptance expired on 2026-05-01: "TMA loads"')
     again = accepted(1e6, why="no compiler yet", when="2026-05-09", expires="2026-06-01")
@@ -269,11 +271,11 @@ def test_a_mean_is_not_held_against_an_acceptance_that_ran_out_unless_the_change
 def test_a_mean_takes_a_slower_time_that_the_change_accepts_with_a_reason() -> None:
     def of(time: float, scatter=(1.0, 1.0, 1.0), **fields) -> CaseReport:
         edited = accepted(3e6, why="exact softmax", when="2026-05-09", **fields)
-        held = accepted(1e6, key=report(1e6).key)
+        line = accepted(1e6, key=report(1e6).key)
         return judge(
-            measured(time, key=held.key, shape=scatter),
+            measured(time, key=line.key, shape=scatter),
             [HELD],
-            baseline=held,
+            baseline=line,
             context=replace(PLAIN_CONTEXT, edited=edited),
         )
 
@@ -293,9 +295,9 @@ def test_what_a_change_accepts_and_nothing_measured_agrees_with_makes_no_mean_be
     """A line that says 15 % slower of a case that is as fast as before would take 13 % off the mean."""
 
     def of(time: float, param: str, accepts: float) -> CaseReport:
-        held = accepted(1e6, key=report(1e6, param).key)
+        line = accepted(1e6, key=report(1e6, param).key)
         context = replace(PLAIN_CONTEXT, edited=accepted(accepts, why="exact softmax", when="2026-05-09"))
-        return judge(measured(time, key=held.key), [HELD], baseline=held, context=context)
+        return judge(measured(time, key=line.key), [HELD], baseline=line, context=context)
 
     assert mean(of(1e6, "1", 1.15e6)).startswith("passed: +0.0 %")
     assert mean(of(1.1e6, "1", 1.15e6), report(1.1e6, "2")).startswith("passed: +10.0 %")
@@ -309,8 +311,8 @@ def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the
     same, past = replace(line, time=1.5e6), replace(line, time=1e6)
 
     def taken(bound: Limit, accepts: Baseline, before: float) -> bool:
-        held = judge(exact, [bound], baseline=replace(line, time=before), context=PLAIN_CONTEXT)
-        return effective_members(replace(held, accepts=accepts), bound).baseline == accepts
+        judged = judge(exact, [bound], baseline=replace(line, time=before), context=PLAIN_CONTEXT)
+        return effective_members(replace(judged, accepts=accepts), bound).baseline == accepts
 
     assert taken(none, same, 1e6)
     assert taken(half, past, 0.9e6)
@@ -325,11 +327,11 @@ def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the
 def test_a_mean_under_two_arms_asks_no_accepted_sitting() -> None:
     def of(shift: float, **fields) -> CaseReport:
         interval = Interval(low=shift - 0.01, high=shift + 0.01)
-        seen = {"differences": (shift,) * 5, "shift": shift, "interval": interval, "base": "HEAD~1"}
-        arms = Paired(decision=Decision.UNDECIDED, revision=True, **seen, **fields)
-        held = accepted(5e6, key=report(1e6).key, blind=5.0, expires="2026-05-01")
+        rounds = {"differences": (shift,) * 5, "shift": shift, "interval": interval, "base": "HEAD~1"}
+        arms = Paired(decision=Decision.UNDECIDED, revision=True, **rounds, **fields)
+        line = accepted(5e6, key=report(1e6).key, blind=5.0, expires="2026-05-01")
         context = replace(PLAIN_CONTEXT, today="2026-05-10")
-        return judge(measured(1e6, key=held.key), [HELD], baseline=held, context=context, paired=arms)
+        return judge(measured(1e6, key=line.key), [HELD], baseline=line, context=context, paired=arms)
 
     assert mean(of(0.0)) == "passed: +0.0 % [-1.0, +1.0] over 1 case"
     assert mean(of(0.5)).startswith("regressed: +50.0 %")
@@ -348,13 +350,13 @@ def test_why_a_case_is_missing_is_told_of_slowdowns_only_and_of_the_first_that_k
 
 def family_report(time: float, param: str = "1", name: str = "", **fields) -> CaseReport:
     key = CaseKey(nodeid=f"t.py::test_mm[{param}]", name=name)
-    held = accepted(1e6, key=key, **fields)
-    return judge(measured(time, key=key, shape=(1.0,) * 3), [], baseline=held, context=CONTEXT)
+    line = accepted(1e6, key=key, **fields)
+    return judge(measured(time, key=key, shape=(1.0,) * 3), [], baseline=line, context=CONTEXT)
 
 
 def mean_note(text: str, *members: CaseReport, family: str = "t.py::test_mm") -> str:
-    found = [note.text for note in family_notes(members, {family: [limit(text)]}, CONTEXT)]
-    return found[0].partition(":")[0] if found else ""
+    texts = [note.text for note in family_notes(members, {family: [limit(text)]}, CONTEXT)]
+    return texts[0].partition(":")[0] if texts else ""
 
 
 def test_a_mean_takes_the_named_calls_of_its_family_too() -> None:
@@ -363,8 +365,8 @@ def test_a_mean_takes_the_named_calls_of_its_family_too() -> None:
 
 
 def test_a_family_is_known_by_its_whole_name_and_by_that_of_its_function() -> None:
-    for pattern, meant in (("t.py::test_*", True), ("test_m?", True), ("test_x*", False)):
-        assert bool(mean_note(f"geomean(time, family={pattern}) <= 2ms", family_report(1e6))) is meant
+    for pattern, expected in (("t.py::test_*", True), ("test_m?", True), ("test_x*", False)):
+        assert bool(mean_note(f"geomean(time, family={pattern}) <= 2ms", family_report(1e6))) is expected
 
 
 def test_a_case_may_say_itself_of_which_family_it_is() -> None:
@@ -381,8 +383,8 @@ def test_a_case_that_is_not_to_be_trusted_is_in_no_mean() -> None:
 
 def test_a_mean_whose_interval_spans_its_limit_from_either_side_is_undecided() -> None:
     key = CaseKey(nodeid="t.py::test_mm[1]")
-    seen = measured(1e6, key=key, metrics=MetricSet(metrics=(share("overlap", 0.4, 0.5, 0.6),)))
-    case = CaseReport(key=key, verdicts=(), measurement=seen)
+    measurement = measured(1e6, key=key, metrics=MetricSet(metrics=(share("overlap", 0.4, 0.5, 0.6),)))
+    case = CaseReport(key=key, verdicts=(), measurement=measurement)
     for text in ("geomean(overlap) >= 50%", "geomean(overlap) <= 50%"):
         assert mean_note(text, case) == "undecided"
     assert mean_note("geomean(overlap) >= 30%", case) == mean_note("geomean(overlap) <= 70%", case) == "passed"
@@ -391,9 +393,9 @@ def test_a_mean_whose_interval_spans_its_limit_from_either_side_is_undecided() -
 
 def test_lines_of_noisy_sittings_are_no_matter_to_a_mean_of_times() -> None:
     assert mean_note("geomean(time) <= 2ms", family_report(1e6, blind=3.0)) == "passed"
-    known = family_report(1e6, blind=3.0)
-    shared = known.measurement.with_metrics(MetricSet(metrics=(share("overlap", 0.4, 0.5, 0.6),)))
-    assert mean_note("geomean(overlap) <= 70%", replace(known, measurement=shared)) == "passed"
+    noisy = family_report(1e6, blind=3.0)
+    shared = noisy.measurement.with_metrics(MetricSet(metrics=(share("overlap", 0.4, 0.5, 0.6),)))
+    assert mean_note("geomean(overlap) <= 70%", replace(noisy, measurement=shared)) == "passed"
 
 
 def faster(number: int, ratio: float, name: str = "ours") -> CaseReport:

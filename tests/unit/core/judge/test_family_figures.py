@@ -84,5 +84,5 @@ def test_the_mean_of_changes_is_of_their_factors(
     name: str, mean: float, worst: float, place: str, *, higher: bool
 ) -> None:
     figures = [(ranged(1.0, 0.0, name), "a"), (ranged(4.0, 0.0, name), "b")]
-    found = extremes(figures, higher=higher)
-    assert (found[0], found[1:]) == (pytest.approx(mean), (worst, place))
+    result = extremes(figures, higher=higher)
+    assert (result[0], result[1:]) == (pytest.approx(mean), (worst, place))

@@ -37,15 +37,15 @@ def called(*names: str) -> list[CaseReport]:
 
 @pytest.mark.parametrize("policy", [LOCAL, CI, replace(CI, unmeasured=Choice.WARN)])
 def test_a_limit_of_the_test_fails_whatever_the_policy(policy) -> None:
-    (found,) = unmatched_limits(
+    (report,) = unmatched_limits(
         called("forward"), [limit("time(case=forwrd) <= 1s")], replace(PLAIN_CONTEXT, policy=policy)
     )
-    (verdict,) = found.verdicts
+    (verdict,) = report.verdicts
     assert (verdict.outcome, verdict.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
     assert {"case=forwrd", "'forward'?"} <= set(verdict.sentence.split())
     assert verdict.next == ("name the call: perfgate(..., name='forwrd')",)
-    assert found.key == CaseKey(nodeid=KEY.nodeid, name=NOBODY)
-    assert found.measurement is None
+    assert report.key == CaseKey(nodeid=KEY.nodeid, name=NOBODY)
+    assert report.measurement is None
 
 
 def test_what_names_there_are_is_said() -> None:
@@ -70,10 +70,10 @@ def test_a_limit_for_other_devices_is_not_asked_here() -> None:
 
 @pytest.mark.parametrize("source", ["configuration", "command line"])
 def test_a_limit_for_every_test_is_about_those_that_make_the_call(source: str) -> None:
-    (found,) = unmatched_limits(
+    (report,) = unmatched_limits(
         called("fwd"), [limit("time(case=bwd) <= 1s", source=source)], replace(PLAIN_CONTEXT, policy=CI)
     )
-    (verdict,) = found.verdicts
+    (verdict,) = report.verdicts
     assert (verdict.outcome, verdict.effect) == (Outcome.NOT_APPLICABLE, Effect.PASS)
     assert verdict.sentence == "no call of this test has the name 'bwd'"
 
@@ -116,22 +116,22 @@ def test_two_arms_beside_a_line_leave_the_line_what_it_is() -> None:
 
 def test_a_device_without_a_name_is_called_by_its_key() -> None:
     nameless = replace(HOST, name="")
-    found = verdict(1e6, [limit("time <= 1s", on=("H200*",))], device=nameless, baseline=None)
-    assert found.sentence.endswith("this is host-epyc-2")
+    result = verdict(1e6, [limit("time <= 1s", on=("H200*",))], device=nameless, baseline=None)
+    assert result.sentence.endswith("this is host-epyc-2")
 
 
 CASE = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(rounds=3))
 
 
-@pytest.mark.parametrize(("count", "told"), [(1, "1 of 3 processes"), (3, "3 processes"), (5, "5 processes")])
-def test_a_test_that_fails_in_a_later_process_is_named_with_what_it_said(count: int, told: str) -> None:
+@pytest.mark.parametrize(("count", "message"), [(1, "1 of 3 processes"), (3, "3 processes"), (5, "5 processes")])
+def test_a_test_that_fails_in_a_later_process_is_named_with_what_it_said(count: int, message: str) -> None:
     captures, trouble = count * ((),), ("AssertionError:\n  second round",)
     result = CaseResult(case=CASE, captures=captures, trouble=trouble, outcome="failed")
     report = CaseReport(key=KEY, verdicts=(), measurement=with_trouble(measured(1e6), result))
     (note,) = unfinished([report, CaseReport(key=KEY, verdicts=())])
     assert (note.kind, note.effect) == ("unfinished", Effect.WARN)
     assert note.text.startswith("1 case ")
-    assert note.names == (f"{KEY}: {told}, then AssertionError: second round",)
+    assert note.names == (f"{KEY}: {message}, then AssertionError: second round",)
 
 
 def test_one_that_was_measured_to_the_end_says_nothing() -> None:
@@ -164,8 +164,8 @@ def test_a_verdict_by_time_says_that_processes_were_tuned_otherwise(text: str, n
 )
 @pytest.mark.parametrize("policy", [LOCAL, CI])
 def test_a_speed_up_that_no_call_has_fails_whatever_the_policy(text: str, calls: tuple[str, ...], words: str, policy):
-    (found,) = unmatched_limits(called(*calls), [limit(text)], replace(PLAIN_CONTEXT, policy=policy))
-    (verdict,) = found.verdicts
+    (report,) = unmatched_limits(called(*calls), [limit(text)], replace(PLAIN_CONTEXT, policy=policy))
+    (verdict,) = report.verdicts
     assert (verdict.outcome, verdict.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
     assert words in verdict.sentence
 
@@ -291,5 +291,5 @@ def test_a_fault_of_ours_fails_whatever_the_policy_and_keeps_the_measurement() -
 
 
 def test_a_limit_on_a_mean_is_not_one_of_a_call_that_is_missing() -> None:
-    found = unmatched_limits(called("fwd"), [limit("geomean(slowdown) <= 1%")], PLAIN_CONTEXT)
-    assert found == ()
+    reports = unmatched_limits(called("fwd"), [limit("geomean(slowdown) <= 1%")], PLAIN_CONTEXT)
+    assert reports == ()

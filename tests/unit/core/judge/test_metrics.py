@@ -20,14 +20,14 @@ WORK = Work(flops=1e9, bytes=1e8, dtype="bf16", items=1000, unit="tokens", worki
 
 
 def one(measurement, name: str, baseline=None, scope=()):
-    (found,) = metrics_of(measurement, baseline).find(name, scope)
-    return found
+    (metric,) = metrics_of(measurement, baseline).find(name, scope)
+    return metric
 
 
 def why(measurement, name: str) -> str:
-    found = metrics_of(measurement, None)
-    assert not found.find(name)
-    return found.missing(name).why
+    metrics = metrics_of(measurement, None)
+    assert not metrics.find(name)
+    return metrics.missing(name).why
 
 
 def test_every_name_is_either_there_or_absent_with_a_reason() -> None:
@@ -40,10 +40,10 @@ def test_every_name_is_either_there_or_absent_with_a_reason() -> None:
         measured(1e6, device=Device(key="k", name="n", kind="gpu"), work=WORK),
     ):
         for baseline in (None, accepted(1e6)):
-            found = metrics_of(measurement, baseline)
-            assert set(found.names()) | {a.name for a in found.absent} >= DERIVED - {"speedup"}
-            assert not set(found.names()) & {a.name for a in found.absent}
-            assert all(a.why for a in found.absent)
+            metrics = metrics_of(measurement, baseline)
+            assert set(metrics.names()) | {a.name for a in metrics.absent} >= DERIVED - {"speedup"}
+            assert not set(metrics.names()) & {a.name for a in metrics.absent}
+            assert all(a.why for a in metrics.absent)
 
 
 def test_absolute_figures() -> None:
@@ -121,8 +121,8 @@ def test_a_warm_cache_of_unknown_size_is_not_guessed() -> None:
     unknown = replace(HOST, cache_bytes=None)
     assert "warm cache of unknown size" in why(measured(1e6, device=unknown, work=Work(bytes=1e9)), "sol")
     roof = replace(HOST.roofs[0], cache_bytes=1e6)
-    known = replace(unknown, roofs=(roof,))
-    assert one(measured(1e6, device=known, work=Work(bytes=1e7)), "sol").value == pytest.approx(0.1)
+    sized = replace(unknown, roofs=(roof,))
+    assert one(measured(1e6, device=sized, work=Work(bytes=1e7)), "sol").value == pytest.approx(0.1)
 
 
 def test_a_dtype_without_a_peak_names_those_that_have_one() -> None:
@@ -147,9 +147,9 @@ def test_a_roof_without_bandwidth_has_no_memory_side() -> None:
     from dataclasses import replace
 
     flat = replace(HOST, roofs=(replace(HOST.roofs[0], bandwidth=None),))
-    found = metrics_of(measured(1e6, device=flat, work=WORK), None)
-    assert found.find("sol")[0].note.startswith("compute roof; of the measured ceiling")
-    assert "for memory" in found.find("sol")[0].note
+    metrics = metrics_of(measured(1e6, device=flat, work=WORK), None)
+    assert metrics.find("sol")[0].note.startswith("compute roof; of the measured ceiling")
+    assert "for memory" in metrics.find("sol")[0].note
 
 
 def test_no_work_is_said() -> None:
@@ -201,9 +201,9 @@ def test_of_samples_that_mean_nothing_nothing_is_made(bad: float) -> None:
     from dataclasses import replace
 
     broken = replace(samples(1e5), durations=(1e5, bad, 1e5))
-    found = metrics_of(measured(0, processes=(broken,), work=WORK), accepted(1e5))
-    assert not found.metrics
-    assert found.missing("time").why == "the samples cannot be trusted"
+    metrics = metrics_of(measured(0, processes=(broken,), work=WORK), accepted(1e5))
+    assert not metrics.metrics
+    assert metrics.missing("time").why == "the samples cannot be trusted"
     untimed = metrics_of(measured(0, processes=()), None).missing("time")
     assert (untimed.why, untimed.fix) == ("nothing was timed", "")
 
@@ -220,8 +220,8 @@ def test_what_timed_nothing_is_told_what_it_read() -> None:
 
 def test_kernels_seen_apart_give_span_and_how_full_it_is() -> None:
     processes = tuple(samples(125.0 + n, spread=0.0, timer="cupti", busy=(100.0,) * 21) for n in range(3))
-    found = metrics_of(measured(0, processes=processes), None)
-    span, busy_time, busy = (found.find(name)[0] for name in ("span", "busy_time", "busy"))
+    metrics = metrics_of(measured(0, processes=processes), None)
+    span, busy_time, busy = (metrics.find(name)[0] for name in ("span", "busy_time", "busy"))
     assert (span.value, span.interval.low, span.interval.high) == (126.0, 125.0, 127.0)
     assert busy_time.value == 100.0
     assert busy.value == pytest.approx(100 / 126)
@@ -229,10 +229,10 @@ def test_kernels_seen_apart_give_span_and_how_full_it_is() -> None:
 
 def test_without_kernel_records_in_every_process_there_is_no_span() -> None:
     mixed = (samples(125.0, busy=(100.0,) * 21), samples(125.0))
-    found = metrics_of(measured(0, processes=mixed), None)
-    assert not found.find("span")
-    assert 'timer="cupti"' in next(absent.fix for absent in found.absent if absent.name == "span")
-    assert not found.find("busy")
+    metrics = metrics_of(measured(0, processes=mixed), None)
+    assert not metrics.find("span")
+    assert 'timer="cupti"' in next(absent.fix for absent in metrics.absent if absent.name == "span")
+    assert not metrics.find("busy")
 
 
 def test_span_can_be_limited() -> None:
@@ -259,9 +259,9 @@ def test_a_call_of_less_than_a_nanosecond_has_its_figures() -> None:
 
 def test_without_any_part_the_fix_is_that_of_compute() -> None:
     host = Device(key="k", name="n", kind="host", roofs=(replace(CEILING, cache_bytes=None),))
-    found = metrics_of(measured(1e6, device=host, work=Work(flops=1e9, bytes=1e6, dtype="fp4")), None).missing("sol")
-    assert found.fix.startswith("`perfgate ceilings` measures no other here")
-    assert found.why.endswith("memory warm cache of unknown size")
+    absence = metrics_of(measured(1e6, device=host, work=Work(flops=1e9, bytes=1e6, dtype="fp4")), None).missing("sol")
+    assert absence.fix.startswith("`perfgate ceilings` measures no other here")
+    assert absence.why.endswith("memory warm cache of unknown size")
 
 
 def test_where_both_roofs_bind_alike_compute_is_named() -> None:
@@ -274,8 +274,8 @@ PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
 
 def test_what_was_brought_is_not_absent() -> None:
     brought = MetricSet(metrics=(Metric(name="time", value=5.0, dimension=Dimension.TIME),))
-    found = judge(measured(1e6, processes=(), metrics=brought), [], baseline=None, context=PLAIN_CONTEXT)
-    absent = {gap.name for gap in found.measurement.metrics.absent}
+    report = judge(measured(1e6, processes=(), metrics=brought), [], baseline=None, context=PLAIN_CONTEXT)
+    absent = {gap.name for gap in report.measurement.metrics.absent}
     assert "time" not in absent
     assert "mfu" in absent
 
@@ -288,8 +288,8 @@ def test_launch_gaps_and_rates_to_the_bit() -> None:
     (gap,) = metrics_of(single, None).find("launch_gap")
     assert (gap.value, gap.interval) == (0.0, None)
     timed = measured(1e6, processes=tuple(samples(1e6 * f, overhead=1e5) for f in (0.9, 1.0, 1.1)), work=GEMM)
-    found = metrics_of(timed, None)
-    (time,), (tflops,) = found.find("time"), found.find("tflops")
+    metrics = metrics_of(timed, None)
+    (time,), (tflops,) = metrics.find("time"), metrics.find("tflops")
     assert tflops.value == GEMM.flops * 1e9 / time.value
     assert tflops.low == GEMM.flops * 1e9 / time.high
     assert tflops.high == GEMM.flops * 1e9 / time.low

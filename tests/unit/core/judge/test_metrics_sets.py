@@ -58,22 +58,22 @@ def test_the_record_holds_the_same_whatever_was_judged(measurement) -> None:
 
 
 def test_all_of_a_call_stands_in_its_order() -> None:
-    found = metrics_of(CALLS["kernels"], accepted(1e6))
-    assert [(m.name, *(text for _, text in m.labels)) for m in found.metrics] == [
+    metrics = metrics_of(CALLS["kernels"], accepted(1e6))
+    assert [(m.name, *(text for _, text in m.labels)) for m in metrics.metrics] == [
         *(("time",), ("slowdown",), ("cv",), ("launch_gap",), ("span",), ("busy_time",), ("busy",)),
         *(("tflops",), ("bandwidth",), ("intensity",)),
         *(("mfu",), ("sol",), ("sol", "compute"), ("sol", "memory")),
         *(("mfu_datasheet",), ("sol_datasheet",), ("mfu_ceiling",), ("sol_ceiling",)),
     ]
-    assert [absent.name for absent in found.absent] == ["throughput"]
-    uncertain = [m.name for m in found.metrics if m.interval is None]
+    assert [absent.name for absent in metrics.absent] == ["throughput"]
+    uncertain = [m.name for m in metrics.metrics if m.interval is None]
     assert uncertain == ["intensity"]
 
 
 def test_figures_are_as_sure_as_the_time_they_rest_on() -> None:
     for processes in ((samples(1e6),), (samples(1e6, count=1),), SPANS):
-        found = metrics_of(measured(0, processes=processes, device=GPU, work=GEMM), accepted(1e6))
-        sure = {found.find(name)[0].interval.confidence for name in ("time", "slowdown", "tflops", "mfu", "sol")}
+        metrics = metrics_of(measured(0, processes=processes, device=GPU, work=GEMM), accepted(1e6))
+        sure = {metrics.find(name)[0].interval.confidence for name in ("time", "slowdown", "tflops", "mfu", "sol")}
         assert len(sure) == 1
 
 
@@ -89,25 +89,25 @@ def test_figures_that_no_limit_names_are_not_worked_out_to_judge(monkeypatch) ->
 
 
 def test_a_metric_is_made_once() -> None:
-    found = metrics_of(CALLS["worked"], accepted(1e6))
-    assert found.find("mfu")[0] is found.find("mfu")[0]
-    assert any(metric is found.find("mfu")[0] for metric in found.metrics)
+    metrics = metrics_of(CALLS["worked"], accepted(1e6))
+    assert metrics.find("mfu")[0] is metrics.find("mfu")[0]
+    assert any(metric is metrics.find("mfu")[0] for metric in metrics.metrics)
 
 
 def test_it_is_a_set_like_any_other() -> None:
-    found = metrics_of(CALLS["worked"], None)
-    plain = MetricSet(metrics=found.metrics, absent=found.absent)
-    assert found == plain
-    assert plain == found
-    assert hash(found) == hash(plain)
-    assert found != MetricSet()
-    assert found != "metrics"
-    for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+    metrics = metrics_of(CALLS["worked"], None)
+    plain = MetricSet(metrics=metrics.metrics, absent=metrics.absent)
+    assert metrics == plain
+    assert plain == metrics
+    assert hash(metrics) == hash(plain)
+    assert metrics != MetricSet()
+    assert metrics != "metrics"
+    for other in (pickle.loads(pickle.dumps(metrics)), copy.deepcopy(metrics)):
         assert type(other) is MetricSet
-        assert other == found
+        assert other == metrics
     extra = MetricSet(metrics=(Metric(name="overlap", value=0.8, dimension=Dimension.FRACTION),))
-    assert (found | extra).metrics == (*found.metrics, *extra.metrics)
-    assert (extra | found).absent == found.absent
+    assert (metrics | extra).metrics == (*metrics.metrics, *extra.metrics)
+    assert (extra | metrics).absent == metrics.absent
 
 
 def test_what_was_judged_is_judged_again_without_a_metric_twice() -> None:
@@ -123,7 +123,7 @@ def test_what_was_judged_is_judged_again_without_a_metric_twice() -> None:
 
 def test_the_floor_and_a_tick_are_shares_of_the_accepted_time() -> None:
     trial, sitting = _judged_measurement(measured(1e6), (), None, FLOORED, None), timing(measured(1e6))
-    found = tolerance(limit("slowdown <= 1%"), trial, sitting._replace(batch=4, resolution=50.0), 1e4)
-    assert found.bound == found.raised == pytest.approx(2000 / 4 / 1e4)
-    assert found.own == pytest.approx(50 / 1e4)
+    result = tolerance(limit("slowdown <= 1%"), trial, sitting._replace(batch=4, resolution=50.0), 1e4)
+    assert result.bound == result.raised == pytest.approx(2000 / 4 / 1e4)
+    assert result.own == pytest.approx(50 / 1e4)
     assert tolerance(limit("slowdown <= 20%"), trial, sitting, 1e4).raised is None

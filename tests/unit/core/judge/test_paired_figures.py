@@ -31,7 +31,7 @@ def pairs(factor: float, *, rounds: int = 20, scatter: float = 0.01, dimension=B
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "decision"),
+    ("text", "figures", "decision"),
     [
         ("change(metric(memory)) <= 5%", pairs(1.10), Decision.SLOWER),
         ("change(metric(memory)) <= 5%", pairs(1.00), Decision.NOT_SLOWER),
@@ -51,22 +51,22 @@ def pairs(factor: float, *, rounds: int = 20, scatter: float = 0.01, dimension=B
         ("change(metric(memory)) < 1%", pairs(1.01, scatter=0.0), Decision.SLOWER),
     ],
 )
-def test_rounds_decide(text: str, found: FigurePairs, decision: Decision) -> None:
-    assert figure_finding(found, limit(text), gates=1).decision is decision
+def test_rounds_decide(text: str, figures: FigurePairs, decision: Decision) -> None:
+    assert figure_finding(figures, limit(text), gates=1).decision is decision
 
 
 def apart(base: float, by: float, text: str, dimension=BYTES, rounds: int = 12) -> FigureFinding:
     """What rounds show of a figure that is by so much larger in the head, and reads a little differently each time."""
     steps = [1e-4 * abs(by) * at for at in range(rounds)]
-    found = FigurePairs(
+    figures = FigurePairs(
         name="memory", labels=(), dimension=dimension,
         base=(base,) * rounds, head=tuple(base + by + step for step in steps),
     )  # fmt: skip
-    return figure_finding(found, limit(text), gates=1)
+    return figure_finding(figures, limit(text), gates=1)
 
 
 @pytest.mark.parametrize(
-    ("text", "dimension", "base", "kept", "broken"),
+    ("text", "dimension", "base", "good", "broken"),
     [
         ("change(metric(memory)) <= 5%", BYTES, 1e6, 0.048e6, 0.052e6),
         ("change(metric(memory)) >= -5%", BYTES, 1e6, -0.048e6, -0.053e6),
@@ -83,9 +83,9 @@ def apart(base: float, by: float, text: str, dimension=BYTES, rounds: int = 12) 
     ],
 )
 def test_a_limit_is_of_the_base_or_plain_and_of_the_difference_where_a_figure_may_be_zero(
-    text: str, dimension: Dimension, base: float, kept: float, broken: float
+    text: str, dimension: Dimension, base: float, good: float, broken: float
 ) -> None:
-    assert apart(base, kept, text, dimension).decision is Decision.NOT_SLOWER
+    assert apart(base, good, text, dimension).decision is Decision.NOT_SLOWER
     assert apart(base, broken, text, dimension).decision is Decision.SLOWER
 
 
@@ -140,11 +140,11 @@ def test_a_figure_is_better_after_the_rounds_that_could_show_it_worse(
 
 def test_figures_share_the_chance_of_an_alarm() -> None:
     """Nine rounds of one figure can show it worse; forty need fourteen."""
-    found = FigurePairs(
+    figures = FigurePairs(
         name="memory", labels=(), dimension=BYTES, base=(1e6,) * 20, head=tuple(2e6 + at for at in range(20))
     )
     bound = limit("change(metric(memory)) <= 5%")
-    assert [figure_finding(found, bound, gates=gates).rounds for gates in (0, 1, 40)] == [9, 9, 14]
+    assert [figure_finding(figures, bound, gates=gates).rounds for gates in (0, 1, 40)] == [9, 9, 14]
 
 
 def verdict(
@@ -214,10 +214,10 @@ def test_after_two_builds_no_other_comparison_is_announced() -> None:
 
 
 def ratios(*heads: float, text: str = "change(metric(memory)) <= 5%") -> FigureFinding:
-    found = FigurePairs(
+    figures = FigurePairs(
         name="memory", labels=(), dimension=BYTES, base=(1e6,) * len(heads), head=tuple(1e6 * ratio for ratio in heads)
     )
-    return figure_finding(found, limit(text), gates=1)
+    return figure_finding(figures, limit(text), gates=1)
 
 
 @pytest.mark.parametrize(
@@ -243,8 +243,8 @@ def ratios(*heads: float, text: str = "change(metric(memory)) <= 5%") -> FigureF
 )
 def test_a_figure_is_judged_as_a_time_is(heads: list[float], decision: Decision, rounds: int) -> None:
     """Worse at a look, with the whole change beyond the limit; cleared by an interval that leaves out a far round."""
-    found = ratios(*heads)
-    assert (found.decision, found.rounds) == (decision, rounds)
+    finding = ratios(*heads)
+    assert (finding.decision, finding.rounds) == (decision, rounds)
 
 
 @pytest.mark.parametrize(("rounds", "decision"), [(16, Decision.UNDECIDED), (17, Decision.NOT_SLOWER)])
@@ -256,6 +256,6 @@ def test_where_nothing_is_allowed_a_figure_clears_once_it_could_have_been_found(
 
 
 def test_a_figure_that_falls_to_nothing_is_better() -> None:
-    found = FigurePairs(name="memory", labels=(), dimension=BYTES, base=(2.0,) * 9, head=(0.0, 0.1) * 4 + (0.0,))
-    finding = figure_finding(found, limit("change(metric(memory)) <= 50%"), gates=1)
+    figures = FigurePairs(name="memory", labels=(), dimension=BYTES, base=(2.0,) * 9, head=(0.0, 0.1) * 4 + (0.0,))
+    finding = figure_finding(figures, limit("change(metric(memory)) <= 50%"), gates=1)
     assert (finding.decision, finding.better) == (Decision.NOT_SLOWER, True)

@@ -80,13 +80,13 @@ def test_a_gate_that_is_off_is_counted_on_a_laptop_and_fails_in_ci() -> None:
 
 def test_exit_codes_in_order_of_weight() -> None:
     regressed, invalid, undecided = (Outcome.REGRESSED, F), (Outcome.INVALID, F), (Outcome.UNDECIDED, F)
-    kept = (Outcome.PASSED, P)
+    passed = (Outcome.PASSED, P)
     assert exit_code([]) == 0
-    assert exit_code([report(kept)]) == 0
+    assert exit_code([report(passed)]) == 0
     assert exit_code([report((Outcome.UNDECIDED, W), (Outcome.UNBASELINED, W))]) == 0
-    assert exit_code([report(kept, undecided)]) == 3
+    assert exit_code([report(passed, undecided)]) == 3
     assert exit_code([report(undecided), report(invalid)]) == 4
-    assert exit_code([report(undecided), report(invalid), report(regressed, kept)]) == 1
+    assert exit_code([report(undecided), report(invalid), report(regressed, passed)]) == 1
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,6 @@ def test_a_call_that_others_are_held_against_is_called_their_reference(
     verdict = replace(report.verdicts[0], limit=parse_limit(text, kinds=by_name()))
     report = replace(report, key=CaseKey(nodeid="t.py::test_a", name=call), verdicts=(verdict,))
     assert word_of(report, verdict) == word
-    kept = case("test_b", 1e6)
+    reference = case("test_b", 1e6)
     counts = {"passed": "2 passed", "reference": "1 passed, 1 reference"}.get(word, f"1 {word}, 1 passed")
-    assert tally([report, kept]) == counts
+    assert tally([report, reference]) == counts

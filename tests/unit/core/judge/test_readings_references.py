@@ -214,9 +214,9 @@ def test_what_chance_explains_in_figures(
 def test_a_side_that_changed_twice_as_much_is_named_alone(ours: float, theirs: float, alone: str) -> None:
     """It took 1 ms beside an eager of 1.5 ms, and both since changed by these factors."""
     metric = Metric(name="speedup", value=1.5 * theirs / ours, dimension=Dimension.RATIO, labels=(("over", "eager"),))
-    found = moved_sides(metric, 1.5, 1e6, ours * 1e6)
-    assert found is not None
-    assert (found.alone, found.text.endswith(f"{alone or 'both'} moved")) == (alone, True)
+    sides = moved_sides(metric, 1.5, 1e6, ours * 1e6)
+    assert sides is not None
+    assert (sides.alone, sides.text.endswith(f"{alone or 'both'} moved")) == (alone, True)
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ def test_long_turns_decide_where_both_sides_have_them(sides: tuple[bool, bool]) 
     assert reference_of("eager", ours, theirs).ours == (1.05e6,)
 
 
-@pytest.mark.parametrize(("count", "known"), [(1, False), (2, False), (3, True)])
-def test_three_turns_have_an_interval(count: int, *, known: bool) -> None:
-    assert bool(reference_of("eager", turns(*[1e6] * count), turns(*[1.5e6] * count)).within) is known
+@pytest.mark.parametrize(("count", "expected"), [(1, False), (2, False), (3, True)])
+def test_three_turns_have_an_interval(count: int, *, expected: bool) -> None:
+    assert bool(reference_of("eager", turns(*[1e6] * count), turns(*[1.5e6] * count)).within) is expected
 
 
 def test_what_chance_explains_shrinks_with_what_the_processes_tell() -> None:

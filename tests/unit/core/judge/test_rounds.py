@@ -52,24 +52,24 @@ def capture(one: Samples) -> Capture:
 
 
 def test_seven_even_rounds_clear_and_bound_the_slowdown() -> None:
-    found = finding(pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.0, 0.995), 0.03)
-    assert (found.decision, found.settled, found.rounds) == (Decision.NOT_SLOWER, True, 7)
-    assert found.interval.high == pytest.approx(0.01)
-    assert found.interval.confidence == pytest.approx(1 - 2 / 128)
+    result = finding(pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.0, 0.995), 0.03)
+    assert (result.decision, result.settled, result.rounds) == (Decision.NOT_SLOWER, True, 7)
+    assert result.interval.high == pytest.approx(0.01)
+    assert result.interval.confidence == pytest.approx(1 - 2 / 128)
 
 
 def test_a_wide_scatter_leaves_it_open_and_says_what_it_could_have_seen() -> None:
-    found = finding(pairs(0.9, 1.1, 1.0, 0.95, 1.05), 0.03)
-    assert (found.decision, found.settled) == (Decision.UNDECIDED, False)
-    assert found.visible > 0.08
+    result = finding(pairs(0.9, 1.1, 1.0, 0.95, 1.05), 0.03)
+    assert (result.decision, result.settled) == (Decision.UNDECIDED, False)
+    assert result.visible > 0.08
     assert math.isinf(visible([0.1]))
 
 
 def test_what_is_cleared_would_have_shown_its_limit_whatever_a_far_round_does_to_the_scatter() -> None:
     ratios = [1.0, 1.01, 0.99, 1.0, 1.005, 1.0, 0.995, 0.6]
     assert visible([math.log(ratio) for ratio in ratios]) > 0.1
-    found = finding(pairs(*ratios), 0.03)
-    assert (found.decision, found.visible) == (Decision.NOT_SLOWER, 0.03)
+    result = finding(pairs(*ratios), 0.03)
+    assert (result.decision, result.visible) == (Decision.NOT_SLOWER, 0.03)
     faster = pairs(*(0.9 * ratio for ratio in ratios))
     assert look(None, faster, 0.03, Design()).visible == 0.03, "it has more rounds for its improvement"
 
@@ -86,9 +86,9 @@ def test_a_case_pays_for_the_others_and_for_its_other_looks() -> None:
 
 def test_slower_is_found_at_a_look_and_nowhere_else() -> None:
     slow = pairs(*(1.05 + 0.001 * at for at in range(30)))
-    found = [finding(slow.first(count), 0.03) for count in (8, 9, 10, 17)]
-    assert [one.decision is Decision.SLOWER for one in found] == [False, True, False, True]
-    assert found[1].p == pytest.approx(2**-9 * 0.01 / Design().level)
+    findings = [finding(slow.first(count), 0.03) for count in (8, 9, 10, 17)]
+    assert [one.decision is Decision.SLOWER for one in findings] == [False, True, False, True]
+    assert findings[1].p == pytest.approx(2**-9 * 0.01 / Design().level)
     many = finding(slow.first(13), 0.03, Design(cases=40))
     assert many.decision is Decision.UNDECIDED, "thirteen rounds cannot confirm one of forty"
     assert look(None, slow, 0.03, Design(cases=40)).rounds == 14
@@ -105,9 +105,9 @@ def test_a_surprise_that_does_not_count_confirms_nothing() -> None:
 
 def test_the_first_look_that_decides_stands() -> None:
     calm = pairs(*(1.0,) * 7, *(1.5,) * 23)
-    found = look(None, calm, 0.03, Design())
-    assert (found.decision, found.rounds) == (Decision.NOT_SLOWER, 7)
-    assert look(found, calm, 0.03, Design()) is found
+    result = look(None, calm, 0.03, Design())
+    assert (result.decision, result.rounds) == (Decision.NOT_SLOWER, 7)
+    assert look(result, calm, 0.03, Design()) is result
     late = look(None, pairs(1.0, 1.0, 1.07, 1.0, 1.0, 1.0, 1.0, 1.0), 0.03, Design())
     assert (late.decision, late.settled) == (Decision.UNDECIDED, False)
     step = look(late, pairs(1.0, 1.0, 1.07, *(1.0,) * 13), 0.03, Design())
@@ -118,10 +118,10 @@ def test_the_first_look_that_decides_stands() -> None:
 
 def test_what_looks_faster_has_the_rounds_that_show_it_and_stays_cleared() -> None:
     fast = [0.8 + 0.001 * at for at in range(30)]
-    found = look(None, pairs(*fast[:8]), 0.03, Design())
-    assert (found.decision, found.faster, found.settled) == (Decision.NOT_SLOWER, False, False)
-    found = look(found, pairs(*fast), 0.03, Design())
-    assert (found.decision, found.faster, found.settled, found.rounds) == (Decision.NOT_SLOWER, True, True, 9)
+    result = look(None, pairs(*fast[:8]), 0.03, Design())
+    assert (result.decision, result.faster, result.settled) == (Decision.NOT_SLOWER, False, False)
+    result = look(result, pairs(*fast), 0.03, Design())
+    assert (result.decision, result.faster, result.settled, result.rounds) == (Decision.NOT_SLOWER, True, True, 9)
     torn = look(None, pairs(*fast[:8], 1.2), 0.03, Design())
     assert (torn.decision, torn.faster, torn.settled) == (Decision.NOT_SLOWER, False, True)
 
@@ -139,10 +139,10 @@ def groups(head: int, base: int, rounds: int = 30, times: float = 3.0) -> Pairs:
 def test_more_slow_processes_than_the_base_has_are_a_regression(head: int, base: int, slower: bool) -> None:
     both = groups(head, base)
     assert slow_processes(both) == ((head, base) if head + base > 1 else None)
-    found = look(None, both, 0.1, Design())
-    (told,) = more_slow({"a": found}, {"a": both}, {"a": 0.1}, 0.01).values()
-    assert (told.decision is Decision.SLOWER and told.slow == (head, base)) is slower
-    assert slower or told == found
+    result = look(None, both, 0.1, Design())
+    (decided,) = more_slow({"a": result}, {"a": both}, {"a": 0.1}, 0.01).values()
+    assert (decided.decision is Decision.SLOWER and decided.slow == (head, base)) is slower
+    assert slower or decided == result
 
 
 def busy(above: int, below: int = 0, rounds: int = 60) -> Pairs:
@@ -158,18 +158,18 @@ def busy(above: int, below: int = 0, rounds: int = 60) -> Pairs:
 def test_far_rounds_are_found_where_neighbours_blur_the_groups(above: int, below: int, slower: bool) -> None:
     both = busy(above, below)
     assert slow_processes(both) is None
-    found = look(None, both, 0.1, Design(most=60))
-    (told,) = more_slow({"a": found}, {"a": both}, {"a": 0.1}, 0.01).values()
-    assert (told.decision is Decision.SLOWER and told.slow == (above, below)) is slower
-    assert slower or told == found
+    result = look(None, both, 0.1, Design(most=60))
+    (decided,) = more_slow({"a": result}, {"a": both}, {"a": 0.1}, 0.01).values()
+    assert (decided.decision is Decision.SLOWER and decided.slow == (above, below)) is slower
+    assert slower or decided == result
 
 
 def test_cases_in_groups_share_the_chance_of_an_alarm_and_a_small_step_is_none() -> None:
     pairs_, counts = {"a": groups(8, 0)}, {"a": 0.1}
-    found = {"a": look(None, pairs_["a"], 0.1, Design())}
-    assert more_slow(found, pairs_, counts, 0.01)["a"].decision is Decision.SLOWER
+    findings = {"a": look(None, pairs_["a"], 0.1, Design())}
+    assert more_slow(findings, pairs_, counts, 0.01)["a"].decision is Decision.SLOWER
     others = {name: groups(9, 9) for name in "bcdef"}
-    many = {**found, **{name: look(None, one, 0.1, Design()) for name, one in others.items()}}
+    many = {**findings, **{name: look(None, one, 0.1, Design()) for name, one in others.items()}}
     shared = more_slow(many, pairs_ | others, dict.fromkeys("abcdef", 0.1), 0.01)
     assert shared["a"].decision is Decision.UNDECIDED
     small = {"a": groups(10, 0, times=1.2)}
@@ -190,15 +190,15 @@ def test_preempted_samples_do_not_speak_for_code_that_computes() -> None:
     calm, torn = turns_of((100.0,) * 10, (99.5,) * 10), turns_of((*(300.0,) * 9, 105.0), (*(105.0,) * 9, 104.5))
     assert computes([calm, torn, calm])
     assert not computes([replace(one, helpers=0.05) for one in (calm, torn, calm)]), "others worked for the thread"
-    found = pair_of([(capture(calm), capture(torn))] * 3)
-    assert found.differences == pytest.approx([math.log(104.5 / 99.5)] * 3, rel=0.2)
+    sides = pair_of([(capture(calm), capture(torn))] * 3)
+    assert sides.differences == pytest.approx([math.log(104.5 / 99.5)] * 3, rel=0.2)
 
 
 def test_waiting_is_time_too() -> None:
     waits = turns_of((150.0,) * 10, (100.0,) * 10)
     assert not computes([waits])
-    found = pair_of([(capture(turns_of((100.0,) * 10, (100.0,) * 10)), capture(waits))])
-    assert found.head == (150.0,)
+    sides = pair_of([(capture(turns_of((100.0,) * 10, (100.0,) * 10)), capture(waits))])
+    assert sides.head == (150.0,)
     assert not computes([turns_of((100.0,))])
 
 
@@ -218,8 +218,8 @@ def test_a_clock_that_changes_half_way_is_no_slowdown(timer: str) -> None:
     fast_first = turns(*(100.0,) * 6, *(140.0,) * 4, timer=timer)
     slow_soon = turns(*(100.0,) * 5, *(140.0,) * 5, timer=timer, slower=1.05)
     assert apart(fast_first, slow_soon, busy=timer == "host") == pytest.approx(1.05)
-    found = pair_of([(capture(fast_first), capture(slow_soon))] * 3)
-    assert found.differences == pytest.approx([math.log(1.05)] * 3)
+    sides = pair_of([(capture(fast_first), capture(slow_soon))] * 3)
+    assert sides.differences == pytest.approx([math.log(1.05)] * 3)
 
 
 def test_turns_are_asked_only_where_both_took_them() -> None:
@@ -287,14 +287,14 @@ def test_what_rounds_show_is_counted_from_their_scatter() -> None:
     assert visible([0.0, 0.02]) == pytest.approx(math.expm1(SURELY * 0.02 / math.sqrt(2) / math.sqrt(2)))
     assert visible([]) == math.inf
     ratios = (1.02, 1.005, 1.03, 0.99, 1.012, 1.025)
-    found = finding(pairs(*ratios), 0.03)
+    result = finding(pairs(*ratios), 0.03)
     logs = [math.log(r) for r in ratios]
     shares = 3 / 0.75
-    assert found.p == pytest.approx(min(1.0, shares * signed_rank([x - MARGIN * math.log1p(0.03) for x in logs])))
+    assert result.p == pytest.approx(min(1.0, shares * signed_rank([x - MARGIN * math.log1p(0.03) for x in logs])))
     assert finding(pairs(*ratios), -0.5).p == pytest.approx(shares * signed_rank(logs))
     assert finding(pairs(*ratios), -0.5, Design(cases=5)).p == pytest.approx(5 * shares * signed_rank(logs))
     mean = sum(logs) / 6
-    assert found.scatter == pytest.approx(math.sqrt(sum((x - mean) ** 2 for x in logs) / 5))
+    assert result.scatter == pytest.approx(math.sqrt(sum((x - mean) ** 2 for x in logs) / 5))
 
 
 def test_sides_that_drift_together_are_steady_however_fast_one_is() -> None:

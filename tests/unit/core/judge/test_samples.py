@@ -76,8 +76,8 @@ def test_a_bad_sample_is_named_by_its_place() -> None:
 
 def test_processes_in_groups_on_both_sides_are_unstable() -> None:
     shape = (1.0, 1.001, 1.2, 1.201)
-    found = verdict(1e6, shape=shape, limits=[limit("time <= 1.1ms")])
-    assert (found.outcome, found.effect) == (Outcome.UNSTABLE, Effect.WARN)
+    result = verdict(1e6, shape=shape, limits=[limit("time <= 1.1ms")])
+    assert (result.outcome, result.effect) == (Outcome.UNSTABLE, Effect.WARN)
     assert outcome_of(1e6, shape=shape) is Outcome.UNSTABLE
     assert outcome_of(1e6, shape=shape, limits=[limit("time <= 2ms")]) is Outcome.PASSED
     assert outcome_of(1e6, shape=shape, limits=[limit("time <= 500us")]) is Outcome.BROKEN
@@ -97,9 +97,9 @@ def test_timings_that_mean_nothing(bad: float) -> None:
         baseline=accepted(1e6),
         context=CONTEXT,
     )
-    for found in report.verdicts:
-        assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
-        assert f"sample 3 of 4 in process 2 reads {bad} ns  [bad-timing]" in found.sentence
+    for result in report.verdicts:
+        assert (result.outcome, result.effect) == (Outcome.INVALID, Effect.FAIL)
+        assert f"sample 3 of 4 in process 2 reads {bad} ns  [bad-timing]" in result.sentence
     assert report.problems[0].code == "bad-timing"
 
 
@@ -110,21 +110,21 @@ def test_a_femtosecond_and_thirty_years_are_times_and_nothing_beyond() -> None:
 
 
 def test_all_samples_discarded_is_no_table_of_nan() -> None:
-    gone = replace(samples(1e6), durations=(), discarded=(Discard(reason="throttled", count=40),))
-    found = verdict(processes=(gone,))
-    assert found.outcome is Outcome.INVALID
-    assert "every sample of process 1 was discarded: 40 x throttled" in found.sentence
-    assert "process 1 is empty" in verdict(processes=(replace(gone, discarded=()),)).sentence
+    empty = replace(samples(1e6), durations=(), discarded=(Discard(reason="throttled", count=40),))
+    result = verdict(processes=(empty,))
+    assert result.outcome is Outcome.INVALID
+    assert "every sample of process 1 was discarded: 40 x throttled" in result.sentence
+    assert "process 1 is empty" in verdict(processes=(replace(empty, discarded=()),)).sentence
 
 
 def test_what_an_instrument_saw_makes_every_limit_invalid_once() -> None:
     moved = Problem(code="clock-moved", what="the clock fell by 20 %", retry=False)
     both = tuple(samples(1e6, problems=(moved,)) for _ in range(3))
     other = Problem(code="foreign", what="process 77 used the device")
-    found = verdict(processes=both, problems=(other,))
-    assert found.sentence.endswith("[foreign] (and 1 more)")
-    assert [text for _, text in found.evidence] == [f"{p.what}  [{p.code}]" for p in (other, moved)]
-    assert found.next == (f"pytest '{KEY}' --perfgate=full",)
+    result = verdict(processes=both, problems=(other,))
+    assert result.sentence.endswith("[foreign] (and 1 more)")
+    assert [text for _, text in result.evidence] == [f"{p.what}  [{p.code}]" for p in (other, moved)]
+    assert result.next == (f"pytest '{KEY}' --perfgate=full",)
     assert verdict(processes=both).next == ()
 
 
@@ -150,16 +150,16 @@ def test_the_evidence_of_the_first_problem_is_told_and_of_several_processes_it_i
         evidence = (("power cap", f"in {looks} of 20 looks"), ("not taken again", "0 s of 1.2 s were left"))
         return Problem(code="throttled", what="the device lowered its clocks: power cap", evidence=evidence)
 
-    found = verdict(processes=tuple(samples(1e6, problems=(throttled(looks),)) for looks in (3, 4, 5)))
-    assert found.sentence.endswith("power cap  [throttled]")
-    assert found.evidence[:2] == throttled(3).evidence
-    assert len(found.evidence) == 3
+    result = verdict(processes=tuple(samples(1e6, problems=(throttled(looks),)) for looks in (3, 4, 5)))
+    assert result.sentence.endswith("power cap  [throttled]")
+    assert result.evidence[:2] == throttled(3).evidence
+    assert len(result.evidence) == 3
 
 
 def test_a_limit_of_other_devices_is_counted_as_not_applicable() -> None:
-    found = verdict(2e6, limits=[limit("slowdown <= 3%", on=("H200*",))])
-    assert (found.outcome, found.effect) == (Outcome.NOT_APPLICABLE, Effect.PASS)
-    assert found.sentence == "for H200* only; this is AMD EPYC 7763"
+    result = verdict(2e6, limits=[limit("slowdown <= 3%", on=("H200*",))])
+    assert (result.outcome, result.effect) == (Outcome.NOT_APPLICABLE, Effect.PASS)
+    assert result.sentence == "for H200* only; this is AMD EPYC 7763"
 
 
 def test_a_replaced_limit_and_a_mean_over_a_family_are_not_this_case_s() -> None:
@@ -200,8 +200,8 @@ def test_what_was_never_measured_says_why_for_each_limit() -> None:
 )
 def test_only_more_than_the_peak_at_the_clock_that_ran_is_impossible(device, sol: float, wrong: bool) -> None:
     metrics = MetricSet(metrics=(Metric(name="sol", value=sol, dimension=Dimension.FRACTION),))
-    found = problems_of(measured(1e6, device=device), metrics, timed=True)
-    assert [p.code for p in found] == ["above-peak"] * wrong
+    problems = problems_of(measured(1e6, device=device), metrics, timed=True)
+    assert [p.code for p in problems] == ["above-peak"] * wrong
 
 
 def test_a_rate_of_no_type_above_every_peak_is_impossible_too() -> None:
@@ -218,8 +218,8 @@ def test_why_samples_are_no_times_is_said_of_one_process() -> None:
     assert untimed(one) == ""
     assert untimed(replace(one, durations=(1e6, 0.0))) == "sample 2 of 2 reads 0.0 ns"
     assert untimed(replace(one, durations=())) == "there is no sample"
-    gone = (Discard(reason="throttled", count=3),)
-    assert untimed(replace(one, durations=(), discarded=gone)) == "every sample was discarded: 3 x throttled"
+    discards = (Discard(reason="throttled", count=3),)
+    assert untimed(replace(one, durations=(), discarded=discards)) == "every sample was discarded: 3 x throttled"
     lost = Problem(code="bad-timing", what="1 of 2 samples are not numbers")
     assert untimed(replace(one, problems=(lost,))) == lost.what
     assert untimed(replace(one, problems=(Problem(code="throttled", what="it was hot"),))) == ""

@@ -81,20 +81,20 @@ def test_neighbours_that_nobody_counted_are_taken_for_one() -> None:
 
 
 def test_of_several_processes_the_one_with_the_most_neighbours_counts() -> None:
-    quiet, beside = samples(2e6), samples(2e6, others=1.0)
+    quiet, busy = samples(2e6), samples(2e6, others=1.0)
     context = JudgeContext(kinds=KINDS, gates=1)
-    for processes, outcome in (((quiet,) * 3, Outcome.REGRESSED), ((quiet, quiet, beside), Outcome.SUSPECT)):
-        found = judge(measured(0, processes=processes), [limit("slowdown <= 3%")], baseline=accepted(BASE),
+    for processes, outcome in (((quiet,) * 3, Outcome.REGRESSED), ((quiet, quiet, busy), Outcome.SUSPECT)):
+        report = judge(measured(0, processes=processes), [limit("slowdown <= 3%")], baseline=accepted(BASE),
                       context=context)  # fmt: skip
-        assert found.verdicts[0].outcome is outcome
+        assert report.verdicts[0].outcome is outcome
 
 
 @pytest.mark.parametrize("shape", [(1.0,), (1.0, 1.0)])
 def test_one_or_two_processes_confirm_nothing(shape: tuple[float, ...]) -> None:
-    seen = waiting_verdict(9e6, shape=shape, unqueued=9e6)
-    assert seen.outcome is Outcome.SUSPECT
-    assert "cannot show how far processes differ: it takes 3" in seen.sentence
-    assert any("--perfgate-rounds=3" in line for line in seen.next)
+    verdict = waiting_verdict(9e6, shape=shape, unqueued=9e6)
+    assert verdict.outcome is Outcome.SUSPECT
+    assert "cannot show how far processes differ: it takes 3" in verdict.sentence
+    assert any("--perfgate-rounds=3" in line for line in verdict.next)
 
 
 def test_a_suspect_says_what_the_machine_did_and_how_to_decide() -> None:
@@ -103,8 +103,10 @@ def test_a_suspect_says_what_the_machine_did_and_how_to_decide() -> None:
     assert any("--perfgate-against" in line for line in queued.next)
     for less in (0.9e6, BASE):
         assert "without the wait for a processor it is no slower" in waiting_verdict(unqueued=less).sentence
-    said = "with 0.8 processors in use by others up to +122.5 %, and without the wait for a processor it is +100.0 %"
-    assert said in waiting_verdict(others=0.8).sentence
+    sentence = (
+        "with 0.8 processors in use by others up to +122.5 %, and without the wait for a processor it is +100.0 %"
+    )
+    assert sentence in waiting_verdict(others=0.8).sentence
     assert "it is unknown how long the calls waited for a processor" in waiting_verdict(unqueued=None).sentence
 
 
@@ -122,17 +124,17 @@ def test_one_process_by_another_clock_is_no_time_of_the_host() -> None:
     host = samples(2e6, unqueued=None)
     processes = (host, host, replace(host, timer="events"))
     context = JudgeContext(kinds=KINDS, gates=1)
-    found = judge(measured(0, processes=processes), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=context)
-    assert found.verdicts[0].outcome is Outcome.REGRESSED
+    report = judge(measured(0, processes=processes), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=context)
+    assert report.verdicts[0].outcome is Outcome.REGRESSED
 
 
 def test_a_suspect_beyond_chance_says_what_kept_it_from_being_confirmed() -> None:
     loose = measured(9.3e6, shape=(0.3, 1.7))
     report = judge(loose, [limit("slowdown <= 3%")], baseline=accepted(1e6), context=JudgeContext(kinds=KINDS))
-    (found,) = report.verdicts
-    assert found.outcome is Outcome.SUSPECT
-    assert "its own interval of 2 processes" in found.sentence
-    assert "it begins at -" in found.sentence
+    (verdict,) = report.verdicts
+    assert verdict.outcome is Outcome.SUSPECT
+    assert "its own interval of 2 processes" in verdict.sentence
+    assert "it begins at -" in verdict.sentence
 
 
 def timed_samples(wall, cpu=(), *, timer: str = "host", turns=()) -> Samples:
@@ -265,8 +267,8 @@ def test_long_turns_decide_where_the_sides_differ_in_clock_or_watts_in_every_rou
 
 
 def test_what_both_sides_drew_is_told_where_the_power_limit_held_them() -> None:
-    found = power_limited(rounds_of(*[(long(10.0, 1.7e9), long(10.4, 1.64e9))] * 5))
-    assert found == PowerLimited(clocks_hz=(1.7e9, 1.64e9), watts=(700.0, 700.0), decides=True)
+    limited = power_limited(rounds_of(*[(long(10.0, 1.7e9), long(10.4, 1.64e9))] * 5))
+    assert limited == PowerLimited(clocks_hz=(1.7e9, 1.64e9), watts=(700.0, 700.0), decides=True)
     assert power_limited(rounds_of((None, None))) == PowerLimited()
     half = power_limited(
         rounds_of((long(10.0, 1.7e9, None), long(10.4, 1.64e9)), (long(10.0, 1.7e9), long(10.4, 1.64e9)))

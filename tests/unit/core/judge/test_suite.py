@@ -41,35 +41,35 @@ def mean_notes(times: dict[str, float], text: str = "geomean(slowdown) <= 1%", c
 
 
 def test_a_test_that_is_gone_is_named() -> None:
-    gone = [accepted(1e6, key=key(n)) for n in ("1", "2", "3")]
-    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=gone)
+    lines = [accepted(1e6, key=key(n)) for n in ("1", "2", "3")]
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines)
     assert (note.kind, note.effect, note.names) == ("dropped", Effect.WARN, (f"{FAMILY}[3]",))
     assert "1 accepted case no longer collected" in note.text
     assert "perfgate prune" in note.text
     ci = replace(PLAIN_CONTEXT, policy=CI)
-    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=gone, context=ci)
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines, context=ci)
     assert note.effect is Effect.FAIL
     ignored = replace(PLAIN_CONTEXT, policy=parse_policy(["unused=ignore"], ci=True))
-    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=gone, context=ignored)
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines, context=ignored)
     assert note.effect is Effect.PASS
 
 
 def test_a_renamed_parameter_is_guessed() -> None:
-    held = [accepted(1e6, key=key("n1")), accepted(1e6, key=key("2"))]
-    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=held)
+    lines = [accepted(1e6, key=key("n1")), accepted(1e6, key=key("2"))]
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines)
     assert note.names == (f"{FAMILY}[n1] (renamed to {FAMILY}[1]?)",)
     assert "renamed" not in note.text, "one sentence, however many"
 
 
 def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
-    held = [accepted(1e6, key=key("1")), accepted(1e6, key=key("2")), accepted(1e6, key=key("2", name="bwd"))]
-    found = [*reports({"1": 1e6}), *reports({"2": 1e6}, "time <= 1s")]
-    (note,) = notes(found, collected=COLLECTED, baselines=held)
+    lines = [accepted(1e6, key=key("1")), accepted(1e6, key=key("2")), accepted(1e6, key=key("2", name="bwd"))]
+    cases = [*reports({"1": 1e6}), *reports({"2": 1e6}, "time <= 1s")]
+    (note,) = notes(cases, collected=COLLECTED, baselines=lines)
     assert (note.kind, note.names) == ("unused", (f"{FAMILY}[2]", f"{FAMILY}[2]#bwd"))
     assert note.text.startswith("2 baselines")
-    for text, asked in (("geomean(slowdown) <= 1%", True), ("geomean(mfu) >= 1%", False)):
+    for text, expected in (("geomean(slowdown) <= 1%", True), ("geomean(mfu) >= 1%", False)):
         families = {FAMILY: [limit(text)]}
-        assert bool(notes(found, "unused", collected=COLLECTED, baselines=held, families=families)) != asked
+        assert bool(notes(cases, "unused", collected=COLLECTED, baselines=lines, families=families)) != expected
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
     ],
 )
 def test_nothing_is_said_of_what_the_run_left_out(fields: dict) -> None:
-    gone = [accepted(1e6, key=key("3"))]
-    assert notes(reports({"1": 1e6}), collected=COLLECTED, baselines=gone, **fields) == []
+    lines = [accepted(1e6, key=key("3"))]
+    assert notes(reports({"1": 1e6}), collected=COLLECTED, baselines=lines, **fields) == []
 
 
 def test_what_went_from_the_part_that_was_asked_for_is_named() -> None:
-    gone = [accepted(1e6, key=key("3"))]
+    lines = [accepted(1e6, key=key("3"))]
     part = {"filtered": True, "deselected": frozenset({f"{FAMILY}[2]"}), "reach": Reach(beneath=("tests",))}
-    (note,) = notes(reports({"1": 1e6}), collected=frozenset({f"{FAMILY}[1]"}), baselines=gone, **part)
+    (note,) = notes(reports({"1": 1e6}), collected=frozenset({f"{FAMILY}[1]"}), baselines=lines, **part)
     assert (note.kind, note.names) == ("dropped", (f"{FAMILY}[3] (renamed to {FAMILY}[2]?)",))
 
 
@@ -106,33 +106,33 @@ def test_where_nobody_can_say_what_went_a_note_in_ci_says_that() -> None:
 def test_a_skipped_test_with_a_line_of_this_machine_was_not_measured() -> None:
     lines = [accepted(1e6, key=key("1")), accepted(1e6, key=key("2")), accepted(1e6, key=key("2", name="bwd"))]
     why = {f"{FAMILY}[2]": "no --run-bench", f"{FAMILY}[9]": "no device"}
-    given = {"collected": COLLECTED, "skipped": why, "expected": lines, "baselines": lines}
-    (note,) = notes(reports({"1": 1e6}), context=replace(PLAIN_CONTEXT, policy=CI), filtered=True, **given)
+    settings = {"collected": COLLECTED, "skipped": why, "expected": lines, "baselines": lines}
+    (note,) = notes(reports({"1": 1e6}), context=replace(PLAIN_CONTEXT, policy=CI), filtered=True, **settings)
     assert (note.kind, note.effect, note.names) == ("skipped", Effect.FAIL, (f"{FAMILY}[2]: no --run-bench",))
     assert "1 gated test " in note.text
     assert exit_code([], [note]) == 4
     warned = replace(PLAIN_CONTEXT, policy=parse_policy(["unmeasured=warn"], ci=True))
-    assert [n.effect for n in notes([], context=warned, **given) if n.kind == "skipped"] == [Effect.WARN]
-    assert notes([], **(given | {"skipped": {f"{FAMILY}[9]": "no device"}, "baselines": []})) == []
+    assert [n.effect for n in notes([], context=warned, **settings) if n.kind == "skipped"] == [Effect.WARN]
+    assert notes([], **(settings | {"skipped": {f"{FAMILY}[9]": "no device"}, "baselines": []})) == []
     whole = {"skipped": {lines[0].key.path: "could not import 'fast'"}, "collected": frozenset()}
-    (note,) = notes([], **(given | whole))
+    (note,) = notes([], **(settings | whole))
     assert note.kind == "skipped", "a file that skipped itself is not gone, and its lines are not to be pruned"
     assert note.names == tuple(f"{FAMILY}[{n}]: could not import 'fast'" for n in "12")
 
 
 def test_all_there_is_nothing_to_say() -> None:
-    held = [accepted(1e6, key=key("1"))]
-    assert notes(reports({"1": 1e6}), collected=COLLECTED, baselines=held) == []
+    lines = [accepted(1e6, key=key("1"))]
+    assert notes(reports({"1": 1e6}), collected=COLLECTED, baselines=lines) == []
 
 
 def test_a_limit_that_applies_nowhere_is_said() -> None:
     hopper = limit("mfu >= 55%", on=("H200*",))
-    found = [judge(measured(1e6, key=key(n)), [hopper], baseline=None, context=PLAIN_CONTEXT) for n in "12"]
-    (note,) = notes(found)
+    cases = [judge(measured(1e6, key=key(n)), [hopper], baseline=None, context=PLAIN_CONTEXT) for n in "12"]
+    (note,) = notes(cases)
     assert (note.kind, note.effect, note.names) == ("nowhere", Effect.WARN, (f"{FAMILY}[1]", f"{FAMILY}[2]"))
     assert note.text.startswith("mfu >= 55% (on H200*) ")
     there = judge(measured(1e6, key=key("3"), device=GPU), [hopper], baseline=None, context=PLAIN_CONTEXT)
-    assert notes([*found, there]) == []
+    assert notes([*cases, there]) == []
 
 
 def test_a_call_that_nobody_makes_is_a_mistake_in_the_whole_suite_only() -> None:
@@ -178,11 +178,11 @@ def test_a_mean_is_judged_like_one_case(times: dict, outcome: str, effect: Effec
     [((2.05e6, 1.1e6), "suspect"), ((1.1e6, 1.1e6), "suspect"), ((2.05e6, 2.03e6), "regressed")],
 )
 def test_a_mean_over_calls_that_queued_confirms_nothing(unqueued: tuple[float, float], outcome: str) -> None:
-    found = []
+    cases = []
     for name, time, own in zip("12", (2.05e6, 2.03e6), unqueued):
         processes = tuple(samples(time, unqueued=own) for _ in range(3))
-        found += reports({name: time}, processes=processes)
-    (note,) = notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
+        cases += reports({name: time}, processes=processes)
+    (note,) = notes(cases, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
     assert note.text.startswith(outcome)
     assert ("without the wait for a processor it is +10.0 %: the machine was busy" in note.text) == (
         outcome == "suspect"
@@ -191,10 +191,10 @@ def test_a_mean_over_calls_that_queued_confirms_nothing(unqueued: tuple[float, f
 
 def test_how_many_cases_excuse_a_mean_is_said_where_there_are_several() -> None:
     def said(*unqueued: float) -> str:
-        found = []
+        cases = []
         for name, own in zip("12", unqueued):
-            found += reports({name: 2e6}, processes=tuple(samples(2e6, unqueued=own) for _ in range(3)))
-        return notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})[0].text
+            cases += reports({name: 2e6}, processes=tuple(samples(2e6, unqueued=own) for _ in range(3)))
+        return notes(cases, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})[0].text
 
     assert said(1.1e6).endswith("it is +10.0 %: the machine was busy")
     assert said(1.1e6, 2e6).endswith("it is +10.0 %: the machine was busy (1 of 2 cases)")
@@ -216,8 +216,8 @@ def test_a_mean_of_times_is_held_against_its_number() -> None:
 
 
 def test_a_mean_over_what_was_not_measured_is_none() -> None:
-    found = [*reports({"1": 1e6}), not_measured(key("2"), [], "skipped", PLAIN_CONTEXT)]
-    (note,) = notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
+    cases = [*reports({"1": 1e6}), not_measured(key("2"), [], "skipped", PLAIN_CONTEXT)]
+    (note,) = notes(cases, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
     assert (note.kind, note.effect) == ("unmeasured", Effect.WARN)
     assert "slowdown of 1 of 2 cases was not measured" in note.text
     (note,) = notes([], families={FAMILY: [limit("geomean(mfu) >= 1%")]}, context=replace(PLAIN_CONTEXT, policy=CI))

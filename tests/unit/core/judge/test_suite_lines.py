@@ -29,44 +29,48 @@ from tests.unit.core.judge.suites import COLLECTED, FAMILY, PLAIN_CONTEXT, key, 
 
 
 def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
-    gone = [accepted(1e6, key=key(n)) for n in ("1", "3")]
-    given = {"gone": gone, "collected": COLLECTED, "context": replace(PLAIN_CONTEXT, policy=CI)}
-    (note,) = notes([], "removed", **given)
+    lines = [accepted(1e6, key=key(n)) for n in ("1", "3")]
+    settings = {"gone": lines, "collected": COLLECTED, "context": replace(PLAIN_CONTEXT, policy=CI)}
+    (note,) = notes([], "removed", **settings)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
     assert note.text.startswith("1 accepted case removed ")
-    (note,) = notes([], "removed", **given, moved={f"{FAMILY}[3]": "slow/t.py::test_x[3]"})
+    (note,) = notes([], "removed", **settings, moved={f"{FAMILY}[3]": "slow/t.py::test_x[3]"})
     assert note.names == (f"{FAMILY}[3] -> slow/t.py::test_x[3], where this run did not look",)
     assert note.text.startswith("1 accepted case moved ")
-    assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
-    assert notes([], "removed", **given, followed=frozenset({f"{FAMILY}[3]"})) == [], "the note on its new name tells"
-    assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
+    assert notes([], "removed", **settings, reach=Reach(beneath=("tests/other.py",))) == []
+    assert notes([], "removed", **settings, followed=frozenset({f"{FAMILY}[3]"})) == [], (
+        "the note on its new name tells"
+    )
+    assert notes([], "removed", **settings, reach=Reach(unknown="--lf")) == []
     assert (
-        notes([], "removed", **given, complete=False)
-        == notes([], "removed", **{**given, "context": PLAIN_CONTEXT})
+        notes([], "removed", **settings, complete=False)
+        == notes([], "removed", **{**settings, "context": PLAIN_CONTEXT})
         == []
     )
 
 
 def test_what_the_project_s_own_settings_leave_out_is_named_in_ci() -> None:
     lines = [accepted(1e6, key=key(n)) for n in ("1", "2")]
-    given = {"baselines": lines, "context": replace(PLAIN_CONTEXT, policy=CI)}
-    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"})))
+    settings = {"baselines": lines, "context": replace(PLAIN_CONTEXT, policy=CI)}
+    (note,) = notes([], "left out", **settings, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"})))
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[2]",))
-    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"}), commanded=True))
+    (note,) = notes(
+        [], "left out", **settings, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"}), commanded=True)
+    )
     assert (note.text, note.names) == ("1 accepted case not measured, deselected", ())
     ignored = LeftOut(reach=Reach(without=("tests/b.py",)))
-    (note,) = notes([], "left out", **given, left_out=ignored)
+    (note,) = notes([], "left out", **settings, left_out=ignored)
     assert note.names == (f"{FAMILY}[1]", f"{FAMILY}[2]")
-    assert notes([], "left out", **given, left_out=ignored, collected=COLLECTED) == []
-    assert notes([], "left out", **given, left_out=LeftOut(reach=Reach(beneath=("tests/other.py",)))) == []
+    assert notes([], "left out", **settings, left_out=ignored, collected=COLLECTED) == []
+    assert notes([], "left out", **settings, left_out=LeftOut(reach=Reach(beneath=("tests/other.py",)))) == []
 
 
 def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
-    held = accepted(10e3)
-    slower, quiet = (judge(measured(time), SLOWDOWN, baseline=held, context=FLOORED) for time in (11e3, 10e3))
-    (found,) = slower.verdicts
-    assert (found.outcome, found.raised) == (Outcome.PASSED, pytest.approx(0.2))
-    assert found.sentence.endswith("keeps the limit (the floor raised it to +20.0 %)")
+    line = accepted(10e3)
+    slower, quiet = (judge(measured(time), SLOWDOWN, baseline=line, context=FLOORED) for time in (11e3, 10e3))
+    (result,) = slower.verdicts
+    assert (result.outcome, result.raised) == (Outcome.PASSED, pytest.approx(0.2))
+    assert result.sentence.endswith("keeps the limit (the floor raised it to +20.0 %)")
     assert "limit +3 % (the floor raised it to +20.0 %)" in render_block(slower)
     (note,) = judge_suite([slower, quiet], Suite(context=CONTEXT))
     assert (note.kind, note.effect) == ("floor", Effect.WARN)
@@ -75,7 +79,7 @@ def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
     (note,) = judge_suite([quiet], Suite(context=CONTEXT))
     assert (note.text.partition(":")[0], note.names) == ("the floor raised limits of 1 of 1 case", ())
     exactly = replace(
-        slower, verdicts=(replace(found, limit=limit("slowdown <= 10%"), metric=replace(found.metric, value=0.1)),)
+        slower, verdicts=(replace(result, limit=limit("slowdown <= 10%"), metric=replace(result.metric, value=0.1)),)
     )
     (note,) = judge_suite([exactly], Suite(context=CONTEXT))
     assert note.names == (), "the limit as it stands allows that"
@@ -84,24 +88,24 @@ def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
 def test_only_what_passes_by_the_floor_is_told_to_do_so() -> None:
     slower = judge(measured(11e3), SLOWDOWN, baseline=accepted(10e3), context=FLOORED)
     far = judge(measured(12.5e3), SLOWDOWN, baseline=accepted(10e3), context=FLOORED)
-    kept = judge(measured(1e6), [limit("time >= 1us")], baseline=None, context=FLOORED)
+    within = judge(measured(1e6), [limit("time >= 1us")], baseline=None, context=FLOORED)
     assert far.verdicts[0].raised is not None
-    (note,), (alone,) = floored([slower, far, kept]), floored([slower])
+    (note,), (alone,) = floored([slower, far, within]), floored([slower])
     assert note.names == alone.names != ()
     assert note.text.startswith("the floor raised limits of 2 of 3 cases; 1 limit kept only by the floor")
-    assert [one.names for one in floored([far, kept])] == [()]
-    assert list(floored([kept])) == []
+    assert [one.names for one in floored([far, within])] == [()]
+    assert list(floored([within])) == []
 
 
 def test_a_case_that_was_not_measured_is_none_that_could_have_moved() -> None:
-    gone = CaseReport(key=KEY, verdicts=(), baseline=accepted(1e6))
+    unmeasured = CaseReport(key=KEY, verdicts=(), baseline=accepted(1e6))
     shifted = CaseReport(
         key=KEY,
         verdicts=(replace(verdict(), outcome=Outcome.MOVED),),
         measurement=measured(1e6),
         baseline=accepted(1e6),
     )
-    assert len(list(common_moves([shifted] * 3 + [gone] * 9))) == 1
+    assert len(list(common_moves([shifted] * 3 + [unmeasured] * 9))) == 1
 
 
 def test_a_limit_of_no_call_that_applied_nowhere_is_only_warned_of() -> None:
@@ -138,8 +142,8 @@ def test_a_baseline_is_asked_for_by_any_slowdown_limit() -> None:
 
 def test_a_scope_that_meets_no_call_is_only_warned_of_where_other_devices_were_meant() -> None:
     for on, effect in (((), Effect.FAIL), (("B200",), Effect.WARN)):
-        meant = replace(limit("time(case=bwd) <= 1s"), on=on)
-        verdict = Verdict(limit=meant, outcome=Outcome.NOT_APPLICABLE, effect=Effect.PASS)
+        scoped = replace(limit("time(case=bwd) <= 1s"), on=on)
+        verdict = Verdict(limit=scoped, outcome=Outcome.NOT_APPLICABLE, effect=Effect.PASS)
         report = CaseReport(key=CaseKey(nodeid="t.py::test_a"), verdicts=(verdict,))
         (note,) = judge_suite([report], Suite(context=replace(PLAIN_CONTEXT, policy=CI)))
         assert (note.kind, note.effect) == ("nowhere", effect)
@@ -165,8 +169,8 @@ def test_a_line_that_no_limit_asks_for_may_go() -> None:
 
 def report(outcome: Outcome, *, line: bool = True) -> CaseReport:
 
-    said = replace(verdict(), outcome=outcome)
-    return CaseReport(key=KEY, verdicts=(said,), measurement=measured(1e6), baseline=accepted(1e6) if line else None)
+    ruled = replace(verdict(), outcome=outcome)
+    return CaseReport(key=KEY, verdicts=(ruled,), measurement=measured(1e6), baseline=accepted(1e6) if line else None)
 
 
 def test_a_case_moved_though_another_limit_of_it_is_kept() -> None:
@@ -180,13 +184,13 @@ def test_references_that_moved_are_no_machine_that_did() -> None:
 
 
 @pytest.mark.parametrize(
-    ("moved", "passed", "bare", "told"),
+    ("moved", "passed", "bare", "expected"),
     [(3, 3, 0, True), (3, 0, 9, True), (3, 4, 0, False), (2, 0, 0, False), (0, 4, 0, False)],
 )
-def test_many_that_moved_at_once_are_said_once(moved: int, passed: int, bare: int, *, told: bool) -> None:
+def test_many_that_moved_at_once_are_said_once(moved: int, passed: int, bare: int, *, expected: bool) -> None:
     cases = [report(Outcome.MOVED)] * moved + [report(Outcome.PASSED)] * passed
     notes = list(common_moves([*cases, *[report(Outcome.PASSED, line=False)] * bare]))
-    assert [(note.kind, note.effect) for note in notes] == ([("together", Effect.WARN)] if told else [])
+    assert [(note.kind, note.effect) for note in notes] == ([("together", Effect.WARN)] if expected else [])
     assert all(note.text.startswith(f"{moved} of {moved + passed} cases") for note in notes)
 
 
@@ -216,9 +220,9 @@ def of_card(name: str, ratios: list[float], device: str = "NVIDIA-H200"):
     ids=["behind", "within 5 %", "one slow case", "too few cases", "alone", "all slower", "others are faster"],
 )
 def test_a_card_behind_its_siblings_is_named(cards: dict[str, list[float]], slow: list[str]) -> None:
-    found = [report for name, ratios in cards.items() for report in of_card(name, ratios)]
-    assert [card.card for card in slow_cards(found)] == slow
-    assert [note.effect for note in notes(found, "slow card")] == [Effect.WARN] * bool(slow)
+    reports = [report for name, ratios in cards.items() for report in of_card(name, ratios)]
+    assert [card.card for card in slow_cards(reports)] == slow
+    assert [note.effect for note in notes(reports, "slow card")] == [Effect.WARN] * bool(slow)
 
 
 def test_cards_of_other_kinds_are_no_siblings() -> None:
@@ -237,9 +241,9 @@ def test_a_card_without_a_uuid_is_known_by_its_slot_and_one_without_either_is_no
 
 
 def test_cases_without_a_measurement_or_an_accepted_time_say_nothing_of_a_card() -> None:
-    found = [*of_card("a", [1.0] * 4), *of_card("b", [1.08] * 4)]
-    assert slow_cards([replace(one, measurement=None) for one in found]) == ()
-    assert slow_cards([replace(one, baseline=None) for one in found]) == ()
-    untimed = [replace(one, baseline=replace(one.baseline, time=0.0)) for one in found]
+    reports = [*of_card("a", [1.0] * 4), *of_card("b", [1.08] * 4)]
+    assert slow_cards([replace(one, measurement=None) for one in reports]) == ()
+    assert slow_cards([replace(one, baseline=None) for one in reports]) == ()
+    untimed = [replace(one, baseline=replace(one.baseline, time=0.0)) for one in reports]
     assert slow_cards(untimed) == ()
-    assert [card.card for card in slow_cards([*untimed, *found])] == ["GPU-b"]
+    assert [card.card for card in slow_cards([*untimed, *reports])] == ["GPU-b"]

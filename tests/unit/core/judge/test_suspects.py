@@ -55,9 +55,9 @@ def test_what_chance_reaches_comes_from_the_history_or_from_the_line() -> None:
     line = accepted(1e6, scatter=0.01, sittings=7)
     for scatter, sittings, expected in ((0.5, 2, 2), (0.5, 1, 7), (None, 5, 7)):
         context = replace(CONTEXT, scatter=scatter, sittings=sittings)
-        found = prediction(_judged_measurement(measured(1e6), (), line, context, None))
-        assert found.sittings == expected
-        assert (found.scatter > 0.1) is (expected == 2)
+        result = prediction(_judged_measurement(measured(1e6), (), line, context, None))
+        assert result.sittings == expected
+        assert (result.scatter > 0.1) is (expected == 2)
     two = replace(CONTEXT, scatter=0.005, sittings=2)
     assert "after 2 runs" in decided_verdict(1.1e6, context=two).sentence
     unstable = replace(decided(Decision.UNDECIDED, 0.04), revision=False, unstable=True)
@@ -73,21 +73,21 @@ def clock_verdict(
     time: float, hz: tuple[float, ...], context: JudgeContext = CLOCK_CONTEXT, paired: Paired | None = None
 ):
     processes = tuple(samples(time * factor, clock_hz=hz) for factor in (0.999, 1.0, 1.001))
-    held = accepted(1e6, device=GPU, clocks="observe")
+    line = accepted(1e6, device=GPU, clocks="observe")
     taken = measured(time, device=GPU, clocks="observe", processes=processes)
-    (found,) = judge(taken, SLOWDOWN, baseline=held, context=context, paired=paired).verdicts
-    return found
+    (result,) = judge(taken, SLOWDOWN, baseline=line, context=context, paired=paired).verdicts
+    return result
 
 
 def test_slower_in_time_and_not_in_cycles_is_invalid_with_the_clocks() -> None:
-    found = clock_verdict(1.25e6, (1.2e9, 1.2e9, 1.2e9))
-    assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
-    assert found.sentence == (
+    result = clock_verdict(1.25e6, (1.2e9, 1.2e9, 1.2e9))
+    assert (result.outcome, result.effect) == (Outcome.INVALID, Effect.FAIL)
+    assert result.sentence == (
         "+25.0 % in time but +0.0 % in cycles: the clock ran at 1.2 GHz, and at 1.5 GHz when it was accepted"
     )
-    assert found.evidence == (("clock now", "1.2 GHz"), ("clock then", "1.5 GHz"))
-    assert found.next[0].endswith("--perfgate-clocks=lock")
-    assert found.baseline is not None
+    assert result.evidence == (("clock now", "1.2 GHz"), ("clock then", "1.5 GHz"))
+    assert result.next[0].endswith("--perfgate-clocks=lock")
+    assert result.baseline is not None
 
 
 @pytest.mark.parametrize(
@@ -119,18 +119,18 @@ def paired_at(shift: float, clocks: tuple[float, float] | None, **fields) -> Pai
 
 @pytest.mark.parametrize("revision", [False, True])
 def test_two_arms_are_held_to_their_cycles_too(revision: bool) -> None:
-    found = clock_verdict(1.25e6, (1.5e9,), paired=paired_at(0.25, (1.5e9, 1.2e9), revision=revision))
-    assert found.outcome is Outcome.INVALID
-    assert found.sentence.endswith("the clock ran at 1.2 GHz, and at 1.5 GHz in a1b2c3d at the same time")
-    assert (found.rounds, found.baseline is None) == (10, revision)
+    result = clock_verdict(1.25e6, (1.5e9,), paired=paired_at(0.25, (1.5e9, 1.2e9), revision=revision))
+    assert result.outcome is Outcome.INVALID
+    assert result.sentence.endswith("the clock ran at 1.2 GHz, and at 1.5 GHz in a1b2c3d at the same time")
+    assert (result.rounds, result.baseline is None) == (10, revision)
     for clocks in (None, (1.5e9, 1.5e9)):
         assert clock_verdict(1.25e6, (), paired=paired_at(0.25, clocks, revision=revision)).outcome is Outcome.REGRESSED
 
 
 def test_a_clock_is_that_of_every_process_or_of_none() -> None:
-    known = samples(1.0, clock_hz=(1.4e9, 1.6e9, 1.5e9))
-    assert clock_of([known, samples(1.0, clock_hz=(1.1e9,)), known]) == 1.5e9
-    assert clock_of([known, samples(1.0)]) is None
+    clocked = samples(1.0, clock_hz=(1.4e9, 1.6e9, 1.5e9))
+    assert clock_of([clocked, samples(1.0, clock_hz=(1.1e9,)), clocked]) == 1.5e9
+    assert clock_of([clocked, samples(1.0)]) is None
     assert clock_of([]) is None
 
 
@@ -159,11 +159,11 @@ def test_the_clocks_of_two_arms() -> None:
 def at_limit(time: float, capped: float | None, line_limited: bool, *, hz: float = 1.5e9, **context):
     """A sitting of some state, held against a line of another or the same."""
     processes = tuple(samples(time * f, clock_hz=(hz,), capped=capped) for f in (0.999, 1.0, 1.001))
-    held = accepted(1e6, device=GPU, clocks="observe", limited=line_limited)
+    line = accepted(1e6, device=GPU, clocks="observe", limited=line_limited)
     taken = measured(time, device=GPU, clocks="observe", processes=processes)
     both = context.pop("paired", None)
-    (found,) = judge(taken, SLOWDOWN, baseline=held, context=replace(CLOCK_CONTEXT, **context), paired=both).verdicts
-    return found
+    (result,) = judge(taken, SLOWDOWN, baseline=line, context=replace(CLOCK_CONTEXT, **context), paired=both).verdicts
+    return result
 
 
 def test_a_line_of_another_state_of_power_clears_and_confirms_nothing() -> None:
@@ -173,10 +173,10 @@ def test_a_line_of_another_state_of_power_clears_and_confirms_nothing() -> None:
         (1.25e6, 0.0, True),
         (1.25e6, 0.9, False),
     ):
-        found = at_limit(time, capped, line_limited)
-        assert found.outcome is Outcome.UNDECIDED
-        assert "power limit" in found.sentence
-        assert found.next[0].endswith("--perfgate-against a1b2c3d4e5")
+        result = at_limit(time, capped, line_limited)
+        assert result.outcome is Outcome.UNDECIDED
+        assert "power limit" in result.sentence
+        assert result.next[0].endswith("--perfgate-against a1b2c3d4e5")
         waits = at_limit(time, capped, line_limited, paired_available=True)
         assert waits.outcome is Outcome.SUSPECT
     assert at_limit(1.0e6, 0.9, True).outcome is Outcome.PASSED
@@ -191,9 +191,9 @@ def test_what_is_fast_enough_at_the_power_limit_needs_no_line_of_that_state(time
 
 def test_two_builds_decide_between_states_of_power() -> None:
     slower = paired_at(0.25, (1.5e9, 1.2e9), limited=PowerLimited(clocks_hz=(1.5e9, 1.2e9), decides=True))
-    found = at_limit(1.25e6, 0.9, False, paired=slower)
-    assert found.outcome is Outcome.REGRESSED
-    assert dict(found.evidence)["power"] == (
+    result = at_limit(1.25e6, 0.9, False, paired=slower)
+    assert result.outcome is Outcome.REGRESSED
+    assert dict(result.evidence)["power"] == (
         "at the device's limit: 1.5 GHz then, 1.2 GHz now; turns of a second decide, because short ones share one clock"
     )
     alike = replace(slower, decision=Decision.NOT_SLOWER, shift=0.0)

@@ -85,7 +85,7 @@ def test_aliases_read_as_the_metric_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said", "fix", "under"),
+    ("text", "code", "message", "fix", "under"),
     [
         ("", "limit-syntax", "empty", "METRIC", ""),
         ("   ", "limit-syntax", "empty", "METRIC", " "),
@@ -160,13 +160,13 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("change(change(mfu)) >= -1pp", "limit-syntax", "a change of what?", "change(METRIC[(SCOPE)])", "change"),
     ],
 )
-def test_each_way_of_being_wrong_has_its_own_message(text: str, code: str, said: str, fix: str, under: str) -> None:
+def test_each_way_of_being_wrong_has_its_own_message(text: str, code: str, message: str, fix: str, under: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         parse_limit(text, kinds=KINDS, place="test_x.py:3")
     error = caught.value
     assert error.code.name == code
     sentence, shown, marks = error.what.split("\n")
-    assert said in sentence
+    assert message in sentence
     assert fix in error.fix
     assert error.place == "test_x.py:3"
     assert shown == f"    {text}"
@@ -230,7 +230,7 @@ def test_a_decimal_comma_below_one_is_a_fraction_and_above_it_a_percentage(text:
 
 
 @pytest.mark.parametrize(
-    ("scope", "held"),
+    ("scope", "opcode"),
     [
         ("f(a,b)", "f(a,b)"),
         ("f(a,b),kernel=k", "f(a,b)"),
@@ -241,8 +241,8 @@ def test_a_decimal_comma_below_one_is_a_fraction_and_above_it_a_percentage(text:
         ("  'a b'  ", "a b"),
     ],
 )
-def test_commas_inside_of_brackets_part_nothing(scope: str, held: str) -> None:
-    assert dict(limit(f"count({scope}) >= 1").labels)["opcode"] == held
+def test_commas_inside_of_brackets_part_nothing(scope: str, opcode: str) -> None:
+    assert dict(limit(f"count({scope}) >= 1").labels)["opcode"] == opcode
 
 
 def test_a_wrong_scope_is_shown_where_it_stands() -> None:
@@ -277,8 +277,8 @@ def test_all_of_a_peak_may_be_demanded_and_no_more() -> None:
 
 
 def test_limits_without_blanks_and_with_the_scope_that_goes_without_saying() -> None:
-    held = limit("count(HMMA)>=1")
-    assert held.labels == (("opcode", "HMMA"),)
+    parsed = limit("count(HMMA)>=1")
+    assert parsed.labels == (("opcode", "HMMA"),)
     for text, caret in (("<= 5", "^"), ("time   ? 5", "       ^")):
         with pytest.raises(PerfgateError) as caught:
             limit(text)
@@ -326,7 +326,7 @@ def test_bounds_that_something_may_keep_are_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "never"),
+    ("text", "message", "never"),
     [
         ("count(HMMA) <= five", "count(HMMA) <= 5", "<= 5 or"),
         ("time <= 3x", "units that fit: ns", "percent"),
@@ -334,10 +334,10 @@ def test_bounds_that_something_may_keep_are_bounds() -> None:
         ("time <= -5", "never negative", "unit"),
     ],
 )
-def test_a_fix_says_what_fits_and_no_more(text: str, said: str, never: str) -> None:
+def test_a_fix_says_what_fits_and_no_more(text: str, message: str, never: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(text)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert never not in str(caught.value)
     assert limit("count(HMMA) >= -5").bound == -5
 

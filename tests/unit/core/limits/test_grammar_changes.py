@@ -27,11 +27,11 @@ from tests.unit.core.judge.bench import limit
     ],
 )  # fmt: skip
 def test_a_change_of_a_metric(text, metric, labels, bound, dimension, compare) -> None:
-    found = limit(text)
-    assert (found.metric, found.labels, found.dimension, found.compare) == (metric, labels, dimension, compare)
-    assert found.bound == pytest.approx(bound)
-    assert found.title == f"change({metric})"
-    assert found.key != limit(f"mfu >= {'55%'}").key
+    parsed = limit(text)
+    assert (parsed.metric, parsed.labels, parsed.dimension, parsed.compare) == (metric, labels, dimension, compare)
+    assert parsed.bound == pytest.approx(bound)
+    assert parsed.title == f"change({metric})"
+    assert parsed.key != limit(f"mfu >= {'55%'}").key
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from tests.unit.core.judge.bench import GPU, HOST, KEY, KINDS, limit, measured
 
 
 def texts(limits) -> list[str]:
-    return [f"{found.text}@{found.source}" for found in limits]
+    return [f"{one.text}@{one.source}" for one in limits]
 
 
 def test_the_closest_layer_wins_per_metric_and_scope() -> None:
@@ -119,15 +119,15 @@ def test_limits_of_a_clock_that_the_project_has_are_for_other_tests() -> None:
     assert elsewhere([far], read, KINDS) == (), "nothing passes for want of a limit"
     time = limit("time <= 1s", source="configuration")
     assert elsewhere([marker, time], read, KINDS) == (time,)
-    told = MetricSet(metrics=(Metric(name="time", value=5.0, dimension=Dimension.TIME),))
-    assert elsewhere([marker, time], read.with_metrics(told), KINDS) == (), "the file that was read has it"
+    metrics = MetricSet(metrics=(Metric(name="time", value=5.0, dimension=Dimension.TIME),))
+    assert elsewhere([marker, time], read.with_metrics(metrics), KINDS) == (), "the file that was read has it"
     assert elsewhere([marker, time], measured(1e6, identity=read.identity), KINDS) == ()
     assert elsewhere([marker, time], measured(0, processes=()), KINDS) == (), "a region that was never entered"
 
 
 def test_a_part_of_an_architecture_names_no_device() -> None:
-    for pattern, meant in (("sm_90", True), ("90", False), ("H200", True), ("NVIDIA H200", True), ("NVIDIA", False)):
-        assert applies_on(replace(limit("time <= 1s"), on=(pattern,)), GPU) is meant
+    for pattern, expected in (("sm_90", True), ("90", False), ("H200", True), ("NVIDIA H200", True), ("NVIDIA", False)):
+        assert applies_on(replace(limit("time <= 1s"), on=(pattern,)), GPU) is expected
 
 
 def test_closer_limits_take_the_place_of_farther_ones_on_their_devices() -> None:
@@ -220,7 +220,7 @@ def test_expressions(expression: str, gemm: bool, norm: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         ("", "it ends where a name is expected"),
         ("gemm and", "it ends where a name is expected"),
@@ -234,10 +234,10 @@ def test_expressions(expression: str, gemm: bool, norm: bool) -> None:
         ("()", "')' is not expected"),
     ],
 )
-def test_what_is_no_expression(expression: str, said: str) -> None:
+def test_what_is_no_expression(expression: str, message: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         matching(expression)
-    assert caught.value.what == f"-k '{expression}': {said}"
+    assert caught.value.what == f"-k '{expression}': {message}"
 
 
 @pytest.mark.parametrize(

@@ -60,33 +60,33 @@ def families(text: str) -> dict[str, dict[str, float]]:
     """The samples of each family; raises where the text breaks the rules of OpenMetrics."""
     lines = text.split("\n")
     assert lines[-2:] == ["# EOF", ""]
-    found: dict[str, dict[str, float]] = {}
+    by_name: dict[str, dict[str, float]] = {}
     current = ""
     for line in lines[:-2]:
         if line.startswith("# TYPE "):
             current, kind = line.removeprefix("# TYPE ").split(" ")
-            assert (kind, current in found) == ("gauge", False), "a family stands in one place"
-            found[current] = {}
+            assert (kind, current in by_name) == ("gauge", False), "a family stands in one place"
+            by_name[current] = {}
         elif line.startswith("# UNIT "):
             name, unit = line.removeprefix("# UNIT ").split(" ")
-            assert (name, name.endswith(f"_{unit}"), found[name]) == (current, True, {})
+            assert (name, name.endswith(f"_{unit}"), by_name[name]) == (current, True, {})
         else:
             name, own, number = SAMPLE.fullmatch(line).groups()
-            assert (name, own in found[current]) == (current, False), "a set of labels is there once"
-            found[current][own] = float(number)
-    return found
+            assert (name, own in by_name[current]) == (current, False), "a set of labels is there once"
+            by_name[current][own] = float(number)
+    return by_name
 
 
 def test_openmetrics_keep_the_rules_and_the_base_units() -> None:
-    found = families(render_openmetrics(RUN))
-    times = found["perfgate_time_seconds"]
+    by_name = families(render_openmetrics(RUN))
+    times = by_name["perfgate_time_seconds"]
     assert sorted(times.values()) == pytest.approx([2e-4, 1e-3])
     assert all('device="NVIDIA-H200"' in own and "c0ffee" not in own for own in times)
-    assert sorted(found["perfgate_failed"].values()) == [0, 1]
-    assert list(found["perfgate_peak_memory_bytes"].values()) == [2.0**20]
-    ((speedup, value),) = found["perfgate_speedup_ratio"].items()
+    assert sorted(by_name["perfgate_failed"].values()) == [0, 1]
+    assert list(by_name["perfgate_peak_memory_bytes"].values()) == [2.0**20]
+    ((speedup, value),) = by_name["perfgate_speedup_ratio"].items()
     assert (value, 'over="torch"' in speedup) == (1.5, True)
-    ((own, _),) = found["perfgate_my_own"].items()
+    ((own, _),) = by_name["perfgate_my_own"].items()
     assert r'of_device="a\"\\\nb"' in own
     assert families(render_openmetrics(EMPTY)) == {}
 

@@ -93,9 +93,9 @@ def test_calls_are_a_parameter_too() -> None:
 
 def test_one_table_for_each_value_of_the_others() -> None:
     cases = [case("ours", 1e6 * m * n, m=m, n=n, k=k) for m in (1, 2) for n in (1, 2) for k in (1, 2)]
-    found = tables(cases, "m x n")
-    assert [table.title for table in found] == ["k=1, call=ours", "k=2, call=ours"]
-    assert [len(table.rows) for table in found] == [2, 2]
+    listed = tables(cases, "m x n")
+    assert [table.title for table in listed] == ["k=1, call=ours", "k=2, call=ours"]
+    assert [len(table.rows) for table in listed] == [2, 2]
 
 
 def test_a_hole_is_a_hole() -> None:

@@ -92,8 +92,8 @@ def test_markdown_keeps_a_cell_a_cell() -> None:
 
 
 def test_a_fence_is_longer_than_what_it_holds() -> None:
-    held = Document(title="t", blocks=(Code(text="```\nx\n```"),))
-    assert "````\n```\nx\n```\n````" in render_markdown(held)
+    document = Document(title="t", blocks=(Code(text="```\nx\n```"),))
+    assert "````\n```\nx\n```\n````" in render_markdown(document)
 
 
 def test_a_picture_has_its_form_for_phones_and_its_bars_in_markdown() -> None:

@@ -32,8 +32,8 @@ CASE = case("test_k[4096-bf16]", 1e6, 1e6)
 
 def entry(*metrics: Metric, findings: tuple[Finding, ...] = (), kernels: str = "") -> str:
     measured = CASE.measurement
-    held = MetricSet(metrics=measured.metrics.metrics + metrics)
-    changed = replace(CASE, measurement=replace(measured, metrics=held, findings=findings))
+    all_metrics = MetricSet(metrics=measured.metrics.metrics + metrics)
+    changed = replace(CASE, measurement=replace(measured, metrics=all_metrics, findings=findings))
     return render_entry(Version(name="v2"), [changed], kernels=kernels)
 
 
@@ -71,8 +71,8 @@ def test_titles_and_figures_of_a_processor_agree() -> None:
 
 
 def test_a_class_in_the_findings_is_the_bottleneck() -> None:
-    seen = Finding(title="gemm", detail="compute-bound: compute 70.4 % of its roof")
-    assert "**Bottleneck**: gemm: compute-bound: compute 70.4 %" in entry(findings=(seen,))
+    finding = Finding(title="gemm", detail="compute-bound: compute 70.4 % of its roof")
+    assert "**Bottleneck**: gemm: compute-bound: compute 70.4 %" in entry(findings=(finding,))
 
 
 def test_what_changed_in_the_kernels_stands_before_what_people_write() -> None:
@@ -82,9 +82,9 @@ def test_what_changed_in_the_kernels_stands_before_what_people_write() -> None:
 
 def test_many_cases_of_which_only_the_time_is_known_share_a_table() -> None:
     bare = [case(f"test_k[{n}|x]", 1e6, 1e6) for n in range(4)]
-    known = replace(bare[0], measurement=replace(bare[0].measurement, metrics=MetricSet(metrics=(
+    timed = replace(bare[0], measurement=replace(bare[0].measurement, metrics=MetricSet(metrics=(
         *bare[0].measurement.metrics.metrics, of("a", "occupancy", 0.5)))))  # fmt: skip
-    other = replace(case("test_other", 1e6), measurement=known.measurement)
+    other = replace(case("test_other", 1e6), measurement=timed.measurement)
     text = render_entry(Version(name="v2"), [*bare, other])
     assert "### 4 cases of which only the time was collected" in text
     assert text.count("TFLOPs/s") == 1
@@ -100,9 +100,9 @@ SITTINGS = [
 
 
 def test_history_as_a_document() -> None:
-    told = [(SLOW.key, "d", SITTINGS, baseline("test_<i>[1]", 1e6)), (SLOW.key, "e", [], None)]
-    assert "1.08 ms" in render_text(history_document(told, overview=True))
-    text = render_text(history_document(told, overview=False))
+    histories = [(SLOW.key, "d", SITTINGS, baseline("test_<i>[1]", 1e6)), (SLOW.key, "e", [], None)]
+    assert "1.08 ms" in render_text(history_document(histories, overview=True))
+    text = render_text(history_document(histories, overview=False))
     assert "accepted: nothing" in text
     assert "+8.0 %" in text
     assert "measured with" not in text
@@ -120,12 +120,12 @@ def test_the_drift_by_accepted_steps_stands_beside_the_accepted_time() -> None:
     assert "since" not in render_text(history_document([(SLOW.key, "d", SITTINGS, still)], overview=False))
 
 
-@pytest.mark.parametrize(("runs", "said"), [(1, False), (2, True)])
-def test_one_run_is_no_drift(runs: int, said: bool) -> None:
+@pytest.mark.parametrize(("runs", "expected"), [(1, False), (2, True)])
+def test_one_run_is_no_drift(runs: int, expected: bool) -> None:
     line = replace(baseline("test_<i>[1]", 1e6), identity=SLOW.measurement.identity)
     assert line.identity is not None
     slow = [replace(one, time=1.5e6, identity=line.identity.text()) for one in SITTINGS[:runs]]
-    assert ("ANCHOR" in render_text(history_document([(SLOW.key, "d", slow, line)], overview=False))) is said
+    assert ("ANCHOR" in render_text(history_document([(SLOW.key, "d", slow, line)], overview=False))) is expected
 
 
 def test_a_history_holds_nothing_against_a_time_that_was_measured_differently() -> None:
@@ -167,10 +167,10 @@ def test_an_entry_names_the_bottleneck() -> None:
 
 def test_an_entry_compares_with_what_was_measured_before() -> None:
     def made(time: float, occupancy: float | None) -> CaseReport:
-        found = case("test_a", time)
+        report = case("test_a", time)
         more = () if occupancy is None else (Metric(name="occupancy", value=occupancy, dimension=Dimension.FRACTION),)
-        metrics = MetricSet(metrics=found.measurement.metrics.metrics + more)
-        return replace(found, measurement=replace(found.measurement, metrics=metrics))
+        metrics = MetricSet(metrics=report.measurement.metrics.metrics + more)
+        return replace(report, measurement=replace(report.measurement, metrics=metrics))
 
     now, then = made(0.9e6, 0.5), made(1e6, 0.375)
     place = (now.key, DEVICE.key)
@@ -194,9 +194,9 @@ def test_an_entry_goes_where_it_belongs() -> None:
     both = written(first, render_entry(Version(name="v3"), [SLOW]))
     assert both.index("## v2") < both.index("## v3")
     edited = both.replace("**Insights**\n\n_none yet_", "**Insights**\n\nTMA helps", 1)
-    kept = kept_paragraphs(edited, Version(name="v2", when="2027-01-01"))
-    assert kept == {"Insights": "TMA helps"}
-    again = written(edited, render_entry(Version(name="v2", when="2027-01-01"), [SLOW], kept))
+    paragraphs = kept_paragraphs(edited, Version(name="v2", when="2027-01-01"))
+    assert paragraphs == {"Insights": "TMA helps"}
+    again = written(edited, render_entry(Version(name="v2", when="2027-01-01"), [SLOW], paragraphs))
     assert again.count("TMA helps") == 1
     assert again.count("## v2") == 1
     assert kept_paragraphs("", Version(name="v2")) == {}
@@ -204,8 +204,8 @@ def test_an_entry_goes_where_it_belongs() -> None:
 
 def test_acceptance_in_words() -> None:
     new, bad = case("test_new", 1e6), replace(SLOW, measurement=None)
-    found = [decide(c, c.baseline, (), Signature(why="x")) for c in (SLOW, new, bad)]
-    lines = list(acceptance_lines(found, dry=True))
+    decisions = [decide(c, c.baseline, (), Signature(why="x")) for c in (SLOW, new, bad)]
+    lines = list(acceptance_lines(decisions, dry=True))
     assert lines == [
         "slower     tests/test_k.py::test_<i>[1]  1 ms -> 1.2 ms  +20.0 %",
         "new        tests/test_k.py::test_new  1 ms",
@@ -213,7 +213,7 @@ def test_acceptance_in_words() -> None:
         "2 would be accepted; 1 without a time",
         "warning  1 of 3 cases further from its anchor than the setting anchor allows, which fails in CI; add --anchor if that is intended",
     ]
-    assert [d["change"] for d in acceptance_json(found)] == ["slower", "new", "without a time"]
+    assert [d["change"] for d in acceptance_json(decisions)] == ["slower", "new", "without a time"]
     assert list(acceptance_lines([])) == ["nothing to accept"]
 
 
@@ -233,9 +233,9 @@ def test_issues_are_those_that_the_run_knows_beside_those_that_people_wrote() ->
     assert issues.strip().splitlines()[0] == "odd sizes spill"
     assert "slowdown" in issues
     assert issues.count("by the run") == 1
-    kept = kept_paragraphs(text, Version(name="v2"))
-    assert kept == {"Issues": "odd sizes spill"}
-    assert render_entry(Version(name="v2"), [SLOW], kept) == text
+    paragraphs = kept_paragraphs(text, Version(name="v2"))
+    assert paragraphs == {"Issues": "odd sizes spill"}
+    assert render_entry(Version(name="v2"), [SLOW], paragraphs) == text
     assert "by the run" not in render_entry(Version(name="v2"), [CASE])
 
 

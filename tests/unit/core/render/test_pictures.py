@@ -92,8 +92,8 @@ def test_calls_that_waited_for_a_processor_do_not_squeeze_the_rest() -> None:
 
 def test_what_is_accepted_has_its_scatter_and_its_anchor() -> None:
     assert SLOW.baseline is not None
-    held = replace(SLOW, baseline=replace(SLOW.baseline, scatter=0.01, anchor=9e5))
-    plain, banded = (distribution_picture(one) for one in (SLOW, held))
+    accepted = replace(SLOW, baseline=replace(SLOW.baseline, scatter=0.01, anchor=9e5))
+    plain, banded = (distribution_picture(one) for one in (SLOW, accepted))
     assert plain is not None
     assert banded is not None
     assert banded.svg.count("fill-opacity") - plain.svg.count("fill-opacity") == 1

@@ -85,7 +85,7 @@ def test_beside_a_revision_the_table_has_the_other_arm_s_time_and_not_an_accepte
 
 
 @pytest.mark.parametrize(
-    ("cases", "said"),
+    ("cases", "expected"),
     [
         ((), "nothing measured"),
         ((case("test_a", 1e6),), "kept"),
@@ -93,8 +93,8 @@ def test_beside_a_revision_the_table_has_the_other_arm_s_time_and_not_an_accepte
         ((replace(SLOW, verdicts=(replace(SLOW.verdicts[0], effect=Effect.WARN),)),), "nothing failed, 1 to look at"),
     ],
 )
-def test_the_headline(cases: tuple, said: str) -> None:
-    assert headline(run(*cases)) == said
+def test_the_headline(cases: tuple, expected: str) -> None:
+    assert headline(run(*cases)) == expected
 
 
 def test_a_collected_test_is_not_said_to_be_not_collected() -> None:
@@ -120,8 +120,8 @@ def test_too_few_rounds_of_two_builds_have_no_interval_and_detect_nothing() -> N
     metric = Metric(
         name="slowdown", value=0.028, dimension=Dimension.FRACTION, interval=Interval(low=0.028, high=0.028)
     )
-    said = {"outcome": Outcome.UNDECIDED, "metric": metric, "visible": 0.15}
-    one, seven = (replace(SLOW.verdicts[0], rounds=rounds, **said) for rounds in (1, 7))
+    fields = {"outcome": Outcome.UNDECIDED, "metric": metric, "visible": 0.15}
+    one, seven = (replace(SLOW.verdicts[0], rounds=rounds, **fields) for rounds in (1, 7))
     assert (detectable_cell(one), detectable_cell(seven)) == (None, 0.15)
     first = render_block(replace(SLOW, verdicts=(one,))).splitlines()[0]
     assert "+2.8 %  1 of 7 rounds   limit" in first
@@ -169,8 +169,8 @@ def test_a_page_leads_with_what_failed_and_its_pictures_and_a_calm_one_with_verd
 
 
 def test_the_worst_limit_of_a_case_stands_first() -> None:
-    kept = replace(SLOW.verdicts[0], outcome=Outcome.PASSED, effect=Effect.PASS)
-    table = verdict_table([replace(SLOW, verdicts=(kept, *SLOW.verdicts))])
+    passed = replace(SLOW.verdicts[0], outcome=Outcome.PASSED, effect=Effect.PASS)
+    table = verdict_table([replace(SLOW, verdicts=(passed, *SLOW.verdicts))])
     assert [row[0] for row in table.rows] == ["REGRESSED", "PASSED"]
 
 
@@ -219,9 +219,9 @@ def test_a_report_draws_every_accepted_figure_over_time() -> None:
 
     assert slow.baseline is not None
     figures = (Figure(name="registers", value=128, dimension=Dimension.COUNT),)
-    held = drawn(replace(slow, baseline=replace(slow.baseline, figures=figures)))
-    assert "accepted 128<" in held
-    assert "+1.6 % at c0ffee1" in held
+    page = drawn(replace(slow, baseline=replace(slow.baseline, figures=figures)))
+    assert "accepted 128<" in page
+    assert "+1.6 % at c0ffee1" in page
     assert "accepted 128<" not in drawn(slow)
 
 

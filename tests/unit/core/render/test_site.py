@@ -29,8 +29,8 @@ def line(*times: float, **fields) -> list[Sitting]:
 
 
 def pages(*trends: Trend, site: Site = SITE, figures: list[Trend] | None = None) -> dict[str, str]:
-    beside = figures or []
-    return dict(site_pages(site, trends, findings(trends, beside, before="2026-01-02"), beside))
+    others = figures or []
+    return dict(site_pages(site, trends, findings(trends, others, before="2026-01-02"), others))
 
 
 def gated(sittings: list[Sitting], name: str, numbers: list[float], dimension: Dimension, accepted: float):
@@ -40,8 +40,8 @@ def gated(sittings: list[Sitting], name: str, numbers: list[float], dimension: D
         for s, number in zip(sittings, numbers)
     ]
     figures = (Figure(name=name, value=accepted, dimension=dimension),)
-    held = Baseline(key=KEY, device="H/200", figures=figures, when="2026-01-01", why="more <rows>")
-    own = [Trend(at, then, of=of, levels=levels) for at, levels, then, of in figure_levels(shown, held)]
+    baseline = Baseline(key=KEY, device="H/200", figures=figures, when="2026-01-01", why="more <rows>")
+    own = [Trend(at, then, of=of, levels=levels) for at, levels, then, of in figure_levels(shown, baseline)]
     every = pages(Trend(shown), figures=own)
     return every[case_path("H/200", KEY)], every["H-200/index.html"]
 
@@ -70,9 +70,9 @@ SLOWER = [*(100.0 + n % 3 for n in range(12)), *(120.0 + n % 3 for n in range(12
 @pytest.mark.parametrize("times", [[1e5], [1e5, 1e5], SLOWER, [1e-3, 1e12, 5.0, 7.0] * 3])
 def test_every_page_is_whole(times: list[float]) -> None:
     trend = Trend(line(*times))
-    found = pages(trend)
-    assert set(found) == {"style.css", "index.html", "H-200/index.html", case_path("H/200", KEY)}
-    for name, text in found.items():
+    site = pages(trend)
+    assert set(site) == {"style.css", "index.html", "H-200/index.html", case_path("H/200", KEY)}
+    for name, text in site.items():
         if name.endswith(".html"):
             parser = Closed()
             parser.feed(text)
@@ -110,11 +110,11 @@ def test_figures_and_speed_ups_have_a_place() -> None:
     )
     faster = (replace(metrics[0], value=0.56), metrics[1])
     sittings = [replace(s, metrics=faster if at == 2 else metrics) for at, s in enumerate(line(1e5, 1e5, 1e5))]
-    found = pages(Trend(sittings))
-    assert "+6.0 points" in found[case_path("H/200", KEY)]
-    assert "speedup(over=torch)" in found[case_path("H/200", KEY)]
-    assert "over torch" in found["H-200/index.html"]
-    assert "1.5x" in found["H-200/index.html"]
+    site = pages(Trend(sittings))
+    assert "+6.0 points" in site[case_path("H/200", KEY)]
+    assert "speedup(over=torch)" in site[case_path("H/200", KEY)]
+    assert "over torch" in site["H-200/index.html"]
+    assert "1.5x" in site["H-200/index.html"]
     assert "Speed-up" not in pages(Trend(line(1e5)))["H-200/index.html"]
 
 
@@ -122,9 +122,9 @@ def test_figures_and_speed_ups_have_a_place() -> None:
     ("commit", "linked"), [("c0ffee1", True), ("c0ffee1+dirty", False), ("", False), ('"><b>', False)]
 )
 def test_a_commit_leads_to_its_page(commit: str, linked: bool) -> None:
-    found = pages(Trend(line(1e5, commit=commit)), site=Site(name="k", commits="https://h/{}"))
-    assert ("https://h/c0ffee1" in found["index.html"]) is linked
-    assert "<b>" not in found["index.html"]
+    site = pages(Trend(line(1e5, commit=commit)), site=Site(name="k", commits="https://h/{}"))
+    assert ("https://h/c0ffee1" in site["index.html"]) is linked
+    assert "<b>" not in site["index.html"]
 
 
 def test_every_case_has_a_page_of_its_own() -> None:
@@ -153,9 +153,9 @@ def test_the_overview_counts_shards_of_a_commit_as_one_run_and_names_what_went_a
     lines = [Trend(line(*again)), Trend([replace(s, key=other, run=f"s{s.run}") for s in line(*again)])]
     overview = pages(*lines)["index.html"]
     assert "2 cases on 1 device, 36 runs" in overview
-    gone = overview.partition("<h2>Went away</h2>")[2].partition("<h2>")[0]
-    assert gone.count("<tr>") == 2
-    assert "<td>2<td>" in gone
+    section = overview.partition("<h2>Went away</h2>")[2].partition("<h2>")[0]
+    assert section.count("<tr>") == 2
+    assert "<td>2<td>" in section
 
 
 COUNT, BYTES, PART = Dimension.COUNT, Dimension.BYTES, Dimension.FRACTION
@@ -163,7 +163,7 @@ COUNT, BYTES, PART = Dimension.COUNT, Dimension.BYTES, Dimension.FRACTION
 
 @pytest.mark.parametrize("time", [1e5, 0.0], ids=["timed", "untimed"])
 @pytest.mark.parametrize(
-    ("name", "dimension", "then", "now", "held", "step", "kind"),
+    ("name", "dimension", "then", "now", "accepted", "step", "kind"),
     [
         ("registers", COUNT, 128.0, 130.0, "128", "+1.6 %", "slower"),
         ("registers", COUNT, 128.0, 127.0, "128", "-0.8 %", "faster"),
@@ -173,7 +173,7 @@ COUNT, BYTES, PART = Dimension.COUNT, Dimension.BYTES, Dimension.FRACTION
     ],
 )
 def test_a_gated_figure_has_its_line_its_level_and_its_steps(
-    time: float, name: str, dimension: Dimension, then: float, now: float, held: str, step: str, kind: str
+    time: float, name: str, dimension: Dimension, then: float, now: float, accepted: str, step: str, kind: str
 ) -> None:
     numbers = [then] * 12 + [now] * 12
     page, device = gated(line(*[time] * 24), name, numbers, dimension, then)
@@ -181,7 +181,7 @@ def test_a_gated_figure_has_its_line_its_level_and_its_steps(
         Closed().feed(text)
         assert f"<td class={kind}>{step}<" in text.replace("\n", "")
         assert "<b>" not in text
-    assert f">accepted {held}</text>" in page
+    assert f">accepted {accepted}</text>" in page
     assert f">{step} at 0000000</text>" in page
     assert page.count('class="step"') == 1
     assert page.count('<figure class="trend">') == (2 if time else 1)

@@ -122,14 +122,14 @@ def test_a_sentence_behind_a_name_of_its_own_line_stays_whole() -> None:
 def test_what_is_said_around_a_table_is_folded_and_takes_no_other_form() -> None:
     name = f"tests/test_k.py::test_{'x' * 45}"
     columns = (Column(name="outcome"), Column(name="test"), Column(name="time", dimension=Dimension.TIME))
-    said = " ".join(["word"] * 25)
-    table = Table(title=said, columns=columns, rows=(("BROKEN", name, 26_260.0),) * 2, limit=1, rest=said, note=said)
+    text = " ".join(["word"] * 25)
+    table = Table(title=text, columns=columns, rows=(("BROKEN", name, 26_260.0),) * 2, limit=1, rest=text, note=text)
     lines = render_text(Document(title="R", blocks=(table,)), 70).splitlines()
     assert max(map(len, lines)) <= 70
     assert name in lines, "its name has a line of its own and is whole"
     whole = " ".join(lines)
-    assert whole.count(said) == 3
-    short = Table(columns=columns, rows=(("BROKEN", "test_a", 26_260.0),), note=said)
+    assert whole.count(text) == 3
+    short = Table(columns=columns, rows=(("BROKEN", "test_a", 26_260.0),), note=text)
     assert "BROKEN   test_a  26.26 µs" in render_text(Document(title="R", blocks=(short,)), 70)
 
 

@@ -43,7 +43,7 @@ def metric(value: float, low: float | None, high: float = 0.0, dimension: Dimens
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("figure", "text"),
     [
         (metric(1e3, None), ""),
         (metric(1e3, 1e2, 1e4), "[too wide to say: 2 samples]"),
@@ -54,13 +54,13 @@ def metric(value: float, low: float | None, high: float = 0.0, dimension: Dimens
         (metric(0.0, 0.0, 4.0, Dimension.COUNT), "[0, 4]"),
     ],
 )
-def test_a_range_nobody_can_use_is_not_written(found: Metric, text: str) -> None:
-    assert edges(found, change=False, rests_on="2 samples") == text
-    assert "too wide" not in edges(found, change=False, decided=True), "it said enough for a verdict"
+def test_a_range_nobody_can_use_is_not_written(figure: Metric, text: str) -> None:
+    assert edges(figure, change=False, rests_on="2 samples") == text
+    assert "too wide" not in edges(figure, change=False, decided=True), "it said enough for a verdict"
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("figure", "text"),
     [
         (metric(0.079, 0.071, 0.086), "[+7.1, +8.6]"),
         (metric(0.0, -0.8, 8.9), "[-80.0, +890.0]"),
@@ -69,8 +69,8 @@ def test_a_range_nobody_can_use_is_not_written(found: Metric, text: str) -> None
         (metric(1.0, -0.8, 19.0), "[too wide to say]"),
     ],
 )
-def test_a_change_is_wide_as_the_ratio_that_it_is_of(found: Metric, text: str) -> None:
-    assert edges(found, change=True) == text
+def test_a_change_is_wide_as_the_ratio_that_it_is_of(figure: Metric, text: str) -> None:
+    assert edges(figure, change=True) == text
 
 
 SAID = "perfgate failed while it"
@@ -85,8 +85,8 @@ class Wrong:
 
 
 def report_of(name: str) -> CaseReport:
-    found = replace(measured(1e6), key=CaseKey(nodeid=f"t.py::{name}"))
-    return judge(found, [limit("time <= 2us")], baseline=None, context=JudgeContext(kinds=KINDS))
+    measurement = replace(measured(1e6), key=CaseKey(nodeid=f"t.py::{name}"))
+    return judge(measurement, [limit("time <= 2us")], baseline=None, context=JudgeContext(kinds=KINDS))
 
 
 def broken(report: CaseReport) -> CaseReport:
@@ -253,9 +253,9 @@ def test_a_bound_in_bytes_is_shown_in_the_unit_in_which_it_was_written(text: str
 
 
 def test_a_note_that_says_that_it_passed_says_so_once() -> None:
-    kept = SuiteNote(kind="family mean", effect=Effect.PASS, text="passed: t: mean(slowdown) <= 2%: +0.1 %")
+    passed = SuiteNote(kind="family mean", effect=Effect.PASS, text="passed: t: mean(slowdown) <= 2%: +0.1 %")
     lost = SuiteNote(kind="nowhere", effect=Effect.WARN, text="time <= 1ms applied to no case of this run")
-    assert (note_word(kept), note_word(lost)) == ("", "warn")
-    comment = render_comment(replace(RUN, notes=(kept, lost)))
+    assert (note_word(passed), note_word(lost)) == ("", "warn")
+    comment = render_comment(replace(RUN, notes=(passed, lost)))
     assert "\n- passed: " in comment
     assert "\n- **warn** time" in comment

@@ -27,9 +27,9 @@ def dice() -> np.random.Generator:
 @pytest.mark.no_cover
 def test_change_points_are_where_they_were_planted_and_where_the_oracle_finds_them(dice: np.random.Generator) -> None:
     line = np.exp(np.concatenate([dice.normal(0, 0.01, 20), dice.normal(0.1, 0.01, 15), dice.normal(0.05, 0.01, 15)]))
-    found = change_points(line.tolist(), seed=1)
-    assert [c.index for c in found] == [20, 35]
-    assert found[0].change == pytest.approx(0.105, abs=0.02)
+    changes = change_points(line.tolist(), seed=1)
+    assert [c.index for c in changes] == [20, 35]
+    assert changes[0].change == pytest.approx(0.105, abs=0.02)
     ruptures = pytest.importorskip("ruptures")
     oracle = ruptures.Dynp(model="l2", min_size=3, jump=1).fit(np.log(line)).predict(n_bkps=2)
     assert oracle[:-1] == [20, 35]
@@ -51,15 +51,15 @@ STEP = [1.0, 1.1, 1.2, 5.0, 5.1, 5.2]
 
 
 def test_the_shortest_line_that_can_change() -> None:
-    (found,) = change_points(STEP, level=0.5)
-    assert (found.index, found.before, found.after) == (3, 1.1, 5.1)
+    (change,) = change_points(STEP, level=0.5)
+    assert (change.index, change.before, change.after) == (3, 1.1, 5.1)
     assert not change_points(STEP[1:], level=0.5)
 
 
 def test_a_change_that_no_shuffle_matches_has_the_smallest_p() -> None:
-    (found,) = change_points([1.0, 1.1, 1.2] + [5.0, 5.1, 5.2] * 6)
-    assert found.index == 3
-    assert found.p == 1 / (PERMUTATIONS + 1)
+    (change,) = change_points([1.0, 1.1, 1.2] + [5.0, 5.1, 5.2] * 6)
+    assert change.index == 3
+    assert change.p == 1 / (PERMUTATIONS + 1)
 
 
 def test_a_surprise_of_exactly_the_level_is_one() -> None:
@@ -71,8 +71,8 @@ def test_a_surprise_of_exactly_the_level_is_one() -> None:
 
 def test_segments_at_both_ends_are_as_long_as_asked() -> None:
     assert [c.index for c in change_points([1.0] * 12 + [5.0, 5.0], level=1.0)][-1] <= 14 - 3
-    found = change_points([1.0, 1.1, 1.2, *[5.0, 5.1, 5.2] * 4, 9.0, 9.1, 9.2])
-    assert [c.index for c in found] == [3, 15]
+    changes = change_points([1.0, 1.1, 1.2, *[5.0, 5.1, 5.2] * 4, 9.0, 9.1, 9.2])
+    assert [c.index for c in changes] == [3, 15]
 
 
 @pytest.mark.parametrize("least", [1, 2, 3])
@@ -98,14 +98,14 @@ def test_numbers_that_are_no_times_are_passed_over() -> None:
     (clean,) = change_points([1.0] * 8 + [2.0] * 8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        (found,) = change_points([0.0, *[1.0] * 8, -1.0, *[2.0] * 4, float("nan"), *[2.0] * 4])
-    assert (clean.index, found.index) == (8, 10)
-    assert (found.before, found.after) == (1.0, 2.0)
+        (change,) = change_points([0.0, *[1.0] * 8, -1.0, *[2.0] * 4, float("nan"), *[2.0] * 4])
+    assert (clean.index, change.index) == (8, 10)
+    assert (change.before, change.after) == (1.0, 2.0)
 
 
 def test_a_change_is_one_in_two_hundred_at_best_and_one_in_twenty_is_enough() -> None:
-    (found,) = change_points([1.0, 1.1, 1.2] + [5.0, 5.1, 5.2] * 6)
-    assert found.p == 1 / 200
+    (change,) = change_points([1.0, 1.1, 1.2] + [5.0, 5.1, 5.2] * 6)
+    assert change.p == 1 / 200
     line = [1.0, 1.4, 1.2, 1.5, 1.1, 1.6, 1.7, 1.3, 1.9, 1.8]
     assert change_points(line) == change_points(line, level=0.05)
 

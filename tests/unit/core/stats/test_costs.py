@@ -54,9 +54,9 @@ def test_costs_are_those_of_last_time_where_they_are_known() -> None:
 
 def test_a_cost_is_no_bound_and_says_what_it_stands_on() -> None:
     assert cost_line(CASES, {}) == "10 cases, 3 rounds, about 39 s, a first guess"
-    known = {case.nodeid: 0.1 for case in CASES}
-    assert cost_line(CASES, known) == "10 cases, 3 rounds, about 6 s"
-    assert cost_line(CASES, {**known, STARTING: 5.0}) == "10 cases, 3 rounds, about 18 s"
+    costs = {case.nodeid: 0.1 for case in CASES}
+    assert cost_line(CASES, costs) == "10 cases, 3 rounds, about 6 s"
+    assert cost_line(CASES, {**costs, STARTING: 5.0}) == "10 cases, 3 rounds, about 18 s"
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_costs_are_kept_beside_those_of_other_cases(tmp_path: Path) -> None:
 class PlayedRun:
     """A run on a clock of its own: every child starts for so long, and every case takes what it takes."""
 
-    def __init__(self, start_s: float, case_s: float, known: dict[str, float], first_s: float = 0.0) -> None:
+    def __init__(self, start_s: float, case_s: float, costs: dict[str, float], first_s: float = 0.0) -> None:
         """``first_s`` is what the first start takes in addition."""
         self.now = 100.0
         self.start_s, self.case_s, self.first_s = start_s, case_s, first_s
-        self.left = TimeLeft(CASES, known, lambda: self.now)
+        self.left = TimeLeft(CASES, costs, lambda: self.now)
         self.estimates: list[tuple[int, bool, float, float]] = []
         """Round, whether it is learnt, the estimate, and when it was made."""
 
@@ -111,42 +111,42 @@ class PlayedRun:
         return self
 
 
-@pytest.mark.parametrize("known", [{}, {STARTING: 1.0, **{case.nodeid: 0.1 for case in CASES}}], ids=["first", "wrong"])
-def test_what_is_left_comes_true_from_the_second_round_on(known: dict[str, float]) -> None:
+@pytest.mark.parametrize("costs", [{}, {STARTING: 1.0, **{case.nodeid: 0.1 for case in CASES}}], ids=["first", "wrong"])
+def test_what_is_left_comes_true_from_the_second_round_on(costs: dict[str, float]) -> None:
     """Checks took three quarters of the time, and the start-up the rest: announced was a seventh."""
-    run = PlayedRun(4.6, 2.5, known).play()
-    from_second = [(left, run.now - at) for number, _, left, at in run.estimates if number]
-    assert all(left == pytest.approx(true, rel=0.3) for left, true in from_second)
+    run = PlayedRun(4.6, 2.5, costs).play()
+    from_second = [(remaining, run.now - at) for number, _, remaining, at in run.estimates if number]
+    assert all(remaining == pytest.approx(true, rel=0.3) for remaining, true in from_second)
     assert from_second[-1] == (0.0, 0.0)
     first = [learnt for number, learnt, _, _ in run.estimates if not number]
-    assert first == ([True] * 10 if known else [False] * 9 + [True])
+    assert first == ([True] * 10 if costs else [False] * 9 + [True])
 
 
 def test_a_slow_first_start_is_no_measure_of_the_others() -> None:
     run = PlayedRun(2.0, 0.1, {}, first_s=6.0).play()
-    assert all(left == pytest.approx(run.now - at) for number, _, left, at in run.estimates if number)
+    assert all(remaining == pytest.approx(run.now - at) for number, _, remaining, at in run.estimates if number)
 
 
 def test_devices_side_by_side_take_less_and_a_case_that_is_out_takes_nothing() -> None:
     now = [0.0]
-    left = TimeLeft(CASES[:2], {}, lambda: now[0])
+    time_left = TimeLeft(CASES[:2], {}, lambda: now[0])
     now[0] = 1.0
-    left.note(0, CASES[0].nodeid, 1.0, last=False)
-    left.note(0, CASES[1].nodeid, 1.0, last=False)
-    assert left.left_s == pytest.approx(2.0), "four seconds of two lanes"
-    left.note(1, CASES[1].nodeid, 0.0, last=True)
+    time_left.note(0, CASES[0].nodeid, 1.0, last=False)
+    time_left.note(0, CASES[1].nodeid, 1.0, last=False)
+    assert time_left.left_s == pytest.approx(2.0), "four seconds of two lanes"
+    time_left.note(1, CASES[1].nodeid, 0.0, last=True)
     now[0] = 2.0
-    assert left.left_s == pytest.approx(2.0), "two rounds of the other alone"
+    assert time_left.left_s == pytest.approx(2.0), "two rounds of the other alone"
 
 
 def test_a_comparison_is_announced_as_the_last_one_took() -> None:
     seconds = {CASES[0].nodeid: 5.0, CASES[1].nodeid: 7.0, CASES[2].nodeid: 0.0}
     costs = paired_costs(seconds, 11.0)
     assert costs == {PAIRED: 11.0, f"{PAIRED} {CASES[0].nodeid}": 5.0, f"{PAIRED} {CASES[1].nodeid}": 7.0}
-    known = pair_cost(list(seconds)[:2], costs)
-    assert known == PairCost(11.0, 6.0, learnt=True)
-    said = "2 cases in two builds, 7 to 30 rounds, 2 min 41 s to 11 min 30 s"
-    assert paired_line(2, Design(), math.inf, known) == said
+    cost = pair_cost(list(seconds)[:2], costs)
+    assert cost == PairCost(11.0, 6.0, learnt=True)
+    line = "2 cases in two builds, 7 to 30 rounds, 2 min 41 s to 11 min 30 s"
+    assert paired_line(2, Design(), math.inf, cost) == line
     assert pair_cost([], {STARTING: 4.6}) == PairCost(4.6, PairCost().test_s), "two start no faster than one"
     assert pair_cost(seconds, {}) == PairCost()
     assert paired_costs(dict.fromkeys(seconds, 0.0), 0.0) == {}, "no round was played"

@@ -43,7 +43,7 @@ def with_rounds(*rounds: int) -> list[Case]:
 
 
 @pytest.mark.parametrize(
-    ("known", "part", "says"),
+    ("count", "part", "says"),
     [
         (0, 1.0, "4 cases, 5 rounds, about 33 s, a first guess"),
         (1, 1.0, "4 cases, 5 rounds, about 32 s, a first guess"),
@@ -51,10 +51,10 @@ def with_rounds(*rounds: int) -> list[Case]:
         (0, 0.5, "4 cases, 5 rounds, about 19 s, a first guess; sampling cut to 50% by the budget"),
     ],
 )
-def test_a_cost_is_a_guess_where_most_cases_are_new(known: int, part: float, says: str) -> None:
+def test_a_cost_is_a_guess_where_most_cases_are_new(count: int, part: float, says: str) -> None:
     """Rounds are those of the case with most, and each case has its own: 3 + 5 + 3 + 3 rounds of two seconds."""
     cases = with_rounds(3, 5, 3, 3)
-    assert cost_line(cases, {name: 1.6 for name in NAMES[:known]}, part) == says
+    assert cost_line(cases, {name: 1.6 for name in NAMES[:count]}, part) == says
     assert seconds_of(cases, {}) == (5.0, pytest.approx(28.0))
 
 
@@ -68,7 +68,7 @@ def test_rounds_outside_of_cases_are_shared_by_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "learnt"),
+    ("costs", "learnt"),
     [
         ({}, False),
         ({STARTING: 1.0}, False),
@@ -77,30 +77,30 @@ def test_rounds_outside_of_cases_are_shared_by_all() -> None:
         ({STARTING: 1.0, **dict.fromkeys(NAMES, 1.0)}, True),
     ],
 )
-def test_what_is_left_is_learnt_where_every_cost_is_known(known: dict[str, float], *, learnt: bool) -> None:
+def test_what_is_left_is_learnt_where_every_cost_is_known(costs: dict[str, float], *, learnt: bool) -> None:
     now = [0.0]
-    left = TimeLeft(CASES, known, lambda: now[0])
-    assert left.learnt is learnt
+    time_left = TimeLeft(CASES, costs, lambda: now[0])
+    assert time_left.learnt is learnt
     for name in NAMES:
-        left.note(0, name, 1.0, last=False)
-    assert left.learnt
+        time_left.note(0, name, 1.0, last=False)
+    assert time_left.learnt
 
 
 def test_what_is_left_counts_starts_that_are_still_to_come() -> None:
     now = [10.0]
-    left = TimeLeft(with_rounds(2, 3), {STARTING: 4.0, NAMES[0]: 1.0, NAMES[1]: 2.0}, lambda: now[0])
-    assert left.left_s == pytest.approx(3 * 4 + 2 * 1 + 3 * 2)
+    time_left = TimeLeft(with_rounds(2, 3), {STARTING: 4.0, NAMES[0]: 1.0, NAMES[1]: 2.0}, lambda: now[0])
+    assert time_left.left_s == pytest.approx(3 * 4 + 2 * 1 + 3 * 2)
     now[0] = 17.0  # a start of six seconds, and one of the case
-    left.note(0, NAMES[0], 1.0, last=False)
-    assert left.left_s == pytest.approx(2 * 6 + 1 + 3 * 2)
+    time_left.note(0, NAMES[0], 1.0, last=False)
+    assert time_left.left_s == pytest.approx(2 * 6 + 1 + 3 * 2)
     now[0] = 19.0
-    left.note(0, NAMES[1], 2.0, last=False)
-    assert left.left_s == pytest.approx(2 * 6 + 1 + 2 * 2)
+    time_left.note(0, NAMES[1], 2.0, last=False)
+    assert time_left.left_s == pytest.approx(2 * 6 + 1 + 2 * 2)
     now[0] = 22.0  # the second start took two
-    left.note(1, NAMES[0], 1.0, last=True)
-    assert left.left_s == pytest.approx(1 * 2 + 2 * 2)
-    left.extend([NAMES[1]], 5)
-    assert left.left_s == pytest.approx(3 * 2 + 4 * 2)
+    time_left.note(1, NAMES[0], 1.0, last=True)
+    assert time_left.left_s == pytest.approx(1 * 2 + 2 * 2)
+    time_left.extend([NAMES[1]], 5)
+    assert time_left.left_s == pytest.approx(3 * 2 + 4 * 2)
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def test_hodges_lehmann_and_its_interval_by_hand() -> None:
 
 def test_the_interval_of_the_shift_covers_what_it_says(dice: np.random.Generator) -> None:
     draws = dice.standard_t(3, (600, 10))
-    found = [shift_interval(d) for d in draws]
-    assert np.mean([i.holds(0.0) for i in found]) >= found[0].confidence - 0.03
+    intervals = [shift_interval(d) for d in draws]
+    assert np.mean([i.holds(0.0) for i in intervals]) >= intervals[0].confidence - 0.03
 
 
 @pytest.mark.parametrize(("hits", "count"), [(0, 300), (3, 300), (1, 1), (150, 300), (12000, 12000), (17, 12000)])
@@ -110,9 +110,9 @@ def test_a_level_is_reached_by_what_equals_it() -> None:
 
 def test_ten_pairs_leave_out_eight_averages_on_a_side() -> None:
     d = [0.3, 1.0, 2.2, 3.1, 4.7, 5.9, 6.4, 8.8, 9.6, 12.5]
-    averages, found = walsh_averages(d), shift_interval(d)
-    assert (found.low, found.high) == (averages[8], averages[-9])
-    assert found.confidence == 1 - 2 * 25 / 1024
+    averages, interval = walsh_averages(d), shift_interval(d)
+    assert (interval.low, interval.high) == (averages[8], averages[-9])
+    assert interval.confidence == 1 - 2 * 25 / 1024
 
 
 def test_one_pair_decides_where_a_half_is_enough() -> None:
@@ -153,18 +153,18 @@ def test_one_sitting_is_predicted_from_the_prior_alone() -> None:
     [(Prior.CPU, 1, 0.80), (Prior.GPU_LOCKED, 1, 0.08), (Prior.CPU, 10, 0.21), (Prior.GPU_LOCKED, 10, 0.025)],
 )
 def test_the_published_figures(kind: Prior, sittings: int, published: float) -> None:
-    found = predict(kind, scatter=kind, sittings=sittings, gates=40).reach
-    assert found == pytest.approx(published, rel=0.06)
+    reach = predict(kind, scatter=kind, sittings=sittings, gates=40).reach
+    assert reach == pytest.approx(published, rel=0.06)
 
 
 def test_against_the_oracle() -> None:
     from scipy.stats import t
 
-    found = predict(0.04, scatter=0.02, sittings=6, gates=10)
+    prediction = predict(0.04, scatter=0.02, sittings=6, gates=10)
     pooled = math.sqrt((4 * 0.04**2 + 5 * 0.02**2) / 9)
-    assert (found.scatter, found.dof) == (pytest.approx(pooled), 9)
-    assert found.log_reach == pytest.approx(t.ppf(1 - 0.001, 9) * pooled * math.sqrt(1 + 1 / 6))
-    assert found.reach == pytest.approx(math.exp(found.log_reach) - 1)
+    assert (prediction.scatter, prediction.dof) == (pytest.approx(pooled), 9)
+    assert prediction.log_reach == pytest.approx(t.ppf(1 - 0.001, 9) * pooled * math.sqrt(1 + 1 / 6))
+    assert prediction.reach == pytest.approx(math.exp(prediction.log_reach) - 1)
 
 
 def test_more_gates_reach_further_and_more_sittings_less_far() -> None:
@@ -232,22 +232,22 @@ def test_every_figure_is_pytest_benchmark_s(count: int) -> None:
     theirs = pytest.importorskip("pytest_benchmark.stats").Stats()
     source = random.Random(count)
     theirs.data = [source.lognormvariate(-9, 0.4) for _ in range(count)]
-    found = Figures(theirs.data)
+    figures = Figures(theirs.data)
     assert set(theirs.fields) == set(FIGURES)
     for name in FIGURES:
         expected = getattr(theirs, name)
-        assert getattr(found, name) == (expected if isinstance(expected, str) else pytest.approx(expected)), name
+        assert getattr(figures, name) == (expected if isinstance(expected, str) else pytest.approx(expected)), name
 
 
 def test_figures_by_hand() -> None:
-    found = Figures([4.0, 1.0, 2.0, 3.0, 100.0])
-    assert (found.min, found.max, found.mean, found.median, found.rounds) == (1.0, 100.0, 22.0, 3.0, 5)
-    assert (found.q1, found.q3, found.iqr) == (1.75, 28.0, 26.25)
-    assert (found.iqr_outliers, found.hd15iqr, found.ld15iqr) == (1, 4.0, 1.0)
-    assert found.outliers == "1;1"
-    assert found.ops == 5 / 110
-    assert found.data == [4.0, 1.0, 2.0, 3.0, 100.0], "in the order in which they were taken"
-    assert found
+    figures = Figures([4.0, 1.0, 2.0, 3.0, 100.0])
+    assert (figures.min, figures.max, figures.mean, figures.median, figures.rounds) == (1.0, 100.0, 22.0, 3.0, 5)
+    assert (figures.q1, figures.q3, figures.iqr) == (1.75, 28.0, 26.25)
+    assert (figures.iqr_outliers, figures.hd15iqr, figures.ld15iqr) == (1, 4.0, 1.0)
+    assert figures.outliers == "1;1"
+    assert figures.ops == 5 / 110
+    assert figures.data == [4.0, 1.0, 2.0, 3.0, 100.0], "in the order in which they were taken"
+    assert figures
     assert Figures([0.0]).ops == 0.0
 
 
@@ -278,7 +278,7 @@ NEAR = (-0.1, 0.1, 0.05, -0.05, 0.02, 0.1, 0.03, -0.02)
 
 
 @pytest.mark.parametrize(
-    ("differences", "found"),
+    ("differences", "expected"),
     [
         ((3.0, 3.0, 3.0, 3.0, *NEAR), ((4, 0), 1 / 16)),
         ((3.0, 3.0, -3.0, 3.0, *NEAR), ((3, 1), 5 / 16)),
@@ -288,5 +288,5 @@ NEAR = (-0.1, 0.1, 0.05, -0.05, 0.02, 0.1, 0.03, -0.02)
         (NEAR, None),
     ],
 )
-def test_far_rounds_are_as_likely_above_as_below(differences: tuple[float, ...], found) -> None:
-    assert far(differences) == (found and (found[0], pytest.approx(found[1])))
+def test_far_rounds_are_as_likely_above_as_below(differences: tuple[float, ...], expected) -> None:
+    assert far(differences) == (expected and (expected[0], pytest.approx(expected[1])))

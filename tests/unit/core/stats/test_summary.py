@@ -49,10 +49,10 @@ def test_the_interval_of_processes_is_student_s_on_logarithms() -> None:
     mean = sum(logs) / 3
     spread = math.sqrt(sum((x - mean) ** 2 for x in logs) / 2)
     half = t.ppf(0.975, 2) * spread / math.sqrt(3)
-    found = of_processes(logs_of(medians), 101.0)
-    assert found.low == pytest.approx(math.exp(mean - half))
-    assert found.high == pytest.approx(math.exp(mean + half))
-    assert found.confidence == 0.95
+    interval = of_processes(logs_of(medians), 101.0)
+    assert interval.low == pytest.approx(math.exp(mean - half))
+    assert interval.high == pytest.approx(math.exp(mean + half))
+    assert interval.confidence == 0.95
 
 
 def test_the_interval_holds_the_median_it_is_shown_with() -> None:
@@ -65,8 +65,8 @@ def test_the_interval_holds_the_median_it_is_shown_with() -> None:
 def test_ranks_of_a_median_are_those_of_the_binomial(count: int, rank: int) -> None:
     from scipy.stats import binom
 
-    found, confidence = median_rank(count)
-    assert found == rank
+    at, confidence = median_rank(count)
+    assert at == rank
     assert confidence == pytest.approx(1 - 2 * binom.cdf(rank, count, 0.5), abs=1e-12) if count > 1 else confidence == 0
     assert count < 6 or (confidence >= 0.95 and 1 - 2 * binom.cdf(rank + 1, count, 0.5) < 0.95)
 
@@ -101,26 +101,26 @@ def test_one_sample_decides_only_what_is_plain() -> None:
 
 
 def test_a_sitting_is_the_median_of_its_processes() -> None:
-    seen = summary([samples(100.0, batch=4, overhead=8.0, resolution=2.0), samples(103.0), samples(101.0, count=30)])
-    assert seen.time == pytest.approx(101.0, rel=1e-4)
-    assert seen.medians == pytest.approx((100.0, 103.0, 101.0), rel=1e-4)
-    assert (seen.samples, seen.batch, seen.overhead, seen.resolution) == (21, 1, 2.0, 0.5)
-    assert seen.interval.low < 100 < 103 < seen.interval.high
+    sitting = summary([samples(100.0, batch=4, overhead=8.0, resolution=2.0), samples(103.0), samples(101.0, count=30)])
+    assert sitting.time == pytest.approx(101.0, rel=1e-4)
+    assert sitting.medians == pytest.approx((100.0, 103.0, 101.0), rel=1e-4)
+    assert (sitting.samples, sitting.batch, sitting.overhead, sitting.resolution) == (21, 1, 2.0, 0.5)
+    assert sitting.interval.low < 100 < 103 < sitting.interval.high
 
 
 def test_one_process_is_known_by_its_own_samples() -> None:
-    seen = summary([samples(100.0, spread=0.1)])
-    assert seen.interval.low < 100 < seen.interval.high
-    assert seen.interval.confidence >= 0.95
-    assert seen.scatter == 0
-    assert seen.visible == pytest.approx(seen.interval.high / seen.interval.low - 1)
-    assert seen.spread == pytest.approx(5, rel=0.1)
+    sitting = summary([samples(100.0, spread=0.1)])
+    assert sitting.interval.low < 100 < sitting.interval.high
+    assert sitting.interval.confidence >= 0.95
+    assert sitting.scatter == 0
+    assert sitting.visible == pytest.approx(sitting.interval.high / sitting.interval.low - 1)
+    assert sitting.spread == pytest.approx(5, rel=0.1)
 
 
 def test_no_time_is_finer_than_half_a_tick() -> None:
-    seen = summary([samples(100.0, spread=0.0, resolution=10.0)] * 3)
-    assert (seen.interval.low, seen.interval.high) == (95.0, 105.0)
-    assert seen.visible == pytest.approx(0.1)
+    sitting = summary([samples(100.0, spread=0.0, resolution=10.0)] * 3)
+    assert (sitting.interval.low, sitting.interval.high) == (95.0, 105.0)
+    assert sitting.visible == pytest.approx(0.1)
     coarse = summary([samples(100.0, spread=0.0, resolution=1000.0)] * 3)
     assert coarse.interval.low == 50.0
 
@@ -128,9 +128,9 @@ def test_no_time_is_finer_than_half_a_tick() -> None:
 def test_the_visible_slowdown_is_the_alarm_point_with_power() -> None:
     from scipy.stats import t
 
-    seen = summary([samples(100.0), samples(101.0), samples(102.0), samples(101.0)])
-    reach = (t.ppf(0.99, 3) + 0.84162) * seen.scatter / 2
-    assert seen.visible == pytest.approx(math.expm1(reach), rel=1e-9)
+    sitting = summary([samples(100.0), samples(101.0), samples(102.0), samples(101.0)])
+    reach = (t.ppf(0.99, 3) + 0.84162) * sitting.scatter / 2
+    assert sitting.visible == pytest.approx(math.expm1(reach), rel=1e-9)
 
 
 def test_two_samples_are_taken_like_two_processes() -> None:
@@ -145,11 +145,11 @@ def test_many_samples_leave_out_what_the_normal_quantile_says(count: int) -> Non
 
 def looks(rule: Stopping, count: int, plan: Plan) -> list[int]:
     """After how many samples the rule looked."""
-    at, seen = [], 0
+    at, length = [], 0
     for n in range(1, count + 1):
         rule([100.0 + (k % 2) * k for k in range(n)], 0.0, plan)
-        at += [n] if len(rule._noise) > seen else []
-        seen = len(rule._noise)
+        at += [n] if len(rule._noise) > length else []
+        length = len(rule._noise)
     return at
 
 
@@ -178,9 +178,9 @@ def test_warm_after_three_calls_or_five_medians_within_one_percent() -> None:
 
 
 def test_a_plain_sitting_has_no_overhead_and_no_ticks() -> None:
-    seen = summary([samples(100.0, batch=1)] * 3)
-    assert (seen.batch, seen.overhead, seen.resolution) == (1, 0.0, 0.0)
-    assert seen.visible == pytest.approx(0.0, abs=1e-12)
+    sitting = summary([samples(100.0, batch=1)] * 3)
+    assert (sitting.batch, sitting.overhead, sitting.resolution) == (1, 0.0, 0.0)
+    assert sitting.visible == pytest.approx(0.0, abs=1e-12)
 
 
 def took(*durations: float) -> Samples:
@@ -189,10 +189,10 @@ def took(*durations: float) -> Samples:
 
 def test_two_processes_are_judged_by_how_far_they_are_apart() -> None:
     stats = pytest.importorskip("scipy.stats")
-    seen = summary([samples(100.0), samples(104.0)])
-    assert seen.interval == of_processes(logs_of(seen.medians), 102.0)
-    reach = (stats.t.ppf(0.99, 1) + stats.norm.ppf(0.8)) * seen.scatter / 2**0.5
-    assert seen.visible == pytest.approx(math.expm1(reach), rel=1e-4)
+    sitting = summary([samples(100.0), samples(104.0)])
+    assert sitting.interval == of_processes(logs_of(sitting.medians), 102.0)
+    reach = (stats.t.ppf(0.99, 1) + stats.norm.ppf(0.8)) * sitting.scatter / 2**0.5
+    assert sitting.visible == pytest.approx(math.expm1(reach), rel=1e-4)
 
 
 def test_a_process_timed_twice_is_known_by_both() -> None:
@@ -238,10 +238,10 @@ WHOLE = replace(Plan(), warmup_ns=200e6, budget_ns=800e6, min_samples=20)
 
 
 def test_what_is_left_is_cut_alike() -> None:
-    left = left_of(WHOLE, 500e6, 2000)
-    assert left is not None
-    assert (left.warmup_ns, left.budget_ns) == (100e6, 400e6)
-    assert replace(left, warmup_ns=WHOLE.warmup_ns, budget_ns=WHOLE.budget_ns) == WHOLE
+    rest = left_of(WHOLE, 500e6, 2000)
+    assert rest is not None
+    assert (rest.warmup_ns, rest.budget_ns) == (100e6, 400e6)
+    assert replace(rest, warmup_ns=WHOLE.warmup_ns, budget_ns=WHOLE.budget_ns) == WHOLE
 
 
 def test_there_must_be_room_for_the_samples_that_are_asked_for() -> None:

@@ -21,14 +21,14 @@ PLAN = Plan(min_samples=20, max_samples=500, budget_ns=1e9, spread=0.005)
 
 
 def run(rule: Stopping, numbers, plan: Plan = PLAN, spent: float = 0.0) -> tuple[int, Stop | None]:
-    seen: list[float] = []
+    durations: list[float] = []
     for number in numbers:
-        seen.append(number)
+        durations.append(number)
         spent += number
-        stop = rule(seen, spent, plan)
+        stop = rule(durations, spent, plan)
         if stop:
-            return len(seen), stop
-    return len(seen), None
+            return len(durations), stop
+    return len(durations), None
 
 
 def test_a_steady_call_stops_when_its_spread_is_small() -> None:
@@ -47,9 +47,9 @@ def test_a_noisy_call_stops_when_the_noise_has_settled() -> None:
 def test_a_rule_that_is_asked_about_another_sitting_forgets_the_first() -> None:
     rule, quiet = Stopping(), [100.0] * 60
     noisy = [100.0 + 40 * (n % 2) for n in range(60)]
-    asked = [rule(numbers[:count], 0.0, PLAN) for numbers in (noisy, quiet) for count in range(1, 60)]
-    assert asked[:59] == [None] * 59
-    assert Stop.PRECISE in asked[59:]
+    stops = [rule(numbers[:count], 0.0, PLAN) for numbers in (noisy, quiet) for count in range(1, 60)]
+    assert stops[:59] == [None] * 59
+    assert Stop.PRECISE in stops[59:]
     other = Stopping()
     other(noisy[:40], 0.0, PLAN)
     assert other([99.0] * 41, 0.0, PLAN) is Stop.PRECISE, "as many as the first had, and none of them its own"
@@ -142,10 +142,10 @@ def test_looking_costs_a_constant() -> None:
             looked += 1
             return super().__getitem__(at)
 
-    rule, seen = Stopping(), Counting()
+    rule, counting = Stopping(), Counting()
     for n in range(400):
-        seen.append(100.0 + (n % 2) * n)
-        rule(seen, 0.0, PLAN)
+        counting.append(100.0 + (n % 2) * n)
+        rule(counting, 0.0, PLAN)
     assert looked < 4 * 400
 
 

@@ -33,12 +33,12 @@ CARD = lookup_spec("RTX 3070 Ti")
 def test_a_statement_places_a_kernel_under_its_roof() -> None:
     stated = parse_stated(GIVEN, CARD)
     assert (stated.time_ns, stated.work.flops, stated.work.bytes, stated.work.dtype) == (11.2e6, 137.4e9, 201e6, "fp32")
-    seen = signals(stated, stated.time_ns)
-    assert seen.compute == pytest.approx(0.565, abs=0.01)
-    assert seen.ridge == pytest.approx(35.7, abs=0.5)
-    told = timing(stated, stated.time_ns, "device events")
-    assert told.placement.flops_rate == pytest.approx(12.27e12, rel=1e-3)
-    assert told.basis == "datasheet peak of GeForce RTX 3070 Ti"
+    readings = signals(stated, stated.time_ns)
+    assert readings.compute == pytest.approx(0.565, abs=0.01)
+    assert readings.ridge == pytest.approx(35.7, abs=0.5)
+    timed = timing(stated, stated.time_ns, "device events")
+    assert timed.placement.flops_rate == pytest.approx(12.27e12, rel=1e-3)
+    assert timed.basis == "datasheet peak of GeForce RTX 3070 Ti"
 
 
 def test_what_was_not_stated_is_missing_and_says_how() -> None:
@@ -54,9 +54,9 @@ def test_what_was_not_stated_is_missing_and_says_how() -> None:
 
 def test_without_a_roof_there_are_rates_and_no_fractions() -> None:
     stated = parse_stated({**GIVEN, "items": "64 images"}, None)
-    told = dict(run_figures(stated, 11.2e6))
-    assert set(told) == {"Throughput", "Achieved rate", "Bandwidth of unique bytes"}
-    assert told["Throughput"].endswith("images/s")
+    figures = dict(run_figures(stated, 11.2e6))
+    assert set(figures) == {"Throughput", "Achieved rate", "Bandwidth of unique bytes"}
+    assert figures["Throughput"].endswith("images/s")
     assert signals(stated, 11.2e6) is None
 
 
@@ -69,26 +69,26 @@ def test_everything_stated_leaves_nothing_to_ask_for() -> None:
 
 
 def test_items_alone_are_a_throughput() -> None:
-    told = dict(run_figures(parse_stated({"items": "10"}, CARD), 1e9))
-    assert told == {"Throughput": "10 items/s"}
+    figures = dict(run_figures(parse_stated({"items": "10"}, CARD), 1e9))
+    assert figures == {"Throughput": "10 items/s"}
 
 
 def test_a_type_without_work_still_sets_the_balance_point() -> None:
-    told = timing(parse_stated({"dtype": "fp32"}, CARD), 5.0, "the profiler")
-    assert (told.dtype, told.ridge) == ("fp32", pytest.approx(35.7, abs=0.5))
+    timed = timing(parse_stated({"dtype": "fp32"}, CARD), 5.0, "the profiler")
+    assert (timed.dtype, timed.ridge) == ("fp32", pytest.approx(35.7, abs=0.5))
 
 
 def test_more_than_the_hardware_can_do_is_invalid_and_says_what_may_be_wrong() -> None:
     stated = parse_stated({"flops": "200TFLOP", "bytes": "1GB", "dtype": "bf16", "time": "1ms"}, CARD)
-    seen = signals(stated, stated.time_ns)
-    found = classify(seen)
-    assert found.bottleneck is Bottleneck.INVALID
-    assert "is more than the hardware can do: the peak of its type or the work is wrong" in found.sentence
+    readings = signals(stated, stated.time_ns)
+    classification = classify(readings)
+    assert classification.bottleneck is Bottleneck.INVALID
+    assert "is more than the hardware can do: the peak of its type or the work is wrong" in classification.sentence
     figures = dict(run_figures(stated, stated.time_ns))
     assert figures["Achieved rate, MFU and % of SOL"].startswith("INVALID: compute ")
     assert "MFU" not in figures
     placed = stated.placed(stated.time_ns)
-    assert placed.impossible == found.evidence[0]
+    assert placed.impossible == classification.evidence[0]
 
 
 def test_the_seed_s_card_has_rates_by_type_under_both_of_its_names() -> None:
@@ -166,9 +166,9 @@ def test_a_rate_of_no_type_above_every_peak_is_invalid_wherever_it_stands() -> N
     placed = stated.placed(stated.time_ns)
     assert "174 TFLOPS (int8)" in placed.impossible
     assert classify(signals(stated, stated.time_ns)).bottleneck is Bottleneck.INVALID
-    held = stated_metrics(stated, stated.time_ns, "--set time")
-    assert [m.name for m in held.metrics] == []
-    assert {a.name for a in held.absent if a.code == "above-peak"} >= {"tflops", "bandwidth", "mfu_datasheet", "sol"}
+    metrics = stated_metrics(stated, stated.time_ns, "--set time")
+    assert [m.name for m in metrics.metrics] == []
+    assert {a.name for a in metrics.absent if a.code == "above-peak"} >= {"tflops", "bandwidth", "mfu_datasheet", "sol"}
     assert [text.partition(":")[0] for text in dict(run_figures(stated, stated.time_ns)).values()] == ["INVALID"]
     page = render_markdown(bottleneck_report(launch(), timing(stated, stated.time_ns, "device events")))
     assert "Effective rate:" not in page

@@ -31,47 +31,47 @@ def facts(counters: dict[str, float], duration: float | None = 1e3, **more: obje
 
 
 def test_requests_of_every_size_are_bytes() -> None:
-    seen = facts(MOVED).counters
-    assert memory_bytes(seen) == 64 * 90 + 32 * 10 + 64 * 40 + 32 * 10
+    counters = facts(MOVED).counters
+    assert memory_bytes(counters) == 64 * 90 + 32 * 10 + 64 * 40 + 32 * 10
     doubled = facts({**MOVED, "TCC_BUBBLE_sum": 20.0}).counters
-    assert memory_bytes(doubled) == memory_bytes(seen) + 64 * 20
+    assert memory_bytes(doubled) == memory_bytes(counters) + 64 * 20
     older = {name.replace("EA0", "EA"): value for name, value in MOVED.items() if "BUBBLE" not in name}
-    assert memory_bytes(facts(older).counters) == memory_bytes(seen)
+    assert memory_bytes(facts(older).counters) == memory_bytes(counters)
     assert memory_bytes(facts({"TCC_EA0_RDREQ_sum": 1.0}).counters) is None
 
 
 def test_derived_counters_say_the_same_where_the_raw_ones_are_absent() -> None:
-    told = facts({"FETCH_SIZE": 8.0, "WRITE_SIZE": 2.0, "L2CacheHit": 33.0})
-    assert memory_bytes(told.counters) == 10 * 1024
-    assert dict(amd_numbers(told, SPEC))["l2_hit"] == pytest.approx(0.33)
+    derived = facts({"FETCH_SIZE": 8.0, "WRITE_SIZE": 2.0, "L2CacheHit": 33.0})
+    assert memory_bytes(derived.counters) == 10 * 1024
+    assert dict(amd_numbers(derived, SPEC))["l2_hit"] == pytest.approx(0.33)
     assert memory_bytes(facts({"FETCH_SIZE": 8.0}).counters) is None
     assert "l2_hit" not in dict(amd_numbers(facts({"L2CacheHit": 330.0}), SPEC))
 
 
 def test_hits_spills_and_bandwidth() -> None:
-    told = dict(
+    numbers = dict(
         amd_numbers(
             facts({**MOVED, "TCC_HIT_sum": 3.0, "TCC_MISS_sum": 1.0}, resources=Resources(registers=8, stack=16)), SPEC
         )
     )
-    assert told["l2_hit"] == 0.75
-    assert told["spills"] == 16
-    assert told["dram"] == pytest.approx(memory_bytes(facts(MOVED).counters) / 1e-6 / SPEC.bandwidth)
+    assert numbers["l2_hit"] == 0.75
+    assert numbers["spills"] == 16
+    assert numbers["dram"] == pytest.approx(memory_bytes(facts(MOVED).counters) / 1e-6 / SPEC.bandwidth)
 
 
 def test_operations_of_vector_and_matrix_units_share_one_fraction() -> None:
     some = {"SQ_INSTS_VALU_FMA_F32": 1e6, "SQ_INSTS_VALU_ADD_F32": 1e6, "SQ_INSTS_VALU_MFMA_MOPS_BF16": 1e5}
     counters = {**IDLE, **some}
-    told = dict(amd_numbers(facts(counters, duration=1e6), SPEC))
+    numbers = dict(amd_numbers(facts(counters, duration=1e6), SPEC))
     seconds = 64 * 3e6 / SPEC.peak("fp32").datasheet + 512e5 / SPEC.peak("bf16").datasheet
-    assert told["sm"] == pytest.approx(seconds / 1e-3)
+    assert numbers["sm"] == pytest.approx(seconds / 1e-3)
 
 
 @pytest.mark.parametrize(("duration", "spec"), [(None, SPEC), (1e3, None)])
 def test_without_time_or_data_sheet_there_is_no_fraction(duration: float | None, spec: object) -> None:
-    told = dict(amd_numbers(facts({**MOVED, **IDLE, "SQ_INSTS_VALU_FMA_F32": 1.0}, duration), spec))  # type: ignore[arg-type]
-    assert "dram" not in told
-    assert "sm" not in told
+    numbers = dict(amd_numbers(facts({**MOVED, **IDLE, "SQ_INSTS_VALU_FMA_F32": 1.0}, duration), spec))  # type: ignore[arg-type]
+    assert "dram" not in numbers
+    assert "sm" not in numbers
 
 
 def test_a_type_without_a_rate_makes_no_fraction() -> None:

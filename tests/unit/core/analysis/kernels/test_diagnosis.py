@@ -13,8 +13,8 @@ WAVES, ACTIVE = "launch__waves_per_multiprocessor", "sm__warps_active.avg.pct_of
 IDLE = {name: 5.0 for name in BUSY}
 
 
-def said(found: Diagnosis) -> str:
-    return " ".join(render_text(Document(title="", blocks=tuple(occupancy_section(found)))).split())
+def said(diagnosis: Diagnosis) -> str:
+    return " ".join(render_text(Document(title="", blocks=tuple(occupancy_section(diagnosis)))).split())
 
 
 def test_few_blocks_cap_what_a_multiprocessor_can_have() -> None:
@@ -23,7 +23,7 @@ def test_few_blocks_cap_what_a_multiprocessor_can_have() -> None:
     assert (few.occupancy.blocks, resident(few.occupancy, few.numbers)) == (8, 4)
     assert "Theoretical warps/SM: 32 of 64 (0.1 waves of blocks: at most 4 are there, fewer than 8" in said(few)
     assert "4.0 warps a multiprocessor, fewer than 8" in few.classification.evidence
-    titles = [found.title for found in few.advice]
+    titles = [finding.title for finding in few.advice]
     assert "Fill the device" in titles
     assert "More warps a multiprocessor" not in titles
 
@@ -41,4 +41,4 @@ def test_sufficient_is_said_where_what_was_active_agrees() -> None:
     assert "(4.0 were active: fewer than 8 to hide latency)" in said(launch(counters={**IDLE, ACTIVE: 6.25}))
     fat = launch(counters=IDLE, launch=Launch(block=(32, 1, 1), shared_dynamic=100_000, grid=(4096, 1, 1)))
     assert "(insufficient: fewer than 8 to hide latency)" in said(fat)
-    assert "More warps a multiprocessor" in [found.title for found in fat.advice]
+    assert "More warps a multiprocessor" in [finding.title for finding in fat.advice]

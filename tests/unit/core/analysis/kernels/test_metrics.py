@@ -30,18 +30,18 @@ REASONS = (
 
 
 def number(metrics: MetricSet, name: str, **scope: str) -> float:
-    (found,) = metrics.find(name, tuple(scope.items()))
-    return found.value
+    (metric,) = metrics.find(name, tuple(scope.items()))
+    return metric.value
 
 
 def test_what_was_executed_counts_to_zero_and_stalls_have_their_share() -> None:
-    told = metrics_of([launch(counters={**STALLS, ALL: 4.0}, executed={"FFMA": 8.0, "LDG.E": 4.0})], "ncu")
-    assert number(told, "executed", opcode="FFMA") == 8
-    assert number(told, "executed", opcode="LDG") == 4
-    assert number(told, "executed", opcode="HMMA") == 0
-    assert number(told, "stall", reason="long_scoreboard") == 0.75
-    assert number(told, "ncu", metric="gpu__time_duration.sum") == 4e5
-    assert told.missing("executed") is None
+    metrics = metrics_of([launch(counters={**STALLS, ALL: 4.0}, executed={"FFMA": 8.0, "LDG.E": 4.0})], "ncu")
+    assert number(metrics, "executed", opcode="FFMA") == 8
+    assert number(metrics, "executed", opcode="LDG") == 4
+    assert number(metrics, "executed", opcode="HMMA") == 0
+    assert number(metrics, "stall", reason="long_scoreboard") == 0.75
+    assert number(metrics, "ncu", metric="gpu__time_duration.sum") == 4e5
+    assert metrics.missing("executed") is None
 
 
 def test_a_stall_is_a_share_of_all_reasons_or_not_collected() -> None:
@@ -63,25 +63,25 @@ def asked(*opcodes: str) -> tuple:
 
 
 def test_modifiers_may_be_a_scope_of_their_own() -> None:
-    told = metrics_of([compiled("copy_wide")], "cubin", asked("LDG, modifiers=E.128", "LDG.E.128, kernel=k"))
+    metrics = metrics_of([compiled("copy_wide")], "cubin", asked("LDG, modifiers=E.128", "LDG.E.128, kernel=k"))
     for scope in (
         {"opcode": "LDG", "modifiers": "E.128"},
         {"opcode": "LDG.E.128", "modifiers": "E.128"},
         {"opcode": "LDG.E.128"},
     ):
-        assert number(told, "count", **scope) == 1
-    assert len(told.find("count", (("opcode", "LDG"),))) == 1
+        assert number(metrics, "count", **scope) == 1
+    assert len(metrics.find("count", (("opcode", "LDG"),))) == 1
 
 
 def test_instructions_that_limits_name_are_counted_with_their_modifiers_and_when_they_do_not_occur() -> None:
-    told = metrics_of(
+    metrics = metrics_of(
         [compiled("copy_wide")], "cubin", asked("LDG.E.128", "LDG.128", "I2F", "HGMMA", "IF2", "LDG.E.182")
     )
-    assert number(told, "count", opcode="LDG.E.128") == number(told, "count", opcode="LDG.128") == 1
-    assert number(told, "count", opcode="I2F") == 0
-    assert told.find("count", (("opcode", "HGMMA"),))[0].value == 0
-    assert told.find("count", (("opcode", "IF2"),)) == told.find("count", (("opcode", "LDG.E.182"),)) == ()
-    assert {dict(m.labels)["opcode"] for m in told.find("count", (("opcode", "LDG*"),))} == {"LDG", "LDGSTS"}
+    assert number(metrics, "count", opcode="LDG.E.128") == number(metrics, "count", opcode="LDG.128") == 1
+    assert number(metrics, "count", opcode="I2F") == 0
+    assert metrics.find("count", (("opcode", "HGMMA"),))[0].value == 0
+    assert metrics.find("count", (("opcode", "IF2"),)) == metrics.find("count", (("opcode", "LDG.E.182"),)) == ()
+    assert {dict(m.labels)["opcode"] for m in metrics.find("count", (("opcode", "LDG*"),))} == {"LDG", "LDGSTS"}
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_library_counts_only_the_opcodes_that_limits_name(written: str, expect
 
 
 def test_an_opcode_of_a_later_architecture_counts_to_zero_and_says_why() -> None:
-    told = metrics_of([compiled("copy_wide")], "cubin", asked("UTCBAR"))
-    assert told.find("count", (("opcode", "UTCBAR"),))[0].note == "sm_86 has no UTCBAR"
+    metrics = metrics_of([compiled("copy_wide")], "cubin", asked("UTCBAR"))
+    assert metrics.find("count", (("opcode", "UTCBAR"),))[0].note == "sm_86 has no UTCBAR"
 
 
 def test_executed_instructions_have_modifiers_where_the_profiler_counted_them() -> None:
@@ -109,22 +109,22 @@ def test_executed_instructions_have_modifiers_where_the_profiler_counted_them() 
     assert bare.find("executed", (("opcode", "LDG.E.128"),)) == ()
     assert "without their modifiers" in bare.missing("executed", (("opcode", "LDG.E.128"),)).why
     assert number(bare, "executed", opcode="I2F") == 0
-    told = metrics_of([launch(executed={"LDG.E.128": 4.0, "LDG.E": 1.0})], "ncu", asked("LDG.E.128"))
-    assert number(told, "executed", opcode="LDG.E.128") == 4
+    metrics = metrics_of([launch(executed={"LDG.E.128": 4.0, "LDG.E": 1.0})], "ncu", asked("LDG.E.128"))
+    assert number(metrics, "executed", opcode="LDG.E.128") == 4
 
 
 def test_what_was_not_collected_names_the_section() -> None:
-    told = metrics_of([launch()], "ncu")
-    assert "InstructionStats" in told.missing("executed").fix
-    assert "WarpStateStats" in told.missing("stall").fix
-    assert "MemoryWorkloadAnalysis" in told.missing("l2_hit").fix
+    metrics = metrics_of([launch()], "ncu")
+    assert "InstructionStats" in metrics.missing("executed").fix
+    assert "WarpStateStats" in metrics.missing("stall").fix
+    assert "MemoryWorkloadAnalysis" in metrics.missing("l2_hit").fix
 
 
 def test_control_words_are_summed_in_the_kernel_and_in_its_main_loop() -> None:
     tiled = compiled("gemm_tiled")
-    told = metrics_of([tiled], "cubin")
-    assert number(told, "stall_cycles", loop="main") < number(told, "stall_cycles")
-    assert 0 < number(told, "barrier_waits", loop="main") < number(told, "barrier_waits")
+    metrics = metrics_of([tiled], "cubin")
+    assert number(metrics, "stall_cycles", loop="main") < number(metrics, "stall_cycles")
+    assert 0 < number(metrics, "barrier_waits", loop="main") < number(metrics, "barrier_waits")
     bare = replace(tiled, facts=replace(tiled.facts, code=replace(tiled.facts.code, controls=())))
     assert metrics_of([bare], "cubin").find("stall_cycles") == ()
 
@@ -137,8 +137,8 @@ def test_control_words_are_summed_in_the_kernel_and_in_its_main_loop() -> None:
     ],
 )
 def test_why_there_is_no_figure(name: str, metric: str, why: str) -> None:
-    told = metrics_of([compiled(name)], "cubin")
-    assert why in told.missing(metric).why
+    metrics = metrics_of([compiled(name)], "cubin")
+    assert why in metrics.missing(metric).why
 
 
 def test_a_whole_tile_is_no_ratio_and_bulk_copies_have_no_width() -> None:
@@ -156,8 +156,8 @@ def test_launches_of_one_kernel_are_numbered_and_other_makers_counters_keep_thei
     twice = metrics_of([launch(), launch()], "ncu")
     assert {dict(m.labels)["launch"] for m in twice.find("duration")} == {"0", "1"}
     amd = launch()
-    told = metrics_of([replace(amd, facts=replace(amd.facts, arch="gfx942"))], "rocprof")
-    assert number(told, "rocprof", counter="gpu__time_duration.sum") == 4e5
+    metrics = metrics_of([replace(amd, facts=replace(amd.facts, arch="gfx942"))], "rocprof")
+    assert number(metrics, "rocprof", counter="gpu__time_duration.sum") == 4e5
 
 
 def test_no_local_instruction_is_no_spill_and_some_are_no_bytes() -> None:
@@ -171,8 +171,8 @@ def test_no_local_instruction_is_no_spill_and_some_are_no_bytes() -> None:
     some = metrics_of([launch(counters=instructions, executed={"LDL": 5e6})], "ncu")
     assert half.find("spills") == some.find("spills") == (), "instructions are no bytes"
     assert "5,000,000 LDL and STL were executed" in some.missing("spills").why
-    for told in (half, some):
-        assert "--metrics launch__local_mem_per_thread" in told.missing("spills").fix
+    for metrics in (half, some):
+        assert "--metrics launch__local_mem_per_thread" in metrics.missing("spills").fix
 
 
 def test_the_cliff_is_where_only_one_block_fits_however_many_fit_now() -> None:
@@ -180,8 +180,8 @@ def test_the_cliff_is_where_only_one_block_fits_however_many_fit_now() -> None:
     assert many.occupancy is not None
     assert many.occupancy.blocks > 2
     assert many.sm is not None
-    (told,) = metrics_of([many], "ncu").find("cliff_distance")
-    assert told.value == many.sm.smem_bytes // 2 - many.sm.smem_reserved - 40 * 1024
+    (distance,) = metrics_of([many], "ncu").find("cliff_distance")
+    assert distance.value == many.sm.smem_bytes // 2 - many.sm.smem_reserved - 40 * 1024
     assert "until only one block fits" in next(kind.doc for kind in KINDS if kind.name == "cliff_distance")
 
 
@@ -202,14 +202,14 @@ def test_the_suffix_of_an_architecture_changes_no_limit_of_its_multiprocessor() 
 
 
 def test_an_executed_instruction_that_is_always_counted_stands_there_once() -> None:
-    told = metrics_of([launch(executed={"FFMA": 8.0})], "ncu", asked("HMMA", "LDL", "UTCHMMA"))
-    assert [number(told, "executed", opcode=name) for name in ("HMMA", "LDL", "UTCHMMA")] == [0, 0, 0]
-    assert "has no UTCHMMA" in told.find("executed", (("opcode", "UTCHMMA"),))[0].note
+    metrics = metrics_of([launch(executed={"FFMA": 8.0})], "ncu", asked("HMMA", "LDL", "UTCHMMA"))
+    assert [number(metrics, "executed", opcode=name) for name in ("HMMA", "LDL", "UTCHMMA")] == [0, 0, 0]
+    assert "has no UTCHMMA" in metrics.find("executed", (("opcode", "UTCHMMA"),))[0].note
 
 
 def test_kernels_of_one_name_in_two_files_say_which_file_is_theirs() -> None:
     one = launch()
     first, second = (replace(one, facts=replace(one.facts, source=file)) for file in ("a.ncu-rep", "b.ncu-rep"))
-    told = metrics_of([first, second], "ncu").find("duration")
-    assert [m.note.rpartition("of ")[2] for m in told] == ["a.ncu-rep", "b.ncu-rep"]
+    durations = metrics_of([first, second], "ncu").find("duration")
+    assert [m.note.rpartition("of ")[2] for m in durations] == ["a.ncu-rep", "b.ncu-rep"]
     assert "of a" not in metrics_of([first, first], "ncu").find("duration")[0].note

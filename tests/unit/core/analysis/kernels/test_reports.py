@@ -80,12 +80,12 @@ def test_parameters_of_a_test_are_columns_and_a_problem_in_words_is_one() -> Non
 
 
 def test_the_key_issue_is_among_the_opportunities_whatever_it_gains() -> None:
-    found = launch(counters={**dict.fromkeys(BUSY, 30.0), f"l1tex__lsuin_requests{ELAPSED}": 95.0})
-    known = tuple(Finding(title=f"rule {n}", gain=Interval(low=0.0, high=0.1 * n)) for n in range(1, 5))
-    found = replace(found, facts=replace(found.facts, findings=known))
-    assert found.advice[0].gain is None
-    assert [f.title for f in top_opportunities(found)] == ["rule 4", "rule 3", found.advice[0].title]
-    assert contract_data([found])["opportunities"][-1]["gain"] is None
+    diagnosis = launch(counters={**dict.fromkeys(BUSY, 30.0), f"l1tex__lsuin_requests{ELAPSED}": 95.0})
+    rules = tuple(Finding(title=f"rule {n}", gain=Interval(low=0.0, high=0.1 * n)) for n in range(1, 5))
+    diagnosis = replace(diagnosis, facts=replace(diagnosis.facts, findings=rules))
+    assert diagnosis.advice[0].gain is None
+    assert [f.title for f in top_opportunities(diagnosis)] == ["rule 4", "rule 3", diagnosis.advice[0].title]
+    assert contract_data([diagnosis])["opportunities"][-1]["gain"] is None
 
 
 def test_few_blocks_and_not_registers_hold_occupancy_down() -> None:
@@ -107,9 +107,9 @@ def test_no_tool_that_amd_lacks_is_advised() -> None:
 
 def test_a_block_that_cannot_start_is_held_by_itself() -> None:
     facts = replace(launch(launch=Launch(block=(512, 1, 1))).facts, most_threads=256)
-    found = diagnose(facts, "k", SM["sm_90"])
-    page = render_text(Document(title="", blocks=(*occupancy_section(found), *cliff_section(found))))
-    assert found.occupancy is not None
-    assert found.occupancy.blocks == 0
+    diagnosis = diagnose(facts, "k", SM["sm_90"])
+    page = render_text(Document(title="", blocks=(*occupancy_section(diagnosis), *cliff_section(diagnosis))))
+    assert diagnosis.occupancy is not None
+    assert diagnosis.occupancy.blocks == 0
     assert "Limiting: the block itself" in page
     assert "is not known" not in page

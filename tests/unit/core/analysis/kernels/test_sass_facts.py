@@ -27,11 +27,11 @@ Line = tuple[str, str, str]
 
 def coded(*lines: Line, words: bool = False) -> KernelCode:
     guards, opcodes, operands = zip(*lines)
-    told = [_operands(text) for text in operands]
+    parsed = [_operands(text) for text in operands]
     raw = b"".join(struct.pack("<QQ", (0 if guard else 7) << 12, 0) for guard in guards)
     return KernelCode(
         opcodes=opcodes,
-        operands=tuple(told),
+        operands=tuple(parsed),
         predicates=("",) * len(lines) if words else guards,
         words=raw if words else b"",
     )
@@ -74,11 +74,11 @@ BY_TABLE = (("", "BRX", "R4 -0x40"), ("", "FFMA", "R1"), ("@P0", "BRA", "1"), ("
     ids=["a loop", "moved behind", "moved out of a loop", "nested", "never reached", "by a table", "none"],
 )
 def test_loops_are_what_repeats(lines: tuple[Line, ...], spans: list[tuple[int, int]], *, words: bool) -> None:
-    found = loops(coded(*lines, words=words))
-    assert [(loop.first, loop.last) for loop in found] == spans
-    assert [loop.innermost for loop in found] == [
-        not any(one != other and one.first <= other.first and other.last <= one.last for other in found)
-        for one in found
+    repeated = loops(coded(*lines, words=words))
+    assert [(loop.first, loop.last) for loop in repeated] == spans
+    assert [loop.innermost for loop in repeated] == [
+        not any(one != other and one.first <= other.first and other.last <= one.last for other in repeated)
+        for one in repeated
     ]
 
 
@@ -164,9 +164,9 @@ def test_the_shared_memory_of_the_source_without_what_the_driver_keeps(arch: str
 
 @every_arch
 def test_loops_nest(arch: str) -> None:
-    found = loops(kernel("attention_tile", arch).code)
-    assert [loop.innermost for loop in found] == [False, True]
-    assert main_loop(kernel("attention_tile", arch).code) == found[0]
+    repeated = loops(kernel("attention_tile", arch).code)
+    assert [loop.innermost for loop in repeated] == [False, True]
+    assert main_loop(kernel("attention_tile", arch).code) == repeated[0]
 
 
 @every_arch
@@ -186,10 +186,12 @@ def test_the_identity_is_of_the_code_and_not_of_its_name() -> None:
 
 
 def test_the_difference_of_two_builds_names_what_changed() -> None:
-    told = {c.what: (c.before, c.after) for c in changes(kernel("copy_narrow", "sm_86"), kernel("copy_wide", "sm_86"))}
-    assert told["registers"] == (10, 12)
-    assert told["loop: 4-byte loads"] == (1, None)
-    assert told["loop: 16-byte loads"] == (None, 1)
+    differences = {
+        c.what: (c.before, c.after) for c in changes(kernel("copy_narrow", "sm_86"), kernel("copy_wide", "sm_86"))
+    }
+    assert differences["registers"] == (10, 12)
+    assert differences["loop: 4-byte loads"] == (1, None)
+    assert differences["loop: 16-byte loads"] == (None, 1)
     assert changes(kernel("copy_wide", "sm_86"), kernel("copy_wide", "sm_86")) == ()
 
 

@@ -23,17 +23,17 @@ def coded(*lines: tuple[str, str]) -> KernelCode:
 
 
 def test_a_half_precision_constant_is_counted_as_what_it_is_and_computes_nothing() -> None:
-    seen = mix(coded(("HFMA2.MMA", CONSTANT), ("HFMA2", CONSTANT), ("MOV", "R1,R2"), ("LDG.E", "R1,[R2.64]")))
-    assert (seen.counts["HFMA2"], seen.counts["MOV"], seen.exact["HFMA2.MMA"]) == (2, 1, 1)
-    assert (seen.constants, seen.computing, seen.compute) == (2, 0, "")
-    assert seen.no_ratio == "no compute"
+    mixture = mix(coded(("HFMA2.MMA", CONSTANT), ("HFMA2", CONSTANT), ("MOV", "R1,R2"), ("LDG.E", "R1,[R2.64]")))
+    assert (mixture.counts["HFMA2"], mixture.counts["MOV"], mixture.exact["HFMA2.MMA"]) == (2, 1, 1)
+    assert (mixture.constants, mixture.computing, mixture.compute) == (2, 0, "")
+    assert mixture.no_ratio == "no compute"
 
 
 def test_constants_do_not_outweigh_what_computes() -> None:
-    seen = mix(
+    mixture = mix(
         coded(("HFMA2", CONSTANT), ("HFMA2", CONSTANT), ("HFMA2", PRODUCT), ("FFMA", PRODUCT), ("FFMA", PRODUCT))
     )
-    assert (seen.counts["HFMA2"], seen.computing, seen.compute) == (3, 3, "FFMA")
+    assert (mixture.counts["HFMA2"], mixture.computing, mixture.compute) == (3, 3, "FFMA")
     assert mix(coded(("HFMA2", CONSTANT), ("HFMA2", PRODUCT))).computed == "1 HFMA2"
 
 
@@ -51,8 +51,8 @@ FLOW = ("BRA", "EXIT", "CALL", "RET", "BSYNC", "BSSY", "JMP", "BRX", "WARPSYNC")
 
 def test_the_example_of_sm_86() -> None:
     """ISETP before ``@P0 EXIT``: the predicate needs thirteen cycles."""
-    seen = control(0x000FDA0003F06270 >> 41 & 0x1FFFFF)
-    assert (seen.stall, seen.write_barrier, seen.read_barrier, seen.wait) == (13, NO_BARRIER, NO_BARRIER, 0)
+    fields = control(0x000FDA0003F06270 >> 41 & 0x1FFFFF)
+    assert (fields.stall, fields.write_barrier, fields.read_barrier, fields.wait) == (13, NO_BARRIER, NO_BARRIER, 0)
 
 
 def root(code: KernelCode, row: int) -> str:
@@ -61,11 +61,11 @@ def root(code: KernelCode, row: int) -> str:
 
 def written(code: KernelCode, row: int) -> set[int]:
     first = code.operands[row].partition(",")[0]
-    found = REGISTER.fullmatch(first)
-    if not found:
+    match = REGISTER.fullmatch(first)
+    if not match:
         return set()
     width = next((int(part) // 32 for part in code.opcodes[row].split(".") if part in {"64", "128"}), 1)
-    return set(range(int(found[1]), int(found[1]) + width))
+    return set(range(int(match[1]), int(match[1]) + width))
 
 
 def read(code: KernelCode, row: int) -> set[int]:
@@ -76,8 +76,8 @@ def read(code: KernelCode, row: int) -> set[int]:
 def signal(code: KernelCode, row: int) -> tuple[int, int]:
     """(row, barrier) that tells of a result; loads of one kind come back in order, so the last of a group may tell."""
     alike = (r for r in (row, *straight(code, row)) if root(code, r) == root(code, row))
-    told = ((r, control(code.controls[r]).write_barrier) for r in alike)
-    return next((pair for pair in told if pair[1] != NO_BARRIER), (row, NO_BARRIER))
+    signals = ((r, control(code.controls[r]).write_barrier) for r in alike)
+    return next((pair for pair in signals if pair[1] != NO_BARRIER), (row, NO_BARRIER))
 
 
 def straight(code: KernelCode, row: int):
@@ -113,12 +113,12 @@ def test_every_slow_result_is_waited_for_before_its_first_use(name: str) -> None
     for facts in kernels(disassembly(name)):
         code = facts.code
         for row in (r for r in range(len(code)) if root(code, r) in SLOW):
-            (told, barrier), target = signal(code, row), written(code, row)
+            (signalled, barrier), target = signal(code, row), written(code, row)
             if not target:
                 continue
             assert barrier != NO_BARRIER, f"{code.opcodes[row]} in row {row} signals nothing"
             for after in straight(code, row):
-                if after > told and control(code.controls[after]).wait >> barrier & 1:
+                if after > signalled and control(code.controls[after]).wait >> barrier & 1:
                     checked += 1
                     break
                 used = read(code, after) | written(code, after)

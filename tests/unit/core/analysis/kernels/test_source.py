@@ -10,12 +10,12 @@ SAMPLED = launch(lines=LINES, sources=SOURCE)
 
 
 def test_the_hottest_come_first_with_what_they_wait_for() -> None:
-    told = render_markdown(annotation_view([SAMPLED], "Kernels"))
-    rows = [line for line in told.splitlines() if line.startswith("| ")]
+    text = render_markdown(annotation_view([SAMPLED], "Kernels"))
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert rows[1] == r"| 60 % | long\_scoreboard | 0x0010 | FFMA R2, R2, R2, R3 | 8 | k.cu:2 |"
     assert rows[2] == "| 30 % | not collected | 0x0020 | (not in the report) | 8 | k.cu:3 |"
     assert r"| 70 % | long\_scoreboard | k.cu:2 | a = b \* b; |" in rows
-    assert "3 of 4 instructions, 100 % of 100 samples." in told
+    assert "3 of 4 instructions, 100 % of 100 samples." in text
 
 
 def test_without_samples_it_says_how_to_have_them() -> None:

@@ -57,18 +57,18 @@ def text(section: object) -> str:
 
 
 def test_rules_of_the_profiler_the_largest_gain_first() -> None:
-    told = render_text(rules_view([launch(findings=RULES), launch("quiet")], "T"))
-    assert told.index("Large") < told.index("Small") < told.index("None")
-    assert "(estimated 0-40 % gain; a local estimate)" in told
-    assert "quiet" not in told
+    output = render_text(rules_view([launch(findings=RULES), launch("quiet")], "T"))
+    assert output.index("Large") < output.index("Small") < output.index("None")
+    assert "(estimated 0-40 % gain; a local estimate)" in output
+    assert "quiet" not in output
     assert "not collected" in render_text(rules_view([launch()], "T"))
 
 
 def test_the_overview_of_counters_names_what_nobody_collected() -> None:
-    told = render_text(counter_overview([launch("short", 1e3), launch("long", 9e5, findings=RULES)], "T"))
-    assert told.index("long") < told.index("short")
-    assert "Not collected for any of them: tc_util, occupancy, l2_hit, l1_hit, waves." in told
-    assert "long: Large — d" in told
+    output = render_text(counter_overview([launch("short", 1e3), launch("long", 9e5, findings=RULES)], "T"))
+    assert output.index("long") < output.index("short")
+    assert "Not collected for any of them: tc_util, occupancy, l2_hit, l1_hit, waves." in output
+    assert "long: Large — d" in output
 
 
 def test_the_overview_of_code_and_its_mix() -> None:
@@ -100,22 +100,22 @@ def test_what_the_compiler_changed() -> None:
 
 def test_a_kernel_that_was_renamed_is_compared_where_no_other_is_left() -> None:
     wide, narrow = compiled("copy_wide"), compiled("copy_narrow")
-    told = " ".join(render_text(changes_view([wide, narrow], [wide, replace(narrow, name="other")], "T")).split())
-    assert "copy_narrow (sm_86), taken for other now: no other kernel is left on either side" in told
-    assert told.count("the same machine code") == 2
-    assert "nly in the" not in told
+    output = " ".join(render_text(changes_view([wide, narrow], [wide, replace(narrow, name="other")], "T")).split())
+    assert "copy_narrow (sm_86), taken for other now: no other kernel is left on either side" in output
+    assert output.count("the same machine code") == 2
+    assert "nly in the" not in output
     two = render_text(changes_view([wide], [replace(narrow, name="a"), replace(narrow, name="b")], "T"))
     assert "only in the first" in two
     assert "Only in the second" in two
 
 
 def test_a_small_carve_out_is_told_beside_what_could_be_configured() -> None:
-    told = launch(counters={**BUSY, "launch__shared_mem_config_size": 16384.0})
-    said = text(cliff_section(told))
+    diagnosis = launch(counters={**BUSY, "launch__shared_mem_config_size": 16384.0})
+    output = text(cliff_section(diagnosis))
     assert "shared memory alone: 32, one less when a block takes over 6.125 KiB; 3 in the 16 KiB that" in " ".join(
-        said.split()
+        output.split()
     )
-    assert "5 KiB (1 KiB of it the driver's)" in text(occupancy_section(told))
+    assert "5 KiB (1 KiB of it the driver's)" in text(occupancy_section(diagnosis))
     bare = launch(resources=Resources(registers=32, source="ncu"))
     assert "1 KiB, the driver's" in text(occupancy_section(bare))
     assert "configured" not in text(cliff_section(bare))
@@ -127,23 +127,23 @@ def test_a_kernel_of_which_nothing_ran_has_no_shares() -> None:
 
 
 def test_the_lines_of_the_mix_add_up_to_the_kernel() -> None:
-    told = compiled("gemm_tiled")
-    (table,) = mix_section(told)
-    assert sum(row[1] for row in table.rows) == told.whole.instructions
-    assert sum(row[2] for row in table.rows) == told.inner.instructions
+    diagnosis = compiled("gemm_tiled")
+    (table,) = mix_section(diagnosis)
+    assert sum(row[1] for row in table.rows) == diagnosis.whole.instructions
+    assert sum(row[2] for row in table.rows) == diagnosis.inner.instructions
 
 
 def test_what_was_asked_for_above_is_not_asked_for_again() -> None:
-    said = " ".join(render_text(bottleneck_report(launch(device="NVIDIA H100 PCIe"))).split())
-    assert "attained fraction (state the work as above and --set dtype=fp16)" in said
-    assert said.count("--set flops=") == 1
-    assert "--device" not in said
+    output = " ".join(render_text(bottleneck_report(launch(device="NVIDIA H100 PCIe"))).split())
+    assert "attained fraction (state the work as above and --set dtype=fp16)" in output
+    assert output.count("--set flops=") == 1
+    assert "--device" not in output
 
 
 def test_occupancy_says_what_limits_or_what_is_missing() -> None:
-    told = text(occupancy_section(launch()))
-    assert "Limiting: registers" in told
-    assert "of 64 (sufficient to hide latency)" in told
+    output = text(occupancy_section(launch()))
+    assert "Limiting: registers" in output
+    assert "of 64 (sufficient to hide latency)" in output
     possible = text(occupancy_section(launch(launch=None)))
     assert "64 registers a thread and 4 KiB of static shared memory decide this." in " ".join(possible.split())
     bounded = text(occupancy_section(launch(launch=None, most_threads=96)))
@@ -163,7 +163,7 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("executed", "said"),
+    ("executed", "ratio"),
     [
         ({"FFMA": 200.0, "LDG.E": 100.0, "STS": 100.0}, "2 : 1 (low: cp.async pays)"),
         ({"FFMA": 200.0, "LDG.E": 100.0}, "2 : 1 (low: loads dominate, and no tile goes through shared memory"),
@@ -177,9 +177,9 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
         ({"IADD3": 9.0, "LDG": 2.0}, "none (no compute)"),
     ],
 )
-def test_the_ratio_of_what_was_executed(executed: dict[str, float], said: str) -> None:
+def test_the_ratio_of_what_was_executed(executed: dict[str, float], ratio: str) -> None:
     diagnosis = launch(executed=executed)
-    assert said in text(ratio_section(diagnosis))
+    assert ratio in text(ratio_section(diagnosis))
     assert "warp instructions as the profiler counted them" in text(mix_section(diagnosis))
 
 
@@ -202,8 +202,10 @@ def test_a_kernel_without_a_loop_and_one_with_local_memory() -> None:
 
 def test_the_cliff_in_every_position() -> None:
     def at(shared: int, registers: int = 32, threads: int = 128) -> str:
-        given = launch(resources=Resources(registers=registers, shared=shared), launch=Launch(block=(threads, 1, 1)))
-        return text(cliff_section(given))
+        diagnosis = launch(
+            resources=Resources(registers=registers, shared=shared), launch=Launch(block=(threads, 1, 1))
+        )
+        return text(cliff_section(diagnosis))
 
     assert "Double buffering: no shared memory is used" in at(0)
     assert "Double buffering would leave" in at(8 * 1024)
@@ -216,25 +218,25 @@ def test_the_cliff_in_every_position() -> None:
 
 def test_the_report_of_a_launch_without_anything() -> None:
     bare = launch(time=None, counters={}, launch=None, resources=None)
-    told = render_text(bottleneck_report(bare))
-    assert "Not collected: problem, kernel time" in told
-    assert "Nothing stands out in the code alone." in told
+    output = render_text(bottleneck_report(bare))
+    assert "Not collected: problem, kernel time" in output
+    assert "Nothing stands out in the code alone." in output
 
 
 def test_findings_describe_the_longest_first_and_carry_their_kernel() -> None:
-    found = findings_of([launch("short", 1e3), launch("long", 9e5, findings=RULES)])
-    assert found[0].title == "long"
-    assert "memory-bound: compute 21.0 % of its roof, memory 82.0 % of its roof" in found[0].detail
-    assert {f.scope for f in found if f.advice} <= {"short", "long"}
-    assert RULES[1] in found
+    findings = findings_of([launch("short", 1e3), launch("long", 9e5, findings=RULES)])
+    assert findings[0].title == "long"
+    assert "memory-bound: compute 21.0 % of its roof, memory 82.0 % of its roof" in findings[0].detail
+    assert {f.scope for f in findings if f.advice} <= {"short", "long"}
+    assert RULES[1] in findings
 
 
 def test_code_is_described_where_no_counter_was_there() -> None:
-    found = findings_of([compiled("copy_wide"), compiled("spilling")])
-    assert found[0].title == "spilling"
-    assert "bytes of local memory a thread" in found[0].detail
-    assert found[1].title == "Avoid local memory"
-    assert found[1].scope == "spilling"
+    findings = findings_of([compiled("copy_wide"), compiled("spilling")])
+    assert findings[0].title == "spilling"
+    assert "bytes of local memory a thread" in findings[0].detail
+    assert findings[1].title == "Avoid local memory"
+    assert findings[1].scope == "spilling"
     assert findings_of([compiled("copy_wide")])[0].detail == "12 registers"
     many = findings_of([compiled("copy_wide")] * 4)
     assert many == (), "of several kernels only those with something to say are described"
@@ -242,8 +244,8 @@ def test_code_is_described_where_no_counter_was_there() -> None:
 
 def test_the_evidence_of_code() -> None:
     assert list(code_evidence(compiled("gemm_naive")))[-1].endswith("loads in the main loop")
-    held = compiled("gemm_tiled", launch=Launch(block=(256, 1, 1)))
-    assert "2 blocks and 16 warps/SM by registers" in list(code_evidence(held))
+    diagnosis = compiled("gemm_tiled", launch=Launch(block=(256, 1, 1)))
+    assert "2 blocks and 16 warps/SM by registers" in list(code_evidence(diagnosis))
     impossible = compiled("gemm_tiled", launch=Launch(block=(2048, 1, 1)))
     assert any("cannot start" in part for part in code_evidence(impossible))
     assert list(code_evidence(launch(launch=None, resources=None))) == []
@@ -251,11 +253,11 @@ def test_the_evidence_of_code() -> None:
 
 def test_the_analysis_report_weighs_by_time() -> None:
     both = [launch("a", 3e5, {f"sm__throughput{ELAPSED}": 20.0}), launch("b", 1e5, {f"sm__throughput{ELAPSED}": 60.0})]
-    told = render_text(analysis_report(both, "T", extra=(("Throughput", "9 tokens/s"),)))
-    assert "a (75 % of the time)" in told
-    assert "Multiprocessor throughput, of its peak: 30 %" in told
-    assert "Throughput: 9 tokens/s" in told
-    assert "Memory bandwidth, of its peak: not collected" in told
+    output = render_text(analysis_report(both, "T", extra=(("Throughput", "9 tokens/s"),)))
+    assert "a (75 % of the time)" in output
+    assert "Multiprocessor throughput, of its peak: 30 %" in output
+    assert "Throughput: 9 tokens/s" in output
+    assert "Memory bandwidth, of its peak: not collected" in output
 
 
 def test_launches_of_which_the_same_is_said_are_told_once() -> None:
@@ -275,17 +277,17 @@ def test_launches_of_one_name_are_paired_in_their_order() -> None:
 
 
 def test_the_slowdown_of_each_pair() -> None:
-    (found,) = slowdowns([launch(time=4e5)], [launch(time=5e5)])
-    assert (found.value, found.labels) == (pytest.approx(0.25), (("kernel", "k"),))
+    (slowdown,) = slowdowns([launch(time=4e5)], [launch(time=5e5)])
+    assert (slowdown.value, slowdown.labels) == (pytest.approx(0.25), (("kernel", "k"),))
     assert list(slowdowns([launch(time=None)], [launch()])) == []
 
 
 def test_what_moved_what_left_and_what_came() -> None:
-    told = render_markdown(counters_compared([launch(), launch("gone")], [launch(time=3e5), launch("new")], "a -> b"))
-    assert "| duration | 400 µs | 300 µs | -25.0 % |" in told
-    assert "| class | memory | memory |  |" in told
-    assert "Only in the first\n\n- gone" in told
-    assert "Only in the second\n\n- new" in told
+    output = render_markdown(counters_compared([launch(), launch("gone")], [launch(time=3e5), launch("new")], "a -> b"))
+    assert "| duration | 400 µs | 300 µs | -25.0 % |" in output
+    assert "| class | memory | memory |  |" in output
+    assert "Only in the first\n\n- gone" in output
+    assert "Only in the second\n\n- new" in output
 
 
 def test_a_number_on_one_side_alone_has_no_change() -> None:
@@ -296,18 +298,18 @@ def test_a_number_on_one_side_alone_has_no_change() -> None:
 
 
 def test_the_contract_holds_the_baseline_where_there_is_one() -> None:
-    told = render_markdown(
+    output = render_markdown(
         contract_document([launch(time=3e5)], ContractInputs(version="v2", baseline=(launch(),))), level=2
     )
-    assert told.startswith("## Profile: k v2\n")
-    assert "### vs Baseline: k" in told
-    assert "-25.0 %" in told
+    assert output.startswith("## Profile: k v2\n")
+    assert "### vs Baseline: k" in output
+    assert "-25.0 %" in output
     assert "vs Baseline" not in render_markdown(contract_document([launch()]))
 
 
 def test_the_contract_as_data_has_version_configuration_and_baseline() -> None:
-    given = ContractInputs(version="v2", configuration={"parameters": "b=32"}, baseline=(launch(),))
-    data = contract_data([launch(time=3e5)], given)
+    inputs = ContractInputs(version="v2", configuration={"parameters": "b=32"}, baseline=(launch(),))
+    data = contract_data([launch(time=3e5)], inputs)
     assert data["version"] == "v2"
     assert data["configuration"]["parameters"] == "b=32"
     assert data["configuration"]["block"] == "256 x 1 x 1"
@@ -320,10 +322,10 @@ def test_opportunities_are_ranked_by_what_they_could_gain() -> None:
     own = Finding(title="Better locality in L2", trigger="class=memory")
     spread = Finding(title="A local estimate", trigger="rule", gain=Interval(low=0.0, high=0.9), doubt="local")
     large = Finding(title="A larger one", trigger="rule", gain=Interval(low=0.0, high=0.95))
-    found = replace(launch(), advice=(own,))
-    found = replace(found, facts=replace(found.facts, findings=(spread, large)))
-    assert [f.title for f in top_opportunities(found)] == [large.title, spread.title, own.title]
-    nothing = replace(found, advice=(replace(own, trigger=NO_ROW),))
+    diagnosis = replace(launch(), advice=(own,))
+    diagnosis = replace(diagnosis, facts=replace(diagnosis.facts, findings=(spread, large)))
+    assert [f.title for f in top_opportunities(diagnosis)] == [large.title, spread.title, own.title]
+    nothing = replace(diagnosis, advice=(replace(own, trigger=NO_ROW),))
     assert top_opportunities(nothing)[0].title == large.title
 
 

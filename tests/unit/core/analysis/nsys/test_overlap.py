@@ -161,8 +161,8 @@ def test_balance_over_the_pipeline(tmp_path) -> None:
         maker.range(rank + 1, 0, 1000, f"rank={rank}; pp={rank // 2}/2 dp={rank % 2}/2")
         maker.kernel(rank + 1, 0, length, "gemm", device=rank)
     metrics = inspect(maker.done()).metrics
-    found = {dict(m.labels)["over"]: m.value for m in metrics.find("balance")}
-    assert found == {"pp": pytest.approx(0.2), "dp": pytest.approx(0.04), "rank": pytest.approx(0.28)}
+    balances = {dict(m.labels)["over"]: m.value for m in metrics.find("balance")}
+    assert balances == {"pp": pytest.approx(0.2), "dp": pytest.approx(0.04), "rank": pytest.approx(0.28)}
 
 
 def test_balance_of_a_stage_is_of_the_ranks_that_have_it(tmp_path) -> None:
@@ -234,8 +234,8 @@ def test_a_kernel_that_the_window_cuts_has_no_vote_on_a_stream_s_purpose(tmp_pat
     maker.kernel(1, 500, 4_000, "ncclDevKernel_AllToAll", stream=20, launched=400)
     maker.kernel(1, 5_000, 9_000, "ncclDevKernel_AllToAll", stream=20, launched=3_000)
     maker.kernel(1, 5_000, 30_000, "gemm", launched=1_500)
-    found = Nsys(read_nsys).inspect([maker.done()], {})
-    text = render_text(found.views["streams"]())
+    analysis = Nsys(read_nsys).inspect([maker.done()], {})
+    text = render_text(analysis.views["streams"]())
     assert "ep_a2a" in text
     assert "mixed" not in text
 

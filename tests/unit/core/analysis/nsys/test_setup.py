@@ -14,17 +14,17 @@ def test_pithtrain_is_the_default() -> None:
 
 
 def test_each_pattern_can_be_replaced() -> None:
-    found = reading(
+    settings = reading(
         {"stage": "phase_[ab]", "label": r"worker (\d+)", "purposes": "a2a=ep, ring=cp", "communication": "mine"}
     )
-    assert found.preset.stage == "phase_[ab]"
-    assert found.preset.rank == r"worker (\d+)"
-    assert found.preset.purposes == (("a2a", "ep"), ("ring", "cp"))
-    assert found.preset.communication == ("mine",)
+    assert settings.preset.stage == "phase_[ab]"
+    assert settings.preset.rank == r"worker (\d+)"
+    assert settings.preset.purposes == (("a2a", "ep"), ("ring", "cp"))
+    assert settings.preset.communication == ("mine",)
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         ({"stages": "x"}, "nsys-option", "did you mean stage"),
         ({"preset": "torchtitan"}, "nsys-option", "known: pithtrain"),
@@ -38,11 +38,11 @@ def test_each_pattern_can_be_replaced() -> None:
         ({"start": "1", "end": "5", "anchor": "x"}, "nsys-window", "two windows"),
     ],
 )
-def test_what_does_not_read_says_what_would(options, code, said) -> None:
+def test_what_does_not_read_says_what_would(options, code, message) -> None:
     with pytest.raises(PerfgateError) as error:
         reading(options)
     assert error.value.code.name == code
-    assert said in error.value.text()
+    assert message in error.value.text()
 
 
 def test_times_may_carry_units() -> None:

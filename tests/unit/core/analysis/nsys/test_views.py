@@ -32,8 +32,8 @@ def titles(analysis: Analysis) -> list[str]:
 
 
 def value(analysis: Analysis, name: str) -> float:
-    (found,) = analysis.metrics.find(name)
-    return found.value
+    (metric,) = analysis.metrics.find(name)
+    return metric.value
 
 
 def test_an_idle_device_behind_waits_is_bound_by_synchronisation(tmp_path: Path) -> None:
@@ -41,12 +41,12 @@ def test_an_idle_device_behind_waits_is_bound_by_synchronisation(tmp_path: Path)
     for n in range(10):
         maker.kernel(1, 1_000_000 * n, 1_000_000 * n + 600_000, "gemm", launched=1_000_000 * n - 10)
         maker.call(1, 1_000_000 * n + 5_000, 1_000_000 * n + 610_000, "cudaDeviceSynchronize_v3020")
-    found = inspected(maker)
-    assert value(found, "sync_time") == 9 * 400_000
-    assert value(found, "sync_share") == pytest.approx(3.6 / 9.6)
-    assert any(title.startswith("The window of rank 0 is synchronisation-bound") for title in titles(found))
-    assert "Remove blocking synchronisations" in titles(found)
-    assert "The window of rank 0 is synchronisation-bound" in render_text(found.views["overlap"]())
+    analysis = inspected(maker)
+    assert value(analysis, "sync_time") == 9 * 400_000
+    assert value(analysis, "sync_share") == pytest.approx(3.6 / 9.6)
+    assert any(title.startswith("The window of rank 0 is synchronisation-bound") for title in titles(analysis))
+    assert "Remove blocking synchronisations" in titles(analysis)
+    assert "The window of rank 0 is synchronisation-bound" in render_text(analysis.views["overlap"]())
 
 
 def test_exposed_communication_binds_the_window_and_its_stage(tmp_path: Path) -> None:
@@ -55,19 +55,19 @@ def test_exposed_communication_binds_the_window_and_its_stage(tmp_path: Path) ->
     maker.range(1, 100, 900, "stage2_f")
     maker.kernel(1, 1_000, 50_000, "gemm", launched=10)
     maker.kernel(1, 50_000, 90_000, "ncclDevKernel_AllReduce", stream=20, launched=200)
-    found = inspected(maker)
-    assert any(title.startswith("The window of rank 0 is communication-bound") for title in titles(found))
-    assert "Overlap communication" in titles(found)
-    assert "Communication-bound stages: stage2_f of rank 0." in render_text(found.views["overlap"]())
+    analysis = inspected(maker)
+    assert any(title.startswith("The window of rank 0 is communication-bound") for title in titles(analysis))
+    assert "Overlap communication" in titles(analysis)
+    assert "Communication-bound stages: stage2_f of rank 0." in render_text(analysis.views["overlap"]())
 
 
 def test_short_kernels_back_to_back_are_launch_bound(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     for n in range(50):
         maker.kernel(1, 5_000 * n, 5_000 * n + 3_000, "tiny", launched=5_000 * n)
-    found = inspected(maker)
-    assert any(title.startswith("The window of rank 0 is launch-bound") for title in titles(found))
-    assert "Fewer, longer launches" in titles(found)
+    analysis = inspected(maker)
+    assert any(title.startswith("The window of rank 0 is launch-bound") for title in titles(analysis))
+    assert "Fewer, longer launches" in titles(analysis)
 
 
 def test_what_stands_beside_computation_leads_gravest_first(tmp_path: Path) -> None:
@@ -75,24 +75,24 @@ def test_what_stands_beside_computation_leads_gravest_first(tmp_path: Path) -> N
     for n in range(4):
         maker.kernel(1, 100_000 * n, 100_000 * n + 60_000, "gemm", launched=100_000 * n)
         maker.kernel(1, 100_000 * n + 60_000, 100_000 * n + 90_000, "ncclDevKernel_AllReduce")
-    found = inspected(maker)
-    shares = [(f.trigger, f.gain.high) for f in found.findings if f.trigger.startswith(("idle=", "exposed_share="))]
+    analysis = inspected(maker)
+    shares = [(f.trigger, f.gain.high) for f in analysis.findings if f.trigger.startswith(("idle=", "exposed_share="))]
     assert [trigger for trigger, _ in shares] == ["exposed_share=0.308", "idle=0.077"]
     assert shares[0][1] == pytest.approx(12 / 27)
-    assert next(iter(found.views)) == "overlap"
-    page = render_text(found.views["overlap"]())
+    assert next(iter(analysis.views)) == "overlap"
+    page = render_text(analysis.views["overlap"]())
     assert page.index("[exposed_share=0.308]") < page.index("barrier_ns")
-    assert "[exposed_share=0.308]" in render_text(found.views["analysis"]())
+    assert "[exposed_share=0.308]" in render_text(analysis.views["analysis"]())
 
 
 def test_without_communication_the_summary_leads_with_the_findings(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     for n in range(30):
         maker.kernel(1, 1_000_000 * n, 1_000_000 * n + 4_000, "tiny")
-    found = inspected(maker)
-    assert next(iter(found.views)) == "summary"
-    assert found.views["summary"]().blocks[1].title == "Findings"
-    assert {"idle", "short_kernels"} <= {f.trigger.partition("=")[0] for f in found.findings}
+    analysis = inspected(maker)
+    assert next(iter(analysis.views)) == "summary"
+    assert analysis.views["summary"]().blocks[1].title == "Findings"
+    assert {"idle", "short_kernels"} <= {f.trigger.partition("=")[0] for f in analysis.findings}
     again = Nsys(read_nsys).inspect([tmp_path / "x.sqlite"], {"compat": "pithtrain"})
     assert next(iter(again.views)) == "overlap"
 
@@ -100,10 +100,10 @@ def test_without_communication_the_summary_leads_with_the_findings(tmp_path: Pat
 def test_without_calls_no_synchronisation_is_told(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.kernel(1, 0, 1_000_000, "gemm")
-    found = inspected(maker)
-    assert found.metrics.find("sync_time") == found.metrics.find("launch_share") == ()
-    assert not [title for title in titles(found) if title.startswith("The window of rank")]
-    assert "limit the window of rank 0: its kernels do" in render_text(found.views["overlap"]())
+    analysis = inspected(maker)
+    assert analysis.metrics.find("sync_time") == analysis.metrics.find("launch_share") == ()
+    assert not [title for title in titles(analysis) if title.startswith("The window of rank")]
+    assert "limit the window of rank 0: its kernels do" in render_text(analysis.views["overlap"]())
 
 
 def steps(path: Path, length: int) -> ExportMaker:
@@ -117,32 +117,32 @@ def steps(path: Path, length: int) -> ExportMaker:
 
 
 def test_windows_that_leave_most_of_a_capture_out_are_said(tmp_path: Path) -> None:
-    found = inspected(steps(tmp_path / "x.sqlite", 1_000_000), preset="ddp")
-    assert value(found, "idle") == 0.0
-    assert value(found, "window_coverage") == pytest.approx(5 / 41)
-    assert value(found, "step_to_step") == 10_000_000
-    (said,) = [one for one in found.findings if "of its capture" in one.title]
-    assert said.title == "The windows of rank 0 cover 12% of its capture"
-    assert "1 ms long, and the next one starts 10 ms after it" in said.detail
-    text = render_text(found.views["window"]())
+    analysis = inspected(steps(tmp_path / "x.sqlite", 1_000_000), preset="ddp")
+    assert value(analysis, "idle") == 0.0
+    assert value(analysis, "window_coverage") == pytest.approx(5 / 41)
+    assert value(analysis, "step_to_step") == 10_000_000
+    (finding,) = [one for one in analysis.findings if "of its capture" in one.title]
+    assert finding.title == "The windows of rank 0 cover 12% of its capture"
+    assert "1 ms long, and the next one starts 10 ms after it" in finding.detail
+    text = render_text(analysis.views["window"]())
     assert "12.2 %" in text
     assert "10 ms" in text
 
 
 def test_windows_that_cover_a_capture_are_not_warned_of(tmp_path: Path) -> None:
-    found = inspected(steps(tmp_path / "x.sqlite", 9_000_000), preset="ddp")
-    assert value(found, "window_coverage") > 0.9
-    assert not [title for title in titles(found) if "of its capture" in title]
+    analysis = inspected(steps(tmp_path / "x.sqlite", 9_000_000), preset="ddp")
+    assert value(analysis, "window_coverage") > 0.9
+    assert not [title for title in titles(analysis) if "of its capture" in title]
 
 
 @pytest.mark.parametrize(("end", "part", "warned"), [("2000000", 2 / 41, True), ("21000000", 21 / 41, False)])
 def test_a_window_that_was_given_says_how_much_of_the_capture_it_covers(tmp_path: Path, end, part, warned) -> None:
-    found = inspected(steps(tmp_path / "x.sqlite", 1_000_000), start="0", end=end)
-    assert value(found, "window_coverage") == pytest.approx(part)
-    said = [one for one in found.findings if "of its capture" in one.title]
-    assert [one.title for one in said] == (["The window of rank 0 covers 5% of its capture"] if warned else [])
-    assert all("between" not in one.detail for one in said)
-    assert quantity(part, Dimension.FRACTION) in render_text(found.views["window"]())
+    analysis = inspected(steps(tmp_path / "x.sqlite", 1_000_000), start="0", end=end)
+    assert value(analysis, "window_coverage") == pytest.approx(part)
+    findings = [one for one in analysis.findings if "of its capture" in one.title]
+    assert [one.title for one in findings] == (["The window of rank 0 covers 5% of its capture"] if warned else [])
+    assert all("between" not in one.detail for one in findings)
+    assert quantity(part, Dimension.FRACTION) in render_text(analysis.views["window"]())
 
 
 def test_the_report_has_four_sections_and_every_rank(tmp_path: Path) -> None:
@@ -206,28 +206,28 @@ def stated(path: Path, **options: str) -> Analysis:
 
 
 def test_stated_work_has_rates_over_the_window_of_each_rank(tmp_path: Path) -> None:
-    found = stated(tmp_path / "x.sqlite", **WORK, device="H100 SXM")
-    assert value(found, "tflops") == pytest.approx(1e12 / 0.009)
-    assert value(found, "bandwidth") == pytest.approx(1e9 / 0.009)
-    assert value(found, "mfu_datasheet") == pytest.approx(1e12 / 0.009 / 989.4e12, rel=1e-3)
-    assert found.metrics.find("mfu_datasheet")[0].labels == (("rank", "0"),)
-    assert "idle time included" in found.metrics.find("tflops")[0].note
+    analysis = stated(tmp_path / "x.sqlite", **WORK, device="H100 SXM")
+    assert value(analysis, "tflops") == pytest.approx(1e12 / 0.009)
+    assert value(analysis, "bandwidth") == pytest.approx(1e9 / 0.009)
+    assert value(analysis, "mfu_datasheet") == pytest.approx(1e12 / 0.009 / 989.4e12, rel=1e-3)
+    assert analysis.metrics.find("mfu_datasheet")[0].labels == (("rank", "0"),)
+    assert "idle time included" in analysis.metrics.find("tflops")[0].note
     for view in ("overlap", "summary", "analysis"):
-        assert "MFU 11.2 %" in " ".join(render_text(found.views[view]()).split()), view
-    given = stated(tmp_path / "y.sqlite", **WORK, peak="bf16=989.4TFLOPS", bandwidth="3TB/s")
-    assert value(given, "mfu") == pytest.approx(value(found, "mfu_datasheet"))
+        assert "MFU 11.2 %" in " ".join(render_text(analysis.views[view]()).split()), view
+    by_peak = stated(tmp_path / "y.sqlite", **WORK, peak="bf16=989.4TFLOPS", bandwidth="3TB/s")
+    assert value(by_peak, "mfu") == pytest.approx(value(analysis, "mfu_datasheet"))
 
 
 def test_a_roof_without_work_says_what_to_state(tmp_path: Path) -> None:
-    found = stated(tmp_path / "x.sqlite", peak="bf16=989TFLOPS")
-    (said,) = [one for one in found.findings if one.title == "No work is stated"]
-    assert "--set flops=" in said.advice
-    assert found.metrics.find("tflops") == ()
+    analysis = stated(tmp_path / "x.sqlite", peak="bf16=989TFLOPS")
+    (finding,) = [one for one in analysis.findings if one.title == "No work is stated"]
+    assert "--set flops=" in finding.advice
+    assert analysis.metrics.find("tflops") == ()
 
 
 def test_more_than_the_peak_is_refused(tmp_path: Path) -> None:
-    found = stated(tmp_path / "x.sqlite", flops="1PFLOP", dtype="bf16", device="H100 SXM")
-    (verdict,) = judge_artifact(found, [parse_limit("mfu_datasheet <= 50%", kinds=by_name())])
+    analysis = stated(tmp_path / "x.sqlite", flops="1PFLOP", dtype="bf16", device="H100 SXM")
+    (verdict,) = judge_artifact(analysis, [parse_limit("mfu_datasheet <= 50%", kinds=by_name())])
     assert verdict.outcome is Outcome.INVALID
     (verdict,) = judge_artifact(
         inspected(steps(tmp_path / "y.sqlite", 9_000_000), preset="ddp"),
@@ -238,5 +238,5 @@ def test_more_than_the_peak_is_refused(tmp_path: Path) -> None:
 
 def test_a_comparison_has_the_rates_of_its_second_side(tmp_path: Path) -> None:
     paths = [steps(tmp_path / f"{length}.sqlite", length).done() for length in (9_000_000, 4_500_000)]
-    found = Nsys(read_nsys).compare(paths[:1], paths[1:], {"preset": "ddp", **WORK})
-    assert value(found, "tflops") == pytest.approx(1e12 / 0.0045)
+    analysis = Nsys(read_nsys).compare(paths[:1], paths[1:], {"preset": "ddp", **WORK})
+    assert value(analysis, "tflops") == pytest.approx(1e12 / 0.0045)

@@ -17,20 +17,22 @@ Argument = object
 
 def called(name: str, *arguments: Argument) -> Call:
     dims, types, concrete = [], [], []
-    for given in arguments:
-        shaped = given[0] if isinstance(given, tuple) and given and isinstance(given[0], tuple) else given
-        kind = given[1] if shaped is not given else HALF
-        tensor = isinstance(given, tuple)
+    for argument in arguments:
+        shaped = (
+            argument[0] if isinstance(argument, tuple) and argument and isinstance(argument[0], tuple) else argument
+        )
+        kind = argument[1] if shaped is not argument else HALF
+        tensor = isinstance(argument, tuple)
         dims.append(tuple(shaped) if tensor else ())
-        types.append(kind if tensor else "Scalar" if isinstance(given, str) else "")
-        concrete.append(given if isinstance(given, str) else "")
+        types.append(kind if tensor else "Scalar" if isinstance(argument, str) else "")
+        concrete.append(argument if isinstance(argument, str) else "")
     return Call(name=name, dims=tuple(dims), types=tuple(types), concrete=tuple(concrete))
 
 
 def counted(name: str, *arguments: Argument) -> tuple[float, float]:
-    found, why = work_of(called(name, *arguments))
-    assert found is not None, why
-    return found.flops, found.bytes
+    amount, why = work_of(called(name, *arguments))
+    assert amount is not None, why
+    return amount.flops, amount.bytes
 
 
 MM = 2 * 4 * 6 * 8
@@ -104,8 +106,8 @@ WHOLE, PART = 12 * COUNT, 9 * COUNT
     ],
 )
 def test_gradients_of_normalisations(name: str, arguments: list, flops: float, moved: float) -> None:
-    found = counted(name, *arguments)
-    assert found == (pytest.approx(flops), moved)
+    totals = counted(name, *arguments)
+    assert totals == (pytest.approx(flops), moved)
 
 
 IMAGE, KERNEL, OUT = (2, 4, 8, 8), (6, 4, 3, 3), 2 * 6 * 8 * 8
@@ -189,15 +191,15 @@ def test_what_streams(name: str, arguments: list, flops: float, moved: float) ->
 
 def test_a_reduction_over_some_dimensions_keeps_the_others() -> None:
     call = Call(name="aten::sum", dims=((4, 6), ()), types=(HALF, "ScalarList"), concrete=("", "[1]"))
-    found, _ = work_of(call)
-    assert found.bytes == 48 + 8
+    amount, _ = work_of(call)
+    assert amount.bytes == 48 + 8
 
 
 def test_a_kernel_of_inductor_counts_what_it_fused() -> None:
     call = called("triton_poi_fused_add_mul_view_3", (4, 6), (4, 6), ((6,), FLOAT))
-    found, _ = work_of(call)
-    assert (found.flops, found.bytes) == (48, 48 + 48 + 24)
-    assert "estimated" in found.note
+    amount, _ = work_of(call)
+    assert (amount.flops, amount.bytes) == (48, 48 + 48 + 24)
+    assert "estimated" in amount.note
     assert fused_operators("triton_red_fused__softmax_add_0") == ("softmax", "add")
     assert fused_operators("my_kernel") == ()
 
@@ -217,9 +219,9 @@ def test_a_kernel_of_inductor_counts_what_it_fused() -> None:
     ],
 )
 def test_what_does_not_fit_says_why(name: str, arguments: list, why: str) -> None:
-    found, said = work_of(called(name, *arguments))
-    assert found is None
-    assert why in said
+    amount, reason = work_of(called(name, *arguments))
+    assert amount is None
+    assert why in reason
 
 
 def test_without_shapes_nothing_is_counted() -> None:

@@ -97,15 +97,15 @@ def called(name, arguments):
 def test_a_recorded_call_has_the_work_of_its_family():
     assert set(EXPECTED) == set(SHAPES) - {"mine::own"}
     for name, expected in EXPECTED.items():
-        found, why = work_of(called(name, SHAPES[name]))
-        assert found is not None, (name, why)
-        assert (found.flops, found.bytes, found.dtype) == (expected.flops, expected.bytes, expected.dtype), name
+        amount, why = work_of(called(name, SHAPES[name]))
+        assert amount is not None, (name, why)
+        assert (amount.flops, amount.bytes, amount.dtype) == (expected.flops, expected.bytes, expected.dtype), name
 
 
 def test_arguments_that_do_not_fit_are_a_reason_and_no_zero():
     for name in MODELS:
-        found, why = work_of(Call(name=name, dims=((),), types=("Scalar",), concrete=("1",)))
-        assert found is None, name
+        amount, why = work_of(Call(name=name, dims=((),), types=("Scalar",), concrete=("1",)))
+        assert amount is None, name
         assert "arguments do not fit the model" in why
         assert work_of(Call(name=name)) == (None, "the trace has no shapes: profile with record_shapes=True")
         assert category_of(name) != "other", name
@@ -113,8 +113,8 @@ def test_arguments_that_do_not_fit_are_a_reason_and_no_zero():
 
 @pytest.mark.parametrize("side", [-1, 1 << 63, int("1" * 400), 1.5, None])
 def test_a_side_that_no_tensor_has_is_a_reason(side) -> None:
-    found, why = work_of(Call(name="aten::mm", dims=((2, side), (side, 2)), types=("float", "float")))
-    assert found is None
+    amount, why = work_of(Call(name="aten::mm", dims=((2, side), (side, 2)), types=("float", "float")))
+    assert amount is None
     assert "arguments do not fit the model" in why
 
 
@@ -123,8 +123,8 @@ def test_an_argument_that_no_operator_takes_is_a_reason(padding) -> None:
     texts = ("", "", "", "[1, 1]", f"[1, {padding}]", "[1, 1]", "False", "[0, 0]", "1")
     dims = ((8, 16, 32, 32), (32, 16, 3, 3), (32,), *((),) * 6)
     types = (*("float",) * 3, *("ScalarList",) * 3, "Scalar", "ScalarList", "Scalar")
-    found, why = work_of(Call(name="aten::convolution", dims=dims, types=types, concrete=texts))
-    assert found is None
+    amount, why = work_of(Call(name="aten::convolution", dims=dims, types=types, concrete=texts))
+    assert amount is None
     assert "arguments do not fit the model" in why
 
 
@@ -135,8 +135,8 @@ def test_types_without_shapes_are_no_shapes_of_one_element() -> None:
 
 def test_work_beyond_any_number_is_a_reason() -> None:
     shape = (1 << 62,) * 40
-    found, why = work_of(Call(name="aten::add", dims=(shape, shape), types=("float", "float")))
-    assert found is None
+    amount, why = work_of(Call(name="aten::add", dims=(shape, shape), types=("float", "float")))
+    assert amount is None
     assert "arguments do not fit the model" in why
 
 
@@ -151,11 +151,11 @@ CAT = "void CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u
 def call(name, *arguments, kernel=""):
     """A call of (shape, type) tensors, ``[shapes]`` lists of tensors, and scalars as text."""
     dims, types, concrete = [], [], []
-    for given in arguments:
-        tensor, listed = isinstance(given, tuple), isinstance(given, list)
-        dims.append(given[0] if tensor else tuple(given) if listed else ())
-        types.append(given[1] if tensor else "TensorList" if listed else "Scalar" if given else "")
-        concrete.append("" if tensor or listed else given)
+    for argument in arguments:
+        tensor, listed = isinstance(argument, tuple), isinstance(argument, list)
+        dims.append(argument[0] if tensor else tuple(argument) if listed else ())
+        types.append(argument[1] if tensor else "TensorList" if listed else "Scalar" if argument else "")
+        concrete.append("" if tensor or listed else argument)
     return Call(name=name, dims=tuple(dims), types=tuple(types), concrete=tuple(concrete), kernel=kernel)
 
 
@@ -168,31 +168,31 @@ def packed(tokens, ends, longest, causal="False", lengths=""):
 
 
 def test_packed_sequences_of_one_length_are_exact():
-    found, _ = work_of(packed(96, 4, 32, "True"))
+    amount, _ = work_of(packed(96, 4, 32, "True"))
     whole = work.attention(3, 8, 32, 64, dtype="bf16", causal=True, bottom_right=True)
-    assert (found.flops, found.bytes, found.note) == (whole.flops, whole.bytes, "")
+    assert (amount.flops, amount.bytes, amount.note) == (whole.flops, whole.bytes, "")
 
 
 def test_packed_sequences_of_unknown_lengths_are_a_stated_bound():
-    found, _ = work_of(packed(96, 4, 60))
-    assert found.flops == 2 * 8 * (96 * 96 // 3) * 128
-    assert "a lower bound, at most 1.59 times as much: the lengths of 3 packed sequences" in found.note
+    amount, _ = work_of(packed(96, 4, 60))
+    assert amount.flops == 2 * 8 * (96 * 96 // 3) * 128
+    assert "a lower bound, at most 1.59 times as much: the lengths of 3 packed sequences" in amount.note
 
 
 def test_recorded_lengths_are_used():
-    found, _ = work_of(packed(96, 4, 60, lengths="[0, 60, 76, 96]"))
-    assert found.flops == work.packed_attention([60, 16, 20], 8, 64, dtype="bf16").flops
+    amount, _ = work_of(packed(96, 4, 60, lengths="[0, 60, 76, 96]"))
+    assert amount.flops == work.packed_attention([60, 16, 20], 8, 64, dtype="bf16").flops
 
 
 def test_cross_attention_of_unknown_lengths_has_bytes_only():
     q, k = ((10, 8, 64), BF16), ((30, 8, 64), BF16)
     ends = ((4,), "int")
-    found, _ = work_of(
+    amount, _ = work_of(
         call("flash_attn::_flash_attn_varlen_forward", q, k, k, ends, ends, "6", "20", "0.", "", "False")
     )
-    assert found.flops is None
-    assert found.bytes == 2 * 64 * 8 * 2 * (10 + 30)
-    assert "not observable in a trace" in found.note
+    assert amount.flops is None
+    assert amount.bytes == 2 * 64 * 8 * 2 * (10 + 30)
+    assert "not observable in a trace" in amount.note
 
 
 def test_dense_attention_keeps_sequence_first_and_the_mask_s_number():
@@ -224,14 +224,14 @@ def test_gradients_know_where_their_mask_is(name, causal):
 
 
 def test_joined_tensors_are_read_and_written_once():
-    found, _ = work_of(call("aten::cat", [(4, 1, 768), (4, 196, 768)], "1", kernel=CAT))
-    assert (found.flops, found.bytes) == (0, 2 * 2 * 4 * 197 * 768)
-    assert found.note == "element type from the kernel's name: 2 bytes"
+    amount, _ = work_of(call("aten::cat", [(4, 1, 768), (4, 196, 768)], "1", kernel=CAT))
+    assert (amount.flops, amount.bytes) == (0, 2 * 2 * 4 * 197 * 768)
+    assert amount.note == "element type from the kernel's name: 2 bytes"
 
 
 def test_a_list_whose_element_type_nobody_says_has_no_work():
-    found, why = work_of(call("aten::cat", [(4, 1), (4, 2)], "1", kernel="Memcpy DtoD"))
-    assert found is None
+    amount, why = work_of(call("aten::cat", [(4, 1), (4, 2)], "1", kernel="Memcpy DtoD"))
+    assert amount is None
     assert "element type is not recorded" in why
 
 
@@ -249,24 +249,24 @@ def test_a_list_whose_element_type_nobody_says_has_no_work():
 def test_passes_over_lists(name, lists, flops, lanes):
     shapes = [(128, 128), (128,)]
     count = 128 * 128 + 128
-    found, _ = work_of(call(name, *[shapes] * lists, "-0.001", kernel=FOREACH))
-    assert (found.flops, found.bytes, found.dtype) == (flops * count, lanes * count * 4, "fp32")
+    amount, _ = work_of(call(name, *[shapes] * lists, "-0.001", kernel=FOREACH))
+    assert (amount.flops, amount.bytes, amount.dtype) == (flops * count, lanes * count * 4, "fp32")
 
 
 def test_amsgrad_reads_and_writes_one_list_more():
-    found, _ = work_of(call("aten::_fused_adam_", *[[(64,)]] * 5, [(1,)], kernel=FOREACH))
-    assert found.bytes == 9 * 64 * 4
+    amount, _ = work_of(call("aten::_fused_adam_", *[[(64,)]] * 5, [(1,)], kernel=FOREACH))
+    assert amount.bytes == 9 * 64 * 4
 
 
 def test_a_copy_between_lists_has_both_types():
     kernel = "multi_tensor_apply_kernel<TensorListMetadata<2>, CopyFunctor<int, long, 2, 1, 1>, Copy<int, long> >"
-    found, _ = work_of(call("aten::_foreach_copy_", [(32,)], [(32,)], "False", kernel=kernel))
-    assert (found.flops, found.bytes) == (0, 32 * (4 + 8))
+    amount, _ = work_of(call("aten::_foreach_copy_", [(32,)], [(32,)], "False", kernel=kernel))
+    assert (amount.flops, amount.bytes) == (0, 32 * (4 + 8))
 
 
 def test_norms_of_lists_write_one_number_a_tensor():
-    found, _ = work_of(call("aten::_foreach_norm", [(32,), (8,)], "2", kernel=FOREACH))
-    assert (found.flops, found.bytes) == (80, (40 + 2) * 4)
+    amount, _ = work_of(call("aten::_foreach_norm", [(32,), (8,)], "2", kernel=FOREACH))
+    assert (amount.flops, amount.bytes) == (80, (40 + 2) * 4)
 
 
 def test_empty_lists_have_no_work():
@@ -275,19 +275,19 @@ def test_empty_lists_have_no_work():
 
 def test_fused_experts_are_a_mixture():
     arguments = [((8, 64), BF16), ((16, 256, 64), BF16), ((16, 64, 128), BF16), ((8, 2), "float")]
-    found, _ = work_of(call("vllm::outplace_fused_experts", *arguments))
-    assert found.flops == work.fused_moe(8, (64, 128), 16, dtype="bf16", top=2).flops
-    assert found.note == "routing taken as uniform"
+    amount, _ = work_of(call("vllm::outplace_fused_experts", *arguments))
+    assert amount.flops == work.fused_moe(8, (64, 128), 16, dtype="bf16", top=2).flops
+    assert amount.note == "routing taken as uniform"
 
 
 def test_rotations_turn_queries_and_keys():
-    found, _ = work_of(call("_C::rotary_embedding", ((4,), "long"), ((4, 32), BF16), ((4, 8), BF16)))
-    assert (found.flops, found.bytes) == (3 * 160, 4 * 160)
+    amount, _ = work_of(call("_C::rotary_embedding", ((4,), "long"), ((4, 32), BF16), ((4, 8), BF16)))
+    assert (amount.flops, amount.bytes) == (3 * 160, 4 * 160)
 
 
 def test_messages_are_no_missing_model():
-    found, why = work_of(call("c10d::allreduce_", ((4,), BF16)))
-    assert found is None
+    amount, why = work_of(call("c10d::allreduce_", ((4,), BF16)))
+    assert amount is None
     assert "--view ranks" in why
     assert work_of(call("mine::own"))[1] == "no model for this operator"
 

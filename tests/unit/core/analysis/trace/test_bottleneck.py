@@ -52,40 +52,40 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("held", WINDOWS)
-def test_a_window_has_its_class_and_the_advice_that_follows(kineto, tmp_path, held) -> None:
-    events, advice = WINDOWS[held]
-    found = kineto.inspect([written(tmp_path / "t.json", list(events()))], {})
-    titles = [finding.title for finding in found.findings]
-    assert any(title.startswith(f"The window is {held}-bound") for title in titles), titles
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_a_window_has_its_class_and_the_advice_that_follows(kineto, tmp_path, kind) -> None:
+    events, advice = WINDOWS[kind]
+    analysis = kineto.inspect([written(tmp_path / "t.json", list(events()))], {})
+    titles = [finding.title for finding in analysis.findings]
+    assert any(title.startswith(f"The window is {kind}-bound") for title in titles), titles
     assert advice in titles
-    assert f"The window is {held}-bound: " in render_text(found.views["report"]())
-    first = render_text(found.views["analysis"]()).partition("Priority 1: ")[2].splitlines()
+    assert f"The window is {kind}-bound: " in render_text(analysis.views["report"]())
+    first = render_text(analysis.views["analysis"]()).partition("Priority 1: ")[2].splitlines()
     assert first[0] == advice
     assert len(first[2]) > len("- Issue:  [class=communication]") + 20, "with the reason"
     assert any(line.startswith("- Impact: end to end at most ") for line in first[:8])
 
 
 def test_an_idle_device_beside_a_host_that_launches_is_launch_bound(kineto, tmp_path) -> None:
-    found = kineto.inspect([written(tmp_path / "t.json", list(slow_launches()))], {})
-    assert any(one.title.startswith("The window is launch-bound") for one in found.findings)
-    (share,) = found.metrics.find("launch_share")
+    analysis = kineto.inspect([written(tmp_path / "t.json", list(slow_launches()))], {})
+    assert any(one.title.startswith("The window is launch-bound") for one in analysis.findings)
+    (share,) = analysis.metrics.find("launch_share")
     assert share.value == pytest.approx(0.75, abs=0.02)
 
 
 def test_a_device_that_idles_for_another_reason_is_said_to_idle(kineto, tmp_path) -> None:
     events = [event for n in range(9) for event in (launch(1_000 * n, n + 1), kernel("k", 1_000 * n + 5, 100,
               correlation=n + 1))]  # fmt: skip
-    found = kineto.inspect([written(tmp_path / "t.json", events)], {})
-    (said,) = [one for one in found.findings if one.title.startswith("The window is")]
-    assert said.title.startswith("The window is latency-bound")
-    assert "the device idles for 88.9 % of the window, and the host launches for 0.1 %" in said.detail
-    assert "synchronisation" not in said.title, "nothing of the kind is near where none is there"
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    (finding,) = [one for one in analysis.findings if one.title.startswith("The window is")]
+    assert finding.title.startswith("The window is latency-bound")
+    assert "the device idles for 88.9 % of the window, and the host launches for 0.1 %" in finding.detail
+    assert "synchronisation" not in finding.title, "nothing of the kind is near where none is there"
 
 
 def test_time_behind_synchronisations_can_be_limited(kineto, tmp_path) -> None:
-    found = kineto.inspect([written(tmp_path / "t.json", list(waiting()))], {})
-    (spent,), (share,) = found.metrics.find("sync_time"), found.metrics.find("sync_share")
+    analysis = kineto.inspect([written(tmp_path / "t.json", list(waiting()))], {})
+    (spent,), (share,) = analysis.metrics.find("sync_time"), analysis.metrics.find("sync_share")
     assert spent.value == pytest.approx(59 * 80_000)
     assert share.value == pytest.approx(59 * 80 / (59 * 180 + 100))
 
@@ -93,24 +93,24 @@ def test_time_behind_synchronisations_can_be_limited(kineto, tmp_path) -> None:
 def test_a_wait_that_ends_while_the_device_works_costs_nothing(kineto, tmp_path) -> None:
     events = [host("cudaEventSynchronize", 0, 50, cat="cuda_runtime", correlation=99), launch(1, 1), launch(2, 2)]
     events += [kernel("a", 10, 100, correlation=1), kernel("b", 130, 100, correlation=2)]
-    found = kineto.inspect([written(tmp_path / "t.json", events)], {})
-    assert [metric.value for metric in found.metrics.find("sync_time")] == [0.0]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert [metric.value for metric in analysis.metrics.find("sync_time")] == [0.0]
 
 
 def test_each_step_has_a_class(kineto, tmp_path) -> None:
     events = list(waiting()) + [host(f"ProfilerStep#{n}", n * 5_400, 5_399, cat="user_annotation") for n in range(2)]
-    found = kineto.inspect([written(tmp_path / "t.json", events)], {})
-    text = render_text(found.views["steps"]())
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    text = render_text(analysis.views["steps"]())
     assert text.count("synchronisation") == 2
-    assert len(found.metrics.find("sync_time", (("step", "*"),))) == 2
+    assert len(analysis.metrics.find("sync_time", (("step", "*"),))) == 2
 
 
 def test_no_step_looks_at_the_names_of_all_others(kineto, tmp_path, monkeypatch) -> None:
     class Launches:
-        asked = []
+        names = []
 
         def search(self, name):
-            self.asked.append(name)
+            self.names.append(name)
             return "Launch" in name
 
     monkeypatch.setattr(bottleneck, "LAUNCHES", Launches())
@@ -118,9 +118,9 @@ def test_no_step_looks_at_the_names_of_all_others(kineto, tmp_path, monkeypatch)
     events = [
         one for n in range(20) for one in (launch(100 * n, n + 1), kernel("k", 100 * n + 5, 50, correlation=n + 1))
     ]
-    found = kineto.inspect([written(tmp_path / "t.json", [*steps, *events])], {})
-    assert len(found.metrics.find("launch_share", (("step", "*"),))) == 20
-    assert set(Launches.asked) == {"cudaLaunchKernel"}
+    analysis = kineto.inspect([written(tmp_path / "t.json", [*steps, *events])], {})
+    assert len(analysis.metrics.find("launch_share", (("step", "*"),))) == 20
+    assert set(Launches.names) == {"cudaLaunchKernel"}
 
 
 def test_steps_that_leave_most_of_a_trace_out_are_said(kineto, tmp_path) -> None:
@@ -133,12 +133,12 @@ def test_steps_that_leave_most_of_a_trace_out_are_said(kineto, tmp_path) -> None
     whole = kineto.inspect([path], {})
     assert whole.metrics.find("window_coverage")[0].value == pytest.approx(4 / 31)
     assert whole.metrics.find("step_to_step")[0].value == 10_000_000
-    found = kineto.inspect([path], {"window": "steps"})
-    (said,) = [one for one in found.findings if one.title == "The steps cover 13% of the trace"]
-    assert "A step is 1 ms long, and the next one starts 10 ms after it" in said.detail
+    analysis = kineto.inspect([path], {"window": "steps"})
+    (warning,) = [one for one in analysis.findings if one.title == "The steps cover 13% of the trace"]
+    assert "A step is 1 ms long, and the next one starts 10 ms after it" in warning.detail
     one = kineto.inspect([path], {"step": "2"}).findings
-    (said,) = [finding for finding in one if finding.title == "The window covers 3% of the trace"]
-    assert said.trigger == "window_coverage=0.032"
+    (warning,) = [finding for finding in one if finding.title == "The window covers 3% of the trace"]
+    assert warning.trigger == "window_coverage=0.032"
 
 
 def test_roofs_of_operators_give_the_class_where_most_of_their_work_is_known(kineto, tmp_path) -> None:
@@ -149,7 +149,7 @@ def test_roofs_of_operators_give_the_class_where_most_of_their_work_is_known(kin
         events.append(launch(2_000 * n + 1, n + 1))
         events.append(kernel("gemm", 2_000 * n + 5, 1_990, correlation=n + 1))
     path = written(tmp_path / "t.json", events)
-    found = kineto.inspect([path], {"peak": "bf16=989TFLOPS", "bandwidth": "3.35TB/s"})
-    assert any(one.title.startswith("The window is compute-bound") for one in found.findings)
+    analysis = kineto.inspect([path], {"peak": "bf16=989TFLOPS", "bandwidth": "3.35TB/s"})
+    assert any(one.title.startswith("The window is compute-bound") for one in analysis.findings)
     unknown = kineto.inspect([path], {})
     assert not any(one.title.startswith("The window is") for one in unknown.findings)

@@ -16,19 +16,19 @@ def test_what_differs_between_two_traces_has_a_word(kineto, tmp_path):
     new = operation(len(CALLS), "mine::new", (ROWS,), "newer")
     first = written(tmp_path / "a.json", zoo())
     second = written(tmp_path / "b.json", [*slow, *new])
-    found = kineto.compare([first], [second], PEAKS | {"peak": "bf16=100TFLOPS,fp32=10TFLOPS"})
-    (relu,) = found.metrics.find("slowdown", (("op", "aten::relu"),))
+    analysis = kineto.compare([first], [second], PEAKS | {"peak": "bf16=100TFLOPS,fp32=10TFLOPS"})
+    (relu,) = analysis.metrics.find("slowdown", (("op", "aten::relu"),))
     assert relu.value == pytest.approx(3.0)
     assert "unexpected: investigate, 300% slower: look at kernel selection" in relu.note
-    assert found.metrics.missing("slowdown", (("op", "mine::new"),)).why == "only in the target"
-    assert any("aten::relu takes 4.00 times the reference" in finding.title for finding in found.findings)
-    told = render_text(found.views["ops"]())
-    assert "only in the reference" in told
-    assert "unexpected" in told
-    assert "look at kernel selection" not in told
+    assert analysis.metrics.missing("slowdown", (("op", "mine::new"),)).why == "only in the target"
+    assert any("aten::relu takes 4.00 times the reference" in finding.title for finding in analysis.findings)
+    text = render_text(analysis.views["ops"]())
+    assert "only in the reference" in text
+    assert "unexpected" in text
+    assert "look at kernel selection" not in text
     for kind in ("fair", "rough", "tree", "selection"):
-        assert render_text(found.views[kind]())
-    fair = render_text(found.views["fair"]())
+        assert render_text(analysis.views[kind]())
+    fair = render_text(analysis.views["fair"]())
     assert "Priority 1: aten::" in fair
     assert "Action: fusion or algorithm: torch.compile" in fair
     assert "Action: kernel only: replay it" in fair

@@ -91,10 +91,10 @@ def cells(view, document):
 
 def known(analysis):
     """By metric and by value to nine digits: the texts of the labels of all metrics that have it."""
-    found = defaultdict(lambda: defaultdict(set))
+    figures = defaultdict(lambda: defaultdict(set))
     for metric in analysis.metrics.metrics:
-        found[metric.name][f"{metric.value:.9g}"].update(text for _, text in metric.labels)
-    return found
+        figures[metric.name][f"{metric.value:.9g}"].update(text for _, text in metric.labels)
+    return figures
 
 
 def check_view(analysis, view, document, key=""):
@@ -130,8 +130,8 @@ def test_the_parts_and_the_trees_of_a_comparison_are_metrics(compared):
     parts = compared.views["report"]().blocks[1]
     for column, cell, first in cells("report", parts):
         metric = metric_of("compare: where the time went")[column]
-        found = compared.metrics.find(metric, (("part", first.replace(" ", "_")),))
-        assert cell in [m.value for m in found], (column, first)
+        metrics = compared.metrics.find(metric, (("part", first.replace(" ", "_")),))
+        assert cell in [m.value for m in metrics], (column, first)
     edits = sum(cell for _, cell, _ in cells("tree", compared.views["tree"]()))
     assert compared.metrics.find("tree_edits")[0].value == edits > 0
 
@@ -185,8 +185,8 @@ def test_a_record_keeps_figures_of_rows_where_a_limit_names_one(kineto, tmp_path
     paths = [written(tmp_path / "t.json", zoo())]
     everything, few = (len(kineto.inspect(paths, o).metrics.metrics) for o in ({}, {"limits": "idle <= 5%"}))
     assert few < everything / 2
-    for asked in ("kernel_max(kernel=odd) <= 1s", "op_time(op=aten::mm, shapes=128x64 64x256) <= 1s"):
-        metrics = kineto.inspect(paths, {"limits": f"idle <= 5%\n{asked}"}).metrics
-        verdict, *_ = judge_artifact(kineto.inspect(paths, {"limits": asked}), [parse_limit(asked, kinds=KINDS)])
+    for text in ("kernel_max(kernel=odd) <= 1s", "op_time(op=aten::mm, shapes=128x64 64x256) <= 1s"):
+        metrics = kineto.inspect(paths, {"limits": f"idle <= 5%\n{text}"}).metrics
+        verdict, *_ = judge_artifact(kineto.inspect(paths, {"limits": text}), [parse_limit(text, kinds=KINDS)])
         assert verdict.outcome is Outcome.PASSED
         assert len(metrics.metrics) == everything

@@ -32,7 +32,7 @@ def test_patterns_are_found(kineto, tmp_path):
     events += [host("<checkpoint>: recompute_fn", 0, 60, cat="python_function")]
     events[0]["ts"] = 1
     titles = "\n".join(findings_of(kineto, tmp_path, events))
-    for said in (
+    for title in (
         "Idle time takes",
         "Attention is not fused",
         "Attention over a short sequence: 128",
@@ -41,7 +41,7 @@ def test_patterns_are_found(kineto, tmp_path):
         "aten::native_layer_norm reaches 0% of memory bandwidth",
         "Recomputation takes",
     ):
-        assert said in titles, said
+        assert title in titles, title
 
 
 def test_many_short_kernels_and_few_long_gaps(kineto, tmp_path):
@@ -81,11 +81,11 @@ def test_attention_whose_two_products_have_different_shapes_is_not_fused(kineto,
         *operator(100, "aten::_softmax", 2, [[32, 1024, 1024]]),
         *operator(200, "aten::bmm", 3, [[32, 1024, 1024], [32, 1024, 64]]),
     ]
-    found = kineto.inspect([written(tmp_path / "t.json", events)], {})
-    (said,) = [one for one in found.findings if one.title == "Attention is not fused"]
-    assert said.detail.startswith("aten::_softmax 1 times, aten::bmm 2 times, 100% together.")
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    (finding,) = [one for one in analysis.findings if one.title == "Attention is not fused"]
+    assert finding.detail.startswith("aten::_softmax 1 times, aten::bmm 2 times, 100% together.")
     busy = 90 / 230
-    assert [1 - 1 / (1 + side) for side in (said.gain.low, said.gain.high)] == pytest.approx(
+    assert [1 - 1 / (1 + side) for side in (finding.gain.low, finding.gain.high)] == pytest.approx(
         [busy * 2 / 3, busy * 9 / 10], rel=0.02
     )
 
@@ -110,9 +110,9 @@ def short_kernels(between, count=30):
     ],
 )  # fmt: skip
 def test_calls_between_short_kernels_that_no_graph_can_hold(kineto, tmp_path, between, named) -> None:
-    found = kineto.inspect([written(tmp_path / "t.json", list(short_kernels(between)))], {}).findings
-    said = [one.detail for one in found if one.title == "Calls that a CUDA graph cannot contain"]
-    assert [detail.startswith(named) for detail in said] == ([True] if named else [])
+    findings = kineto.inspect([written(tmp_path / "t.json", list(short_kernels(between)))], {}).findings
+    details = [one.detail for one in findings if one.title == "Calls that a CUDA graph cannot contain"]
+    assert [detail.startswith(named) for detail in details] == ([True] if named else [])
 
 
 def test_long_kernels_need_no_graph(kineto, tmp_path) -> None:
@@ -121,11 +121,11 @@ def test_long_kernels_need_no_graph(kineto, tmp_path) -> None:
     assert "Calls that a CUDA graph cannot contain" not in findings_of(kineto, tmp_path, events)
 
 
-@pytest.mark.parametrize(("rows", "length", "said"), [(4, 40, True), (256, 90, False), (4096, 2_000, False)])
-def test_a_product_that_waits_for_its_weights_asks_for_a_larger_batch(kineto, tmp_path, rows, length, said) -> None:
+@pytest.mark.parametrize(("rows", "length", "expected"), [(4, 40, True), (256, 90, False), (4096, 2_000, False)])
+def test_a_product_that_waits_for_its_weights_asks_for_a_larger_batch(kineto, tmp_path, rows, length, expected) -> None:
     product = ("aten::mm", (((rows, 4096), B), ((4096, 4096), B)), "gemm", length)
     titles = findings_of(kineto, tmp_path, operation(0, *product))
-    assert ("A larger batch costs aten::mm next to nothing" in titles) is said
+    assert ("A larger batch costs aten::mm next to nothing" in titles) is expected
 
 
 @pytest.mark.parametrize(
@@ -159,15 +159,15 @@ def test_a_shape_that_no_tensor_has_is_in_no_finding(kineto, tmp_path, name, sha
     assert not any(word in title for title in titles for word in ("batch", "short sequence", "Tiny"))
 
 
-@pytest.mark.parametrize(("length", "said"), [(900, True), (90, False)])
-def test_any_operator_is_held_against_elementwise_ones(kineto, tmp_path, length, said) -> None:
+@pytest.mark.parametrize(("length", "expected"), [(900, True), (90, False)])
+def test_any_operator_is_held_against_elementwise_ones(kineto, tmp_path, length, expected) -> None:
     large = ((4096, 4096), B)
     events = [
         *operation(0, "aten::add", (large, large, "1"), WISE, 120),
         *operation(20, "aten::gelu", (large,), WISE, length),
     ]
     titles = findings_of(kineto, tmp_path, events)
-    assert any(title.startswith("aten::gelu reaches ") for title in titles) is said
+    assert any(title.startswith("aten::gelu reaches ") for title in titles) is expected
 
 
 def test_a_module_of_many_kernels_is_no_candidate_for_one(kineto, tmp_path) -> None:

@@ -133,10 +133,10 @@ def test_the_ranks_say_how_much_is_linked(kineto, tmp_path):
         written(tmp_path / "a.json", whole, distributedInfo={"rank": 0}),
         written(tmp_path / "b.json", [*whole, kernel("b", 20, 10, correlation=99)], distributedInfo={"rank": 1}),
     ]
-    said = render_text(kineto.inspect(paths, {}).views["report"]())
-    assert "Limits are INVALID: rank 1: only 50.0% of the GPU time is linked to a launch" in said
-    assert "coverage" in said
-    assert [line.split()[-2:] for line in said.splitlines() if line.startswith(("0 ", "1 "))][:2] == [
+    text = render_text(kineto.inspect(paths, {}).views["report"]())
+    assert "Limits are INVALID: rank 1: only 50.0% of the GPU time is linked to a launch" in text
+    assert "coverage" in text
+    assert [line.split()[-2:] for line in text.splitlines() if line.startswith(("0 ", "1 "))][:2] == [
         ["100", "%"],
         ["50", "%"],
     ]
@@ -165,14 +165,14 @@ def test_ranks_of_another_class_do_not_have_the_like() -> None:
         replace(rank_of(rank, []), findings=(Finding(title="bound", detail="So.", trigger=f"class={name}"),))
         for rank, name in classes.items()
     ]
-    told = {finding.trigger: finding.detail for finding in Job.of(ranks).findings}
-    assert told == {"class=communication": "So. 1 more rank has the same.", "class=latency": "So."}
+    details = {finding.trigger: finding.detail for finding in Job.of(ranks).findings}
+    assert details == {"class=communication": "So. 1 more rank has the same.", "class=latency": "So."}
 
 
 def test_advice_that_follows_from_a_class_stands_beside_it() -> None:
-    found = (
+    findings = (
         Finding(title="The window is communication-bound", trigger="class=communication"),
         Finding(title="Overlap", trigger="class=communication", advice="overlap it"),
     )
-    ranks = tuple(replace(rank_of(number, []), findings=found) for number in (0, 1))
+    ranks = tuple(replace(rank_of(number, []), findings=findings) for number in (0, 1))
     assert [finding.advice for finding in Job(ranks=ranks).findings] == ["", "overlap it"]

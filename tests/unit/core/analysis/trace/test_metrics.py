@@ -44,10 +44,10 @@ def analyses(kineto, tmp_path_factory):
 
 @pytest.mark.parametrize("name", [*FAMILY, *RATES])
 def test_every_kind_is_produced_and_a_limit_can_name_each_of_its_scopes(analyses, name):
-    found = [(one, metric) for one in analyses for metric in one.metrics.metrics if metric.name == name]
-    assert found, f"no analysis of a trace gives {name}"
+    pairs = [(one, metric) for one in analyses for metric in one.metrics.metrics if metric.name == name]
+    assert pairs, f"no analysis of a trace gives {name}"
     scopes = {}
-    for one, metric in found:
+    for one, metric in pairs:
         assert {label for label, _ in metric.labels} <= set(KINDS[name].scopes), metric
         scopes.setdefault(tuple(label for label, _ in metric.labels), (one, metric))
     for one, metric in scopes.values():

@@ -42,10 +42,10 @@ def test_recomputed_forward_passes_are_told_by_their_frame(tmp_path):
 
 def test_operators_and_kernels_of_the_corpus_account_for_all_linked_time(look, corpus):
     for name in ("vit_h100", "bert_small_mi300", "nccl_a100_rank0of2", "sampled_128ranks/rank0"):
-        found = look(name)
-        (line,) = timelines(found).values()
-        assert sum(row.total for row in operators(found)) >= line.busy * 0.999
-        assert survey(found.trace, Settings()).coverage == found.coverage
+        surveyed = look(name)
+        (line,) = timelines(surveyed).values()
+        assert sum(row.total for row in operators(surveyed)) >= line.busy * 0.999
+        assert survey(surveyed.trace, Settings()).coverage == surveyed.coverage
 
 
 def test_names_and_peaks_fit_a_page():

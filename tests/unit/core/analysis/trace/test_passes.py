@@ -28,9 +28,9 @@ def test_backward_passes_find_their_forward_operators(tmp_path):
         kernel("forward", 30, 10, correlation=1),
         kernel("gradient", 140, 25, correlation=2),
     ]
-    (found,) = passes(seen(tmp_path / "t.json", events))
-    assert (found.name, found.calls, found.matched) == ("aten::linear", 1, 1)
-    assert (found.forward, found.backward) == (10_000, 25_000)
+    (operator,) = passes(seen(tmp_path / "t.json", events))
+    assert (operator.name, operator.calls, operator.matched) == ("aten::linear", 1, 1)
+    assert (operator.forward, operator.backward) == (10_000, 25_000)
 
 
 WANTED = {"aten::addmm", "aten::_flash_attention_forward", "aten::native_layer_norm", "aten::cudnn_convolution"}

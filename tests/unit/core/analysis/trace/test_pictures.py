@@ -70,9 +70,9 @@ def test_short_kernels_are_counted(steps):
 def test_points_of_the_roofline_stand_where_the_table_says(steps):
     drawn = picture(steps, "roofline")
     (table,) = steps.views["roofline"]().blocks
-    known = [row for row in table.rows if row[6] and row[7]]
-    assert len(drawn.bars) == len(known)
-    assert drawn.bars[0].parts[0] == pytest.approx(known[0][9], rel=1e-6)
+    placed = [row for row in table.rows if row[6] and row[7]]
+    assert len(drawn.bars) == len(placed)
+    assert drawn.bars[0].parts[0] == pytest.approx(placed[0][9], rel=1e-6)
     assert any(text.startswith("balance ") for text in texts(drawn.svg))
 
 
@@ -94,8 +94,8 @@ def test_what_cannot_be_drawn_says_why(kineto, tmp_path, name, events, options):
     with pytest.raises(PerfgateError) as error:
         picture(analysis, name)
     assert error.value.code.name == "picture-none"
-    (left,) = [block for block in pictures_document(analysis).blocks if isinstance(block, Section)]
-    assert any(item.startswith(f"{name}: ") for item in left.blocks[0].items)
+    (section,) = [block for block in pictures_document(analysis).blocks if isinstance(block, Section)]
+    assert any(item.startswith(f"{name}: ") for item in section.blocks[0].items)
 
 
 def test_a_name_that_is_none_lists_those_that_are(steps):

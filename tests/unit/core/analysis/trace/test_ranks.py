@@ -31,21 +31,21 @@ def rows(corpus, name):
 
 
 def test_overlap_of_every_rank_to_a_hundredth_of_a_point(ranks, corpus):
-    for seen, row in zip(ranks, rows(corpus, "dlrm8_comm_comp_overlap.csv")):
-        (line,) = timelines(seen).values()
+    for rank, row in zip(ranks, rows(corpus, "dlrm8_comm_comp_overlap.csv")):
+        (line,) = timelines(rank).values()
         assert 100 * line.overlap == pytest.approx(float(row["comp_comm_overlap_pctg"]), abs=0.01)
 
 
 def test_idle_and_compute_time_of_every_rank_to_the_microsecond(ranks, corpus):
-    for seen, row in zip(ranks, rows(corpus, "dlrm8_temporal_breakdown.csv")):
-        (line,) = timelines(seen).values()
+    for rank, row in zip(ranks, rows(corpus, "dlrm8_temporal_breakdown.csv")):
+        (line,) = timelines(rank).values()
         assert line.idle / 1e3 == float(row["idle_time(us)"])
         assert line.computation / 1e3 == float(row["compute_time(us)"])
         assert line.total / 1e3 == float(row["kernel_time(us)"])
 
 
 def test_rank_seven_is_the_straggler_in_any_order_of_joining(ranks):
-    parts = [Meeting(parts=collectives(seen, n), present=frozenset({n})) for n, seen in enumerate(ranks)]
+    parts = [Meeting(parts=collectives(rank, n), present=frozenset({n})) for n, rank in enumerate(ranks)]
     forward, backward, paired = Meeting(), Meeting(), Meeting()
     for part in parts:
         forward |= part
@@ -59,8 +59,8 @@ def test_rank_seven_is_the_straggler_in_any_order_of_joining(ranks):
 
 def test_a_collective_has_size_and_bandwidths(ranks):
     meeting = Meeting()
-    for n, seen in enumerate(ranks):
-        meeting |= Meeting(parts=collectives(seen, n))
+    for n, rank in enumerate(ranks):
+        meeting |= Meeting(parts=collectives(rank, n))
     metrics = meeting_metrics(meeting)
     (algorithm,) = metrics.find("alg_bandwidth", (("collective", "AllReduce"),))
     (bus,) = metrics.find("bus_bandwidth", (("collective", "AllReduce"),))
@@ -69,9 +69,9 @@ def test_a_collective_has_size_and_bandwidths(ranks):
 
 def test_one_rank_alone_says_what_it_cannot_know(ranks):
     meeting = Meeting(parts=collectives(ranks[0], 0), present=frozenset({0}))
-    found = meeting_metrics(meeting)
-    assert found.names() == ("comm_bytes", "comm_count", "comm_time")
-    assert found.missing("bus_bandwidth").fix == "give the traces of all ranks"
+    metrics = meeting_metrics(meeting)
+    assert metrics.names() == ("comm_bytes", "comm_count", "comm_time")
+    assert metrics.missing("bus_bandwidth").fix == "give the traces of all ranks"
     assert "Only one rank's trace is here" in alone(meeting)
 
 
@@ -133,10 +133,10 @@ def test_a_collective_of_gpus_on_the_host_tells_that_a_gpu_is_missing(kineto, tm
 def test_invented_numbers_of_ranks_stand_under_every_verdict(kineto, tmp_path):
     paths = [written(tmp_path / f"{name}.json", WORK) for name in "abc"]
     analysis = kineto.inspect(paths, {})
-    said = "whole trace; ranks 0 to 2 by the order of the files, since the traces do not say"
+    note = "whole trace; ranks 0 to 2 by the order of the files, since the traces do not say"
     verdict, *_ = judge_artifact(analysis, [parse_limit("idle(rank=2) <= 90%", kinds=by_name())])
-    assert dict(verdict.evidence)["at"] == said
-    assert said in render_text(analysis.views["report"]())
+    assert dict(verdict.evidence)["at"] == note
+    assert note in render_text(analysis.views["report"]())
 
 
 def test_a_rank_with_two_devices_is_not_passed_over(kineto, tmp_path):
@@ -151,7 +151,7 @@ def test_a_rank_with_two_devices_is_not_passed_over(kineto, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"workers": "local"}, "spreads the files of many ranks, and one file was given"),
         ({"floor": "2"}, "floor='2' is out of range"),
@@ -159,11 +159,11 @@ def test_a_rank_with_two_devices_is_not_passed_over(kineto, tmp_path):
         ({"top": "0"}, "top='0' is out of range"),
     ],
 )
-def test_an_option_that_would_do_nothing_or_nonsense_is_refused(kineto, tmp_path, options, said):
+def test_an_option_that_would_do_nothing_or_nonsense_is_refused(kineto, tmp_path, options, message):
     path = written(tmp_path / "t.json", WORK)
     with pytest.raises(PerfgateError) as error:
         kineto.inspect([path], options)
-    assert said in error.value.what
+    assert message in error.value.what
     if "workers" in options:
         with pytest.raises(PerfgateError, match="a comparison is of two"):
             kineto.compare([path], [path], options)

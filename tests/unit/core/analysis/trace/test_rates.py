@@ -34,8 +34,8 @@ def unknown(at, number, length):
 
 
 def figure(metrics, name, **where):
-    (found,) = metrics.find(name, tuple(where.items()))
-    return found
+    (metric,) = metrics.find(name, tuple(where.items()))
+    return metric
 
 
 def test_idle_time_and_unknown_work_count_as_none(kineto, tmp_path):

@@ -27,10 +27,10 @@ def test_reports_of_one_trace_have_their_names(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (path,) = job(tmp_path, ranks=1)
     assert main(["inspect", str(path), "--reports", "out", *PEAK]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for name in ("report", "standalone_analysis_rough", "standalone_analysis_fair"):
         for ending in ("md", "html"):
-            assert f"{name}.{ending}" in said
+            assert f"{name}.{ending}" in output
             assert (tmp_path / "out" / f"{name}.{ending}").stat().st_size > 500
     report = (tmp_path / "out" / "report.md").read_text()
     assert re.findall(r"^## (.*)$", report, re.MULTILINE) == ["Summary", "Metrics", "Findings", "Recommendations"]
@@ -71,8 +71,8 @@ def test_every_finding_stands_once_in_the_report_of_whoever_decides(kineto, tmp_
 
 def short_attention(queries: int):
     dims = [[2, 8, queries, 64]] * 3
-    given = {"Input Dims": dims, "Input type": ["c10::BFloat16"] * 3, "Concrete Inputs": [""] * 3}
-    yield host("aten::_scaled_dot_product_flash_attention", 0, 90, **given)
+    arguments = {"Input Dims": dims, "Input type": ["c10::BFloat16"] * 3, "Concrete Inputs": [""] * 3}
+    yield host("aten::_scaled_dot_product_flash_attention", 0, 90, **arguments)
     yield launch(1, 1)
     yield kernel("flash_fwd_kernel", 10, 500, correlation=1)
 
@@ -111,12 +111,12 @@ FIRST_PAGES = {
 }
 
 
-@pytest.mark.parametrize("said", FIRST_PAGES)
-def test_the_first_page_of_any_trace_says_what_happened(tmp_path, said):
+@pytest.mark.parametrize("sentence", FIRST_PAGES)
+def test_the_first_page_of_any_trace_says_what_happened(tmp_path, sentence):
     kineto = next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
-    paths = [written(tmp_path / "t.json", FIRST_PAGES[said])]
+    paths = [written(tmp_path / "t.json", FIRST_PAGES[sentence])]
     summary, *_ = kineto.inspect(paths, {}).views["fair"]().blocks
-    assert said in render_text(Document(title="", blocks=(summary,)))
+    assert sentence in render_text(Document(title="", blocks=(summary,)))
     other = [written(tmp_path / "u.json", MM)]
     page = render_text(kineto.compare(paths, other, {}).views["fair"]())
     assert "Compute time of the target is" in page or "no single device's activity" in page
@@ -204,14 +204,14 @@ def test_an_unknown_work_has_the_reason_of_operators(kineto, tmp_path, operators
 def test_a_device_without_a_name_leaves_no_gap_in_the_subtitle(kineto, tmp_path):
     events = [launch(0, 1), kernel("k", 5, 10, correlation=1)]
     header = {"deviceProperties": [{}], "distributedInfo": {"rank": 0, "world_size": 1}}
-    found = kineto.inspect([written(tmp_path / "t.json", events, **header)], {})
-    assert "rank 0 of 1 · coverage 100.0%" in found.views["report"]().subtitle
+    analysis = kineto.inspect([written(tmp_path / "t.json", events, **header)], {})
+    assert "rank 0 of 1 · coverage 100.0%" in analysis.views["report"]().subtitle
 
 
 def test_a_rank_beyond_the_ranks_of_its_job_is_told(kineto, tmp_path):
     header = {"distributedInfo": {"rank": 5, "world_size": 2}}
-    found = kineto.inspect([written(tmp_path / "t.json", [kernel("k", 5, 10)], **header)], {})
-    assert "rank 5, though the trace names only 2 ranks" in found.views["report"]().subtitle
+    analysis = kineto.inspect([written(tmp_path / "t.json", [kernel("k", 5, 10)], **header)], {})
+    assert "rank 5, though the trace names only 2 ranks" in analysis.views["report"]().subtitle
 
 
 def test_a_comparison_says_its_key_findings_and_why(kineto, tmp_path):

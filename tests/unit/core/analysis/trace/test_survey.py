@@ -27,8 +27,8 @@ def inspected(kineto, folder, events, **options):
 
 
 def value(analysis, name, **where):
-    (found,) = analysis.metrics.find(name, tuple(where.items()))
-    return found.value
+    (metric,) = analysis.metrics.find(name, tuple(where.items()))
+    return metric.value
 
 
 def test_a_gpu_that_keeps_up_is_seen_through_the_host_s_steps(kineto, tmp_path):
@@ -58,16 +58,16 @@ def test_a_step_whose_work_is_not_in_the_trace_is_refused_by_name(kineto, tmp_pa
 
 def test_steps_without_gpu_work_are_no_missing_steps(kineto, tmp_path):
     events = [host("ProfilerStep#1", 0, 50, cat="user_annotation"), kernel("gemm", 90, 10)]
-    said = render_text(inspected(kineto, tmp_path, events).views["steps"]())
-    assert "The trace marks 1 step, and no GPU work lies in one of them." in said
+    text = render_text(inspected(kineto, tmp_path, events).views["steps"]())
+    assert "The trace marks 1 step, and no GPU work lies in one of them." in text
     assert "The trace marks no steps." in render_text(inspected(kineto, tmp_path, events[1:]).views["steps"]())
 
 
 def test_each_device_of_a_step_has_its_line(kineto, tmp_path):
     more = [launch(4, 7), kernel("other", 20, 10, correlation=7, device=1)]
-    said = render_text(inspected(kineto, tmp_path, [*marked(1, 0, 5), *more]).views["steps"]())
-    assert "ProfilerStep#1, device 0" in said
-    assert "ProfilerStep#1, device 1" in said
+    text = render_text(inspected(kineto, tmp_path, [*marked(1, 0, 5), *more]).views["steps"]())
+    assert "ProfilerStep#1, device 0" in text
+    assert "ProfilerStep#1, device 1" in text
 
 
 def test_a_window_of_nothing_says_so(kineto, tmp_path):

@@ -13,8 +13,8 @@ from tests.kineto_file import host, kernel, seen
 
 def test_a_user_s_pattern_finds_more_communication(tmp_path):
     events = [kernel("my_ring_step", 0, 1)]
-    found = seen(tmp_path / "t.json", events, Settings(communication=("my_ring",)))
-    assert found.kinds.tolist() == [Kind.COMMUNICATION]
+    survey = seen(tmp_path / "t.json", events, Settings(communication=("my_ring",)))
+    assert survey.kinds.tolist() == [Kind.COMMUNICATION]
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def test_a_time_range_cuts_what_straddles_it(mixed):
 def test_steps_are_windows_and_a_wrong_one_is_refused(tmp_path):
     events = [host(f"ProfilerStep#{n}", 100 * n, 90, cat="user_annotation") for n in (3, 4)]
     events += [kernel("gemm", 310, 10), kernel("gemm", 420, 30)]
-    found = seen(tmp_path / "t.json", events)
-    assert [w.step for w in steps(found.trace)] == ["3", "4"]
-    (window,) = parse_window(found.trace, "step=4")
-    (line,) = timelines(within(found, window)).values()
+    survey = seen(tmp_path / "t.json", events)
+    assert [w.step for w in steps(survey.trace)] == ["3", "4"]
+    (window,) = parse_window(survey.trace, "step=4")
+    (line,) = timelines(within(survey, window)).values()
     assert line.computation == 30_000
     with pytest.raises(PerfgateError, match="no step or annotation fits"):
-        parse_window(found.trace, "step=9")
+        parse_window(survey.trace, "step=9")

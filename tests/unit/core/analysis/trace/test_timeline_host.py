@@ -12,8 +12,8 @@ def times(kineto, folder, events, **options):
     """Microseconds by operator, and the analysis."""
     analysis = kineto.inspect([written(folder / "t.json", events)], options)
     named = [(dict(m.labels).get("op"), m.value / 1000) for m in analysis.metrics.find("op_time")]
-    found = {name: value for name, value in named if name}
-    return found, analysis
+    by_name = {name: value for name, value in named if name}
+    return by_name, analysis
 
 
 def linear(at):
@@ -31,10 +31,10 @@ def linear(at):
 
 
 def test_a_product_has_the_time_that_it_takes_and_not_that_of_its_views(kineto, tmp_path) -> None:
-    found, analysis = times(kineto, tmp_path, [*linear(0), *linear(200)])
-    assert found["aten::addmm"] == 180
-    assert "aten::copy_" not in found
-    assert "aten::linear" not in found
+    by_name, analysis = times(kineto, tmp_path, [*linear(0), *linear(200)])
+    assert by_name["aten::addmm"] == 180
+    assert "aten::copy_" not in by_name
+    assert "aten::linear" not in by_name
     (count,) = analysis.metrics.find("op_count", (("op", "aten::addmm"),))
     assert count.value == 2
     (idle,) = analysis.metrics.find("idle")
@@ -54,8 +54,8 @@ def test_what_only_calls_others_does_not_stand_for_them(kineto, tmp_path) -> Non
         host("aten::matmul", 5, 40), host("aten::mm", 6, 38), host("aten::mul", 50, 10),
         host("aten::zeros", 70, 20), host("aten::empty", 71, 2), host("aten::zero_", 75, 12), host("aten::fill_", 76, 10),
     ]  # fmt: skip
-    found, analysis = times(kineto, tmp_path, events)
-    assert found == {"aten::mm": 38, "aten::mul": 10, "aten::empty": 2, "aten::fill_": 10}
+    by_name, analysis = times(kineto, tmp_path, events)
+    assert by_name == {"aten::mm": 38, "aten::mul": 10, "aten::empty": 2, "aten::fill_": 10}
     assert analysis.metrics.find("idle")[0].value == 0
 
 
@@ -126,6 +126,6 @@ def test_memory_of_a_device_tells_that_its_activity_is_missing(kineto, tmp_path)
     (first, second) = (kineto.inspect([written(tmp_path / "t.json", [ran, memory(of)])], {}).metrics for of in (0, 1))
     assert first.find("op_time", (("op", "aten::mm"),))
     assert not second.find("op_time")
-    told = second.missing("op_time")
-    assert told.why == "the trace has no GPU activity"
-    assert "ProfilerActivity.CUDA" in told.fix
+    absent = second.missing("op_time")
+    assert absent.why == "the trace has no GPU activity"
+    assert "ProfilerActivity.CUDA" in absent.fix

@@ -104,7 +104,7 @@ def test_figures_that_the_reference_gives_calls_of_the_zoo(tmp_path, sheet, name
 
 
 @pytest.mark.parametrize(
-    ("lost", "sheet", "left"),
+    ("lost", "sheet", "rows"),
     [
         ("Input Strides", "Normalization", 0),
         ("Concrete Inputs", "Normalization", 3),
@@ -113,9 +113,9 @@ def test_figures_that_the_reference_gives_calls_of_the_zoo(tmp_path, sheet, name
         ("Input type", "Reduce_fwd", 2),
     ],
 )
-def test_calls_without_what_the_reference_reads_have_no_row_on_its_sheet(tmp_path, lost, sheet, left) -> None:
+def test_calls_without_what_the_reference_reads_have_no_row_on_its_sheet(tmp_path, lost, sheet, rows) -> None:
     bare = [{**e, "args": {k: v for k, v in e.get("args", {}).items() if k != lost}} for e in zoo()]
-    assert len(reference_tables(seen(tmp_path / "t.json", bare)).get(sheet, ())) == left
+    assert len(reference_tables(seen(tmp_path / "t.json", bare)).get(sheet, ())) == rows
 
 
 @pytest.mark.parametrize("lost", [("Input Dims",), ("Input Dims", "Concrete Inputs")])
@@ -139,9 +139,9 @@ def test_the_mode_names_what_it_does_not_write(tmp_path, kineto) -> None:
 def test_a_trace_that_the_reference_refuses_says_so_instead_of_tables(tmp_path, kineto) -> None:
     events = [host("aten::mm", 0, 30), host("cudaLaunchKernel", 5, 3, cat="cuda_runtime", correlation=1)]
     path = written(tmp_path / "t.json", [*events, kernel("gemm", 10, 20, correlation=1)])
-    said = kineto.inspect([path], {"compat": "tracelens"}).views["tracelens"]()
-    assert not said.blocks
-    assert said.subtitle.startswith("TraceLens refuses this trace")
+    document = kineto.inspect([path], {"compat": "tracelens"}).views["tracelens"]()
+    assert not document.blocks
+    assert document.subtitle.startswith("TraceLens refuses this trace")
 
 
 @pytest.mark.parametrize(
@@ -174,14 +174,14 @@ def test_a_view_that_the_reference_has_no_table_for_says_so(tmp_path, kineto, vi
 
 def test_calls_of_the_same_arguments_are_worked_out_once(tmp_path, monkeypatch) -> None:
     counted = []
-    monkeypatch.setattr(nodes, "parse_call", lambda *given: counted.append(given) or parse_call(*given))
+    monkeypatch.setattr(nodes, "parse_call", lambda *arguments: counted.append(arguments) or parse_call(*arguments))
     reference_tables(seen(tmp_path / "t.json", [*zoo(), *zoo()]))
     assert len(counted) == len(set(counted))
 
 
-def one_call(name: str, *kernels, cat: str = "cpu_op", **given):
+def one_call(name: str, *kernels, cat: str = "cpu_op", **fields):
     """A call of the host with the launches of its kernels inside."""
-    yield host(name, 0, 90, cat=cat, **given)
+    yield host(name, 0, 90, cat=cat, **fields)
     for at, length in enumerate(kernels, 1):
         yield launch(10 * at, at)
         yield kernel(f"k{at}", 100 * at, length, correlation=at)
@@ -217,20 +217,20 @@ def test_kernels_of_a_replayed_graph_count_without_an_arrow(tmp_path) -> None:
     ],
 )
 def test_each_operand_moves_its_own_size(tmp_path, name, types, dims, moved) -> None:
-    given = {"Input type": types, "Input Dims": dims, "Input Strides": [[1] * len(d) for d in dims]}
-    events = list(one_call(name, 20, **given, **{"Concrete Inputs": [""] * len(dims)}))
+    arguments = {"Input type": types, "Input Dims": dims, "Input Strides": [[1] * len(d) for d in dims]}
+    events = list(one_call(name, 20, **arguments, **{"Concrete Inputs": [""] * len(dims)}))
     (row,) = reference_tables(seen(tmp_path / "t.json", events))["unified_perf_summary"]
     assert row["Data Moved (MB)"] == pytest.approx(moved / 2**20)
 
 
 def test_a_causal_mask_halves_the_products(tmp_path) -> None:
     dims = [[2, 4, 128, 64]] * 3
-    given = {"Input type": ["c10::BFloat16"] * 3 + ["Scalar"] * 2, "Input Dims": [*dims, [], []]}
-    given |= {"Input Strides": [[4 * 128 * 64, 128 * 64, 64, 1]] * 3 + [[], []]}
+    arguments = {"Input type": ["c10::BFloat16"] * 3 + ["Scalar"] * 2, "Input Dims": [*dims, [], []]}
+    arguments |= {"Input Strides": [[4 * 128 * 64, 128 * 64, 64, 1]] * 3 + [[], []]}
     name = "aten::_scaled_dot_product_flash_attention"
     work = []
     for causal in ("False", "True"):
-        events = list(one_call(name, 20, **given, **{"Concrete Inputs": ["", "", "", "0.", causal]}))
+        events = list(one_call(name, 20, **arguments, **{"Concrete Inputs": ["", "", "", "0.", causal]}))
         (row,) = reference_tables(seen(tmp_path / f"{causal}.json", events))["unified_perf_summary"]
         work.append(row["GFLOPS"])
     assert work[1] == pytest.approx(work[0] / 2)
@@ -246,8 +246,8 @@ def test_a_reduction_without_shapes_has_a_model_and_no_work(tmp_path) -> None:
 
 
 def test_a_product_of_a_trace_without_strides_has_its_sheet(tmp_path) -> None:
-    given = {"Input type": ["float", "float"], "Input Dims": [[8, 16], [16, 4]]}
-    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::mm", 20, **given))))
+    arguments = {"Input type": ["float", "float"], "Input Dims": [[8, 16], [16, 4]]}
+    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::mm", 20, **arguments))))
     (row,) = ours["GEMM"]
     assert (row["param: M"], row["param: N"], row["param: K"], row["param: stride_A"]) == (8, 4, 16, None)
     (row,) = ours["ops_unique_args"]
@@ -283,8 +283,8 @@ def test_what_launches_itself_is_taken_whole_unless_something_below_has_a_model(
 
 
 def test_an_elementwise_call_without_strides_has_no_figures(tmp_path) -> None:
-    given = {"Input type": ["float", "float"], "Input Dims": [[8], [8]]}
-    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::add", 20, **given))))
+    arguments = {"Input type": ["float", "float"], "Input Dims": [[8], [8]]}
+    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::add", 20, **arguments))))
     assert "BinaryElementwise" not in ours
     (row,) = ours["unified_perf_summary"]
     assert (row["has_perf_model"], row["GFLOPS"]) == (True, None)
@@ -293,7 +293,7 @@ def test_an_elementwise_call_without_strides_has_no_figures(tmp_path) -> None:
 @pytest.mark.parametrize(("dtype", "moved"), [("c10::BFloat16", 4 * 2 * 800), ("float", 0)])
 def test_a_fused_kernel_counts_types_by_their_names_in_c(tmp_path, dtype: str, moved: float) -> None:
     dims = [[800], [800], [800], []]
-    given = {"Input type": [dtype] * 3 + ["Scalar"], "Input Dims": dims, "Input Strides": [[1]] * 3 + [[]]}
-    events = one_call("triton_poi_fused_add_cos_sin_0", 20, **given, **{"Concrete Inputs": ["", "", "", "800"]})
+    arguments = {"Input type": [dtype] * 3 + ["Scalar"], "Input Dims": dims, "Input Strides": [[1]] * 3 + [[]]}
+    events = one_call("triton_poi_fused_add_cos_sin_0", 20, **arguments, **{"Concrete Inputs": ["", "", "", "800"]})
     (row,) = reference_tables(seen(tmp_path / "t.json", list(events)))["unified_perf_summary"]
     assert (row["GFLOPS"], row["Data Moved (MB)"]) == (pytest.approx(800e-9), pytest.approx(moved / 2**20))
