@@ -22,20 +22,20 @@ def second():
 
 
 def every(source: str) -> list[tuple[str, int, Home | None, str]]:
-    found, number = [], 0
+    mutants, number = [], 0
     while (done := broken(source, number)[1]) is not None:
-        found.append((*done, ast.unparse(broken(source, number)[0])))
+        mutants.append((*done, ast.unparse(broken(source, number)[0])))
         number += 1
-    return found
+    return mutants
 
 
 def test_every_change_is_another_program_and_knows_its_function() -> None:
-    found = every(SOURCE)
-    texts = [text for *_, text in found]
+    mutants = every(SOURCE)
+    texts = [text for *_, text in mutants]
     assert len(set(texts)) == len(texts)
     assert ast.unparse(ast.parse(SOURCE)) not in texts
     outer = ("outer", 4)
-    assert [(kind, line, home) for kind, line, home, _ in found] == [
+    assert [(kind, line, home) for kind, line, home, _ in mutants] == [
         ("constant", 2, None),
         ("constant", 4, None),
         ("arithmetic", 6, outer),
@@ -52,12 +52,12 @@ def test_every_change_is_another_program_and_knows_its_function() -> None:
 
 
 def test_a_condition_is_broken_as_a_whole_and_in_each_of_its_parts() -> None:
-    found = every("while left and here() and x > 1:\n    pass\nif here():\n    y = [z for z in left if z if z > 1]\n")
-    told = [text for kind, _, _, text in found if kind in {"half", "condition"}]
+    mutants = every("while left and here() and x > 1:\n    pass\nif here():\n    y = [z for z in left if z if z > 1]\n")
+    texts = [text for kind, _, _, text in mutants if kind in {"half", "condition"}]
     for line in ("while here() and x > 1:", "while left and x > 1:", "while left and here():", "if not here():",
                  "    y = [z for z in left if not z if z > 1]"):  # fmt: skip
-        assert sum(line in text.splitlines() for text in told) == 1, line
-    assert len(told) == 5
+        assert sum(line in text.splitlines() for text in texts) == 1, line
+    assert len(texts) == 5
 
 
 def test_a_file_leads_to_what_it_imports_and_the_wiring_to_everything() -> None:

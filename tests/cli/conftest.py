@@ -46,8 +46,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         capsys.readouterr()
         try:
             code = main([str(word) for word in words])
-        except SystemExit as left:  # argparse's own
-            code = int(left.code or 0)
+        except SystemExit as ending:  # argparse's own
+            code = int(ending.code or 0)
         return Done(code, *capsys.readouterr())
 
     return Place(tmp_path, command)

@@ -200,9 +200,9 @@ def test_first_times_that_are_kept_here_already_name_the_setting_that_commits_th
 
 
 def test_a_program_reads_it_too(project: Place) -> None:
-    found = json.loads(project.perfgate("accept", "--reason", "x", "--json").out)
-    assert {d["change"] for d in found["decisions"]} == {"new", "slower", "faster", "kept"}
-    lines, around = found["files"]
+    data = json.loads(project.perfgate("accept", "--reason", "x", "--json").out)
+    assert {d["change"] for d in data["decisions"]} == {"new", "slower", "faster", "kept"}
+    lines, around = data["files"]
     assert lines == "baselines/NVIDIA-H200/tests/test_k.py.yaml"
     assert around.startswith("baselines/NVIDIA-H200/environments/")
 
@@ -294,9 +294,9 @@ def test_looking_asks_for_no_reason_and_says_that_writing_will(project: Place) -
 
 def test_lines_that_name_no_commit_are_said_to(place: Place) -> None:
     place.record(replace(run(NEW), environment=Environment()))
-    told = json.loads(place.perfgate("accept", "--json").out)["notes"]
-    assert "1 line names no commit" in told[-1]["what"]
-    assert all(note.keys() == {"what", "next"} for note in told)
+    notes = json.loads(place.perfgate("accept", "--json").out)["notes"]
+    assert "1 line names no commit" in notes[-1]["what"]
+    assert all(note.keys() == {"what", "next"} for note in notes)
     for lines in place.root.glob("baselines/*/*/*.yaml"):
         lines.unlink()
     done = place.perfgate("accept")

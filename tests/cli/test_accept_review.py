@@ -98,11 +98,11 @@ def test_an_interrupt_writes_nothing(project: Place) -> None:
 def test_what_was_held_on_one_core_beside_a_revision_is_refused_as_accept_does(
     place: Place, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = case("test_slow", 1.2e6, 1e6, Outcome.REGRESSED)
-    assert found.measurement is not None
-    held = replace(found.measurement, identity=replace(found.measurement.identity, affinity="1"))
+    report = case("test_slow", 1.2e6, 1e6, Outcome.REGRESSED)
+    assert report.measurement is not None
+    measurement = replace(report.measurement, identity=replace(report.measurement.identity, affinity="1"))
     place.baselines.write([baseline("test_slow", 1e6)])
-    place.record(run(replace(found, measurement=held, arms=Arms(base="c0ffee")), case("test_new", 5e5)))
+    place.record(run(replace(report, measurement=measurement, arms=Arms(base="c0ffee")), case("test_new", 5e5)))
     assert main(["review", *more, "--root", str(place.root)]) == main(
         ["accept", "--root", str(place.root), "--reason", "x"]
     )

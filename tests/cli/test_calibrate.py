@@ -68,14 +68,14 @@ def test_rounds_that_are_kept_are_judged_without_measuring(place: Place) -> None
 
 def test_a_program_reads_it_too(place: Place) -> None:
     rounds(place.root, 15)
-    found = json.loads(place.perfgate("calibrate", "--minutes", 0, "--suites", 10, "--json").out)
-    assert found["alarms"]["count"] == 10
-    assert found["alarms"]["low"] <= found["alarms"]["rate"] <= found["alarms"]["high"] < 1
-    assert [one["test"] for one in found["tests"]] == ["t.py::test_a", "t.py::test_b"]
-    assert [one["by"] for one in found["power"]] == list(INJECTED)
-    assert found["seconds"] >= 2 * 5 * 1.5
-    assert [one["by"] for one in found["injected"]] == list(INJECTED)
-    assert [one["found"] for one in found["injected"]] == pytest.approx(INJECTED, abs=0.005)
+    data = json.loads(place.perfgate("calibrate", "--minutes", 0, "--suites", 10, "--json").out)
+    assert data["alarms"]["count"] == 10
+    assert data["alarms"]["low"] <= data["alarms"]["rate"] <= data["alarms"]["high"] < 1
+    assert [one["test"] for one in data["tests"]] == ["t.py::test_a", "t.py::test_b"]
+    assert [one["by"] for one in data["power"]] == list(INJECTED)
+    assert data["seconds"] >= 2 * 5 * 1.5
+    assert [one["by"] for one in data["injected"]] == list(INJECTED)
+    assert [one["found"] for one in data["injected"]] == pytest.approx(INJECTED, abs=0.005)
 
 
 def test_too_few_rounds_are_said_and_kept(place: Place) -> None:

@@ -47,8 +47,8 @@ def test_a_package_that_is_missing_is_named_with_what_fixes_it(tmp_path: Path, n
     assert "Traceback" not in errors
     assert name in text
     assert "pip install --force-reinstall pytest-perfgate" in text
-    found = json.loads(data)["findings"]
-    assert [one for one in found if one["level"] == "bad" and name in one["what"]]
+    findings = json.loads(data)["findings"]
+    assert [one for one in findings if one["level"] == "bad" and name in one["what"]]
 
 
 def test_packages_without_metadata_are_no_fault_of_the_doctor(tmp_path: Path) -> None:
@@ -61,6 +61,6 @@ def test_packages_without_metadata_are_no_fault_of_the_doctor(tmp_path: Path) ->
 def test_settings_that_are_no_toml_are_named_though_they_are_not_ours(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("x = [\n", encoding="utf-8")
     _, _, (text,) = told(tmp_path, LIGHT, JSON)
-    (found,) = [one for one in json.loads(text)["findings"] if one["name"] == "settings" and one["level"] == "bad"]
-    assert "not TOML" in found["what"]
-    assert "line 1" in found["what"]
+    (finding,) = [one for one in json.loads(text)["findings"] if one["name"] == "settings" and one["level"] == "bad"]
+    assert "not TOML" in finding["what"]
+    assert "line 1" in finding["what"]

@@ -77,8 +77,8 @@ def command(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         capsys.readouterr()
         try:
             code = main(list(words))
-        except SystemExit as left:
-            code = left.code
+        except SystemExit as ending:
+            code = ending.code
         return subprocess.CompletedProcess(words, code, *capsys.readouterr())
 
     return call
@@ -95,8 +95,8 @@ def test_inspect_shows_and_writes(command, project: Path) -> None:
     assert "<script" not in page
     assert "http" not in page.replace('http-equiv="', "")
     assert (project / "out" / "table.csv").read_text() == "time\n1500.0\n"
-    said = json.loads(command("inspect", "a.toy", "--json", "--csv", "out").stdout)
-    assert said["metrics"][0]["value"] == 1500.0
+    data = json.loads(command("inspect", "a.toy", "--json", "--csv", "out").stdout)
+    assert data["metrics"][0]["value"] == 1500.0
     assert "# A \\<toy\\>" in command("inspect", "a.toy", "--markdown", "-").stdout.replace(
         "# A <toy>", "# A \\<toy\\>"
     )
@@ -135,7 +135,7 @@ def test_compare_has_a_reference_and_optional_limits(command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["check", "a.toy"], 2, "limit-missing"),
         (["check", "time <= 1us"], 2, "no file was named"),
@@ -150,10 +150,10 @@ def test_compare_has_a_reference_and_optional_limits(command) -> None:
         (["inspcet", "a.toy"], 2, "did you mean 'perfgate inspect'?"),
     ],
 )
-def test_every_mistake_has_a_sentence(command, words: list[str], code: int, said: str) -> None:
+def test_every_mistake_has_a_sentence(command, words: list[str], code: int, message: str) -> None:
     done = command(*words)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_a_pipe_is_refused_at_once(command, project: Path) -> None:
@@ -211,7 +211,7 @@ def test_pictures_are_written_one_by_one(traced, project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("picture", "code"),
     [
         ("steps", "command-usage"),
         ("steps:", "command-usage"),
@@ -220,8 +220,8 @@ def test_pictures_are_written_one_by_one(traced, project: Path) -> None:
         ("roofline:out.svg", "picture-none"),
     ],
 )
-def test_a_picture_that_cannot_be_written_says_why(traced, asked: str, code: str) -> None:
-    done = traced("inspect", "t.json", "--picture", asked)
+def test_a_picture_that_cannot_be_written_says_why(traced, picture: str, code: str) -> None:
+    done = traced("inspect", "t.json", "--picture", picture)
     assert done.returncode != 0
     assert f"[{code}]" in done.stderr
 

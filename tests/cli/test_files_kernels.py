@@ -51,7 +51,7 @@ def test_the_log_says_what_changed_in_the_kernels(project: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["inspect", PAGE, "--set", "baseline=gone.csv"], "baseline=gone.csv: there is no such file"),
         (["inspect", PAGE, "--set", "flops=many"], "flops=many cannot be read"),
@@ -68,10 +68,10 @@ def test_the_log_says_what_changed_in_the_kernels(project: Place) -> None:
         (["inspect", CUBINS / "copy.sm_86.cubin", "--set", "time=3"], "time=3 cannot be read"),
     ],
 )
-def test_what_is_asked_wrongly_or_was_not_collected_says_how(project: Place, words: list, said: str) -> None:
+def test_what_is_asked_wrongly_or_was_not_collected_says_how(project: Place, words: list, message: str) -> None:
     done = project.perfgate(*words)
     assert done.code not in {0, 1}
-    assert said in done.err + done.out
+    assert message in done.err + done.out
     assert "Traceback" not in done.err
 
 
@@ -80,10 +80,10 @@ def test_a_limit_on_a_thousand_launches_shows_the_worst_and_counts_the_rest(proj
     sizes = [f"{kind}_Size_{axis}" for kind in ("Workgroup", "Grid") for axis in "XYZ"]
     rows = [f"KERNEL_DISPATCH,Agent 1,{n},k,5,{1000 * n + 5},64,1,1,64,1,1" for n in range(1, 1005)]
     (project.root / "trace.csv").write_text("\n".join([",".join([head, *sizes]), *rows]), encoding="utf-8")
-    found = project.perfgate("check", "trace.csv", "duration <= 500us")
-    assert [line.split()[0] for line in found.out.splitlines()[2:-3]] == ["BROKEN"] * 20 + ["PASSED"] * 20
-    assert "launch=1003) is 1.004 ms" in found.out.splitlines()[2]
-    assert found.out.splitlines()[-3:] == [
+    done = project.perfgate("check", "trace.csv", "duration <= 500us")
+    assert [line.split()[0] for line in done.out.splitlines()[2:-3]] == ["BROKEN"] * 20 + ["PASSED"] * 20
+    assert "launch=1003) is 1.004 ms" in done.out.splitlines()[2]
+    assert done.out.splitlines()[-3:] == [
         "BROKEN        484 more under duration <= 500us, none worse (--json)",
         "PASSED        480 more under duration <= 500us, none worse (--json)",
         "504 broken, 500 passed",

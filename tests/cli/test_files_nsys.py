@@ -69,12 +69,12 @@ def test_files_that_are_written_have_no_secret_and_the_picture(place) -> None:
 def test_json_has_the_figures(place) -> None:
     small_export(place.root / "a.sqlite")
     text = place.perfgate("inspect", "a.sqlite", "--json").out
-    said = json.loads(text)
-    assert len(text.splitlines()) < 2 * sum(len(said[name]) for name in ("metrics", "absent")) + 50, "a line for each"
-    assert not [metric for metric in said["metrics"] if None in metric.values()]
-    overlap = [m["value"] for m in said["metrics"] if m["name"] == "overlap" and ["stage", "stage2_f"] in m["labels"]]
+    data = json.loads(text)
+    assert len(text.splitlines()) < 2 * sum(len(data[name]) for name in ("metrics", "absent")) + 50, "a line for each"
+    assert not [metric for metric in data["metrics"] if None in metric.values()]
+    overlap = [m["value"] for m in data["metrics"] if m["name"] == "overlap" and ["stage", "stage2_f"] in m["labels"]]
     assert overlap == [0.5]
-    assert "1000..21000" in said["window"]
+    assert "1000..21000" in data["window"]
 
 
 def test_scrub(place) -> None:
@@ -155,12 +155,12 @@ label = 'worker (\\d+)'
 
 
 @pytest.mark.parametrize(
-    ("tables", "strings", "told"),
+    ("tables", "strings", "sentence"),
     [
         ((), 0, "b: there was no table of the environment"),
         (("T_ENV",), 1, "b: without T_ENV, and without 1 text that nothing in it points to"),
         ((), 2, "b: there was no table of the environment, and without 2 texts that nothing in it points to"),
     ],
 )
-def test_the_sentence_names_what_the_copy_lacks(tables, strings, told) -> None:
-    assert scrub_sentence(Scrubbed(path="a", out="b", tables=tables, strings=strings)) == told
+def test_the_sentence_names_what_the_copy_lacks(tables, strings, sentence) -> None:
+    assert scrub_sentence(Scrubbed(path="a", out="b", tables=tables, strings=strings)) == sentence

@@ -64,9 +64,9 @@ def project(place: Place) -> Place:
     ],
 )
 def test_each_is_told_by_its_content(project: Place, name: str, kind: str, times: dict[str, float]) -> None:
-    found = json.loads(project.perfgate("inspect", f"{name}.json", "--json").out)
-    assert found["kind"] == kind
-    assert {dict(m["labels"])["case"]: m["value"] for m in found["metrics"] if m["name"] == "time"} == pytest.approx(
+    data = json.loads(project.perfgate("inspect", f"{name}.json", "--json").out)
+    assert data["kind"] == kind
+    assert {dict(m["labels"])["case"]: m["value"] for m in data["metrics"] if m["name"] == "time"} == pytest.approx(
         times
     )
 
@@ -153,7 +153,7 @@ def test_files_of_the_tools_themselves(place: Place) -> None:
     corpus = Path(str(CORPUS))
     both = [corpus / "nvbench" / name for name in ("ref.json", "cmp.json")]
     assert place.perfgate("compare", *both, "slowdown <= 3%").code == 0
-    found = json.loads(place.perfgate("inspect", corpus / "nvbench" / "old_throughput.json", "--json").out)
-    assert {m["name"] for m in found["metrics"]} == {"time", "bandwidth", "throughput"}
+    data = json.loads(place.perfgate("inspect", corpus / "nvbench" / "old_throughput.json", "--json").out)
+    assert {m["name"] for m in data["metrics"]} == {"time", "bandwidth", "throughput"}
     for name in ("output.json", "several_units.json"):
         assert place.perfgate("check", corpus / "pytest_benchmark" / name, "time <= 3s").code == 0

@@ -152,8 +152,8 @@ def test_shards_and_their_merged_record_count_once(place: Place) -> None:
     assert "nothing new in 2 records" in place.perfgate("history", "add", "0.json", "1.json").out
     (place.root / ".perfgate" / "history.db").unlink()
     place.perfgate("history", "add", "0.json", "1.json", "merged.json")
-    found = [(s["run"], s["host"], s["when"][14:16]) for name in ("test_a", "test_b") for s in sittings(place, name)]
-    assert found == [("run0", "node0", "00"), ("run1", "node1", "01")]
+    runs = [(s["run"], s["host"], s["when"][14:16]) for name in ("test_a", "test_b") for s in sittings(place, name)]
+    assert runs == [("run0", "node0", "00"), ("run1", "node1", "01")]
 
 
 def test_every_figure_as_a_table(place: Place, folder: Path) -> None:

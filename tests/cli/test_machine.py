@@ -56,22 +56,22 @@ def test_a_lock_left_behind_is_named_by_the_doctor(tmp_path, capsys) -> None:
     record = {"device": "GPU-1", "pid": 2**22 + 1, "started": "1", "sm_hz": 1.5e9, "memory": False}
     (tmp_path / "locks" / "GPU-1.clocks.json").write_text(json.dumps(record))
     assert dispatch(["doctor", "--seconds", "0"]) == 0
-    said = capsys.readouterr().out
-    assert "GPU-1 were left locked" in said
-    assert "perfgate clocks reset" in said
+    output = capsys.readouterr().out
+    assert "GPU-1 were left locked" in output
+    assert "perfgate clocks reset" in output
 
 
 def test_the_doctor_times_a_call_against_itself_on_one_screen(capsys) -> None:
     assert dispatch(["doctor", "--seconds", "0.05"]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in ("libraries", "host timers", "settings", "against itself", "clocks"):
-        assert part in said
-    assert max(map(len, said.splitlines())) <= 100
-    assert len(said.splitlines()) <= 40
+        assert part in output
+    assert max(map(len, output.splitlines())) <= 100
+    assert len(output.splitlines()) <= 40
 
 
 def test_what_the_doctor_knows_is_said_before_a_driver_can_end_it(capsys, monkeypatch) -> None:
-    def crash(*given: object) -> None:
+    def crash(*arguments: object) -> None:
         raise SystemExit(139)
 
     monkeypatch.setattr(doctor, "_machine", crash)
@@ -82,13 +82,13 @@ def test_what_the_doctor_knows_is_said_before_a_driver_can_end_it(capsys, monkey
 
 def test_the_doctor_tells_all_it_found_when_asked(capsys) -> None:
     assert dispatch(["doctor", "--seconds", "0", "--verbose"]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in ("Libraries", "Timers", "permissions", "lock GPU clocks", "without events"):
-        assert part in said
+        assert part in output
     assert dispatch(["doctor", "--seconds", "0", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["devices"][-1]["parts"][0]["name"] == "host timers"
-    assert {"findings", "instruments", "machine"} <= set(told)
+    data = json.loads(capsys.readouterr().out)
+    assert data["devices"][-1]["parts"][0]["name"] == "host timers"
+    assert {"findings", "instruments", "machine"} <= set(data)
 
 
 def test_ceilings_are_measured_kept_and_shown(tmp_path, capsys, monkeypatch) -> None:
@@ -101,9 +101,9 @@ def test_ceilings_are_measured_kept_and_shown(tmp_path, capsys, monkeypatch) -> 
     assert dispatch(["ceilings", "--root", str(tmp_path)]) == 0
     assert "Kept in" in capsys.readouterr().out
     (path,) = tmp_path.rglob("ceilings.json")
-    kept = json.loads(path.read_text())
-    assert set(kept["tflops"]) == {"fp32", "fp64"}
-    assert kept["bandwidth_gbps"] > 0
+    ceilings = json.loads(path.read_text())
+    assert set(ceilings["tflops"]) == {"fp32", "fp64"}
+    assert ceilings["bandwidth_gbps"] > 0
     assert dispatch(["ceilings", "--show", "--root", str(tmp_path), "--json"]) == 0
     assert "host-" in capsys.readouterr().out
 
@@ -127,9 +127,9 @@ def amd_cards(monkeypatch) -> FakeAmdSmi:
 
 def test_one_card_is_named_by_number_or_uuid_and_another_is_an_error(amd_cards, capsys) -> None:
     assert dispatch(["clocks", "lock", "--mhz", "1900", "--device", UUIDS[1]]) == 0
-    said = capsys.readouterr().out
-    assert "locked by hand at 1900 MHz" in said
-    assert UUIDS[0] not in said
+    output = capsys.readouterr().out
+    assert "locked by hand at 1900 MHz" in output
+    assert UUIDS[0] not in output
     assert dispatch(["clocks", "reset", "--device", "1"]) == 0
     assert [change for change in amd_cards.changes if change != "init"] == [
         ("determinism", 1, 1900),
@@ -149,10 +149,10 @@ def test_a_clock_that_is_none_is_a_mistake_in_the_command(amd_cards, capsys, clo
 
 
 def test_a_card_that_tells_no_clocks_does_not_hide_the_others(amd_cards, capsys, monkeypatch) -> None:
-    told = amd_cards.amdsmi_get_clock_info
-    silent = lambda handle, kind: told(handle, kind) if handle else {"clk": "N/A"}  # noqa: E731 - in its place
+    clock_info = amd_cards.amdsmi_get_clock_info
+    silent = lambda handle, kind: clock_info(handle, kind) if handle else {"clk": "N/A"}  # noqa: E731 - in its place
     monkeypatch.setattr(amd_cards, "amdsmi_get_clock_info", silent)
     assert dispatch(["clocks"]) == 0
-    said = capsys.readouterr().out
-    assert "2.1 GHz" in said
-    assert "does not report its clocks" in " ".join(said.split()), "in a narrow terminal it has two lines"
+    output = capsys.readouterr().out
+    assert "2.1 GHz" in output
+    assert "does not report its clocks" in " ".join(output.split()), "in a narrow terminal it has two lines"

@@ -19,7 +19,7 @@ MODULES = {
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("nosuchmod", "there is no module 'nosuchmod'"),
         ("nosuch.mod", "there is no module 'nosuch.mod'"),
@@ -30,7 +30,7 @@ MODULES = {
         ("odd", "'odd' cannot be registered: PluginValidationError"),
     ],
 )
-def test_a_plugin_that_does_not_load(name: str, said: str, tmp_path, monkeypatch, capsys) -> None:
+def test_a_plugin_that_does_not_load(name: str, message: str, tmp_path, monkeypatch, capsys) -> None:
     for module, text in MODULES.items():
         (tmp_path / f"{module}.py").write_text(text)
     (tmp_path / "record.json").write_text("{}")
@@ -39,16 +39,16 @@ def test_a_plugin_that_does_not_load(name: str, said: str, tmp_path, monkeypatch
     monkeypatch.syspath_prepend(str(tmp_path))
     assert dispatch(["doctor", "--seconds", "0"]) == 1
     page = " ".join(capsys.readouterr().out.replace("bad   ", "").split())
-    assert f"tool.perfgate.plugins: {said}" in page
+    assert f"tool.perfgate.plugins: {message}" in page
     assert page.count("[plugin-broken] >") == 1, "with what to do next"
     assert "ok settings" in page, "the doctor goes on"
     assert dispatch(["inspect", "record.json"]) == 10
-    told = capsys.readouterr().err
-    assert said in told
-    assert "[plugin-broken]" in told
-    assert "tool.perfgate.plugins" in told
-    assert "  why   " in told
-    assert "  next  " in told
+    output = capsys.readouterr().err
+    assert message in output
+    assert "[plugin-broken]" in output
+    assert "tool.perfgate.plugins" in output
+    assert "  why   " in output
+    assert "  next  " in output
 
 
 def test_a_plugin_of_an_installed_distribution_is_loaded(tmp_path, monkeypatch, capsys) -> None:

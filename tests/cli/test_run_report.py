@@ -70,7 +70,7 @@ def test_the_report_of_an_interrupted_run_says_so_and_fails_in_ci(
 
 
 @pytest.mark.parametrize(
-    ("found", "code"),
+    ("report", "code"),
     [
         (run(SAME), 0),
         (run(SLOWER), 1),
@@ -80,10 +80,10 @@ def test_the_report_of_an_interrupted_run_says_so_and_fails_in_ci(
     ids=["kept", "regressed", "note", "warning"],
 )
 def test_the_report_of_the_last_run_ends_in_ci_as_its_gate_did(
-    place: Place, monkeypatch: pytest.MonkeyPatch, found: RunReport, code: int
+    place: Place, monkeypatch: pytest.MonkeyPatch, report: RunReport, code: int
 ) -> None:
     """A conftest can end the process with 0 after its verdicts, and not what they were."""
-    place.record(found)
+    place.record(report)
     assert place.perfgate("report").code == 0, "a laptop looks at it"
     monkeypatch.setenv("CI", "true")
     done = place.perfgate("report", "--html", "r.html", "--to", "json:r.json")
@@ -101,10 +101,10 @@ def test_a_record_of_another_commit_says_so_and_is_not_delivered(
 ) -> None:
     heads = iter(["beef" * 10, "beef" * 10, "c0ffee1234567890"])
     monkeypatch.setattr(Command, "repository", property(lambda _: SimpleNamespace(head=lambda: next(heads))))
-    said = "this is the run of c0ffee123456, and beefbeefbeef is checked out"
-    assert f"WARN  {said}" in " ".join(project.perfgate("report").out.split()).replace("WARN ", "WARN  ")
+    message = "this is the run of c0ffee123456, and beefbeefbeef is checked out"
+    assert f"WARN  {message}" in " ".join(project.perfgate("report").out.split()).replace("WARN ", "WARN  ")
     refused = project.perfgate("report", "--to", "json:r.json")
-    assert (refused.code, said in refused.err, Path("r.json").exists()) == (12, True, False)
+    assert (refused.code, message in refused.err, Path("r.json").exists()) == (12, True, False)
     assert project.perfgate("report", "--to", "json:r.json").code == 0
     for words in (("r.json",), ("--from", "r.json")):
         assert project.perfgate("report", *words, "--to", "json:s.json").code == 0, "it was named"

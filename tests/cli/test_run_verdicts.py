@@ -30,8 +30,8 @@ def test_the_policy_says_what_not_measured_does(
 ) -> None:
     done = place.perfgate("check", records[0], "overlap >= 50%", "time <= 2ms", "--json", *policy)
     assert done.code == code, done.err
-    found = [(v["outcome"], v["effect"]) for v in json.loads(done.out)["verdicts"]]
-    assert found == [("not measured", effect), ("passed", "pass")]
+    outcomes = [(v["outcome"], v["effect"]) for v in json.loads(done.out)["verdicts"]]
+    assert outcomes == [("not measured", effect), ("passed", "pass")]
 
 
 def test_no_policy_excuses_a_broken_limit(place: Place, records: tuple[Path, Path]) -> None:
@@ -79,12 +79,12 @@ def test_a_page_that_cannot_be_written_is_said(place: Place, records: tuple[Path
 
 
 def test_run_hands_policies_to_pytest(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
-    seen = []
-    monkeypatch.setattr(run_command, "_status", lambda command, apart: seen.append(command) or 0)
+    commands = []
+    monkeypatch.setattr(run_command, "_status", lambda command, apart: commands.append(command) or 0)
     assert (
         place.perfgate("run", "tests", "--policy", "undecided=fail", "--policy", "moved=fail", "-k", "gemm").code == 0
     )
-    (command,) = seen
+    (command,) = commands
     at = command.index("pytest")
     assert command[at + 1 :] == [
         "-p",

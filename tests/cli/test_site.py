@@ -73,14 +73,14 @@ def test_the_pages_of_a_month(place: Place) -> None:
     done = place.perfgate("site", "public", "--title", "Kernels & <more>", "--commits", "https://host/c/{}")
     assert done.code == 0
     assert "5 pages written, of 2 cases" in done.out
-    found = pages(place)
-    index = found["index.html"]
+    site = pages(place)
+    index = site["index.html"]
     assert "Kernels &amp; &lt;more&gt;" in index
     assert f'href="https://host/c/{20:040x}"' in index
-    (case_page,) = [text for name, text in found.items() if "test-a-" in name]
+    (case_page,) = [text for name, text in site.items() if "test-a-" in name]
     assert "Levels" in case_page
     assert f"at {20:040x}"[:10] in case_page
-    for name, text in found.items():
+    for name, text in site.items():
         folder = (place.root / "public" / name).parent
         links = re.findall(r'href="([^"]+)"', text)
         assert links

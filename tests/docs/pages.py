@@ -37,10 +37,10 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
-    found = []
+    entries = []
     for fence in _FENCE.finditer(text):
         comment = _COMMENT.search(text[: fence.start()])
-        found.append(
+        entries.append(
             Block(
                 page=page.name,
                 line=text.count("\n", 0, fence.start()) + 1,
@@ -50,24 +50,24 @@ def blocks(page: Path) -> list[Block]:
                 value=comment["value"] if comment else "",
             )
         )
-    return found
+    return entries
 
 
 def commands(block: Block) -> list[tuple[str, list[str]]]:
     """(command, expected lines) of a console block; a backslash continues a command."""
-    found: list[tuple[str, list[str]]] = []
+    entries: list[tuple[str, list[str]]] = []
     continued = False
     for line in block.text.splitlines():
         if continued:
-            found[-1] = (found[-1][0] + "\n" + line.removeprefix("> "), [])
+            entries[-1] = (entries[-1][0] + "\n" + line.removeprefix("> "), [])
         elif line.startswith("$ "):
-            found.append((line[2:], []))
-        elif found:
-            found[-1][1].append(line)
+            entries.append((line[2:], []))
+        elif entries:
+            entries[-1][1].append(line)
         else:
             raise AssertionError(f"{block.place}: a console block starts with a command")
-        continued = not found[-1][1] and found[-1][0].endswith("\\")
-    return found
+        continued = not entries[-1][1] and entries[-1][0].endswith("\\")
+    return entries
 
 
 def pattern(line: str) -> re.Pattern[str]:

@@ -73,13 +73,13 @@ def quoted(names: Iterable[str]) -> str:
 
 def scopes_of(kind: MetricKind) -> str:
     """The bare word first, then the sets that the metric takes whole, then what is left over."""
-    told = [f"bare `{kind.positional}`"] if kind.positional else []
-    left = [scope for scope in kind.scopes if scope != "case"]
+    words = [f"bare `{kind.positional}`"] if kind.positional else []
+    remaining = [scope for scope in kind.scopes if scope != "case"]
     for name, shared in SCOPES.items():
-        if set(shared) <= set(left):
-            told.append(f"*{name}*")
-            left = [scope for scope in left if scope not in shared]
-    return ", ".join([*told, *(f"`{scope}`" for scope in left if scope != kind.positional)])
+        if set(shared) <= set(remaining):
+            words.append(f"*{name}*")
+            remaining = [scope for scope in remaining if scope not in shared]
+    return ", ".join([*words, *(f"`{scope}`" for scope in remaining if scope != kind.positional)])
 
 
 def metrics() -> str:
@@ -98,17 +98,17 @@ def metrics() -> str:
 
 
 def scopes() -> str:
-    return table(["set", "scopes"], [[f"*{name}*", quoted(found)] for name, found in SCOPES.items()])
+    return table(["set", "scopes"], [[f"*{name}*", quoted(members)] for name, members in SCOPES.items()])
 
 
 def units() -> str:
     rows = [
         [
             dimension.value,
-            ", ".join(f"`{unit}`" for unit in found) or "none",
+            ", ".join(f"`{unit}`" for unit in symbols) or "none",
             "yes" if dimension in UNITLESS else "below 1" if dimension.value == "fraction" else "only 0",
         ]
-        for dimension, found in UNITS.items()
+        for dimension, symbols in UNITS.items()
     ]
     return table(["dimension", "units", "a bare number"], rows)
 

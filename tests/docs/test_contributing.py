@@ -38,8 +38,8 @@ def test_every_name_is_in_the_file_that_is_named_beside_it() -> None:
     pairs = [pair for page in TEXT for pair in named_in_files(page)]
     assert len(pairs) >= 10
     files = {file: (ROOT / file).read_text(encoding="utf-8") for _, file in pairs}
-    gone = [(name, file) for name, file in pairs if not re.search(rf"\b{name.rpartition('.')[2]}\b", files[file])]
-    assert gone == []
+    missing = [(name, file) for name, file in pairs if not re.search(rf"\b{name.rpartition('.')[2]}\b", files[file])]
+    assert missing == []
 
 
 def test_every_test_that_is_named_is_there() -> None:

@@ -58,8 +58,8 @@ def test_actions_run_on_what_runners_have() -> None:
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
 def test_every_form_asks_for_the_doctor(path: Path) -> None:
-    asked = {part["id"]: part for part in loaded(path)["body"]}
-    assert asked["doctor"]["attributes"]["label"] == "perfgate doctor --json"
+    fields = {part["id"]: part for part in loaded(path)["body"]}
+    assert fields["doctor"]["attributes"]["label"] == "perfgate doctor --json"
 
 
 def test_the_checks_run_on_every_python_that_is_supported() -> None:

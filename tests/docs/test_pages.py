@@ -33,14 +33,16 @@ OURS_FOUND = {"PYTEST_ADDOPTS": " ".join(f"-p no:{name}" for name in OTHERS)}
 
 
 def variables(project: Path) -> dict[str, str]:
-    kept = {key: text for key, text in os.environ.items() if not key.startswith(("PYTEST_", "PERFGATE_", "GIT_"))}
-    kept.pop("CI", None)
+    environment = {
+        key: text for key, text in os.environ.items() if not key.startswith(("PYTEST_", "PERFGATE_", "GIT_"))
+    }
+    environment.pop("CI", None)
     identity = {
         f"GIT_{who}_{what}": f"{who}@example.invalid" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     }
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     plugins = OURS_FOUND if (project / "README.md").exists() else OURS_ALONE
-    return {**kept, **identity, **plugins, "PATH": path, "HOME": str(project), "COLUMNS": "120"}
+    return {**environment, **identity, **plugins, "PATH": path, "HOME": str(project), "COLUMNS": "120"}
 
 
 def run(line: list[str] | str, project: Path) -> tuple[int, str]:
@@ -53,14 +55,14 @@ def run(line: list[str] | str, project: Path) -> tuple[int, str]:
         return run_in_turn(line.split(" && "), project)
     words = shlex.split(line) if isinstance(line, str) else line
     stated = dict(word.split("=", 1) for word in takewhile(re.compile(r"\w+=").match, words))
-    words, kept = words[len(stated) :], {**variables(project), **stated}
+    words, environment = words[len(stated) :], {**variables(project), **stated}
     script = Path(sys.executable).parent / words[0]
     tests = script.name == "pytest"
-    if plain and script.exists() and not (tests and kept.keys() & OURS_FOUND) and can_fork(kept):
-        given = words[1:] if script.name.startswith("python") else [str(script), *words[1:]]
-        return forked(given, project, kept, children=tests)
+    if plain and script.exists() and not (tests and environment.keys() & OURS_FOUND) and can_fork(environment):
+        command = words[1:] if script.name.startswith("python") else [str(script), *words[1:]]
+        return forked(command, project, environment, children=tests)
     done = subprocess.run(
-        line, cwd=project, shell=isinstance(line, str), env=kept, capture_output=True, text=True, check=False
+        line, cwd=project, shell=isinstance(line, str), env=environment, capture_output=True, text=True, check=False
     )
     return done.returncode, without_our_warnings(done.stdout + done.stderr)
 

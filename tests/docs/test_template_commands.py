@@ -39,9 +39,9 @@ def test_every_command_has_the_options_that_a_template_gives_it(path: Path) -> N
             add_arguments(words[0], parser)
             parser.parse_args([re.sub(r"\$+\{?\w+\}?", "4", word) for word in words[1:]])
         else:
-            known = {name for option in pytest_options() for name in option}
+            options = {name for option in pytest_options() for name in option}
             flags = [word.partition("=")[0] for word in words if word.startswith("--perfgate")]
-            assert set(flags) <= known
+            assert set(flags) <= options
 
 
 def pytest_options() -> list[list[str]]:

@@ -13,8 +13,8 @@ TEMPLATES = Path(__file__).resolve().parents[2] / "ci" / "templates"
 
 def gitlab() -> str:
     """The script of the job, run as one shell does: the first line that fails ends it."""
-    told = (TEMPLATES / "gitlab.yml").read_text(encoding="utf-8")
-    lines = told.partition("  script:\n")[2].partition("  artifacts:\n")[0].splitlines()
+    text = (TEMPLATES / "gitlab.yml").read_text(encoding="utf-8")
+    lines = text.partition("  script:\n")[2].partition("  artifacts:\n")[0].splitlines()
     return "set -eo pipefail\n" + "\n".join(line.removeprefix("    - ") for line in lines)
 
 

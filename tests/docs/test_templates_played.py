@@ -69,10 +69,10 @@ def matrix(tmp_path: Path, url: str, limit: str) -> Workflow:
         tools(tmp_path / "bin"), GITHUB_API_URL=url, GITHUB_REPOSITORY="o/n", GITHUB_STEP_SUMMARY=str(tmp_path / "summary"),
         GITHUB_EVENT_PATH=str(tmp_path / "event.json"), GITHUB_ACTIONS="true",
     )  # fmt: skip
-    known = {
+    contexts = {
         "github.repository": "o/n", "github.event.pull_request.head.repo.full_name": "o/n", "secrets.GITHUB_TOKEN": "t0ken",
     }  # fmt: skip
-    return Workflow(text, project(tmp_path / "project", limit), tmp_path, names, known)
+    return Workflow(text, project(tmp_path / "project", limit), tmp_path, names, contexts)
 
 
 @SLOW
@@ -156,17 +156,17 @@ def test_gitlab_ends_as_the_gate_did_and_leaves_a_note(tmp_path: Path, forge) ->
 @pytest.mark.parametrize(("limit", "jobs", "ends"), [("1 ns", 2, 1), ("1 s", 1, 4)])
 def test_gitlab_joins_the_records_of_its_jobs(tmp_path: Path, forge, limit: str, jobs: int, ends: int) -> None:
     """Also where one of them is lost. What a job left reaches the next one where it failed too."""
-    told = yaml.safe_load(read("gitlab-shards.yml").replace("--expect 4", "--expect 2"))
+    pipeline = yaml.safe_load(read("gitlab-shards.yml").replace("--expect 4", "--expect 2"))
     names = environment(
         tools(tmp_path / "bin"), GITLAB_CI="true", CI_API_V4_URL=forge[0], CI_PROJECT_ID="9", CI_MERGE_REQUEST_IID="7",
         GITLAB_TOKEN="t0ken",
     )  # fmt: skip
     home = project(tmp_path / "project", limit)
-    assert told["measure"]["artifacts"] == {"when": "always", "paths": ["shards"]}
-    script = "\n".join(told["measure"]["script"]).replace("rm -rf", "true")
+    assert pipeline["measure"]["artifacts"] == {"when": "always", "paths": ["shards"]}
+    script = "\n".join(pipeline["measure"]["script"]).replace("rm -rf", "true")
     for job in range(jobs):
         shell(script, home, {**names, "CI_NODE_INDEX": str(job + 1), "CI_NODE_TOTAL": "2"})
-    done = shell("\n".join(told["verdict"]["script"]), home, names)
+    done = shell("\n".join(pipeline["verdict"]["script"]), home, names)
     assert done.returncode == ends, done.stdout + done.stderr
     (comment,) = forge[1]
     assert comment["path"] == "/projects/9/merge_requests/7/notes"

@@ -74,13 +74,13 @@ def error_of(plan) -> dict:
 
 @scenario
 def described() -> dict:
-    found, first = card(), card(0)
+    device, first = card(), card(0)
     Library().unnumbered = 1
     return {
         "unnumbered": [card(at).index for at in (0, 1)],
-        "name": found.name, "index": found.index, "uuid": found.uuid, "pci": found.pci, "facts": dict(found.facts),
-        "memory": found.memory_bytes, "availability": Amd().availability().version, "first": first.pci,
-        "by_bus": Amd().device(replace(found, uuid="")).uuid(), "by_uuid": Amd().device(replace(first, pci="")).uuid(),
+        "name": device.name, "index": device.index, "uuid": device.uuid, "pci": device.pci, "facts": dict(device.facts),
+        "memory": device.memory_bytes, "availability": Amd().availability().version, "first": first.pci,
+        "by_bus": Amd().device(replace(device, uuid="")).uuid(), "by_uuid": Amd().device(replace(first, pci="")).uuid(),
     }  # fmt: skip
 
 
@@ -130,11 +130,11 @@ def counted() -> dict:
     """A card that counts: three ticks of a hundred are too many, and the slow way of asking is not taken."""
     library = Library()
     library.metrics_status, library.held_step, library.heat = 0, 30, 1
-    held = region(OBSERVE)
+    counts = region(OBSERVE)
     library.held_step = 5
     little = region(OBSERVE)["codes"]
     library.held_step, library.heat = 500, 0
-    return {**held, "little": little, "power": region(OBSERVE), "reads": library.violation_reads}
+    return {**counts, "little": little, "power": region(OBSERVE), "reads": library.violation_reads}
 
 
 @scenario
@@ -231,7 +231,7 @@ def no_card() -> dict:
 @scenario
 def no_library() -> dict:
     """Run without one: amdsmi then prints, and fails with a KeyError."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        found = Amd().availability()
-    return {"usable": found.usable, "why": found.why, "said": said.getvalue()}
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        availability = Amd().availability()
+    return {"usable": availability.usable, "why": availability.why, "said": output.getvalue()}

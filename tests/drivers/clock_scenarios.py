@@ -78,12 +78,12 @@ def lock_permitted() -> dict:
 def memory_is_locked_too() -> dict:
     """At its highest clock; of a card that cannot, said; of one whose clock moves, invalid."""
     library = Library()
-    seen = []
-    locked = region(LOCK, during=lambda: seen.append((library.memory_locked, read_lock(card().uuid).memory)))
+    locks = []
+    locked = region(LOCK, during=lambda: locks.append((library.memory_locked, read_lock(card().uuid).memory)))
     after = library.memory_locked
     moved = region(LOCK, during=lambda: setattr(library, "memory_clock", 2600))
     library.memory_clock, library.memory_status = 3201, 3
-    return {"locked": locked, "seen": seen, "after": after, "moved": moved["codes"], "refused": region(LOCK)}
+    return {"locked": locked, "seen": locks, "after": after, "moved": moved["codes"], "refused": region(LOCK)}
 
 
 @scenario
@@ -134,17 +134,17 @@ def errors_of_the_card() -> dict:
     library = Library()
     library.ecc, library.xid, library.remapped = 3, 2, 1
     clocks = NvmlClocks()
-    told = {"before": region(OBSERVE, clocks)}
-    told["memory"] = region(OBSERVE, clocks, during=lambda: setattr(library, "ecc", 4))
-    told["xid"] = region(OBSERVE, clocks, during=lambda: setattr(library, "xid", 1))
-    told["replaced"] = region(OBSERVE, clocks, during=lambda: setattr(library, "remapped", 2))
+    regions = {"before": region(OBSERVE, clocks)}
+    regions["memory"] = region(OBSERVE, clocks, during=lambda: setattr(library, "ecc", 4))
+    regions["xid"] = region(OBSERVE, clocks, during=lambda: setattr(library, "xid", 1))
+    regions["replaced"] = region(OBSERVE, clocks, during=lambda: setattr(library, "remapped", 2))
     library.remap_pending = 1
-    told["waiting"] = region(OBSERVE, clocks)
+    regions["waiting"] = region(OBSERVE, clocks)
     library.remap_failed = 1
-    told["failed"] = region(OBSERVE, clocks)
+    regions["failed"] = region(OBSERVE, clocks)
     library.no_health = 1
-    told["silent"] = region(OBSERVE)
-    return {name: (one["codes"], one["facts"].get("memory errors", "")) for name, one in told.items()}
+    regions["silent"] = region(OBSERVE)
+    return {name: (one["codes"], one["facts"].get("memory errors", "")) for name, one in regions.items()}
 
 
 @scenario
@@ -263,8 +263,8 @@ def killed() -> dict:
 @scenario
 def stale_is_found() -> dict:
     (lock,) = read_locks()
-    found = {"stale": lock.stale, "device": lock.device, "pid": lock.pid}
-    return {**found, **region(LOCK)}
+    facts = {"stale": lock.stale, "device": lock.device, "pid": lock.pid}
+    return {**facts, **region(LOCK)}
 
 
 @scenario
@@ -286,7 +286,7 @@ def held_by_another() -> dict:
 
 @scenario
 def driver_missing() -> dict:
-    found = NvmlClocks().availability()
+    availability = NvmlClocks().availability()
     from pytest_perfgate.model.device import Device
 
     device = Device(key="", name="NVIDIA H200", kind="gpu")
@@ -296,7 +296,7 @@ def driver_missing() -> dict:
         with NvmlClocks().hold(device, LOCK):
             pass
     except PerfgateError as error:
-        return {"usable": found.usable, "why": found.why, "facts": facts, "code": error.code.name}
+        return {"usable": availability.usable, "why": availability.why, "facts": facts, "code": error.code.name}
     return {}
 
 

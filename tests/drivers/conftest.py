@@ -50,13 +50,13 @@ def unsupported(folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def scenarios(drivers, tmp_path_factory):
     """What every scenario of a module told, run once in processes of their own on the made drivers."""
-    known: dict[tuple[str, str], dict] = {}
+    played: dict[tuple[str, str], dict] = {}
 
     def told(module: str, name: str, *, missing: bool = False) -> dict:
         alone = name if missing else ""
-        if (module, alone) not in known:
-            known[module, alone] = run(module, alone)
-        answer = known[module, alone][name]
+        if (module, alone) not in played:
+            played[module, alone] = run(module, alone)
+        answer = played[module, alone][name]
         assert "traceback" not in answer, answer["traceback"]
         return answer
 

@@ -28,9 +28,9 @@ def scenario(function):
 
 
 def library():
-    found = ctypes.CDLL(LIBRARY)
-    found.fake_now.restype = ctypes.c_double
-    return found
+    driver = ctypes.CDLL(LIBRARY)
+    driver.fake_now.restype = ctypes.c_double
+    return driver
 
 
 def rules() -> Rules:
@@ -99,8 +99,8 @@ def held_back() -> dict:
 @scenario
 def no_wait_value() -> dict:
     ctypes.c_int.in_dll(library(), "fake_no_wait_value").value = 1
-    found = BlockingTimer(rules()).availability(CudaCoreRuntime(lookup_spec))
-    return {"usable": found.usable, "why": found.why}
+    availability = BlockingTimer(rules()).availability(CudaCoreRuntime(lookup_spec))
+    return {"usable": availability.usable, "why": availability.why}
 
 
 @scenario
@@ -157,7 +157,7 @@ def graphs() -> dict:
 
 @scenario
 def a_cold_graph() -> dict:
-    launch, seen = on_a_stream(50_000), []
+    launch, buffers = on_a_stream(50_000), []
 
     class Bound:
         def __init__(self) -> None:
@@ -168,7 +168,7 @@ def a_cold_graph() -> dict:
 
         def bind(self, made):
             def run() -> None:
-                seen.append(id(made))
+                buffers.append(id(made))
                 self.launch()
 
             return run
@@ -176,7 +176,7 @@ def a_cold_graph() -> dict:
     inputs = lambda: SimpleNamespace(nbytes=100_000)  # noqa: E731
     plan = replace(Plan(), cache=Cache.COLD)
     samples = GraphTimer(rules()).measure(Bound(), plan, CudaCoreRuntime(lookup_spec), inputs)
-    return {"buffers": len(set(seen)), "batch": samples.batch, "notes": dict(samples.notes), "said": words()}
+    return {"buffers": len(set(buffers)), "batch": samples.batch, "notes": dict(samples.notes), "said": words()}
 
 
 @scenario
@@ -210,14 +210,14 @@ def no_stream_of_its_own() -> dict:
 
 @scenario
 def missing() -> dict:
-    found = CudaCoreRuntime(lookup_spec).availability()
-    return {"usable": found.usable, "why": found.why, "fix": found.fix}
+    availability = CudaCoreRuntime(lookup_spec).availability()
+    return {"usable": availability.usable, "why": availability.why, "fix": availability.fix}
 
 
 @scenario
 def present() -> dict:
-    found = CudaCoreRuntime(lookup_spec).availability()
-    return {"usable": found.usable, "why": found.why}
+    availability = CudaCoreRuntime(lookup_spec).availability()
+    return {"usable": availability.usable, "why": availability.why}
 
 
 @scenario
@@ -225,8 +225,8 @@ def least_work() -> dict:
     CudaCoreRuntime(lookup_spec).synchronize()
     CudaDriver().touch()
     driver = CudaDriver()
-    told = {"memory": [driver.memory(0), driver.memory(1)], "uuid": [driver.uuid(0), driver.uuid(1)]}
-    return {"words": words()[-4:], **told}
+    answer = {"memory": [driver.memory(0), driver.memory(1)], "uuid": [driver.uuid(0), driver.uuid(1)]}
+    return {"words": words()[-4:], **answer}
 
 
 @scenario

@@ -102,7 +102,7 @@ class Card:
 def records() -> dict:
     """Two calls of three pieces each, and a kernel outside of any call."""
     card, recorder = Card(), CuptiRecorder()
-    found = recorder.availability()
+    availability = recorder.availability()
     with recorder.opened(BUFFER):
         during = card.on()
         for call in (1, 2):
@@ -112,10 +112,10 @@ def records() -> dict:
             card.launch(200, 8, card.kinds.MEMCPY)
             recorder.pop()
         card.launch(50)
-        seen = [(r.call, r.kind, r.name, r.stream, r.device, r.end - r.start) for r in recorder.drain()]
+        rows = [(r.call, r.kind, r.name, r.stream, r.device, r.end - r.start) for r in recorder.drain()]
         lost = recorder.dropped()
-    told = {"usable": found.usable, "version": found.version, "during": during, "after": card.on()}
-    return {**told, "seen": seen, "lost": lost}
+    answer = {"usable": availability.usable, "version": availability.version, "during": during, "after": card.on()}
+    return {**answer, "seen": rows, "lost": lost}
 
 
 @scenario
@@ -188,5 +188,5 @@ def one_kind_refused() -> dict:
 
 @scenario
 def missing() -> dict:
-    found = CuptiRecorder().availability()
-    return {"usable": found.usable, "why": found.why, "fix": found.fix}
+    availability = CuptiRecorder().availability()
+    return {"usable": availability.usable, "why": availability.why, "fix": availability.fix}

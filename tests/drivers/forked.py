@@ -15,12 +15,12 @@ SAME_FOLDER = {"stale_is_found": "killed"}
 
 
 def main(module: str, folder: str, alone: str) -> None:
-    found = {n: f for n, f in runpy.run_path(module).items() if getattr(f, "__scenario__", False)}
-    scenarios = {alone: found[alone]} if alone else found
+    functions = {n: f for n, f in runpy.run_path(module).items() if getattr(f, "__scenario__", False)}
+    scenarios = {alone: functions[alone]} if alone else functions
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as foreign:
         os.environ["STRANGER"] = str(foreign.pid)
-        told = {name: forked(name, scenario, Path(folder)) for name, scenario in scenarios.items()}
-    print("ANSWER", json.dumps(told))
+        answers = {name: forked(name, scenario, Path(folder)) for name, scenario in scenarios.items()}
+    print("ANSWER", json.dumps(answers))
 
 
 def forked(name: str, scenario, folder: Path) -> dict:

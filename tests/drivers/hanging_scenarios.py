@@ -44,14 +44,14 @@ def the_start_hangs() -> dict:
     device = card()
     hasty()
     Library().hang = 1
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         codes = [main(["clocks", action]) for action in ("show", "lock")]
     return {
         "held": outcome(lambda: NvmlClocks().hold(device, OBSERVE).__enter__()),
         "tried": outcome(lambda: NvmlClocks().settled(device, TRY)),
         "why": Nvml().availability().why, "facts": managed(device.uuid, device.pci), "fleet": [device.name for device in fleet().devices],
-        "codes": codes, "said": said.getvalue(),
+        "codes": codes, "said": output.getvalue(),
     }  # fmt: skip
 
 
@@ -72,8 +72,8 @@ def the_first_reading_hangs() -> dict:
     assert observed.availability().usable
     assert locked.availability().usable
     library.hang = 3
-    held = outcome(lambda: observed.hold(device, OBSERVE).__enter__())
-    return {"held": held, "again": outcome(lambda: locked.hold(device, LOCK).__enter__()), "locked": library.locked}
+    result = outcome(lambda: observed.hold(device, OBSERVE).__enter__())
+    return {"held": result, "again": outcome(lambda: locked.hold(device, LOCK).__enter__()), "locked": library.locked}
 
 
 @scenario
@@ -94,17 +94,17 @@ def locking_takes_longer_than_anybody_waits() -> dict:
     plain, device, done = pynvml.nvmlDeviceSetGpuLockedClocks, card(), threading.Event()
     hasty()
 
-    def late(*given: object) -> None:
+    def late(*arguments: object) -> None:
         Library().hung = 1
         while not patience.silence("NVML"):
             time.sleep(0.01)
-        plain(*given)
+        plain(*arguments)
         done.set()
 
     pynvml.nvmlDeviceSetGpuLockedClocks = late
-    held = outcome(lambda: NvmlClocks().hold(device, LOCK).__enter__())
+    result = outcome(lambda: NvmlClocks().hold(device, LOCK).__enter__())
     done.wait(60)
-    return {"held": held, "locked": Library().locked, "owners": [lock.pid == os.getpid() for lock in read_locks()]}
+    return {"held": result, "locked": Library().locked, "owners": [lock.pid == os.getpid() for lock in read_locks()]}
 
 
 @scenario
@@ -113,8 +113,8 @@ def denied_where_a_lock_was_left() -> dict:
     path = Path(write_lock(card().uuid, 1.4e9, memory=True).path)
     path.write_text(path.read_text().replace(str(os.getpid()), str(2**22 + 1)))
     before, Library().permission = path.read_text(), 4
-    held = outcome(lambda: NvmlClocks().hold(card(), LOCK).__enter__())
-    return {"held": held, "same": path.read_text() == before, "stale": [lock.stale for lock in read_locks()]}
+    result = outcome(lambda: NvmlClocks().hold(card(), LOCK).__enter__())
+    return {"held": result, "same": path.read_text() == before, "stale": [lock.stale for lock in read_locks()]}
 
 
 @scenario
@@ -129,9 +129,9 @@ def locks_that_dead_children_left() -> dict:
         text = path.read_text().replace(f'"pid": {os.getpid()}', f'"pid": {dead}')
         path.write_text(text if device == ours else text.replace(this_run(), "1 5"))
     library.locked = 1500
-    said = release_stale_locks()
+    messages = release_stale_locks()
     return {
-        "said": said,
+        "said": messages,
         "locked": library.locked,
         "left": [lock.device == other for lock in read_locks()],
         "again": release_stale_locks(),

@@ -39,19 +39,19 @@ def warmed_up() -> dict:
     with NvmlClocks().hold(card(), OBSERVE):
         looked(8)
         SAMPLING.loads += 1
-        told = [SAMPLING.steady()]
+        steady = [SAMPLING.steady()]
         looked(8)
-        told.append(SAMPLING.steady())
+        steady.append(SAMPLING.steady())
         library.swing = 50
         looked(8)
-        told.append(SAMPLING.steady())
+        steady.append(SAMPLING.steady())
         library.drawn = 100
         looked(8)
-        told.append(SAMPLING.steady())
+        steady.append(SAMPLING.steady())
         library.drawn = library.swing = 0
         looked(8)
-        told.append(SAMPLING.steady())
-    return {"steady": told, "after": SAMPLING.steady()}
+        steady.append(SAMPLING.steady())
+    return {"steady": steady, "after": SAMPLING.steady()}
 
 
 def looked(count: int) -> None:

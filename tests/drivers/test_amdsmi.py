@@ -17,21 +17,21 @@ def amd(scenarios):
 
 
 def test_a_card_is_described_and_found_by_bus_and_uuid(amd) -> None:
-    told = amd("described")
-    assert (told["name"], told["index"], told["pci"]) == ("AMD Instinct MI300X", 1, "0000:26:00.0")
-    assert (told["memory"], told["first"]) == (206141652992.0, "0000:05:00.0")
-    assert told["facts"] == {"driver": "6.12.12", "hip uuid": "GPU-22ec6f9c5de6b"}
-    assert told["availability"] == "driver 6.12.12"
-    assert told["unnumbered"] == [0, 1]
-    assert told["by_bus"] == told["uuid"] != told["by_uuid"]
+    answer = amd("described")
+    assert (answer["name"], answer["index"], answer["pci"]) == ("AMD Instinct MI300X", 1, "0000:26:00.0")
+    assert (answer["memory"], answer["first"]) == (206141652992.0, "0000:05:00.0")
+    assert answer["facts"] == {"driver": "6.12.12", "hip uuid": "GPU-22ec6f9c5de6b"}
+    assert answer["availability"] == "driver 6.12.12"
+    assert answer["unnumbered"] == [0, 1]
+    assert answer["by_bus"] == answer["uuid"] != answer["by_uuid"]
 
 
 def test_a_lock_is_taken_read_back_and_put_back(amd) -> None:
-    told = amd("locked")
-    assert (told["cap"], told["memory"], told["clocks"]) == (1900, 1300, [1.9e9])
-    assert (told["after"], told["sets"], told["resets"], told["left"]) == (0, 1, 1, 0)
-    assert (told["owner"], told["codes"]) == (True, [])
-    assert told["facts"]["memory clock lock"] == "at 1300 MHz"
+    answer = amd("locked")
+    assert (answer["cap"], answer["memory"], answer["clocks"]) == (1900, 1300, [1.9e9])
+    assert (answer["after"], answer["sets"], answer["resets"], answer["left"]) == (0, 1, 1, 0)
+    assert (answer["owner"], answer["codes"]) == (True, [])
+    assert answer["facts"]["memory clock lock"] == "at 1300 MHz"
 
 
 def test_a_refused_lock_is_an_error_with_the_librarys_own_reason(amd) -> None:
@@ -46,9 +46,9 @@ def test_a_refused_lock_is_an_error_with_the_librarys_own_reason(amd) -> None:
 
 
 def test_observing_never_touches_the_card(amd) -> None:
-    told = amd("observed")
-    assert (told["sets"], told["resets"], told["codes"], told["clocks"]) == (0, 0, [], [2.1e9])
-    assert (told["facts"]["power"], told["facts"]["memory clock"]) == ("640 W at most, 640 W sampled", "1300 MHz")
+    answer = amd("observed")
+    assert (answer["sets"], answer["resets"], answer["codes"], answer["clocks"]) == (0, 0, [], [2.1e9])
+    assert (answer["facts"]["power"], answer["facts"]["memory clock"]) == ("640 W at most, 640 W sampled", "1300 MHz")
 
 
 def test_what_happens_to_the_card_is_invalid(amd) -> None:
@@ -65,20 +65,20 @@ def test_what_happens_to_the_card_is_invalid(amd) -> None:
 
 
 def test_a_card_that_counts_what_held_its_clocks_is_believed_to_the_share(amd) -> None:
-    told = amd("counted")
-    assert told["whats"] == ["the device lowered its clocks: software thermal slowdown"]
-    assert (told["power"]["codes"], told["power"]["capped"]) == ([], 0.5)
-    assert told["little"] == []
-    assert told["reads"] == 0
-    assert "throttling" not in told["facts"]
+    answer = amd("counted")
+    assert answer["whats"] == ["the device lowered its clocks: software thermal slowdown"]
+    assert (answer["power"]["codes"], answer["power"]["capped"]) == ([], 0.5)
+    assert answer["little"] == []
+    assert answer["reads"] == 0
+    assert "throttling" not in answer["facts"]
     assert "known from readings only" in amd("observed")["facts"]["throttling"]
 
 
 def test_a_clock_that_the_card_does_not_have_is_refused(amd) -> None:
-    told = amd("out_of_range")
+    answer = amd("out_of_range")
     why = "MHz is not a clock of this card: it has 132 to 2100 MHz"
-    assert told["refused"] == [["clocks-unsupported", f"{mhz} {why}"] for mhz in (100, 2200)]
-    assert (told["cap"], told["sets"]) == (1900, 2)
+    assert answer["refused"] == [["clocks-unsupported", f"{mhz} {why}"] for mhz in (100, 2200)]
+    assert (answer["cap"], answer["sets"]) == (1900, 2)
 
 
 def test_a_library_that_hangs_ends_in_an_error(amd) -> None:
@@ -101,11 +101,11 @@ def test_what_a_card_does_not_do_or_tell_is_said(amd) -> None:
 
 
 def test_a_lock_that_cannot_be_put_back_is_said_and_kept_on_file(amd) -> None:
-    told = amd("not_put_back")
-    assert (told["code"], told["left"]) == ("clocks-not-restored", 1)
+    answer = amd("not_put_back")
+    assert (answer["code"], answer["left"]) == ("clocks-not-restored", 1)
 
 
 def test_without_the_library_there_is_a_reason_and_nothing_on_standard_output(amd) -> None:
-    told = amd("no_library", missing=True)
-    assert (told["usable"], told["said"]) == (False, "")
-    assert "libamd_smi.so" in told["why"]
+    answer = amd("no_library", missing=True)
+    assert (answer["usable"], answer["said"]) == (False, "")
+    assert "libamd_smi.so" in answer["why"]

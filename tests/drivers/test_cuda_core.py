@@ -16,43 +16,43 @@ def cuda(scenarios):
 
 
 def test_three_percent_are_caught_and_none_is_not(cuda) -> None:
-    told = cuda("slowdown_and_none")
-    assert told["again"] == told["first"]
-    assert told["slower"] - told["first"] == pytest.approx(3_000, rel=0.01)
+    answer = cuda("slowdown_and_none")
+    assert answer["again"] == answer["first"]
+    assert answer["slower"] - answer["first"] == pytest.approx(3_000, rel=0.01)
 
 
 def test_records_are_tight_and_read_after_one_synchronisation(cuda) -> None:
-    said = " ".join(cuda("call_order")["said"])
-    assert "sync " + "record launch record " * 64 + "sync" in said
-    assert "create record" not in said.partition("record launch record " * 64)[2]
+    calls = " ".join(cuda("call_order")["said"])
+    assert "sync " + "record launch record " * 64 + "sync" in calls
+    assert "create record" not in calls.partition("record launch record " * 64)[2]
 
 
 def test_the_device_is_found_in_the_catalogue(cuda) -> None:
-    told = cuda("the_device")
-    assert told["name"] == "NVIDIA H200"
-    assert told["arch"] == "sm_90"
-    assert told["sheet"] == "H200 SXM"
-    assert told["uuid"]
-    assert told["facts"]["framework"] == f"cuda.core {metadata.version('cuda-core')}"
-    assert told["facts"]["toolkit"] == metadata.version("cuda-bindings")
+    answer = cuda("the_device")
+    assert answer["name"] == "NVIDIA H200"
+    assert answer["arch"] == "sm_90"
+    assert answer["sheet"] == "H200 SXM"
+    assert answer["uuid"]
+    assert answer["facts"]["framework"] == f"cuda.core {metadata.version('cuda-core')}"
+    assert answer["facts"]["toolkit"] == metadata.version("cuda-bindings")
 
 
 def test_a_queue_is_held_back_by_a_word_of_memory(cuda) -> None:
-    told = cuda("held_back")
-    assert (told["before"], told["after"]) == (0, 1)
-    said = told["said"]
-    assert said.count("hostalloc") == 1
-    proof = said.index("waitvalue", said.index("waitvalue") + 1)
-    assert said[proof : proof + 3] == ["waitvalue", "record", "record"]
-    first = said.index("waitvalue", proof + 1)
-    assert said[first : first + 4] == ["waitvalue", "record", "launch", "record"]
-    assert told["median"] == pytest.approx(104_500, rel=0.05)
+    answer = cuda("held_back")
+    assert (answer["before"], answer["after"]) == (0, 1)
+    calls = answer["said"]
+    assert calls.count("hostalloc") == 1
+    proof = calls.index("waitvalue", calls.index("waitvalue") + 1)
+    assert calls[proof : proof + 3] == ["waitvalue", "record", "record"]
+    first = calls.index("waitvalue", proof + 1)
+    assert calls[first : first + 4] == ["waitvalue", "record", "launch", "record"]
+    assert answer["median"] == pytest.approx(104_500, rel=0.05)
 
 
 def test_a_device_without_memory_operations_says_so(cuda) -> None:
-    told = cuda("no_wait_value")
-    assert told["usable"] is False
-    assert "cuStreamWaitValue32_v2 returned 801" in told["why"]
+    answer = cuda("no_wait_value")
+    assert answer["usable"] is False
+    assert "cuStreamWaitValue32_v2 returned 801" in answer["why"]
 
 
 def test_a_lost_device_gives_no_number(cuda) -> None:
@@ -64,23 +64,23 @@ def test_too_short_a_kernel_gives_no_number(cuda) -> None:
 
 
 def test_short_kernels_are_timed_by_a_graph_to_the_percent(cuda) -> None:
-    told = cuda("graphs")
-    first, again, slower = told["took"]
+    answer = cuda("graphs")
+    first, again, slower = answer["took"]
     assert first == again == pytest.approx(2_000, rel=0.001)
     assert slower / first == pytest.approx(1.03, rel=0.001)
-    assert told["batch"] >= 100
-    assert told["problems"] == 0
-    said = " ".join(told["said"])
-    assert "begin captured end" in said
-    assert "record graph record" in said
+    assert answer["batch"] >= 100
+    assert answer["problems"] == 0
+    calls = " ".join(answer["said"])
+    assert "begin captured end" in calls
+    assert "record graph record" in calls
 
 
 def test_a_cold_graph_holds_a_call_on_every_buffer(cuda) -> None:
-    told = cuda("a_cold_graph")
-    assert told["buffers"] * 100_000 > 2 << 20
-    assert told["batch"] >= told["buffers"]
-    assert "22 buffers" in told["notes"]["graph"]
-    assert "fill graph" not in " ".join(told["said"])
+    answer = cuda("a_cold_graph")
+    assert answer["buffers"] * 100_000 > 2 << 20
+    assert answer["batch"] >= answer["buffers"]
+    assert "22 buffers" in answer["notes"]["graph"]
+    assert "fill graph" not in " ".join(answer["said"])
 
 
 def test_a_capture_that_fails_gives_no_number(cuda) -> None:
@@ -92,23 +92,23 @@ def test_a_graph_that_is_asked_for_by_name_is_made_on_the_stream_of_the_call(cud
 
 
 def test_the_default_stream_has_no_graphs(cuda) -> None:
-    told = cuda("no_stream_of_its_own")
-    assert told["code"] == "graph-unsupported"
-    assert "no stream of its own" in told["text"]
+    answer = cuda("no_stream_of_its_own")
+    assert answer["code"] == "graph-unsupported"
+    assert "no stream of its own" in answer["text"]
 
 
 def test_a_missing_driver_is_a_reason(cuda) -> None:
-    told = cuda("missing", missing=True)
-    assert told["usable"] is False
-    assert "driver" in told["why"]
+    answer = cuda("missing", missing=True)
+    assert answer["usable"] is False
+    assert "driver" in answer["why"]
     assert cuda("present")["usable"] is True
 
 
 def test_the_least_work_is_done_and_given_back(cuda) -> None:
-    told = cuda("least_work")
-    assert told["words"] == ["sync", "alloc", "touch", "sync"]
-    assert told["memory"] == [2.0**37, None]
-    assert told["uuid"] == ["11111111-1111-1111-1111-111111111111", ""]
+    answer = cuda("least_work")
+    assert answer["words"] == ["sync", "alloc", "touch", "sync"]
+    assert answer["memory"] == [2.0**37, None]
+    assert answer["uuid"] == ["11111111-1111-1111-1111-111111111111", ""]
 
 
 def test_the_copy_of_the_gpu_check_is_timed_by_events_and_by_a_graph(cuda) -> None:

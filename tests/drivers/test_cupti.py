@@ -17,12 +17,12 @@ def cupti(scenarios):
 
 
 def test_records_are_those_of_the_calls_that_were_pushed_around_them(cupti) -> None:
-    told = cupti("records")
+    answer = cupti("records")
     call = [["kernel", "softmax", 7, 0, 5_000], ["set", "", 8, 0, 300], ["copy", "", 8, 0, 200]]
     outside = [None, "kernel", "softmax", 7, 0, 50]
-    assert told["seen"] == [*([1, *one] for one in call), *([2, *one] for one in call), outside]
-    assert told["lost"] == 0
-    assert (told["during"], told["after"]) == ([1] * 6, [0] * 6)
+    assert answer["seen"] == [*([1, *one] for one in call), *([2, *one] for one in call), outside]
+    assert answer["lost"] == 0
+    assert (answer["during"], answer["after"]) == ([1] * 6, [0] * 6)
 
 
 def test_it_works_and_says_its_version(cupti) -> None:
@@ -31,22 +31,22 @@ def test_it_works_and_says_its_version(cupti) -> None:
 
 
 def test_three_percent_of_a_short_kernel_are_caught_and_none_is_not(cupti) -> None:
-    told = cupti("slowdown_and_none")
-    assert told["took"] == [2_000, 2_000, 2_060]
-    assert told["notes"]["dropped records"].startswith("none; counter proved")
+    answer = cupti("slowdown_and_none")
+    assert answer["took"] == [2_000, 2_000, 2_060]
+    assert answer["notes"]["dropped records"].startswith("none; counter proved")
 
 
 def test_busy_and_span_of_two_streams(cupti) -> None:
-    told = cupti("streams_that_overlap")
-    assert (told["busy"], told["span"]) == (80_000, 80_000)
-    assert told["notes"]["kernels"] == "2 a call on 2 streams"
-    assert told["notes"]["overlap of streams"] == "0.333"
+    answer = cupti("streams_that_overlap")
+    assert (answer["busy"], answer["span"]) == (80_000, 80_000)
+    assert answer["notes"]["kernels"] == "2 a call on 2 streams"
+    assert answer["notes"]["overlap of streams"] == "0.333"
 
 
 def test_larger_buffers_are_tried(cupti) -> None:
-    told = cupti("larger_buffers_hold_what_smaller_dropped")
-    assert "records dropped (256 KiB buffers)" in told["discarded"][0]
-    assert told["n"] == 64
+    answer = cupti("larger_buffers_hold_what_smaller_dropped")
+    assert "records dropped (256 KiB buffers)" in answer["discarded"][0]
+    assert answer["n"] == 64
 
 
 def test_the_counter_is_proved_though_a_buffer_of_the_old_size_is_at_hand(cupti) -> None:
@@ -63,16 +63,16 @@ def test_the_counter_is_proved_though_a_buffer_of_the_old_size_is_at_hand(cupti)
     ],
 )
 def test_what_cannot_be_trusted_is_an_error(cupti, name, code) -> None:
-    told = cupti(name)
-    assert told["code"] == code
-    assert told.get("on", [0] * 6) == [0] * 6
+    answer = cupti(name)
+    assert answer["code"] == code
+    assert answer.get("on", [0] * 6) == [0] * 6
     if code == "cupti-busy":
-        assert "MULTIPLE_SUBSCRIBERS" in told["text"]
-        assert "MULTIPLE_SUBSCRIBERS" in told.get("found", told["text"])
+        assert "MULTIPLE_SUBSCRIBERS" in answer["text"]
+        assert "MULTIPLE_SUBSCRIBERS" in answer.get("found", answer["text"])
 
 
 def test_a_missing_driver_is_a_reason(scenarios) -> None:
-    told = scenarios("cupti_scenarios.py", "missing", missing=True)
-    assert told["usable"] is False
-    assert told["why"]
-    assert "cupti-python" in told["fix"]
+    answer = scenarios("cupti_scenarios.py", "missing", missing=True)
+    assert answer["usable"] is False
+    assert answer["why"]
+    assert "cupti-python" in answer["fix"]

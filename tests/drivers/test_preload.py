@@ -100,8 +100,8 @@ def suite(tmp_path, drivers):
 
 
 def kernel(fork: LocalChild) -> Finished:
-    told = list(conversation(fork, job("test_kernel", start=HOW), 60))
-    done = next(one for one in told if isinstance(one, Finished))
+    messages = list(conversation(fork, job("test_kernel", start=HOW), 60))
+    done = next(one for one in messages if isinstance(one, Finished))
     assert done.outcome == "passed", done.text
     return done
 
@@ -135,19 +135,19 @@ def test_forks_make_their_contexts_themselves_and_share_the_hash_seed(suite) -> 
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()", "2 threads"),
         ("CUDA.cuInit(0)", "initialised CUDA"),
     ],
     ids=["a second thread", "a driver at work"],
 )
-def test_what_a_fork_would_break_is_refused_with_a_reason(suite, line: str, said: str) -> None:
+def test_what_a_fork_would_break_is_refused_with_a_reason(suite, line: str, message: str) -> None:
     preload = suite.preload(SUITE.replace("ANSWERS =", f"{line}\nANSWERS ="))
     with pytest.raises(PerfgateError) as refused:
         suite.fork(preload)
     assert refused.value.code.name == "child-start"
-    assert said in refused.value.what
+    assert message in refused.value.what
 
 
 def test_a_fork_that_crashes_says_how_and_leaves_the_preload_to_the_next(suite) -> None:
@@ -164,8 +164,8 @@ def test_a_fork_that_crashes_says_how_and_leaves_the_preload_to_the_next(suite) 
 def test_a_preload_that_is_killed_leaves_no_child(suite, how) -> None:
     preload = suite.preload()
     idle, busy = suite.fork(preload), suite.fork(preload)
-    told = conversation(busy, job("test_long"), 60)
-    while not isinstance(next(told), Collected):
+    messages = conversation(busy, job("test_long"), 60)
+    while not isinstance(next(messages), Collected):
         """Until it stands before its test."""
     os.kill(preload._process.pid, how)
     assert gone(idle._process.pid)

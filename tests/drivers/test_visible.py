@@ -22,44 +22,44 @@ def cards(scenarios):
 
 
 def test_what_libraries_see_is_read_as_cuda_reads_it(cards) -> None:
-    told = cards("visible")
+    answer = cards("visible")
     whole = [f"{at} 00000000:{bus}:00.0 NVIDIA H200" for at, bus in enumerate(["1B", "3B", "5B", "7B"])]
     part = "3 00000000:7B:00.0 NVIDIA H200 MIG 1g.18gb"
-    assert told["unset"] == whole[:3]
-    assert told["2,0"] == [whole[2], whole[0]]
-    assert told["1,9,0"] == told["1,-1,0"] == [whole[1]]
-    assert told["3"] == [part]
-    assert told["GPU-2,GPU-4"] == [whole[1], whole[3]]
-    card, instance = next(names for text, names in told.items() if text.startswith("GPU-31"))
+    assert answer["unset"] == whole[:3]
+    assert answer["2,0"] == [whole[2], whole[0]]
+    assert answer["1,9,0"] == answer["1,-1,0"] == [whole[1]]
+    assert answer["3"] == [part]
+    assert answer["GPU-2,GPU-4"] == [whole[1], whole[3]]
+    card, instance = next(names for text, names in answer.items() if text.startswith("GPU-31"))
     assert (card, instance) == (whole[2], part)
-    assert [names for text, names in told.items() if text.endswith("/8/0")] == [[part]]
-    assert [names for text, names in told.items() if text.endswith("/9/0")] == [[]]
+    assert [names for text, names in answer.items() if text.endswith("/8/0")] == [[part]]
+    assert [names for text, names in answer.items() if text.endswith("/9/0")] == [[]]
     for nothing in ("0,0", "²", "NoDevFiles", "GPU-", "MIG-a", "none"):
-        assert told[nothing] == []
+        assert answer[nothing] == []
 
 
 def test_numbers_of_unlike_cards_need_an_order(cards) -> None:
-    told = cards("visible")
-    assert told["unlike"] == "device-unmapped"
-    assert [line.split()[0] for line in told["sorted"]] == ["0", "2"]
+    answer = cards("visible")
+    assert answer["unlike"] == "device-unmapped"
+    assert [line.split()[0] for line in answer["sorted"]] == ["0", "2"]
 
 
 def test_one_card_is_found_under_all_its_names_and_an_instance_has_the_clocks_of_its_card(cards) -> None:
-    told = cards("seen_through_two_libraries")
+    answer = cards("seen_through_two_libraries")
     third, fourth = (f"GPU-{n}1111111-2222-3333-4444-555555555555" for n in (3, 4))
-    assert told["uuids"] == [third, third, third, fourth]
-    assert told["part"]["instance"] == "8"
+    assert answer["uuids"] == [third, third, third, fourth]
+    assert answer["part"]["instance"] == "8"
 
 
 def test_the_device_that_is_asked_for_is_the_one_that_children_see(cards) -> None:
-    told = cards("picked_device")
+    answer = cards("picked_device")
     second = "GPU-21111111-2222-3333-4444-555555555555"
-    assert (told["0"], told["1"]) == ("00000000:7B:00.0", "00000000:3B:00.0")
-    assert told[second] == told[second[4:]] == "00000000:3B:00.0"
-    assert told["not 2"] == "device-unknown"
-    assert (told["sees"], told["option"]) == (second, second)
-    assert told["few"] == ["", "it asks for 3 devices, and 2 of one kind are visible"]
-    assert told["insisted"] == "devices-few"
+    assert (answer["0"], answer["1"]) == ("00000000:7B:00.0", "00000000:3B:00.0")
+    assert answer[second] == answer[second[4:]] == "00000000:3B:00.0"
+    assert answer["not 2"] == "device-unknown"
+    assert (answer["sees"], answer["option"]) == (second, second)
+    assert answer["few"] == ["", "it asks for 3 devices, and 2 of one kind are visible"]
+    assert answer["insisted"] == "devices-few"
 
 
 def test_the_doctor_names_a_card_with_errors_and_one_behind_its_siblings(tmp_path, drivers) -> None:

@@ -38,17 +38,17 @@ def visible() -> dict:
 
     def shown(text, **more) -> list[str]:
         env = {} if text is None else {"CUDA_VISIBLE_DEVICES": text}
-        found = visible_cards(Nvml(), {**env, **more})
-        assert [device.index for device in found] == list(range(len(found)))
-        return [f"{dict(d.facts)['nvml index']} {d.pci} {d.name}" for d in found]
+        devices = visible_cards(Nvml(), {**env, **more})
+        assert [device.index for device in devices] == list(range(len(devices)))
+        return [f"{dict(d.facts)['nvml index']} {d.pci} {d.name}" for d in devices]
 
-    told = {text or "unset": shown(text) for text in (None, *VALUES)}
+    listings = {text or "unset": shown(text) for text in (None, *VALUES)}
     switch("unlike")
     try:
         shown("0,2")
     except PerfgateError as error:
-        told["unlike"] = error.code.name
-    return {**told, "sorted": shown("0,2", CUDA_DEVICE_ORDER="PCI_BUS_ID"), "none": shown("")}
+        listings["unlike"] = error.code.name
+    return {**listings, "sorted": shown("0,2", CUDA_DEVICE_ORDER="PCI_BUS_ID"), "none": shown("")}
 
 
 @scenario
@@ -57,12 +57,12 @@ def seen_through_two_libraries() -> dict:
     switch("mig")
     nvml = Nvml()
     plain = replace(nvml.every()[0].described(), pci="")
-    asked = [
+    devices = [
         replace(plain, uuid=CARD.format(3)), replace(plain, uuid=CARD.format(3)[4:]),
         replace(plain, uuid="", pci="00000000:5B:00.0"), replace(plain, uuid=PART.format(1)),
     ]  # fmt: skip
     return {
-        "uuids": [nvml.device(device).uuid() for device in asked],
+        "uuids": [nvml.device(device).uuid() for device in devices],
         "part": dict(nvml.every()[3].parts()[1].described().facts),
     }
 
@@ -70,19 +70,19 @@ def seen_through_two_libraries() -> dict:
 @scenario
 def picked_device() -> dict:
     os.environ["CUDA_VISIBLE_DEVICES"] = "3,1"
-    found = fleet()
-    told = {asked: picked(found.devices, asked).pci for asked in ("0", "1", CARD.format(2), CARD.format(2)[4:])}
+    machine = fleet()
+    picks = {name: picked(machine.devices, name).pci for name in ("0", "1", CARD.format(2), CARD.format(2)[4:])}
     for wrong in ("2", CARD.format(1)):
         try:
-            picked(found.devices, wrong)
+            picked(machine.devices, wrong)
         except PerfgateError as error:
-            told[f"not {wrong}"] = error.code.name
-    told["few"] = [fleet().few(2), fleet().few(3)]
+            picks[f"not {wrong}"] = error.code.name
+    picks["few"] = [fleet().few(2), fleet().few(3)]
     options = SimpleNamespace(perfgate_device="1")
     pick_device(options)
     pick_device(options)
     try:
         insist_on_devices(2)
     except PerfgateError as error:
-        told["insisted"] = error.code.name
-    return {**told, "sees": os.environ["CUDA_VISIBLE_DEVICES"], "option": options.perfgate_device}
+        picks["insisted"] = error.code.name
+    return {**picks, "sees": os.environ["CUDA_VISIBLE_DEVICES"], "option": options.perfgate_device}

@@ -18,14 +18,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=math.inf, help="for each kind of file at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=int, metavar="NUMBER", help="write that mutant to standard output")
-    asked = parser.parse_args()
-    names = [name for name in READERS if asked.only in name]
-    if asked.show is not None:
+    options = parser.parse_args()
+    names = [name for name in READERS if options.only in name]
+    if options.show is not None:
         (name,) = names
-        draw = f"{asked.seed}/{name}/{asked.show}"
+        draw = f"{options.seed}/{name}/{options.show}"
         sys.stdout.buffer.write(mutant(READERS[name], dict(READERS[name].seeds()), draw).data)
         return 0
-    outcomes = {name: _printed(name, campaign(name, asked.mutants, asked.seed, asked.seconds)) for name in names}
+    outcomes = {name: _printed(name, campaign(name, options.mutants, options.seed, options.seconds)) for name in names}
     print("\n".join(_table(outcomes)))
     return 1 if any(outcome.faults for outcome in outcomes.values()) else 0
 
@@ -34,10 +34,10 @@ def _printed(name: str, outcome: Outcome) -> Outcome:
     """Each fault once by what it says, with how to see the mutant again."""
     shown: dict[tuple[str, str], list[Fault]] = {}
     for fault in outcome.faults:
-        shown.setdefault((fault.kind, fault.told[:60]), []).append(fault)
+        shown.setdefault((fault.kind, fault.detail[:60]), []).append(fault)
     for (kind, _), faults in shown.items():
         first = faults[0]
-        print(f"{name}: {len(faults)} x {kind}: {first.told}")
+        print(f"{name}: {len(faults)} x {kind}: {first.detail}")
         print(f"    --only {name!r} --show {first.number}   {first.seed}: {', '.join(first.ways)}", flush=True)
     print(_row(name, outcome), flush=True)
     return outcome
@@ -46,9 +46,9 @@ def _printed(name: str, outcome: Outcome) -> Outcome:
 KINDS = ("refused", "same", "noticed", "other", "crash", "hang", "memory", "silent", "impossible")
 
 
-def _table(found: dict[str, Outcome]) -> list[str]:
+def _table(outcomes: dict[str, Outcome]) -> list[str]:
     lines = [f"| reader | mutants | {' | '.join(KINDS)} | seconds |", "| --- " * (len(KINDS) + 3) + "|"]
-    return [*lines, *(_row(name, outcome) for name, outcome in found.items())]
+    return [*lines, *(_row(name, outcome) for name, outcome in outcomes.items())]
 
 
 def _row(name: str, outcome: Outcome) -> str:

@@ -49,7 +49,7 @@ class Fault(NamedTuple):
     number: int
     kind: str
     """crash, hang, memory, silent or impossible."""
-    told: str
+    detail: str
     seed: str
     ways: tuple[str, ...]
 
@@ -113,7 +113,7 @@ def _followed(
                 faults.append(Fault(number, "hang", f"nothing for {LONGEST_S:.0f} s", "", ()))
             return number
         try:
-            number, kind, told = here.recv()
+            number, kind, text = here.recv()
         except EOFError:
             child.join()
             if child.exitcode:
@@ -121,7 +121,7 @@ def _followed(
                 faults.append(Fault(number, "crash", f"the process ended with {child.exitcode}", "", ()))
             return number if child.exitcode else 1 << 60
         if kind in ("crash", "memory", "silent", "impossible"):
-            faults.append(Fault(number, kind, told, "", ()))
+            faults.append(Fault(number, kind, text, "", ()))
         if kind != "begun":
             counts[kind] += 1
 
@@ -183,7 +183,7 @@ def _clean(reader: Reader, folder: Path, data: bytes) -> Seen:
 
 def _judged(reader: Reader, folder: Path, made: Mutant, clean: Seen) -> tuple[str, str]:
     try:
-        seen = _read(reader, folder, made.data)
+        reading = _read(reader, folder, made.data)
     except PerfgateError as error:
         return "refused", error.code.name
     except MemoryError:
@@ -191,22 +191,24 @@ def _judged(reader: Reader, folder: Path, made: Mutant, clean: Seen) -> tuple[st
     except BaseException as fault:
         last = traceback.extract_tb(fault.__traceback__)[-1]
         return "crash", f"{type(fault).__name__}: {str(fault)[:200]} ({Path(last.filename).name}:{last.lineno})"
-    more = seen.notices - clean.notices
-    if seen.odd and seen.odd != clean.odd:
-        return "impossible", "; ".join(seen.odd[:3])
-    if alike(seen.figures, clean.figures):
+    more = reading.notices - clean.notices
+    if reading.odd and reading.odd != clean.odd:
+        return "impossible", "; ".join(reading.odd[:3])
+    if alike(reading.figures, clean.figures):
         return "same", ""
     if more:
         return "noticed", next(iter(more))
     if made.same:
-        return "silent", "; ".join(_differences(clean, seen))
+        return "silent", "; ".join(_differences(clean, reading))
     return "other", ""
 
 
-def _differences(clean: Seen, seen: Seen) -> Iterator[str]:
-    names = [name for name in {**clean.figures, **seen.figures} if clean.figures.get(name) != seen.figures.get(name)]
+def _differences(clean: Seen, reading: Seen) -> Iterator[str]:
+    names = [
+        name for name in {**clean.figures, **reading.figures} if clean.figures.get(name) != reading.figures.get(name)
+    ]
     for name in names[:3]:
-        yield f"{name}: {str(clean.figures.get(name))[:120]} -> {str(seen.figures.get(name))[:120]}"
+        yield f"{name}: {str(clean.figures.get(name))[:120]} -> {str(reading.figures.get(name))[:120]}"
 
 
 def alike(one: Any, other: Any) -> bool:

@@ -38,8 +38,8 @@ def corpus(*patterns: str) -> dict[str, bytes]:
     """Files of the corpus, unpacked; none where there is no corpus."""
     root = os.environ.get("PERFGATE_CORPUS", "")
     files = sorted(file for pattern in patterns for file in Path(root).glob(pattern)) if root else []
-    found = {file.name: file.read_bytes() for file in files if file.stat().st_size <= LARGEST}
-    unpacked = {name: gzip.decompress(data) if name.endswith(".gz") else data for name, data in found.items()}
+    contents = {file.name: file.read_bytes() for file in files if file.stat().st_size <= LARGEST}
+    unpacked = {name: gzip.decompress(data) if name.endswith(".gz") else data for name, data in contents.items()}
     return {name: data for name, data in unpacked.items() if len(data) <= LARGEST}
 
 
@@ -205,8 +205,8 @@ def benchmarks() -> dict[str, bytes]:
         "asv.json": asv,
         "nvbench.json": nvbench,
     }
-    found = {name: json.dumps(body, indent=1).encode() for name, body in made.items()}
-    return found | corpus("nvbench/old*.json", "pytest_benchmark/*.json")
+    texts = {name: json.dumps(body, indent=1).encode() for name, body in made.items()}
+    return texts | corpus("nvbench/old*.json", "pytest_benchmark/*.json")
 
 
 @cache
@@ -232,8 +232,8 @@ def compared() -> dict[str, bytes]:
 def baselines() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         store = Baselines(Path(folder), ("*",))
-        kept = [reports.baseline("test_a[1]", 1.5e6), reports.baseline("test_b", 2e3, why='a "quoted" reason: #1')]
-        (path, *_) = store.write(kept)
+        lines = [reports.baseline("test_a[1]", 1.5e6), reports.baseline("test_b", 2e3, why='a "quoted" reason: #1')]
+        (path, *_) = store.write(lines)
         return {"baseline.yaml": path.read_bytes()}
 
 
@@ -246,10 +246,10 @@ def side(name: str) -> bytes:
     """One of three files that are merged: each side accepts a case anew and brings one."""
     changed = {"ours": {"test_a": 2e6, "test_o": 1e6}, "theirs": {"test_b": 3e6, "test_t": 1e6}}.get(name, {})
     times = {**dict.fromkeys(("test_a", "test_b", "test_c", "test_d[1]"), 1e6), **changed}
-    gone = REMOVED if name == "theirs" else ()
+    removed = REMOVED if name == "theirs" else ()
     with tempfile.TemporaryDirectory() as folder:
-        kept = [reports.baseline(test, time) for test, time in times.items() if test not in gone]
-        (path, *_) = Baselines(Path(folder), ("*",)).write(kept)
+        lines = [reports.baseline(test, time) for test, time in times.items() if test not in removed]
+        (path, *_) = Baselines(Path(folder), ("*",)).write(lines)
         return path.read_bytes()
 
 
@@ -331,8 +331,13 @@ def answers() -> dict[str, bytes]:
 
 def launches() -> dict[str, bytes]:
     """What Triton writes beside its machine code."""
-    said = {"name": "copy", "num_warps": 4, "shared": 1024, "target": {"backend": "cuda", "arch": 90, "warp_size": 32}}
-    return {"triton.json": _text(said), "build.json": b'{"name": "", "num_warps": 8}'}
+    metadata = {
+        "name": "copy",
+        "num_warps": 4,
+        "shared": 1024,
+        "target": {"backend": "cuda", "arch": 90, "warp_size": 32},
+    }
+    return {"triton.json": _text(metadata), "build.json": b'{"name": "", "num_warps": 8}'}
 
 
 def forges() -> dict[str, bytes]:
@@ -343,7 +348,7 @@ def forges() -> dict[str, bytes]:
     moved = {"status": 302, "headers": {"Location": "http://127.0.0.1:9/x"}, "body": ""}
     waiting = {"status": 429, "headers": {"Retry-After": "7"}, "body": "slow"}
     spent = {"status": 403, "headers": {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"}, "body": {}}
-    told = {
+    exchanges = {
         "edited": ("github", [{"body": [*page[:3], mine]}, made]),
         "paged": ("gitlab", [{"body": page}, {"body": page[:5]}, made]),
         "check": ("check", [made]),
@@ -351,7 +356,7 @@ def forges() -> dict[str, bytes]:
         "waited": ("gitlab", [waiting, {"body": []}, spent, made]),
         "signed in": ("check", [{"body": "<html>sign in</html>"}]),
     }
-    files = {name: {"to": to, "answers": list(every)} for name, (to, every) in told.items()}
+    files = {name: {"to": to, "answers": list(every)} for name, (to, every) in exchanges.items()}
     change = {"pull_request": {"number": 7, "head": {"sha": "c0ffee1"}}}
     for name, to in (("of a change", "github"), ("of a commit", "check")):
         files[name] = {"to": to, "event": {**change, "number": 7} if to == "github" else change, "answers": [made]}
@@ -359,28 +364,28 @@ def forges() -> dict[str, bytes]:
 
 
 def ceilings() -> dict[str, bytes]:
-    found = Ceilings(
+    record = Ceilings(
         device="NVIDIA-H200", compute=(("bf16", 7.1e14), ("fp32", 5.0e13)), bandwidth=4.2e12, cache_bytes=6.3e7,
         clock_hz=1.98e9, method="events", when="2026-06-01", facts=(("library", "torch 2.9"),),
     )  # fmt: skip
-    return {"ceilings.json": render_ceilings(found).encode()}
+    return {"ceilings.json": render_ceilings(record).encode()}
 
 
 def environments() -> dict[str, bytes]:
-    found = Environment(python="3.11", platform="Linux", packages=(("torch", "2.9"),), facts=(("driver", "580.1"),))
-    return {"c0ffee.json": render_environment(found).encode()}
+    record = Environment(python="3.11", platform="Linux", packages=(("torch", "2.9"),), facts=(("driver", "580.1"),))
+    return {"c0ffee.json": render_environment(record).encode()}
 
 
 def leases() -> dict[str, bytes]:
     """Of a process that lives, and of one that is gone."""
-    held = {"device": "card", "pid": 1, "started": started(1), "token": "7007"}
-    return {"held": _text(held), "left": _text({**held, "pid": 1 << 22, "token": "1"})}
+    lease = {"device": "card", "pid": 1, "started": started(1), "token": "7007"}
+    return {"held": _text(lease), "left": _text({**lease, "pid": 1 << 22, "token": "1"})}
 
 
 def locks() -> dict[str, bytes]:
-    held = {"device": "GPU-1", "pid": 1, "started": started(1), "sm_hz": 1.5e9, "memory": True, "run": "1 5"}
-    told = {"held": held, "left": {**held, "pid": 1 << 22}, "by hand": {**held, "pid": 0, "started": ""}}
-    return {name: _text(lock) for name, lock in told.items()}
+    entry = {"device": "GPU-1", "pid": 1, "started": started(1), "sm_hz": 1.5e9, "memory": True, "run": "1 5"}
+    entries = {"held": entry, "left": {**entry, "pid": 1 << 22}, "by hand": {**entry, "pid": 0, "started": ""}}
+    return {name: _text(lock) for name, lock in entries.items()}
 
 
 def costs() -> dict[str, bytes]:

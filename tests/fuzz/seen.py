@@ -61,9 +61,9 @@ def _analysis(*paths: Path) -> Analysis:
 
 def compared(path: Path) -> Seen:
     """The same of a file beside itself."""
-    beside = path.with_name(f"beside{path.suffix}")
-    shutil.copy(path, beside)
-    return against(path, beside)
+    copy = path.with_name(f"beside{path.suffix}")
+    shutil.copy(path, copy)
+    return against(path, copy)
 
 
 def against(before: Path, after: Path) -> Seen:
@@ -71,26 +71,26 @@ def against(before: Path, after: Path) -> Seen:
     return looked(choose([before], {}, inspectors=_inspectors(), peek=_peek).compare([before], [after], {}))
 
 
-def looked(found: Analysis) -> Seen:
+def looked(analysis: Analysis) -> Seen:
     """Every view must be written or refused."""
     documents = []
-    for build in found.views.values():
+    for build in analysis.views.values():
         with contextlib.suppress(PerfgateError):
             documents.append(build())
             render_text(documents[-1], 100, 0)
-    notices = {f"{one.code}: {_wordy(one.what)}" for one in found.problems}
-    notices |= {f"no {one.name}: {_wordy(one.why)}" for one in found.metrics.absent}
+    notices = {f"{one.code}: {_wordy(one.what)}" for one in analysis.problems}
+    notices |= {f"no {one.name}: {_wordy(one.why)}" for one in analysis.metrics.absent}
     notices |= {
-        _wordy(f"{one.title} {one.detail}") for one in found.findings if _TROUBLE.search(one.title + one.detail)
+        _wordy(f"{one.title} {one.detail}") for one in analysis.findings if _TROUBLE.search(one.title + one.detail)
     }
     notices |= {_wordy(text) for one in documents[:1] for text in _texts(one.blocks) if _TROUBLE.search(text)}
-    odd = tuple(f"{m.name}={m.value!r}" for m in found.metrics.metrics if not found.problems and not possible(m))
-    return Seen(_figures(found), frozenset(notices), odd)
+    odd = tuple(f"{m.name}={m.value!r}" for m in analysis.metrics.metrics if not analysis.problems and not possible(m))
+    return Seen(_figures(analysis), frozenset(notices), odd)
 
 
-def _figures(found: Analysis) -> Mapping[str, Any]:
+def _figures(analysis: Analysis) -> Mapping[str, Any]:
     figures: dict[str, list[float]] = {}
-    for metric in found.metrics.metrics:
+    for metric in analysis.metrics.metrics:
         figures.setdefault(f"{metric.name}{dict(metric.labels)}", []).append(metric.value)
     return {name: sorted(values) for name, values in figures.items()}
 

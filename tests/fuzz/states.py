@@ -39,10 +39,10 @@ from tests.fuzz.seen import Seen, against, inspected, looked, plain
 
 def _kept(path: Path, data: bytes) -> Path:
     """A good file beside the damaged one."""
-    beside = path.with_name(f"good{path.suffix}")
-    if not beside.exists():
-        beside.write_bytes(data)
-    return beside
+    good = path.with_name(f"good{path.suffix}")
+    if not good.exists():
+        good.write_bytes(data)
+    return good
 
 
 def of_a_job(path: Path) -> Seen:
@@ -74,8 +74,8 @@ def _machine_code() -> Any:
 
 def launched(path: Path) -> Seen:
     """Machine code that was read once, with the launch that the file says."""
-    beside = stated_launches(path.with_suffix(".cubin"))
-    read = lambda _paths: [replace(one, launches=beside) for one in _machine_code()]  # noqa: E731
+    launches = stated_launches(path.with_suffix(".cubin"))
+    read = lambda _paths: [replace(one, launches=launches) for one in _machine_code()]  # noqa: E731
     return looked(Cubin(read, partial(DeviceCatalogue, ())).inspect([path], {}))
 
 
@@ -99,7 +99,7 @@ def delivered(path: Path) -> Seen:
         to = str(tree["to"])
         event = tree.get("event")
     waits: list[float] = []
-    with _host(answers) as (url, asked), mock.patch.object(delivery.time, "sleep", waits.append):
+    with _host(answers) as (url, requests), mock.patch.object(delivery.time, "sleep", waits.append):
         names = {"GITHUB_TOKEN": TOKEN, "GITLAB_TOKEN": TOKEN, "GITHUB_API_URL": url, "CI_API_V4_URL": url}
         if event is not None:
             place = path.with_name("event.json")
@@ -109,22 +109,24 @@ def delivered(path: Path) -> Seen:
             to, ("GithubComment", "a/b#7")
         )
         try:
-            told = getattr(delivery, name)(_WORDS, names, Posting(key="k")).deliver(
+            message = getattr(delivery, name)(_WORDS, names, Posting(key="k")).deliver(
                 seeds.report(), target if event is None else ""
             )
         except PerfgateError as error:
-            told = error.code.name
+            message = error.code.name
             if TOKEN in str(error):
                 raise AssertionError("the token is in an error") from error
-            if len(asked) <= _MOST_REQUESTS:
+            if len(requests) <= _MOST_REQUESTS:
                 raise
-    odd = [f"{len(asked)} requests"] if len(asked) > _MOST_REQUESTS else []
+    odd = [f"{len(requests)} requests"] if len(requests) > _MOST_REQUESTS else []
     odd += [
-        f"asks for {line}" for line in asked if not line.split(" ")[1].startswith(("/repos/a/b/", "/projects/a%2Fb/"))
+        f"asks for {line}"
+        for line in requests
+        if not line.split(" ")[1].startswith(("/repos/a/b/", "/projects/a%2Fb/"))
     ]
     odd += [f"waits {sum(waits):.0f} s"] if not 0 <= sum(waits) <= 4 * 60 else []
-    odd += ["tells the token"] if TOKEN in told else []
-    return plain((told.replace(url, "HOST"), asked), *odd)
+    odd += ["tells the token"] if TOKEN in message else []
+    return plain((message.replace(url, "HOST"), requests), *odd)
 
 
 _MOST_REQUESTS = 130
@@ -143,17 +145,17 @@ def _answer(one: Any) -> tuple[int, dict[str, str], bytes]:
 @contextlib.contextmanager
 def _host(answers: list[tuple[int, dict[str, str], bytes]]) -> Iterator[tuple[str, list[str]]]:
     """A server on loopback; the last answer is given again."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             with contextlib.suppress(OSError, ValueError):
-                asked.append(" ".join(self.rfile.readline().decode("latin-1").split(" ")[:2]))
+                requests.append(" ".join(self.rfile.readline().decode("latin-1").split(" ")[:2]))
                 length = 0
                 while line := self.rfile.readline().strip():
                     length = int(line.partition(b":")[2]) if line.lower().startswith(b"content-length:") else length
                 self.rfile.read(length)
-                status, headers, body = answers[min(len(asked), len(answers)) - 1]
+                status, headers, body = answers[min(len(requests), len(answers)) - 1]
                 head = [f"HTTP/1.1 {status:03} Said", *(f"{name}: {text}" for name, text in headers.items())]
                 head += [f"Content-Length: {len(body)}", "Connection: close", "", ""]
                 self.wfile.write("\r\n".join(head).encode("latin-1", "replace") + body)
@@ -162,7 +164,7 @@ def _host(answers: list[tuple[int, dict[str, str], bytes]]) -> Iterator[tuple[st
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         serving.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}", asked
+            yield f"http://127.0.0.1:{server.server_address[1]}", requests
         finally:
             server.shutdown()
             serving.join()
@@ -186,32 +188,32 @@ def _merged(mine: bytes, other: bytes) -> Seen:
         try:
             conflicts = merge_files(base, ours, theirs, "b.yaml")
         except PerfgateError:
-            left, before = ours.read_bytes(), seeds.side("base").splitlines()
+            merged, before = ours.read_bytes(), seeds.side("base").splitlines()
             lines = (line for data in (mine, other) for line in data.splitlines() if line not in before)
-            if lost := [line for line in lines if line not in left]:
+            if lost := [line for line in lines if line not in merged]:
                 raise AssertionError(f"a refused merge lost {lost[:3]}") from None
             raise
-        left = ours.read_bytes()
+        merged = ours.read_bytes()
         if conflicts:
             return Seen({"conflicts": sorted(conflicts)}, frozenset(map(str, conflicts)))
-        entries = parse_entries(left.decode(), place="merged", device="d")
-    found = {name: repr(entry) for name, entry in entries.items()}
+        entries = parse_entries(merged.decode(), place="merged", device="d")
+    texts = {name: repr(entry) for name, entry in entries.items()}
     good, before = (
         parse_entries(data.decode(), place="good", device="d")
         for data in (mine if mine == seeds.side("ours") else other, seeds.side("base"))
     )
     new = [name for name in good if name not in before or good[name].fields != before[name].fields]
     lost = [name for name in new if name not in entries or entries[name].fields != good[name].fields]
-    return Seen({"value": sorted(found)}, odd=tuple(f"{name} is lost" for name in lost))
+    return Seen({"value": sorted(texts)}, odd=tuple(f"{name} is lost" for name in lost))
 
 
 def ceilings(path: Path) -> Seen:
     shutil.copy(path, path.with_name(NAME))
-    found = CeilingStore(lambda _: path.parent).read("d")
-    assert found is not None
-    stated = [found.bandwidth, found.cache_bytes, found.clock_hz, *(rate for _, rate in found.compute)]
-    said = replace(found, compute=tuple(sorted(found.compute)), facts=tuple(sorted(found.facts)))
-    return plain(said, *_impossible(number for number in stated if number is not None))
+    stored = CeilingStore(lambda _: path.parent).read("d")
+    assert stored is not None
+    stated = [stored.bandwidth, stored.cache_bytes, stored.clock_hz, *(rate for _, rate in stored.compute)]
+    ordered = replace(stored, compute=tuple(sorted(stored.compute)), facts=tuple(sorted(stored.facts)))
+    return plain(ordered, *_impossible(number for number in stated if number is not None))
 
 
 def _impossible(numbers: Iterable[Any]) -> Iterator[str]:
@@ -225,9 +227,9 @@ def environment(path: Path) -> Seen:
     home = path.with_name("environments")
     home.mkdir(exist_ok=True)
     shutil.copy(path, home / "c0ffee.json")
-    found = Environments(path.parent).read("c0ffee")
-    assert found is not None
-    return plain(replace(found, facts=tuple(sorted(found.facts)), packages=tuple(sorted(found.packages))))
+    stored = Environments(path.parent).read("c0ffee")
+    assert stored is not None
+    return plain(replace(stored, facts=tuple(sorted(stored.facts)), packages=tuple(sorted(stored.packages))))
 
 
 def samples(path: Path) -> Seen:
@@ -235,9 +237,9 @@ def samples(path: Path) -> Seen:
     report = seeds.report()
     record = path.with_name("record.json")
     record.write_bytes(render_record(report, {"file": path.name, "counts": counts(report)}))
-    found = read_record(record)
-    numbers = [d for case in found.cases if case.measurement for p in case.measurement.processes for d in p.durations]
-    return plain(found, *_impossible(numbers))
+    stored = read_record(record)
+    numbers = [d for case in stored.cases if case.measurement for p in case.measurement.processes for d in p.durations]
+    return plain(stored, *_impossible(numbers))
 
 
 def lease(path: Path) -> Seen:
@@ -250,8 +252,8 @@ def lease(path: Path) -> Seen:
     with mock.patch.dict(os.environ, {VARIABLE: ""}):
         _held(leases)
     odd = [f"the owner is {owner!r}"] if owner is not None and not math.inf > owner > 0 else []
-    found = plain((owner, inherited == "7007"), *odd)
-    return found if owner or inherited == "7007" else found._replace(notices=frozenset({"nobody holds it"}))
+    reading = plain((owner, inherited == "7007"), *odd)
+    return reading if owner or inherited == "7007" else reading._replace(notices=frozenset({"nobody holds it"}))
 
 
 def _held(leases: DeviceLeases) -> str:
@@ -270,19 +272,19 @@ def clock_lock(path: Path) -> Seen:
         shutil.copy(path, lock_path("GPU-1"))
         lock = read_lock("GPU-1")
         assert lock is not None
-        said = {**{name: getattr(lock, name) for name in ("device", "pid", "sm_hz", "memory")}, "stale": lock.stale}
+        fields = {**{name: getattr(lock, name) for name in ("device", "pid", "sm_hz", "memory")}, "stale": lock.stale}
         with contextlib.suppress(PerfgateError):
             take_lock(_CARD, 1.5e9).restoration.run()
         if lock.stale and read_lock("GPU-1"):
             raise AssertionError("the lock of nobody stays")
-    found = plain(said, *_impossible([] if lock.sm_hz is None else [lock.sm_hz]))
-    return found._replace(notices=frozenset({f"nobody holds it: {lock.pid}"} if lock.stale else ()))
+    reading = plain(fields, *_impossible([] if lock.sm_hz is None else [lock.sm_hz]))
+    return reading._replace(notices=frozenset({f"nobody holds it: {lock.pid}"} if lock.stale else ()))
 
 
 def costs(path: Path) -> Seen:
-    found = read_costs(path)
-    odd = (f"{name[:20]}={cost}" for name, cost in found.items() if not 0 <= cost <= 86400)
-    return plain(sorted(found.items()), *odd)._replace(notices=frozenset(() if found else {"guessed anew"}))
+    seconds = read_costs(path)
+    odd = (f"{name[:20]}={cost}" for name, cost in seconds.items() if not 0 <= cost <= 86400)
+    return plain(sorted(seconds.items()), *odd)._replace(notices=frozenset(() if seconds else {"guessed anew"}))
 
 
 def build(path: Path) -> Seen:

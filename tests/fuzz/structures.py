@@ -21,13 +21,13 @@ ODD: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def _places(tree: Any, found: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
+def _places(tree: Any, places: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
     """Every (container, key) of a tree."""
-    found = [] if found is None else found
+    places = [] if places is None else places
     for key, child in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
-        found.append((tree, key))
-        _places(child, found)
-    return found
+        places.append((tree, key))
+        _places(child, places)
+    return places
 
 
 def _tree(change: Callable[[Random, Any, list[tuple[Any, Any]]], Any]) -> Callable[[Random, bytes], bytes]:
@@ -62,9 +62,9 @@ def _lost(rng: Random, tree: Any, places: list[tuple[Any, Any]]) -> Any:
 def _all_lost(rng: Random, tree: Any, places: list[tuple[Any, Any]]) -> Any:
     """Every field of one name is missing."""
     names = sorted({key for _, key in places if isinstance(key, str)})
-    gone = rng.choice(names) if names else ""
+    lost = rng.choice(names) if names else ""
     for inside, key in places:
-        if key == gone:
+        if key == lost:
             inside.pop(key, None)
     return tree
 

@@ -21,7 +21,7 @@ def _own_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_damage_is_refused_or_noticed(name: str) -> None:
     outcome = campaign(name, MUTANTS.get(name, 30), seed=1)
     assert not outcome.faults, "\n".join(
-        f"{fault.kind}: {fault.told} (python -m tests.fuzz --only {name!r} --seed 1 --show {fault.number})"
+        f"{fault.kind}: {fault.detail} (python -m tests.fuzz --only {name!r} --seed 1 --show {fault.number})"
         for fault in outcome.faults
     )
     assert sum(outcome.counts.values()) == MUTANTS.get(name, 30)

@@ -32,10 +32,10 @@ Change = Callable[[bytes], bytes]
 
 def values(figures: Mapping[str, Any]) -> dict[str, list[float]]:
     """Values by the name of their metric alone: what is renamed has other labels."""
-    found: dict[str, list[float]] = {}
+    by_name: dict[str, list[float]] = {}
     for name, numbers in figures.items():
-        found.setdefault(name.partition("{")[0], []).extend(numbers)
-    return {name: sorted(numbers) for name, numbers in found.items()}
+        by_name.setdefault(name.partition("{")[0], []).extend(numbers)
+    return {name: sorted(numbers) for name, numbers in by_name.items()}
 
 
 def figures(folder: Path, name: str, data: bytes) -> Mapping[str, Any]:
@@ -60,29 +60,29 @@ def events(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Ch
 
 
 def later(by: float) -> Change:
-    return events(lambda found: [{**one, "ts": one["ts"] + by} if "ts" in one else one for one in found])
+    return events(lambda entries: [{**one, "ts": one["ts"] + by} if "ts" in one else one for one in entries])
 
 
-def shuffled(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return random.Random(3).sample(found, len(found))
+def shuffled(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return random.Random(3).sample(entries, len(entries))
 
 
-def renamed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def renamed(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Kernels that no table of classes knows, under other names."""
     names = {"odd": "strange", "gather": "gather_2", "dot": "dot_2"}
-    return [{**one, "name": names.get(one["name"], one["name"])} for one in found]
+    return [{**one, "name": names.get(one["name"], one["name"])} for one in entries]
 
 
-def numbered(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def numbered(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Other numbers of processes, threads, streams and correlations."""
-    told = []
-    for one in found:
+    renumbered = []
+    for one in entries:
         args = dict(one.get("args", {}))
         if "correlation" in args:
             args["correlation"] += 5000
         more = {"id": one["id"] + 5000} if one.get("cat") == "ac2g" else {}
-        told.append({**one, **more, **({"args": args} if args else {})})
-    return told
+        renumbered.append({**one, **more, **({"args": args} if args else {})})
+    return renumbered
 
 
 TRACES: Mapping[str, Change] = {
@@ -96,7 +96,7 @@ TRACES: Mapping[str, Change] = {
     "blanks": lambda data: json.dumps(json.loads(data), indent=2).encode(),
     "shown in another unit": lambda data: json.dumps({**json.loads(data), "displayTimeUnit": "ns"}).encode(),
     "times in more digits": events(
-        lambda found: [{**one, "ts": float(one["ts"])} if "ts" in one else one for one in found]
+        lambda entries: [{**one, "ts": float(one["ts"])} if "ts" in one else one for one in entries]
     ),
 }
 
@@ -261,11 +261,11 @@ ROCPROFS = {
 
 
 def test_three_generations_of_rocprof_have_the_same_figures(tmp_path: Path) -> None:
-    found = {}
+    by_head = {}
     for number, (head, line) in enumerate(ROCPROFS.items()):
         rows = [line.format(*dispatch, n=n) for n, dispatch in enumerate(DISPATCHES)]
-        found[head] = figures(tmp_path, f"results{number}.csv", "\n".join([head, *rows, ""]).encode())
-    first, *others = found.values()
+        by_head[head] = figures(tmp_path, f"results{number}.csv", "\n".join([head, *rows, ""]).encode())
+    first, *others = by_head.values()
     assert {"rocprof", "kernel_time"} & set(values(first))
     for other in others:
         assert alike(values(first), values(other))

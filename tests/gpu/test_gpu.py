@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.gpu, pytest.mark.torch]
 
 @pytest.fixture(autouse=True)
 def torch():
-    found = RUNTIME.availability()
-    if not found.usable:
-        pytest.skip(f"no GPU for torch: {found.why}")
+    availability = RUNTIME.availability()
+    if not availability.usable:
+        pytest.skip(f"no GPU for torch: {availability.why}")
     import torch
 
     return torch
@@ -75,9 +75,9 @@ def test_observing_clocks_leaves_the_card_alone(torch) -> None:
 
 
 def test_kernel_records_see_two_streams_at_once(torch) -> None:
-    found = wired.cupti_timer().availability(RUNTIME)
-    if not found.usable:
-        pytest.skip(f"no CUPTI: {found.why}")
+    availability = wired.cupti_timer().availability(RUNTIME)
+    if not availability.usable:
+        pytest.skip(f"no CUPTI: {availability.why}")
     side = torch.cuda.Stream()
 
     def call() -> None:
@@ -99,21 +99,25 @@ def test_outputs_on_the_device_are_poisoned_and_looked_at(torch, honest, codes) 
         torch.mm(a, b, out=out if honest else torch.empty_like(out))
         return out
 
-    asked = MeasuredCall(CaseKey(nodeid="t"), call, check=lambda found: bool(torch.isfinite(found).all()))
-    kept = asked.with_last_result()
+    measured_call = MeasuredCall(CaseKey(nodeid="t"), call, check=lambda result: bool(torch.isfinite(result).all()))
+    timed = measured_call.with_last_result()
     subject = Subject(
-        once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,), synchronize=RUNTIME.synchronize
+        once=measured_call.called,
+        last=lambda: timed.last,
+        check=measured_call.judge,
+        reach=(call,),
+        synchronize=RUNTIME.synchronize,
     )
     timer = wired.events_timer()
     samples = scrutinised(
-        lambda: timer.measure(kept, PLAN, RUNTIME), Scrutiny(subject, wired.contents())
+        lambda: timer.measure(timed, PLAN, RUNTIME), Scrutiny(subject, wired.contents())
     )  # fmt: skip
     assert [problem.code for problem in samples.problems] == codes
 
 
 def test_the_device_is_the_one_that_the_management_library_knows() -> None:
     device, fleet = RUNTIME.device(), wired.fleet()
-    assert lease_name(device) in {lease_name(seen) for seen in fleet.devices}
+    assert lease_name(device) in {lease_name(card) for card in fleet.devices}
     assert dict(device.facts)["driver"]
 
 

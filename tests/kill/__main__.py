@@ -17,11 +17,11 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=200, help="kills of each kind")
     parser.add_argument("--only", default="", help="kinds whose name holds this text")
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     lines, faults = ["| what was killed | times | at work | lost or left | seconds |", "| --- " * 5 + "|"], 0
-    for name in (name for name in SCENARIOS if asked.only in name):
+    for name in (name for name in SCENARIOS if options.only in name):
         began = time.monotonic()
-        kills = list(killed(name, asked.times, asked.seed))
+        kills = list(killed(name, options.times, options.seed))
         bad = [kill for kill in kills if kill.faults]
         for kill in bad:
             print(f"{name}: {kill.faults}", flush=True)
@@ -37,12 +37,12 @@ def main() -> int:
 def killed(name: str, times: int, seed: int) -> list[Killed]:
     """So many kills of one kind; runs share one project, everything else has a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        found = []
+        results = []
         for number in range(times):
             place = Path(folder) / ("project" if name.startswith("a run") else str(number))
             place.mkdir(exist_ok=True)
-            found.append(SCENARIOS[name](Random(f"{seed}/{name}/{number}"), place))
-        return found
+            results.append(SCENARIOS[name](Random(f"{seed}/{name}/{number}"), place))
+        return results
 
 
 if __name__ == "__main__":

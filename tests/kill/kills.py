@@ -110,12 +110,12 @@ def acceptance(rng: Random, folder: Path) -> Killed:
             done(step)
 
     busy, last = _forked(rng, accept, 0.08)
-    kept = store.read(DEVICE, FILE)
-    faults = [] if len(kept) == CASES else [f"{CASES - len(kept)} lines are lost"]
+    lines = store.read(DEVICE, FILE)
+    faults = [] if len(lines) == CASES else [f"{CASES - len(lines)} lines are lost"]
     for step in range(max(1, last - CASES + 1), last + 1):
-        found = kept[f"{FILE}::test_{step % CASES}"].time if f"{FILE}::test_{step % CASES}" in kept else 0.0
-        if round(found) not in (_time(step), _time(step + CASES)):
-            faults.append(f"what step {step} accepted is lost: {found:,.0f}")
+        accepted_ns = lines[f"{FILE}::test_{step % CASES}"].time if f"{FILE}::test_{step % CASES}" in lines else 0.0
+        if round(accepted_ns) not in (_time(step), _time(step + CASES)):
+            faults.append(f"what step {step} accepted is lost: {accepted_ns:,.0f}")
     return Killed(busy, (*faults, *_again(lambda: store.write([_line(0, 5.0)]))))
 
 
@@ -201,8 +201,8 @@ def merging(rng: Random, folder: Path) -> Killed:
             done(step)
 
     busy, _ = _forked(rng, merge, 0.08)
-    left = parse_entries(ours.read_text(encoding="utf-8"), place="ours", device=DEVICE)
-    faults = [] if len(left) == 300 else [f"{len(left)} of 300 lines are left"]
+    entries = parse_entries(ours.read_text(encoding="utf-8"), place="ours", device=DEVICE)
+    faults = [] if len(entries) == 300 else [f"{len(entries)} of 300 lines are left"]
     return Killed(busy, (*faults, *_again(lambda: merge_files(base, ours, theirs, "b.yaml"))))
 
 
@@ -233,22 +233,22 @@ def locking(rng: Random, folder: Path) -> Killed:
 
     for _ in range(20):
         busy, _ = _forked(rng, _on(library, locks, again_and_again), 0.15, begun=True)
-        left = [lock.stale for lock in _locks_in(locks)]
-        faults += ["a lock of a dead process is not stale"] * left.count(False)
-        _, last = _forked(rng, _on(library, locks, partial(_next_one, left=bool(left))), 0, ends=True)
-        faults += [] if last else [f"the next run does not lock and put back what {len(left)} locks left"]
+        stale = [lock.stale for lock in _locks_in(locks)]
+        faults += ["a lock of a dead process is not stale"] * stale.count(False)
+        _, last = _forked(rng, _on(library, locks, partial(_next_one, locked=bool(stale))), 0, ends=True)
+        faults += [] if last else [f"the next run does not lock and put back what {len(stale)} locks left"]
         faults += ["a lock is left"] * len(_locks_in(locks))
-        if busy and left:
+        if busy and stale:
             return Killed(True, tuple(faults))
     return Killed(False, tuple(faults))
 
 
-def _next_one(done: Callable[[int], None], *, left: bool) -> None:
+def _next_one(done: Callable[[int], None], *, locked: bool) -> None:
     """The next process on that card, whose clocks are as the killed one left them."""
     driver = clock_scenarios.Library()
-    driver.locked = 1500 if left else 0
-    found = clock_scenarios.region(clock_scenarios.LOCK, least=1)
-    if (found["owner"], found["after"], found["left"]) == (True, 0, 0) and found["locked"]:
+    driver.locked = 1500 if locked else 0
+    region = clock_scenarios.region(clock_scenarios.LOCK, least=1)
+    if (region["owner"], region["after"], region["left"]) == (True, 0, 0) and region["locked"]:
         done(1)
 
 
@@ -315,8 +315,10 @@ def project(folder: Path) -> None:
 
 
 def _environment() -> Mapping[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PERFGATE_", "CI"))}
-    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PERFGATE_", "CI"))
+    }
+    return {**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
 
 
 def _ended(folder: Path, *words: str) -> None:
@@ -357,9 +359,9 @@ def run(rng: Random, folder: Path, how: int = signal.SIGKILL) -> Killed:
 def _left(parent: int) -> list[int]:
     """Processes of a run that live on, children and what those started, once they had some time to end."""
     mark, until = f"{PARENT}={parent}".encode(), time.monotonic() + WAIT_S
-    while (found := [pid for pid in _processes() if _says(pid, mark)]) and time.monotonic() < until:
+    while (alive := [pid for pid in _processes() if _says(pid, mark)]) and time.monotonic() < until:
         time.sleep(0.05)
-    return found
+    return alive
 
 
 def _processes() -> list[int]:
