@@ -61,8 +61,8 @@ def here() -> Identity:
 
 
 def accepted(test: str, ms: float, **fields: object) -> Baseline:
-    given = {"who": "me", "when": "2026-01-02", "why": "measured", "identity": here(), "commit": "abc1234", **fields}
-    return Baseline(key=CaseKey(nodeid=f"test_it.py::{test}"), device=DEVICE, time=ms * 1e6, **given)  # type: ignore[arg-type]
+    values = {"who": "me", "when": "2026-01-02", "why": "measured", "identity": here(), "commit": "abc1234", **fields}
+    return Baseline(key=CaseKey(nodeid=f"test_it.py::{test}"), device=DEVICE, time=ms * 1e6, **values)  # type: ignore[arg-type]
 
 
 def git(project: Project, *words: str) -> None:

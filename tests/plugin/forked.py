@@ -178,14 +178,14 @@ def fork_children(variables: Mapping[str, str], *, builds: bool) -> None:
 
     def alike(command: Sequence[str], child: Mapping[str, str]) -> bool:
         ours, theirs = (
-            {name: text for name, text in at_start(env).items() if name not in given} for env in (variables, child)
+            {name: text for name, text in at_start(env).items() if name not in names} for env in (variables, child)
         )
         python = os.path.realpath(command[0]) if builds else command[0]
         return python == own and command[1] in starts and ours == theirs
 
     own = os.path.realpath(sys.executable) if builds else sys.executable
     starts = ("-c", "-P") if builds else ("-c",)
-    given = {"PYTHONHASHSEED", *(OF_BUILDS if builds else ())}
+    names = {"PYTHONHASHSEED", *(OF_BUILDS if builds else ())}
     spawn.subprocess = offspring.forking(offspring.Parent(begin), alike)
 
 

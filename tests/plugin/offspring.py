@@ -115,11 +115,11 @@ class Fork:
 def forking(parent: Parent, alike: Callable[[Sequence[str], Mapping[str, str]], bool]) -> SimpleNamespace:
     """The module ``subprocess`` for the code that starts children, with forks in place of the children that can be."""
 
-    def started(command: Sequence[str], **given: Any) -> Any:
-        env = given.get("env")
+    def started(command: Sequence[str], **options: Any) -> Any:
+        env = options.get("env")
         if not env or not alike(command, env):
-            return subprocess.Popen(command, **given)
-        wanted = {"words": list(command), "cwd": str(given["cwd"]), "env": dict(env)}
-        return Fork(parent, parent.start(wanted, given["stdout"].fileno()))
+            return subprocess.Popen(command, **options)
+        wanted = {"words": list(command), "cwd": str(options["cwd"]), "env": dict(env)}
+        return Fork(parent, parent.start(wanted, options["stdout"].fileno()))
 
     return SimpleNamespace(**{**vars(subprocess), "Popen": started})

@@ -58,8 +58,8 @@ class Project:
     def names_guests(self, *words: str) -> bool:
         """Whether a run asks for plugins other than ours: looking for those costs each process a tenth of a second."""
         settings = (self.root / "pyproject.toml").read_text(encoding="utf-8", errors="replace")
-        said = " ".join((*words, settings)).replace('"', " ")
-        return any(word.startswith(GUESTS) or word.endswith("compat") for word in said.split())
+        text = " ".join((*words, settings)).replace('"', " ")
+        return any(word.startswith(GUESTS) or word.endswith("compat") for word in text.split())
 
     def run(
         self,
@@ -115,6 +115,6 @@ def parse_junit(path: Path) -> tuple[dict[str, tuple[str, str]], dict[str, dict[
     return tests, properties
 
 
-def failing(run: Run, test: str, *said: str) -> None:
+def failing(run: Run, test: str, *sentences: str) -> None:
     assert run.outcome(test) == "failed", run.text
-    assert [words for words in said if words not in run.says(test)] == [], run.says(test)
+    assert [words for words in sentences if words not in run.says(test)] == [], run.says(test)

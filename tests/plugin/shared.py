@@ -20,13 +20,13 @@ class Shared:
         self._folder = (folder.parent if own else folder) / "shared"
 
     def __call__(self, name: str, make: Callable[[Project], Run]) -> Run:
-        kept = self._folder / f"{name}.json"
+        path = self._folder / f"{name}.json"
         self._folder.mkdir(exist_ok=True)
-        with locked(self._folder, kept):
-            if not kept.exists():
+        with locked(self._folder, path):
+            if not path.exists():
                 root = self._folder / name
                 root.mkdir()
-                kept.write_text(json.dumps(asdict(make(Project(root)))), encoding="utf-8")
-        found = json.loads(kept.read_text(encoding="utf-8"))
-        tests = {test: (outcome, text) for test, (outcome, text) in found.pop("tests").items()}
-        return Run(**found, tests=tests)
+                path.write_text(json.dumps(asdict(make(Project(root)))), encoding="utf-8")
+        data = json.loads(path.read_text(encoding="utf-8"))
+        tests = {test: (outcome, text) for test, (outcome, text) in data.pop("tests").items()}
+        return Run(**data, tests=tests)

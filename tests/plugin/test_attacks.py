@@ -50,7 +50,7 @@ class Attack(NamedTuple):
     name: str
     ends: tuple[int, int]
     """How pytest ends, and ``perfgate report`` after it."""
-    said: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
     files: Mapping[str, str | None] = {}
     """What the change writes, or takes away."""
     swaps: tuple[tuple[str, str, str], ...] = ()
@@ -265,12 +265,12 @@ ATTACKS = (
         Attack(
             f"CI popped by {name}",
             (1, 1),
-            ("REGRESSED", *said),
+            ("REGRESSED", *sentences),
             files={f"{name}.py": "import os\nos.environ.pop('CI', None)\n"},
             swaps=swaps,
             env={"PYTHONPATH": os.pathsep.join([".", *filter(None, [os.environ.get("PYTHONPATH")])])},
         )
-        for name, said, swaps in (
+        for name, sentences, swaps in (
             ("sitecustomize", (HEADING, "hidden code  sitecustomize.py"), ()),
             (
                 "early",
@@ -454,8 +454,8 @@ def reported(project: Project) -> int:
 def test_how_each_attack_ends_and_what_is_said(attack: Attack, accepted_project: Path, tmp_path: Path) -> None:
     project = attacked(attack, accepted_project, tmp_path / "clone")
     run = judged(project, attack)
-    said = " ".join(run.text.split())
-    assert [words for words in attack.said if " ".join(words.split()) not in said] == [], run.text
+    text = " ".join(run.text.split())
+    assert [words for words in attack.sentences if " ".join(words.split()) not in text] == [], run.text
     assert (run.code, reported(project)) == attack.ends, run.text
 
 

@@ -47,12 +47,14 @@ class User:
         self._install(build)
 
     def run(self, *line: str) -> subprocess.CompletedProcess[str]:
-        kept = {k: v for k, v in os.environ.items() if k not in {"CI", "PYTHONPATH"} and not k.startswith("PYTEST_")}
-        kept |= {"PATH": f"{programs()}{os.pathsep}{kept['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {
+            k: v for k, v in os.environ.items() if k not in {"CI", "PYTHONPATH"} and not k.startswith("PYTEST_")
+        }
+        environment |= {"PATH": f"{programs()}{os.pathsep}{environment['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
         return subprocess.run(
             [str(self._python), *line],
             cwd=self.repo,
-            env=kept,
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
@@ -65,10 +67,10 @@ class User:
 
     def files(self) -> dict[str, bytes]:
         """What is installed and what its build left in the repository."""
-        left = {
+        checkout = {
             name: data for name, data in contents(self.repo).items() if not name.startswith((".git/", ".perfgate/"))
         }
-        return {**left, **{f"user {name}": data for name, data in contents(self._folder).items()}}
+        return {**checkout, **{f"user {name}": data for name, data in contents(self._folder).items()}}
 
     def _install(self, build: str) -> None:
         if build == "cmake":
@@ -113,15 +115,15 @@ def test_a_native_part_that_became_slower_is_confirmed(tmp_path: Path, build: st
     assert arms.items() <= after.items()  # the head of the first run is the base of the second
     assert len(after) == len(arms) + 1
 
-    left = {name: data for name, data in user.files().items() if name != "README"}
-    assert left == before
+    now = {name: data for name, data in user.files().items() if name != "README"}
+    assert now == before
 
     if build != "cmake":  # a conftest that brings the hooks of the editable install into the arms
         hooked = f"import site\nsite.addsitedir({str(user.site)!r})\n"
         write(user.repo, {"tests/conftest.py": hooked})
-        told = user.against("HEAD~1")
-        assert "full: 1 invalid" in told, told
-        assert "the base build loaded files of the package under test from elsewhere" in told, told
+        output = user.against("HEAD~1")
+        assert "full: 1 invalid" in output, output
+        assert "the base build loaded files of the package under test from elsewhere" in output, output
         (user.repo / "tests" / "conftest.py").unlink()
 
     write(user.repo, {"_loop.c": "#error out of order\n"})

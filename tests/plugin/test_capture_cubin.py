@@ -74,8 +74,8 @@ def test_quick_judges_what_was_handed_over_where_the_test_stands(tmp_path: Path)
 @needs_tools
 def test_full_mode_in_ci_fails_what_was_not_handed_over(tmp_path: Path) -> None:
     run = written(tmp_path, FULL, 'limits = ["time <= 1 s", "slowdown <= 5%"]').run("--perfgate=full", ci=True)
-    found = {name: outcome for name, (outcome, _) in run.tests.items()}
-    assert found == {"test_path": "passed", "test_nothing": "failed", "test_broken": "failed"}
+    outcomes = {name: outcome for name, (outcome, _) in run.tests.items()}
+    assert outcomes == {"test_path": "passed", "test_nothing": "failed", "test_broken": "failed"}
     assert (tmp_path / "runs.txt").read_text() == "xx", "one process reads it, then the test itself runs"
     assert "none of tiling.json is machine code" in run.says("test_nothing")
     assert "perfgate.attach" in run.says("test_nothing")

@@ -60,15 +60,15 @@ def test_a_capture_meets_its_limits_and_is_kept(staged: Project, tmp_path: Path)
     run = staged.run("--perfgate=full", "--perfgate-json=run.json", "--perfgate-html=run.html", ci=True,
                      PATH=path_of(tmp_path / "bin"), API_TOKEN=SECRET)  # fmt: skip
     assert run.outcome("test_region[4]") == "passed", run.text
-    said = " ".join(run.says("test_call").split())
-    assert "BROKEN test_call overlap(rank=0, stage=stage2_f) 50 % limit >= 80 %" in said
-    assert "seen captured by nsys 2024.6.2.225: window 1000..21000 ns" in said
-    assert "kept in" in said
+    text = " ".join(run.says("test_call").split())
+    assert "BROKEN test_call overlap(rank=0, stage=stage2_f) 50 % limit >= 80 %" in text
+    assert "seen captured by nsys 2024.6.2.225: window 1000..21000 ns" in text
+    assert "kept in" in text
     assert (tmp_path / "flags").read_text().split().count("run") == 2, "one run for each call"
     assert (staged.root / "calls.txt").read_text().split() == ["step"] * 4, "timed, tuned, captured, tested"
     (folder,) = (staged.root / ".perfgate/profiles/nsys/test_it.py-test_region-step/4").iterdir()
-    kept = {path.name for path in folder.iterdir()}
-    assert {"capture.sqlite", "params.json", "report.md", "metrics.json", "timeline.svg", "tables"} <= kept
+    names = {path.name for path in folder.iterdir()}
+    assert {"capture.sqlite", "params.json", "report.md", "metrics.json", "timeline.svg", "tables"} <= names
     params = json.loads((folder / "params.json").read_text())
     assert (params["call"], params["parameters"], params["second_try"]) == ("step", {"n": "4"}, False)
     assert params["device"]["kind"] == "host"
@@ -81,10 +81,10 @@ def test_without_the_tool_it_is_not_measured_and_says_what_to_install(staged: Pr
     lone.mkdir()
     (lone / "git").symlink_to(shutil.which("git") or "/usr/bin/git")
     run = staged.run("--perfgate=full", ci=True, PATH=str(lone))
-    said = " ".join(run.says("test_region[4]").split())
-    assert "NOT MEASURED" in said
-    assert "nsys is not on the PATH" in said
-    assert "install Nsight Systems" in said
+    text = " ".join(run.says("test_region[4]").split())
+    assert "NOT MEASURED" in text
+    assert "nsys is not on the PATH" in text
+    assert "install Nsight Systems" in text
 
 
 def test_quick_mode_says_how_to_take_a_capture_whether_a_limit_needs_it_or_not(staged: Project) -> None:
@@ -145,12 +145,12 @@ def test_a_real_capture_goes_the_whole_way(project: Project) -> None:
     """)  # fmt: skip
     project.configure("rounds = 1")
     run = project.run("--perfgate=full", ci=True, API_TOKEN=SECRET)
-    said = " ".join(run.says("test_step").split())
-    assert "NOT MEASURED" in said
-    assert "capture whole was not taken" in said, said
-    if "took over" in said or "ended with exit code" in said:
-        pytest.skip(f"the nsys of this machine does not capture here: {said}")
-    assert "no kernel table" in said
+    text = " ".join(run.says("test_step").split())
+    assert "NOT MEASURED" in text
+    assert "capture whole was not taken" in text, text
+    if "took over" in text or "ended with exit code" in text:
+        pytest.skip(f"the nsys of this machine does not capture here: {text}")
+    assert "no kernel table" in text
     (export,) = (project.root / ".perfgate/profiles/whole").rglob("capture.sqlite")
     assert json.loads((export.parent / "params.json").read_text())["mode"] == "whole"
     assert not [p for p in project.root.rglob("*") if p.is_file() and SECRET.encode() in p.read_bytes()]

@@ -155,8 +155,8 @@ def test_inherited_options_start_nothing_and_a_lost_worker_is_replaced(project: 
     outcomes = sorted(outcome for outcome, _ in run.tests.values())
     assert outcomes == ["error", "failed", *["passed"] * 6], run.text
     assert "crashed while running 'test_it.py::test_loses_its_worker'" in run.text
-    said = re.search(r"full: 1 broken, (\d undecided, )?\d passed", run.text)  # undecided where the machine is busy
-    assert said, f"the worker in its place reads the same verdicts\n{run.text}"
+    match = re.search(r"full: 1 broken, (\d undecided, )?\d passed", run.text)  # undecided where the machine is busy
+    assert match, f"the worker in its place reads the same verdicts\n{run.text}"
     assert "BROKEN" in run.says("test_bad")
     assert float(run.properties["test_it[a b]"]["perfgate.time_ns"]) > 0
     record = next((project.root / ".perfgate" / "records").glob("*.json"))
@@ -180,8 +180,8 @@ def test_pinned_tuning_reaches_every_process_that_measures(project: Project, mon
     """Triton reads the variable when it tunes a kernel; the choice is kept with the kernel's source."""
     monkeypatch.delenv("TRITON_CACHE_AUTOTUNING", raising=False)
     project.write("test_a.py", TUNED)
-    for setting, kept in (("free", "unset"), ("pinned", "1")):
+    for setting, value in (("free", "unset"), ("pinned", "1")):
         project.configure(f'tuning = "{setting}"\nrounds = 2\nbudget = "1 ms"\nwarmup = "1 ms"')
         (project.root / "seen.txt").unlink(missing_ok=True)
         project.run("--perfgate=full")
-        assert (project.root / "seen.txt").read_text().split() == [kept] * 3, "two children and pytest itself"
+        assert (project.root / "seen.txt").read_text().split() == [value] * 3, "two children and pytest itself"

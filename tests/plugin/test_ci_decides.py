@@ -63,7 +63,7 @@ class Upstream:
         (lines,) = (self.seed.root / "baselines").rglob("*.yaml")
         text = lines.read_text()
         assert "time: " in text
-        lines.write_text(re.sub(r"time: ([0-9.]+)", lambda found: f"time: {times * float(found[1]):.4f}", text))
+        lines.write_text(re.sub(r"time: ([0-9.]+)", lambda match: f"time: {times * float(match[1]):.4f}", text))
         self._commit(self.seed.root, "accepted")
 
     def run(self, kernel: str, *words: str, settings: str = "", conftest: str = "", call: str = "") -> Run:
@@ -138,19 +138,19 @@ def test_a_slowdown_is_found_however_it_hides(
 
 @SLOW
 @pytest.mark.parametrize(
-    ("call", "code", "said"),
+    ("call", "code", "message"),
     [
         pytest.param("perfgate(int, setup=lambda: work(300))", 0, "edited test", id="work in setup"),
         pytest.param("perfgate(work, 300, calls=2)", 1, "edited test", id="two calls a sample"),
     ],
 )
-def test_a_test_that_measures_something_else_is_named(upstream: Upstream, call: str, code: int, said: str) -> None:
+def test_a_test_that_measures_something_else_is_named(upstream: Upstream, call: str, code: int, message: str) -> None:
     """Nobody can tell whether an edited test still asks what it asked: the edit leads the report."""
     upstream.accept(1.0)
     run = upstream.run(TWO_FIFTHS_MORE, call=call)
     assert run.code == code, run.text
     assert "this change edits its own gate" in run.text
-    assert said in run.text, run.text
+    assert message in run.text, run.text
 
 
 @SLOW
@@ -177,7 +177,7 @@ def test_a_case_without_a_line_is_decided_by_two_builds(upstream: Upstream) -> N
 def test_a_base_that_cannot_be_built_is_said_once_before_the_tests(upstream: Upstream) -> None:
     upstream.accept(1.0)
     run = upstream.run(KERNEL, settings='build = "false"')
-    said = [line for line in run.text.splitlines() if "not decided by base and head" in line]
-    assert len(said) == 1, run.text
-    assert "only the accepted times judge them" in said[0]
+    lines = [line for line in run.text.splitlines() if "not decided by base and head" in line]
+    assert len(lines) == 1, run.text
+    assert "only the accepted times judge them" in lines[0]
     assert re.search(r"full: (\d (undecided|suspect)(, )?)+\n", run.text), run.text

@@ -169,11 +169,11 @@ def test_a_fallback_fixture_of_a_conftest_is_told_and_fails_in_ci(project: Proje
     run = project.run("-p", "pytest_perfgate.compat", ci=True)
     assert run.code == 1, run.text
     assert run.outcome("test_wide") == "failed"
-    said = " ".join(run.says("test_wide").split())
-    assert "NOT MEASURED test_wide" in said
-    assert "its fixture 'benchmark' is the one of conftest.py, not that of perfgate" in said
+    text = " ".join(run.says("test_wide").split())
+    assert "NOT MEASURED test_wide" in text
+    assert "its fixture 'benchmark' is the one of conftest.py, not that of perfgate" in text
     assert (
-        "next rename the fixture in conftest.py, or let it take the one that it hides: def benchmark(benchmark)" in said
+        "next rename the fixture in conftest.py, or let it take the one that it hides: def benchmark(benchmark)" in text
     )
     here = project.run("-p", "pytest_perfgate.compat")
     assert (here.code, here.outcome("test_wide")) == (0, "passed"), here.text

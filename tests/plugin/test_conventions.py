@@ -60,9 +60,9 @@ def test_a_rerun_reads_the_same_verdict(project: Project) -> None:
     assert len(figures) == 1, run.text
     assert run.text.count("round 1 of 1, case 1 of 1: ") == 1
     quick = project.run("--reruns=2", "-k", "bad")
-    said = ("BROKEN", "UNDECIDED")  # the latter where a busy machine left one sample
-    seen = {line.split("[")[0] for line in quick.text.splitlines() if line.startswith(said)}
-    assert len(seen) == 1, quick.text
+    words = ("BROKEN", "UNDECIDED")  # the latter where a busy machine left one sample
+    outcomes = {line.split("[")[0] for line in quick.text.splitlines() if line.startswith(words)}
+    assert len(outcomes) == 1, quick.text
 
 
 def test_nothing_is_measured_where_nothing_runs(project: Project) -> None:

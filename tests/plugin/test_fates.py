@@ -42,7 +42,7 @@ def test_what_became_of_a_call_is_said_where_it_is_read(project: Project) -> Non
     run = project.run("--perfgate=full")
     assert "why   the test failed while it was measured: call: ValueError: the queue is empty" in run.says("test_fails")
     assert "why   its call raised ValueError: the queue is empty, and the test caught" in run.says("test_catches")
-    said = run.says("test_calls_another")
-    assert "time of test_it.py::test_calls_another#d was not measured" in said
-    assert "why   this call did not happen in the measuring process; these did: 'a', 'c'" in said
+    text = run.says("test_calls_another")
+    assert "time of test_it.py::test_calls_another#d was not measured" in text
+    assert "why   this call did not happen in the measuring process; these did: 'a', 'c'" in text
     assert "why   sample 1 of 1 reads 0.0 ns" in project.run("--perfgate=quick").says("test_records_zero")

@@ -87,9 +87,9 @@ def line_of(project: Project, name: str) -> str:
 def test_figures_are_accepted_kept_and_broken(gated: Project, capsys: pytest.CaptureFixture[str]) -> None:
     assert "{loss: 0.05, sent: 4KiB, " in line_of(gated, "test_own")
     assert "'registers(arch=sm_90, kernel=attention_tile)': 80, 'spills(" in line_of(gated, "test_read")
-    kept = gated.run("--perfgate=quick", ci=True)
-    assert kept.code == 0, kept.text
-    assert "4 KiB -> 4 KiB" in kept.properties["test_own"]["perfgate.change(sent)"]
+    result = gated.run("--perfgate=quick", ci=True)
+    assert result.code == 0, result.text
+    assert "4 KiB -> 4 KiB" in result.properties["test_own"]["perfgate.change(sent)"]
 
     gated.write("sent", "4100")
     gated.write("loss", "0.054")
@@ -102,9 +102,9 @@ def test_figures_are_accepted_kept_and_broken(gated: Project, capsys: pytest.Cap
     assert "sent: 4KiB" in line_of(gated, "test_own")
     capsys.readouterr()
     assert main(["accept", "--reason", "one more field"]) == 0
-    told = capsys.readouterr().out
-    assert "sent  4 KiB -> 4.004 KiB  +0.1 %  worse" in told
-    assert "loss" not in told, "what keeps its limit within its noise is not told"
+    output = capsys.readouterr().out
+    assert "sent  4 KiB -> 4.004 KiB  +0.1 %  worse" in output
+    assert "loss" not in output, "what keeps its limit within its noise is not told"
     assert 'why: "one more field"' in line_of(gated, "test_own")
     again = gated.run("--perfgate=quick", ci=True)
     assert again.code == 0, again.text

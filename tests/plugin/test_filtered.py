@@ -17,13 +17,13 @@ NOTHING = {"keyword": "", "markexpr": "", "deselect": None, "ignore": None, "ign
 
 
 def config(tmp_path: Path, args: list[str] | None = None, **options: object) -> Any:
-    given = pytest.Config.ArgsSource.ARGS if args is not None else pytest.Config.ArgsSource.INVOCATION_DIR
+    source = pytest.Config.ArgsSource.ARGS if args is not None else pytest.Config.ArgsSource.INVOCATION_DIR
     return SimpleNamespace(
         option=SimpleNamespace(**(NOTHING | options)),
         rootpath=tmp_path,
         invocation_params=SimpleNamespace(dir=tmp_path),
         args=args or [str(tmp_path)],
-        args_source=given,
+        args_source=source,
         getini=lambda name: ["tests", "kern"],
         stash=pytest.Stash(),
     )

@@ -135,8 +135,8 @@ def test_everything_a_test_may_ask(project: Project) -> None:
     project.write("test_asked.py", ASKED)
     project.write("theirs.json", json.dumps(THEIRS))
     run = project.run(ci=True, fresh=True)
-    seen = {n: (run.outcome(n), word if word in run.says(n) else run.says(n)) for n, (_, word) in EXPECTED.items()}
-    assert seen == EXPECTED, run.text
+    outcomes = {n: (run.outcome(n), word if word in run.says(n) else run.says(n)) for n, (_, word) in EXPECTED.items()}
+    assert outcomes == EXPECTED, run.text
     cases = {str(case.key): case for case in Records(project.root).read().cases}
     noted = cases["test_asked.py::test_notes_and_files"].measurement
     assert noted is not None

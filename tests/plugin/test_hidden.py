@@ -98,6 +98,6 @@ def test_the_doctor_names_what_hides_the_plugin(tmp_path: Path) -> None:
     project: Any = SimpleNamespace(root=tmp_path)
     assert [one.level for one in plugin(project)] == [Level.GOOD]
     (tmp_path / "pytest_perfgate.py").write_text("")
-    (found,) = plugin(project)
-    assert (found.level, found.what.split()[0]) == (Level.BAD, "pytest_perfgate.py")
+    (finding,) = plugin(project)
+    assert (finding.level, finding.what.split()[0]) == (Level.BAD, "pytest_perfgate.py")
     assert [one.level for one in plugin(SimpleNamespace(root=HOME))] == [Level.GOOD], "its own repository"  # type: ignore[arg-type]

@@ -22,14 +22,14 @@ __all__ = ["repository"]
 def children_of(pid: int) -> list[int]:
     """Processes that say they are ours."""
     mark = f"{PARENT}={pid}".encode()
-    found = []
+    children = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if mark in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
+                children.append(int(folder.name))
         except OSError:
             continue
-    return found
+    return children
 
 
 def doctor(project: Project) -> str:
@@ -42,16 +42,16 @@ def doctor(project: Project) -> str:
 @SLOW
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for children in /proc")
 def test_finished_rounds_outlive_a_kill(repository: Project) -> None:
-    told = repository.command("--perfgate-against", "HEAD", "tests", plugins=QUIET)
-    run = subprocess.Popen(told, cwd=repository.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = repository.command("--perfgate-against", "HEAD", "tests", plugins=QUIET)
+    run = subprocess.Popen(command, cwd=repository.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     rounds = repository.root / ".perfgate" / "rounds"
     assert until(lambda: list(rounds.glob("*.bin")))
     assert until(lambda: children_of(run.pid))
     os.kill(run.pid, signal.SIGKILL)
     run.wait()
     assert until(lambda: not children_of(run.pid)), "children end when their channel does"
-    said = doctor(repository)
-    assert "finished rounds of a run that was cut short" in said, said
+    output = doctor(repository)
+    assert "finished rounds of a run that was cut short" in output, output
     again = repository.run("--perfgate-against", "HEAD", "tests")
     assert again.code == 0, again.text
     assert re.search(r"[1-4] rounds? of a run that was cut short", again.text), again.text

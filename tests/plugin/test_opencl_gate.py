@@ -63,8 +63,8 @@ def test_kernels_are_timed_by_their_queue_and_limits_hold(tmp_path) -> None:
     assert "BROKEN" in text, text
     assert "OpenCL has no graphs" in text, text
     cases = {case.key.test: case.measurement for case in Records(tmp_path).read().cases}
-    kept, host = cases["test_kept"], cases["test_of_the_host"]
-    assert kept.identity.timer in {"events", "blocking"}
-    assert dict(kept.processes[0].notes)["timer"].startswith(kept.identity.timer)
+    queued, host = cases["test_kept"], cases["test_of_the_host"]
+    assert queued.identity.timer in {"events", "blocking"}
+    assert dict(queued.processes[0].notes)["timer"].startswith(queued.identity.timer)
     assert host.identity.timer == "host"
-    assert host.device.key != kept.device.key
+    assert host.device.key != queued.device.key

@@ -88,11 +88,11 @@ def test_a_record_that_cannot_be_written_is_a_sentence_and_every_verdict_is_stil
 
 def test_a_run_that_broke_off_in_ci_does_not_leave_the_record_of_an_earlier_one(project: Project) -> None:
     pointer = project.root / ".perfgate" / "records" / "last"
-    for ci, said in ((False, "a.json\n"), (True, "# the last run left no record: pytest ended with 2\n")):
+    for ci, expected in ((False, "a.json\n"), (True, "# the last run left no record: pytest ended with 2\n")):
         project.write(".perfgate/records/last", "a.json\n")
         project.write("test_it.py", "def (")
         assert project.run(ci=ci).code == 2
-        assert pointer.read_text(encoding="utf-8") == said
+        assert pointer.read_text(encoding="utf-8") == expected
 
 
 def test_a_run_that_was_killed_does_not_leave_the_record_of_an_earlier_one(project: Project) -> None:

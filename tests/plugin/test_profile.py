@@ -88,10 +88,10 @@ def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) ->
     assert calls == ["kernel", "synchronize", "start", "kernel", "synchronize", "stop"], (
         "one unprofiled run comes first"
     )
-    said = json.loads((folder / "params.json").read_text())
-    assert said["nodeid"] == "test_k.py::test_k"
-    assert said["clocks"]["policy"] == "observe"
-    assert said["profiler"] == "2025.3.1"
+    parameters = json.loads((folder / "params.json").read_text())
+    assert parameters["nodeid"] == "test_k.py::test_k"
+    assert parameters["clocks"]["policy"] == "observe"
+    assert parameters["profiler"] == "2025.3.1"
     assert (folder / "report.md").read_text().startswith("## Profile: matmul_kernel")
     metrics = json.loads((folder / "metrics.json").read_text())
     assert any(m["name"] == "dram" for m in metrics["metrics"])
@@ -115,8 +115,8 @@ def test_kernels_that_a_test_hands_over_need_no_gpu(project: Path) -> None:
         pytest.skip("nvdisasm and cuobjdump are not installed (extra: ncu)")
     cubin = CUBINS / "above_cliff.sm_86.cubin"
     (project / "test_k.py").write_text(f"def test_k(perfgate):\n    perfgate.attach('k.cubin', {str(cubin)!r})\n")
-    said = perfgate(project, "profile", "test_k.py::test_k", "--mode", "cubin")
-    assert "Step back from the shared-memory cliff" in said
+    output = perfgate(project, "profile", "test_k.py::test_k", "--mode", "cubin")
+    assert "Step back from the shared-memory cliff" in output
 
 
 def test_folders_stay_inside_and_two_at_once_get_two(tmp_path: Path) -> None:

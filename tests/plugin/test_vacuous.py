@@ -82,10 +82,10 @@ def test_a_region_that_is_never_entered(in_ci: Run, here: Run) -> None:
     assert here.outcome("test_region_never_entered") == here.outcome("test_nothing_recorded") == "passed"
 
 
-@pytest.mark.parametrize(("test", "said"), [("test_zero", "reads 0.0 ns"), ("test_nan", "30 of 30 samples")])
-def test_zero_and_nan_timings(in_ci: Run, here: Run, test: str, said: str) -> None:
+@pytest.mark.parametrize(("test", "message"), [("test_zero", "reads 0.0 ns"), ("test_nan", "30 of 30 samples")])
+def test_zero_and_nan_timings(in_ci: Run, here: Run, test: str, message: str) -> None:
     for run in (in_ci, here):
-        failing(run, test, "INVALID", said, "[bad-timing]")
+        failing(run, test, "INVALID", message, "[bad-timing]")
 
 
 def test_all_samples_discarded(in_ci: Run, here: Run) -> None:

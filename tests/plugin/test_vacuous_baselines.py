@@ -137,10 +137,10 @@ def test_the_last_gated_test_deleted_with_all_baselines(project: Project) -> Non
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=project.root, check=True)
     for words in (("rm", "-qr", "baselines", "test_gone.py"), ("commit", "-qm", "two")):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=project.root, check=True)
-    said = "this change edits its own gate\n  removed test  test_gone.py::test_gone\n"
+    note = "this change edits its own gate\n  removed test  test_gone.py::test_gone\n"
     run = project.run(ci=True, GITHUB_BASE_REF="main")
     assert run.code == 0, run.text
-    assert said in run.text
+    assert note in run.text
     assert "perfgate" not in project.run().text, "on a laptop nobody is asked"
     workers = project.run("-n", "1", ci=True, GITHUB_BASE_REF="main")
-    assert said in workers.text
+    assert note in workers.text

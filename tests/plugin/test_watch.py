@@ -43,11 +43,11 @@ class Measuring:
     def device(self, plan, call=None):
         return GPU
 
-    def capture(self, asked, plan):
+    def capture(self, call, plan):
         assert plan.timer == "events"
         identity = Identity(device=GPU.key, timer="events")
         taken = samples(1e6, timer="events", problems=self.problems)
-        return Capture(key=asked.key, samples=(taken,), device=GPU, identity=identity, work=asked.work)
+        return Capture(key=call.key, samples=(taken,), device=GPU, identity=identity, work=call.work)
 
 
 def watch(out: Path, measuring: Measuring, **fields) -> Watch:
@@ -56,17 +56,17 @@ def watch(out: Path, measuring: Measuring, **fields) -> Watch:
 
 def test_device_clocks_and_parameters_are_noted(tmp_path: Path) -> None:
     measuring = Measuring()
-    seen = watch(tmp_path, measuring, clocks="lock")
-    with seen.over(None, Plan(), Work(flops=1.0, dtype="bf16")):
+    watching = watch(tmp_path, measuring, clocks="lock")
+    with watching.over(None, Plan(), Work(flops=1.0, dtype="bf16")):
         pass
-    facts = seen.facts()
-    assert seen.entered == 1
+    facts = watching.facts()
+    assert watching.entered == 1
     assert measuring.instruments.clocks.asked == "lock"
     assert facts["parameters"] == {"n": "4"}
     assert facts["device"]["name"] == "NVIDIA H200"
     assert facts["dtype"] == "bf16"
-    held = {"hz": [1.5e9], "problems": ["it was throttled"], "power": "300 W"}
-    assert facts["clocks"] == {"policy": "lock", **held}
+    clocks = {"hz": [1.5e9], "problems": ["it was throttled"], "power": "300 W"}
+    assert facts["clocks"] == {"policy": "lock", **clocks}
 
 
 def test_the_named_call_alone_is_wanted(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_event_mode_refuses_what_it_cannot_see(tmp_path: Path) -> None:
 
 
 def test_an_assignment_travels_as_a_text() -> None:
-    given = Assignment(mode="nsys", out="/a b", call="x", options=(("size", "[1, 2]"),), markers=("slow: 'x'",))
-    assert parse_assignment(given.text()) == given
+    assignment = Assignment(mode="nsys", out="/a b", call="x", options=(("size", "[1, 2]"),), markers=("slow: 'x'",))
+    assert parse_assignment(assignment.text()) == assignment
     assert external(("event", "torch", "cubin", "nsys", "torch")) == ("torch", "nsys")
 
 

@@ -49,7 +49,7 @@ def repository(project: Project) -> Project:
 
 
 def digest(folder: Path) -> str:
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
-        found.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
-    return found.hexdigest()
+        checksum.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
+    return checksum.hexdigest()
