@@ -48,10 +48,10 @@ class Tensor:
     def __matmul__(self, other):
         self.gpu.kernel(60_000)
 
-    def _long(self, *given):
+    def _long(self, *arguments):
         self.gpu.kernel(100_000)
 
-    def _short(self, *given):
+    def _short(self, *arguments):
         self.gpu.kernel(2_000)
 
 
@@ -65,7 +65,7 @@ class Torch:
         self.current = 0
         matmul = SimpleNamespace(allow_tf32=False)
         self.backends = SimpleNamespace(cuda=SimpleNamespace(matmul=matmul))
-        functional = SimpleNamespace(scaled_dot_product_attention=lambda *given: gpu.kernel(155_000))
+        functional = SimpleNamespace(scaled_dot_product_attention=lambda *arguments: gpu.kernel(155_000))
         self.nn = SimpleNamespace(functional=functional)
         self.cuda = SimpleNamespace(
             Stream=object, stream=self._stream, _sleep=lambda cycles: gpu.kernel(cycles / 1.5, self.current)
@@ -84,7 +84,7 @@ class Torch:
 
     empty_like = softmax = mm = None
 
-    def ones(self, *given, **named):
+    def ones(self, *arguments, **named):
         return Tensor(self.gpu)
 
 
@@ -131,7 +131,7 @@ class SimulatedCheck(parts.Check):
         gpu.event = lambda: Pair(SimulatedGpu.event(gpu))
         torch = self.torch = Torch(gpu)
         torch.empty_like = lambda tensor: Tensor(gpu)
-        torch.softmax = torch._scaled_mm = lambda *given, **named: gpu.kernel(60_000)
+        torch.softmax = torch._scaled_mm = lambda *arguments, **named: gpu.kernel(60_000)
         torch.mm = lambda a, b: gpu.kernel(63_000 if a.deep == 4304 else 60_000)
         rules = Rules(
             stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= 20 else None,

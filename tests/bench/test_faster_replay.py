@@ -24,9 +24,9 @@ def test_clean_tests_are_kept_and_slower_ones_are_seen(faster: dict, condition: 
     limit = faster["LIMITS"][title]
     outcomes = {work: [] for work in faster["CALLS"].values()}
     for _ in range(60):
-        for work, seen in outcomes.items():
+        for work, results in outcomes.items():
             then, now = faster["drawn"](rounds, work, dice)
-            seen.append(faster["outcome"](limit, faster["accepted"](then), now)[0])
+            results.append(faster["outcome"](limit, faster["accepted"](then), now)[0])
     clean, slowed = outcomes[0], outcomes[1]
     assert not [one for one in clean if one in faster["ALARMS"]]
     assert not [one for one in slowed if one in faster["KEPT"]]

@@ -45,13 +45,13 @@ def test_the_records_of_a_profiler_are_the_truth_where_there_are_any(check, monk
 
 def test_three_processes_of_the_profiler_show_how_far_off_one_may_be(check, monkeypatch) -> None:
     """The copy takes 100 us on the simulated card, 2 % off the middle of the profiler's processes."""
-    for figures, held in (([101_900.0, 102_000.0, 102_100.0], False), ([102_000.0, 103_000.0, 100_000.0], True)):
-        left = iter(figures)
-        monkeypatch.setattr(parts, "truths", lambda clocks, left=left: ({"copy 256 MB": next(left)}, ""))
+    for figures, expected in (([101_900.0, 102_000.0, 102_100.0], False), ([102_000.0, 103_000.0, 100_000.0], True)):
+        remaining = iter(figures)
+        monkeypatch.setattr(parts, "truths", lambda clocks, remaining=remaining: ({"copy 256 MB": next(remaining)}, ""))
         rows = [row for row in parts.agreement(check) if row["what"] == "copy 256 MB"]
         (auto,) = [row for row in rows if row.get("bar") == "long"]
         (apart,) = [row["its processes apart"] for row in rows if "its processes apart" in row]
-        assert (auto["held"], apart) == (held, max(figures) / min(figures) - 1)
+        assert (auto["held"], apart) == (expected, max(figures) / min(figures) - 1)
 
 
 def test_without_a_proof_kernel_records_are_left_out(check, monkeypatch) -> None:
@@ -99,13 +99,13 @@ def test_a_timer_that_is_off_is_not_held(check) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "held"),
+    ("note", "expected"),
     [("", False), ("up to 1.7% longer than the device's own records: a pause", False), ("up to 2.4% longer", True)],
 )
-def test_a_timer_that_says_how_far_it_may_be_off_is_held_to_that(check, said, held) -> None:
-    check.timers["auto"] = WrongTimer(check.timers["auto"], said)
+def test_a_timer_that_says_how_far_it_may_be_off_is_held_to_that(check, note, expected) -> None:
+    check.timers["auto"] = WrongTimer(check.timers["auto"], note)
     rows = [row for row in parts.agreement(check) if row.get("bar") == "long"]
-    assert {row["held"] for row in rows} == {held}
+    assert {row["held"] for row in rows} == {expected}
     assert parts.allowance({"agreement": "its calls follow each other at once: 1 to 7 % off the records"}) == 0.07
 
 
@@ -117,7 +117,9 @@ def test_of_calls_below_two_microseconds_nothing_is_asked() -> None:
 
 def test_attention_that_is_once_taken_for_work_elsewhere_is_missed(check, monkeypatch) -> None:
     notes = iter(["work ran on another stream, out of sight", *[""] * 9])
-    monkeypatch.setattr(check, "measured", lambda *given: {"what": "attention", "ns": 1.0, "problems": [next(notes)]})
+    monkeypatch.setattr(
+        check, "measured", lambda *arguments: {"what": "attention", "ns": 1.0, "problems": [next(notes)]}
+    )
     row = parts.attention(check)
     assert (row["held"], row["taken for work elsewhere"]) == (False, 1)
 
@@ -127,13 +129,13 @@ class WrongTimer:
 
     name = "events"
 
-    def __init__(self, inner, said: str = "") -> None:
-        self.inner, self.said = inner, said
+    def __init__(self, inner, note: str = "") -> None:
+        self.inner, self.note = inner, note
 
-    def measure(self, *given):
-        samples = self.inner.measure(*given)
+    def measure(self, *arguments):
+        samples = self.inner.measure(*arguments)
         others = (note for note in samples.notes if note[0] != "agreement")
-        notes = (*others, *([("agreement", self.said)] if self.said else []))
+        notes = (*others, *([("agreement", self.note)] if self.note else []))
         return replace(samples, durations=tuple(1.02 * d for d in samples.durations), notes=notes)
 
 
@@ -145,7 +147,7 @@ class FailingTimer:
     def availability(self, runtime):
         return Availability(name="cupti", usable=True)
 
-    def measure(self, *given):
+    def measure(self, *arguments):
         raise ValueError("an illegal memory access was encountered")
 
 
@@ -157,9 +159,9 @@ def test_a_timer_that_raises_costs_its_own_lines_and_the_truth(check) -> None:
 
 
 def test_slowdowns_streams_and_products(check) -> None:
-    seen = {row["what"]: row for row in parts.slowdowns(check)}
-    assert (seen["+0 %"]["seen"], seen["+2 %"]["seen"]) == (0, parts.TRIALS)
-    assert seen["+2 %"]["held"] is True
+    by_what = {row["what"]: row for row in parts.slowdowns(check)}
+    assert (by_what["+0 %"]["seen"], by_what["+2 %"]["seen"]) == (0, parts.TRIALS)
+    assert by_what["+2 %"]["held"] is True
     first, second, third = parts.overlap(check)
     assert (first["held"], second["held"], third["held"]) == (True, True, True)
     assert (third["bar"], third["measured"]) == ("quiet", parts.ATTENTIONS)
@@ -205,8 +207,8 @@ def test_records_of_a_trace_are_shared_out_among_calls() -> None:
     work = [{"ph": "X", "cat": "kernel", "ts": 4.0 * at, "dur": 3.0 - at % 2} for at in range(8)]
     assert truth.per_call([*work, {"ph": "X", "cat": "cpu_op", "ts": 0, "dur": 9.0}, {"ph": "M"}], 4) == 6_000.0
     assert truth.per_call(work[1:], 4) == 6_000.0
-    beside = [{"ph": "X", "cat": "kernel", "ts": 9.0 * (at // 2), "dur": 5.0 + at % 2} for at in range(8)]
-    assert truth.per_call(beside, 4) == 6_000.0
+    records = [{"ph": "X", "cat": "kernel", "ts": 9.0 * (at // 2), "dur": 5.0 + at % 2} for at in range(8)]
+    assert truth.per_call(records, 4) == 6_000.0
     with pytest.raises(ValueError, match="3 records of 8 calls"):
         truth.per_call(work[:3], 8)
 
@@ -227,13 +229,13 @@ def test_a_suite_against_itself(check, monkeypatch) -> None:
 
 
 def test_a_process_of_the_suite_that_fails_costs_the_rounds_after_it(check, monkeypatch) -> None:
-    given = iter([sitting(1.0)] * 6)
+    sittings = iter([sitting(1.0)] * 6)
 
     def suite(clocks: str) -> processes.Sitting:
-        found = next(given, None)
-        if found is None:
+        result = next(sittings, None)
+        if result is None:
             raise RuntimeError("a process of the suite ended with 1: no memory")
-        return found
+        return result
 
     monkeypatch.setattr(processes, "suite", suite)
     *_, failed, last = processes.same(check)
@@ -249,10 +251,10 @@ def test_a_program_whose_time_is_over_is_ended_with_all_that_it_started(tmp_path
     text = "import subprocess, sys; print('begun', flush=True); p = subprocess.Popen([sys.executable, '-c', 'input()'],"
     text += f" stdin=subprocess.PIPE); open({str(marked)!r}, 'w').write(str(p.pid)); p.wait()"
     assert processes.run_logged([sys.executable, "-c", "print('well')"], log, 60.0) == (0, "well\n")
-    code, said = processes.run_logged([sys.executable, "-c", text], log, 1.0)
+    code, output = processes.run_logged([sys.executable, "-c", text], log, 1.0)
     assert code is None
-    assert said.startswith("begun\n")
-    assert "took longer than the 1 s that were left" in said
+    assert output.startswith("begun\n")
+    assert "took longer than the 1 s that were left" in output
     assert ended(int(marked.read_text()))
 
 

@@ -130,8 +130,8 @@ def test_what_a_run_announced_is_held_against_what_measuring_took() -> None:
     assert next(processes.announced_s("again", learnt, learnt=True))["held"] is True
 
 
-@pytest.mark.parametrize(("took", "held"), [(61.0, False), (40.0, None)])
-def test_work_that_was_ended_misses_a_bar_only_with_the_time_of_the_bar(took: float, held: bool | None) -> None:
+@pytest.mark.parametrize(("took", "expected"), [(61.0, False), (40.0, None)])
+def test_work_that_was_ended_misses_a_bar_only_with_the_time_of_the_bar(took: float, expected: bool | None) -> None:
     row = processes.late({"what": "two builds", "refused": "no time", "s": took}, "builds", builds.MOST_S)
-    assert row.get("held") is held
-    assert ("bar" in row) == (held is False)
+    assert row.get("held") is expected
+    assert ("bar" in row) == (expected is False)

@@ -32,7 +32,7 @@ LIMITED = "at the device's limit: 1.5 GHz then, 1.4 GHz now"
 
 
 @pytest.mark.parametrize(
-    ("changed", "unchanged", "power", "held"),
+    ("changed", "unchanged", "power", "expected"),
     [
         (Outcome.REGRESSED, Outcome.PASSED, LIMITED, True),
         (Outcome.UNDECIDED, Outcome.PASSED, LIMITED, False),
@@ -41,29 +41,29 @@ LIMITED = "at the device's limit: 1.5 GHz then, 1.4 GHz now"
     ],
 )
 def test_a_deeper_product_has_to_be_a_regression_at_the_power_limit(
-    check, tmp_path: Path, monkeypatch, changed: Outcome, unchanged: Outcome, power: str, held: bool | None
+    check, tmp_path: Path, monkeypatch, changed: Outcome, unchanged: Outcome, power: str, expected: bool | None
 ) -> None:
-    monkeypatch.setattr(longer, "run_logged", lambda *given, **named: (1, ""))
-    found = [verdict("changed", changed, power), verdict("unchanged", unchanged)]
-    monkeypatch.setattr(longer, "judged", lambda project: iter(found))
+    monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (1, ""))
+    verdicts = [verdict("changed", changed, power), verdict("unchanged", unchanged)]
+    monkeypatch.setattr(longer, "judged", lambda project: iter(verdicts))
     (row,) = longer.capped(check, tmp_path)
-    assert row.get("held") is held
+    assert row.get("held") is expected
     assert row.get("changed, power", "") == power
     text = (tmp_path / "capped" / "products" / "__init__.py").read_text()
     assert '"changed": 4304, "unchanged": 4096' in text
 
 
 def test_a_suite_that_lacks_something_says_what(check, tmp_path: Path, monkeypatch) -> None:
-    said = {"triton_kernels": (0, "5 passed"), "compiled_kernels": (1, "1 failed"), "cuda_extension": (None, "")}
+    outputs = {"triton_kernels": (0, "5 passed"), "compiled_kernels": (1, "1 failed"), "cuda_extension": (None, "")}
 
-    def told(command, log, left_s, **given):
-        return said.get(given["cwd"].name, (5, "SKIPPED [1] t.py:9: CuPy is not installed\n1 skipped"))
+    def told(command, log, left_s, **options):
+        return outputs.get(options["cwd"].name, (5, "SKIPPED [1] t.py:9: CuPy is not installed\n1 skipped"))
 
     monkeypatch.setattr(longer, "run_logged", told)
     monkeypatch.setattr(longer.shutil, "which", lambda name: None)
     first, second, last = longer.suites(check, tmp_path)
     assert (first["held"], second["held"], last["refused"]) == (True, False, "no time")
-    said["cuda_extension"] = (0, "1 passed")
+    outputs["cuda_extension"] = (0, "1 passed")
     *_, cupy, nvbench = longer.suites(check, tmp_path)
     assert (cupy["what"], cupy["why"]) == ("cupy_kernels", "SKIPPED [1] t.py:9: CuPy is not installed")
     assert "held" not in nvbench
@@ -72,14 +72,14 @@ def test_a_suite_that_lacks_something_says_what(check, tmp_path: Path, monkeypat
 def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monkeypatch, capsys) -> None:
     forks = [{"test": "t", "fresh": 0.003, "forked": 0.005}]
     write_json({"rounds": 15, "power": [{"by": 0.05}], "forks": forks, "tests": [{"test": "t"}]})
-    said = f"perfgate: a line\n{capsys.readouterr().out}"
-    monkeypatch.setattr(longer, "run_logged", lambda *given, **named: (0, said))
-    for forked, held in ((15, True), (14, False)):
+    output = f"perfgate: a line\n{capsys.readouterr().out}"
+    monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (0, output))
+    for forked, expected in ((15, True), (14, False)):
         monkeypatch.setattr(longer, "played", lambda project, phase, n=forked: n if phase == longer.FORKED else 15)
         one, both = longer.forks(check, tmp_path)
         assert one["would be forked"] is False
-        assert (both["bar"], both["fresh"], both["forked"], both["held"]) == ("forks", 15, forked, held)
-    monkeypatch.setattr(longer, "run_logged", lambda *given, **named: (2, "ERROR: 3 rounds so far"))
+        assert (both["bar"], both["fresh"], both["forked"], both["held"]) == ("forks", 15, forked, expected)
+    monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (2, "ERROR: 3 rounds so far"))
     (row,) = longer.forks(check, tmp_path)
     assert (row["refused"], row["why"]) == ("exit code 2", "ERROR: 3 rounds so far")
 
@@ -93,5 +93,7 @@ def test_the_project_of_products_runs_on_the_processor(tmp_path: Path, monkeypat
     files = {name: text.replace("4096", "64").replace("200 ms", "4 ms") for name, text in longer.FILES.items()}
     project = longer.write_project(tmp_path / "one", {**files, "test_softmax.py": longer.SOFTMAX.replace("4096", "64")})
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--perfgate=quick"]
-    code, said = longer.run_logged(command, tmp_path / "one.txt", 120.0, cwd=project, env=longer.surroundings(tmp_path))
-    assert (code, "3 passed" in said) == (0, True), said
+    code, output = longer.run_logged(
+        command, tmp_path / "one.txt", 120.0, cwd=project, env=longer.surroundings(tmp_path)
+    )
+    assert (code, "3 passed" in output) == (0, True), output

@@ -30,8 +30,8 @@ TABLE = """\
     [("nsecond", "47328", 47_328.0), ("us", "47.33", 47_330.0), ("ns", "1,047,328", 1_047_328.0), ("inst", "3", None)],
 )
 def test_a_duration_is_read_off_ncus_table(unit, figure, nanoseconds) -> None:
-    found = counters.duration(TABLE.format(unit=unit, figure=figure))
-    assert found == (nanoseconds if nanoseconds is None else pytest.approx(nanoseconds))
+    duration = counters.duration(TABLE.format(unit=unit, figure=figure))
+    assert duration == (nanoseconds if nanoseconds is None else pytest.approx(nanoseconds))
 
 
 def test_what_is_no_table_of_ncu_has_no_duration() -> None:

@@ -78,12 +78,12 @@ def script(tmp_path, monkeypatch):
     )
     heard = module.communicate_in_turns
 
-    def patient(process, *given):
+    def patient(process, *arguments):
         """The time of a part counts from its first row."""
         name, folder = (process.args[process.args.index(word) + 1] for word in ("--part", "--out"))
         rows = Path(folder) / "parts" / f"{name}.jsonl"
         until(lambda: (rows.exists() and rows.read_text()) or process.poll() is not None)
-        return heard(process, *given)
+        return heard(process, *arguments)
 
     monkeypatch.setattr(module, "communicate_in_turns", patient)
     return module
@@ -144,9 +144,9 @@ def test_a_bar_is_held_missed_or_not_shown() -> None:
         "why": "",
         "parts": {"P": [*rows, {"what": "c", "bar": "same", "held": True}]},
     }
-    told = bars(result)
-    assert (told["long"], told["same"]) == ("missed (1 of 2): b", "held (1 of 1)")
-    assert (told["gate"], told["quiet"]) == ("not shown: --only gate", "not shown: --only overlap")
+    texts = bars(result)
+    assert (texts["long"], texts["same"]) == ("missed (1 of 2): b", "held (1 of 1)")
+    assert (texts["gate"], texts["quiet"]) == ("not shown: --only gate", "not shown: --only overlap")
     names = "short host escape quiet seen gate suite costs builds power checks brought share"
     assert unshown(result) == names.split()
     assert f"| {BARS['long']} | missed (1 of 2): b |" in page(result)
@@ -163,16 +163,20 @@ def test_a_pytest_has_our_plugin_though_it_is_not_installed(tmp_path, monkeypatc
     monkeypatch.setenv("PYTHONPATH", "/carried")
     first, site, last = processes.surroundings(tmp_path)["PYTHONPATH"].split(os.pathsep)
     assert (first, last) == (str(ROOT), "/carried")
-    (found,) = (d for d in metadata.distributions(path=[site]))
-    assert [point.value for point in found.entry_points] == ["pytest_perfgate.plugin"]
+    (distribution,) = (d for d in metadata.distributions(path=[site]))
+    assert [point.value for point in distribution.entry_points] == ["pytest_perfgate.plugin"]
 
 
 def test_a_device_that_cannot_be_looked_up_does_not_end_the_run(monkeypatch) -> None:
     module = simulated.script()
     monkeypatch.setattr(module.parts, "Check", simulated.SimulatedCheck)
     monkeypatch.setattr(simulated.SimulatedGpu, "device", lambda self: {}["uuid"])
-    known = module.find_device(SimpleNamespace(clocks="observe"))
-    assert (known["device"], known["facts"], known["why"]) == ("unknown", {"device": "KeyError: 'uuid'"}, "")
+    description = module.find_device(SimpleNamespace(clocks="observe"))
+    assert (description["device"], description["facts"], description["why"]) == (
+        "unknown",
+        {"device": "KeyError: 'uuid'"},
+        "",
+    )
 
 
 def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
@@ -210,11 +214,11 @@ def test_a_run_that_is_cut_short_keeps_its_rows_and_leaves_nothing_at_work(tmp_p
         assert until(lambda: (out / "gpu-check.md").exists() and "first" in (out / "gpu-check.md").read_text())
         parts = below(run.pid)
         run.send_signal(number)
-        said = run.communicate(timeout=300)[1]
+        stderr = run.communicate(timeout=300)[1]
     result = json.loads((out / "gpu-check.json").read_text())
     assert result["facts"]["not finished"] == "machine, agreement, overlap"
     assert result["parts"]["This machine"][0] == {"what": "first", "held": True}
-    assert "Traceback" not in said
+    assert "Traceback" not in stderr
     assert parts
     assert until(lambda: not [pid for pid, when in parts.items() if runs(pid) and started(pid) == when])
     if number != signal.SIGKILL:
@@ -233,10 +237,10 @@ def test_where_nothing_can_be_written_no_time_on_a_card_is_spent(tmp_path) -> No
 def test_a_disk_that_is_full_costs_the_files_and_not_the_parts(script, tmp_path, monkeypatch) -> None:
     plain, times = script.write, iter(range(100))
 
-    def full(*given: object) -> None:
+    def full(*arguments: object) -> None:
         if next(times):
             raise OSError(28, "No space left on device")
-        plain(*given)
+        plain(*arguments)
 
     monkeypatch.setattr(script, "write", full)
     options = SimpleNamespace(
@@ -250,8 +254,8 @@ def test_parts_that_run_by_name_are_added_to_the_page_of_the_same_code_and_devic
 ) -> None:
     def run(*only: str, code: str = "x") -> dict:
         monkeypatch.setattr(script, "code", lambda root: code)
-        given = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=False, only=list(only), rest=False)
-        return script.checked(given)
+        options = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=False, only=list(only), rest=False)
+        return script.checked(options)
 
     run("machine", "ladder")
     both = run("suites")
@@ -290,10 +294,10 @@ def test_the_whole_script_runs_on_a_simulated_card(tmp_path) -> None:
     command = [sys.executable, simulated.__file__, "--quick", "--clocks", "off", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=env)
     result = json.loads((tmp_path / "gpu-check.json").read_text())
-    told = bars(result)
+    texts = bars(result)
     good = ("long", "short", "escape", "quiet")
-    assert {told[name].partition(" ")[0] for name in good} == {"held"}, done.stdout + done.stderr
-    assert done.returncode == int(told["host"].startswith("missed"))
+    assert {texts[name].partition(" ")[0] for name in good} == {"held"}, done.stdout + done.stderr
+    assert done.returncode == int(texts["host"].startswith("missed"))
     told_of = [line.split(":")[0] for line in done.stderr.splitlines()]
     assert told_of[:6] == [n for n in ("machine", "agreement", "overlap") for _ in "12"]
     assert "bars held" in done.stderr.splitlines()[-1]

@@ -34,12 +34,12 @@ def test_rows_that_the_card_spoiled_are_neither_held_nor_missed(check, monkeypat
 
         capped = watts
 
-    held = []
+    policies = []
 
     class Clocks:
         @contextlib.contextmanager
         def hold(self, device, plan):
-            held.append(plan.clocks.value)
+            policies.append(plan.clocks.value)
             yield Watch
 
     monkeypatch.setattr(parts.wired, "clocks", Clocks)
@@ -52,17 +52,17 @@ def test_rows_that_the_card_spoiled_are_neither_held_nor_missed(check, monkeypat
     assert {"seen", "long", "short"} <= set(unshown(result))
     assert not failed(result)
     assert "invalid." in page(result)
-    assert set(held) == {"observe"}
+    assert set(policies) == {"observe"}
 
 
 def test_the_suite_says_what_spoiled_it_and_such_rounds_do_not_count(check, monkeypatch, capsys) -> None:
     processes.run_suite(check)
     monkeypatch.setattr(
         processes.subprocess, "run",
-        lambda *given, **named: SimpleNamespace(returncode=0, stdout=capsys.readouterr().out),
+        lambda *arguments, **named: SimpleNamespace(returncode=0, stdout=capsys.readouterr().out),
     )  # fmt: skip
-    told = processes.suite("observe")
-    assert (len(told.medians), told.problems) == (processes.CASES, [])
+    result = processes.suite("observe")
+    assert (len(result.medians), result.problems) == (processes.CASES, [])
     spoilt = iter([sitting(1.0, "power brake"), sitting(1.0)] * 3 + [sitting(1.0)] * 4)
     monkeypatch.setattr(processes, "suite", lambda clocks: next(spoilt))
     *rounds, last = processes.same(check)
@@ -80,7 +80,7 @@ def test_a_part_that_may_not_lock_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "held"),
+    ("files", "expected"),
     [
         (["simulated-off/test_kernels.py.yaml"], True),
         (["host-intel-2/test_kernels.py.yaml"], False),
@@ -88,6 +88,6 @@ def test_a_part_that_may_not_lock_says_so() -> None:
         ([], False),
     ],
 )
-def test_a_gate_that_measured_the_processor_is_no_gate_of_this_card(files, held) -> None:
+def test_a_gate_that_measured_the_processor_is_no_gate_of_this_card(files, expected) -> None:
     row = processes.accepted(simulated.SimulatedCheck(), [Path(name) for name in files])
-    assert (row["bar"], row["held"], row["files"]) == ("gate", held, files)
+    assert (row["bar"], row["held"], row["files"]) == ("gate", expected, files)

@@ -25,10 +25,10 @@ class SimulatedMatrix:
         return self
 
 
-@pytest.mark.parametrize(("slower", "held"), [(0.05, True), (0.01, False)])
-def test_five_percent_of_a_product_has_to_be_seen_in_every_pair(slower: float, held: bool) -> None:
+@pytest.mark.parametrize(("slower", "expected"), [(0.05, True), (0.01, False)])
+def test_five_percent_of_a_product_has_to_be_seen_in_every_pair(slower: float, expected: bool) -> None:
     more, same = products(SimulatedCheck(), slower)
-    assert (more["what"], more["bar"], more["held"]) == ("+5 %", "power", held)
+    assert (more["what"], more["bar"], more["held"]) == ("+5 %", "power", expected)
     assert more["median"] == pytest.approx(slower, rel=0.1)
     assert (same["what"], same["held"], same["pairs"]) == ("+0 %", True, states.PAIRS)
     assert same["warm-up s"] > 0
@@ -46,13 +46,13 @@ def test_each_step_of_a_check_has_its_time() -> None:
     check = SimulatedCheck()
     check.runtime_module, check.timers["auto"] = lambda: torch, SleepingTimer
     rows = list(states.checks(check, numbers=1 << 10, device="cpu"))
-    first, steps, (total, seen, share) = rows[0], rows[1:-3], rows[-3:]
+    first, steps, (total, detection, share) = rows[0], rows[1:-3], rows[-3:]
     assert first["ms"] > 0
     assert [row["what"] for row in steps] == ["saved", "fingerprint", "unchanged", "fill", "holding", "restore"]
     assert total["bar"] == "checks"
     assert total["ms"] == pytest.approx(sum(row["ms"] for row in steps))
     assert total["held"] is (total["ms"] <= states.LEAST_MS)
-    assert seen["refused"] == "not seen", "the processor copies nothing to itself"
+    assert detection["refused"] == "not seen", "the processor copies nothing to itself"
     assert (share["bar"], share["problems"]) == ("share", [])
     assert share["sampling ms"] >= 50
     assert share["held"] is (share["ms"] <= 0.05 * share["sampling ms"])
@@ -67,12 +67,12 @@ class SleepingTimer:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(("size", "held"), [(8, True), (2_000_000, False)])
-def test_what_is_copied_to_the_host_is_added_up(size: int, held: bool) -> None:
+@pytest.mark.parametrize(("size", "expected"), [(8, True), (2_000_000, False)])
+def test_what_is_copied_to_the_host_is_added_up(size: int, expected: bool) -> None:
     copy = {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pageable)", "args": {"bytes": size}}
     inside = {"cat": "gpu_memcpy", "name": "Memcpy DtoD (Device -> Device)", "args": {"bytes": 1 << 30}}
     row = states.to_host([copy, inside, copy, {"cat": "kernel", "name": "add"}, {"ph": "M"}])
-    assert (row["bar"], row["copies"], row["bytes"], row["held"]) == ("brought", 2, 2 * size, held)
+    assert (row["bar"], row["copies"], row["bytes"], row["held"]) == ("brought", 2, 2 * size, expected)
 
 
 def test_what_holds_no_bytes_is_refused() -> None:

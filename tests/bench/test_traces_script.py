@@ -41,20 +41,20 @@ def script(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("tool", "file", "text", "said"),
+    ("tool", "file", "text", "expected"),
     [
         ("TRACELENS", "TraceLens/Reporting/generate_perf_report_pytorch.py", REPORT, "report of t.json"),
         ("HTA", "hta/trace_analysis.py", ANALYSIS, "analysis of t.json"),
     ],
 )
-def test_each_tool_is_called_by_its_public_function(script, tmp_path, tool, file, text, said) -> None:
+def test_each_tool_is_called_by_its_public_function(script, tmp_path, tool, file, text, expected) -> None:
     path = tmp_path / file
     path.parent.mkdir(parents=True)
     path.write_text(text)
     command = [sys.executable, "-c", getattr(script, tool), "t.json"]
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == said
+    assert done.stdout.strip() == expected
 
 
 def test_a_tool_that_fails_ends_the_script_and_gives_no_ratio(script) -> None:
