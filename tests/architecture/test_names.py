@@ -154,7 +154,7 @@ def test_no_metaphor_is_a_local_of_the_package() -> None:
     ("folder", "words"),
     [
         ("pytest_perfgate", EMPTY),
-        ("ci", EMPTY | NAMED_BY_CONTENT.keys()),
+        *((folder, EMPTY | NAMED_BY_CONTENT.keys()) for folder in ("ci", "tests")),
         *((f"pytest_perfgate/{folder}", {word}) for word, folders in NAMED_BY_CONTENT.items() for folder in folders),
     ],
 )
