@@ -63,8 +63,9 @@ DOUBTFUL = "ten times faster: is the work still done?"
 def against_baseline(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Screen against the accepted time; a suspect goes on to confirmation."""
     ruling = _against_line(limit, trial)
-    if trial.context.replaced is None or trial.baseline is None:
+    if trial.context.replaced is None:
         return ruling
+    assert trial.baseline is not None
     return remeasured(ruling, trial.baseline, trial.measurement, trial.context)
 
 
@@ -114,7 +115,7 @@ def _demanded_speed_up(limit: Limit, trial: JudgedMeasurement, metric: Metric, a
 
 def _changed_versions(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str], ...]:
     """Return the versions that have changed since the time was accepted."""
-    if trial.context.facts == "off" or baseline.surroundings is None:
+    if trial.context.facts == "off":
         return ()
     differences = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
     return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in differences)
@@ -145,7 +146,7 @@ def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tol
     assert timing is not None
     visible = max(threshold := allowed.threshold, timing.visible, allowed.blind)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
-    kept = trial.paired is None and _keeps(limit.operator, metric.high, allowed.bound)
+    kept = _keeps(limit.operator, metric.high, allowed.bound)
     if apart := other_state(suspicion, trial, kept=kept):
         return apart
     if trial.paired is not None:
@@ -163,12 +164,8 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
     paired, threshold = trial.paired, allowed.threshold
     assert paired is not None
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=paired.visible or threshold)
-    clear = paired.decision is Decision.NOT_SLOWER or (
-        paired.decision is Decision.UNDECIDED
-        and paired.interval is not None
-        and paired.interval.high < threshold
-        and is_look(paired.rounds)
-    )
+    below = paired.interval is not None and paired.interval.high < threshold
+    clear = paired.decision is Decision.NOT_SLOWER or (below and is_look(paired.rounds))
     if not clear:
         reads_slower = paired.decision is Decision.SLOWER or metric.value > threshold
         ruling = confirm(suspicion, trial) if reads_slower else by_arms(suspicion, trial)
@@ -195,7 +192,9 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) ->
     A change to what is installed, or to how its job runs, is the cause unless neighbours explain the slowdown.
     """
     paired, line = trial.paired, trial.baseline
-    if paired is None or line is None or metric.low <= threshold:
+    assert paired is not None
+    assert line is not None
+    if metric.low <= threshold:
         return False
     reach = prediction(trial).reach
     by_change = trial.context.environment_edits and not excused(trial.measurement.processes, line.time, reach)
@@ -214,7 +213,9 @@ def _unexplained_time(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling 
     The base was built from the accepted code, so its own time in the turns shows whether the machine moved.
     """
     paired, line, reach = trial.paired, trial.baseline, prediction(trial).reach
-    if paired is None or line is None or not _beyond_chance(suspicion.metric, trial):
+    assert paired is not None
+    assert line is not None
+    if not _beyond_chance(suspicion.metric, trial):
         return None
     then = paired.base_ns / line.time - 1
     if paired.base_ns and then <= reach:
@@ -231,8 +232,8 @@ def _unexplained_time(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling 
 
 def _scatters(trial: JudgedMeasurement) -> bool:
     """Return whether the scatter between runs is known, which takes at least two of them."""
-    sittings = trial.baseline.sittings if trial.baseline is not None else 0
-    return max(sittings, trial.context.sittings) >= _SITTINGS
+    assert trial.baseline is not None
+    return max(trial.baseline.sittings, trial.context.sittings) >= _SITTINGS
 
 
 def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
@@ -289,7 +290,8 @@ def _shown_faster(metric: Metric, trial: JudgedMeasurement) -> bool:
 def _undetected(metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
     """Return the ruling that an accepted time is too noisy for its limit, with what decides instead."""
     between = math.expm1(prediction(trial).log_within(MISSES))
-    count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "run")
+    assert trial.baseline is not None
+    count = plural(max(trial.baseline.sittings, trial.context.sittings), "run")
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
     return Ruling(
         outcome=Outcome.UNDECIDED,
@@ -311,7 +313,8 @@ def _asks_more(trial: JudgedMeasurement) -> bool:
 def _accepted_speed_up(trial: JudgedMeasurement, allowed: Tolerance) -> str:
     """Return a note if the change accepts its own speed-up and the measurement agrees, so nothing is left to accept."""
     edited = _agreeing(trial, allowed)
-    if edited is None or trial.baseline is None or edited.time >= trial.baseline.time:
+    assert trial.baseline is not None
+    if edited is None or edited.time >= trial.baseline.time:
         return ""
     return f"faster, and this change accepts {quantity(edited.time, Dimension.TIME)}"
 
@@ -382,11 +385,10 @@ def standing(
     measurement: Measurement, then: Baseline | None, edited: Baseline | None, context: JudgeContext
 ) -> RemeasuredBaseline:
     """Return the lines that judge: the change's own only if the merge base's is not comparable, and with a reason."""
-    if edited is None or not incomparable(then, measurement, context):
+    if not incomparable(then, measurement, context) or incomparable(edited, measurement, context):
         return RemeasuredBaseline(then, edited)
-    if incomparable(edited, measurement, context) or not edited.explains(then):
-        return RemeasuredBaseline(then, edited)
-    return RemeasuredBaseline(edited, None, then)
+    assert edited is not None
+    return RemeasuredBaseline(edited, None, then) if edited.explains(then) else RemeasuredBaseline(then, edited)
 
 
 def remeasured(ruling: Ruling, baseline: Baseline, measurement: Measurement, context: JudgeContext) -> Ruling:

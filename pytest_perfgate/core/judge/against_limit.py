@@ -241,8 +241,8 @@ def _in_turns(metric: Metric, trial: JudgedMeasurement) -> tuple[tuple[str, str]
 
 def sides_of(metric: Metric, then: Figure, trial: JudgedMeasurement) -> Sides | None:
     """Return which side of a speed-up changed, if the line also has a time."""
-    line, summary = trial.baseline, trial.timing
-    return moved_sides(metric, then.value, line.time, summary.time) if line and summary else None
+    assert trial.baseline is not None
+    return moved_sides(metric, then.value, trial.baseline.time, trial.timing.time) if trial.timing else None
 
 
 def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:

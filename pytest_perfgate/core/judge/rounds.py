@@ -107,7 +107,7 @@ class Pairs:
     def draws(self) -> tuple[tuple[float, ...], ...]:
         """Differences grouped by their start: those of one preload, or of one round."""
         numbers = self.preloads or (0,) * len(self.base)
-        runs = groupby(enumerate(self.differences), key=lambda one: numbers[one[0]] or -1 - one[0])
+        runs = groupby(enumerate(self.differences), key=lambda one: numbers[one[0]] or ~one[0])
         return tuple(tuple(d for _, d in run) for _, run in runs)
 
     @property
@@ -183,7 +183,7 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Fin
     ends = enough and (pairs.whole or count >= design.last)
     reached = [look for look in looks if ends and count - len(draws[-1]) < look <= count]
     slower = bool(reached) and p <= design.level and shift >= math.log1p(threshold)
-    clear = not slower and ends and is_look(count) and bounds.high < threshold
+    clear = ends and is_look(count) and bounds.high < threshold
     ahead = shift <= -math.log1p(max(threshold, 0.0))
     faster = looks[0] in reached and ahead and test(beyond([-x for x in d], threshold)) <= design.level
     return Finding(
@@ -280,7 +280,7 @@ def more_slow(
     for key, (slow, p) in groups.items():
         shown = p <= level and fmean(pairs[key].differences) >= math.log1p(thresholds[key])
         if findings[key].decision is Decision.UNDECIDED and shown:
-            changed[key] = replace(findings[key], decision=Decision.SLOWER, p=min(1.0, p * alpha / level), slow=slow)
+            changed[key] = replace(findings[key], decision=Decision.SLOWER, p=p * alpha / level, slow=slow)
     return changed
 
 
@@ -347,16 +347,16 @@ def figure_finding(pairs: FigurePairs, limit: Limit, gates: int) -> FigureFindin
     """
     base = Figure(name=pairs.name, labels=pairs.labels, dimension=pairs.dimension, value=median(pairs.base))
     if pairs.repeats:
-        moved = limit.change(pairs.head[-1], base.value)
+        moved = limit.change(median(pairs.head), base.value)
         decision = Decision.NOT_SLOWER if _allows(limit, moved) else Decision.SLOWER
         return FigureFinding(
             decision, base, len(pairs.base), better=moved < 0 if limit.operator in _UPPER else moved > 0
         )
-    sign = 1.0 if limit.operator in _UPPER else -1.0
-    steps, bound = _steps(pairs, limit, base.value)
-    worse_by, allowed = [sign * step for step in steps], sign * bound
+    worse_by, allowed = _steps(pairs, limit, base.value)
+    if limit.operator not in _UPPER:
+        worse_by, allowed = [-step for step in worse_by], -allowed
     design = Design(alpha=ALARM, cases=max(gates, 1))
-    for count in range(min(LEAST, len(steps)), len(steps) + 1):
+    for count in range(min(LEAST, len(worse_by)), len(worse_by) + 1):
         decision = _figure_look(worse_by[:count], allowed, design)
         if decision is not Decision.UNDECIDED:
             break
@@ -387,7 +387,7 @@ def _allows(limit: Limit, moved: float) -> bool:
         return limit.operator not in {Operator.LESS, Operator.MORE}
     if limit.operator is Operator.EQUAL:
         return False
-    return moved < limit.bound if limit.operator in _UPPER else moved > limit.bound
+    return (moved < limit.bound) is (limit.operator in _UPPER)
 
 
 def _steps(pairs: FigurePairs, limit: Limit, base: float) -> tuple[list[float], float]:

@@ -13,12 +13,14 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import no_instruction
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError, proposal
+from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.metric import Absent, Analysis, Interval, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
-from pytest_perfgate.model.values import Dimension, Work
+from pytest_perfgate.model.values import Better, Dimension, Work
 from tests.unit.core.judge.bench import (
     CONTEXT,
     GPU,
+    HOST,
     KINDS,
     SLOWDOWN,
     limit,
@@ -337,3 +339,25 @@ def test_a_scope_that_has_to_be_quoted_is_shown_quoted() -> None:
     assert (other.outcome, other.next) == (Outcome.NOT_MEASURED, ("launch it",))
     assert "time(kernel=mul)" in other.sentence
     assert other.sentence.endswith(": never launched")
+
+
+def test_a_metric_of_the_test_s_own_is_proposed_by_its_name() -> None:
+    own = Metric(name="loss", value=0.5, dimension=Dimension.PLAIN, better=Better.LOWER)
+    others = Metric(name="lost", value=0.5, dimension=Dimension.PLAIN)
+    taken = measured(1e6, metrics=MetricSet(metrics=(own, others)))
+    (verdict,) = judge(taken, [limit("metric(losss) <= 1")], baseline=None, context=CONTEXT).verdicts
+    assert verdict.next == ("did you mean 'loss'?",)
+
+
+@pytest.mark.parametrize(("timer", "steps"), [("host", 1), ("read", 0)])
+def test_no_capture_adds_a_figure_to_what_a_file_stated(timer: str, steps: int) -> None:
+    taken = measured(1e6, identity=Identity(device=HOST.key, timer=timer))
+    (verdict,) = judge(taken, [limit("overlap >= 80%")], baseline=None, context=CONTEXT).verdicts
+    assert len(verdict.next) == steps
+
+
+@pytest.mark.parametrize(("kind", "states"), [("nsys", True), ("kineto", False)])
+def test_only_an_nsys_export_takes_its_work_on_the_command_line(kind: str, *, states: bool) -> None:
+    analysis = Analysis(subject="x", kind=kind, metrics=MetricSet(), views={})
+    (verdict,) = judge_artifact(analysis, [parse_limit("tflops >= 1", kinds=by_name())])
+    assert ("--set" in verdict.next[0]) is states

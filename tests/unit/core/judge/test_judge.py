@@ -48,6 +48,22 @@ def test_a_limit_of_the_test_fails_whatever_the_policy(policy) -> None:
     assert report.measurement is None
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("speedup(over=eager, case=zzz) >= 1x", "case=zzz names no call"), ("speedup(over=zzz) >= 1x", "zzz")],
+)
+def test_a_speed_up_of_or_over_a_missing_call_names_it(text: str, names: str) -> None:
+    (report,) = unmatched_limits(called("eager", "fused"), [limit(text)], PLAIN_CONTEXT)
+    (verdict,) = report.verdicts
+    assert names in verdict.sentence
+    assert ("case=" in verdict.sentence) is ("case=" in text)
+
+
+def test_a_fault_of_the_judge_fails_whatever_the_policy() -> None:
+    report = judging_failed(measured(1e6), SLOWDOWN, "it broke", replace(PLAIN_CONTEXT, policy=LOCAL))
+    assert [verdict.effect for verdict in report.verdicts] == [Effect.FAIL]
+
+
 def test_what_names_there_are_is_said() -> None:
     lost = limit("time(case=zzz) <= 1s")
     (several,) = unmatched_limits(called("fwd", "bwd"), [lost, lost], PLAIN_CONTEXT)

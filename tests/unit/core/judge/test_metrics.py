@@ -9,12 +9,12 @@ import pytest
 
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.judge.metrics import DERIVED, OF_WORK, metrics_of
+from pytest_perfgate.core.judge.metrics import DERIVED, OF_WORK, metrics_of, rounds_to_decide
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.metric import Interval, Metric, MetricSet
 from pytest_perfgate.model.values import Dimension, Work
-from tests.unit.core.judge.bench import CEILING, GEMM, GPU, HOST, KINDS, accepted, limit, measured, samples
+from tests.unit.core.judge.bench import CEILING, GEMM, GPU, HOST, KINDS, accepted, limit, measured, samples, share
 
 WORK = Work(flops=1e9, bytes=1e8, dtype="bf16", items=1000, unit="tokens", working_set=2e8)
 
@@ -293,3 +293,22 @@ def test_launch_gaps_and_rates_to_the_bit() -> None:
     assert tflops.value == GEMM.flops * 1e9 / time.value
     assert tflops.low == GEMM.flops * 1e9 / time.high
     assert tflops.high == GEMM.flops * 1e9 / time.low
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "bound", "count", "rounds"),
+    [
+        ("slowdown", 0.01, 0.09, 0.05, 3, 9),
+        ("slowdown", 0.02, 0.04, 0.03, 8, 16),
+        ("slowdown", 0.02, 0.03, 0.05, 2, 6),
+        ("slowdown", 0.01, 0.04, 0.03, 5, 14),
+        ("slowdown", 0.01, 0.09, 0.03, 8, 60),
+        ("slowdown", -0.5, 0.5, 0.03, 1, 6),
+        ("time", 1e6, 4e6, 2e6, 3, 6),
+    ],
+)
+def test_rounds_that_decide_follow_from_the_interval(
+    name: str, low: float, high: float, bound: float, count: int, rounds: int
+) -> None:
+    """At least twice as many as there were, which is all that is known of one process and of a time at its limit."""
+    assert rounds_to_decide(share(name, low, (low + high) / 2, high), bound, count) == rounds

@@ -88,6 +88,13 @@ def test_one_odd_process_is_no_group() -> None:
     assert outcome_of(1e6, shape=(1.0, 1.001, 1.001, 1.2), limits=[limit("time <= 1.1ms")]) is Outcome.UNDECIDED
 
 
+@pytest.mark.parametrize(("helpers", "alone"), [(None, True), (0.04, True), (0.05, False)])
+def test_a_call_that_others_work_for_does_not_compute_alone(helpers: float | None, alone: bool) -> None:
+    """Its thread's own time leaves out theirs, however little it waited for a processor."""
+    process = Samples(durations=(2.0,), cpu=(1.0,), timer="host", stop=Stop.COUNT, blocked=0.0, helpers=helpers)
+    assert computes([process]) is alone
+
+
 @pytest.mark.parametrize("bad", [0.0, -5.0, math.nan, math.inf, -math.inf])
 def test_timings_that_mean_nothing(bad: float) -> None:
     broken = replace(samples(1e6), durations=(1e6, 1e6, bad, 1e6))
