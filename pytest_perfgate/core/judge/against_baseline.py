@@ -146,7 +146,7 @@ def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tol
     assert timing is not None
     visible = max(threshold := allowed.threshold, timing.visible, allowed.blind)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
-    kept = _keeps(limit.operator, metric.high, allowed.bound)
+    kept = metric.high < allowed.bound if limit.operator is Operator.LESS else metric.high <= allowed.bound
     if apart := other_state(suspicion, trial, kept=kept):
         return apart
     if trial.paired is not None:
@@ -247,10 +247,6 @@ def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool
     return max(math.expm1(between), allowed.blind) <= allowed.threshold and (
         math.log1p(max(metric.value, -0.99)) + between < math.log1p(allowed.threshold)
     )
-
-
-def _keeps(operator: Operator, high: float, bound: float) -> bool:
-    return high < bound if operator is Operator.LESS else high <= bound
 
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:

@@ -96,13 +96,8 @@ def missing_siblings(name: str, scope: Labels, present: Sequence[Metric], metric
 
 
 def _lacking(limit: Limit, absent: Absent) -> Ruling:
-    """Judge a metric that was not collected, or cannot be trusted."""
-    coded = f"  [{absent.code}]" if absent.code else ""
-    return Ruling(
-        outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
-        sentence=f"{limit.metric}{render_scope(absent.labels)}: {absent.why}{coded}",
-        next=(absent.fix,) if absent.fix else (),
-    )
+    """Judge a metric of a test that was not collected, or cannot be trusted."""
+    return _missing_metric(f"{limit.metric}{render_scope(absent.labels)}", absent, "")
 
 
 def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
@@ -333,13 +328,15 @@ def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
     )
 
 
-def _missing_metric(name: str, absent: Absent) -> Ruling:
-    """Return NOT MEASURED for what was not collected, INVALID for what makes no sense here."""
-    missing = f"{name} was not collected" + f": {absent.why}" * (absent.why != "not collected")
+def _missing_metric(name: str, absent: Absent, lacks: str = " was not collected") -> Ruling:
+    """Return NOT MEASURED for what was not collected, INVALID for what makes no sense here or cannot be trusted."""
+    why = "" if lacks and absent.why == "not collected" else f": {absent.why}"
+    code = codes().get(absent.code)
+    fix = absent.fix or (code.fix if code else "")
     return Ruling(
         outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
-        sentence=f"{name}: {absent.why}" if absent.code else missing,
-        next=(absent.fix,) if absent.fix else (),
+        sentence=f"{name}: {absent.why}  [{absent.code}]" if absent.code else f"{name}{lacks}{why}",
+        next=(fix,) if fix else (),
     )
 
 

@@ -217,6 +217,13 @@ NSYS_CODES: tuple[Code, ...] = (
         fix="capture the CUDA runtime too: nsys profile --trace=cuda,nvtx …",
     ),
     Code(
+        name="nsys-silent",
+        family=Family.ARTIFACT,
+        title="A rank or a stage has no communication",
+        why="an overlap of nothing is neither 0 nor 100 %",
+        fix="name a window, a rank or a stage that communicates, or drop the limit on it",
+    ),
+    Code(
         name="nsys-anchor",
         family=Family.USAGE,
         title="No NVTX range matches the anchor",

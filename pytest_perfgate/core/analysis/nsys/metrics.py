@@ -17,7 +17,7 @@ from pytest_perfgate.model.values import Dimension
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 
-SILENT = "no-communication"
+SILENT = "nsys-silent"
 
 _ASKED = ("overlap", "overlap_sum", "overlap_min", "overlap_max", "exposed_comm", "exposed_sum")
 

@@ -139,13 +139,13 @@ def test_an_artifact_s_own_slowdown_is_a_figure_like_any_other() -> None:
 
 
 def test_a_rank_without_the_stage_that_others_have_does_not_pass_with_them() -> None:
-    silent = Absent(name="overlap", labels=labels(rank=1), why="no communication", code="no-communication")
+    silent = Absent(name="overlap", labels=labels(rank=1), why="no communication", code="nsys-silent")
     metrics = of_value(0.9, rank=0)
     text = limit("overlap(rank=*) >= 80%")
     result = verdict(limits=[text], metrics=replace(metrics, absent=(silent,)), processes=())
     assert result.outcome is Outcome.INVALID
     assert result.sentence.startswith("overlap(rank=1): ")
-    assert result.sentence.endswith("[no-communication]")
+    assert result.sentence.endswith("[nsys-silent]")
     uncollected = replace(silent, code="")
     assert (
         outcome_of(limits=[text], metrics=replace(metrics, absent=(uncollected,)), processes=()) is Outcome.NOT_MEASURED
@@ -359,5 +359,5 @@ def test_no_capture_adds_a_figure_to_what_a_file_stated(timer: str, steps: int) 
 @pytest.mark.parametrize(("kind", "states"), [("nsys", True), ("kineto", False)])
 def test_only_an_nsys_export_takes_its_work_on_the_command_line(kind: str, *, states: bool) -> None:
     analysis = Analysis(subject="x", kind=kind, metrics=MetricSet(), views={})
-    (verdict,) = judge_artifact(analysis, [parse_limit("tflops >= 1", kinds=by_name())])
+    (verdict,) = judge_artifact(analysis, [parse_limit("tflops >= 1 TFLOPS", kinds=by_name())])
     assert ("--set" in verdict.next[0]) is states

@@ -37,9 +37,7 @@ BUILT_IN_KINDS = by_name()
 
 
 def test_what_there_is_no_sense_in_asking_for_is_invalid() -> None:
-    silent = Absent(
-        name="overlap", labels=labels(rank=1), why="no communication in the window", code="no-communication"
-    )
+    silent = Absent(name="overlap", labels=labels(rank=1), why="no communication in the window", code="nsys-silent")
     overlap = Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION, labels=labels(rank=0))
     analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(overlap,), absent=(silent,)), views={})
     every, one = (
@@ -48,7 +46,8 @@ def test_what_there_is_no_sense_in_asking_for_is_invalid() -> None:
     assert [v.outcome for v in judge_artifact(analysis, [every])] == [Outcome.INVALID, Outcome.PASSED]
     (alone,) = judge_artifact(analysis, [one])
     assert alone.outcome is Outcome.INVALID
-    assert alone.sentence == "overlap: no communication in the window"
+    assert alone.sentence == "overlap: no communication in the window  [nsys-silent]"
+    assert alone.next == (codes()["nsys-silent"].fix,)
 
 
 def test_a_metric_by_its_full_name_that_the_report_does_not_hold_is_not_measured() -> None:
