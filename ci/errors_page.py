@@ -16,7 +16,8 @@ def render() -> str:
         "# Error codes",
         "",
         "Every error says what happened and where, why it matters, and what fixes it. Its code in square brackets is",
-        "the anchor below. This page is made from the tables in `pytest_perfgate/model/codes`:",
+        "the anchor below. A command that an error stops has the exit code of its family; an INVALID limit has 4.",
+        "This page is made from the tables in `pytest_perfgate/model/codes`:",
         "`python -m ci.errors_page`.",
     ]
     for family in Family:

@@ -237,7 +237,7 @@ def _code(word: str) -> Section | None:
         f"{code.title}.",
         code.why and f"Why it matters: {code.why}.",
         f"Next: {code.fix}",
-        f"Exit code of the commands: {code.family.exit} ({code.family.name.lower()}).",
+        f"Exit code where it stops a command: {code.family.exit} ({code.family.name.lower()}); of an INVALID limit: 4.",
         page=f"errors.md#{code.name}",
     )
 
@@ -272,7 +272,7 @@ def _metric(word: str) -> Section | None:
         f"Metric: {kind.name}",
         f"{kind.doc[0].upper()}{kind.doc[1:]}. {better}".strip(),
         f"Dimension: {kind.dimension.value}. It comes from: {kind.source}.",
-        kind.scopes and f"Scopes: {', '.join(kind.scopes)}.",
+        kind.scopes and f"Scopes, of which a limit may use those that were measured: {', '.join(kind.scopes)}.",
         kind.aliases and f"Other names: {', '.join(kind.aliases)}.",
         page="limits.md",
     )

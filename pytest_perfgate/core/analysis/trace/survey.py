@@ -319,7 +319,7 @@ def _of_the_gpu(survey: Survey, windows: Sequence[Window]) -> tuple[Window, ...]
 MOST = 20_000
 """The most figures by step for one job; ``--set window=step=N`` selects a step of longer traces."""
 
-Figure = tuple[str, float, Dimension, Labels]
+ScopedFigure = tuple[str, float, Dimension, Labels]
 """Name, number, dimension, and the scope beside step or device."""
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
@@ -342,7 +342,7 @@ def scoped_metrics(survey: Survey, steps: Sequence[Survey], scopes: Sequence[Lab
     return MetricSet(metrics=tuple(made))
 
 
-def _operators(part: Survey) -> Iterator[Figure]:
+def _operators(part: Survey) -> Iterator[ScopedFigure]:
     if not len(part.rows):
         return
     owners, instance = np.unique(part.owner, return_inverse=True)
@@ -358,7 +358,7 @@ def _operators(part: Survey) -> Iterator[Figure]:
         yield "op_share", float(total[at]) / everything, _PART, what
 
 
-def _kernels(part: Survey) -> Iterator[Figure]:
+def _kernels(part: Survey) -> Iterator[ScopedFigure]:
     if part.on_host or not len(part.rows):
         return
     real = part.trace.category[part.rows] == Category.KERNEL

@@ -103,6 +103,7 @@ def check_view(analysis, view, document, key=""):
         if (view, column) == ("timeline", "total, of the window"):
             assert cell == 1
             continue
+        assert column in named, f"the view {view} prints {column!r}: name its metric in core/analysis/trace/figures.py"
         about = metrics[named[column]].get(f"{cell:.9g}")
         assert about is not None, (view, column, first, cell)
         assert view in {"timeline", "steps"} or first in about, (view, column, first)

@@ -6,12 +6,9 @@ import pytest
 
 from pytest_perfgate import wiring
 from pytest_perfgate.cli import main
-from pytest_perfgate.core import metric_kinds as counters
-from pytest_perfgate.core import metric_kinds as overlap
-from pytest_perfgate.core import metric_kinds as trace
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
-from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.metric_kinds import KERNEL_KINDS, OVERLAP_KINDS, TRACE_KINDS, by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
@@ -22,7 +19,7 @@ from tests.kineto_job import PEAKS, job, shaped, step_events
 KINDS = by_name()
 OF_ROWS = ("module_", "forward_", "backward_", "compared_", "difference", "expected_", "tree_")
 """Figures of modules, of gradients and of two traces: test_figures has them."""
-FAMILY = [kind.name for kind in (*overlap.OVERLAP_KINDS, *trace.TRACE_KINDS) if not kind.name.startswith(OF_ROWS)]
+FAMILY = [kind.name for kind in (*OVERLAP_KINDS, *TRACE_KINDS) if not kind.name.startswith(OF_ROWS)]
 RATES = ["tflops", "bandwidth", "intensity", "mfu", "mfu_datasheet", "sol", "sol_datasheet"]
 UNITS = {
     Dimension.TIME: "1ns",
@@ -103,7 +100,7 @@ def test_two_devices_of_one_trace_have_operators_of_their_own(kineto, tmp_path):
 
 
 def test_what_no_trace_can_tell_names_the_tool_that_can(analyses):
-    for kind in counters.KERNEL_KINDS:
+    for kind in KERNEL_KINDS:
         missing = analyses[0].metrics.missing(kind.name)
         assert missing.why == "not observable in a trace"
         assert any(tool in missing.fix for tool in ("ncu", "cubin", "rocprof")), kind.name
