@@ -122,7 +122,7 @@ class Workflow:
         names, context = surroundings
         succeeded = True
         for step in steps:
-            if not asked(step.get("if", ""), context, succeeded=succeeded):
+            if not runs_if(step.get("if", ""), context, succeeded=succeeded):
                 continue
             if "uses" in step:
                 self._used(step["uses"].partition("@")[0], step.get("with", {}), folder, context)
@@ -160,7 +160,7 @@ def filled(text: str, context: Mapping[str, str]) -> str:
     return re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda place: context[place[1]], text)
 
 
-def asked(condition: str, context: Mapping[str, str], *, succeeded: bool) -> bool:
+def runs_if(condition: str, context: Mapping[str, str], *, succeeded: bool) -> bool:
     """Whether a step runs: where nothing failed, unless it says ``always()``, and each part of its condition holds."""
     parts = [part.strip() for part in condition.split("&&") if part.strip()]
     for part in parts:

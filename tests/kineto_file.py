@@ -42,6 +42,6 @@ def written(path: Path, events, *, indent=None, **header) -> Path:
     return path
 
 
-def seen(path: Path, events, settings=None, **header):
+def surveyed(path: Path, events, settings=None, **header):
     (trace,) = read_kineto(written(path, events, **header))
     return survey(trace, settings or Settings())

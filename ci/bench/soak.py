@@ -30,14 +30,14 @@ def test_sum(perfgate, n):
 CONFTEST = """
 import os, resource
 
-def held():
+def open_and_resident():
     return len(os.listdir("/proc/self/fd")), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 def pytest_runtest_teardown(item):
     told = os.environ.get("SOAK_TOLD")
     if told and item.name in ("test_sum[99]", "test_sum[999]"):
         with open(told, "a") as file:
-            file.write("%d %d\\n" % held())
+            file.write("%d %d\\n" % open_and_resident())
 """
 
 

@@ -56,10 +56,10 @@ def test_a_deeper_product_has_to_be_a_regression_at_the_power_limit(
 def test_a_suite_that_lacks_something_says_what(check, tmp_path: Path, monkeypatch) -> None:
     outputs = {"triton_kernels": (0, "5 passed"), "compiled_kernels": (1, "1 failed"), "cuda_extension": (None, "")}
 
-    def told(command, log, left_s, **options):
+    def output_of(command, log, left_s, **options):
         return outputs.get(options["cwd"].name, (5, "SKIPPED [1] t.py:9: CuPy is not installed\n1 skipped"))
 
-    monkeypatch.setattr(longer, "run_logged", told)
+    monkeypatch.setattr(longer, "run_logged", output_of)
     monkeypatch.setattr(longer.shutil, "which", lambda name: None)
     first, second, last = longer.suites(check, tmp_path)
     assert (first["held"], second["held"], last["refused"]) == (True, False, "no time")

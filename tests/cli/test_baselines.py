@@ -20,7 +20,7 @@ def git(root: Path, *words: str, check: bool = True) -> subprocess.CompletedProc
     return subprocess.run(["git", *identity, *words], cwd=root, check=check, capture_output=True, text=True)
 
 
-def said(place: Place) -> Finding:
+def finding_of(place: Place) -> Finding:
     """What the doctor says of merging."""
     (finding,) = merging(SimpleNamespace(root=place.root, config=SimpleNamespace(baselines="baselines")))
     return finding
@@ -32,13 +32,13 @@ def project(place: Place) -> Place:
     code = "import sys; from pytest_perfgate.cli import main; sys.exit(main(sys.argv[1:]))"
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
     place.baselines.write([baseline("test_a", 1e6), baseline("test_m", 1e6), baseline("test_z", 1e6)])
-    assert said(place).fix.startswith("echo 'baselines/**/*.yaml merge=perfgate'")
+    assert finding_of(place).fix.startswith("echo 'baselines/**/*.yaml merge=perfgate'")
     (place.root / ".gitattributes").write_text("baselines/**/*.yaml merge=perfgate\n")
-    assert "this clone's git config lacks" in said(place).what
+    assert "this clone's git config lacks" in finding_of(place).what
     git(place.root, "config", "merge.perfgate.driver", f"{command} merge-driver %O %A %B %P")
-    assert "does not start" in said(place).what
+    assert "does not start" in finding_of(place).what
     git(place.root, "config", "merge.perfgate.driver", DRIVER.replace("perfgate", command, 1))
-    assert said(place).level is Level.GOOD
+    assert finding_of(place).level is Level.GOOD
     git(place.root, "add", ".")
     git(place.root, "commit", "-qm", "one")
     return place

@@ -33,7 +33,7 @@ metadata.version = unknown
 """
 
 
-def told(folder: Path, before: str, *forms: list[str]) -> tuple[int, str, list[str]]:
+def doctor_without(folder: Path, before: str, *forms: list[str]) -> tuple[int, str, list[str]]:
     """The exit code and errors of the doctor, and what it says in each form, one after the other in one process."""
     command = [sys.executable, "-c", before + RUN.format(forms=forms)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -42,7 +42,7 @@ def told(folder: Path, before: str, *forms: list[str]) -> tuple[int, str, list[s
 
 @pytest.mark.parametrize("name", ["numpy", "pluggy"])
 def test_a_package_that_is_missing_is_named_with_what_fixes_it(tmp_path: Path, name: str) -> None:
-    code, errors, (text, data) = told(tmp_path, HIDDEN.format(name=name), TEXT, JSON)
+    code, errors, (text, data) = doctor_without(tmp_path, HIDDEN.format(name=name), TEXT, JSON)
     assert code == 1
     assert "Traceback" not in errors
     assert name in text
@@ -52,7 +52,7 @@ def test_a_package_that_is_missing_is_named_with_what_fixes_it(tmp_path: Path, n
 
 
 def test_packages_without_metadata_are_no_fault_of_the_doctor(tmp_path: Path) -> None:
-    _, errors, (text,) = told(tmp_path, NAMELESS, TEXT)
+    _, errors, (text,) = doctor_without(tmp_path, NAMELESS, TEXT)
     assert "Traceback" not in errors
     assert "PackageNotFoundError" not in text
     assert f"pytest {pytest.__version__} loads" in text
@@ -60,7 +60,7 @@ def test_packages_without_metadata_are_no_fault_of_the_doctor(tmp_path: Path) ->
 
 def test_settings_that_are_no_toml_are_named_though_they_are_not_ours(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("x = [\n", encoding="utf-8")
-    _, _, (text,) = told(tmp_path, LIGHT, JSON)
+    _, _, (text,) = doctor_without(tmp_path, LIGHT, JSON)
     (finding,) = [one for one in json.loads(text)["findings"] if one["name"] == "settings" and one["level"] == "bad"]
     assert "not TOML" in finding["what"]
     assert "line 1" in finding["what"]

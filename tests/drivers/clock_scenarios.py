@@ -43,7 +43,7 @@ def card():
     return replace(device, spec=lookup_spec(device.name))
 
 
-def told(watch) -> dict:
+def facts_of(watch) -> dict:
     return {
         "codes": [problem.code for problem in watch.problems()],
         "evidence": [list(map(list, problem.evidence)) for problem in watch.problems()],
@@ -64,7 +64,7 @@ def region(plan, clocks=None, during=lambda: None, least=4) -> dict:
         while library.looks < wanted and not watch.problems():
             time.sleep(0.01)
     return {
-        **told(watch), "locked": locked, "after": library.locked, "sets": library.sets, "resets": library.resets,
+        **facts_of(watch), "locked": locked, "after": library.locked, "sets": library.sets, "resets": library.resets,
         "owner": owner.pid == os.getpid() if owner else None, "left": len(read_locks()),
     }  # fmt: skip
 
@@ -153,7 +153,7 @@ def off() -> dict:
     before = library.looks
     with NvmlClocks().hold(card(), OFF) as watch:
         pass
-    return {**told(watch), "looks": library.looks - before, "sets": library.sets}
+    return {**facts_of(watch), "looks": library.looks - before, "sets": library.sets}
 
 
 def half_way(reason: int) -> dict:
@@ -182,7 +182,7 @@ def held_before_and_while_sampling() -> dict:
                 looks = Library().looks
                 until(lambda: Library().looks > looks + 1)
                 seconds.value += within
-        return told(watch)["codes"], told(watch)["evidence"]
+        return facts_of(watch)["codes"], facts_of(watch)["evidence"]
 
     return {"before": sampled(10**9, 0), "within": sampled(0, 10**9)}
 

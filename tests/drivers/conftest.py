@@ -52,7 +52,7 @@ def scenarios(drivers, tmp_path_factory):
     """What every scenario of a module told, run once in processes of their own on the made drivers."""
     played: dict[tuple[str, str], dict] = {}
 
-    def told(module: str, name: str, *, missing: bool = False) -> dict:
+    def answer_of(module: str, name: str, *, missing: bool = False) -> dict:
         alone = name if missing else ""
         if (module, alone) not in played:
             played[module, alone] = run(module, alone)
@@ -71,4 +71,4 @@ def scenarios(drivers, tmp_path_factory):
         assert answers, done.stderr
         return json.loads(answers[0][7:])
 
-    return told
+    return answer_of

@@ -78,7 +78,7 @@ class Card:
     def on(self) -> list[int]:
         return [self.cupti.fake_on(int(kind)) for kind in self.layouts]
 
-    def told(self, name: str, number: int) -> None:
+    def set_fake(self, name: str, number: int) -> None:
         kind = ctypes.c_size_t if name == "fake_most" else ctypes.c_int
         kind.in_dll(self.cupti, name).value = number
 
@@ -141,7 +141,7 @@ def streams_that_overlap() -> dict:
 @scenario
 def larger_buffers_hold_what_smaller_dropped() -> dict:
     card = Card()
-    card.told("fake_most", 4_000)
+    card.set_fake("fake_most", 4_000)
     samples = card.measured(lambda: card.launch(2_000))
     return {"discarded": [discard.reason for discard in samples.discarded], "n": len(samples.durations)}
 
@@ -149,28 +149,28 @@ def larger_buffers_hold_what_smaller_dropped() -> dict:
 @scenario
 def a_buffer_asked_for_beforehand() -> dict:
     card = Card()
-    card.told("fake_ahead", 1)
+    card.set_fake("fake_ahead", 1)
     return {"n": len(card.measured(lambda: card.launch(2_000)).durations)}
 
 
 @scenario
 def dropped_to_the_end() -> dict:
     card = Card()
-    card.told("fake_most", 1)
+    card.set_fake("fake_most", 1)
     return card.refused(lambda: card.launch(2_000))
 
 
 @scenario
 def a_counter_that_does_not_count() -> dict:
     card = Card()
-    card.told("fake_counts", 0)
+    card.set_fake("fake_counts", 0)
     return card.refused(lambda: card.launch(2_000))
 
 
 @scenario
 def a_second_subscriber() -> dict:
     card = Card()
-    card.told("fake_taken", 1)
+    card.set_fake("fake_taken", 1)
     try:
         with CuptiRecorder().opened(BUFFER):
             pass
@@ -182,7 +182,7 @@ def a_second_subscriber() -> dict:
 @scenario
 def one_kind_refused() -> dict:
     card = Card()
-    card.told("fake_refused", int(card.kinds.RUNTIME))
+    card.set_fake("fake_refused", int(card.kinds.RUNTIME))
     return card.refused(lambda: card.launch(2_000))
 
 

@@ -106,7 +106,7 @@ def kernel(fork: LocalChild) -> Finished:
     return done
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Whether a process ends in time; a zombie has ended."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
@@ -168,8 +168,8 @@ def test_a_preload_that_is_killed_leaves_no_child(suite, how) -> None:
     while not isinstance(next(messages), Collected):
         """Until it stands before its test."""
     os.kill(preload._process.pid, how)
-    assert gone(idle._process.pid)
-    assert gone(busy._process.pid)
+    assert has_ended(idle._process.pid)
+    assert has_ended(busy._process.pid)
     with pytest.raises(PerfgateError) as lost:
         preload.fork()
     assert lost.value.code.name == "child-crashed"
@@ -179,5 +179,5 @@ def test_a_preload_that_is_closed_ends_with_its_forks(suite) -> None:
     preload = suite.preload()
     fork = suite.fork(preload)
     preload.close()
-    assert gone(fork._process.pid)
+    assert has_ended(fork._process.pid)
     fork.close()

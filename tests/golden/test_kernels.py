@@ -30,7 +30,7 @@ ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 PAGE = Path("ncu_stages.csv")
 
 
-def held(name: str, text: str) -> None:
+def hold_to(name: str, text: str) -> None:
     file = HERE / name
     if os.environ.get("PERFGATE_GOLDEN") == "write":
         file.parent.mkdir(exist_ok=True)
@@ -69,30 +69,30 @@ def test_the_bottleneck_report_of_a_measured_kernel() -> None:
 
     signals = Signals(compute=placed.compute, memory=placed.memory, intensity=placed.intensity, ridge=timing.ridge)
     document = bottleneck_report(diagnose(facts, "gemm_tiled", limits, signals), timing)
-    held("bottleneck.md", render_markdown(document))
+    hold_to("bottleneck.md", render_markdown(document))
     assert "Recommendations" in render_html([document])
 
 
 @pytest.mark.parametrize("name", ["spilling", "above_cliff", "attention_tile"])
 def test_the_bottleneck_report_of_a_cubin_alone(name: str) -> None:
     analysis = CUBIN.inspect([Path(f"{name}.sm_86.cubin")], {})
-    held(f"bottleneck_{name}.md", render_markdown(analysis.views["bottleneck"]()))
+    hold_to(f"bottleneck_{name}.md", render_markdown(analysis.views["bottleneck"]()))
 
 
 def test_the_overview_and_the_difference_of_builds() -> None:
     analysis = CUBIN.inspect(
         [Path(f"{n}.sm_90.cubin") for n in ("gemm_naive", "gemm_tiled", "copy")], {"threads": "256"}
     )
-    held("overview.txt", render_text(analysis.views["overview"]()))
+    hold_to("overview.txt", render_text(analysis.views["overview"]()))
     moved = CUBIN.compare([Path("attention_tile.sm_80.cubin")], [Path("attention_tile.sm_80.cubin")], {})
     assert "the same machine code" in render_text(moved.views["changes"]())
 
 
 def test_the_contract_and_the_analysis_report_of_two_stages() -> None:
     analysis = NCU.inspect([PAGE], {})
-    held("contract.md", render_markdown(analysis.views["contract"](), level=2))
-    held("analysis.md", render_markdown(analysis.views["report"](), level=2))
-    held("counters.txt", render_text(analysis.views["overview"]()))
+    hold_to("contract.md", render_markdown(analysis.views["contract"](), level=2))
+    hold_to("analysis.md", render_markdown(analysis.views["report"](), level=2))
+    hold_to("counters.txt", render_text(analysis.views["overview"]()))
     moved = NCU.compare([PAGE], [PAGE], {})
     assert [m.value for m in moved.metrics.find("slowdown")] == [0.0, 0.0]
 
@@ -102,7 +102,7 @@ def test_the_contract_as_json_keeps_its_schema() -> None:
     contract = contract_data(
         [diagnose(k, k.name, limits.get(k.arch)) for k in page([PAGE])], ContractInputs(version="v3")
     )
-    held("contract.json", json.dumps(contract, indent=2) + "\n")
+    hold_to("contract.json", json.dumps(contract, indent=2) + "\n")
     check(contract, CONTRACT_SCHEMA)
 
 

@@ -51,7 +51,7 @@ def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
         os.chdir(here)
 
 
-def held(name: str, text: str) -> None:
+def check(name: str, text: str) -> None:
     """``PERFGATE_GOLDEN=write`` writes what a person has looked at."""
     path = GOLDEN / name
     if os.environ.get("PERFGATE_GOLDEN") == "write":
@@ -63,14 +63,14 @@ def held(name: str, text: str) -> None:
 @pytest.mark.parametrize("view", Nsys.views)
 def test_views(analysis: Analysis, view: str) -> None:
     document = analysis.views[view]()
-    held(f"{view}.txt", render_text(document))
-    held(f"{view}.md", render_markdown(document))
+    check(f"{view}.txt", render_text(document))
+    check(f"{view}.md", render_markdown(document))
 
 
 @pytest.mark.parametrize("name", ["timeline", "overlap", "ranks"])
 def test_pictures(analysis: Analysis, name: str) -> None:
     picture = analysis.pictures[name]()
-    held(f"{name}.svg", picture.svg.replace("><", ">\n<") + "\n")
+    check(f"{name}.svg", picture.svg.replace("><", ">\n<") + "\n")
     assert not flaws(picture)
 
 

@@ -29,7 +29,7 @@ def config(tmp_path: Path, args: list[str] | None = None, **options: object) -> 
     )
 
 
-def asked(tmp_path: Path, args: list[str] | None = None, **options: object) -> bool:
+def filters(tmp_path: Path, args: list[str] | None = None, **options: object) -> bool:
     return is_filtered(config(tmp_path, args, **options))
 
 
@@ -50,7 +50,7 @@ def asked(tmp_path: Path, args: list[str] | None = None, **options: object) -> b
     ],
 )
 def test_what_filters(tmp_path: Path, options: dict[str, object]) -> None:
-    assert asked(tmp_path, **options)  # type: ignore[arg-type]
+    assert filters(tmp_path, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_filters(tmp_path: Path, options: dict[str, object]) -> None:
     ],
 )
 def test_what_does_not(tmp_path: Path, args: list[str] | None, reach: tuple[str, ...]) -> None:
-    assert not asked(tmp_path, args)
+    assert not filters(tmp_path, args)
     assert reach_of(config(tmp_path, args)) == Reach(beneath=reach)
 
 

@@ -165,7 +165,9 @@ def forked(dice: np.random.Generator, scattered, count: int, within: float = 0.3
     return drawn + dice.normal(0, unit, drawn.shape), fresh.std(axis=1, ddof=1)
 
 
-def told(differences: Array, floors: Array, limit: float, *, preloads: tuple[int, ...] = NUMBERS) -> list[Decision]:
+def decisions_of(
+    differences: Array, floors: Array, limit: float, *, preloads: tuple[int, ...] = NUMBERS
+) -> list[Decision]:
     """What the rule itself says."""
     ones = (1.0,) * len(NUMBERS)
     rows = zip(np.exp(differences), floors)
@@ -208,7 +210,9 @@ def test_the_rule_of_draws_is_this_one(by: float) -> None:
     differences += math.log1p(by)
     slower, clear = drawn_slower(differences, floors, LIMIT)
     expected = [Decision.SLOWER if s else Decision.NOT_SLOWER if c else None for s, c in zip(slower, clear)]
-    assert [one if one is not Decision.UNDECIDED else None for one in told(differences, floors, LIMIT)] == expected
+    assert [
+        one if one is not Decision.UNDECIDED else None for one in decisions_of(differences, floors, LIMIT)
+    ] == expected
 
 
 def test_a_tenth_more_is_found_in_three_preloads_and_unchanged_code_cleared() -> None:
@@ -227,5 +231,5 @@ def test_a_tenth_more_is_found_in_three_preloads_and_unchanged_code_cleared() ->
 def test_forks_that_each_counted_for_themselves_would_alarm() -> None:
     """What counting by preloads is for."""
     differences, floors = forked(np.random.default_rng(41), calm, 150, within=0.0)
-    assert told(differences, floors, 1e-5, preloads=()).count(Decision.SLOWER) >= 6
+    assert decisions_of(differences, floors, 1e-5, preloads=()).count(Decision.SLOWER) >= 6
     assert drawn_slower(differences, floors, 1e-5)[0].sum() <= 1

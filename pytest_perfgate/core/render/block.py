@@ -80,7 +80,7 @@ def _whole(report: CaseReport, width: int, command: Callable[[str], str]) -> str
     lines += [line for side in sides for line in _labelled(side[2:6].strip(), side[8:], width)]
     lines += [line for text in _reasons(loud) for line in _labelled("why", text, width)]
     if report.measurement and not all(v.outcome in _QUIET for v in loud):
-        lines += [line for label, text in seen(report.measurement) for line in _labelled(label, text, width)]
+        lines += [line for label, text in notable_findings(report.measurement) for line in _labelled(label, text, width)]
     for at, step in enumerate(dict.fromkeys(command(step) for v in loud for step in v.next)):
         lines.append(f"  {'' if at else 'next':<4}  {printable(step)}")
     return "\n".join(lines) + "\n"
@@ -226,7 +226,7 @@ def _reasons(verdicts: list[Verdict]) -> Iterator[str]:
             yield "\n".join(printable(line) for line in text.splitlines())
 
 
-def seen(measurement: Measurement) -> Iterator[tuple[str, str]]:
+def notable_findings(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """Yield at most three findings of an analysis: a class with its evidence, advice with its cause."""
     notable = [f for f in measurement.findings if f.severity is not Severity.INFO]
     for finding in notable[:_SEEN]:

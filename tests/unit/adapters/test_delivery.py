@@ -48,24 +48,24 @@ class Host(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length)) if length else None
         if Host.failures:
             type(self).failures -= 1
-            return self.said(503, None)
+            return self.send(503, None)
         if Host.refusals:
             status, headers = Host.refusals.pop(0)
-            return self.said(status, None, headers)
+            return self.send(status, None, headers)
         if self.command == "GET":
             page = int(dict(p.split("=") for p in urlsplit(self.path).query.split("&"))["page"])
-            return self.said(200, Host.comments[(page - 1) * 100 : page * 100])
+            return self.send(200, Host.comments[(page - 1) * 100 : page * 100])
         if path.endswith("/check-runs"):
             Host.checks.append(body)
         elif self.command == "POST":
             Host.comments.append({"id": len(Host.comments), **body})
         else:
             Host.comments[int(path.rpartition("/")[2])].update(body)
-        return self.said(200, {})
+        return self.send(200, {})
 
     do_GET = do_POST = do_PATCH = do_PUT = answer
 
-    def said(self, status: int, body: object, headers: dict[str, str] | None = None) -> None:
+    def send(self, status: int, body: object, headers: dict[str, str] | None = None) -> None:
         data = json.dumps(body).encode()
         self.send_response(status)
         for name, text in (headers or {}).items():

@@ -189,7 +189,7 @@ def test_a_deselected_test_whose_marks_the_change_edits_is_named_in_ci() -> None
 TEXT = "@pytest.mark.perfgate('slowdown <= {}%')\ndef test_x(perfgate): pass\n"
 
 
-def asked(text: str, source: str = "marker") -> Case:
+def case_with(text: str, source: str = "marker") -> Case:
     limit = parse_limit(text, kinds=by_name(), source=source)
     return Case(nodeid="t.py::test_x[1]", limits=(limit,), plan=Plan())
 
@@ -239,10 +239,10 @@ def test_what_the_file_does_not_tell_the_run_does() -> None:
     """A class of another module, or a limit that is made: what the run was asked is what holds."""
     made = "@pytest.mark.perfgate(*made())\ndef test_x(perfgate): pass\n"
     for now in ("class TestK(Far): pass\n", made):
-        assert limit_notes(now, asked("slowdown <= 3%")) == []
-        (note,) = limit_notes(now, asked("slowdown <= 30%"))
+        assert limit_notes(now, case_with("slowdown <= 3%")) == []
+        (note,) = limit_notes(now, case_with("slowdown <= 30%"))
         assert note.names == ("t.py::test_x: slowdown <= 3% -> slowdown <= 30%",)
-    (note,) = limit_notes(made, asked("slowdown <= 3%", "command line"))
+    (note,) = limit_notes(made, case_with("slowdown <= 3%", "command line"))
     assert note.names == ("t.py::test_x: slowdown <= 3% -> not literal: *made()",)
 
 

@@ -31,7 +31,7 @@ HOT = Samples(
 )
 
 
-def found(**by_load):
+def ceilings_of(**by_load):
     def take(call):
         taken = by_load[call]
         if isinstance(taken, Exception):
@@ -53,7 +53,7 @@ def test_the_catalogue_fits_the_terminal() -> None:
 
 
 def test_the_fastest_sample_of_each_load_with_its_clock() -> None:
-    ceilings = found(product=GOOD, copy=GOOD)
+    ceilings = ceilings_of(product=GOOD, copy=GOOD)
     assert (ceilings.compute, ceilings.bandwidth, ceilings.clock_hz) == ((("bf16", 2e12),), 1e9, 1.5e9)
 
 
@@ -70,20 +70,20 @@ def test_a_load_with_too_few_samples_is_measured_until_there_are_five() -> None:
 
 
 def test_what_was_spoiled_is_no_ceiling() -> None:
-    ceilings = found(product=HOT, copy=GOOD)
+    ceilings = ceilings_of(product=HOT, copy=GOOD)
     assert (ceilings.compute, ceilings.bandwidth) == ((), 1e9)
     assert dict(ceilings.facts)["product"].startswith("not measured: power cap")
 
 
 def test_nothing_measured_is_an_error_and_not_a_file_without_ceilings() -> None:
     with pytest.raises(PerfgateError, match="product: not measured: power cap") as raised:
-        found(product=HOT, copy=RuntimeError("out of memory"))
+        ceilings_of(product=HOT, copy=RuntimeError("out of memory"))
     assert raised.value.code.name == "ceilings-none"
 
 
 def test_a_lock_that_is_denied_ends_it() -> None:
     with pytest.raises(PerfgateError, match="Insufficient"):
-        found(product=PerfgateError("clocks-denied", "Insufficient Permissions"), copy=GOOD)
+        ceilings_of(product=PerfgateError("clocks-denied", "Insufficient Permissions"), copy=GOOD)
 
 
 def test_on_a_gpu_the_clocks_are_held_as_asked_and_the_card_is_leased(tmp_path, monkeypatch) -> None:

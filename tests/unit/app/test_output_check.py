@@ -314,15 +314,15 @@ class Arrays:
 A, B = ("float16[64, 64]", "0"), ("float32[4096]", "1")
 
 
-def said(*things) -> str:
+def constants(*things) -> str:
     finding = constant_inputs(Arrays(), things)
     return finding.detail if finding else ""
 
 
 def test_constants_are_named_with_what_it_means() -> None:
-    assert said(A, B).startswith("float16[64, 64] is all 0, float32[4096] is all 1: a GPU draws less power")
+    assert constants(A, B).startswith("float16[64, 64] is all 0, float32[4096] is all 1: a GPU draws less power")
     assert constant_inputs(Arrays(), (A, B)).title == CONSTANT
-    assert "is all 0 and 2 more: " in said(A, B, A, A, B)
+    assert "is all 0 and 2 more: " in constants(A, B, A, A, B)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_constants_are_named_with_what_it_means() -> None:
     ],
 )
 def test_nothing_is_said_where_data_may_count(things) -> None:
-    assert said(*things) == ""
+    assert constants(*things) == ""
 
 
 @pytest.mark.parametrize(("turn", "sign"), [(0, -1), (1, 1)])

@@ -110,12 +110,12 @@ class ScriptedSpawner:
 
     def hold(self, names):
         @contextmanager
-        def held():
+        def leased():
             self.leases = tuple(names)
             yield
             self.leases = ()
 
-        return held()
+        return leased()
 
     def where(self, nodeid) -> set[str]:
         return {sees for name, sees, _ in self.ran if name == nodeid}

@@ -20,13 +20,13 @@ TODAY = Signature(when="2026-05-02", commit="c0ffee1234567890")
 def answers(monkeypatch: pytest.MonkeyPatch) -> Any:
     messages: list[str] = []
 
-    def given(*lines: str) -> list[str]:
+    def type_lines(*lines: str) -> list[str]:
         remaining = iter(lines)
         monkeypatch.setattr("builtins.input", lambda _prompt: next(remaining))
         monkeypatch.setattr(review, "write", messages.append)
         return messages
 
-    return given
+    return type_lines
 
 
 def test_the_words_of_the_line_that_judges_are_none(answers: Any) -> None:

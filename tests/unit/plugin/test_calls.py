@@ -35,13 +35,13 @@ from pytest_perfgate.testing import FakeRuntime
 NAN = np.array([1.0, np.nan])
 
 
-def asked(check: Any) -> MeasuredCall:
+def call_with(check: Any) -> MeasuredCall:
     return MeasuredCall(CaseKey(nodeid="t"), lambda: NAN, check=check)
 
 
 @pytest.mark.parametrize("answer", [True, None, np.True_, np.array(True)])
 def test_content(answer) -> None:
-    asked(lambda result: answer).once()
+    call_with(lambda result: answer).once()
 
 
 @pytest.mark.parametrize(
@@ -49,23 +49,23 @@ def test_content(answer) -> None:
 )
 def test_not_content(answer) -> None:
     with pytest.raises(PerfgateError, match="check= returned") as refused:
-        asked(lambda result: answer).once()
+        call_with(lambda result: answer).once()
     form = refused.value.fix != refused.value.code.fix
     assert form is (str(answer) != "False"), "a plain no is no mistake in the form"
 
 
 def test_what_is_not_a_number_never_passes() -> None:
     with pytest.raises(PerfgateError, match=r"check= returned False"):
-        asked(lambda result: np.abs(result - 1.0).max() <= 1e-3).once()
+        call_with(lambda result: np.abs(result - 1.0).max() <= 1e-3).once()
 
 
 @pytest.mark.torch
 def test_truths_of_torch() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
-    asked(lambda result: torch.tensor(True)).once()
+    call_with(lambda result: torch.tensor(True)).once()
     for answer in (torch.tensor(False), torch.tensor([True]), torch.tensor(0.5)):
         with pytest.raises(PerfgateError, match="check= returned"):
-            asked(lambda result, answer=answer: answer).once()
+            call_with(lambda result, answer=answer: answer).once()
 
 
 class Zeros:

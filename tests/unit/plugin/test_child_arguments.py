@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(root: Path, mode: str, import_mode: str = "prepend", *names: str) -> list[str]:
+def arguments_of(root: Path, mode: str, import_mode: str = "prepend", *names: str) -> list[str]:
     option = SimpleNamespace(importmode=import_mode, plugins=(), override_ini=(), pythonwarnings=())
     config: Any = SimpleNamespace(option=option, rootpath=root, inipath=None, getini=lambda name: [root / "extra"])
     arm: Any = SimpleNamespace(mode=mode, cwd=str(root / "checkout"), modules=("package",))
@@ -36,7 +36,7 @@ def told(root: Path, mode: str, import_mode: str = "prepend", *names: str) -> li
 
 @pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])
 def test_a_checkout_keeps_the_import_mode(root: Path, mode: str) -> None:
-    words = told(root, "worktree", mode, "tests/test_a.py")
+    words = arguments_of(root, "worktree", mode, "tests/test_a.py")
     assert [word for word in words if "import-mode" in word] == [f"--import-mode={mode}"]
     assert words[-1] == str(root / "checkout" / "tests" / "test_a.py")
 
@@ -47,11 +47,11 @@ def test_a_checkout_keeps_the_import_mode(root: Path, mode: str) -> None:
 def test_tests_of_an_installed_package_find_their_helpers_and_never_the_heads_package(
     root: Path, name: str, folder: str
 ) -> None:
-    words = told(root, "overlay", "prepend", name)
+    words = arguments_of(root, "overlay", "prepend", name)
     (path,) = [word for word in words if word.startswith("pythonpath=")]
     assert path == f"pythonpath={root / 'extra'}" + (f" {root / folder}" if folder else "")
     assert [word for word in words if "import-mode" in word] == ["--import-mode=importlib"]
 
 
 def test_who_asked_for_importlib_has_no_folders_added(root: Path) -> None:
-    assert f"pythonpath={root / 'extra'}" in told(root, "overlay", "importlib", "tests/test_a.py")
+    assert f"pythonpath={root / 'extra'}" in arguments_of(root, "overlay", "importlib", "tests/test_a.py")

@@ -12,7 +12,7 @@ from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.state import Settings
 
 
-def given(**fields: Any) -> Any:
+def options_with(**fields: Any) -> Any:
     """Options as they are where nobody gave one, but for these."""
     names = {option.settings.get("dest", option.name[2:].replace("-", "_")): option for option in OPTIONS}
     plain = {name: option.settings.get("default") for name, option in names.items()}
@@ -31,7 +31,9 @@ def test_what_does_not_read_is_said_before_the_first_test(
     mode: str, option: str, text: Any, message: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
-    config: Any = SimpleNamespace(option=given(**{"perfgate_mode": mode, option: text}), rootpath=tmp_path, stash={})
+    config: Any = SimpleNamespace(
+        option=options_with(**{"perfgate_mode": mode, option: text}), rootpath=tmp_path, stash={}
+    )
     with pytest.raises(pytest.UsageError, match=message):
         GateSession(Settings(config)).prepare([])
 

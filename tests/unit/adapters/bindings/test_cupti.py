@@ -31,16 +31,16 @@ def test_what_was_proved_is_kept_for_a_driver_and_its_packages(monkeypatch, tmp_
         runs.append(command)
         return SimpleNamespace(returncode=next(codes), stderr=b"not counted")
 
-    def asked() -> str:
+    def first_failure() -> str:
         return cupti_proof.proof_failure.__wrapped__(tmp_path / "kept")
 
     driver = tmp_path / "version"
     driver.write_text("NVRM version: 580.159")
     monkeypatch.setattr(cupti_proof, "run_captured", run)
     monkeypatch.setattr(cupti_proof, "DRIVER", driver)
-    assert [asked() for _ in range(3)] == ["not counted", "", ""]
+    assert [first_failure() for _ in range(3)] == ["not counted", "", ""]
     assert len(runs) == 2, "what failed is tried again, what held is not"
     driver.write_text("NVRM version: 590.1")
-    assert (asked(), len(runs)) == ("", 3)
+    assert (first_failure(), len(runs)) == ("", 3)
     driver.unlink()
-    assert (asked(), len(runs)) == ("", 4)
+    assert (first_failure(), len(runs)) == ("", 4)

@@ -29,7 +29,7 @@ from pytest_perfgate.adapters.devices.host import (
 )
 
 
-def told(monkeypatch, tmp_path, *, driven, user=1000, text=None):
+def permissions_of(monkeypatch, tmp_path, *, driven, user=1000, text=None):
     path = tmp_path / "params"
     if text is not None:
         path.write_text(text)
@@ -40,9 +40,9 @@ def told(monkeypatch, tmp_path, *, driven, user=1000, text=None):
 
 
 def test_a_driver_that_works_without_its_files_is_believed(monkeypatch, tmp_path) -> None:
-    lock, counters = told(monkeypatch, tmp_path, driven=True, user=0)
+    lock, counters = permissions_of(monkeypatch, tmp_path, driven=True, user=0)
     assert (lock, counters) == ((True, ""), (False, "the driver hides it here (often a container)"))
-    lock, counters = told(monkeypatch, tmp_path, driven=False, user=0)
+    lock, counters = permissions_of(monkeypatch, tmp_path, driven=False, user=0)
     assert lock == (False, "no driver of a GPU is loaded")
     assert counters == (False, "NVIDIA's kernel module is not loaded")
 
@@ -50,9 +50,9 @@ def test_a_driver_that_works_without_its_files_is_believed(monkeypatch, tmp_path
 def test_counters_and_locks_are_for_administrators_unless_the_driver_says_otherwise(monkeypatch, tmp_path) -> None:
     closed, opened = "RmProfilingAdminOnly: 1\n", "RmProfilingAdminOnly: 0\n"
     denied = (False, "for administrators only")
-    assert told(monkeypatch, tmp_path, driven=True, text=closed) == [denied, denied]
-    assert told(monkeypatch, tmp_path, driven=True, text=opened) == [denied, (True, "")]
-    assert told(monkeypatch, tmp_path, driven=True, text=closed, user=0) == [(True, ""), (True, "")]
+    assert permissions_of(monkeypatch, tmp_path, driven=True, text=closed) == [denied, denied]
+    assert permissions_of(monkeypatch, tmp_path, driven=True, text=opened) == [denied, (True, "")]
+    assert permissions_of(monkeypatch, tmp_path, driven=True, text=closed, user=0) == [(True, ""), (True, "")]
 
 
 def test_what_restricts_devices_is_said(monkeypatch) -> None:

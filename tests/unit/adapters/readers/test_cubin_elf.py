@@ -81,13 +81,13 @@ def written(folder: Path, variants: dict[str, bytes], *names: str) -> list[Path]
 def opened(tmp_path: Path):
     """What is found in files, without the disassembler, which takes half a second."""
 
-    def found(*paths: Path) -> list[tuple[str, str]]:
+    def kernels_of(*paths: Path) -> list[tuple[str, str]]:
         room = tmp_path / "room"
         room.mkdir(exist_ok=True)
         every = [one for path in paths for one in cubin._with_kernels(path, room, ())]
         return [(name, f"sm_{architecture(one.data)}") for one in every for name in one.code.kernels]
 
-    return found
+    return kernels_of
 
 
 @needs_cuobjdump

@@ -16,7 +16,7 @@ from pytest_perfgate.model.errors import PerfgateError
 def without_package(monkeypatch, tmp_path):
     """No such package is installed; what a folder brings is imported from there."""
 
-    def found(name: str):
+    def import_from_path(name: str):
         folder = next((Path(folder) for folder in sys.path if folder.startswith(str(tmp_path))), None)
         if folder is None:
             raise ModuleNotFoundError(f"No module named {name!r}")
@@ -25,7 +25,7 @@ def without_package(monkeypatch, tmp_path):
         spec.loader.exec_module(module)
         return module
 
-    monkeypatch.setattr(ncu_report, "import_module", found)
+    monkeypatch.setattr(ncu_report, "import_module", import_from_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(ncu_report, "INSTALLED", tmp_path / "nvidia" / "nsight-compute")
     return tmp_path

@@ -145,7 +145,7 @@ REFUSED = {
 }
 
 
-def told(path: Path) -> str:
+def times_of(path: Path) -> str:
     inspector = Ncu(read_ncu, DeviceCatalogue)
     assert inspector.recognises(path, path.read_bytes()[:4096]) or path.read_bytes().startswith(b"hello ")
     for build in inspector.inspect([path], {}).views.values():
@@ -156,21 +156,21 @@ def told(path: Path) -> str:
 @pytest.mark.parametrize("form", PAGES)
 def test_a_page_tells_its_launches(tmp_path: Path, form: str) -> None:
     page, expected = PAGES[form]
-    assert told(written(tmp_path, page.encode(), "page.csv")) == expected
+    assert times_of(written(tmp_path, page.encode(), "page.csv")) == expected
 
 
 @pytest.mark.parametrize("form", REFUSED)
 def test_a_page_that_cannot_be_trusted_is_refused(tmp_path: Path, form: str) -> None:
     page, message = REFUSED[form]
     with pytest.raises(PerfgateError, match=message):
-        told(written(tmp_path, page.encode(), "page.csv"))
+        times_of(written(tmp_path, page.encode(), "page.csv"))
 
 
 def test_a_packed_page_is_unpacked_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
     packed = gzip.compress((LONG_HEADER + K + J).encode())
-    assert told(written(tmp_path, packed, "page.csv.gz")) == "k=1000 j=2000"
+    assert times_of(written(tmp_path, packed, "page.csv.gz")) == "k=1000 j=2000"
     with pytest.raises(PerfgateError, match="damaged or cut short"):
-        told(written(tmp_path, packed[:-12], "page.csv.gz"))
+        times_of(written(tmp_path, packed[:-12], "page.csv.gz"))
 
 
 CARD = {"device__attribute_compute_capability_major": 9, "device__attribute_compute_capability_minor": 0}
@@ -186,8 +186,8 @@ def library() -> None:
 @pytest.mark.usefixtures("library")
 def test_a_report_of_several_launches_reads_packed_or_not(tmp_path: Path) -> None:
     data = ncu_file(KERNELS)
-    assert told(written(tmp_path, data)) == "k=5410 j=1000"
-    assert told(written(tmp_path, gzip.compress(data), "own.ncu-rep.gz")) == "k=5410 j=1000"
+    assert times_of(written(tmp_path, data)) == "k=5410 j=1000"
+    assert times_of(written(tmp_path, gzip.compress(data), "own.ncu-rep.gz")) == "k=5410 j=1000"
     (first, _) = read_ncu([tmp_path / "own.ncu-rep.gz"])
     assert (first.arch, first.launch.threads, first.resources.registers) == ("sm_90", 128, 40)
     assert first.source == str(tmp_path / "own.ncu-rep.gz")
@@ -198,7 +198,7 @@ def test_a_report_of_several_launches_reads_packed_or_not(tmp_path: Path) -> Non
 def test_a_metric_may_be_of_another_type(tmp_path: Path, time: float | str, expected: float | None) -> None:
     (kernel,) = read_ncu([written(tmp_path, ncu_file([("k", {**CARD, "gpu__time_duration.sum": time})]))])
     assert kernel.duration == expected
-    assert told(tmp_path / "own.ncu-rep") == f"k={expected and int(expected)}"
+    assert times_of(tmp_path / "own.ncu-rep") == f"k={expected and int(expected)}"
 
 
 @pytest.mark.usefixtures("library")

@@ -28,7 +28,7 @@ def made(path: Path, change: Sequence[str]) -> Path:
     return path
 
 
-def seen(*paths: Path) -> Analysis:
+def inspected(*paths: Path) -> Analysis:
     analysis = Nsys(read_nsys).inspect(paths, {})
     assert all(render_text(analysis.views[name]()) for name in ("overlap", "setup", "streams", "summary"))
     return analysis
@@ -46,7 +46,7 @@ def values(analysis: Analysis, name: str) -> list[float]:
 
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_figures_from_every_form(tmp_path, name) -> None:
-    analysis = seen(made(tmp_path / "x.sqlite", SAME[name]))
+    analysis = inspected(made(tmp_path / "x.sqlite", SAME[name]))
     (overlap,) = analysis.metrics.find("overlap", labels(stage="stage2_f"))
     assert (overlap.value, dict(overlap.labels)["rank"]) == (0.5, "0")
     assert (values(analysis, "busy"), values(analysis, "launch_share")) == ([0.15], [0.0002])
@@ -56,7 +56,7 @@ def test_the_same_figures_from_every_form(tmp_path, name) -> None:
 @pytest.mark.parametrize("name", DOUBTED)
 def test_what_figures_cannot_rest_on_makes_limits_invalid(tmp_path, name) -> None:
     change, code = DOUBTED[name]
-    assert code in [problem.code for problem in seen(made(tmp_path / "x.sqlite", change)).problems]
+    assert code in [problem.code for problem in inspected(made(tmp_path / "x.sqlite", change)).problems]
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -70,7 +70,7 @@ def test_copies_and_sets_that_overlap_count_once(tmp_path) -> None:
     place = "start INT, end INT, deviceId INT, streamId INT, correlationId INT, globalPid INT"
     change = [*table(COPY, place, f"9000, 10000, 0, 9, 1, {process(10)}"),
               *table(SET, place, f"9500, 11000, 0, 9, 2, {process(10)}")]  # fmt: skip
-    analysis = seen(made(tmp_path / "x.sqlite", change))
+    analysis = inspected(made(tmp_path / "x.sqlite", change))
     assert (values(analysis, "exposed_memcpy"), values(analysis, "busy")) == ([2000], [0.25])
 
 
@@ -82,7 +82,7 @@ def test_each_rank_s_launches_are_those_of_its_own_window(tmp_path) -> None:
             maker.kernel(pid, at + 500, at + 900, "gemm", device=pid)
             maker.call(pid, at, at + 1_000, "cudaLaunchKernel_v7000")
         maker.call(pid, start - 500, start + 500, "cudaLaunchKernel_v7000")
-    analysis = seen(maker.done())
+    analysis = inspected(maker.done())
     assert values(analysis, "launch_share") == [0.15, 0.15]
     assert render_text(analysis.views["summary"](), 200).count("1500") == 2
 
@@ -93,13 +93,13 @@ def test_what_belongs_to_no_process_is_said_to_be_left_out(tmp_path) -> None:
         *table(COPY, place, "9000, 10000, 0, 9, NULL"),
         f"UPDATE {N} SET globalTid = NULL WHERE text LIKE 'rank%'",
     ]
-    titles = " ".join(finding.title for finding in seen(made(tmp_path / "x.sqlite", change)).findings)
+    titles = " ".join(finding.title for finding in inspected(made(tmp_path / "x.sqlite", change)).findings)
     assert "left out: 1 copies that" in titles
     assert "left out: 1 ranges that" in titles
 
 
 def test_communication_that_takes_no_time_has_no_overlap(tmp_path) -> None:
-    analysis = seen(made(tmp_path / "x.sqlite", [f"UPDATE {K} SET end = start"]))
+    analysis = inspected(made(tmp_path / "x.sqlite", [f"UPDATE {K} SET end = start"]))
     assert not values(analysis, "overlap")
     assert {dict(absent.labels).get("stage", "") for absent in analysis.metrics.absent} == {"", "stage2_f"}
 
@@ -123,7 +123,7 @@ def test_a_kernel_that_talks_by_its_namespace_is_told_by_its_full_name(tmp_path)
               f"UPDATE {K} SET demangledName = iif(streamId = 20, 901, 902)",
               "UPDATE StringIds SET value = 'dispatch' WHERE value LIKE 'nccl%'",
               *(f"INSERT INTO StringIds VALUES ({number}, '{text}')" for number, text in full.items())]  # fmt: skip
-    analysis = seen(made(tmp_path / "x.sqlite", change))
+    analysis = inspected(made(tmp_path / "x.sqlite", change))
     assert analysis.metrics.find("overlap", labels(stage="stage2_f"))[0].value == 0.5
     names = {dict(metric.labels)["kernel"] for metric in analysis.metrics.find("kernel_time")}
     assert names == {"gemm", full[901]}
@@ -140,7 +140,7 @@ def unlabelled(path: Path, length: int) -> Path:
 
 def test_files_without_labels_are_ranks_in_the_order_in_which_people_count(tmp_path) -> None:
     paths = [unlabelled(tmp_path / f"rank{n}.sqlite", 100 * (n + 1)) for n in (10, 2, 0)]
-    busy = {dict(m.labels)["rank"]: m.value for m in seen(*paths).metrics.find("busy_time")}
+    busy = {dict(m.labels)["rank"]: m.value for m in inspected(*paths).metrics.find("busy_time")}
     assert busy == {"0": 100, "1": 300, "2": 1100}
 
 
@@ -151,13 +151,13 @@ def test_mpi_names_the_rank_of_a_process_on_its_thread(tmp_path) -> None:
             db.execute("CREATE TABLE ThreadNames(nameId INT, priority INT, globalTid INT)")
             db.execute("INSERT INTO StringIds VALUES (50, ?), (51, 'cuda-EvtHandlr')", (f"MPI Rank {rank}",))
             db.executemany("INSERT INTO ThreadNames VALUES (?, 0, ?)", ((n, process(5) | n) for n in (51, 50)))
-    rows = render_text(seen(*paths).views["setup"](), 200).splitlines()
+    rows = render_text(inspected(*paths).views["setup"](), 200).splitlines()
     assert [row.rpartition("/")[2] for row in rows if "its thread's name" in row] == [path.name for path in paths]
 
 
 def test_a_device_has_the_name_that_its_kernels_number_leads_to(tmp_path) -> None:
     change = table("TARGET_INFO_GPU", "id INT, name TEXT, cuDevice INT", "0, 'H100', 1", "1, 'T4', 0")
-    (row,) = seen(made(tmp_path / "x.sqlite", change)).views["setup"]().blocks[0].rows
+    (row,) = inspected(made(tmp_path / "x.sqlite", change)).views["setup"]().blocks[0].rows
     assert "H100" in row
 
 
@@ -172,7 +172,7 @@ def test_one_file_given_twice_and_a_copy_of_it(tmp_path) -> None:
     "name", ["name with spaces #1?mode=rw&x=%41.sqlite", "プロファイル.sqlite", "no_suffix", "x.nsys-rep"]
 )
 def test_any_name_will_do(tmp_path, name) -> None:
-    assert values(seen(small_export(tmp_path / name)), "busy") == [0.15]
+    assert values(inspected(small_export(tmp_path / name)), "busy") == [0.15]
 
 
 @pytest.mark.parametrize(
@@ -182,14 +182,14 @@ def test_a_text_where_a_number_belongs_is_damage(tmp_path, table: str, column: s
     """SQL takes it for later than every time, and adds it up."""
 
     with pytest.raises(PerfgateError) as error:
-        seen(made(tmp_path / "x.sqlite", [f"UPDATE {table} SET {column} = 'x'"]))
+        inspected(made(tmp_path / "x.sqlite", [f"UPDATE {table} SET {column} = 'x'"]))
     assert error.value.code.name == "nsys-damaged"
 
 
 def test_a_journal_that_was_used_up_is_no_journal(tmp_path) -> None:
     path = small_export(tmp_path / "x.sqlite")
     (tmp_path / "x.sqlite-journal").write_bytes(b"\0" * 512)
-    assert values(seen(path), "busy") == [0.15]
+    assert values(inspected(path), "busy") == [0.15]
 
 
 @pytest.mark.parametrize(("tables", "code", "what"), [
@@ -215,7 +215,7 @@ def test_a_database_of_utf_16_and_of_other_pages(tmp_path) -> None:
             db.execute(sql)
             rows = old.execute(f"SELECT * FROM {name}").fetchall()
             db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
-    assert values(seen(tmp_path / "y.sqlite"), "busy") == [0.15]
+    assert values(inspected(tmp_path / "y.sqlite"), "busy") == [0.15]
 
 
 def test_what_a_report_is_by_its_first_bytes_comes_before_its_name(tmp_path, monkeypatch) -> None:

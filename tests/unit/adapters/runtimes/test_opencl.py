@@ -128,11 +128,11 @@ def test_a_held_queue_runs_only_when_it_is_let_go(kernel) -> None:
 def test_a_queue_that_is_not_held_back_gives_no_number(kernel, monkeypatch) -> None:
     """Its samples would be what the host takes to launch."""
 
-    def held(seconds: float) -> None:
+    def finish_and_sleep(seconds: float) -> None:
         kernel.queue.finish()  # a busy machine takes its time with the event before
         time.sleep(seconds)
 
-    monkeypatch.setattr(events, "time", SimpleNamespace(sleep=held))
+    monkeypatch.setattr(events, "time", SimpleNamespace(sleep=finish_and_sleep))
     runtime = OpenClRuntime()
     monkeypatch.setattr(runtime, "block", lambda: kernel.queue.flush)
     with pytest.raises(PerfgateError, match="was to be held back worked meanwhile"):

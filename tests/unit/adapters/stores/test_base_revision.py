@@ -173,7 +173,7 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
     def git(*words: str) -> None:
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
 
-    def seen(target: str, **environment: str) -> tuple[str, str, str]:
+    def base_of(target: str, **environment: str) -> tuple[str, str, str]:
         base = GitRepository(tmp_path, {"PATH": os.environ["PATH"], **environment}, target).base()
         return base.commit, base.name, base.why
 
@@ -183,24 +183,24 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
     first = committed(tmp_path, pyproject_toml='[tool.perfgate]\ntarget = "pr"\n')
     git("branch", "other")
     committed(tmp_path, k_py="slow")
-    changed = seen("pr", CI_COMMIT_BEFORE_SHA=first, CI_PIPELINE_SOURCE="push")
+    changed = base_of("pr", CI_COMMIT_BEFORE_SHA=first, CI_PIPELINE_SOURCE="push")
     assert changed[:2] == (first, "what was there before this push")
     assert changed[2] == "[tool.perfgate] target names 'pr' since this change left main"
-    new = seen("pr", CI_COMMIT_BEFORE_SHA="0" * 40, CI_PIPELINE_SOURCE="push")
+    new = base_of("pr", CI_COMMIT_BEFORE_SHA="0" * 40, CI_PIPELINE_SOURCE="push")
     assert new == (main, "the merge base with main: this branch is new", "")
-    assert seen("other")[2] == "[tool.perfgate] target names 'other' since this change left main"
-    assert seen("main") == seen("") == (main, "the merge base with main", "")
+    assert base_of("other")[2] == "[tool.perfgate] target names 'other' since this change left main"
+    assert base_of("main") == base_of("") == (main, "the merge base with main", "")
     git("tag", "main", "pr")
     git("tag", "origin/main", "pr")
-    assert seen("main") == seen("") == (main, "the merge base with main", ""), "a tag is not a branch"
-    strict = seen("pr", CI="1", CI_DEFAULT_BRANCH="main")
+    assert base_of("main") == base_of("") == (main, "the merge base with main", ""), "a tag is not a branch"
+    strict = base_of("pr", CI="1", CI_DEFAULT_BRANCH="main")
     assert strict == (main, "the merge base with main", changed[2]), "the target is as the default branch has it"
-    assert seen("pr", CI="1", CI_DEFAULT_BRANCH="pr")[2] == "CI does not say which commit came before this push"
-    assert seen("pr", CI="1")[2].endswith(changed[2])
-    assert seen("pr", CI_COMMIT_BEFORE_SHA=first, CHANGE_TARGET="main")[0] == main
+    assert base_of("pr", CI="1", CI_DEFAULT_BRANCH="pr")[2] == "CI does not say which commit came before this push"
+    assert base_of("pr", CI="1")[2].endswith(changed[2])
+    assert base_of("pr", CI_COMMIT_BEFORE_SHA=first, CHANGE_TARGET="main")[0] == main
     git("checkout", "-q", "main")
     git("checkout", "-qB", "main", "pr")
-    assert seen("pr", CI_COMMIT_BEFORE_SHA=first)[2] == "", "where it is merged it holds"
+    assert base_of("pr", CI_COMMIT_BEFORE_SHA=first)[2] == "", "where it is merged it holds"
 
 
 @pytest.mark.parametrize(

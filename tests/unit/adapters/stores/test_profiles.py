@@ -12,7 +12,7 @@ from pytest_perfgate.adapters.stores.profiles import MOST_FILES, ProfileFolders,
 from pytest_perfgate.model.errors import PerfgateError
 
 
-def kept(name: str, thing: object, room: Path) -> dict[str, Path]:
+def files_of(name: str, thing: object, room: Path) -> dict[str, Path]:
     return dict(attachments(name, thing, room))
 
 
@@ -23,7 +23,7 @@ def compiled(**asm: object) -> SimpleNamespace:
 def test_a_file_stays_where_it_is(tmp_path: Path) -> None:
     file = tmp_path / "k.cubin"
     file.write_bytes(b"x")
-    assert kept("mine.cubin", str(file), tmp_path / "room") == {"mine.cubin": file}
+    assert files_of("mine.cubin", str(file), tmp_path / "room") == {"mine.cubin": file}
     assert not (tmp_path / "room").exists()
 
 
@@ -51,10 +51,10 @@ def test_of_a_folder_the_machine_code_or_everything(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     for name in ("a.cubin", "deep/b.o", "notes.txt"):
         (tmp_path / name).write_bytes(b"x")
-    assert list(kept("build", tmp_path, tmp_path)) == ["build/a.cubin", "build/deep/b.o"]
+    assert list(files_of("build", tmp_path, tmp_path)) == ["build/a.cubin", "build/deep/b.o"]
     for name in ("a.cubin", "deep/b.o"):
         (tmp_path / name).unlink()
-    assert list(kept("build", tmp_path, tmp_path)) == ["build/notes.txt"]
+    assert list(files_of("build", tmp_path, tmp_path)) == ["build/notes.txt"]
 
 
 def test_object_files_of_the_host_are_no_kernels_of_a_folder(tmp_path: Path) -> None:
@@ -74,47 +74,47 @@ def test_object_files_of_the_host_are_no_kernels_of_a_folder(tmp_path: Path) -> 
 )
 def test_bytes_are_named_by_what_they_are(tmp_path: Path, content: bytes, name: str) -> None:
     for thing in (content, bytearray(content), memoryview(content), SimpleNamespace(code=content)):
-        assert kept("k", thing, tmp_path)[name].read_bytes() == content
+        assert files_of("k", thing, tmp_path)[name].read_bytes() == content
     assert sorted(path.name for path in tmp_path.iterdir()) == [name]
 
 
 def test_a_kernel_of_triton_is_a_cubin_with_its_launch_beside_it(tmp_path: Path) -> None:
-    (path,) = kept("../../add.cubin", compiled(ttir="module", cubin=b"code"), tmp_path).values()
+    (path,) = files_of("../../add.cubin", compiled(ttir="module", cubin=b"code"), tmp_path).values()
     assert path == tmp_path / "add.cubin"
     assert path.read_bytes() == b"code"
     assert json.loads(path.with_suffix(".json").read_text()) == {"name": "add", "num_warps": 8, "shared": 1024}
 
 
 def test_below_compiled_every_stage_is_kept(tmp_path: Path) -> None:
-    files = kept("compiled/stage1", compiled(ttir="module", ptx=".version 8", cubin=b"code"), tmp_path)
+    files = files_of("compiled/stage1", compiled(ttir="module", ptx=".version 8", cubin=b"code"), tmp_path)
     assert list(files) == ["compiled/stage1/add.ttir", "compiled/stage1/add.ptx", "compiled/stage1/add.cubin"]
     assert files["compiled/stage1/add.ttir"].read_text() == "module"
     assert (tmp_path / "compiled/stage1/add.json").exists()
 
 
 def test_a_kernel_without_a_launch_has_none_beside_it(tmp_path: Path) -> None:
-    (path,) = kept("k", SimpleNamespace(asm={"cubin": b"code"}), tmp_path).values()
+    (path,) = files_of("k", SimpleNamespace(asm={"cubin": b"code"}), tmp_path).values()
     assert not path.with_suffix(".json").exists()
 
 
 @pytest.mark.parametrize("thing", [3, None, SimpleNamespace(code="text"), "nowhere.cubin"])
 def test_what_cannot_be_kept_says_what_can(tmp_path: Path, thing: object) -> None:
     with pytest.raises(PerfgateError, match="attach\\('k'\\)"):
-        kept("k", thing, tmp_path)
+        files_of("k", thing, tmp_path)
 
 
 def test_a_kernel_for_another_maker_says_what_it_holds(tmp_path: Path) -> None:
     with pytest.raises(PerfgateError, match="only ttir, hsaco"):
-        kept("k", compiled(ttir="", hsaco=b""), tmp_path)
+        files_of("k", compiled(ttir="", hsaco=b""), tmp_path)
 
 
 def test_names_and_folders_that_make_no_sense(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(PerfgateError, match="is empty"):
-        kept("k", tmp_path / "empty", tmp_path)
+        files_of("k", tmp_path / "empty", tmp_path)
     with pytest.raises(PerfgateError, match="not a name"):
-        kept("..", b"x", tmp_path)
+        files_of("..", b"x", tmp_path)
     for number in range(MOST_FILES + 1):
         (tmp_path / "empty" / f"{number}.txt").touch()
     with pytest.raises(PerfgateError, match="1,001 files"):
-        kept("k", tmp_path / "empty", tmp_path)
+        files_of("k", tmp_path / "empty", tmp_path)

@@ -63,7 +63,7 @@ def sending(data: bytes) -> Answer:
     return answer
 
 
-def said(url: str) -> str:
+def refusal_of(url: str) -> str:
     with pytest.raises(PerfgateError) as caught:
         fetched(url, wait=0)
     assert caught.value.code.name == "record-fetch"
@@ -81,25 +81,25 @@ def said(url: str) -> str:
     ],
 )
 def test_what_a_server_does_is_told_in_words(serve: Callable[[Answer], int], data: bytes, words: str) -> None:
-    assert words in said(f"http://127.0.0.1:{serve(sending(data))}/record.json")
+    assert words in refusal_of(f"http://127.0.0.1:{serve(sending(data))}/record.json")
 
 
 def test_https_of_a_server_without_it(serve: Callable[[Answer], int]) -> None:
-    assert "does not speak TLS" in said(f"https://127.0.0.1:{serve(sending(b'plain words'))}/record.json")
+    assert "does not speak TLS" in refusal_of(f"https://127.0.0.1:{serve(sending(b'plain words'))}/record.json")
 
 
 def test_nobody_listens_and_nobody_is_known(serve: Callable[[Answer], int]) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        assert "refuses the connection" in said(f"http://127.0.0.1:{free.getsockname()[1]}/record.json")
-    assert "no host has this name" in said("http://no-such-host.invalid/record.json")
+        assert "refuses the connection" in refusal_of(f"http://127.0.0.1:{free.getsockname()[1]}/record.json")
+    assert "no host has this name" in refusal_of("http://no-such-host.invalid/record.json")
 
 
 @pytest.mark.parametrize(
     "url", ["http://[::1", "http:///x", "http://a b/", "http://host:99999/", f"http://{'a' * 300}/"]
 )
 def test_what_is_no_address(url: str) -> None:
-    assert said(url) == "this is not an address"
+    assert refusal_of(url) == "this is not an address"
 
 
 @pytest.mark.parametrize("begins", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200"])
@@ -117,13 +117,13 @@ def test_a_server_that_sends_a_byte_now_and_then_is_left(
             except OSError:
                 return
 
-    assert "bytes in 0.2 s and was not done" in said(f"http://127.0.0.1:{serve(drip)}/record.json")
+    assert "bytes in 0.2 s and was not done" in refusal_of(f"http://127.0.0.1:{serve(drip)}/record.json")
     ended.set()
 
 
 def test_a_server_that_says_nothing(serve: Callable[[Answer], int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "_ANSWER", 0.05)
-    assert said(f"http://127.0.0.1:{serve(lambda client: None)}/record.json").startswith("no answer in")
+    assert refusal_of(f"http://127.0.0.1:{serve(lambda client: None)}/record.json").startswith("no answer in")
 
 
 def test_what_is_no_address_tells_no_secret() -> None:

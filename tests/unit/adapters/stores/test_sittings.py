@@ -43,7 +43,7 @@ def line(test: str, around: Environment | None = THEN, time: float = 1e6) -> Bas
     return Baseline(key=CaseKey(nodeid=f"{PATH}::{test}"), device=DEVICE, time=time, surroundings=around)
 
 
-def kept(store: Baselines) -> list[str]:
+def stored_environments(store: Baselines) -> list[str]:
     return sorted(p.stem for p in (store.path(DEVICE, PATH).parents[1] / "environments").glob("*.json"))
 
 
@@ -66,11 +66,11 @@ def test_lines_name_what_surrounded_them_and_share_one_file(store: Baselines) ->
 def test_a_file_goes_with_the_last_line_that_names_it(store: Baselines) -> None:
     store.write([line("test_a"), line("test_b")])
     store.write([line("test_a", NOW)])
-    assert kept(store) == sorted([digest_of(THEN), digest_of(NOW)])
+    assert stored_environments(store) == sorted([digest_of(THEN), digest_of(NOW)])
     store.write([line("test_b", NOW)])
-    assert kept(store) == [digest_of(NOW)]
+    assert stored_environments(store) == [digest_of(NOW)]
     store.remove(DEVICE, [line("test_a").key, line("test_b").key])
-    assert kept(store) == []
+    assert stored_environments(store) == []
 
 
 def test_a_line_that_is_written_again_keeps_its_digest(store: Baselines) -> None:
@@ -92,7 +92,7 @@ def test_a_revision_is_asked_for_what_the_work_tree_has_swept_out(tmp_path: Path
     yaml, json = store.write([line("test_a")])
     old = {p.relative_to(tmp_path).as_posix(): p.read_text() for p in (yaml, json)}
     store.write([line("test_a", NOW)])
-    assert kept(store) == [digest_of(NOW)]
+    assert stored_environments(store) == [digest_of(NOW)]
     then = Baselines(tmp_path, devices=("NVIDIA-*",), show=lambda revision, path: old.get(path))
     assert then.read(DEVICE, PATH, "abcdef")[f"{PATH}::test_a"].surroundings == THEN
     assert then.read(DEVICE, PATH)[f"{PATH}::test_a"].surroundings == NOW
@@ -128,10 +128,10 @@ def test_many_files_of_a_device_are_swept_once(store: Baselines, monkeypatch: py
     store.write([of_file(n, THEN, device) for n in range(5) for device in (DEVICE, "NVIDIA-A100")])
     assert swept == [DEVICE, "NVIDIA-A100"]
     store.write([of_file(n, NOW) for n in range(5)])
-    assert kept(store) == [digest_of(NOW)]
+    assert stored_environments(store) == [digest_of(NOW)]
     del swept[:]
     store.remove(DEVICE, [of_file(n, NOW).key for n in range(5)])
-    assert (swept, kept(store)) == ([DEVICE], [])
+    assert (swept, stored_environments(store)) == ([DEVICE], [])
 
 
 @pytest.mark.parametrize("also_the_sweep", [False, True])
@@ -157,7 +157,7 @@ def test_a_write_that_fails_in_the_middle_leaves_what_lines_name(
         store.write([of_file(0, NOW), of_file(1, other), of_file(2, other)])
     named = {stored.environment for stored in store.read_all(DEVICE).values()}
     assert named == {digest_of(THEN), digest_of(NOW)}
-    assert set(kept(store)) == named | ({digest_of(other)} if also_the_sweep else set())
+    assert set(stored_environments(store)) == named | ({digest_of(other)} if also_the_sweep else set())
 
 
 FOUND = Ceilings(

@@ -66,7 +66,7 @@ LONG = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=Tr
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {LONG}"
 
 
-def said(log: Path) -> str:
+def last_line(log: Path) -> str:
     return until(lambda: log.read_text() if log.exists() and log.read_text().endswith("\n") else "")
 
 
@@ -75,7 +75,7 @@ def logged(command: list[str], log: Path, timeout_s: float = 60) -> int:
 
 
 def test_a_logged_command_that_hangs_ends_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    patient(monkeypatch, lambda: said(tmp_path / "log"))
+    patient(monkeypatch, lambda: last_line(tmp_path / "log"))
     assert logged([sys.executable, "-S", "-c", LONG], tmp_path / "log", 0.5) == TIMED_OUT
     assert ended(int((tmp_path / "log").read_text()))
 
@@ -89,7 +89,7 @@ def test_a_logged_command_ends_when_its_run_is_killed(tmp_path: Path) -> None:
         "env=dict(os.environ), timeout_s=60)"
     )
     run = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
-    started = int(said(log))
+    started = int(last_line(log))
     run.send_signal(signal.SIGKILL)
     run.wait()
     assert ended(started)

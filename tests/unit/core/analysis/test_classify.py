@@ -10,7 +10,7 @@ import pytest
 from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
 from pytest_perfgate.core.analysis.trace.operators import WORDS
 from pytest_perfgate.model.profiles import Kind
-from tests.kineto_file import kernel, seen
+from tests.kineto_file import kernel, surveyed
 from tests.launches import ELAPSED, launch
 
 NAMES = {
@@ -32,7 +32,7 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "kind"), NAMES.items())
 def test_kernels_are_classed_by_name(tmp_path, name, kind):
-    survey = seen(tmp_path / "t.json", [kernel(name, 0, 1)])
+    survey = surveyed(tmp_path / "t.json", [kernel(name, 0, 1)])
     assert WORDS[Kind(int(survey.kinds[0]))] == kind
 
 

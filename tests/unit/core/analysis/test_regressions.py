@@ -185,7 +185,7 @@ def test_a_digest_lists_the_largest_changes_and_counts_the_others() -> None:
     assert "10 more" in text
 
 
-def beside(name: str, numbers: Sequence[float], dimension: Dimension, accepted: float, **line) -> Findings:
+def findings_of(name: str, numbers: Sequence[float], dimension: Dimension, accepted: float, **line) -> Findings:
     """What became of one accepted figure, a run a day, beside a time that stays."""
     sittings = [
         replace(one, metrics=(Metric(name=name, value=number, dimension=dimension),))
@@ -220,7 +220,7 @@ PART, COUNT, BYTES = Dimension.FRACTION, Dimension.COUNT, Dimension.BYTES
 def test_every_accepted_figure_has_its_steps(
     name: str, dimension: Dimension, then: float, now: float, kind: str, text: str
 ) -> None:
-    every = beside(name, [then] * 15 + [now] * 15, dimension, then)
+    every = findings_of(name, [then] * 15 + [now] * 15, dimension, then)
     kinds = {part for part in ("slower", "faster", "gone", "accepted") if getattr(every, part)}
     assert kinds == ({kind} if kind else set())
     assert every.cases == 1
@@ -230,10 +230,10 @@ def test_every_accepted_figure_has_its_steps(
 
 
 def test_one_register_more_shows_in_the_first_run() -> None:
-    (step,) = beside("registers", [128, 128, 129], COUNT, 128).slower
+    (step,) = findings_of("registers", [128, 128, 129], COUNT, 128).slower
     assert (step.before, step.after, step.when) == (128, 129, "2026-01-03")
 
 
 def test_a_figure_that_somebody_accepted() -> None:
-    every = beside("registers", [128] * 15 + [160] * 15, COUNT, 160, when="2026-01-20", why="two stages")
+    every = findings_of("registers", [128] * 15 + [160] * 15, COUNT, 160, when="2026-01-20", why="two stages")
     assert [step.accepted for step in every.accepted] == ["two stages"]

@@ -36,7 +36,7 @@ def at(commit: str, day: int, *cases: CaseReport, dirty: bool = False) -> RunRep
 REPORT = at("c0ffee1234567890", 9, NOW)
 
 
-def found(*earlier: RunReport, report: RunReport = REPORT) -> Previous | None:
+def previous(*earlier: RunReport, report: RunReport = REPORT) -> Previous | None:
     return previous_of(report.cases, report, earlier).get((KEY, DEVICE.key))
 
 
@@ -45,7 +45,7 @@ def test_the_newest_earlier_run_of_another_commit() -> None:
     older = at("b2c3d4e5f6", 7, case("test_a", 2e6))
     oldest = at("aaaaaaaaaa", 6, case("test_a", 3e6))
     later = at("dddddddddd", 10, case("test_a", 4e6))
-    before = found(later, REPORT, same, older, oldest)
+    before = previous(later, REPORT, same, older, oldest)
     assert before is not None
     assert (before.commit, before.when, before.time) == ("b2c3d4e", "2026-06-07", None)
     assert before.metrics is not None
@@ -54,20 +54,20 @@ def test_the_newest_earlier_run_of_another_commit() -> None:
 
 @pytest.mark.parametrize(("outcome", "left_open"), [(Outcome.UNDECIDED, True), (Outcome.PASSED, False)])
 def test_a_run_that_left_a_case_open_says_so(outcome: Outcome, left_open: bool) -> None:
-    before = found(at("b2c3d4e5f6", 7, case("test_a", 2e6, 2e6, outcome)))
+    before = previous(at("b2c3d4e5f6", 7, case("test_a", 2e6, 2e6, outcome)))
     assert before is not None
     assert before.undecided is left_open
 
 
 def test_changes_that_were_not_committed_are_another_version() -> None:
     bare = at("c0ffee1234567890", 9, replace(NOW, baseline=None))
-    before = found(at("c0ffee1234567890", 8, case("test_a", 2e6), dirty=True), report=bare)
+    before = previous(at("c0ffee1234567890", 8, case("test_a", 2e6), dirty=True), report=bare)
     assert before is not None
     assert before.commit == "c0ffee1+dirty"
     older = at("b2c3d4e5f6", 7, case("test_a", 3e6))
     tried = at("b2c3d4e5f6", 8, case("test_a", 1e6), dirty=True)
-    assert found(tried) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
-    committed = found(tried, older)
+    assert previous(tried) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+    committed = previous(tried, older)
     assert committed is not None
     assert committed.commit == "b2c3d4e", "what was tried before a commit is most often that commit"
 
@@ -89,26 +89,26 @@ BAD = Problem(code="bad-timing", what="the clock moved")
 )
 def test_only_what_was_measured_alike(unlike: CaseReport) -> None:
     accepted = Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
-    assert found(at("b2c3d4e5f6", 8, unlike)) == accepted
-    further = found(at("b2c3d4e5f6", 8, unlike), at("aaaaaaaaaa", 7, THEN))
+    assert previous(at("b2c3d4e5f6", 8, unlike)) == accepted
+    further = previous(at("b2c3d4e5f6", 8, unlike), at("aaaaaaaaaa", 7, THEN))
     assert further is not None
     assert further.commit == "aaaaaaa"
 
 
 def test_a_line_of_this_very_commit_is_no_previous_one() -> None:
-    assert found() == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+    assert previous() == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
     for commit in ("c0ffee1", "c0ffee1234567890"):
         own = replace(NOW, baseline=replace(NOW.baseline, commit=commit))
-        assert found(report=at("c0ffee1234567890", 9, own)) is None
+        assert previous(report=at("c0ffee1234567890", 9, own)) is None
     nameless = replace(NOW, baseline=replace(NOW.baseline, commit=""))
-    assert found(report=at("c0ffee1234567890", 9, nameless)) == Previous(commit="", when="2026-05-02", time=9e5)
-    assert found(report=at("c0ffee1234567890", 9, replace(NOW, baseline=None))) is None
+    assert previous(report=at("c0ffee1234567890", 9, nameless)) == Previous(commit="", when="2026-05-02", time=9e5)
+    assert previous(report=at("c0ffee1234567890", 9, replace(NOW, baseline=None))) is None
 
 
 def test_without_a_commit_no_run_is_known_to_be_another_version() -> None:
     bare = at("", 9, NOW)
-    assert found(at("b2c3d4e5f6", 8, THEN), report=bare) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
-    assert found(at("", 8, THEN)) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+    assert previous(at("b2c3d4e5f6", 8, THEN), report=bare) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+    assert previous(at("", 8, THEN)) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
 
 
 def test_no_more_runs_are_read_than_needed() -> None:

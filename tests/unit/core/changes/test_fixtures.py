@@ -75,7 +75,7 @@ def dot(n):
 """
 
 
-def told(path: str, text: str, old: str, new: str) -> tuple[str, ...]:
+def sources_of_edit(path: str, text: str, old: str, new: str) -> tuple[str, ...]:
     assert old in text
     return fixture_sources({"tests/bench/test_k.py": (TEST, {"test_dot"})}, {path: (text, text.replace(old, new))}).get(
         path, ()
@@ -100,8 +100,8 @@ def test_of_a_conftest_what_the_tests_name_and_what_runs_beside_all_is_told(
     old: str, new: str, names: tuple[str, ...]
 ) -> None:
     for path in ("conftest.py", "tests/bench/conftest.py"):
-        assert told(path, CONFTEST, old, new) == names
-    assert told("tests/unit/conftest.py", CONFTEST, old, new) == ()
+        assert sources_of_edit(path, CONFTEST, old, new) == names
+    assert sources_of_edit("tests/unit/conftest.py", CONFTEST, old, new) == ()
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_of_a_conftest_what_the_tests_name_and_what_runs_beside_all_is_told(
 def test_of_a_module_what_marks_name_is_told_and_no_kernel(
     path: str, old: str, new: str, names: tuple[str, ...]
 ) -> None:
-    assert told(path, MODULE, old, new) == names
+    assert sources_of_edit(path, MODULE, old, new) == names
 
 
 def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
@@ -184,8 +184,8 @@ def test_a_module_that_is_new_brings_what_its_names_stand_for() -> None:
 
 
 def test_a_line_that_does_nothing_is_none_that_runs() -> None:
-    assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npass") == ()
-    assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npk.freeze()") == (LOOSE,)
+    assert sources_of_edit("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npass") == ()
+    assert sources_of_edit("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npk.freeze()") == (LOOSE,)
 
 
 HELPED = """

@@ -32,7 +32,7 @@ def merged(_nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]
     return merge_limits(*layers) or DEFAULT
 
 
-def told(then: str, now: str, **others: tuple[str | None, str | None]) -> list[str]:
+def relaxed_limits(then: str, now: str, **others: tuple[str | None, str | None]) -> list[str]:
     texts = {"t.py": (then, now), **{f"{name}.py": both for name, both in others.items()}}
     return [text.removeprefix("t.py::test_x: ") for text in relaxed(texts, KINDS, merged)]
 
@@ -98,7 +98,7 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
     ],
 )
 def test_a_limit_is_told_where_it_means_something_else(then: str, now: str, expected: list[str]) -> None:
-    assert told(then, now) == expected
+    assert relaxed_limits(then, now) == expected
 
 
 MODULE = "from pytest import mark\npytestmark = [mark.perfgate({}), mark.slow]\n@mark.perfgate('mfu >= {}')\nclass TestA:\n    def test_x(self, perfgate): pass\n    def free(self): pass\n"
@@ -106,11 +106,11 @@ MODULE = "from pytest import mark\npytestmark = [mark.perfgate({}), mark.slow]\n
 
 def test_marks_of_the_module_and_the_class_count_and_the_closest_wins() -> None:
     then, now = MODULE.format("'time <= 1ms', 'mfu >= 90%'", "50%"), MODULE.format("'time <= 2ms'", "40%")
-    assert told(then, now) == [
+    assert relaxed_limits(then, now) == [
         "t.py::TestA::test_x: mfu >= 50% -> mfu >= 40%",
         "t.py::TestA::test_x: time <= 1ms -> time <= 2ms",
     ]
-    assert told(MODULE.format("'mfu >= 90%'", "50%"), MODULE.format("'mfu >= 10%'", "50%")) == []
+    assert relaxed_limits(MODULE.format("'mfu >= 90%'", "50%"), MODULE.format("'mfu >= 10%'", "50%")) == []
     assert list(marked(then)) == ["TestA::test_x"]
 
 
@@ -127,26 +127,30 @@ def test_marks_of_the_module_and_the_class_count_and_the_closest_wins() -> None:
 def test_an_excuse_that_a_gated_test_is_given_is_told(excuse: str, change: str) -> None:
     gated = mark("'time <= 1ms'", "rounds=3")
     excused = gated.replace("rounds=3", "rounds=2").replace("import pytest\n", f"import pytest\n{excuse}")
-    assert told(gated, excused) == [change, "rounds: 3 -> 2"]
-    assert told(excused, gated)[-1] == change.replace("unset -> ", "").replace(": ", ": ", 1) + " -> unset"
-    assert told("def test_x(): pass\n", f"import pytest\n{excuse}def test_x(): pass\n") == []
+    assert relaxed_limits(gated, excused) == [change, "rounds: 3 -> 2"]
+    assert relaxed_limits(excused, gated)[-1] == change.replace("unset -> ", "").replace(": ", ": ", 1) + " -> unset"
+    assert relaxed_limits("def test_x(): pass\n", f"import pytest\n{excuse}def test_x(): pass\n") == []
 
 
 def test_what_loosens_is_said_first() -> None:
     one = mark("'time <= 2ms'") + mark("'time <= 1ms'", test="def test_y(perfgate): pass\n")
     two = mark("'time <= 1ms'") + mark("'time <= 2ms'", test="def test_y(perfgate): pass\n")
-    assert told(one, two) == ["t.py::test_y: time <= 1ms -> time <= 2ms", "time <= 2ms -> time <= 1ms"]
+    assert relaxed_limits(one, two) == ["t.py::test_y: time <= 1ms -> time <= 2ms", "time <= 2ms -> time <= 1ms"]
 
 
 def test_a_test_that_moved_or_was_renamed_keeps_its_limits() -> None:
     then = mark("'time <= 1ms'")
-    assert told(then, "", other=(None, then)) == []
-    assert told(then, "", other=(None, mark("'time <= 2ms'"))) == ["other.py::test_x: time <= 1ms -> time <= 2ms"]
-    assert told(then, "", other=(then, then)) == ["time <= 1ms -> none"]
+    assert relaxed_limits(then, "", other=(None, then)) == []
+    assert relaxed_limits(then, "", other=(None, mark("'time <= 2ms'"))) == [
+        "other.py::test_x: time <= 1ms -> time <= 2ms"
+    ]
+    assert relaxed_limits(then, "", other=(then, then)) == ["time <= 1ms -> none"]
     body = "def test_{}(perfgate):\n    perfgate(f, 3)\n"
     was = mark("'time <= 1ms'", test=body.format("x"))
-    assert told(was, mark("'time <= 1ms'", test=body.format("y"))) == []
-    assert told(was, mark("'time <= 2ms'", test=body.format("y"))) == ["t.py::test_y: time <= 1ms -> time <= 2ms"]
+    assert relaxed_limits(was, mark("'time <= 1ms'", test=body.format("y"))) == []
+    assert relaxed_limits(was, mark("'time <= 2ms'", test=body.format("y"))) == [
+        "t.py::test_y: time <= 1ms -> time <= 2ms"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -158,13 +162,13 @@ def test_a_test_that_moved_or_was_renamed_keeps_its_limits() -> None:
 )
 def test_limits_of_a_parameter_and_of_a_call_are_closer_than_those_of_the_test(own: str) -> None:
     name = "[2]" if "param" in own else "#2"
-    assert told(mark("'time <= 1ms'"), mark("'time <= 1ms'", test=own.format("3ms"))) == [
+    assert relaxed_limits(mark("'time <= 1ms'"), mark("'time <= 1ms'", test=own.format("3ms"))) == [
         f"t.py::test_x{name}: time <= 1ms -> time <= 3ms"
     ]
     then, now = (mark("'time <= 9ms'", test=own.format(bound)) for bound in ("3ms", "4ms"))
-    assert told(then, now) == [f"t.py::test_x{name}: time <= 3ms -> time <= 4ms"]
+    assert relaxed_limits(then, now) == [f"t.py::test_x{name}: time <= 3ms -> time <= 4ms"]
     then, now = (mark(f"'mfu >= {mfu}'", test=own.format("3ms")) for mfu in ("5%", "4%"))
-    assert told(then, now) == ["mfu >= 5% -> mfu >= 4%"], "said once, of the test"
+    assert relaxed_limits(then, now) == ["mfu >= 5% -> mfu >= 4%"], "said once, of the test"
 
 
 def test_marks_may_have_names_and_lie_behind_a_condition_and_in_a_base_class() -> None:
@@ -173,7 +177,7 @@ def test_marks_may_have_names_and_lie_behind_a_condition_and_in_a_base_class() -
         "  @fast\n  class TestA:\n    def test_x(self, perfgate): pass\nexcept E: pass\n"
         "class TestB(TestA):\n  pytestmark = gate('mfu >= 1%')\n@fast('mfu >= {}')\ndef test_x(perfgate): pass\n"
     )
-    assert told(text.format("1ms", "5%"), text.format("2ms", "4%")) == [
+    assert relaxed_limits(text.format("1ms", "5%"), text.format("2ms", "4%")) == [
         "t.py::TestA::test_x: time <= 1ms -> time <= 2ms",
         "t.py::TestB::test_x: time <= 1ms -> time <= 2ms",
         "mfu >= 5% -> mfu >= 4%",
@@ -276,22 +280,27 @@ def test_a_run_is_asked_only_where_the_file_does_not_tell() -> None:
 
 
 def test_settings_that_cannot_be_read_are_shown_as_they_are_written() -> None:
-    assert told(mark("rounds=f(3)"), mark("rounds=f(4)")) == ["limits not literal: rounds=f(3) -> rounds=f(4)"]
-    assert told(mark("**GATE"), mark("**GATES")) == ["limits not literal: **GATE -> **GATES"]
+    assert relaxed_limits(mark("rounds=f(3)"), mark("rounds=f(4)")) == [
+        "limits not literal: rounds=f(3) -> rounds=f(4)"
+    ]
+    assert relaxed_limits(mark("**GATE"), mark("**GATES")) == ["limits not literal: **GATE -> **GATES"]
     call = "def test_x(perfgate):\n    perfgate(f, limits=['time <= {}'], name=f'{{n}}')\n"
-    assert told(call.format("1ms"), call.format("2ms")) == ["t.py::test_x#f'{n}': time <= 1ms -> time <= 2ms"]
+    assert relaxed_limits(call.format("1ms"), call.format("2ms")) == ["t.py::test_x#f'{n}': time <= 1ms -> time <= 2ms"]
 
 
 def test_an_excuse_is_told_where_nothing_else_can_be_read() -> None:
     now = mark("f(1)", "rounds=2", test="@pytest.mark.skip\n" + TEST)
-    assert told(mark("'time <= 1ms'", "rounds=3"), now) == ["skip: unset -> always", "time <= 1ms -> not literal: f(1)"]
+    assert relaxed_limits(mark("'time <= 1ms'", "rounds=3"), now) == [
+        "skip: unset -> always",
+        "time <= 1ms -> not literal: f(1)",
+    ]
 
 
 def test_a_renamed_test_is_known_beside_one_that_stayed() -> None:
     body = "def test_{}(perfgate):\n    perfgate({}, 3)\n"
     stays = mark("'time <= 1ms'", test=body.format("stays", "g"))
     was, now = (stays + mark("'time <= 1ms'", test=body.format(name, "f")) for name in ("x", "y"))
-    assert told(was, now) == []
+    assert relaxed_limits(was, now) == []
 
 
 def test_a_mark_gates_a_test_that_asks_for_no_fixture() -> None:
@@ -328,8 +337,8 @@ def test_of_a_test_that_is_gone_the_limits_of_the_project_are_not_told() -> None
 def test_a_limit_that_another_replaces_on_some_devices_is_loosened_there() -> None:
     layered = mark("'time <= 9ms'", "on='A100*'", before="pytestmark = pytest.mark.perfgate('time <= 1ms')\n")
     alone = mark("'time <= 1ms'")
-    assert told(alone, layered) == ["time <= 1ms -> time <= 1ms except on A100*"]
-    assert told(layered, layered) == []
+    assert relaxed_limits(alone, layered) == ["time <= 1ms -> time <= 1ms except on A100*"]
+    assert relaxed_limits(layered, layered) == []
     assert [*relaxed({"t.py": (alone, layered)}, KINDS, lambda _nodeid, layers: merge_limits(*layers)).values()] == [
         LOOSER
     ]
@@ -355,7 +364,7 @@ def test_only_parameters_and_the_fixture_bring_limits_of_their_own() -> None:
 
 
 def test_what_another_library_calls_a_skip_is_no_mark() -> None:
-    assert told(mark("'time <= 1ms'"), mark("'time <= 1ms'", test="@unittest.skip\n" + TEST)) == []
+    assert relaxed_limits(mark("'time <= 1ms'"), mark("'time <= 1ms'", test="@unittest.skip\n" + TEST)) == []
 
 
 def test_a_mark_that_is_called_once_more_keeps_its_devices() -> None:
@@ -366,4 +375,4 @@ def test_a_mark_that_is_called_once_more_keeps_its_devices() -> None:
 def test_a_text_with_a_star_is_no_list_of_limits() -> None:
     then, now = (mark("*L", before=f"L = '{text}'\n") for text in ("time <= 1ms", "time <= 2ms"))
     assert marked(then)["test_x"][-1].unread == ("*L",)
-    assert told(then, now) == []
+    assert relaxed_limits(then, now) == []

@@ -23,15 +23,15 @@ def test_other(perfgate): perfgate(gelu, inputs())
 """
 
 
-def kept(then: str, now: str, test: str = "test_one") -> bool:
+def same_after(then: str, now: str, test: str = "test_one") -> bool:
     return same_test(FILE, FILE.replace(then, now), test)
 
 
 def test_a_test_is_edited_with_whatever_its_file_says_beside_other_tests() -> None:
-    assert kept("gelu", "tanh")
-    assert kept("def test_other", "def test_third")
+    assert same_after("gelu", "tanh")
+    assert same_after("def test_other", "def test_third")
     for then, now in (("relu", "tanh"), ("ones(", "zeros("), ("SIZE = 4", "SIZE = 8"), ("import torch", "import jax")):
-        assert not kept(then, now), then
+        assert not same_after(then, now), then
 
 
 def test_limits_words_and_cases_that_come_or_go_edit_no_test() -> None:
@@ -42,13 +42,13 @@ def test_limits_words_and_cases_that_come_or_go_edit_no_test() -> None:
     for now in (marks.replace("[1, 2]", "[1, '2']"), marks.replace("[1, 2]", "range(1, 3)"), marks.replace("'n'", "'m'"),
                 marks.replace("3%'", "3%', rounds=1")):  # fmt: skip
         assert not same_test(text, text.replace(marks, now), "test_one"), now
-    assert kept("def test_one(perfgate): ", "def test_one(perfgate):\n    'Words.'\n    ")
+    assert same_after("def test_one(perfgate): ", "def test_one(perfgate):\n    'Words.'\n    ")
 
 
 def test_a_test_of_a_class_is_edited_with_its_class() -> None:
-    assert kept("relu", "tanh", "TestConv::test_one")
-    assert not kept("conv", "tanh", "TestConv::test_one")
-    assert not kept("conv", "tanh")
+    assert same_after("relu", "tanh", "TestConv::test_one")
+    assert not same_after("conv", "tanh", "TestConv::test_one")
+    assert not same_after("conv", "tanh")
 
 
 def test_what_does_not_parse_is_the_same_only_where_not_a_letter_changed() -> None:

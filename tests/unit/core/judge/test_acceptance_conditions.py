@@ -188,7 +188,7 @@ def test_a_line_of_one_core_is_refused_unless_it_was_one_before() -> None:
     assert unpinned(unwritten, beside=True) is unwritten
 
 
-def beside(report: CaseReport, *others: float | None) -> CaseReport:
+def on_a_busy_host(report: CaseReport, *others: float | None) -> CaseReport:
     """The case measured on a host, in so many processes, beside so many busy processors."""
     assert report.measurement is not None
     one = Samples(durations=(1e6,) * 20, timer="host", stop=Stop.SETTLED)
@@ -209,7 +209,7 @@ def beside(report: CaseReport, *others: float | None) -> CaseReport:
 )
 def test_a_sitting_beside_busy_neighbours_is_one_that_could_not_see(others, blind: float | None) -> None:
     """Its processes agreed with each other: +42 % was passed against a line that was taken beside two busy loops."""
-    decision = decide(beside(case("test_a", 1e6, spread=0.01), *others), None, (), Signature())
+    decision = decide(on_a_busy_host(case("test_a", 1e6, spread=0.01), *others), None, (), Signature())
     assert decision.blind == (pytest.approx(blind) if blind else None)
     assert decision.after is not None
     assert decision.after.blind == pytest.approx(blind or 0.0)
@@ -218,13 +218,13 @@ def test_a_sitting_beside_busy_neighbours_is_one_that_could_not_see(others, blin
 
 
 def test_in_ci_nothing_that_was_measured_beside_busy_neighbours_is_accepted_without_a_reason() -> None:
-    decisions = [decide(beside(case("test_a", 1e6), 1.4), None, (), Signature())]
+    decisions = [decide(on_a_busy_host(case("test_a", 1e6), 1.4), None, (), Signature())]
     with pytest.raises(PerfgateError, match=r"1 case was measured while other programs were busy: .*test_a") as refused:
         refuse_busy_machine(decisions, Request(signature=Signature()), 'perfgate accept --reason "..."')
     assert refused.value.fix == 'perfgate accept --reason "..."'
     refuse_busy_machine(decisions, Request(signature=Signature(why="the runner is never quieter")), "")
     refuse_busy_machine(
-        [decide(beside(case("test_a", 1e6), 0.1), None, (), Signature())], Request(signature=Signature()), ""
+        [decide(on_a_busy_host(case("test_a", 1e6), 0.1), None, (), Signature())], Request(signature=Signature()), ""
     )
 
 

@@ -148,16 +148,16 @@ def test_only_what_no_accepting_would_have_written(edited: float, time: float, s
 
 
 def test_what_is_exactly_as_far_as_the_interval_or_the_noise_goes_is_not_told() -> None:
-    def said(edited: float, low: float, high: float) -> str:
+    def loosening(edited: float, low: float, high: float) -> str:
         times = taken(1e6).metrics.find("time")
         metrics = tuple(replace(time, value=1e6, interval=Interval(low=low, high=high)) for time in times)
         line = accepted(edited, sittings=2)
         return loosened(THEN, line, replace(taken(1e6), metrics=MetricSet(metrics=metrics)))
 
-    assert said(2e6, 0.9e6, 2e6) == ""
-    assert said(2e6, 0.9e6, 1.9e6) != ""
-    assert said(1.5e6, 0.4e6, 1.4e6) == "", "half the interval is half of the time"
-    assert said(1.6e6, 0.4e6, 1.4e6) != ""
+    assert loosening(2e6, 0.9e6, 2e6) == ""
+    assert loosening(2e6, 0.9e6, 1.9e6) != ""
+    assert loosening(1.5e6, 0.4e6, 1.4e6) == "", "half the interval is half of the time"
+    assert loosening(1.6e6, 0.4e6, 1.4e6) != ""
 
 
 def test_what_cannot_be_compared_or_says_nothing_is_not_told() -> None:

@@ -143,7 +143,7 @@ def test_a_line_of_the_change_that_cannot_be_compared_either_takes_no_place() ->
         assert standing(measured(1e6), then, edited, CONTEXT) == Standing(then, edited)
 
 
-def told(report: CaseReport) -> str:
+def sentence_of(report: CaseReport) -> str:
     return report.verdicts[0].sentence
 
 
@@ -153,5 +153,9 @@ def test_an_edit_that_has_run_out_is_not_told_to_lack_a_reason() -> None:
     silent = accepted(2e6, why="")
     for edited, expected in ((silent, True), (replace(silent, expires="2026-06-01"), False)):
         context = replace(today, edited=edited)
-        assert ("no new reason" in told(judge(measured(1e6), SLOWDOWN, baseline=apart, context=context))) is expected
-    assert told(judge(measured(1e6), SLOWDOWN, baseline=None, context=CONTEXT)).startswith("there is no baseline")
+        assert (
+            "no new reason" in sentence_of(judge(measured(1e6), SLOWDOWN, baseline=apart, context=context))
+        ) is expected
+    assert sentence_of(judge(measured(1e6), SLOWDOWN, baseline=None, context=CONTEXT)).startswith(
+        "there is no baseline"
+    )

@@ -104,13 +104,13 @@ def test_of_several_absences_the_one_that_was_asked_for_speaks() -> None:
         kind="nsys", subject="x", views={}, metrics=MetricSet(metrics=(overlap,), absent=(one, other, of_stage))
     )
 
-    def said(text: str) -> str:
+    def sentence_of(text: str) -> str:
         return judge_artifact(analysis, [parse_limit(text, kinds=KINDS)])[0].sentence
 
-    assert said("idle(rank=1) <= 5%") == "idle was not collected: rank 1 is dark"
-    assert said("idle(rank=9) <= 5%") == "idle was not collected: rank 0 is dark"
+    assert sentence_of("idle(rank=1) <= 5%") == "idle was not collected: rank 1 is dark"
+    assert sentence_of("idle(rank=9) <= 5%") == "idle was not collected: rank 0 is dark"
     with pytest.raises(PerfgateError, match="rank"):
-        said("overlap(rank=9) >= 5%")
+        sentence_of("overlap(rank=9) >= 5%")
 
 
 def test_a_figure_without_a_reason_says_once_that_it_was_not_collected() -> None:

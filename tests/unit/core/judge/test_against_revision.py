@@ -256,18 +256,18 @@ def test_a_time_far_above_its_limit_is_not_passed_by_two_builds_without_a_word(
     """Two processes cannot show that they are slower, one accepted run not how far runs scatter: ten times passed."""
     line = accepted(1e6, sittings=sittings, scatter=0.03 if sittings > 1 else 0.0)
 
-    def said(paired: Paired, line: Baseline = line, **fields):
+    def verdict_on(paired: Paired, line: Baseline = line, **fields):
         return paired_verdict(1e7, paired, baseline=line, shape=shape, **fields)
 
-    assert said(FAR).outcome is Outcome.MOVED, "the accepted code is as slow here now"
-    assert said(FAR).effect is Effect.WARN
-    lacking = said(replace(FAR, base_ns=0.0))
+    assert verdict_on(FAR).outcome is Outcome.MOVED, "the accepted code is as slow here now"
+    assert verdict_on(FAR).effect is Effect.WARN
+    lacking = verdict_on(replace(FAR, base_ns=0.0))
     assert lacking.outcome in {Outcome.UNDECIDED, Outcome.MOVED}, "who moved is not known"
-    open_ = said(FAR, replace(line, blind=20.0))
+    open_ = verdict_on(FAR, replace(line, blind=20.0))
     assert (open_.outcome, open_.effect) == (Outcome.UNDECIDED, Effect.WARN)
     assert open_.next[0].endswith("--perfgate=full --perfgate-rounds=6")
     assert open_.next[1].startswith("perfgate accept")
-    assert said(replace(FAR, shared=("tuning.txt",))).outcome is Outcome.SUSPECT, "a file that both builds share"
+    assert verdict_on(replace(FAR, shared=("tuning.txt",))).outcome is Outcome.SUSPECT, "a file that both builds share"
 
 
 def test_a_time_that_was_slow_for_a_moment_passes_and_says_what_the_base_took() -> None:

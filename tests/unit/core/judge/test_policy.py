@@ -155,7 +155,7 @@ def test_a_run_ends_by_its_verdicts_unless_pytest_ended_otherwise(
     assert run_code(report, status) == expected
 
 
-def found(outcome: Outcome, text: str = "slowdown <= 3%", value: float | None = None) -> Verdict:
+def verdict_with(outcome: Outcome, text: str = "slowdown <= 3%", value: float | None = None) -> Verdict:
     before = None if value is None else figure("registers", value)
     return Verdict(limit=limit(text), outcome=outcome, effect=W, figure=before)
 
@@ -165,14 +165,16 @@ def test_two_builds_decide_what_an_accepted_time_did_not_clear(outcome: Outcome)
     open_ = {
         Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED,
     }  # fmt: skip
-    report = CaseReport(key=KEY, verdicts=(found(outcome),), baseline=accepted(1e6))
+    report = CaseReport(key=KEY, verdicts=(verdict_with(outcome),), baseline=accepted(1e6))
     for ci in (False, True):
         assert bool(contested(report, ci=ci)) is (outcome in open_)
 
 
 @pytest.mark.parametrize(("ci", "line", "asks"), [(True, False, True), (True, True, False), (False, False, False)])
 def test_in_ci_two_builds_decide_a_case_without_a_line(*, ci: bool, line: bool, asks: bool) -> None:
-    report = CaseReport(key=KEY, verdicts=(found(Outcome.UNBASELINED),), baseline=accepted(1e6) if line else None)
+    report = CaseReport(
+        key=KEY, verdicts=(verdict_with(Outcome.UNBASELINED),), baseline=accepted(1e6) if line else None
+    )
     assert bool(contested(report, ci=ci)) is asks
 
 
@@ -193,12 +195,12 @@ def test_two_builds_decide_slowdowns_and_measured_figures(
     text: str, outcome: Outcome, value: float | None, *, asks: bool
 ) -> None:
     """An improvement that is demanded is of the accepted time, and a count needs no second build."""
-    report = CaseReport(key=KEY, verdicts=(found(outcome, text, value),), baseline=accepted(1e6))
+    report = CaseReport(key=KEY, verdicts=(verdict_with(outcome, text, value),), baseline=accepted(1e6))
     assert bool(contested(report, ci=True)) is asks
 
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_what_was_found_slower_is_a_suspect(outcome: Outcome) -> None:
     slower = outcome in {Outcome.SUSPECT, Outcome.REGRESSED}
-    assert suspects([found(outcome)]) == ((found(outcome),) if slower else ())
-    assert suspects([found(outcome, "slowdown <= -3%"), found(outcome, "time <= 1s")]) == ()
+    assert suspects([verdict_with(outcome)]) == ((verdict_with(outcome),) if slower else ())
+    assert suspects([verdict_with(outcome, "slowdown <= -3%"), verdict_with(outcome, "time <= 1s")]) == ()

@@ -190,14 +190,14 @@ def test_a_mean_over_calls_that_queued_confirms_nothing(unqueued: tuple[float, f
 
 
 def test_how_many_cases_excuse_a_mean_is_said_where_there_are_several() -> None:
-    def said(*unqueued: float) -> str:
+    def note_on(*unqueued: float) -> str:
         cases = []
         for name, own in zip("12", unqueued):
             cases += reports({name: 2e6}, processes=tuple(samples(2e6, unqueued=own) for _ in range(3)))
         return notes(cases, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})[0].text
 
-    assert said(1.1e6).endswith("it is +10.0 %: the machine was busy")
-    assert said(1.1e6, 2e6).endswith("it is +10.0 %: the machine was busy (1 of 2 cases)")
+    assert note_on(1.1e6).endswith("it is +10.0 %: the machine was busy")
+    assert note_on(1.1e6, 2e6).endswith("it is +10.0 %: the machine was busy (1 of 2 cases)")
 
 
 def test_a_case_within_chance_excuses_no_family() -> None:

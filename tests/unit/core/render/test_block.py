@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.core.render.block import seen
+from pytest_perfgate.core.render.block import notable_findings
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Measurement
 from pytest_perfgate.model.metric import Finding, Severity
@@ -24,7 +24,7 @@ def test_the_class_its_evidence_and_triggered_advice_come_in_three_lines() -> No
         identity=Identity(device="d"),
         findings=findings,
     )
-    assert list(seen(measurement)) == [
+    assert list(notable_findings(measurement)) == [
         ("seen", "gemm: latency-bound: compute 34.4 % of its roof"),
         ("try", "Fill the device: more blocks (waves=0.4)"),
         ("seen", "A rule: said\\x1b[2J so"),

@@ -58,12 +58,12 @@ def test_a_stall_is_a_share_of_all_reasons_or_not_collected() -> None:
     assert nothing.missing("stall").why == "not collected"
 
 
-def asked(*opcodes: str) -> tuple:
+def opcodes_of(*opcodes: str) -> tuple:
     return requested_opcodes({"limits": "\n".join(f"count({opcode}) == 0" for opcode in opcodes)})
 
 
 def test_modifiers_may_be_a_scope_of_their_own() -> None:
-    metrics = metrics_of([compiled("copy_wide")], "cubin", asked("LDG, modifiers=E.128", "LDG.E.128, kernel=k"))
+    metrics = metrics_of([compiled("copy_wide")], "cubin", opcodes_of("LDG, modifiers=E.128", "LDG.E.128, kernel=k"))
     for scope in (
         {"opcode": "LDG", "modifiers": "E.128"},
         {"opcode": "LDG.E.128", "modifiers": "E.128"},
@@ -75,7 +75,7 @@ def test_modifiers_may_be_a_scope_of_their_own() -> None:
 
 def test_instructions_that_limits_name_are_counted_with_their_modifiers_and_when_they_do_not_occur() -> None:
     metrics = metrics_of(
-        [compiled("copy_wide")], "cubin", asked("LDG.E.128", "LDG.128", "I2F", "HGMMA", "IF2", "LDG.E.182")
+        [compiled("copy_wide")], "cubin", opcodes_of("LDG.E.128", "LDG.128", "I2F", "HGMMA", "IF2", "LDG.E.182")
     )
     assert number(metrics, "count", opcode="LDG.E.128") == number(metrics, "count", opcode="LDG.128") == 1
     assert number(metrics, "count", opcode="I2F") == 0
@@ -100,16 +100,16 @@ def test_a_library_counts_only_the_opcodes_that_limits_name(written: str, expect
 
 
 def test_an_opcode_of_a_later_architecture_counts_to_zero_and_says_why() -> None:
-    metrics = metrics_of([compiled("copy_wide")], "cubin", asked("UTCBAR"))
+    metrics = metrics_of([compiled("copy_wide")], "cubin", opcodes_of("UTCBAR"))
     assert metrics.find("count", (("opcode", "UTCBAR"),))[0].note == "sm_86 has no UTCBAR"
 
 
 def test_executed_instructions_have_modifiers_where_the_profiler_counted_them() -> None:
-    bare = metrics_of([launch(executed={"LDG": 4.0})], "ncu", asked("LDG.E.128", "I2F"))
+    bare = metrics_of([launch(executed={"LDG": 4.0})], "ncu", opcodes_of("LDG.E.128", "I2F"))
     assert bare.find("executed", (("opcode", "LDG.E.128"),)) == ()
     assert "without their modifiers" in bare.missing("executed", (("opcode", "LDG.E.128"),)).why
     assert number(bare, "executed", opcode="I2F") == 0
-    metrics = metrics_of([launch(executed={"LDG.E.128": 4.0, "LDG.E": 1.0})], "ncu", asked("LDG.E.128"))
+    metrics = metrics_of([launch(executed={"LDG.E.128": 4.0, "LDG.E": 1.0})], "ncu", opcodes_of("LDG.E.128"))
     assert number(metrics, "executed", opcode="LDG.E.128") == 4
 
 
@@ -202,7 +202,7 @@ def test_the_suffix_of_an_architecture_changes_no_limit_of_its_multiprocessor() 
 
 
 def test_an_executed_instruction_that_is_always_counted_stands_there_once() -> None:
-    metrics = metrics_of([launch(executed={"FFMA": 8.0})], "ncu", asked("HMMA", "LDL", "UTCHMMA"))
+    metrics = metrics_of([launch(executed={"FFMA": 8.0})], "ncu", opcodes_of("HMMA", "LDL", "UTCHMMA"))
     assert [number(metrics, "executed", opcode=name) for name in ("HMMA", "LDL", "UTCHMMA")] == [0, 0, 0]
     assert "has no UTCHMMA" in metrics.find("executed", (("opcode", "UTCHMMA"),))[0].note
 

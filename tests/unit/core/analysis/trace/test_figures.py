@@ -89,7 +89,7 @@ def cells(view, document):
                 yield name, cell, str(row[0])
 
 
-def known(analysis):
+def labels_by_figure(analysis):
     """By metric and by value to nine digits: the texts of the labels of all metrics that have it."""
     figures = defaultdict(lambda: defaultdict(set))
     for metric in analysis.metrics.metrics:
@@ -98,7 +98,7 @@ def known(analysis):
 
 
 def check_view(analysis, view, document, key=""):
-    named, metrics, count = metric_of(key or view), known(analysis), 0
+    named, metrics, count = metric_of(key or view), labels_by_figure(analysis), 0
     for column, cell, first in cells(view, document):
         if (view, column) == ("timeline", "total, of the window"):
             assert cell == 1

@@ -8,13 +8,13 @@ from pytest_perfgate.core.analysis.trace.operators import hardware_table, operat
 from pytest_perfgate.core.analysis.trace.survey import Settings, survey, timelines
 from pytest_perfgate.core.render.words import ABSENT
 from pytest_perfgate.model.device import Basis, Roof
-from tests.kineto_file import host, kernel, launch, seen
+from tests.kineto_file import host, kernel, launch, surveyed
 
 
 def test_an_operator_without_a_model_says_so_and_gets_no_zero(tmp_path):
     shapes = {"Input Dims": [[4]], "Input type": ["float"], "Input Strides": [[1]], "Concrete Inputs": [""]}
     events = [host("mine::op", 0, 10, **shapes), launch(1, 1), kernel("k", 5, 5, correlation=1)]
-    (row,) = operators(seen(tmp_path / "t.json", events))
+    (row,) = operators(surveyed(tmp_path / "t.json", events))
     assert row.work is None
     assert row.why == "no model for this operator"
 
@@ -25,7 +25,7 @@ def test_a_user_s_operator_gets_its_work(tmp_path):
     shapes = {"Input Dims": [[4, 8]], "Input type": ["float"], "Input Strides": [[8, 1]], "Concrete Inputs": [""]}
     events = [host("mine::op", 0, 10, **shapes), launch(1, 1), kernel("k", 5, 5, correlation=1)]
     settings = Settings(models={"mine::op": lambda call: work.elementwise(call.shape(0), dtype=call.dtype(0))})
-    (row,) = operators(seen(tmp_path / "t.json", events, settings))
+    (row,) = operators(surveyed(tmp_path / "t.json", events, settings))
     assert row.work.flops == 32
 
 
@@ -37,7 +37,7 @@ def test_recomputed_forward_passes_are_told_by_their_frame(tmp_path):
         kernel("again", 20, 30, correlation=1),
         kernel("first", 70, 10, correlation=2),
     ]
-    assert recompute_share(seen(tmp_path / "t.json", events)) == pytest.approx(0.75)
+    assert recompute_share(surveyed(tmp_path / "t.json", events)) == pytest.approx(0.75)
 
 
 def test_operators_and_kernels_of_the_corpus_account_for_all_linked_time(look, corpus):

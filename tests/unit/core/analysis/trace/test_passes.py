@@ -13,7 +13,7 @@ import pytest
 from pytest_perfgate.adapters.formats import write_replay
 from pytest_perfgate.core.analysis.trace.operators import operators
 from pytest_perfgate.core.analysis.trace.passes import parse_scalar, passes, render_ir, replay_ir
-from tests.kineto_file import host, kernel, launch, seen
+from tests.kineto_file import host, kernel, launch, surveyed
 
 
 def test_backward_passes_find_their_forward_operators(tmp_path):
@@ -28,7 +28,7 @@ def test_backward_passes_find_their_forward_operators(tmp_path):
         kernel("forward", 30, 10, correlation=1),
         kernel("gradient", 140, 25, correlation=2),
     ]
-    (operator,) = passes(seen(tmp_path / "t.json", events))
+    (operator,) = passes(surveyed(tmp_path / "t.json", events))
     assert (operator.name, operator.calls, operator.matched) == ("aten::linear", 1, 1)
     assert (operator.forward, operator.backward) == (10_000, 25_000)
 

@@ -8,12 +8,12 @@ from pytest_perfgate.core.analysis.trace.survey import Settings, timelines, with
 from pytest_perfgate.core.analysis.trace.timeline import parse_window, steps
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Kind
-from tests.kineto_file import host, kernel, seen
+from tests.kineto_file import host, kernel, surveyed
 
 
 def test_a_user_s_pattern_finds_more_communication(tmp_path):
     events = [kernel("my_ring_step", 0, 1)]
-    survey = seen(tmp_path / "t.json", events, Settings(communication=("my_ring",)))
+    survey = surveyed(tmp_path / "t.json", events, Settings(communication=("my_ring",)))
     assert survey.kinds.tolist() == [Kind.COMMUNICATION]
 
 
@@ -26,7 +26,7 @@ def mixed(tmp_path):
         kernel("Memset", 27, 3, cat="gpu_memset", stream=21),
         kernel("gemm", 50, 10),
     ]
-    return seen(tmp_path / "t.json", events)
+    return surveyed(tmp_path / "t.json", events)
 
 
 def test_the_parts_of_a_timeline_by_hand(mixed):
@@ -39,7 +39,7 @@ def test_the_parts_of_a_timeline_by_hand(mixed):
 
 
 def test_without_communication_there_is_no_overlap(tmp_path):
-    (line,) = timelines(seen(tmp_path / "t.json", [kernel("gemm", 0, 1)])).values()
+    (line,) = timelines(surveyed(tmp_path / "t.json", [kernel("gemm", 0, 1)])).values()
     assert line.overlap is None
 
 
@@ -53,7 +53,7 @@ def test_a_time_range_cuts_what_straddles_it(mixed):
 def test_steps_are_windows_and_a_wrong_one_is_refused(tmp_path):
     events = [host(f"ProfilerStep#{n}", 100 * n, 90, cat="user_annotation") for n in (3, 4)]
     events += [kernel("gemm", 310, 10), kernel("gemm", 420, 30)]
-    survey = seen(tmp_path / "t.json", events)
+    survey = surveyed(tmp_path / "t.json", events)
     assert [w.step for w in steps(survey.trace)] == ["3", "4"]
     (window,) = parse_window(survey.trace, "step=4")
     (line,) = timelines(within(survey, window)).values()

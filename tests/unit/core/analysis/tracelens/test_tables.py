@@ -14,7 +14,7 @@ from pytest_perfgate.core.analysis.tracelens import nodes
 from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
-from tests.kineto_file import host, kernel, launch, seen, written
+from tests.kineto_file import host, kernel, launch, surveyed, written
 from tests.kineto_operators import zoo
 
 TOLERANCE = 1e-6
@@ -66,7 +66,7 @@ def test_no_reference_table_is_left_uncompared(corpus):
 
 
 def test_the_reference_s_sheets_of_the_zoo(tmp_path, kineto):
-    sheets = reference_tables(seen(tmp_path / "t.json", zoo()))
+    sheets = reference_tables(surveyed(tmp_path / "t.json", zoo()))
     product = next(row for row in sheets["GEMM"] if row["name"] == "aten::mm")
     assert (product["param: M"], product["param: N"], product["param: K"]) == (128, 256, 64)
     assert product["GFLOPS_first"] == pytest.approx(2 * 128 * 256 * 64 / 1e9)
@@ -99,7 +99,7 @@ def test_the_reference_s_sheets_of_the_zoo(tmp_path, kineto):
     ],
 )
 def test_figures_that_the_reference_gives_calls_of_the_zoo(tmp_path, sheet, name, column, value) -> None:
-    (row,) = (row for row in reference_tables(seen(tmp_path / "t.json", zoo()))[sheet] if row["name"] == name)
+    (row,) = (row for row in reference_tables(surveyed(tmp_path / "t.json", zoo()))[sheet] if row["name"] == name)
     assert row[column] == (pytest.approx(value) if isinstance(value, float) else value)
 
 
@@ -115,13 +115,13 @@ def test_figures_that_the_reference_gives_calls_of_the_zoo(tmp_path, sheet, name
 )
 def test_calls_without_what_the_reference_reads_have_no_row_on_its_sheet(tmp_path, lost, sheet, rows) -> None:
     bare = [{**e, "args": {k: v for k, v in e.get("args", {}).items() if k != lost}} for e in zoo()]
-    assert len(reference_tables(seen(tmp_path / "t.json", bare)).get(sheet, ())) == rows
+    assert len(reference_tables(surveyed(tmp_path / "t.json", bare)).get(sheet, ())) == rows
 
 
 @pytest.mark.parametrize("lost", [("Input Dims",), ("Input Dims", "Concrete Inputs")])
 def test_calls_without_shapes_keep_what_else_was_recorded(tmp_path, lost) -> None:
     bare = [{**e, "args": {k: v for k, v in e.get("args", {}).items() if k not in lost}} for e in zoo()]
-    tables = reference_tables(seen(tmp_path / "t.json", bare))
+    tables = reference_tables(surveyed(tmp_path / "t.json", bare))
     product = next(row for row in tables["ops_unique_args"] if row["name"] == "aten::mm")
     assert (product["Input Dims"], product["Input type"]) == (None, "('c10::BFloat16', 'c10::BFloat16')")
     assert product["Input Strides"] == "((64, 1), (256, 1))"
@@ -160,7 +160,7 @@ def test_views_keep_their_names_in_the_reference_s_tables(tmp_path, kineto, view
     path = written(tmp_path / "t.json", zoo())
     document = kineto.inspect([path], {"compat": "tracelens"}).views[view]()
     titles = [block.title for block in document.blocks]
-    assert titles == (tables or list(reference_tables(seen(tmp_path / "u.json", zoo()))))
+    assert titles == (tables or list(reference_tables(surveyed(tmp_path / "u.json", zoo()))))
 
 
 @pytest.mark.parametrize("view", ["impact", "fusion", "steps"])
@@ -175,7 +175,7 @@ def test_a_view_that_the_reference_has_no_table_for_says_so(tmp_path, kineto, vi
 def test_calls_of_the_same_arguments_are_worked_out_once(tmp_path, monkeypatch) -> None:
     counted = []
     monkeypatch.setattr(nodes, "parse_call", lambda *arguments: counted.append(arguments) or parse_call(*arguments))
-    reference_tables(seen(tmp_path / "t.json", [*zoo(), *zoo()]))
+    reference_tables(surveyed(tmp_path / "t.json", [*zoo(), *zoo()]))
     assert len(counted) == len(set(counted))
 
 
@@ -196,7 +196,7 @@ def arrow(number: int, start: int, end: int):
 def test_kernels_of_a_replayed_graph_count_without_an_arrow(tmp_path) -> None:
     events = [host("hipGraphLaunch", 0, 9, cat="cuda_runtime", correlation=5)]
     events += [kernel(f"k{n}", 10 + 20 * n, 15, correlation=5) for n in range(3)]
-    ours = reference_tables(seen(tmp_path / "t.json", events))
+    ours = reference_tables(surveyed(tmp_path / "t.json", events))
     assert ours["gpu_timeline"][0]["time ms"] == pytest.approx(0.045)
     assert [row["name"] for row in ours["ops_summary"]] == ["hipGraphLaunch"]
     names = [row["name"] for row in ours["unified_perf_summary"]]
@@ -219,7 +219,7 @@ def test_kernels_of_a_replayed_graph_count_without_an_arrow(tmp_path) -> None:
 def test_each_operand_moves_its_own_size(tmp_path, name, types, dims, moved) -> None:
     arguments = {"Input type": types, "Input Dims": dims, "Input Strides": [[1] * len(d) for d in dims]}
     events = list(one_call(name, 20, **arguments, **{"Concrete Inputs": [""] * len(dims)}))
-    (row,) = reference_tables(seen(tmp_path / "t.json", events))["unified_perf_summary"]
+    (row,) = reference_tables(surveyed(tmp_path / "t.json", events))["unified_perf_summary"]
     assert row["Data Moved (MB)"] == pytest.approx(moved / 2**20)
 
 
@@ -231,13 +231,13 @@ def test_a_causal_mask_halves_the_products(tmp_path) -> None:
     work = []
     for causal in ("False", "True"):
         events = list(one_call(name, 20, **arguments, **{"Concrete Inputs": ["", "", "", "0.", causal]}))
-        (row,) = reference_tables(seen(tmp_path / f"{causal}.json", events))["unified_perf_summary"]
+        (row,) = reference_tables(surveyed(tmp_path / f"{causal}.json", events))["unified_perf_summary"]
         work.append(row["GFLOPS"])
     assert work[1] == pytest.approx(work[0] / 2)
 
 
 def test_a_reduction_without_shapes_has_a_model_and_no_work(tmp_path) -> None:
-    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::sum", 20))))
+    ours = reference_tables(surveyed(tmp_path / "t.json", list(one_call("aten::sum", 20))))
     (row,) = ours["unified_perf_summary"]
     assert (row["has_perf_model"], row["GFLOPS"], row["Data Moved (MB)"]) == (True, 0.0, None)
     (row,) = ours["Reduce_fwd"]
@@ -247,7 +247,7 @@ def test_a_reduction_without_shapes_has_a_model_and_no_work(tmp_path) -> None:
 
 def test_a_product_of_a_trace_without_strides_has_its_sheet(tmp_path) -> None:
     arguments = {"Input type": ["float", "float"], "Input Dims": [[8, 16], [16, 4]]}
-    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::mm", 20, **arguments))))
+    ours = reference_tables(surveyed(tmp_path / "t.json", list(one_call("aten::mm", 20, **arguments))))
     (row,) = ours["GEMM"]
     assert (row["param: M"], row["param: N"], row["param: K"], row["param: stride_A"]) == (8, 4, 16, None)
     (row,) = ours["ops_unique_args"]
@@ -271,7 +271,7 @@ def nested(below: str) -> list[dict]:
     ],
 )
 def test_what_launches_itself_is_taken_whole_unless_something_below_has_a_model(tmp_path, below, names) -> None:
-    ours = reference_tables(seen(tmp_path / "t.json", nested(below)))
+    ours = reference_tables(surveyed(tmp_path / "t.json", nested(below)))
     rows = {row["name"]: row for row in ours["unified_perf_summary"]}
     assert {name: row["Kernel Time (µs)_sum"] for name, row in rows.items()} == names
     if below == "aten::convolution_backward":
@@ -284,7 +284,7 @@ def test_what_launches_itself_is_taken_whole_unless_something_below_has_a_model(
 
 def test_an_elementwise_call_without_strides_has_no_figures(tmp_path) -> None:
     arguments = {"Input type": ["float", "float"], "Input Dims": [[8], [8]]}
-    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::add", 20, **arguments))))
+    ours = reference_tables(surveyed(tmp_path / "t.json", list(one_call("aten::add", 20, **arguments))))
     assert "BinaryElementwise" not in ours
     (row,) = ours["unified_perf_summary"]
     assert (row["has_perf_model"], row["GFLOPS"]) == (True, None)
@@ -295,5 +295,5 @@ def test_a_fused_kernel_counts_types_by_their_names_in_c(tmp_path, dtype: str, m
     dims = [[800], [800], [800], []]
     arguments = {"Input type": [dtype] * 3 + ["Scalar"], "Input Dims": dims, "Input Strides": [[1]] * 3 + [[]]}
     events = one_call("triton_poi_fused_add_cos_sin_0", 20, **arguments, **{"Concrete Inputs": ["", "", "", "800"]})
-    (row,) = reference_tables(seen(tmp_path / "t.json", list(events)))["unified_perf_summary"]
+    (row,) = reference_tables(surveyed(tmp_path / "t.json", list(events)))["unified_perf_summary"]
     assert (row["GFLOPS"], row["Data Moved (MB)"]) == (pytest.approx(800e-9), pytest.approx(moved / 2**20))
