@@ -95,7 +95,7 @@ RIDDLES = frozenset(
 """Names of functions that say neither what is returned nor what is done."""
 PUBLIC = {("pytest_perfgate/plugin/fixture.py", "kept")}
 """Functions that users may call by such a name."""
-NAMED_BY_ACT = ("adapters", "app", "cli", "core/render", "model", "plugin", "wiring")
+NAMED_BY_ACT = ("adapters", "app", "cli", "core", "model", "plugin", "wiring")
 """Folders without a function of such a name."""
 SCRIPTS = (ROOT / "ci" / "gpu-check", ROOT / "ci" / "mutate")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_perfgate.core.analysis.nsys.lanes import innermost, launches
-from pytest_perfgate.core.analysis.nsys.overlap import overlaps, times, whole
+from pytest_perfgate.core.analysis.nsys.overlap import all_communication, overlaps, times
 from pytest_perfgate.model.nsys import Activity, Calls, Lane, Rank, Window, activity
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=14)
@@ -80,7 +80,7 @@ def test_the_parts_of_a_window_sum_to_it(kernels) -> None:
     row = times(lane(kernels))
     assert row.computation_ns + row.exposed_comm_ns + row.exposed_copies_ns + row.idle_ns == row.window_ns
     assert row.busy_ns + row.idle_ns == row.window_ns
-    everything = whole(lane(kernels))
+    everything = all_communication(lane(kernels))
     assert (everything is None) == (not any(k[3] for k in kernels))
     if everything is not None:
         assert everything.exposed_ns == row.exposed_comm_ns

@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.analysis.kernels.sass_opcodes import MODIFIERS, SINCE, closest, counted, known, matches_opcode
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import (
+    MODIFIERS,
+    SINCE,
+    closest,
+    counted,
+    has_instruction,
+    matches_opcode,
+)
 
 ROOTS = st.sampled_from(sorted(SINCE))
 PARTS = st.lists(st.sampled_from(sorted(MODIFIERS)), max_size=5)
@@ -38,13 +45,13 @@ def test_matching_is_an_order(exact: dict[str, int], one: str, other: str) -> No
 
 @given(OPCODES)
 def test_what_there_is_is_known_and_what_is_proposed_is_known(opcode: str) -> None:
-    assert known(opcode)
+    assert has_instruction(opcode)
     for broken in (opcode + "Q", opcode[1:] + opcode[:1], opcode.lower()):
-        assert all(known(name) or "." in name for name in closest(broken))
+        assert all(has_instruction(name) or "." in name for name in closest(broken))
 
 
 @given(st.text(max_size=20))
 def test_no_text_breaks_it(text: str) -> None:
-    assert isinstance(known(text), bool)
+    assert isinstance(has_instruction(text), bool)
     assert isinstance(closest(text), tuple)
     assert counted(text, {text: 1}) == 1

@@ -155,20 +155,20 @@ Margin = Callable[[Signals, Thresholds], "float | None"]
 """Returns how far inside its region a class is, as a fraction; negative outside, ``None`` if not collected."""
 
 
-def _known(number: float | None) -> float | None:
+def _valid(number: float | None) -> float | None:
     return None if number is None or math.isnan(number) else number
 
 
 def _over(name: str, limit: str) -> Margin:
     def margin(signals: Signals, at: Thresholds) -> float | None:
-        value = _known(getattr(signals, name))
+        value = _valid(getattr(signals, name))
         return None if value is None else value - float(getattr(at, limit))
 
     return margin
 
 
 def _launch(signals: Signals, at: Thresholds) -> float | None:
-    idle, share, short = (_known(n) for n in (signals.idle, signals.launch_share, signals.kernel_ns))
+    idle, share, short = (_valid(n) for n in (signals.idle, signals.launch_share, signals.kernel_ns))
     ways = []
     if idle is not None and share is not None:
         ways.append(min(idle - at.idle, share - at.launch_share))
@@ -178,7 +178,7 @@ def _launch(signals: Signals, at: Thresholds) -> float | None:
 
 
 def _balanced(signals: Signals, at: Thresholds) -> float | None:
-    compute, memory = _known(signals.compute), _known(signals.memory)
+    compute, memory = _valid(signals.compute), _valid(signals.memory)
     if compute is None or memory is None:
         return None
     return min(compute + memory - at.filled, at.near - abs(compute - memory))
@@ -186,7 +186,7 @@ def _balanced(signals: Signals, at: Thresholds) -> float | None:
 
 def _side(first: str, second: str) -> Margin:
     def margin(signals: Signals, at: Thresholds) -> float | None:
-        mine, other = _known(getattr(signals, first)), _known(getattr(signals, second))
+        mine, other = _valid(getattr(signals, first)), _valid(getattr(signals, second))
         if mine is None:
             return None
         if other is None:
@@ -206,8 +206,8 @@ def _begins(mine: float, other: float, at: Thresholds) -> float:
 
 def completed(signals: Signals) -> Signals:
     """Return signals with a missing roof computed from the other one, by intensity and balance point."""
-    compute, memory = _known(signals.compute), _known(signals.memory)
-    intensity, ridge = _known(signals.intensity), _known(signals.ridge)
+    compute, memory = _valid(signals.compute), _valid(signals.memory)
+    intensity, ridge = _valid(signals.intensity), _valid(signals.ridge)
     if not intensity or not ridge or (compute is None) is (memory is None):
         return signals
     if compute is None and memory is not None:
@@ -240,9 +240,9 @@ def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
         return _named(names[0], names[1:], signals, at)
     if _idles(signals, at):
         return _named(Bottleneck.LATENCY, [], signals, at)
-    if _known(signals.compute) is None and _known(signals.memory) is None:
+    if _valid(signals.compute) is None and _valid(signals.memory) is None:
         return _by_intensity(signals, at)
-    if _known(signals.compute) is None or _known(signals.memory) is None:
+    if _valid(signals.compute) is None or _valid(signals.memory) is None:
         return Classification(
             bottleneck=Bottleneck.NOT_COLLECTED, evidence=tuple(_evidence(Bottleneck.BALANCED, signals, at))
         )
@@ -251,14 +251,14 @@ def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
 
 def _beyond(signals: Signals, at: Thresholds) -> Iterator[str]:
     for field, words in _ROOFS:
-        number = _known(getattr(signals, field))
+        number = _valid(getattr(signals, field))
         if number is not None and number > at.beyond:
             yield f"{words} {number:.1%} of its roof is more than the hardware can do: its peak or the work is wrong"
 
 
 def _idles(signals: Signals, at: Thresholds) -> bool:
     """Return whether the device idles for so much of a window that no roof can be its bottleneck."""
-    idle = _known(signals.idle)
+    idle = _valid(signals.idle)
     return idle is not None and idle > at.idle
 
 
@@ -274,7 +274,7 @@ def _named(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thres
         runner_up=runner,
         distance=distance,
         notes=tuple(_notes(name, signals, at)),
-        lost=_known(getattr(signals, _LOST[name])) if name in _LOST else None,
+        lost=_valid(getattr(signals, _LOST[name])) if name in _LOST else None,
     )
 
 
@@ -288,7 +288,7 @@ def _runner_up(
     margins = {other: margin(signals, at) for other, margin, _ in ORDER}
     places = list(margins)
     earlier = places[: places.index(name)] if name in margins else places
-    silent = {other for other, field in _LOST.items() if _known(getattr(signals, field)) == 0}  # no such events at all
+    silent = {other for other, field in _LOST.items() if _valid(getattr(signals, field)) == 0}  # no such events at all
     edges = [(-gap, other) for other in earlier if other not in silent and (gap := margins[other]) is not None]
     mine = margins.get(name)
     if mine is not None:
@@ -301,7 +301,7 @@ def _runner_up(
 
 def _after(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thresholds) -> Bottleneck:
     """Return the class if the first one did not hold."""
-    compute, memory = _known(signals.compute), _known(signals.memory)
+    compute, memory = _valid(signals.compute), _valid(signals.memory)
     if name is not Bottleneck.BALANCED or compute is None or memory is None:
         return also[0] if also else Bottleneck.LATENCY
     if compute + memory - at.filled < at.near - abs(compute - memory):
@@ -310,7 +310,7 @@ def _after(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thres
 
 
 def _by_intensity(signals: Signals, at: Thresholds) -> Classification:
-    intensity, ridge = _known(signals.intensity), _known(signals.ridge)
+    intensity, ridge = _valid(signals.intensity), _valid(signals.ridge)
     if intensity is None or ridge is None:
         return Classification(bottleneck=Bottleneck.NOT_COLLECTED, evidence=())
     side = Bottleneck.COMPUTE if intensity > ridge else Bottleneck.MEMORY
@@ -336,13 +336,13 @@ _ROOFS = (("compute", "compute"), ("memory", "memory"))
 
 def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[str]:
     for field, words in (*_SHOWN.get(name, ()), *_ROOFS):
-        number = _known(getattr(signals, field))
+        number = _valid(getattr(signals, field))
         if number is not None:
             more = f" in {signals.waits:,} calls" if field == "sync" and signals.waits else ""
             yield f"{words} {number * 100:.1f} %{' of its roof' if (field, words) in _ROOFS else more}"
         elif name not in _SHOWN and not _idles(signals, at):
             yield f"{words} not collected"
-    short = _known(signals.kernel_ns)
+    short = _valid(signals.kernel_ns)
     if name is Bottleneck.LAUNCH and short is not None:
         yield f"kernels of {short / 1000:.1f} µs back to back"
     if name is Bottleneck.LATENCY:
@@ -351,17 +351,17 @@ def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[st
 
 def _cause(signals: Signals, at: Thresholds) -> str:
     if _idles(signals, at):
-        launching = _known(signals.launch_share)
+        launching = _valid(signals.launch_share)
         beside = f", and the host launches for {launching * 100:.1f} %" if launching is not None else ""
         return f"the device idles for {(signals.idle or 0.0) * 100:.1f} % of the window{beside}"
-    warps = _known(signals.warps)
+    warps = _valid(signals.warps)
     if warps is not None and warps < at.warps:
         return f"{warps:.1f} warps a multiprocessor, fewer than {at.warps:.0f}"
     if signals.stall:
         return f"leading stall {signals.stall[0]} ({signals.stall[1] * 100:.0f} %)"
     if _inside(signals, at):
         return _inside(signals, at)
-    waves = _known(signals.waves)
+    waves = _valid(signals.waves)
     if waves is not None and waves < 1:
         return f"{waves:.2g} waves of blocks, too few for every multiprocessor"
     return _UNKNOWN
@@ -375,7 +375,7 @@ def _inside(signals: Signals, at: Thresholds) -> str:
 
 
 def _notes(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[str]:
-    hit = _known(signals.l2_hit)
+    hit = _valid(signals.l2_hit)
     if name in (Bottleneck.MEMORY, Bottleneck.BALANCED) and hit is not None and hit < at.l2_hit:
         yield f"locality: L2 hit rate {hit * 100:.1f} %, under {at.l2_hit * 100:.0f} %"
     if name is Bottleneck.LATENCY and signals.stall and _inside(signals, at):

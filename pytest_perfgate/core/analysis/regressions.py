@@ -163,7 +163,7 @@ class Step:
         return self.after / self.before - 1
 
     @property
-    def gone(self) -> bool:
+    def reverted(self) -> bool:
         """Return whether less than half of it remains, or it was reversed."""
         return abs(self.now - self.before) < _BACK * abs(self.after - self.before) or self._over_the_top
 
@@ -238,12 +238,12 @@ def findings(
     lines = (*trends, *figures)
     every = [step for trend in lines for step in steps(trend, over) if step.when[:10] >= since[:10]]
     up = [step for step in every if step.of.sign * step.change > 0]
-    present = [step for step in up if not step.gone]
+    present = [step for step in up if not step.reverted]
     return Findings(
         slower=tuple(step for step in present if not step.accepted),
         accepted=tuple(step for step in present if step.accepted),
-        gone=tuple(step for step in up if step.gone),
-        faster=tuple(step for step in every if not step.gone and step.of.ahead(step.after, step.fastest, over / 2)),
+        gone=tuple(step for step in up if step.reverted),
+        faster=tuple(step for step in every if not step.reverted and step.of.ahead(step.after, step.fastest, over / 2)),
         unseen=tuple(stale(trends, before)) if before else (),
         cases=len({(trend.device, str(trend.key)) for trend in lines}),
         runs=sum(any(s.when[:10] >= since[:10] for s in run) for run in joined_runs(trends or figures)),

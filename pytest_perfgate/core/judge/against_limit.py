@@ -175,7 +175,7 @@ def _past_ceiling(metric: Metric, trial: JudgedMeasurement) -> bool:
 
 
 def _against_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
-    keeps = kept(limit, metric)
+    keeps = interval_keeps(limit, metric)
     if keeps:
         return Ruling(
             outcome=Outcome.PASSED,
@@ -200,7 +200,7 @@ def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement)
     return abs(math.log(metric.value / bound)) <= math.log1p(reach)
 
 
-def kept(limit: Limit, metric: Metric) -> bool | None:
+def interval_keeps(limit: Limit, metric: Metric) -> bool | None:
     """Return True if the whole interval keeps the limit, False if it misses it, None if it spans the bound."""
     low, high = holds(limit, metric.low), holds(limit, metric.high)
     if limit.operator is Operator.EQUAL:

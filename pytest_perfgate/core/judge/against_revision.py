@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.judge.against_limit import kept
+from pytest_perfgate.core.judge.against_limit import interval_keeps
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, tolerance
 from pytest_perfgate.core.judge.policy import contested
 from pytest_perfgate.core.judge.rounds import is_look
@@ -58,7 +58,7 @@ def _demanded_speed_up(limit: Limit, trial: JudgedMeasurement, metric: Metric) -
         return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
     if paired.rounds < LEAST:
         return _ruling(trial, Outcome.UNDECIDED, _why_undecided(paired), metric, more_rounds(trial, paired))
-    keeps = kept(limit, metric)
+    keeps = interval_keeps(limit, metric)
     if keeps is None and paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _groups_text(paired), metric, ())
     if keeps is None:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.judge.against_limit import holds, kept
+from pytest_perfgate.core.judge.against_limit import holds, interval_keeps
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
 from pytest_perfgate.core.judge.samples import BESIDE, excused
@@ -122,7 +122,7 @@ def _worst_case(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tupl
     """Return the outcome of the worst case, as if each case had this limit."""
     upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
     metric, key = max(figures, key=lambda pair: pair[0].value if upper else -pair[0].value)
-    open_ = [kept(limit, one) for one, _ in figures]
+    open_ = [interval_keeps(limit, one) for one, _ in figures]
     outcome = Outcome.BROKEN if False in open_ else Outcome.UNDECIDED if None in open_ else Outcome.PASSED
     text = f"{quantity(metric.value, metric.dimension)} {edges(metric, change=False)} at {key.test}"
     return outcome, f"{text}, of {plural(len(figures), 'case')}"

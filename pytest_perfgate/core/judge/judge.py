@@ -174,7 +174,7 @@ class Extended(Derived):
         for one in others.metrics:
             if one.name in MAKERS:
                 own = not one.labels and one.name in DERIVED
-                if own or one.labels in _labels(call.made(one.name), one.name):
+                if own or one.labels in _labels(call.metrics_named(one.name), one.name):
                     continue
             by_name.setdefault(one.name, []).append(one)
         object.__setattr__(self, "_others", by_name)
@@ -195,7 +195,7 @@ class Extended(Derived):
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         others = self._others.get(name, [])
         if name in MAKERS:
-            made = self.call.made(name)
+            made = self.call.metrics_named(name)
             others = [*[one for one in made if isinstance(one, Metric) and one.name == name], *others]
         return selected(others, scope)
 

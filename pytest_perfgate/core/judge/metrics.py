@@ -84,7 +84,7 @@ class Call:
         self._absolute: Absolute | tuple[Absent, ...] | None = None
         self._every: Made | None = None
 
-    def made(self, name: str) -> Made:
+    def metrics_named(self, name: str) -> Made:
         """Return all metrics of that name with those derived from them, or the reason of their absence."""
         if name not in MAKERS:
             return ()
@@ -107,10 +107,10 @@ class Call:
         return self._every
 
     def _all(self) -> Made:
-        timed = [one for name in _TIMED for one in self.made(name)]
+        timed = [one for name in _TIMED for one in self.metrics_named(name)]
         if not isinstance(self.absolute, Absolute):
             return (*timed, *self.absolute)
-        return (*timed, *[one for name in OF_WORK for one in self.made(name)])
+        return (*timed, *[one for name in OF_WORK for one in self.metrics_named(name)])
 
 
 class Derived(MetricSet):
@@ -135,10 +135,12 @@ class Derived(MetricSet):
         return _absent(self.call.everything())
 
     def absences(self, name: str) -> tuple[Absent, ...]:
-        return _absent([one for one in self.call.made(name) if one.name == name])
+        return _absent([one for one in self.call.metrics_named(name) if one.name == name])
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
-        return selected([one for one in self.call.made(name) if isinstance(one, Metric) and one.name == name], scope)
+        return selected(
+            [one for one in self.call.metrics_named(name) if isinstance(one, Metric) and one.name == name], scope
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MetricSet) and (self.metrics, self.absent) == (other.metrics, other.absent)
@@ -213,7 +215,7 @@ def _of_kernels(call: Call, _name: str) -> Made:
 
 
 def _span(call: Call, _name: str) -> Made:
-    return call.made("span")
+    return call.metrics_named("span")
 
 
 def middle_process(name: str, dimension: Dimension, numbers: list[float]) -> Metric:

@@ -111,7 +111,7 @@ class Pairs:
         return tuple(tuple(d for _, d in run) for _, run in runs)
 
     @property
-    def whole(self) -> bool:
+    def last_draw_complete(self) -> bool:
         """Whether the last draw has all of its rounds."""
         return not self.preloads or not self.preloads[-1] or len(self.draws[-1]) == FORKS
 
@@ -180,7 +180,7 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Fin
     high = _expm1(interval.high) if enough else max(_expm1(interval.high), threshold)  # too few clear nothing
     bounds = Interval(low=_expm1(interval.low), high=high, confidence=interval.confidence)
     p = test(beyond(d, threshold))
-    ends = enough and (pairs.whole or count >= design.last)
+    ends = enough and (pairs.last_draw_complete or count >= design.last)
     reached = [look for look in looks if ends and count - len(draws[-1]) < look <= count]
     slower = bool(reached) and p <= design.level and shift >= math.log1p(threshold)
     clear = ends and is_look(count) and bounds.high < threshold

@@ -352,16 +352,16 @@ def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
     """Return (fault, what was probably meant) if the limit names an instruction that does not exist."""
     if limit.metric not in COUNTS:
         return None
-    from pytest_perfgate.core.analysis.kernels.sass_opcodes import closest, is_pattern, known, whole_name
+    from pytest_perfgate.core.analysis.kernels.sass_opcodes import closest, has_instruction, is_pattern, whole_name
 
     opcode = whole_name(limit.labels)
     if not opcode or is_pattern(opcode):
         return None
     opcodes = {dict(m.labels).get("opcode", "") for m in metrics.metrics if m.name == limit.metric} - {""}
-    if known(opcode, opcodes):
+    if has_instruction(opcode, opcodes):
         return None
     root, _, modifiers = opcode.partition(".")
-    what = f"{root} has no modifiers {modifiers}" if known(root, opcodes) else f"{root} is not an opcode"
+    what = f"{root} has no modifiers {modifiers}" if has_instruction(root, opcodes) else f"{root} is not an opcode"
     near = closest(opcode, opcodes)
     return what, f"did you mean {either(near)}?" if near else "perfgate inspect FILE --view mix shows those there are"
 

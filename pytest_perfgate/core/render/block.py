@@ -59,7 +59,7 @@ def render_block(report: CaseReport, width: int = WIDTH, command: Callable[[str]
 
     ``command`` rewrites a command for the folder in which the reader is.
     """
-    return shown(lambda: _whole(report, width, command), lambda why: _bare(report, why))
+    return shown(lambda: _render(report, width, command), lambda why: _bare(report, why))
 
 
 def _bare(report: CaseReport, why: str) -> str:
@@ -71,7 +71,7 @@ def _bare(report: CaseReport, why: str) -> str:
     return f"{heads or printable(str(report.key))}\n  why   {printable(why)}\n".replace("\n\n", "\n")
 
 
-def _whole(report: CaseReport, width: int, command: Callable[[str], str]) -> str:
+def _render(report: CaseReport, width: int, command: Callable[[str], str]) -> str:
     ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
     loud = [v for v in ordered if v.outcome not in _QUIET] or ordered
     lines = [line for verdict in loud for line in _head(report, verdict, width)]
@@ -80,7 +80,9 @@ def _whole(report: CaseReport, width: int, command: Callable[[str], str]) -> str
     lines += [line for side in sides for line in _labelled(side[2:6].strip(), side[8:], width)]
     lines += [line for text in _reasons(loud) for line in _labelled("why", text, width)]
     if report.measurement and not all(v.outcome in _QUIET for v in loud):
-        lines += [line for label, text in notable_findings(report.measurement) for line in _labelled(label, text, width)]
+        lines += [
+            line for label, text in notable_findings(report.measurement) for line in _labelled(label, text, width)
+        ]
     for at, step in enumerate(dict.fromkeys(command(step) for v in loud for step in v.next)):
         lines.append(f"  {'' if at else 'next':<4}  {printable(step)}")
     return "\n".join(lines) + "\n"

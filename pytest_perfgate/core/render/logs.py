@@ -290,13 +290,13 @@ def _overview(cases: Sequence[Told]) -> Table:
         Column(name="when"),
     )
     rows = tuple(
-        (printable(str(key)), device, s[-1].time or None if s else None, _held(b), s[-1].when[:16] if s else "")
+        (printable(str(key)), device, s[-1].time or None if s else None, _accepted(b), s[-1].when[:16] if s else "")
         for key, device, s, b in cases
     )
     return Table(columns=columns, rows=rows)
 
 
-def _held(line: Baseline | None) -> float | str:
+def _accepted(line: Baseline | None) -> float | str:
     """Return the accepted time, or the number of accepted figures without one."""
     if line is None:
         return "none"

@@ -322,7 +322,7 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
         marks += [rule((across, top - 4 - 16 * row), (across, foot), dash="2 4"), words(x, top - 6 - 16 * row, text)]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
     marks += [_sitting(frame, at, one, of) for at, one in enumerate(sittings)]
-    return sheet(width, frame.height, [*marks, *_held(frame, references, of)], alt)
+    return sheet(width, frame.height, [*marks, *_reference_lines(frame, references, of)], alt)
 
 
 def _end_of(name: str, width: int) -> str:
@@ -342,7 +342,7 @@ def _sitting(frame: Frame, at: int, one: Sitting, of: FigureLevel) -> str:
     return f"{ring}{cross}{dot(frame, at, one.time, title=title, radius=1.5)}"
 
 
-def _held(frame: Frame, references: Sequence[Level], of: FigureLevel) -> Iterator[str]:
+def _reference_lines(frame: Frame, references: Sequence[Level], of: FigureLevel) -> Iterator[str]:
     """Yield lines across; the accepted time is named at their right end, the anchor at the left."""
     for row, one in enumerate(references):
         start, end = frame.at(frame.x.low, one.time), frame.at(frame.x.high, one.time)

@@ -126,7 +126,7 @@ def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
     body += ["<h2>Devices</h2>", *_devices(trends, every, runs)]
     for title, part in (("Accepted", every.accepted), ("Faster", every.faster)):
         body += [f"<h2>{title}</h2>", *_steps(site, part)] if part else []
-    body += ["<h2>Went away</h2>", *_gone(site, every.gone)] if every.gone else []
+    body += ["<h2>Went away</h2>", *_past_changes(site, every.gone)] if every.gone else []
     unseen = [
         (_link(one.key, case_path(one.device, one.key)), _text(one.device), _text(one.when[:10]))
         for one in every.unseen
@@ -158,7 +158,7 @@ def _mover(site: Site, mover: str, step: Step) -> str:
     return _commit(site, step.commit).html if mover == short_commit(step.commit, _DIGITS) else escape(mover)
 
 
-def _gone(site: Site, every: Sequence[Step]) -> Iterator[str]:
+def _past_changes(site: Site, every: Sequence[Step]) -> Iterator[str]:
     """Yield a row for each commit whose changes are gone, so that nobody needs to act."""
     rows = [
         (
@@ -268,7 +268,7 @@ def _news(trend: Trend) -> bool:
 
 def _open(trend: Trend) -> bool:
     """Return whether its last step is an open regression."""
-    return any(trend.of.sign * step.change > 0 and not step.gone and not step.accepted for step in steps(trend))
+    return any(trend.of.sign * step.change > 0 and not step.reverted and not step.accepted for step in steps(trend))
 
 
 def _speedups(trends: Sequence[Trend]) -> Iterator[str]:

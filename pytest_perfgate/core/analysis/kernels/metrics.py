@@ -14,7 +14,7 @@ from pytest_perfgate.core.analysis.kernels.counters import COLLECT, PLAIN, colle
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, depth_unknown, why_no_bytes
 from pytest_perfgate.core.analysis.kernels.sass_facts import architecture, static_shared
 from pytest_perfgate.core.analysis.kernels.sass_mix import COUNTED, Mix, barrier_waits, stall_cycles
-from pytest_perfgate.core.analysis.kernels.sass_opcodes import counted, is_pattern, known, since, whole_name
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import counted, has_instruction, is_pattern, since, whole_name
 from pytest_perfgate.core.analysis.occupancy import cliff, occupancy
 from pytest_perfgate.core.limits.scope import Span, Written, closing, parse_scope
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
@@ -76,7 +76,7 @@ def _meant(requested: Iterable[Labels], opcodes: Sequence[str], every: Sequence[
     return {
         labelled: name
         for labelled, name in full.items()
-        if name not in opcodes and not is_pattern(name) and known(name, exact)
+        if name not in opcodes and not is_pattern(name) and has_instruction(name, exact)
     }
 
 
@@ -282,7 +282,7 @@ def requested_launches(options: Mapping[str, str]) -> tuple[RequestedLaunch, ...
     scopes = [_pairs(inside) for inside in _SCOPED.findall(options.get("limits", ""))]
     if "threads" in options:
         scopes.append({name: options[name] for name in ("threads", "arch", "smem") if name in options})
-    return tuple(dict.fromkeys(_asked(scope) for scope in scopes if "threads" in scope))
+    return tuple(dict.fromkeys(_requested_launch(scope) for scope in scopes if "threads" in scope))
 
 
 def _pairs(inside: str) -> dict[str, str]:
@@ -290,7 +290,7 @@ def _pairs(inside: str) -> dict[str, str]:
     return {name.strip(): text.strip() for name, sign, text in parts if sign}
 
 
-def _asked(scope: Mapping[str, str]) -> RequestedLaunch:
+def _requested_launch(scope: Mapping[str, str]) -> RequestedLaunch:
     written = {name: text for name, text in scope.items() if name in {"threads", "smem", "arch"}}
     return RequestedLaunch(
         threads=_number("threads", scope["threads"]),

@@ -39,7 +39,7 @@ def contract_document(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | N
     """Return configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
     inputs = inputs or ContractInputs()
     longest = longest_stage(diagnoses)
-    settings = _columns(configuration(diagnoses, inputs))
+    cause, settings = f"Root cause: {root_cause(longest)}", _columns(configuration(diagnoses, inputs))
     sections: list[Block] = [
         Section(
             title="Configuration",
@@ -49,7 +49,7 @@ def contract_document(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | N
             title="Stages",
             blocks=(Table(columns=tuple(Column(name=n) for n in _STAGES), rows=tuple(map(_stage, diagnoses))),),
         ),
-        Section(title=f"Bottleneck: {said(longest)}", blocks=(Paragraph(text=f"Root cause: {root_cause(longest)}"),)),
+        Section(title=f"Bottleneck: {bottleneck_name(longest)}", blocks=(Paragraph(text=cause),)),
         Section(title="Top 3 Opportunities", blocks=(Bullets(items=tuple(_opportunities(longest)), ordered=True),)),
     ]
     for old, new in paired(inputs.baseline, diagnoses):
@@ -97,7 +97,7 @@ def _configuration(diagnosis: Diagnosis) -> dict[str, str]:
     }
 
 
-def said(diagnosis: Diagnosis) -> str:
+def bottleneck_name(diagnosis: Diagnosis) -> str:
     """Return ``Memory-bound``; a class that is not a bound keeps its name."""
     name: Bottleneck = diagnosis.classification.bottleneck
     if name in (Bottleneck.INVALID, Bottleneck.BALANCED, Bottleneck.NOT_COLLECTED):
@@ -117,7 +117,7 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
         diagnosis.name,
         significant(numbers["duration"] / 1e3).replace(",", "") if "duration" in numbers else ABSENT,
         *(significant(numbers[n] * 100, 3) if n in numbers else ABSENT for n in ("tc_util", "dram", "occupancy")),
-        said(diagnosis),
+        bottleneck_name(diagnosis),
         _issue(diagnosis),
     )
 
@@ -345,7 +345,7 @@ def devlog_part(now: Sequence[Diagnosis], then: Sequence[Diagnosis] = ()) -> Doc
 
 
 def _kernel(new: Diagnosis, old: Diagnosis | None, compared: bool) -> Iterator[Block]:
-    yield Bullets(items=tuple(_said(new, old)))
+    yield Bullets(items=tuple(_bottleneck_lines(new, old)))
     if old is not None:
         yield moved_table(old, new)
         yield from _code(old, new)
@@ -353,12 +353,11 @@ def _kernel(new: Diagnosis, old: Diagnosis | None, compared: bool) -> Iterator[B
         yield Paragraph(text="New in this version.")
 
 
-def _said(new: Diagnosis, old: Diagnosis | None) -> Iterator[str]:
+def _bottleneck_lines(new: Diagnosis, old: Diagnosis | None) -> Iterator[str]:
     yield f"Bottleneck: {_class(new)}"
     if old is not None and old.classification.bottleneck is not new.classification.bottleneck:
         yield f"Before: {_class(old)}"
-    evidence = ", ".join(code_evidence(new))
-    if evidence:
+    if evidence := ", ".join(code_evidence(new)):
         yield f"Code: {evidence}"
 
 

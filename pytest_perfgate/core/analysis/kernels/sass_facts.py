@@ -281,11 +281,11 @@ def main_loop(code: KernelCode) -> Loop | None:
     work = _named(code, _TENSOR) or _named(code, _WORK)
     until = list(accumulate((opcode in work for opcode in code.opcodes), initial=0))
 
-    def held(loop: Loop) -> int:
+    def extent(loop: Loop) -> int:
         return until[loop.last + 1] - until[loop.first]
 
     inside = sum(until[last + 1] - until[first] for first, last in _stretches(candidates))
-    carrying = [loop for loop in candidates if 2 * held(loop) > inside]
+    carrying = [loop for loop in candidates if 2 * extent(loop) > inside]
     smallest = min(carrying, key=lambda loop: len(loop.rows), default=None)
     return smallest or max(candidates, key=lambda loop: len(loop.rows) if loop.innermost else 0, default=None)
 

@@ -243,15 +243,15 @@ _FREQUENT = 4
 
 def others(whole: Mix, loop: Mix | None) -> Iterator[tuple[str, int, int | None, str, str]]:
     """Yield opcodes without a row of their own, so that the column adds up: addresses, conversions, branches."""
-    rest = {name: _left(whole, name) for name in whole.counts}
+    rest = {name: _outside_of_rows(whole, name) for name in whole.counts}
     total = sum(rest.values())
     if total:
         ranked = sorted((n for n in rest if rest[n]), key=lambda n: (-rest[n], n))[:_FREQUENT]
         most = ", ".join(f"{rest[name]:,} {name}" for name in ranked)
-        yield "others", total, sum(_left(loop, name) for name in loop.counts) if loop else None, "", most
+        yield "others", total, sum(_outside_of_rows(loop, name) for name in loop.counts) if loop else None, "", most
 
 
-def _left(mix: Mix, name: str) -> int:
+def _outside_of_rows(mix: Mix, name: str) -> int:
     """Count an opcode's instructions outside of the table's rows; for ``BAR``, all but ``BAR.SYNC``."""
     if name in COUNTED or name == TENSOR_TOTAL:
         return 0

@@ -86,7 +86,7 @@ def is_pattern(written: str) -> bool:
     return any(char in written for char in "*?[")
 
 
-def known(written: str, listed: Iterable[str] = ()) -> bool:
+def has_instruction(written: str, listed: Iterable[str] = ()) -> bool:
     """Return whether an architecture, or a file with these opcodes, has such an instruction."""
     root, *parts = written.split(".")
     there = set(listed)
@@ -127,7 +127,7 @@ def closest(written: str, listed: Iterable[str] = ()) -> tuple[str, ...]:
     shown = {part for opcode in own for part in opcode.split(".")[1:]}
     swaps = [part if part in shown else _repaired(part, sorted(shown)) for part in parts]
     repaired = ".".join((root, *swaps))
-    guesses = [repaired] if repaired != written and known(repaired, there) else []
+    guesses = [repaired] if repaired != written and has_instruction(repaired, there) else []
     return tuple(dict.fromkeys([*guesses, *get_close_matches(written, own, n=3, cutoff=0.5)]))[:3]
 
 

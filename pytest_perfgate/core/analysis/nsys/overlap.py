@@ -48,7 +48,7 @@ def overlaps(lane: Lane) -> tuple[OverlapRow, ...]:
     return tuple(rows)
 
 
-def whole(lane: Lane) -> OverlapRow | None:
+def all_communication(lane: Lane) -> OverlapRow | None:
     """Return all communication of the window with barriers; ``None`` if there is none."""
     return _row(lane, lane.talks, computation(lane), "", outside=False) if lane.talks.any() else None
 
@@ -119,7 +119,7 @@ def _stream_row(lane: Lane, stream: int) -> StreamRow:
     talks = lane.talks[on]
     start, end = lane.kernels.start[on], lane.kernels.end[on]
     computes = not talks.all()
-    purposes = _said(lane, on) if not computes else {}
+    purposes = _kernels_by_purpose(lane, on) if not computes else {}
     purpose = "" if computes else next(iter(purposes)) if len(purposes) == 1 else MIXED
     listed = ", ".join(f"{name} {count}" for name, count in sorted(purposes.items()))
     return StreamRow(
@@ -133,7 +133,7 @@ def _stream_row(lane: Lane, stream: int) -> StreamRow:
     )
 
 
-def _said(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
+def _kernels_by_purpose(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
     """Count kernels by the purpose of their launch; those that an edge cuts only count if there are no others."""
     cut = (lane.kernels.start == lane.window.start) | (lane.kernels.end == lane.window.end)
     whole = on & ~cut
@@ -172,7 +172,7 @@ def result(lane: Lane, launches: TimedCalls | None = None, waits: TimedCalls | N
         lane=lane,
         streams=streams(lane),
         overlaps=overlaps(lane),
-        whole=whole(lane),
+        whole=all_communication(lane),
         time=times(lane),
         compute=computation_by_stage(lane),
         launch_ns=launching,

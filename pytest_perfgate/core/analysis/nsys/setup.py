@@ -84,7 +84,7 @@ def windows(
 ) -> dict[Rank, Window]:
     """Return a window for each rank; none for a rank without the anchor that others have."""
     if reading.span is not None:
-        return _given(reading.span, ranks, extents)
+        return _fixed(reading.span, ranks, extents)
     for anchor in (reading.anchor,) if reading.anchor else reading.preset.anchors:
         if anchored := _anchored(ranges, ranks, anchor, extents):
             return anchored
@@ -99,7 +99,7 @@ def windows(
     }
 
 
-def _given(span: tuple[int, int], ranks: Sequence[Rank], extents: Callable[[], Sequence[Extent]]) -> dict[Rank, Window]:
+def _fixed(span: tuple[int, int], ranks: Sequence[Rank], extents: Callable[[], Sequence[Extent]]) -> dict[Rank, Window]:
     (start, end), spans = span, {(extent.pid, extent.device): extent for extent in extents()}
     parts = [_covers(np.array([start]), np.array([end]), spans.get((rank.pid, rank.device))) for rank in ranks]
     return {rank: Window(start=start, end=end, how=AS_GIVEN, covers=part) for rank, part in zip(ranks, parts)}

@@ -145,7 +145,7 @@ def model_of(name: str, extra: Mapping[str, Callable[..., Work]] | None = None) 
         return MODELS[name]
     if pointwise.NAME.match(name):
         return pointwise.triton
-    return pointwise.each if pointwise.known(name) else None
+    return pointwise.each if pointwise.is_list_operator(name) else None
 
 
 def category_of(name: str, kernel: str = "") -> str:

@@ -146,7 +146,7 @@ _OPTIMISERS = {
 """Parameters, gradients, then the moments; the largest second moments of amsgrad are read and written too."""
 
 
-def known(name: str) -> bool:
+def is_list_operator(name: str) -> bool:
     """Return whether this is an operator on lists of tensors."""
     return bool(_EACH.match(name) or _FUSED.match(name))
 

@@ -276,11 +276,13 @@ def parse_window(trace: Trace, text: str) -> tuple[Window, ...]:
         name = name if kind == "annotation" else text
         windows = ranges(trace, name, Category.GPU_ANNOTATION) or ranges(trace, name, Category.ANNOTATION)
     if not windows:
-        raise PerfgateError("trace-window", f"no step or annotation fits {text!r}", place=trace.path, fix=_known(trace))
+        raise PerfgateError(
+            "trace-window", f"no step or annotation fits {text!r}", place=trace.path, fix=_ranges(trace)
+        )
     return windows
 
 
-def _known(trace: Trace) -> str:
+def _ranges(trace: Trace) -> str:
     rows = np.flatnonzero((trace.category == Category.ANNOTATION) | (trace.category == Category.GPU_ANNOTATION))
     names = sorted({trace.names[n] for n in np.unique(trace.name[rows]).tolist()})[:8]
     return (

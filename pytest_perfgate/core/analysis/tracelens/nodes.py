@@ -74,7 +74,7 @@ class Forest:
         self._names: list[int] = trace.name.tolist()
         self._arguments: list[int] = trace.argument.tolist()
         self._call = cache(partial(_call, trace))
-        self.given = cache(self._given)
+        self.recorded_arguments = cache(self._recorded_arguments)
 
     def _launcher(self, call: int) -> int:
         """Return the nearest operator above a call of the runtime, or the call itself."""
@@ -93,7 +93,7 @@ class Forest:
     def call(self, row: int) -> Call:
         return self._call(*self.signature(row))
 
-    def _given(self, name: int, argument: int) -> tuple[object, ...]:
+    def _recorded_arguments(self, name: int, argument: int) -> tuple[object, ...]:
         """Return the recorded arguments of a call, as texts."""
         if argument < 0:
             return (None,) * 4

@@ -154,7 +154,7 @@ def details(forest: Forest, rows: Sequence[int]) -> list[tuple[str, object, floa
 
 
 def _arguments(forest: Forest, at: int) -> Row:
-    return dict(zip(_GIVEN, forest.given(*forest.signature(at))))
+    return dict(zip(_GIVEN, forest.recorded_arguments(*forest.signature(at))))
 
 
 def _grouped(rows: Sequence[Row], key: Callable[[Row], Any]) -> Iterator[tuple[Any, list[Row]]]:

@@ -34,7 +34,7 @@ def test_rounds_of_one_preload_are_one_draw_and_a_fresh_one_is_its_own(
     rounds = forked(1.0, 1.1, 1.2, 1.3, preloads=preloads)
     assert [len(draw) for draw in rounds.draws] == sizes
     assert [d for draw in rounds.draws for d in draw] == [math.log(ratio) for ratio in (1.0, 1.1, 1.2, 1.3)]
-    assert rounds.whole is whole
+    assert rounds.last_draw_complete is whole
 
 
 @pytest.mark.parametrize(

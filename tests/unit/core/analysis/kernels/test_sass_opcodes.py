@@ -8,7 +8,7 @@ from pytest_perfgate.core.analysis.kernels.sass_opcodes import (
     SINCE,
     closest,
     counted,
-    known,
+    has_instruction,
     matches_opcode,
     parse_log,
     since,
@@ -35,7 +35,7 @@ def test_every_instruction_of_our_kernels_is_known_and_none_is_newer_than_its_ar
         for kernel in kernels(disassembly(name)):
             number = int(kernel.arch.removeprefix("sm_").rstrip("a"))
             for opcode in set(kernel.code.opcodes):
-                assert known(opcode), opcode
+                assert has_instruction(opcode), opcode
                 assert since(opcode) <= number, (opcode, kernel.arch)
 
 
@@ -47,18 +47,18 @@ def test_every_instruction_of_our_kernels_is_known_and_none_is_newer_than_its_ar
     ],
 )  # fmt: skip
 def test_a_name_that_is_none_has_one_near_it(written: str, near: str) -> None:
-    assert not known(written)
+    assert not has_instruction(written)
     assert closest(written)[0] == near
 
 
 def test_what_a_file_shows_is_known() -> None:
-    assert known("NEWOP.FAST", ["NEWOP.FAST.E"])
-    assert not known("NEWOP.FAST")
+    assert has_instruction("NEWOP.FAST", ["NEWOP.FAST.E"])
+    assert not has_instruction("NEWOP.FAST")
     assert closest("NEWOP.FSAT", ["NEWOP.FAST"]) == ("NEWOP.FAST",)
     assert closest("QQQQQQQ") == closest("LDG") == ()
-    assert known("MMA")
-    assert not known("MMA.16816")
-    assert known("HGMMA.64x24x16.F32.BF16"), "shapes are told by their form"
+    assert has_instruction("MMA")
+    assert not has_instruction("MMA.16816")
+    assert has_instruction("HGMMA.64x24x16.F32.BF16"), "shapes are told by their form"
     assert len(SINCE) > 250
     assert counted("LDG", {WIDE: 2, "LDG.E": 3, "STG": 7}) == 5
 
