@@ -198,8 +198,7 @@ class PairTimes:
         high = {name: max(self._tests[name], default=math.inf) for name in nodeids}
         sure = sum(low[name] for name in nodeids if name in self._timed)
         least_s = math.fsum(low[name] for name in nodeids[done:]) + rounds[0] * (sure and sure + min(self.starts))
-        round_s = max(self.starts) + math.fsum(high.values())
-        further_s = rounds[1] * round_s if rounds[1] else 0.0  # no round is no endless one
+        further_s = rounds[1] * (max(self.starts) + math.fsum(high.values())) if rounds[1] else 0.0  # not 0 * inf
         return least_s, math.fsum(high[name] for name in nodeids[done:]) + further_s
 
 
@@ -280,13 +279,11 @@ _ROOM = 1.1
 
 def _by_names(units: Mapping[str, int], count: int) -> dict[str, int]:
     """Assign each to its first shard with room, so that a new test moves few others."""
-    most = math.ceil(_ROOM * sum(units.values()) / count)
-    loads: Counter[int] = Counter()
+    most, loads = math.ceil(_ROOM * sum(units.values()) / count), Counter[int]()
     placed: dict[str, int] = {}
     for unit in sorted(units, key=_hash):
         ranked = _ranked(unit, count)
-        least = min(ranked, key=lambda one: loads[one])
-        index = next((one for one in ranked if loads[one] + units[unit] <= most), least)
+        index = next((i for i in ranked if loads[i] + units[unit] <= most), min(ranked, key=lambda i: loads[i]))
         loads[index] += units[unit]
         placed[unit] = index
     return placed
