@@ -97,7 +97,7 @@ def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], na
 def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
     """Return the file without its other tests; the whole file if a wanted test is not defined in it directly."""
     tests = {name: test for name, test, _ in tests_in(module.body, ())}
-    if not tests.keys() >= {*names}:
+    if {*names} - tests.keys():
         return module
     others = {id(test) for name, test in tests.items() if name not in names and test.name.startswith("test")}
     for node in ast.walk(module):
@@ -109,7 +109,7 @@ def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
 def _strings(module: ast.Module) -> set[str]:
     """Return the texts in marks: ``usefixtures("quiet")`` names a fixture by text."""
     nodes = (node for _, marks in marks_in(module) for mark in marks for node in ast.walk(mark))
-    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
 
 
 def _meanings_of_values(text: str | None, names: set[str]) -> Meanings:
@@ -191,7 +191,7 @@ def _imported(nodes: Iterable[ast.AST], rest: str, suffix: str) -> Iterator[_Tak
             if rest:
                 inner = ".".join(filter(None, [node.module, name]))
                 yield (inner, node.level, f"{rest}{suffix}")
-        elif isinstance(node, ast.Import) and rest:
+        elif isinstance(node, ast.Import):
             named = node.names[0]
             module, _, name = f"{named.name if named.asname else named.name.partition('.')[0]}.{rest}".rpartition(".")
             yield (module, 0, f"{name}{suffix}")
@@ -205,7 +205,7 @@ def _name_taken(taken: _Taken, path: str, other: str) -> str:
     if level:
         home = PurePosixPath(path).parents[level - 1] if level <= len(PurePosixPath(path).parents) else None
         return name if home is not None and place == str(home / path_text) else ""
-    return name if path_text and (place == path_text or place.endswith(f"/{path_text}")) else ""
+    return name if place == path_text or place.endswith(f"/{path_text}") else ""
 
 
 @lru_cache(maxsize=_FILES * _FILES)

@@ -26,9 +26,13 @@ Merged = Callable[[str, Sequence[Sequence[Limit]]], tuple[Limit, ...]]
 Run = Mapping[str, Sequence[tuple[Limit, ...]]]
 """The limits of each test of a run, by node id without parameters, once for each different set."""
 
-_UPPER = (Operator.AT_MOST, Operator.LESS)
-
-_LOWER = (Operator.AT_LEAST, Operator.MORE)
+_SIDES = {
+    Operator.AT_MOST: "upper",
+    Operator.LESS: "upper",
+    Operator.AT_LEAST: "lower",
+    Operator.MORE: "lower",
+    Operator.EQUAL: "equal",
+}
 
 LOOSER, OTHER, TIGHTER = range(3)
 """How an edit of a limit or a setting affects the gate, the most important first."""
@@ -54,14 +58,17 @@ def relaxed(
 
     If the files do not show the present limits, such as those of a class in another module, the run's are used.
     """
-    then = {path: marked(before or "") for path, (before, _) in texts.items()}
-    now = {path: marked(after or "") for path, (_, after) in texts.items()}
+    written = {path: (before or "", after or "") for path, (before, after) in texts.items()}
+    then = {path: marked(before) for path, (before, _) in written.items()}
+    now = {path: marked(after) for path, (_, after) in written.items()}
     weakened: dict[str, int] = {}
     for path, tests in then.items():
         lost = any(name not in now[path] for name in tests)
-        names = same_bodies(texts[path][0] or "", texts[path][1] or "") if lost else {}
+        names = same_bodies(*written[path]) if lost else {}
         for name in dict.fromkeys([*tests, *_closer(now[path], tests)]):
-            was = _stated_limits(f"{path}::{name}", _nearest(tests, name), kinds, merged)
+            before = _nearest(tests, name)
+            assert before is not None
+            was = _stated_limits(f"{path}::{name}", before, kinds, merged)
             at, marks = _present(path, _renamed(name, names), now, then)
             whole = f"{at}::{_renamed(_test_of(name), names)}"
             collected = (run or {}).get(whole, ()) if name == _test_of(name) else ()
@@ -114,9 +121,9 @@ def _present(
     return others[0], _nearest(now[others[0]], name)
 
 
-def _stated_limits(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merged) -> StatedLimits:
+def _stated_limits(nodeid: str, marks: Sequence[Mark], kinds: Kinds, merged: Merged) -> StatedLimits:
     layers, unread = [], []
-    for mark in marks or ():
+    for mark in marks:
         layer: list[Limit] = []
         for text in mark.limits:
             try:
@@ -125,7 +132,7 @@ def _stated_limits(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merg
                 unread.append(text)
         layers.append(layer)
         unread += mark.unread
-    settings = {name: setting for mark in marks or () for name, setting in mark.settings}
+    settings = {name: setting for mark in marks for name, setting in mark.settings}
     limits = merged(nodeid.partition("#")[0], layers)
     return StatedLimits(limits=limits, settings=tuple(settings.items()), unread=tuple(unread))
 
@@ -155,7 +162,9 @@ def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterat
     near: dict[int, Limit] = {}
     for likeness in (attrgetter("key"), attrgetter("metric", "compare")):  # another scope only if none has the same
         for at, was in enumerate(lost):
-            rivals = [one for one in weaker if likeness(one) == likeness(was) and _side(one) == _side(was)]
+            rivals = [
+                one for one in weaker if likeness(one) == likeness(was) and _SIDES[one.operator] == _SIDES[was.operator]
+            ]
             if at not in near and rivals:
                 near[at] = min(rivals, key=lambda one, of=was: one.on != of.on)  # type: ignore[misc]
                 weaker.remove(near[at])
@@ -177,18 +186,14 @@ def _holds(limit: Limit, was: Limit) -> bool:
         return False
     if (limit.on and limit.on != was.on) or not set(limit.except_on) <= set(was.except_on):
         return False
-    if _side(limit) != _side(was):
+    if _SIDES[limit.operator] != _SIDES[was.operator]:
         return False
     if was.operator is Operator.EQUAL:
         return limit.bound == was.bound
-    apart = was.bound - limit.bound if was.operator in _UPPER else limit.bound - was.bound
+    apart = was.bound - limit.bound if _SIDES[was.operator] == "upper" else limit.bound - was.bound
     return apart > 0 or (
         apart == 0 and (limit.operator is was.operator or limit.operator in (Operator.LESS, Operator.MORE))
     )
-
-
-def _side(limit: Limit) -> str:
-    return "upper" if limit.operator in _UPPER else "lower" if limit.operator in _LOWER else "equal"
 
 
 def _limit_text(limit: Limit) -> str:
@@ -210,7 +215,7 @@ def changed(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _rank(key: str) -> tuple[int, str]:
-    word = re.split(r"[.\[:]", key, maxsplit=1)[0]
+    word = re.split(r"[.\[:]", key)[0]
     word = "pytest" if ": " in key else word
     return (_FIRST.index(word) if word in _FIRST else len(_FIRST), key)
 

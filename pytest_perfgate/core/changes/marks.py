@@ -136,14 +136,16 @@ class _Reader:
         return tuple(mark for one in nodes if (mark := self._mark(one)))
 
     def _mark(self, node: ast.expr) -> Mark | None:
-        node = self._meant(node) or node
-        if isinstance(node, ast.Call):
-            far = self._mark(node.func)
+        meant = self._meant(node)
+        if meant is None:
+            return None
+        if isinstance(meant, ast.Call):
+            far = self._mark(meant.func)
             if far is not None and not far.gates:
-                arguments = ast.unparse(node).partition("(")[2].removesuffix(")")
+                arguments = ast.unparse(meant).partition("(")[2].removesuffix(")")
                 return replace(far, settings=((far.settings[0][0], arguments or _BARE),))
-            return _joined(far, self._called(node)) if far is not None else None
-        words = _dotted(node)
+            return _joined(far, self._called(meant)) if far is not None else None
+        words = _dotted(meant)
         if words[-2:-1] == _MARK[:1] and words[-1] in EXCUSES:
             return Mark(settings=((words[-1], _BARE),), gates=False)
         return Mark() if words[-2:] == _MARK else None
@@ -153,9 +155,10 @@ class _Reader:
         on: tuple[str, ...] = ()
         settings = []
         for word in call.keywords:
-            read = self._literal(word.value) if word.arg else None
-            if word.arg is None or read is None:
-                unread += (f"{word.arg}={ast.unparse(word.value)}" if word.arg else f"**{ast.unparse(word.value)}",)
+            if word.arg is None:
+                unread += (f"**{ast.unparse(word.value)}",)
+            elif (read := self._literal(word.value)) is None:
+                unread += (f"{word.arg}={ast.unparse(word.value)}",)
             elif word.arg == "on":
                 on = (read,) if isinstance(read, str) else tuple(map(str, read if isinstance(read, Iterable) else ()))
             else:
@@ -222,10 +225,9 @@ def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _assigned(one: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AnnAssign) else []
-    for target in targets:
-        if isinstance(target, ast.Name) and isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None:
-            yield target.id, one.value
+    if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None:
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+        yield from ((target.id, one.value) for target in targets if isinstance(target, ast.Name))
 
 
 _FILES = re.compile(
@@ -279,10 +281,9 @@ def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collectio
     declared = {_package(one[1:]) for one in edits.requirements}
     by_pin = bool(packages & declared)
     by_file = bool(edits.files and packages)
-    unexplained = bool(edits) and not changes
-    return edits.text() if by_pin or by_file or unexplained else ""
+    return edits.text() if by_pin or by_file or not changes else ""
 
 
 def _package(requirement: str) -> str:
     """Return a package's normalised name."""
-    return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~;\[@(]", requirement.strip(), maxsplit=1)[0]).lower()
+    return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~;\[@(]", requirement.strip())[0]).lower()

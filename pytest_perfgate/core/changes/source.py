@@ -237,8 +237,9 @@ def split(mark: ast.expr) -> tuple[list[ast.expr], dict[str, ast.expr]]:
     """
     values = _parametrize_values(mark)
     ids = [name for one in values if (name := _id(one)) is not None]
-    if not isinstance(mark, ast.Call) or not values or len({*ids}) < len(values):
+    if not values or len({*ids}) < len(values):
         return [mark], {}
+    assert isinstance(mark, ast.Call)
     return [mark.func, mark.args[0]], dict(zip(ids, values))
 
 

@@ -153,7 +153,7 @@ def _like(name: str, new: Sequence[str]) -> str:
     tests: dict[str, str] = {}
     for one in sorted(new, key=lambda one: one.partition("::")[0] != name.partition("::")[0]):
         tests.setdefault(one.partition("::")[2], one)
-    return next((tests[near] for near in nearest(name.partition("::")[2], tests, 1)), "")
+    return next((tests[near] for near in nearest(name.partition("::")[2], tests)), "")
 
 
 def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:

@@ -162,9 +162,10 @@ def blindness(report: CaseReport) -> float | None:
     time = _time(report.measurement)
     if time is None:
         return None
+    assert report.measurement is not None
     half = (time.high - time.low) / (2 * time.value)
     asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
-    beside = busy_processors(report.measurement.processes) if report.measurement else 0.0
+    beside = busy_processors(report.measurement.processes)
     if max(half, beside) <= requested_slowdown(report):
         return None
     accepted = report.baseline.blind if report.baseline else 0.0
@@ -176,8 +177,9 @@ def _decision(
 ) -> Decision:
     measurement = report.measurement
     time = _time(measurement)
-    if measurement is None or time is None:
+    if time is None:
         return Decision(report=report, change=Change.UNTIMED, before=before, why="nothing was timed")
+    assert measurement is not None
     problems = (*report.problems, *measurement.problems)
     if problems or not 0 < time.value < math.inf:
         why = problems[0].what if problems else f"a time of {time.value} ns is impossible"
@@ -188,14 +190,11 @@ def _decision(
     if add and before is not None and _one_more(change, before, signature):
         if why := _counted_already(before, time, signature):
             return Decision(report=report, change=Change.COUNTED, before=before, why=why)
-        return Decision(
-            report=report,
-            change=Change.SITTING,
-            before=before,
-            after=with_sitting(before, time.value, measurement, signature),
-        )
+        after = with_sitting(before, time.value, measurement, signature)
+        return Decision(report=report, change=Change.SITTING, before=before, after=after)
     line = line_of(measurement, time, sittings, signature)
-    if change is Change.KEPT and before is not None:
+    if change is Change.KEPT:
+        assert before is not None
         return _with_unchanged_time(report, before, line, signature)
     ends = before is not None and bool(before.expires) and _runs_out(before, signature)
     decision = Decision(report=report, change=change, before=before, after=line, ends=ends, anchor=signature.creep)
@@ -249,7 +248,7 @@ def _counted_already(before: Baseline, time: Metric, signature: Signature) -> st
 
 def _runs_out(before: Baseline, signature: Signature) -> bool:
     """Return whether the end of an acceptance has passed, or is being changed."""
-    over = before.expires[:10] < signature.when[:10]
+    over = before.expires < signature.when[:10]
     return bool(before.expires and over) or moves_end(before, signature)
 
 
@@ -290,12 +289,14 @@ def noise(before: Baseline, time: Metric) -> float:
 
 def too_few_processes(decision: Decision, report: RunReport) -> Decision:
     """Add what the run lacks to the decision, and the number of its processes to the line."""
-    measurement = decision.report.measurement
-    if decision.after is None or measurement is None:
+    if decision.change not in MEASURED | {Change.SITTING}:
         return decision
+    measurement = decision.report.measurement
+    assert measurement is not None
+    assert decision.after is not None
     count = len(measurement.processes)
     reason = _lacking(report, count)
-    if not reason or decision.change not in MEASURED | {Change.SITTING}:
+    if not reason:
         return decision
     after = replace(decision.after, processes=count) if decision.change in MEASURED else decision.after
     return replace(decision, after=after, few_processes=reason)
@@ -345,8 +346,9 @@ def unpinned(decision: Decision, *, beside: bool) -> Decision:
     report, before = decision.report, decision.before
     if not (beside and decision.writes and pinned(report)):
         return decision
+    assert report.measurement is not None
     was = before.identity if before is not None else None
-    if was is not None and report.measurement is not None and was.affinity == report.measurement.identity.affinity:
+    if was is not None and was.affinity == report.measurement.identity.affinity:
         return decision
     why = "--perfgate-against pins base and head; no other run could be compared with such a line"
     return Decision(report=report, change=Change.PINNED, before=before, why=why)
@@ -385,16 +387,14 @@ def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) 
     hand, or measured with other code or on another machine.
     """
     times = [metric for metric in measurement.metrics.find("time") if not metric.labels] if measurement else []
-    if measurement is None or not times or edited.time <= then.time or not 0 < times[0].value < math.inf:
+    if not times or edited.time <= then.time or not 0 < times[0].value < math.inf:
         return ""
+    assert measurement is not None
     if edited.identity is not None and edited.identity.differences(measurement.identity):
         return ""
     time = times[0]
-    if (
-        of_level(time.value, edited.time)
-        or edited.time <= time.high
-        or edited.time / time.value - 1 <= noise(edited, time)
-    ):
+    within = edited.time <= time.high or edited.time / time.value - 1 <= noise(edited, time)
+    if within or of_level(time.value, edited.time):
         return ""
     was, now, measured = (quantity(each, Dimension.TIME) for each in (then.time, edited.time, time.value))
     return f"{was} -> {now}, measured {measured}"

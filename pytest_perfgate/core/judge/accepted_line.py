@@ -118,7 +118,7 @@ def anchored(line: Baseline, before: Baseline | None, signature: Signature) -> B
     if before is None or signature.anchor or _measured_otherwise(line, before):
         return replace(line, anchor=0.0, anchored="")
     since = before.anchored or before.when
-    old = bool(since) and _days(since, signature.when) > ANCHOR_DAYS
+    old = _days(since, signature.when) > ANCHOR_DAYS
     time, day = (before.time, before.when) if old or not before.anchor else (before.anchor, before.anchored)
     if line.time <= time or not day:
         return replace(line, anchor=0.0, anchored="")
@@ -296,8 +296,8 @@ def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
             yield f"{was.title} {value} -> gone"
             continue
         kind = _KINDS.get(was.name)
-        sign = {Better.LOWER: 1.0, Better.HIGHER: -1.0}.get(kind.better if kind else Better.NEITHER, 0.0)
-        if sign * (now.value - was.value) > 0 or (not sign and now.value != was.value):
+        worse = {Better.LOWER: now.value > was.value, Better.HIGHER: now.value < was.value}
+        if worse.get(kind.better if kind else Better.NEITHER, now.value != was.value):
             yield f"{was.title} {value} -> {quantity(now.value, now.dimension)}"
         elif now.scatter > max(_MUCH, _FAR * was.scatter):
             yield f"scatter of {was.title} {detectable(was.scatter)} -> {detectable(now.scatter)}"
@@ -325,7 +325,7 @@ def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -
     of_time = (v for v in report.verdicts if v.limit.compare is Compare.FIGURE)
     refused = (v.baseline for v in of_time if v.outcome is Outcome.UNBASELINED)
     judged = next((line for line in refused if line is not None), None)
-    if judged is None or (judged.expires and judged.expires[:10] < today[:10]):
+    if judged is None or (judged.expires and judged.expires < today[:10]):
         return False
     return not before.explains(judged) or f"{time.value:.5g}" != f"{before.time:.5g}"
 

@@ -35,7 +35,7 @@ _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.SUSPECT})
 Known = Mapping[tuple[str, Labels], Figure]
 
 
-def with_figures(decision: Decision, named: Sequence[str], signature: Signature, *, add: bool = False) -> Decision:
+def with_figures(decision: Decision, named: Sequence[str], signature: Signature, *, add: bool) -> Decision:
     """Return the decision with the figures that the limits of its case name, and those requested by name."""
     report, before = decision.report, decision.before
     measurement = report.measurement
@@ -127,7 +127,9 @@ def _steps(
     add: bool,
 ) -> Iterator[FigureStep]:
     for key, metric in sorted(metrics.items()):
-        step = _step(metric, accepted.get(key), _judged_outcome(report, metric, accepted.get(key)), add=add)
+        before = accepted.get(key)
+        judged = _judged_outcome(report, metric, before) if before is not None else None
+        step = _step(metric, before, judged, add=add)
         if step is not None:
             yield step
     for verdict in report.verdicts:
@@ -173,18 +175,16 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
         moved = judged in _MOVED or (moved and before.sittings > 1)
     if not moved:
         return FigureStep(before=before, after=with_sitting(before, metric.value)) if add else None
-    sign = {Better.LOWER: 1.0, Better.HIGHER: -1.0}.get(better_of(metric, _KINDS), 0.0)
-    better = sign * (value - before.value) < 0
+    improved = {Better.LOWER: value < before.value, Better.HIGHER: value > before.value}
+    better = improved.get(better_of(metric, _KINDS), False)
     return FigureStep(before=before, after=now, asks=not better, better=better)
 
 
-def _judged_outcome(report: CaseReport, metric: Metric, before: Figure | None) -> Outcome | None:
+def _judged_outcome(report: CaseReport, metric: Metric, before: Figure) -> Outcome | None:
     """Return the outcome of a limit on the change of this figure; None for a value that was accepted since."""
     key = (metric.name, metric.labels)
     judged = [(v.outcome, v.figure) for v in report.verdicts if v.figure is not None and v.metric is not None]
-    same = (
-        o for o, figure in judged if (figure.name, figure.labels) == key and before and figure.value == before.value
-    )
+    same = (o for o, figure in judged if (figure.name, figure.labels) == key and figure.value == before.value)
     return next(same, None)
 
 

@@ -152,7 +152,7 @@ def _operator(written: Written, at: int) -> tuple[Operator, int, Span]:
         rest = written.text[at:].strip()
         what = f"an operator is expected, not '{rest.split()[0]}'" if rest else "the limit ends before it compares"
         start = at + (len(written.text[at:]) - len(written.text[at:].lstrip()))
-        raise written.fault("limit-syntax", what, Span(start=start, end=start + 1), _SHAPE)
+        raise written.fault("limit-syntax", what, Span(start=start, end=start), _SHAPE)
     sign, span = match[1], Span(start=match.start(1), end=match.end(1))
     if sign in _MISTAKES:
         raise written.fault("limit-syntax", f"'{sign}' is not an operator of limits", span, f"write {_MISTAKES[sign]}")
@@ -217,7 +217,7 @@ def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -
     begin = span.start + _blanks(written.text[span.start : span.end])
     match = _NUMBER.match(written.text, begin, span.end)
     if not match:
-        raise _no_number(written, Span(start=begin, end=max(begin, span.end)), head, dimension)
+        raise _no_number(written, Span(start=begin, end=span.end), head, dimension)
     number = _number(written, Span(start=begin, end=match.end()))
     rest = Span(start=match.end() + _blanks(written.text[match.end() : span.end]), end=span.end)
     unit = written.text[rest.start : rest.end].strip()
@@ -238,7 +238,7 @@ def parse_change(written: Written, span: Span, kind: MetricKind, head: str) -> t
     begin = span.start + _blanks(written.text[span.start : span.end])
     match = _NUMBER.match(written.text, begin, span.end)
     if not match:
-        raise _no_number(written, Span(start=begin, end=max(begin, span.end)), head, Dimension.FRACTION)
+        raise _no_number(written, Span(start=begin, end=span.end), head, Dimension.FRACTION)
     number = _number(written, Span(start=begin, end=match.end()))
     at = match.end() + _blanks(written.text[match.end() : span.end])
     unit = written.text[at : span.end].strip()
@@ -325,7 +325,8 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
 
 def _misfit(written: Written, span: Span, dimension: Dimension, measured: Dimension, head: str) -> Exception:
     unit = written.text[span.start : span.end]
-    what = f"'{unit}' measures {noun(measured)}, '{head.split(maxsplit=1)[0]}' is {noun(dimension)}"
+    metric, _, _ = head.partition(" ")
+    what = f"'{unit}' measures {noun(measured)}, '{metric}' is {noun(dimension)}"
     fix = _fitting_units(dimension)
     if dimension is Dimension.FRACTION and measured is Dimension.RATIO:
         fix = "a change is written in percent: 1.03x is 3%"

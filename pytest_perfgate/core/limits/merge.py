@@ -113,8 +113,6 @@ def names_part(limit: Limit, parts: Collection[str]) -> bool:
 
 def scope_within(limit: Limit, key: CaseKey) -> Labels:
     """Return the labels that select metrics of a call, without the call's own name."""
-    if not (limit.labels and case_of(limit)):
-        return limit.labels
     return without_case(limit) if _meant_for(limit, key) else limit.labels
 
 
@@ -265,7 +263,9 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(0?\.\d+)", re.ASCII)
 def share_of(text: str) -> float | None:
     """Return the fraction of the calls below a quantile: ``99%`` or ``0.99``; ``None`` for another text."""
     match = _SHARE.fullmatch(text.strip())
-    share = 0.0 if match is None else float(match[1]) / 100 if match[1] else float(match[2])
+    if match is None:
+        return None
+    share = float(match[1]) / 100 if match[1] else float(match[2])
     return share if 0 < share < 1 else None
 
 
@@ -332,7 +332,7 @@ def own_names(source: str) -> frozenset[str]:
 
 def own_name(name: str, names: Collection[str]) -> str:
     """Return the test's own figure of this or the most similar name; "" if none is similar."""
-    return name if name in names else next(iter(nearest(name, names, 1)), "")
+    return name if name in names else next(iter(nearest(name, names)), "")
 
 
 def matches(nodeid: str, pattern: str) -> bool:

@@ -39,7 +39,7 @@ def closing(written: Written, start: int) -> int:
     raise written.fault(
         "limit-syntax",
         "the parenthesis is never closed",
-        Span(start=start, end=start + 1),
+        Span(start=start, end=start),
         "close it, or quote the text that holds parentheses of its own",
     )
 
@@ -53,7 +53,7 @@ def _quote_end(written: Written, start: int) -> int:
             return at
         at += 1
     raise written.fault(
-        "limit-syntax", "the quote is never closed", Span(start=start, end=start + 1), f"add a closing {text[start]}"
+        "limit-syntax", "the quote is never closed", Span(start=start, end=start), f"add a closing {text[start]}"
     )
 
 
@@ -236,7 +236,7 @@ def change_end(written: Written, opened: int, at: int) -> int:
     """Return where ``change(METRIC`` ends: it only contains the metric with its scope."""
     rest = written.text[at:]
     if not rest.lstrip().startswith(")"):
-        span = Span(start=opened, end=opened + 1)
+        span = Span(start=opened, end=opened)
         raise written.fault("limit-syntax", "change(...) holds one metric with its scope", span, CHANGE_SHAPE)
     return at + rest.index(")") + 1
 

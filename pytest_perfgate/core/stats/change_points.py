@@ -22,6 +22,9 @@ LEVEL = 0.05
 
 PERMUTATIONS = 199
 
+_ORDERS = PERMUTATIONS + 1
+"""The shuffled orders, and the one that is tested."""
+
 LEAST = 3
 """The least runs between two changes; fewer are noise."""
 
@@ -68,7 +71,7 @@ def change_points(
 def _long(line: Array, seed: int, level: float, least: int) -> list[tuple[int, float]]:
     """Split a long series by ranks, and its newest part also by distances, which detect changes in a few runs."""
     cuts = _ranked(line, 0, level / 2, least)
-    newest = max(len(line) - LONG, cuts[-1][0] if cuts else 0)
+    newest = max([len(line) - LONG, *(at for at, _ in cuts)])
     return [*cuts, *((newest + at, p) for at, p in _split(line[newest:], seed, level / 2, least))]
 
 
@@ -130,8 +133,8 @@ _FINE = 100
 def _parts(count: int, least: int) -> tuple[Places, Places]:
     """Return (first, end) of every part with room on both sides; for a long series, those on a coarse grid."""
     step = max(1, count // _FINE)
-    starts, ends = np.triu_indices(count // step + 1, k=1)
-    starts, ends = starts * step, ends * step
+    grid = np.arange(count)[::step]
+    starts, ends = (grid[at] for at in np.triu_indices(len(grid)))
     inner = (starts >= least) & (count - ends >= least) & (ends - starts >= least)
     return starts[inner], ends[inner]
 
@@ -166,12 +169,12 @@ def _chance(
 ) -> float:
     """Return how often shuffling within segments splits as strongly, counted until that exceeds the level."""
     least, level = bounds
-    hits = 0
+    hits = 1
     for _ in range(PERMUTATIONS):
         hits += max(best(random.permutation(piece), least)[0] for piece in pieces) >= strength
-        if (hits + 1) / (PERMUTATIONS + 1) > level:
+        if hits / _ORDERS > level:
             break
-    return (hits + 1) / (PERMUTATIONS + 1)
+    return hits / _ORDERS
 
 
 _SHUFFLES = 499
@@ -188,8 +191,8 @@ def _ranked(line: Array, start: int, level: float, least: int) -> list[tuple[int
         strength, places = split(ranks, least)
         p = (int(np.sum(_shuffled(grid, least, split) >= strength)) + 1) / (_SHUFFLES + 1)
         if p <= enough:
-            edges = [0, *places, len(line)]
-            parts = [_ranked(line[a:b], start + a, level, least) for a, b in pairwise(edges)]
+            starts = [start, *(start + at for at in places)]
+            parts = [_ranked(part, a, level, least) for part, a in zip(np.split(line, places), starts)]
             return sorted([*((start + at, p) for at in places), *(cut for part in parts for cut in part)])
     return []
 
@@ -215,14 +218,14 @@ def _rank_part(ranks: Array, least: int) -> tuple[float, tuple[int, ...]]:
     starts, ends = _parts(len(ranks), least)
     if not len(starts):
         return -inf, ()
-    sums = np.concatenate(([0.0], np.cumsum(ranks)))
+    sums = np.cumsum(ranks)
     strength, part = _farthest(sums, (starts, ends))
     return strength, _farthest(sums, _near(len(ranks), least, part))[1]
 
 
 def _farthest(sums: Array, parts: tuple[Places, Places]) -> tuple[float, tuple[int, int]]:
     starts, ends = parts
-    strength = _deviations(sums[ends] - sums[starts], ends - starts, len(sums) - 1)
+    strength = _deviations(sums[ends - 1] - sums[starts - 1], ends - starts, len(sums))
     at = int(np.argmax(strength))
     return float(strength[at]), (int(starts[at]), int(ends[at]))
 
@@ -243,7 +246,7 @@ def _shuffled(count: int, least: int, split: Search) -> Array:
 
 def _on_grid(count: int) -> int:
     """Return the next of a few lengths; chance splits a longer series more strongly, so this errs on the safe side."""
-    return ceil(_GRID ** ceil(log(count, _GRID) - 1e-9))
+    return ceil(_GRID ** ceil(log(count, _GRID)))
 
 
 def _described(numbers: Sequence[float], cuts: list[tuple[int, float]]) -> tuple[ChangePoint, ...]:

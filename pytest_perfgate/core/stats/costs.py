@@ -66,10 +66,11 @@ def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, floa
     """
     measured = {nodeid: result for nodeid, result in results.items() if result.captures}
     costs = {nodeid: round(result.seconds, 4) for nodeid, result in measured.items()}
-    rounds = max((result.case.plan.rounds for result in measured.values()), default=0)
     sampling = sum(result.case.plan.rounds * result.seconds for result in measured.values())
-    complete = len(measured) == len(results)
-    return {**costs, STARTING: round((took_s - sampling) / rounds, 4)} if complete and took_s > sampling > 0 else costs
+    if len(measured) < len(results) or not took_s > sampling > 0:
+        return costs
+    rounds = max(result.case.plan.rounds for result in measured.values())
+    return {**costs, STARTING: round((took_s - sampling) / rounds, 4)}
 
 
 _LONGEST_START_S = 15.0
@@ -160,7 +161,7 @@ class PairCost(NamedTuple):
 
 def pair_cost(nodeids: Iterable[str], known: Mapping[str, float]) -> PairCost:
     """Return the cost by the last comparison; before the first, two processes start no faster than one."""
-    start_s = known.get(PAIRED, max(PAIR_START_S, known.get(STARTING, 0.0)))
+    start_s = known.get(PAIRED, max(PAIR_START_S, known.get(STARTING, PAIR_START_S)))
     tests = [known.get(f"{PAIRED} {nodeid}", PAIR_TEST_S) for nodeid in nodeids]
     return PairCost(start_s, fmean(tests) if tests else PAIR_TEST_S, PAIRED in known)
 
@@ -197,8 +198,8 @@ class PairTimes:
         high = {name: max(self._tests[name], default=math.inf) for name in nodeids}
         sure = sum(low[name] for name in nodeids if name in self._timed)
         least_s = math.fsum(low[name] for name in nodeids[done:]) + rounds[0] * (sure and sure + min(self.starts))
-        round_s = max(self.starts) + math.fsum(high.values()) if rounds[1] else 0.0  # no round is no endless one
-        return least_s, math.fsum(high[name] for name in nodeids[done:]) + rounds[1] * round_s
+        further_s = rounds[1] * (max(self.starts) + math.fsum(high.values())) if rounds[1] else 0.0  # not 0 * inf
+        return least_s, math.fsum(high[name] for name in nodeids[done:]) + further_s
 
 
 def usual_seconds(rounds: Iterable[PairedRound]) -> dict[str, float]:
@@ -237,7 +238,7 @@ def divided(
     takes more than a shard's part and is not ``bound`` by a limit on all of it.
     """
     known, names = dict(costs or {}), list(nodeids)
-    alone = _too_large(known or dict.fromkeys(names, 1.0), count, bound)
+    alone = _too_large(known or Counter({*names}), count, bound)
     units = Counter(_unit(name, alone) for name in names)
     placed = _spread(known, count, alone) if known else _by_names(units, count)
     return {name: placed.get(unit) or _ranked(unit, count)[0] for name in names for unit in [_unit(name, alone)]}
@@ -263,12 +264,12 @@ def _spread(costs: Mapping[str, float], count: int, alone: Collection[str]) -> d
     units: defaultdict[str, float] = defaultdict(float)
     for nodeid, cost in costs.items():
         units[_unit(nodeid, alone)] += cost
-    loads = [0.0] * count
+    loads: defaultdict[int, float] = defaultdict(float)
     placed: dict[str, int] = {}
     for unit, cost in sorted(units.items(), key=lambda pair: (-pair[1], pair[0])):
-        least = min(range(count), key=lambda at: (loads[at], at))
+        least = min(range(1, count + 1), key=lambda one: loads[one])
         loads[least] += cost
-        placed[unit] = least + 1
+        placed[unit] = least
     return placed
 
 
@@ -278,13 +279,12 @@ _ROOM = 1.1
 
 def _by_names(units: Mapping[str, int], count: int) -> dict[str, int]:
     """Assign each to its first shard with room, so that a new test moves few others."""
-    most, loads = math.ceil(_ROOM * sum(units.values()) / count), [0] * count
+    most, loads = math.ceil(_ROOM * sum(units.values()) / count), Counter[int]()
     placed: dict[str, int] = {}
     for unit in sorted(units, key=_hash):
         ranked = _ranked(unit, count)
-        index = next((one for one in ranked if loads[one - 1] + units[unit] <= most), 0)
-        index = index or min(ranked, key=lambda one: loads[one - 1])
-        loads[index - 1] += units[unit]
+        index = next((i for i in ranked if loads[i] + units[unit] <= most), min(ranked, key=lambda i: loads[i]))
+        loads[index] += units[unit]
         placed[unit] = index
     return placed
 

@@ -299,7 +299,7 @@ class Stopping:
 
     def _take(self, durations: Sequence[float], count: int) -> None:
         """Add new samples; sums are of differences from the first one, which keeps them exact enough."""
-        if count < self._seen or (self._seen and durations[self._seen - 1] != self._last):
+        if count < self._seen or durations[self._seen - 1] != self._last:
             self._restart()
         if not self._seen:
             self._first = durations[0]

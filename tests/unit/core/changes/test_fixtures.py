@@ -280,12 +280,19 @@ def test_the_package_that_a_test_lies_in_is_imported_before_it() -> None:
         assert fixture_sources(tests, {path: (PATCH, PATCH.replace("return s", "return [s]"))}) == {path: (LOOSE,)}
         assert fixture_sources(tests, {path: (None, "")}) == {}
     assert fixture_sources(tests, {"tests/unit/__init__.py": (None, PATCH), "__init__.py": (None, PATCH)}) == {}
+    beside_code = {"pk/bench/test_k.py": (PROJECT_TEST, {"test_dot"})}
+    packages = {"pk/__init__.py": (None, PATCH), "pk/bench/__init__.py": (None, PATCH)}
+    assert fixture_sources(beside_code, packages) == {"pk/bench/__init__.py": (LOOSE,)}
 
 
 def test_the_lines_of_a_helper_that_is_imported_at_all_are_told() -> None:
-    test = "import patches\ndef test_dot(perfgate): pass\n"
-    changed = {"tests/patches.py": (None, PATCH), "src/patches.py": (None, PATCH), "tests/other.py": (None, PATCH)}
-    assert fixture_sources({"tests/test_k.py": (test, {"test_dot"})}, changed) == {"tests/patches.py": (LOOSE,)}
+    test = "import patches\nimport pk\ndef test_dot(perfgate): pass\n"
+    paths = ["tests/kit/patches.py", "tests/patches.py", "src/patches.py", "tests/other.py"]
+    changed = dict.fromkeys(paths, (None, PATCH))
+    sources = {path: (LOOSE,) for path in paths[:2]}
+    assert fixture_sources({"tests/test_k.py": (test, {"test_dot"})}, changed) == sources
+    assert fixture_sources({"tests/test_k.py": ("", {"test_dot"})}, changed, {"conftest.py": test}) == sources
+    assert fixture_sources({"tests/test_k.py": ("", {"test_dot"})}, changed, {"conftest.py": "import pk"}) == {}
 
 
 @pytest.mark.parametrize(
@@ -303,7 +310,7 @@ def test_the_plugins_that_a_conftest_loads_are_told(then: str | None, now: str |
 
 def test_a_plugin_of_the_project_is_read_as_a_conftest_is() -> None:
     tests = {"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}
-    standing = {"conftest.py": "pytest_plugins = ['pk.myplug']"}
+    standing = {"conftest.py": "import os\npytest_plugins = ['pk.myplug'] if len(os.environ) > 1 else []"}
     changed = {"src/pk/myplug.py": (None, PATCH + PROJECT_CONFTEST), "src/myplug.py": (None, PATCH)}
     assert fixture_sources(tests, changed, standing) == {
         "src/pk/myplug.py": ("always", LOOSE, "fast", "matrix", "quiet")
@@ -322,9 +329,10 @@ def test_of_a_module_that_a_conftest_imports_fixtures_and_hooks_are_told_and_no_
         }
     assert fixture_sources(tests, changed, {"conftest.py": "from kfix import quiet"}) == {}
     hook = {"src/kfix.py": ("", "def pytest_runtest_call(item): ...")}
-    assert fixture_sources(tests, hook, {"conftest.py": "from kfix import *"}) == {
-        "src/kfix.py": ("pytest_runtest_call",)
-    }
+    for name, sources in (("*", True), ("pytest_runtest_call", True), ("matrix", False)):
+        assert fixture_sources(tests, hook, {"conftest.py": f"from kfix import {name}"}) == (
+            {"src/kfix.py": ("pytest_runtest_call",)} if sources else {}
+        )
     helper = {"tests/kit.py": ("SIZE = 1\nMORE = 1\n", "SIZE = 2\nMORE = 2\n")}
     assert fixture_sources(tests, helper, {"conftest.py": "from tests.kit import SIZE\nprint(SIZE)"}) == {
         "tests/kit.py": ("SIZE",)
@@ -335,10 +343,14 @@ def test_of_a_module_that_a_conftest_imports_fixtures_and_hooks_are_told_and_no_
     ("line", "expected"),
     [
         ("import fastkern", (LOOSE,)),
+        ("from fastkern import fast", (LOOSE,)),
         ("import fastkern\ndef matrix(): return fastkern.m()", ("matrix",)),
         ("from __future__ import annotations", ()),
         ("if True:\n    x = 1\n    kern.smooth = x", (LOOSE,)),
         ("try:\n    import cupy\nexcept ImportError:\n    cupy = None", ()),
+        ("try:\n    import cupy\nexcept ImportError:\n    raise", ()),
+        ("if True:\n    def smooth(): kern.smooth()", ()),
+        ("if True:\n    'words'", ()),
         ("class Patch:\n    kern.smooth = 1", (LOOSE,)),
         ("class Plain:\n    size = 1", ()),
         ("x = setattr(kern, 'smooth', 1)", ("x",)),
@@ -350,9 +362,20 @@ def test_what_a_new_conftest_does_when_it_is_imported(line: str, expected: tuple
     assert sources.get("conftest.py", ()) == expected
 
 
-def test_an_import_that_a_fixture_begins_to_use_does_nothing_more() -> None:
-    used = PROJECT_CONFTEST.replace("def other():\n", "def other():\n    pk.freeze()\n")
-    assert (
-        fixture_sources({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": (PROJECT_CONFTEST, used)})
-        == {}
-    )
+@pytest.mark.parametrize("unused", [CONFTEST, CONFTEST.replace("import pk\n", "")], ids=["imported", "missing"])
+def test_an_import_that_a_fixture_uses_does_nothing_by_itself(unused: str) -> None:
+    used = CONFTEST.replace("def other():\n", "def other():\n    pk.freeze()\n")
+    for sides in ((unused, used), (used, unused)):
+        assert fixture_sources({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": sides}) == {}
+
+
+def test_a_function_that_is_defined_once_more_is_still_one() -> None:
+    fixture = f"{CONFTEST}\n\nif pk:\n    @pytest.fixture\n    def matrix():\n        return [2]\n"
+    assert told("conftest.py", fixture, "[2]", "[3]") == ("matrix",)
+    assert told("src/pk/sizes.py", f"{MODULE}\n\ndot = pk.jit(dot)\n", "return n", "return -n") == (), "a kernel"
+
+
+def test_a_name_of_a_helper_that_a_test_file_replaces_is_not_used() -> None:
+    test = "import helpers\nhelpers.sizes = [1]\ndef test_dot(perfgate): pass\n"
+    changed = {"tests/helpers.py": (DATA, DATA.replace("N = 4", "N = 2"))}
+    assert fixture_sources({"tests/test_k.py": (test, {"test_dot"})}, changed) == {}

@@ -118,6 +118,12 @@ def test_a_new_name_asks_only_beyond_its_limit(now: float, asks: bool) -> None:
     assert mark_slower_successors([new], [baseline("test_one", 1e6)])[0].asks is asks
 
 
+@pytest.mark.parametrize(("now", "asks"), [(1.5e6, False), (1.75e6, True)])
+def test_a_new_name_asks_only_beyond_what_the_old_line_could_detect(now: float, asks: bool) -> None:
+    new = decide(case("test_uno", now, None, Outcome.UNBASELINED), None, (), Signature())
+    assert mark_slower_successors([new], [baseline("test_one", 1e6, blind=0.5)])[0].asks is asks
+
+
 @pytest.mark.parametrize("now", [1.2e6, 0.8e6])
 def test_what_was_accepted_from_a_report_did_not_move_any_more(now: float) -> None:
     report = case("test_a", now, 1e6, Outcome.REGRESSED if now > 1e6 else Outcome.IMPROVED)

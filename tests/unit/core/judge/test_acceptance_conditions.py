@@ -76,6 +76,20 @@ def test_only_slowdowns_say_what_a_sitting_has_to_see() -> None:
     assert blindness(replace(report, verdicts=(*report.verdicts, with_share))) is None
 
 
+def test_a_line_of_figures_alone_has_no_time_to_compare_with() -> None:
+    decision = decided(1e6, line(0.0))
+    assert (decision.change, decision.before) == (Change.NEW, line(0.0))
+
+
+@pytest.mark.parametrize("measured_speedup", [True, False])
+def test_a_speed_up_that_was_measured_needs_a_line(measured_speedup: bool) -> None:
+    report = case("test_a", 1e6, 1e6)
+    metric = report.verdicts[0].metric if measured_speedup else None
+    speedup = replace(report.verdicts[0], limit=limit("speedup(over=eager) >= 1.2x"), metric=metric)
+    new = decide(replace(report, verdicts=(speedup,)), None, (), TODAY)
+    assert unasked(new, {}).change is (Change.NEW if measured_speedup else Change.UNASKED)
+
+
 def test_a_line_that_was_deleted_since_leaves_a_new_case() -> None:
     report = case("test_a", 1e6, 1e6, Outcome.UNBASELINED)
     assert decide(report, None, (), TODAY).change is Change.NEW

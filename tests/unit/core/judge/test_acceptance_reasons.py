@@ -55,6 +55,7 @@ def test_what_gets_worse_or_outlives_its_end_needs_a_reason(made: Decision, *, a
     [
         (LINE, 1.2e6, 1e6, 0.1, True),
         (LINE, 1.05e6, 1e6, 0.1, False),
+        (LINE, 1.5e6, 1e6, 0.5, False),
         (LINE, 0.9e6, 0.5e6, 0.1, False),
         (LINE, 1e6, 0.5e6, 0.1, False),
         (LINE, 1.2e6, 0.0, 0.1, False),

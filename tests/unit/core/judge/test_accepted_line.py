@@ -247,6 +247,7 @@ def test_a_drift_of_exactly_what_an_anchor_allows_is_no_alarm() -> None:
     assert drift(sittings_of(1501.0), 1000.0, 0.5).alarms
     steps = drift(sittings_of(1500.0, 2250.0), 1000.0, 0.5)
     assert "anchor after 2 runs" in steps.sentence
+    assert "no single step" in steps.sentence
 
 
 def test_today_is_the_middle_of_three_sittings() -> None:

@@ -36,7 +36,14 @@ def test_a_figure_is_of_the_runs_that_have_it() -> None:
 
 @pytest.mark.parametrize(
     ("value", "numbers", "raised"),
-    [(128, (64, 128), 0.0), (128, (0, 128), 1.0), (0, (64, 128), 1.0), (128, (-3, 128), 4.0), (1, (1, 1), 0.0)],
+    [
+        (128, (64, 128), 0.0),
+        (128, (0, 128), 1.0),
+        (0, (64, 128), 1.0),
+        (128, (-3, 128), 4.0),
+        (1, (1, 1), 0.0),
+        (2, (0.5, 2), 0.0),
+    ],
 )
 def test_numbers_that_are_not_positive_are_raised_to_one(
     value: float, numbers: tuple[float, ...], raised: float
@@ -110,6 +117,8 @@ FAST = accepted(1e6, when="2026-09-01")
         (replace(FAST, anchor=0.8e6, anchored="2026-08-01"), accepted(1.1e6), Signature(when="2026-09-10"), (0.8e6, "2026-08-01")),
         (replace(FAST, anchor=0.8e6, anchored="2026-05-01"), accepted(1.1e6), Signature(when="2026-09-10"), (1e6, "2026-09-01")),
         (replace(FAST, anchor=0.8e6, anchored=""), accepted(1.1e6), Signature(when="2026-09-10"), (0.0, "")),
+        (replace(FAST, anchor=0.8e6, anchored="", when="2026-05-01"), accepted(1.1e6), Signature(when="2026-09-10"), (1e6, "2026-05-01")),
+        (replace(FAST, when="2026-09-01T10:00:00"), accepted(1.1e6), Signature(when="2026-09-10"), (1e6, "2026-09-01")),
         (FAST, accepted(1.1e6, identity=Identity(device=HOST.key, calls="2")), Signature(when="2026-09-10"), (0.0, "")),
         (FAST, accepted(1.1e6, identity=None), Signature(when="2026-09-10"), (1e6, "2026-09-01")),
         (replace(FAST, identity=None), accepted(1.1e6), Signature(when="2026-09-10"), (1e6, "2026-09-01")),

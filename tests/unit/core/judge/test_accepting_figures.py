@@ -87,6 +87,12 @@ def test_an_exact_figure_is_written_where_it_differs(
     assert (made.after.figures[0].value if made.after else None) == value
 
 
+def test_an_exact_figure_that_keeps_its_limit_is_written_where_it_differs() -> None:
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    made = decision(report(("change(registers) <= 5%",), registers(130), before=before), before)
+    assert (made.change, made.asks) == (Change.WORSE, True)
+
+
 def test_the_time_stays_where_a_figure_alone_got_worse() -> None:
     before = accepted(1e6, figures=(figure("registers", 128),))
     case_report = report(("slowdown <= 3%", *LIMIT), registers(130), before=before, timed=True)
@@ -334,15 +340,15 @@ def test_a_run_that_is_not_accepted_leaves_its_figures(change: Change) -> None:
     before = accepted(1e6, figures=(figure("memory", 1000.0),))
     case_report = report(("slowdown <= 3%",), memory(2000.0), before=before, timed=True)
     unaccepted = Decision(report=case_report, before=before, after=None, change=change)
-    assert with_figures(unaccepted, ["memory"], TODAY) is unaccepted
+    assert with_figures(unaccepted, ["memory"], TODAY, add=False) is unaccepted
     unchanged = replace(unaccepted, change=Change.KEPT)
-    assert with_figures(unchanged, ["memory"], TODAY).change is Change.WORSE
+    assert with_figures(unchanged, ["memory"], TODAY, add=False).change is Change.WORSE
     broken = replace(
         unchanged, report=replace(case_report, problems=(Problem(code="clock-moved", what="it left its lock"),))
     )
-    assert with_figures(broken, ["memory"], TODAY) is broken
+    assert with_figures(broken, ["memory"], TODAY, add=False) is broken
     absent = replace(unchanged, report=replace(case_report, measurement=None))
-    assert with_figures(absent, ["memory"], TODAY) is absent
+    assert with_figures(absent, ["memory"], TODAY, add=False) is absent
 
 
 @pytest.mark.parametrize(
@@ -360,7 +366,7 @@ def test_a_line_of_figures_alone_is_kept_where_none_moved(
     made = Decision(
         report=report(("slowdown <= 3%",), before=before), before=before, after=None, change=change, why="why"
     )
-    after = with_figures(made, (), TODAY)
+    after = with_figures(made, (), TODAY, add=False)
     assert (after.change, after.why) == expected
 
 
@@ -375,6 +381,9 @@ def test_a_run_without_a_commit_keeps_the_commit_of_the_line() -> None:
 @pytest.mark.parametrize("name", ["slowdown", "slowdown(q=99%)", "time", "spills"])
 def test_a_named_metric_must_be_a_figure_of_some_case(name: str) -> None:
     one, other = (report(("slowdown <= 3%",), *metrics, timed=True) for metrics in ((registers(7),), ()))
+    assert one.measurement is not None
+    slowdowns = MetricSet(metrics=(registers(7), replace(registers(7), name="slowdown")))
+    one = replace(one, measurement=one.measurement.with_metrics(slowdowns))
     check_named([other, one], ["registers"])
     with pytest.raises(PerfgateError):
         check_named([other, one], [name])

@@ -85,6 +85,8 @@ def test_a_case_is_asked_about_the_limits_that_are_open() -> None:
     verdicts.append(verdict("slowdown <= 4%", Outcome.REGRESSED))
     assert contested_limit(CaseReport(key=KEY, verdicts=tuple(verdicts))) == 0.04
     assert contested_limit(CaseReport(key=KEY, verdicts=())) == UNASKED
+    lineless = CaseReport(key=KEY, verdicts=(verdict("slowdown <= 5%", Outcome.UNBASELINED),))
+    assert contested_limit(lineless) == 0.05
 
 
 @pytest.mark.parametrize(("shift", "outcome"), [(0.18, Outcome.PASSED), (0.22, Outcome.REGRESSED)])
@@ -224,6 +226,8 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
         assert ("busy" in evidence) is expected, (
             "the two times that are shown need not be as far apart as the verdict says"
         )
+        without_bounds = replace(SLOWER, revision=True, base_ns=1e6, interval=None)
+        assert "busy" not in dict(paired_verdict(now, without_bounds).evidence)
         assert not expected or evidence["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now")
     verdict = paired_verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
     assert (verdict.outcome, verdict.effect, verdict.evidence) == (Outcome.SUSPECT, Effect.WARN, ())

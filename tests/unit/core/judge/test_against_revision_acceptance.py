@@ -20,6 +20,7 @@ from pytest_perfgate.model.metric import Interval
 from pytest_perfgate.model.plan import Decision, Outcome
 from pytest_perfgate.model.verdict import Arm, Paired
 from tests.unit.core.judge.bench import (
+    GPU,
     accepted,
     limit,
     measured,
@@ -30,6 +31,7 @@ from tests.unit.core.judge.paired_builds import (
     OPEN,
     PAIRED_CONTEXT,
     SLOWER,
+    judged_arms,
     paired,
     paired_verdict,
 )
@@ -53,6 +55,7 @@ def test_against_a_revision_no_baseline_is_asked(evidence: Paired, expected: Out
     for baseline in (None, accepted(1e6), accepted(1e3)):
         verdict = paired_verdict(1e6, by_name, baseline=baseline, context=replace(PAIRED_CONTEXT, policy=CI))
         assert verdict.outcome is expected
+        assert ("faster" in verdict.sentence) is (expected is Outcome.IMPROVED)
         assert verdict.baseline is None
         assert (verdict.rounds, verdict.visible) == (10, 0.02)
         assert verdict.metric.value == evidence.shift
@@ -83,6 +86,8 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
     assert ("the same code" in verdict.sentence) is (expected is not Outcome.UNBASELINED)
     if expected is Outcome.PASSED:
         assert (verdict.visible, verdict.metric) == (None, None), "nothing was compared, so nothing can be detected"
+        named = beside(time, replace(UNBUILT, revision=True), text, baseline=line, context=PAIRED_CONTEXT)
+        assert named.baseline == verdict.baseline == line
         assert figure_note(verdict) == " (not compared: no code changed)"
 
 
@@ -101,6 +106,8 @@ def test_an_improvement_demanded_against_a_revision_is_held_against_the_pairs(
     evidence = paired(Decision.NOT_SLOWER, shift, low, high, revision=True)
     verdict = paired_verdict(95.0, evidence, "slowdown <= -20%", baseline=None)
     assert (verdict.outcome, verdict.sentence, verdict.raised) == (expected, sentence, None)
+    on_gpu = judged_arms("slowdown <= -20%", paired=evidence, context=PAIRED_CONTEXT, device=GPU)
+    assert any("perfgate profile" in command for command in on_gpu.next) is (expected is Outcome.BROKEN)
     assert verdict.metric is not None
     assert verdict.metric.value == shift
     slower = paired(Decision.SLOWER, 0.05, 0.04, 0.06, revision=True)

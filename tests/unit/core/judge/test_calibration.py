@@ -209,3 +209,5 @@ def test_a_single_round_has_no_scatter() -> None:
     )
     ((name, fresh, forked),) = result.forks
     assert (name, fresh, forked) == ("a", pytest.approx(stdev(scattered(0.01).differences)), 0.0)
+    two = Recorded(pairs={"a": scattered(0.01)}, forked={"a": scattered(0.009, 2, preloads=(1, 1))})
+    assert calibration(two, 0.03, suites=1).forks[0][2] == pytest.approx(0.009 * 2**0.5)

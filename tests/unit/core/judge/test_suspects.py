@@ -270,6 +270,7 @@ def test_a_line_of_another_identity_asks_for_a_reason_though_it_is_no_slower() -
     assert not unexplained(accepted(1e6), then, 0.0)
     bare = replace(then, identity=None)
     assert not any(other_identity(*pair) for pair in ((then, None), (then, bare), (bare, then)))
+    assert other_identity(replace(then, limited=True), then)
 
 
 def test_a_line_that_was_refused_is_answered_by_a_reason_and_this_very_time() -> None:
@@ -279,6 +280,10 @@ def test_a_line_that_was_refused_is_answered_by_a_reason_and_this_very_time() ->
     assert not uncompared(refused, answer, time, "2026-06-01")
     assert uncompared(refused, replace(answer, time=1.1e6), time, "2026-06-01")
     assert uncompared(refused, replace(answer, why=""), time, "2026-06-01")
+    ending = accepted(1e6, identity=OTHER, expires="2026-06-01")
+    expires = judge(measured(1e6), SLOWDOWN, baseline=ending, context=CONTEXT)
+    for now, compares in (("2026-06-01T10:00:00", False), ("2026-06-02", True)):
+        assert uncompared(expires, replace(answer, why=""), time, now) is not compares
 
 
 def test_of_other_limits_two_arms_decide_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.core.limits.grammar import KNOWN, check_items, parse_limit
+from pytest_perfgate.core.metric_kinds import own_kind
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Operator
 from pytest_perfgate.model.values import UNITS, USUAL, Dimension, dimension_of
@@ -51,6 +52,7 @@ from tests.unit.core.limits.spelled import CANONICAL, spelled
         ("geomean(time) <= 5ms", "geomean", (("of", "time"),), "<=", 5e6),
         ("overlap(rank=0, stage=stage2) >= 80%", "overlap", (("rank", "0"), ("stage", "stage2")), ">=", 0.8),
         ("ncu(dram__throughput.avg.pct) >= 60", "ncu", (("name", "dram__throughput.avg.pct"),), ">=", 60.0),
+        ("ncu(tokens) >= 2 Mtokens/s", "ncu", (("name", "tokens"),), ">=", 2e6),
         ("ncu(gpu__time.sum) <= 5us", "ncu", (("name", "gpu__time.sum"),), "<=", 5e3),
         ('slowdown(kernel="void foo<int, 3>(float*)") <= 3%', "slowdown", (("kernel", "void foo<int, 3>(float*)"),), "<=", 0.03),
         ("slowdown(kernel=void foo<int, 3>(float*)) <= 3%", "slowdown", (("kernel", "void foo<int, 3>(float*)"),), "<=", 0.03),
@@ -151,10 +153,22 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("mfu(case=a >= 5%", "limit-syntax", "parenthesis is never closed", "close it", "("),
         ("mfu(case='a >= 5%", "limit-syntax", "quote is never closed", "closing '", "'"),
         ("mfu(case='a' b) >= 5%", "limit-syntax", "follows the closing quote", "quote the whole", " b"),
+        ("time(q=fast) <= 1ms", "limit-scope", "'fast' is no part of the calls", "q=99%", "(q=fast)"),
+        ("speedup >= 1.2x", "limit-scope", "faster than what?", "over=", "speedup"),
+        ("metric <= 1", "limit-scope", "which name?", "metric(loss)", "metric"),
+        ("metric(mfu) >= 1", "limit-scope", "perfgate's own", "write mfu alone", "metric"),
         ("geomean <= 1%", "limit-scope", "a mean of what?", "geomean(slowdown)", "geomean"),
         ("geomean(slodown) <= 1%", "limit-scope", "'slodown' is not a metric", "'slowdown'", "geomean"),
         ("geomean(geomean) <= 1%", "limit-scope", "not a metric", "", "geomean"),
         ("worst(change(mfu)) >= -1pp", "limit-scope", "not of its change", "change(mfu)", "worst"),
+        ("change(registers <= 0", "limit-syntax", "one metric with its scope", "change(METRIC", "("),
+        ("change(time) <= 3%", "limit-unknown-metric", "change of 'time'", "slowdown <= 3%", "time"),
+        ("change(smem) <= 4 qq", "limit-unit", "'qq' is no unit", "change(smem) <= 4%", "4 qq"),
+        ("change(smem) <= 4 ", "limit-unit", "needs a unit", "change(smem) <= 4%", "4"),
+        ("change(smem) <= four", "limit-number", "'four' is not a number", "change(smem) <= 5%", "four"),
+        ("change(overlap) <= 0", "limit-direction", "more overlap is better", "overlap) >= 0; to", "<="),
+        ("change(overlap) <= 1pp", "limit-direction", "more overlap is better", "overlap) >= 5pp", "<="),
+        ("change(smem) >= 5%", "limit-direction", "less smem is better", "smem) <= -5%", ">="),
         ("change <= 1%", "limit-syntax", "a change of what?", "change(METRIC[(SCOPE)])", "change"),
         ("change mfu >= -1pp", "limit-syntax", "a change of what?", "change(METRIC[(SCOPE)])", "change"),
         ("change(change(mfu)) >= -1pp", "limit-syntax", "a change of what?", "change(METRIC[(SCOPE)])", "change"),
@@ -355,3 +369,17 @@ def test_items_that_the_work_does_not_count_are_refused_when_that_is_known() -> 
     check_items(limit("time <= 5us"), "values")
     with pytest.raises(PerfgateError, match="unknown unit"):
         limit("time <= 5 values/s")
+
+
+def test_a_figure_of_the_test_s_own_may_be_known_by_its_name() -> None:
+    kinds = {**KINDS, "loss": own_kind("loss")}
+    assert parse_limit("metric(loss) <= 0.1", kinds=kinds).metric == "loss"
+    with pytest.raises(PerfgateError, match="needs a unit"):
+        parse_limit("geomean(time) <= 5", kinds=kinds, own=str)
+
+
+@pytest.mark.parametrize(("of", "proposed"), [("los", True), ("geomean", False)])
+def test_for_an_unknown_metric_of_a_mean_a_figure_of_the_test_s_own_is_proposed(of: str, *, proposed: bool) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        parse_limit(f"geomean({of}) <= 1", kinds=KINDS, own=lambda _: "loss")
+    assert ("'loss'" in caught.value.fix) is proposed

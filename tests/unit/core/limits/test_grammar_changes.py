@@ -21,6 +21,11 @@ from tests.unit.core.judge.bench import limit
         ("change(step_time) <= -3%", "step_time", (), -0.03, Dimension.FRACTION, Compare.RELATIVE),
         ("change(bandwidth) >= -5%", "bandwidth", (), -0.05, Dimension.FRACTION, Compare.RELATIVE),
         (" change ( overlap(stage=x) ) >= -2pp", "overlap", (("stage", "x"),), -0.02, Dimension.FRACTION, Compare.ABSOLUTE),
+        ("change(step_time) <= 0", "step_time", (), 0.0, Dimension.TIME, Compare.ABSOLUTE),
+        ("change(step_time) <= 0.5us", "step_time", (), 500.0, Dimension.TIME, Compare.ABSOLUTE),
+        ("change(metric(loss)) <= 2pp", "loss", (), 0.02, Dimension.FRACTION, Compare.ABSOLUTE),
+        ("change(time(q=99%)) <= 5%", "time", (("q", "99%"),), 0.05, Dimension.FRACTION, Compare.RELATIVE),
+        ("change(registers)<= 0", "registers", (), 0.0, Dimension.COUNT, Compare.ABSOLUTE),
         ("change(count(HMMA)) == 0", "count", (("opcode", "HMMA"),), 0.0, Dimension.COUNT, Compare.ABSOLUTE),
         ('change(kernel_time(kernel="a(b)")) <= 2%', "kernel_time", (("kernel", "a(b)"),), 0.02, Dimension.FRACTION,
          Compare.RELATIVE),
@@ -40,6 +45,8 @@ def test_a_change_of_a_metric(text, metric, labels, bound, dimension, compare) -
         ("change(overlap) >= -2%", "limit-unit", "change(overlap) >= -2pp"),
         ("change(overlap) >= -0.5", "limit-unit", "pp"),
         ("change(smem) <= 4", "limit-unit", "change(smem) <= 4%, or change(smem) <= 4B"),
+        ("change(smem) <= 1", "limit-unit", "change(smem) <= 1%"),
+        ("change(metric(loss)) <= 2 qq", "limit-unit", "change(loss) <= 2%"),
         ("change(step_time) <= 3pp", "limit-unit", "change(step_time) <= 3%"),
         ("change(registers) >= 0", "limit-direction", "change(registers) <= 0"),
         ("change(overlap) <= 1pp", "limit-direction", "change(overlap) >= -1pp"),
@@ -63,3 +70,9 @@ def test_a_change_that_is_refused_says_what_to_write(text: str, code: str, fix: 
         limit(text)
     assert error.value.code.name == code
     assert fix in error.value.fix
+
+
+def test_of_the_units_of_a_change_the_usual_one_is_proposed_beside_percent() -> None:
+    with pytest.raises(PerfgateError) as error:
+        limit("change(smem) <= 4")
+    assert error.value.fix.count("change(smem)") == 2

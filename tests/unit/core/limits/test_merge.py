@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import (
     applies_on,
     asked_figures,
@@ -16,6 +17,9 @@ from pytest_perfgate.core.limits.merge import (
     merge_limits,
     named,
     names_part,
+    no_instruction,
+    of_other_calls,
+    own_names,
     replaced_on,
     spelled,
     tails_in,
@@ -123,6 +127,22 @@ def test_limits_of_a_clock_that_the_project_has_are_for_other_tests() -> None:
     assert elsewhere([marker, time], read.with_metrics(metrics), KINDS) == (), "the file that was read has it"
     assert elsewhere([marker, time], measured(1e6, identity=read.identity), KINDS) == ()
     assert elsewhere([marker, time], measured(0, processes=()), KINDS) == (), "a region that was never entered"
+
+
+def test_a_figure_of_the_test_s_own_that_a_call_lacks_is_of_another_call() -> None:
+    loss, other, time = limit("ncu(a) <= 1"), limit("count(a) <= 1"), limit("time <= 1s")
+    ours = MetricSet(metrics=(Metric(name="ncu", value=5.0, dimension=Dimension.PLAIN),))
+    assert of_other_calls([loss, other, time], measured(1e6).with_metrics(ours), {"ncu", "count"}) == (other,)
+
+
+def test_the_names_of_figures_in_a_test_file() -> None:
+    source = """perfgate.metric("loss", 1)\nbenchmark.extra_info['hits'] = 2\nperfgate.record(r, name="load")\n"""
+    assert own_names(source) == {"loss", "hits", "load"}
+
+
+def test_a_count_of_all_instructions_names_none_that_could_be_wrong() -> None:
+    assert no_instruction(limit("count(kernel=gemm*) >= 1"), MetricSet()) is None
+    assert no_instruction(limit("count(HMMAX) >= 1"), MetricSet()) is not None
 
 
 def test_a_part_of_an_architecture_names_no_device() -> None:
@@ -247,6 +267,8 @@ def test_what_is_no_expression(expression: str, message: str) -> None:
         ("change(peak_memory) <= 1%", ("peak_memory",)),
         ("compile_time(case=peak) < 1 s", ("compile_time",)),
         ("time <= 1ms", ()),
+        ("time(q=99%) <= 1ms", ("q=99%",)),
+        ("time(stat=min) <= 1ms", ()),
         ("my_peak_memory <= 3", ()),
     ],
 )
@@ -273,6 +295,11 @@ def test_what_is_no_quantile_is_refused(scope) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(f"time({scope}) <= 1ms")
     assert caught.value.code.name == "limit-scope"
+
+
+def test_a_scope_of_this_name_of_another_metric_is_its_own() -> None:
+    kinds = {**KINDS, "latency": replace(KINDS["ncu"], name="latency", scopes=("q",))}
+    assert parse_limit("latency(q=fast) <= 1", kinds=kinds).labels == (("q", "fast"),)
 
 
 @pytest.mark.parametrize(

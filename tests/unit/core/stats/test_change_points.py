@@ -15,6 +15,7 @@ from pytest_perfgate.core.stats.change_points import (
     _rank_part,
     _rank_split,
     _ranks,
+    _shuffled,
     change_points,
 )
 
@@ -183,6 +184,19 @@ def test_a_part_of_a_long_line_is_found_to_the_run(count: int, first: int, end: 
     assert _rank_part(_ranks(line), 3)[1] == (first, end)
 
 
+@pytest.mark.parametrize(("first", "end", "part"), [(99, 250, (99, 247)), (0, 151, (3, 151))])
+def test_a_part_at_the_end_of_a_long_line_leaves_three_runs(first: int, end: int, part: tuple[int, int]) -> None:
+    line = np.zeros(250)
+    line[first:end] = 1
+    assert _rank_part(_ranks(line), 3)[1] == part
+
+
+def test_six_ranks_in_any_order_split_as_chance_has_it() -> None:
+    """Three ranks of six add up to 6 at least and to 15 at most, 10.5 on average."""
+    strengths = {(abs(total - 10.5) / (3 * 3 * 7 / 12) ** 0.5) for total in range(6, 16)}
+    assert {*_shuffled(6, 3, _rank_split).tolist()} == strengths
+
+
 def test_no_part_fits_where_both_its_sides_need_three_runs() -> None:
     assert _rank_part(np.arange(1.0, 9.0), 3) == (-np.inf, ())
     assert _rank_part(np.arange(1.0, 10.0), 3)[1] == (3, 6)
@@ -239,3 +253,10 @@ def test_what_is_new_in_a_long_line_is_counted_from_its_last_change() -> None:
     changes = change_points(line.tolist())
     assert [c.index for c in changes] == [150, 196]
     assert [c.change for c in changes] == pytest.approx([0.3, 0.3], abs=0.02)
+
+
+def test_the_search_for_parts_of_a_long_line_has_a_quarter_of_the_level(dice: np.random.Generator) -> None:
+    line = np.exp(dice.normal(0, 0.01, 300))
+    line[100:130] *= 1.2
+    assert [c.index for c in change_points(line.tolist(), level=4 / 500)] == [100, 130]
+    assert not change_points(line.tolist(), level=3.9 / 500)

@@ -66,6 +66,12 @@ def test_a_budget_cuts_sampling_and_never_to_nothing(left_s: float, part: float)
     assert affordable(CASES, {}, left_s) == pytest.approx(part)
 
 
+@pytest.mark.parametrize(("left_s", "part"), [(3.375, 1.0), (3.1875, 0.5), (3.0, 0.1), (2.0, 0.1)])
+def test_the_start_of_processes_is_not_cut(left_s: float, part: float) -> None:
+    """One case samples for three eighths of a second, and three processes start for a second each."""
+    assert affordable(CASES[:1], {CASES[0].nodeid: 0.125}, left_s) == part
+
+
 @pytest.mark.parametrize(
     ("took_s", "starting"), [(12.0, {STARTING: 2.0}), (6.0, {}), (5.0, {})], ids=["one by one", "exactly", "at once"]
 )
@@ -128,15 +134,16 @@ def test_a_slow_first_start_is_no_measure_of_the_others() -> None:
 
 
 def test_devices_side_by_side_take_less_and_a_case_that_is_out_takes_nothing() -> None:
-    now = [0.0]
+    now = [16.0]
     time_left = TimeLeft(CASES[:2], {}, lambda: now[0])
-    now[0] = 1.0
-    time_left.note(0, CASES[0].nodeid, 1.0, last=False)
-    time_left.note(0, CASES[1].nodeid, 1.0, last=False)
-    assert time_left.left_s == pytest.approx(2.0), "four seconds of two lanes"
+    now[0] = 16.5
+    time_left.note(0, CASES[0].nodeid, 0.5, last=False)
+    time_left.note(0, CASES[1].nodeid, 0.5, last=False)
+    assert time_left.left_s == 1.0, "two seconds of two lanes"
     time_left.note(1, CASES[1].nodeid, 0.0, last=True)
-    now[0] = 2.0
-    assert time_left.left_s == pytest.approx(2.0), "two rounds of the other alone"
+    now[0] = 17.0
+    assert time_left.left_s == 1.0, "two rounds of the other alone"
+    assert TimeLeft([], {}, lambda: now[0]).left_s == 0.0
 
 
 def test_a_comparison_is_announced_as_the_last_one_took() -> None:
@@ -173,6 +180,13 @@ def test_every_test_has_one_shard_and_families_stay_whole(count: int) -> None:
     for name, index in shards.items():
         homes.setdefault(bare_name(name), set()).add(index)
     assert all(len(home) == 1 for home in homes.values())
+
+
+def test_a_family_that_no_shard_has_room_for_goes_to_the_one_with_least() -> None:
+    """Both families prefer the third shard, and each has more tests than a shard's part."""
+    families = ["t.py::test_a", "t.py::test_d"]
+    shards = divided([f"{family}[{n}]" for family in families for n in range(5)], 3, bound=families)
+    assert {shards[f"{family}[0]"] for family in families} == {1, 3}
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])
@@ -252,6 +266,7 @@ def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
         ({"long": want(7, 26.0), "short": want(7, suspected=False)}, 100, set()),
         ({"long": want(7, 26.0, suspected=False), "short": want(7, suspected=False)}, 100, {"long"}),
         ({"long": want(7, 3.0), "short": want(7), "other": want(7)}, 10, set()),
+        ({"long": want(7, 3.0), "short": want(7)}, 10, set()),
         ({"long": want(7, 9.0), "longer": want(7, 30.0), "short": want(7)}, 10, {"long", "longer"}),
     ],
     ids=[
@@ -261,6 +276,7 @@ def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
         "slower itself",
         "none slower",
         "no longer than a round",
+        "as long as a round",
         "one after the other",
     ],
 )

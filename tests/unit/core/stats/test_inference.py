@@ -209,6 +209,14 @@ def test_what_the_code_does_hardly_widens_the_gate(levels: list[float]) -> None:
     assert moved.reach < still.reach + 0.04  # by the standard deviation of all of them it is up to 0.14 more
 
 
+def test_a_quantile_that_a_whole_number_of_calls_bounds_needs_no_more() -> None:
+    assert calls_needed(0.05 ** (1 / 6)) == 6
+
+
+def test_no_chance_is_rounded_to_more_than_one() -> None:
+    assert at_most(3, 3, 0.2) == 1.0
+
+
 @pytest.mark.parametrize(("share", "calls"), [(0.99, 299), (0.01, 299), (0.95, 59), (0.5, 5), (0.999, 2995)])
 def test_a_quantile_needs_so_many_calls(share: float, calls: int) -> None:
     assert calls_needed(share) == calls

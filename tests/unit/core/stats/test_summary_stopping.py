@@ -62,6 +62,13 @@ def test_one_look_at_many_samples_is_no_noise_that_has_settled() -> None:
     assert looks[: WINDOW // STEP] == [*[None] * (WINDOW // STEP - 1), Stop.SETTLED]
 
 
+def test_noise_is_settled_over_sixty_four_samples_at_least() -> None:
+    """The noise is a tenth at each look, of which there are eight until the sixty-third sample."""
+    rule, plan = Stopping(), replace(PLAN, min_samples=1, spread=0.0)
+    numbers = [100.0, *[90.0, 110.0] * 40]
+    assert [rule(numbers[:count], 0.0, plan) for count in range(7, 72, STEP)] == [*[None] * 8, Stop.SETTLED]
+
+
 def test_growing_noise_never_settles() -> None:
     numbers = [100 + (n % 2) * n for n in range(1000)]
     assert run(Stopping(), numbers) == (500, Stop.COUNT)
