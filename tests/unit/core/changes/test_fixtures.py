@@ -371,8 +371,10 @@ def test_an_import_that_a_fixture_uses_does_nothing_by_itself(unused: str) -> No
 
 def test_a_function_that_is_defined_once_more_is_still_one() -> None:
     fixture = f"{CONFTEST}\n\nif pk:\n    @pytest.fixture\n    def matrix():\n        return [2]\n"
-    assert told("conftest.py", fixture, "[2]", "[3]") == ("matrix",)
-    assert told("src/pk/sizes.py", f"{MODULE}\n\ndot = pk.jit(dot)\n", "return n", "return -n") == (), "a kernel"
+    assert sources_of_edit("conftest.py", fixture, "[2]", "[3]") == ("matrix",)
+    assert sources_of_edit("src/pk/sizes.py", f"{MODULE}\n\ndot = pk.jit(dot)\n", "return n", "return -n") == (), (
+        "a kernel"
+    )
 
 
 def test_a_name_of_a_helper_that_a_test_file_replaces_is_not_used() -> None:
