@@ -248,7 +248,7 @@ def figures() -> Iterator[tuple[str, str]]:
     counts = sorted(sizes.values())
     yield "modules", f"{len(files())}"
     yield "lines", f"{sum(path.read_text('utf-8').count(chr(10)) for path in files().values()):,}"
-    yield "lines of a module", f"{counts[0]} to {counts[-1]}, median {statistics.median(counts):.0f}"
+    yield "lines of a module", f"{counts[0]} to {counts[-1]}, median {statistics.median(counts):g}"
     yield "largest folders", ", ".join(f"{name} {count}" for name, count in folders().most_common(4))
     yield f"modules under {SMALL} lines", ", ".join(sorted(small())) or "none"
     yield f"modules under {SINGLE} lines with one importer", ", ".join(sorted(single_importers())) or "none"

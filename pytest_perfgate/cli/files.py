@@ -41,7 +41,8 @@ CHECK_ABOUT = """Check limits on files, without running anything.
 
   perfgate check trace.json.gz "change(overlap(stage=stage2)) >= -2pp" --baseline
 
-Arguments with an operator are limits, all others are files. Exit codes: 0 kept, 1 broken, 4 not measured or invalid.
+Arguments with an operator are limits, all others are files. Exit codes: 0 kept, 1 broken, 4 not measured or invalid;
+others are those of an error, such as a damaged file (perfgate explain CODE).
 With --baseline the file is a case of this project: changes are held against its accepted line, and `perfgate accept`
 takes what the file says.
 What was not measured fails here as it does in CI, unless --policy unmeasured=warn says otherwise.

@@ -44,7 +44,8 @@ def test_a_folder_is_seen_at_a_glance() -> None:
 def test_a_module_is_a_subject() -> None:
     sizes = lines()
     assert not {name: count for name, count in sizes.items() if count > LINES}
-    assert 150 <= statistics.median(sizes.values()) <= MEDIAN
+    beyond = sorted(name for name, count in sizes.items() if MEDIAN < count <= MEDIAN + 10)
+    assert 150 <= statistics.median(sizes.values()) <= MEDIAN, f"shorten one of those just beyond {MEDIAN}: {beyond}"
 
 
 def test_a_small_module_has_a_reason() -> None:
@@ -53,7 +54,9 @@ def test_a_small_module_has_a_reason() -> None:
 
 def test_a_short_module_with_one_importer_belongs_into_it() -> None:
     alone = {name: by for name, by in single_importers().items() if name not in {*SMALL_WITH_REASON, PUBLIC}}
-    assert not alone, f"under {SINGLE} lines, and imported by one module alone"
+    assert not alone, (
+        f"under {SINGLE} lines, and imported by one module: merge it there, or move more of its subject into it"
+    )
 
 
 def test_modules_know_few_others() -> None:
@@ -86,7 +89,7 @@ def test_the_page_on_the_architecture_says_what_is_measured() -> None:
     sizes, widest = lines(), folders()
     assert {name: rows[name] for name in MEASURED} == {
         "modules": f"{len(files())}",
-        "lines of a module": f"{max(sizes.values())}, median {statistics.median(sizes.values()):.0f}",
+        "lines of a module": f"{max(sizes.values())}, median {statistics.median(sizes.values()):g}",
         "files in a folder": f"{max(count for name, count in widest.items() if name not in WIDE)}, "
         f"`plugin` {widest['plugin']}",
         "imports between modules, at their top": f"{sum(map(len, imports().values())):,}",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from tests.fuzz import seeds
 from tests.fuzz.campaign import alike, campaign, mutant
 from tests.fuzz.readers import READERS
 
@@ -15,6 +17,10 @@ MUTANTS = {"machine code": 4, "traces of a job": 6, "launches beside machine cod
 @pytest.fixture(autouse=True)
 def _own_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERFGATE_CORPUS", raising=False)
+
+
+MADE = "dict[str, bytes]"
+"""What a function of seeds returns: files by name."""
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -49,3 +55,12 @@ def test_figures_in_another_order_are_alike() -> None:
     assert alike({"a": [1.0, 0.1 + 0.2]}, {"a": [1.0, 0.3]})
     assert not alike({"a": [1.0]}, {"a": [1.0, 1.0]})
     assert not alike({"a": 1}, {"b": 1})
+
+
+def test_every_kind_of_file_that_there_are_seeds_of_is_damaged() -> None:
+    makers = {
+        name for name, maker in vars(seeds).items() if getattr(maker, "__annotations__", {}).get("return") == MADE
+    }
+    named = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("readers.py", "states.py"))
+    assert len(makers) > 20
+    assert {name for name in makers if not name.startswith("_") and f"seeds.{name}" not in named} == {"corpus"}

@@ -106,7 +106,7 @@ _POINT_GROUPS = regex(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
 def decimal_comma(cells: Iterable[str | None], counts: Iterable[str | None] = ()) -> bool:
     """Return whether more of these numerals require a decimal comma than a decimal point.
 
-    ``whole`` are those in a unit without fractions: a point in ``117.344`` ns separates thousands.
+    ``counts`` are those in a unit without fractions: a point in ``117.344`` ns separates thousands.
     """
     texts = [bare(cell) for cell in cells]
     commas = sum(1 for text in texts if _COMMA_DECIMAL.fullmatch(text))

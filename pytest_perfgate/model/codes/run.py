@@ -164,7 +164,7 @@ ARTIFACT_CODES: tuple[Code, ...] = (
         family=Family.ARTIFACT,
         title="No reader knows this kind of file",
         why="readers recognise a file by its content",
-        fix="perfgate inspect --help lists the kinds; a plugin can add one",
+        fix="give one of the kinds that the message lists; a plugin can add one",
     ),
     Code(
         name="artifact-mixed",
