@@ -51,7 +51,7 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if not metrics:
         return without_metric(limit, trial)
     own = metrics[0].better  # for a figure of the test's own, known after it was taken
-    if own is not None and demands_regression(own, limit.operator):
+    if demands_regression(own, limit.operator):
         wanted = f"{'less' if own is Better.LOWER else 'more'} {limit.metric} is better"
         return Ruling(
             outcome=Outcome.INVALID, sentence=f"{wanted}: {limit.text} demands a regression", metric=metrics[0]
@@ -107,8 +107,9 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure by the rounds of two builds if the accepted value leaves it open, or finds it worse."""
     pairs, paired = _pairs_of(metric, trial), trial.paired
-    if pairs is None or paired is None or pairs.repeats or ruling.outcome not in _CONTESTED:
+    if pairs is None or pairs.repeats or ruling.outcome not in _CONTESTED:
         return ruling
+    assert paired is not None
     finding = figure_finding(pairs, limit, trial.context.gates)
     beside = f"than {f'base {paired.base}' if paired.base else 'the base'} in {plural(finding.rounds, 'round')}"
     if finding.decision is Decision.SLOWER:

@@ -202,8 +202,9 @@ def _line(member: CaseReport) -> Baseline | None:
 def _excuse(member: CaseReport, reach: float) -> str:
     """Return why a case that is slower beyond chance does not count against its family."""
     slowdown, line = _metric(member, "slowdown"), _line(member)
-    if member.measurement is None or line is None or slowdown is None or slowdown.value <= reach:
+    if line is None or slowdown is None or slowdown.value <= reach:
         return ""
+    assert member.measurement is not None
     return excused(member.measurement.processes, line.time, reach)
 
 
@@ -263,8 +264,9 @@ def effective_members(report: CaseReport, limit: Limit) -> CaseReport:
     A case within its limit against a comparable earlier line stays as it is.
     """
     line, measurement = report.accepts, report.measurement
-    if line is None or measurement is None:
+    if line is None:
         return report
+    assert measurement is not None
     time, before = _plain(measurement, "time"), _plain(measurement, "slowdown")
     if time is None or before is None or (before.value <= limit.bound and not report.unheld):
         return report

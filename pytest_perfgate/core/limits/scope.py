@@ -316,10 +316,9 @@ def check_change(
         raise written.fault("limit-direction", what, sign, fix)
 
 
-def demands_regression(better: Better, operator: Operator) -> bool:
+def demands_regression(better: Better | None, operator: Operator) -> bool:
     """Return whether an operator limits a change in the wrong direction."""
-    wrong = {Better.LOWER: LOWER_BOUNDS, Better.HIGHER: UPPER_BOUNDS}.get(better, frozenset())
-    return operator in wrong
+    return operator in (LOWER_BOUNDS if better is Better.LOWER else UPPER_BOUNDS if better is Better.HIGHER else ())
 
 
 _NOUNS = {

@@ -11,7 +11,7 @@ from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Absent, Figure, Metric, MetricSet
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
-from tests.unit.core.judge.figures import BYTES, figure, judged, metric
+from tests.unit.core.judge.figures import BYTES, PART, figure, judged, metric
 
 
 def test_each_figure_that_a_scope_selects_is_held_against_its_own() -> None:
@@ -161,3 +161,33 @@ def test_a_figure_of_the_limit_that_was_not_read_leaves_it_open(code: str, outco
     measurement = measured(1e6, shape=(), metrics=metrics)
     (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=CONTEXT).verdicts
     assert (verdict.outcome, verdict.sentence) == (outcome, "registers: its cubin is broken")
+
+
+@pytest.mark.parametrize(
+    ("text", "then", "now", "half", "outcome"),
+    [
+        ("change(overlap) >= -50pp", 0.9, 0.39, 0.02, Outcome.SUSPECT),  # the interval spans the bound
+        ("change(overlap) >= -50pp", 0.9, 0.35, 0.02, Outcome.REGRESSED),
+    ],
+)
+def test_a_figure_is_worse_if_its_whole_interval_is(
+    text: str, then: float, now: float, half: float, outcome: Outcome
+) -> None:
+    before = figure("overlap", then, PART)
+    assert judged(text, metric("overlap", now, PART, half=half), before).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "then", "now", "from_zero"),
+    [
+        ("change(registers) <= 50%", 0, 2, True),
+        ("change(registers) <= 50%", 1, 2, False),
+        ("change(registers) <= -10%", 0, 0, False),
+        ("change(registers) <= 1", 0, 2, False),
+    ],
+)
+def test_a_relative_limit_on_what_was_zero_says_that_any_rise_breaks_it(
+    text: str, then: int, now: int, *, from_zero: bool
+) -> None:
+    verdict = judged(text, metric("registers", now), figure("registers", then))
+    assert ("the accepted value is 0" in verdict.sentence) is from_zero
