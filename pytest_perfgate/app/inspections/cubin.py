@@ -169,7 +169,7 @@ class Cubin:
         wanted = [k for k in facts if options.get("kernel", "") in k.name]
         if not wanted:
             raise PerfgateError(
-                "kernel-none",
+                "kernel-unmatched" if facts else "kernel-none",
                 f"no kernel's name holds '{options.get('kernel', '')}'" if facts else "no kernel in it",
                 place=", ".join(map(str, paths)),
                 fix=f"name one of {', '.join(sorted({k.name for k in facts})[:8])}" if facts else "",

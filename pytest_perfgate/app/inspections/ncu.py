@@ -187,7 +187,7 @@ class Ncu:
         wanted = [k for k in every if options.get("kernel", "") in k.name]
         if not wanted:
             raise PerfgateError(
-                "kernel-none",
+                "kernel-unmatched",
                 f"no kernel's name holds '{options.get('kernel', '')}'",
                 place=", ".join(map(str, paths)),
                 fix=f"name one of {', '.join(sorted({k.name for k in every})[:8])}",

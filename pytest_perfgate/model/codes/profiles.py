@@ -304,6 +304,13 @@ KERNEL_CODES: tuple[Code, ...] = (
         fix="name a cubin, a fatbin, an object file of nvcc, or a directory that holds some",
     ),
     Code(
+        name="kernel-unmatched",
+        family=Family.USAGE,
+        title="No kernel of a file has this name",
+        why="a limit on a kernel that is not there would pass in silence",
+        fix="perfgate inspect FILE lists the kernels; a part of a name selects all that hold it",
+    ),
+    Code(
         name="kernel-broken",
         family=Family.ARTIFACT,
         title="A cubin is cut short or damaged",

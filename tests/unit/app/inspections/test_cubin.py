@@ -109,7 +109,7 @@ def test_code_compiled_for_the_asked_architecture_answers_alone() -> None:
         ({"threads": "-1"}, "kernel-option"),
         ({"threads": "128", "arch": "sm_999"}, "kernel-arch"),
         ({"limits": "occupancy_limit(arch=sm_1, threads=32) >= 1%"}, "kernel-arch"),
-        ({"kernel": "nowhere"}, "kernel-none"),
+        ({"kernel": "nowhere"}, "kernel-unmatched"),
     ],
 )
 def test_what_is_asked_wrongly_is_said(options: dict[str, str], code: str) -> None:
