@@ -175,8 +175,7 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
         moved = judged in _MOVED or (moved and before.sittings > 1)
     if not moved:
         return FigureStep(before=before, after=with_sitting(before, metric.value)) if add else None
-    improved = {Better.LOWER: value < before.value, Better.HIGHER: value > before.value}
-    better = improved.get(better_of(metric, _KINDS), False)
+    better = better_of(metric, _KINDS) is (Better.HIGHER if value > before.value else Better.LOWER)
     return FigureStep(before=before, after=now, asks=not better, better=better)
 
 

@@ -193,6 +193,8 @@ def test_a_line_of_one_core_is_refused_unless_it_was_one_before() -> None:
     assert unpinned(new, beside=True).change is Change.PINNED
     nameless = replace(decision, before=replace(before, identity=None))
     assert unpinned(nameless, beside=True).change is Change.PINNED
+    everywhere = replace(decision, before=replace(before, identity=Identity(device=DEVICE.key, affinity="all")))
+    assert unpinned(everywhere, beside=True).change is Change.PINNED
     again = decide(pinned("3"), same, (), TODAY)
     assert unpinned(again, beside=True) is again
     wide = decide(pinned("all"), same, (), TODAY)
