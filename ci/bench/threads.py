@@ -36,6 +36,11 @@ measurement.HELPING = float(os.environ.get("LEAST_HELPING") or measurement.HELPI
 import numpy as np
 import pytest
 
+try:
+    import torch  # before the process keeps to one core: its pool has a thread for each core that it sees
+except ImportError:
+    torch = None
+
 gated = pytest.mark.perfgate("slowdown <= 3%")
 
 
@@ -43,7 +48,7 @@ gated = pytest.mark.perfgate("slowdown <= 3%")
 @pytest.mark.parametrize("size", [128, 512])
 def test_numpy_product(perfgate, size):
     a, out = np.random.default_rng(1).random((size, size)), np.empty((size, size))
-    perfgate(np.matmul, a, a, out=out)
+    perfgate(np.dot, a, a, out)
 
 
 @gated
@@ -52,9 +57,9 @@ def test_numpy_sum(perfgate):
 
 
 @gated
+@pytest.mark.skipif(torch is None, reason="torch is not installed")
 @pytest.mark.parametrize("kernel", ["mul", "softmax"])
 def test_torch(perfgate, kernel):
-    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     x = torch.ones(1 << 20)
     perfgate((lambda: torch.mul(x, 2.0)) if kernel == "mul" else (lambda: torch.softmax(x.view(1024, -1), 1)))
 """,

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from pytest_perfgate.core.changes.source import (
     Scope,
+    branches,
     defined,
     everywhere,
     is_text,
@@ -241,7 +242,7 @@ def around(text: str | None, named: set[str]) -> Meanings:
     """Return a conftest's used and automatic fixtures, hooks, loaded plugins, and statements with effects."""
     body = module_of(text or "").body
     scope = defined(body)
-    functions = {name for name, nodes in scope.items() if any(isinstance(node, WHOLE) for node in nodes)}
+    functions = {name for name, nodes in scope.items() if any(isinstance(node, WHOLE) for node in branches(nodes))}
     always = {*everywhere(scope), *_hooks(functions), *(scope.keys() & {PLUGINS})}
     return {**roots({*(named & functions), *always}, scope), **loose(text)}
 
@@ -356,4 +357,4 @@ def _hooks(names: Iterable[str]) -> set[str]:
 
 
 def _decorators(nodes: Iterable[ast.AST]) -> str:
-    return said_by(mark for node in nodes for mark in getattr(node, "decorator_list", ()))
+    return said_by(mark for node in branches(nodes) for mark in getattr(node, "decorator_list", ()))

@@ -13,6 +13,7 @@ _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 Scope = Mapping[str, Sequence[ast.AST]]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BRANCHES = (ast.If, ast.Try, ast.With, ast.For, ast.While)
 
 _UNNAMED = ("setup_module", "setup_function", "setup_class", "setup_method", "setUp", "setUpClass")
 """Functions that pytest runs before a test without being named by it."""
@@ -155,8 +156,16 @@ def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
 def everywhere(scope: Scope) -> Iterator[str]:
     """Yield fixtures that apply without being named by a test."""
     for name, nodes in scope.items():
-        if any("autouse" in _content_of(mark) for node in nodes for mark in getattr(node, "decorator_list", ())):
+        if any(
+            "autouse" in _content_of(mark) for node in branches(nodes) for mark in getattr(node, "decorator_list", ())
+        ):
             yield name
+
+
+def branches(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield definitions, and those that an ``if`` or ``try`` among them holds."""
+    for node in nodes:
+        yield from ast.walk(node) if isinstance(node, _BRANCHES) else (node,)
 
 
 def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -189,7 +198,7 @@ def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
         yield from (
             (a.asname or a.name, ast.ImportFrom(module=one.module, names=[a], level=one.level)) for a in one.names
         )
-    elif isinstance(one, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
+    elif isinstance(one, _BRANCHES):
         inside = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         yield from ((name, one) for name in {*inside, *(name for line in ast.walk(one) for name, _ in _flat(line))})
     else:

@@ -104,6 +104,36 @@ def test_of_a_conftest_what_the_tests_name_and_what_runs_beside_all_is_told(
     assert sources_of_edit("tests/unit/conftest.py", CONFTEST, old, new) == ()
 
 
+BRANCHED = """
+if pk.fast:
+    @pytest.fixture
+    def matrix():
+        return [1]
+else:
+    @pytest.fixture
+    def other():
+        return [3]
+try:
+    @pytest.fixture(autouse=True)
+    def always():
+        return [2]
+finally:
+    @pytest.fixture
+    def last():
+        return [4]
+for _ in range(1):
+    @pytest.fixture
+    def another():
+        return [5]
+"""
+
+
+@pytest.mark.parametrize(("old", "name"), [("[1]", "matrix"), ("[2]", "always"), ("[5]", "")])
+def test_a_fixture_in_a_branch_of_a_conftest_is_one_too(old: str, name: str) -> None:
+    names = sources_of_edit("conftest.py", BRANCHED, old, "[9]")
+    assert name in names if name else not names
+
+
 @pytest.mark.parametrize(
     ("path", "old", "new", "names"),
     [
