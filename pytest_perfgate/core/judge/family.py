@@ -106,7 +106,8 @@ def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[C
     have = {report.key.name for report in members} - without
     taken = not why and all(report.measurement and not report.problems for report in gaps)
     if taken and len(have) == 1 and have != {""}:
-        why = f"it is a figure of the call {min(have)}: {limit.metric}({dict(limit.labels)['of']}, case={min(have)})"
+        (call,) = have
+        why = f"it is a figure of the call {call}: {limit.metric}({dict(limit.labels)['of']}, case={call})"
     return f"{count}: {why}" if why else count
 
 
@@ -177,7 +178,8 @@ def _outcome(
 def _by_arms(member: CaseReport) -> bool:
     """Return whether its slowdown is between two arms, instead of against what the change accepts."""
     slowdown = _metric(member, "slowdown")
-    return slowdown is not None and slowdown.source.startswith(BESIDE)
+    assert slowdown is not None
+    return slowdown.source.startswith(BESIDE)
 
 
 def _within_limit(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
@@ -268,8 +270,9 @@ def effective_members(report: CaseReport, limit: Limit) -> CaseReport:
         return report
     assert measurement is not None
     time, before = _plain(measurement, "time"), _plain(measurement, "slowdown")
-    if time is None or before is None or (before.value <= limit.bound and not report.unheld):
+    if before is None or (before.value <= limit.bound and not report.unheld):
         return report
+    assert time is not None
     if abs(math.log(time.value / line.time)) > math.log1p(limit.bound):
         return report
     interval = Interval(low=time.low / line.time - 1, high=time.high / line.time - 1)

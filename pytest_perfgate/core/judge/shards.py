@@ -164,7 +164,7 @@ def merged(
             *joined_notes(reports),
             *slow_card_notes(cases),
         ),
-        status=max((shard.status for shard in shards), key=lambda status: (status not in {0, 1}, status)),
+        status=max(shard.status for shard in shards),
         root=reports[0].root,
         tables=tuple(dict.fromkeys(pair for report in reports for pair in report.tables)),
         shards=tuple(shards),

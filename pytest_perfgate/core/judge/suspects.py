@@ -85,7 +85,7 @@ def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 
 def expired(line: Baseline, context: JudgeContext) -> bool:
     """Return whether an acceptance has expired; it is valid on its last day."""
-    return bool(line.expires) and line.expires[:10] < context.today
+    return bool(line.expires) and line.expires < context.today
 
 
 def run_out(baseline: Baseline) -> str:
@@ -104,9 +104,10 @@ def _accepted_by_change(suspicion: Suspicion, trial: JudgedMeasurement) -> Rulin
     """Return ACCEPTED if the change edits the line with a reason, the line is valid and the measurement agrees."""
     edited = trial.context.edited
     assert edited is not None
+    assert trial.baseline is not None
     if expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return None
-    if trial.baseline is not None and edited.time <= trial.baseline.time:
+    if edited.time <= trial.baseline.time:
         return None
     if not edited.explains(trial.baseline):
         stood = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
@@ -150,7 +151,8 @@ def near(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
 def _rounds_agree(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline) -> bool:
     """Return whether two arms found the accepted slowdown; a run that is off as a whole affects both arms."""
     paired, before = trial.paired, trial.baseline
-    if paired is None or paired.interval is None or before is None:
+    assert before is not None
+    if paired is None or paired.interval is None:
         return False
     accepted, play = edited.time / before.time, 1 + suspicion.threshold
     return (1 + paired.interval.low) / play <= accepted <= (1 + paired.interval.high) * play
@@ -158,8 +160,9 @@ def _rounds_agree(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseli
 
 def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     """Judge by base and head, measured in turns."""
-    paired = trial.paired
+    paired, processes = trial.paired, len(trial.measurement.processes)
     assert paired is not None
+    assert trial.baseline is not None
     than = f"than {base_words(paired)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
     facts = (("base", paired.stands_in), *facts) if paired.stands_in else facts
@@ -170,29 +173,25 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     if slower:
         how = slow_processes(paired) or "slower"
         confirmed = _ruling(suspicion, Outcome.REGRESSED, f"{how} {than}", _act(trial), facts)
-        return resting_on_arms(confirmed, suspicion.metric, paired, _processes(trial))
+        return resting_on_arms(confirmed, suspicion.metric, paired, processes)
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
         sentence = f"{SLOWER}, but not slower {than}; {indistinguishable(paired)}: the cause is that, or the machine"
-        return _ruling(suspicion, Outcome.SUSPECT, sentence, _look(trial), facts)
+        return _ruling(suspicion, Outcome.SUSPECT, sentence, look(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not slower {than}; what differs: {named(trial.baseline, paired.moved)}"
         if cause := brought(paired.moved, trial.context.environment_edits, _installed(trial)):
             sentence = f"{sentence}; {cause}, which base and head share"
             ruling = _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
             return ruling._replace(policy="moved_by_change")
-        explained = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
+        explained = paired.moved or trial.baseline.surroundings is None
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if explained else DOCTOR,), facts)
-    return resting_on_arms(_undecided_ruling(suspicion, trial, facts), suspicion.metric, paired, _processes(trial))
+    return resting_on_arms(_undecided_ruling(suspicion, trial, facts), suspicion.metric, paired, processes)
 
 
 def _installed(trial: JudgedMeasurement) -> set[str]:
     """Return the facts of both runs that files of a project decide."""
     sides = [trial.measurement.environment, trial.baseline.surroundings if trial.baseline else None]
     return {"python", *(name for side in sides if side is not None for name, _ in side.packages)}
-
-
-def _processes(trial: JudgedMeasurement) -> int:
-    return len(trial.measurement.processes)
 
 
 def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tuple[tuple[str, str], ...]) -> Ruling:
@@ -237,20 +236,22 @@ def deciding(trial: JudgedMeasurement) -> Iterator[str]:
 
     Accepting is not offered for a slowdown that was not confirmed.
     """
+    assert trial.baseline is not None
     accepted = tuple(against_accepted(trial))
     yield from accepted
     if len(trial.measurement.processes) < LEAST:
         yield f"{trial.rerun} --perfgate=full {ROUNDS}{LEAST}"
     elif not accepted and not _unversioned(trial):
-        yield f"{trial.rerun} {AGAINST}" if trial.baseline is not None and trial.baseline.commit else DOCTOR
+        yield f"{trial.rerun} {AGAINST}" if trial.baseline.commit else DOCTOR
 
 
 def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
     """Yield the command that measures against what was accepted, if that can be built."""
     unpaired = trial.context.unpaired
+    assert trial.baseline is not None
     if unpaired is not None and (unpaired.base_missing or unpaired.unversioned):
         return
-    if trial.baseline is not None and trial.baseline.commit and not uncommitted(trial.baseline):
+    if trial.baseline.commit and not uncommitted(trial.baseline):
         yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
 
 
@@ -305,10 +306,10 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return the next steps: examine what is slower, then accept it."""
-    return (*_look(trial), trial.accepting(REASON))
+    return (*look(trial), trial.accepting(REASON))
 
 
-def _look(trial: JudgedMeasurement) -> tuple[str, ...]:
+def look(trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return commands on what may have made it slower: its kernels, or what the change edits."""
     base = trial.paired.base if trial.paired is not None else ""
     return trial.profiles or ((f"git diff --stat {base}",) if base else ())
@@ -352,8 +353,9 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
         then = trial.context.then_hz
         now = clock_of(trial.measurement.processes) if then is not None else None
         shift, since = suspicion.metric.value, "when it was accepted"
-    if now is None or then is None:
+    if now is None:
         return None
+    assert then is not None
     cycles = (1 + shift) * now / then - 1
     if shift < suspicion.threshold or cycles > suspicion.threshold:
         return None
@@ -378,7 +380,8 @@ def other_state(suspicion: Suspicion, trial: JudgedMeasurement, *, kept: bool) -
     the limit that keeps to its limit nevertheless needs no excuse.
     """
     now, clocks_explain = limited(trial.measurement.processes), suspicion.metric.value <= 1.0
-    if trial.baseline is None or now in (None, trial.baseline.limited) or (now and kept) or not clocks_explain:
+    assert trial.baseline is not None
+    if now in (None, trial.baseline.limited) or (now and kept) or not clocks_explain:
         return None
     states = ("at the device's power limit", "below the device's power limit")
     then, here = states if trial.baseline.limited else states[::-1]
@@ -387,14 +390,8 @@ def other_state(suspicion: Suspicion, trial: JudgedMeasurement, *, kept: bool) -
         return by_arms(suspicion, trial)
     if trial.paired is not None:
         beside = plural(trial.paired.rounds, "round")
-        return _of_states(suspicion, Outcome.PASSED, f"{text}; no slower in {beside} against {trial.paired.base}", ())
+        return _ruling(suspicion, Outcome.PASSED, f"{text}; no slower in {beside} against {trial.paired.base}", ())
     if trial.context.paired_available:
-        return _of_states(suspicion, Outcome.SUSPECT, f"{text}; undecided: compare with the accepted commit", ())
+        return _ruling(suspicion, Outcome.SUSPECT, f"{text}; undecided: compare with the accepted commit", ())
     then_what = tuple(deciding(trial))
-    return _of_states(suspicion, Outcome.UNDECIDED, f"{text}: a line of the other state is not compared", then_what)
-
-
-def _of_states(suspicion: Suspicion, outcome: Outcome, sentence: str, then: tuple[str, ...]) -> Ruling:
-    return Ruling(
-        outcome=outcome, sentence=sentence, next=then, metric=suspicion.metric, visible=suspicion.visible, against=True
-    )
+    return _ruling(suspicion, Outcome.UNDECIDED, f"{text}: a line of the other state is not compared", then_what)

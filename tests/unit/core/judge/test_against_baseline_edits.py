@@ -37,9 +37,9 @@ def test_a_reason_for_a_time_that_was_measured_differently_is_not_passed_over_in
     apart = "measured differently, not compared: affinity 1 -> none"
     assert texts == [f'this change accepts 2 ms, "three passes", which does not explain it: {apart}']
     silent = replace(CONTEXT, edited=replace(line, why="", when="2026-05-02"))
-    assert "says nothing here" not in str(verdict(2e6, context=silent).evidence)
+    assert "does not explain it" not in str(verdict(2e6, context=silent).evidence)
     over = replace(CONTEXT, today="2026-06-01", edited=replace(line, expires="2026-05-01"))
-    assert "says nothing here" not in str(verdict(2e6, context=over).evidence)
+    assert "does not explain it" not in str(verdict(2e6, context=over).evidence)
 
 
 def test_an_edit_without_a_reason_fails() -> None:

@@ -190,8 +190,11 @@ def test_a_line_without_a_time_judges_no_slowdown() -> None:
         ("change(peak_memory) <= 5%", metric("peak_memory", 106e6, BYTES), figure("peak_memory", 1e8, BYTES), SHAPE, 0, 1),
         ("change(peak_memory) <= 5%", metric("peak_memory", 106e6, BYTES), figure("peak_memory", 1e8, BYTES, scatter=0.01, sittings=3),
          SHAPE, 0, 1),
+        ("change(peak_memory) <= 5%", metric("peak_memory", 0.0, BYTES, half=1.0), figure("peak_memory", 1e8, BYTES), (), 0.5, 1),
+        ("change(duration) <= -5%", metric("duration", 100, TIME), figure("duration", 100, TIME, scatter=0.03, sittings=4), (), 0, 1),
     ],
-    ids=["time", "time of processes", "the larger of both", "bytes", "bytes of processes", "points", "no scatter", "runs"],
+    ids=["time", "time of processes", "the larger of both", "bytes", "bytes of processes", "points", "no scatter", "runs",
+         "a figure of zero", "no change is no fall"],
 )  # fmt: skip
 def test_what_chance_explains_is_told_in_the_unit_of_the_limit(
     text: str, now: Metric, then: Figure, shape: tuple[float, ...], expected: float, unit: float
@@ -280,6 +283,15 @@ def test_two_builds_confirm_a_figure_that_is_not_exact(full: bool, shape, availa
     assert ("compare with the accepted commit" in verdict.sentence) is (outcome is Outcome.SUSPECT)
 
 
+def test_what_chance_explains_is_shown_before_two_builds_confirm() -> None:
+    measurement = measured(1e6, metrics=MetricSet(metrics=(metric("duration", 130, TIME),)))
+    before = accepted(0.0, figures=(figure("duration", 100, TIME),))
+    context = replace(CONTEXT, mode=Mode.FULL, paired_available=True)
+    (verdict,) = judge(measurement, [limit("change(duration) <= 5%")], baseline=before, context=context).verdicts
+    chance = predict(HOST_SCATTER, scatter=0.0, sittings=1, gates=CONTEXT.gates).log_reach
+    assert (verdict.outcome, verdict.visible) == (Outcome.SUSPECT, pytest.approx(chance))
+
+
 def test_a_counted_figure_needs_no_second_build() -> None:
     measurement = measured(1e6, metrics=MetricSet(metrics=(metric("registers", 130),)))
     before = accepted(0.0, figures=(figure("registers", 128),))
@@ -300,6 +312,7 @@ def test_a_counted_figure_needs_no_second_build() -> None:
         ("change(count) == 0", metric("count", 130), figure("count", 128), "other than accepted: 128 -> 130"),
         ("change(registers) <= 50%", metric("registers", 1), figure("registers", 0), "the accepted value is 0"),
         ("change(registers) <= 2", metric("registers", 3), figure("registers", 0), "0 -> 3, +3"),
+        ("change(registers) <= 50%", metric("registers", 3), figure("registers", 1), "1 -> 3, +200.0 %"),
     ],
 )
 def test_the_sentence_of_a_broken_limit_names_both_values(text: str, now: Metric, then: Figure, says: str) -> None:

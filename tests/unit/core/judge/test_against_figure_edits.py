@@ -1,4 +1,4 @@
-"""Tests of core/judge/against_figure: what a change makes of a figure's line, and which figures are gone."""
+"""Tests of core/judge/against_figure: edited lines, figures that are gone, unchanged ones, intervals around a limit."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.judge.against_figure import selected_figures
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.core.judge.readings import reach_in_turns
+from pytest_perfgate.model.measurement import Baseline, Reference
 from pytest_perfgate.model.metric import Absent, Figure, Metric, MetricSet
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
+from pytest_perfgate.model.values import Dimension
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
-from tests.unit.core.judge.figures import BYTES, PART, figure, judged, metric
+from tests.unit.core.judge.figures import BYTES, PART, TIME, figure, judged, metric
 
 
 def test_each_figure_that_a_scope_selects_is_held_against_its_own() -> None:
@@ -191,3 +194,68 @@ def test_a_relative_limit_on_what_was_zero_says_that_any_rise_breaks_it(
 ) -> None:
     verdict = judged(text, metric("registers", now), figure("registers", then))
     assert ("the accepted value is 0" in verdict.sentence) is from_zero
+
+
+def test_an_accepted_figure_in_another_scope_alone_is_gone_too() -> None:
+    here, gone = (("kernel", "a"),), (("kernel", "b"),)
+    verdict = judged(
+        "change(registers) <= 0", metric("registers", 32, labels=here), figure("registers", 32, labels=gone)
+    )
+    assert (verdict.outcome, verdict.figure) == (Outcome.NOT_MEASURED, figure("registers", 32, labels=gone))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("change(registers) <= -5%", 100), ("change(registers) == 2", 100), ("change(registers) <= -50%", 0)],
+)
+def test_an_unchanged_figure_keeps_no_limit_that_demands_a_change(text: str, value: int) -> None:
+    verdict = judged(text, metric("registers", value), figure("registers", value))
+    assert verdict.outcome not in {Outcome.PASSED, Outcome.IMPROVED}
+    assert "the accepted value is 0" not in verdict.sentence, "nothing rose"
+
+
+def test_an_unchanged_figure_needs_no_chance() -> None:
+    verdict = judged(
+        "change(duration) <= 5%", metric("duration", 100, TIME), figure("duration", 100, TIME, scatter=0.03)
+    )
+    assert (verdict.outcome, verdict.visible) == (Outcome.PASSED, None)
+
+
+@pytest.mark.parametrize(("half", "outcome"), [(1.0, Outcome.REGRESSED), (4.0, Outcome.SUSPECT)])
+def test_a_figure_beyond_chance_regresses_only_if_its_whole_interval_misses_the_limit(
+    half: float, outcome: Outcome
+) -> None:
+    """The interval of 152 begins at 151 or at 148, and chance explains far less than 50 %."""
+    verdict = judged("change(duration) <= 50%", metric("duration", 152, TIME, half=half), figure("duration", 100, TIME))
+    assert verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(("half", "outcome"), [(8.0, Outcome.ACCEPTED), (1.0, Outcome.SUSPECT)])
+def test_an_edit_agrees_with_a_figure_unless_its_whole_interval_misses_the_limit(half: float, outcome: Outcome) -> None:
+    """The limit allows 105 of an accepted 100, and the interval of 108 begins at 100 or at 107."""
+    before = accepted(0.0, figures=(figure("duration", 50, TIME, scatter=0.5, sittings=4),))
+    line = replace(before, why="exact softmax", figures=(figure("duration", 100, TIME),))
+    context = replace(CONTEXT, edited=line)
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("duration", 108, TIME, half=half),)))
+    (verdict,) = judge(measurement, [limit("change(duration) <= 5%")], baseline=before, context=context).verdicts
+    assert verdict.outcome is outcome
+
+
+def test_two_processes_show_how_far_a_speed_up_scatters() -> None:
+    references = (Reference(over="eager", ours=(1.0, 1.0), theirs=(1.5, 1.6)),)
+    measurement = measured(1e6, shape=(1.0, 1.0), references=references)
+    then = figure("speedup", 1.55, Dimension.RATIO, labels=(("over", "eager"),))
+    bound, before = limit("change(speedup(over=eager)) >= -5%"), accepted(0.0, figures=(then,))
+    (verdict,) = judge(measurement, [bound], baseline=before, context=CONTEXT).verdicts
+    chance = reach_in_turns(verdict.metric, then, bound.bound, measurement.processes, CONTEXT.gates)
+    assert verdict.visible == pytest.approx(chance)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("speedup(over=eager) >= 1.2x", ["speedup"]), ("change(registers) <= 0", ["registers"]), ("registers <= 64", [])],
+)
+def test_a_speed_up_and_the_figures_of_changes_have_accepted_values(text: str, names: list[str]) -> None:
+    ratio = metric("speedup", 1.5, Dimension.RATIO, labels=(("over", "eager"),))
+    measurement = measured(1e6, metrics=MetricSet(metrics=(ratio, metric("registers", 32))))
+    assert [one.name for one in selected_figures(limit(text), measurement)] == names

@@ -184,7 +184,8 @@ def test_records_of_three_shards_are_each_compared_with_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "status"), [((0, 0), 0), ((0, 1), 1), ((1, 0), 1), ((1, 5), 5), ((5, 1), 5), ((2, 5), 5), ((3, 2), 3)]
+    ("statuses", "status"),
+    [((0, 0), 0), ((0, 1), 1), ((1, 0), 1), ((1, 5), 5), ((5, 1), 5), ((2, 5), 5), ((3, 2), 3), ((1, 2), 2)],
 )
 def test_the_worst_end_of_a_shard_is_that_of_the_run(statuses: tuple[int, int], status: int) -> None:
     """Failed tests are less than an interrupt or an internal error."""
@@ -296,6 +297,7 @@ def test_what_all_ran_in_and_what_only_some() -> None:
     assert common([ENVIRONMENT, ENVIRONMENT]) == ENVIRONMENT
 
 
+_IN_THREES = {f"SLURM_ARRAY_TASK_{name}": n for name, n in (("ID", "4"), ("COUNT", "4"), ("MIN", "1"), ("STEP", "3"))}
 _STEPS = {f"SLURM_ARRAY_TASK_{name}": n for name, n in (("COUNT", "8"), ("MIN", "0"), ("MAX", "14"), ("STEP", "2"))}
 
 
@@ -321,6 +323,7 @@ _STEPS = {f"SLURM_ARRAY_TASK_{name}": n for name, n in (("COUNT", "8"), ("MIN", 
         ("auto", {"CI_NODE_TOTAL": "2", "SLURM_PROCID": "1", "SLURM_NTASKS": "4"}, Place(2, 4)),
         ("auto", {"CI_NODE_INDEX": "1", "CI_NODE_TOTAL": "1"}, Place(1, 1)),
         ("auto", {"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_COUNT": "4"}, Place(3, 4)),
+        ("auto", _IN_THREES, Place(2, 4)),
         (
             "auto",
             {"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_COUNT": "4", "SLURM_ARRAY_TASK_STEP": "0"},
@@ -342,6 +345,7 @@ def test_which_shard_this_is(text: str, environment: dict[str, str], place: Plac
         ("3/", {}),
         ("auto", {}),
         ("auto", {"CI_NODE_INDEX": "9", "CI_NODE_TOTAL": "8"}),
+        ("auto", {"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "1"}),
         ("auto", {"BUILDKITE_PARALLEL_JOB": "x", "BUILDKITE_PARALLEL_JOB_COUNT": "8"}),
         ("auto", {"PERFGATE_SHARD": "3 of 8"}),
         ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "3"}),
@@ -366,6 +370,7 @@ def test_a_place_names_its_source() -> None:
     ("options", "fix"),
     [
         ({"splits": 4, "group": 2}, "--perfgate-shard 2/4"),
+        ({"splits": 2, "group": 1}, "--perfgate-shard 1/2"),
         ({"num_shards": 4, "shard_id": 0}, "--perfgate-shard 1/4"),
     ],
 )

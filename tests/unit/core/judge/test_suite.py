@@ -109,7 +109,7 @@ def test_a_skipped_test_with_a_line_of_this_machine_was_not_measured() -> None:
     settings = {"collected": COLLECTED, "skipped": why, "expected": lines, "baselines": lines}
     (note,) = notes(reports({"1": 1e6}), context=replace(PLAIN_CONTEXT, policy=CI), filtered=True, **settings)
     assert (note.kind, note.effect, note.names) == ("skipped", Effect.FAIL, (f"{FAMILY}[2]: no --run-bench",))
-    assert "1 gated test " in note.text
+    assert "1 gated test skipped that has " in note.text
     assert exit_code([], [note]) == 4
     warned = replace(PLAIN_CONTEXT, policy=parse_policy(["unmeasured=warn"], ci=True))
     assert [n.effect for n in notes([], context=warned, **settings) if n.kind == "skipped"] == [Effect.WARN]
@@ -118,6 +118,7 @@ def test_a_skipped_test_with_a_line_of_this_machine_was_not_measured() -> None:
     (note,) = notes([], **(settings | whole))
     assert note.kind == "skipped", "a file that skipped itself is not gone, and its lines are not to be pruned"
     assert note.names == tuple(f"{FAMILY}[{n}]: could not import 'fast'" for n in "12")
+    assert "2 gated tests skipped that have " in note.text
 
 
 def test_all_there_is_nothing_to_say() -> None:

@@ -11,6 +11,7 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, parse_policy
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, common_moves, floored, judge_suite, slow_cards
 from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey, Effect, Outcome, Reach
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 from tests.unit.core.judge.bench import (
@@ -97,6 +98,16 @@ def test_only_what_passes_by_the_floor_is_told_to_do_so() -> None:
     assert list(floored([within])) == []
 
 
+def test_of_a_case_with_several_limits_the_floor_only_keeps_those_that_it_raised() -> None:
+    limits = [*SLOWDOWN, limit("time >= 1us")]
+    case = judge(measured(11e3), limits, baseline=accepted(10e3), context=FLOORED)
+    assert [one.raised is None for one in case.verdicts] == [False, True]
+    (note,) = floored([case])
+    assert note.names == (f"{case.key}: slowdown <= 3%, the floor raised it to +20.0 %: +10.0 %",)
+    unbuilt = replace(case, verdicts=tuple(replace(one, metric=None) for one in case.verdicts))
+    assert [one.names for one in floored([unbuilt])] == [()], "two builds of the same code show no slowdown"
+
+
 def test_a_case_that_was_not_measured_is_none_that_could_have_moved() -> None:
     unmeasured = CaseReport(key=KEY, verdicts=(), baseline=accepted(1e6))
     shifted = CaseReport(
@@ -140,6 +151,18 @@ def test_a_baseline_is_asked_for_by_any_slowdown_limit() -> None:
     assert judge_suite([report], suite) == ()
 
 
+@pytest.mark.parametrize(("text", "unused"), [("speedup(over=eager) >= 1.2x", False), ("time <= 1s", True)])
+def test_a_baseline_is_used_by_a_speed_up_which_needs_none(text: str, *, unused: bool) -> None:
+    report = judge(measured(1e6), [limit(text)], baseline=accepted(1e6), context=PLAIN_CONTEXT)
+    suite = {"collected": frozenset({KEY.nodeid}), "baselines": (accepted(1e6),)}
+    assert [note.kind for note in notes([report], "unused", **suite)] == ["unused"] * unused
+
+
+def test_a_line_of_a_file_is_no_test_that_was_not_collected() -> None:
+    line = accepted(0.0, key=CaseKey(nodeid="model.onnx::file"))
+    assert notes([], "dropped", baselines=[line]) == []
+
+
 def test_a_scope_that_meets_no_call_is_only_warned_of_where_other_devices_were_meant() -> None:
     for on, effect in (((), Effect.FAIL), (("B200",), Effect.WARN)):
         scoped = replace(limit("time(case=bwd) <= 1s"), on=on)
@@ -161,6 +184,7 @@ def test_a_line_may_not_go_while_its_limit_stays() -> None:
     assert (note.effect, note.names) == (Effect.FAIL, (str(KEY),))
     assert "restore them, or accept" in note.text
     assert deleted_notes("slowdown <= 3%", "missing=warn")[0].effect is Effect.WARN
+    assert deleted_notes("change(registers) <= 0") == [note], "the change of a figure needs its line too"
 
 
 def test_a_line_that_no_limit_asks_for_may_go() -> None:
@@ -213,11 +237,21 @@ def of_card(name: str, ratios: list[float], device: str = "NVIDIA-H200"):
         ({"a": [1.0, 1.01, 0.99, 1.0], "b": [1.04] * 4}, []),
         ({"a": [1.0] * 4, "b": [1.0, 1.0, 1.0, 1.4]}, []),
         ({"a": [1.0] * 4, "b": [1.2] * 2}, []),
+        ({"a": [1.0] * 3, "b": [1.2] * 3}, ["GPU-b"]),
         ({"a": [1.2] * 4}, []),
         ({"a": [1.3] * 4, "b": [1.3] * 4}, []),
         ({"a": [0.9] * 4, "b": [1.0] * 4}, ["GPU-b"]),
     ],
-    ids=["behind", "within 5 %", "one slow case", "too few cases", "alone", "all slower", "others are faster"],
+    ids=[
+        "behind",
+        "within 5 %",
+        "one slow case",
+        "too few cases",
+        "just enough cases",
+        "alone",
+        "all slower",
+        "others are faster",
+    ],
 )
 def test_a_card_behind_its_siblings_is_named(cards: dict[str, list[float]], slow: list[str]) -> None:
     reports = [report for name, ratios in cards.items() for report in of_card(name, ratios)]
@@ -237,7 +271,7 @@ def test_a_card_without_a_uuid_is_known_by_its_slot_and_one_without_either_is_no
 
     (slow,) = slow_cards([*of_slot("a", [1.0] * 4), *of_slot("b", [1.08] * 4)])
     assert slow.text == "0000:b: 8% slower than others of NVIDIA-H200, over 4 cases"
-    assert slow_cards([*of_slot("", [1.0] * 4), *of_slot("", [1.08] * 4)]) == ()
+    assert slow_cards([*of_slot("a", [1.0] * 4), *of_slot("", [1.08] * 4)]) == ()
 
 
 def test_cases_without_a_measurement_or_an_accepted_time_say_nothing_of_a_card() -> None:
@@ -247,3 +281,16 @@ def test_cases_without_a_measurement_or_an_accepted_time_say_nothing_of_a_card()
     untimed = [replace(one, baseline=replace(one.baseline, time=0.0)) for one in reports]
     assert slow_cards(untimed) == ()
     assert [card.card for card in slow_cards([*untimed, *reports])] == ["GPU-b"]
+    timeless = [replace(one, measurement=replace(one.measurement, metrics=MetricSet())) for one in reports]
+    assert [card.card for card in slow_cards([*timeless, *reports])] == ["GPU-b"]
+
+
+def test_a_card_is_as_fast_as_its_times_against_the_accepted_ones() -> None:
+    """However long its cases take: twice as long as accepted for twice as long is as fast."""
+    slower = [replace(one, baseline=replace(one.baseline, time=2e6)) for one in of_card("b", [2.0] * 4)]
+    assert slow_cards([*of_card("a", [1.0] * 4), *slower]) == ()
+    shortest = [
+        replace(one, baseline=replace(one.baseline, time=1.0))
+        for one in (*of_card("a", [1.0] * 4), *of_card("b", [1.08] * 4))
+    ]
+    assert [card.card for card in slow_cards(shortest)] == ["GPU-b"]

@@ -9,6 +9,8 @@ import pytest
 from pytest_perfgate.core.judge.accepted_line import other_identity, uncompared, unexplained
 from pytest_perfgate.core.judge.context import (
     JudgeContext,
+    Ruling,
+    Unpaired,
     accepted_clock,
     clock_of,
     how_measured,
@@ -17,7 +19,7 @@ from pytest_perfgate.core.judge.context import (
 )
 from pytest_perfgate.core.judge.judge import _judged_measurement, judge
 from pytest_perfgate.core.judge.policy import suspects
-from pytest_perfgate.core.judge.suspects import prediction
+from pytest_perfgate.core.judge.suspects import prediction, unpaired_ruling
 from pytest_perfgate.model.measurement import Identity, Sitting
 from pytest_perfgate.model.metric import Interval
 from pytest_perfgate.model.plan import Decision, Effect, Outcome
@@ -125,6 +127,25 @@ def test_two_arms_are_held_to_their_cycles_too(revision: bool) -> None:
     assert (result.rounds, result.baseline is None) == (10, revision)
     for clocks in (None, (1.5e9, 1.5e9)):
         assert clock_verdict(1.25e6, (), paired=paired_at(0.25, clocks, revision=revision)).outcome is Outcome.REGRESSED
+
+
+def test_the_clock_is_no_event_where_the_power_limit_lowers_it_in_one_build() -> None:
+    at_its_limit = paired_at(0.25, (1.5e9, 1.2e9), limited=PowerLimited(clocks_hz=(1.5e9, 1.2e9), decides=True))
+    assert clock_verdict(1.25e6, (1.5e9,), paired=at_its_limit).outcome is Outcome.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("shift", "now_hz", "outcome"),
+    [(0.5, 0.75e9, Outcome.INVALID), (1.0, 1.125e9, Outcome.INVALID), (1.0, 1.25e9, Outcome.REGRESSED)],
+    ids=["time at the limit", "cycles at the limit", "cycles beyond it"],
+)
+def test_a_clock_explains_a_time_of_the_limit_or_more_and_cycles_of_the_limit_or_less(
+    shift: float, now_hz: float, outcome: Outcome
+) -> None:
+    """Three quarters of the clock make of twice the time half more cycles, which is the limit."""
+    arms = paired_at(shift, (1.5e9, now_hz))
+    result = decided_verdict(3e6, "slowdown <= 50%", paired=arms)
+    assert result.outcome is outcome
 
 
 def test_a_clock_is_that_of_every_process_or_of_none() -> None:
@@ -299,3 +320,39 @@ def test_two_arms_at_two_clocks_are_an_event_of_the_clock() -> None:
     assert "in the base at the same time" in clock_verdict(1.25e6, (1.2e9,), available, replace(arms, base="")).sentence
     less = replace(arms, shift=0.02, interval=Interval(low=0.015, high=0.025))
     assert clock_verdict(1.25e6, (1.2e9,), available, less).outcome is not Outcome.INVALID, "no slower by what counts"
+
+
+@pytest.mark.parametrize(("blind", "more"), [(1.0, False), (0.9, True)])
+def test_chance_explains_a_doubled_time_that_the_accepted_run_could_not_detect(blind: float, *, more: bool) -> None:
+    line, spread = accepted(1e6, blind=blind), (2 / 3, 1.0, 4 / 3)
+    result = decided_verdict(2e6, "slowdown <= 50%", baseline=line, shape=spread)
+    assert (result.outcome, result.metric.value) == (Outcome.SUSPECT, 1.0)
+    assert ("and this is more" in result.sentence) is more
+    line = accepted(1e6, device=GPU, blind=blind)
+    processes = (samples(2e6, timer="events"),) * 3
+    result = decided_verdict(2e6, "slowdown <= 50%", baseline=line, device=GPU, processes=processes)
+    assert (result.outcome, result.metric.value) == (Outcome.REGRESSED if more else Outcome.SUSPECT, 1.0)
+
+
+@pytest.mark.parametrize(("part", "outcome"), [(1.0, Outcome.SUSPECT), (0.99, Outcome.REGRESSED)])
+def test_an_interval_that_begins_at_the_limit_does_not_confirm(part: float, outcome: Outcome) -> None:
+    shape = (2.0, 3.0, 3.0, 3.0)
+    low = verdict(1e6, shape=shape).metric.low
+    bound = replace(limit("slowdown <= 50%"), bound=low * part)
+    assert verdict(1e6, (bound,), shape=shape).outcome is outcome
+
+
+@pytest.mark.parametrize(("base_missing", "offered"), [(False, True), (True, False)])
+def test_the_accepted_commit_is_offered_after_a_failed_build_but_not_where_no_clone_has_it(
+    *, base_missing: bool, offered: bool
+) -> None:
+    context = replace(CONTEXT, unpaired=Unpaired(why="pip: exit 1", base_missing=base_missing))
+    steps = decided_verdict(1.1e6, context=context).next
+    assert any(step.endswith("--perfgate-against a1b2c3d4e5") for step in steps) is offered
+
+
+def test_without_a_line_there_is_code_to_commit() -> None:
+    trial = _judged_measurement(measured(1e6), (), None, CONTEXT, None)
+    unpaired = Unpaired(why="there is no git repository here", unversioned=True)
+    (step,) = unpaired_ruling(Ruling(outcome=Outcome.UNDECIDED, sentence=""), unpaired, trial).next
+    assert step.startswith("commit the accepted code")
