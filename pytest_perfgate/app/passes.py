@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pytest_perfgate.app.instrument import at_least
-from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, reference_of
+from pytest_perfgate.core.judge.readings import FILE, reference_of
 from pytest_perfgate.core.limits.merge import share_of
 from pytest_perfgate.core.limits.scope import references_in
 from pytest_perfgate.core.metric_kinds import by_name
@@ -22,6 +22,7 @@ from pytest_perfgate.model.device import SupportsMemory
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.measurement import Reading, Reference
 from pytest_perfgate.model.metric import Absent, Metric, Problem
+from pytest_perfgate.model.plan import SPEEDUP
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:

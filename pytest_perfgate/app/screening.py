@@ -14,7 +14,6 @@ from pytest_perfgate.app.measure import Blurred, measurements, report_noisy
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
-from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.judge.rounds import Finding, Pairs, figure_finding, look, more_slow, wanted
 from pytest_perfgate.core.judge.samples import busy_processors, power_limited
 from pytest_perfgate.core.limits.merge import scope_within
@@ -23,7 +22,7 @@ from pytest_perfgate.core.stats.costs import PAIR_START_S, Want, allotted, waiti
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import matches
-from pytest_perfgate.model.plan import LEAST, CaseKey, Compare, Decision, Limit, Outcome
+from pytest_perfgate.model.plan import LEAST, SPEEDUP, CaseKey, Compare, Decision, Limit, Outcome
 from pytest_perfgate.model.verdict import Paired
 
 if TYPE_CHECKING:

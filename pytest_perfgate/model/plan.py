@@ -323,6 +323,9 @@ class Rule:
     """The exit code of the command if the effect is to fail."""
 
 
+SPEEDUP = "speedup"
+"""The metric of a call beside its reference."""
+
 ANCHOR = 0.10
 """How far accepted steps may take a line from its oldest time of ninety days, however small each is."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.plan import SPEEDUP, CaseKey
 from pytest_perfgate.model.protocol import OWN
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _PENDING = "\0"
 """Stands for the name of the first call in figures that came before it."""
 
-_SPEEDUP = "speedup"
 
 _HEAD_BYTES = 4096
 """The number of bytes by which a kind of file is recognised."""
@@ -172,7 +171,7 @@ class MeasuringBench(Bench):
     def _take_turns(self, call: MeasuredCall) -> None:
         """Time this call in turns with each reference of its limits, as far as both were called."""
         texts = (*(limit.text for limit in self.case.limits), *call.limits)
-        if self._references is None and not any(_SPEEDUP in text for text in texts):
+        if self._references is None and not any(SPEEDUP in text for text in texts):
             return
         from pytest_perfgate.app.passes import References, in_turns
 

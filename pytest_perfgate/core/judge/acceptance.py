@@ -24,11 +24,10 @@ from pytest_perfgate.core.judge.accepted_line import (
     unexplained,
     with_sitting,
 )
-from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.judge.samples import busy_processors, of_level
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
-from pytest_perfgate.model.plan import ANCHOR, Mode, Outcome, Plan
+from pytest_perfgate.model.plan import ANCHOR, SPEEDUP, Mode, Outcome, Plan
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried
-from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, better_of, comparable, selected_figures
+from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, comparable, selected_figures
 from pytest_perfgate.core.judge.context import surroundings
+from pytest_perfgate.core.judge.readings import better_of
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
@@ -30,7 +31,7 @@ _LEFT = frozenset({Change.UNTRUSTED, Change.PINNED})
 
 _KINDS = by_name()
 
-_MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.SUSPECT})
+_MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.SUSPECT, Outcome.MOVED})
 
 Known = Mapping[tuple[str, Labels], Figure]
 

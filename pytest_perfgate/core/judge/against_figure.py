@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,19 +16,20 @@ from pytest_perfgate.core.judge.context import (
     figure_kept,
     incomparable,
 )
-from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides, reach_in_turns
+from pytest_perfgate.core.judge.readings import THIS, Sides, better_of, reach_in_turns
 from pytest_perfgate.core.judge.rounds import figure_finding
-from pytest_perfgate.core.judge.suspects import expired
+from pytest_perfgate.core.judge.samples import indistinguishable
+from pytest_perfgate.core.judge.suspects import DOCTOR, SAME, expired, look
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.limits.scope import demands_regression, noun, render_scope
 from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
-from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, MetricKind, matches
-from pytest_perfgate.model.plan import Compare, Decision, Limit, Mode, Operator, Outcome
+from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, figure_title, matches
+from pytest_perfgate.model.plan import SPEEDUP, Compare, Decision, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Better, Dimension
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.measurement import Baseline, Measurement
+    from pytest_perfgate.model.measurement import Measurement
 
 _ROUNDED = 1e-4
 """The rounding of a stored figure, which has five digits; smaller differences do not count."""
@@ -42,6 +43,12 @@ _OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dime
 _ORDER = tuple(Outcome)
 
 _CONTESTED = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.REGRESSED})
+
+_BY_BUILDS = {
+    Decision.SLOWER: (Outcome.REGRESSED, "worse"),
+    Decision.NOT_SLOWER: (Outcome.MOVED, "no worse"),
+    Decision.UNDECIDED: (Outcome.UNDECIDED, "undecided whether worse"),
+}
 
 
 def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
@@ -95,11 +102,11 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, metric=metric)
     finding = figure_finding(pairs, limit, trial.context.gates)
     beside = f"{plural(finding.rounds, 'round')} against {paired.base}"
-    outcome, word = Outcome.UNDECIDED, "undecided whether worse"
-    if finding.decision is Decision.SLOWER:
-        outcome, word = Outcome.MOVED if paired.same else Outcome.REGRESSED, "worse"
+    outcome, word = _BY_BUILDS[finding.decision]
+    if finding.decision is Decision.SLOWER and paired.same:
+        outcome = Outcome.MOVED
     elif finding.decision is Decision.NOT_SLOWER:
-        outcome, word = (Outcome.IMPROVED, "better") if finding.better else (Outcome.PASSED, "no worse")
+        outcome, word = (Outcome.IMPROVED, "better") if finding.better else (Outcome.PASSED, word)
     text = f"{word} in {beside}"
     return Ruling(outcome=outcome, sentence=text, metric=metric, figure=finding.base, rounds=finding.rounds)
 
@@ -107,21 +114,26 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure by the rounds of two builds if the accepted value leaves it open, or finds it worse."""
     pairs, paired = _pairs_of(metric, trial), trial.paired
-    if pairs is None or pairs.repeats or ruling.outcome not in _CONTESTED:
+    if pairs is None or ruling.outcome not in _CONTESTED or (pairs.repeats and pairs.head[0] != metric.value):
         return ruling
     assert paired is not None
     finding = figure_finding(pairs, limit, trial.context.gates)
-    beside = f"than {f'base {paired.base}' if paired.base else 'the base'} in {plural(finding.rounds, 'round')}"
-    if finding.decision is Decision.SLOWER:
-        return ruling._replace(outcome=Outcome.REGRESSED, sentence=f"{ruling.sentence}; worse {beside}")
-    if finding.decision is Decision.NOT_SLOWER:
+    base = f"base {paired.base}" if paired.base else "the base"
+    (outcome, word), then = _BY_BUILDS[finding.decision], ruling.next
+    text = f"{ruling.sentence}; {word} than {base} in {plural(finding.rounds, 'round')}"
+    if outcome is Outcome.REGRESSED and paired.same:
+        outcome, text, then = Outcome.MOVED, f"{text}, {SAME}", (DOCTOR,)
+    elif outcome is Outcome.MOVED and paired.shared:
+        text = f"{text}; {indistinguishable(paired)}: the cause is that, or the machine"
+        outcome, then = Outcome.SUSPECT, look(trial)
+    elif outcome is Outcome.MOVED:
         then = _accept(trial, REASON)
-        return ruling._replace(outcome=Outcome.MOVED, sentence=f"{ruling.sentence}; no worse {beside}", next=then)
-    return ruling._replace(outcome=Outcome.UNDECIDED, sentence=f"{ruling.sentence}; undecided whether worse {beside}")
+    return ruling._replace(outcome=outcome, sentence=text, next=then)
 
 
 def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Metric | None = None) -> Ruling:
-    local = trial.context.policy.records and not trial.context.unbaselined and _is_local(trial.baseline)
+    local = trial.context.policy.records and not trial.context.unbaselined
+    local = local and (trial.baseline is None or trial.baseline.local)
     text = "; this measurement is stored under .perfgate/ and judges the next local run" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,
@@ -137,10 +149,6 @@ def _accept(trial: JudgedMeasurement, option: str = "") -> tuple[str, ...]:
     return () if trial.context.two_files else (trial.accepting(option),)
 
 
-def _is_local(line: Baseline | None) -> bool:
-    return line is None or line.local
-
-
 def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     line, edited = trial.baseline, trial.context.edited
     assert line is not None
@@ -148,7 +156,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if then is None and edited is not None:
         then = edited.figure(metric.name, metric.labels)
     if then is None:
-        title = Figure(name=metric.name, value=0, dimension=metric.dimension, labels=metric.labels).title
+        title = figure_title(metric.name, metric.labels)
         return _unbaselined(limit, trial, f"no value of {title} has been accepted", metric)
     if wrong := _mismatch(limit, metric, then):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
@@ -158,9 +166,9 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sides = sides_of(metric, then, trial) if metric.name == SPEEDUP else None
     if sides is not None:
         ruling = _by_the_reference(ruling._replace(evidence=(*ruling.evidence, *sides.facts)), sides, trial)
-    if ruling.figure is then and ruling.outcome is Outcome.PASSED:  # usual: copying would take as long as comparing
+    if ruling.outcome is Outcome.PASSED:  # usual: copying would take as long as comparing
         return ruling
-    return ruling._replace(metric=metric, figure=then, against=ruling.outcome is not Outcome.PASSED)
+    return ruling._replace(metric=metric, figure=then, against=True)
 
 
 def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) -> Ruling:
@@ -182,12 +190,6 @@ def _mismatch(limit: Limit, metric: Metric, then: Figure) -> str:
     if limit.compare is Compare.ABSOLUTE and limit.bound and not comparable(limit.dimension, metric.dimension):
         return f"{metric.name} is {noun(metric.dimension)}, and the limit on its change {noun(limit.dimension)}"
     return ""
-
-
-def better_of(metric: Metric, kinds: Mapping[str, MetricKind]) -> Better:
-    """Return the direction in which a figure improves: its own, or that of its kind."""
-    kind = kinds.get(metric.name)
-    return metric.better or (kind.better if kind else Better.NEITHER)
 
 
 class Moved(NamedTuple):

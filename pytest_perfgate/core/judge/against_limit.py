@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, rounds_to_decide
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, Sides, moved_sides, no_reference, reach_in_turns
+from pytest_perfgate.core.judge.readings import FILE, Sides, moved_sides, no_reference, reach_in_turns
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
 from pytest_perfgate.core.limits.scope import noun, render_scope
 from pytest_perfgate.core.render.words import bound_text, quantity
 from pytest_perfgate.model.errors import PerfgateError, codes, proposal, some_of
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
-from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
+from pytest_perfgate.model.plan import SPEEDUP, Limit, Mode, Operator, Outcome, Policy
 from pytest_perfgate.model.protocol import READ
 from pytest_perfgate.model.values import Dimension
 

@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.against_revision import (
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, MAKERS, Call, Derived, timed_metrics, timing
 from pytest_perfgate.core.judge.policy import suspects
-from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, is_reference, references_of
+from pytest_perfgate.core.judge.readings import FILE, is_reference, references_of
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
 from pytest_perfgate.core.judge.suspects import unpaired_ruling
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES
@@ -41,7 +41,7 @@ from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import Summary, split
 from pytest_perfgate.model.errors import proposal
 from pytest_perfgate.model.metric import Absent, Finding, Interval, Labels, Metric, MetricSet, Problem, selected
-from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome
+from pytest_perfgate.model.plan import SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.protocol import STATIC, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
 

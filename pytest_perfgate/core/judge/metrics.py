@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
-from pytest_perfgate.core.judge.readings import SPEEDUP, speedups, tail_of
+from pytest_perfgate.core.judge.readings import speedups, tail_of
 from pytest_perfgate.core.judge.samples import sound
 from pytest_perfgate.core.stats.summary import Summary, deviation, median, middle, summary, t_quantile
 from pytest_perfgate.model.metric import Absent, Interval, Labels, Metric, MetricSet, selected
@@ -32,7 +32,7 @@ FRACTIONS = {f"{stem}{tail}": (stem, tail) for tail in TAILS for stem in ("mfu",
 OF_WORK = (*RATES, "intensity", *FRACTIONS)
 """Names in the order of reports."""
 
-DERIVED = frozenset({"time", "slowdown", SPEEDUP, "cv", "launch_gap", "span", *OF_WORK})
+DERIVED = frozenset({"time", "slowdown", "speedup", "cv", "launch_gap", "span", *OF_WORK})
 """Names that only this module produces; equal names from elsewhere are ignored."""
 
 _NAMED = 5
@@ -232,7 +232,7 @@ def _of_work(call: Call, name: str) -> Made:
 _TIMED: Mapping[str, Callable[[Call, str], Made]] = {
     "time": _time,
     "slowdown": _slowdown,
-    SPEEDUP: _speedup,
+    "speedup": _speedup,
     "cv": _cv,
     "launch_gap": _launch_gap,
     "span": _of_kernels,

@@ -40,7 +40,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.MOVED,
-        meaning="slower than the accepted time, but not slower than the base measured here in turns; or a speed-up "
+        meaning="slower, or a figure worse, than accepted, but not than the base measured here in turns; or a speed-up "
         "that is better because its reference got slower",
         key="moved",
         exit=REGRESSED,

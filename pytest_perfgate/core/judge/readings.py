@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,9 +34,9 @@ from pytest_perfgate.core.stats.summary import (
     t_quantile,
 )
 from pytest_perfgate.model.measurement import Reading, Reference, Samples, Stop
-from pytest_perfgate.model.metric import Absent, Figure, Interval, Labels, Metric, MetricSet, Problem
-from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.metric import Absent, Figure, Interval, Labels, Metric, MetricKind, MetricSet, Problem
+from pytest_perfgate.model.plan import SPEEDUP, Outcome
+from pytest_perfgate.model.values import Better, Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey, Limit
@@ -129,8 +129,6 @@ def _student(numbers: Sequence[float], centre: float) -> Interval:
     half = t_quantile((1 + CONFIDENCE) / 2, len(numbers) - 1) * deviation(numbers, mean) / math.sqrt(len(numbers))
     return Interval(low=min(mean - half, centre), high=max(mean + half, centre), confidence=CONFIDENCE)
 
-
-SPEEDUP = "speedup"
 
 FILE = "file:"
 """The prefix of a reference that is not a call: a time of another tool, in a file."""
@@ -373,3 +371,9 @@ def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[S
     one = math.sqrt((error**2 + before**2) / 2 + between**2)
     chance = predict(one, scatter=max(one, then.scatter), sittings=then.sittings, gates=gates, freedom=processes - 1)
     return chance.reach
+
+
+def better_of(metric: Metric, kinds: Mapping[str, MetricKind]) -> Better:
+    """Return the direction in which a figure improves: its own, or that of its kind."""
+    kind = kinds.get(metric.name)
+    return metric.better or (kind.better if kind else Better.NEITHER)

@@ -11,11 +11,10 @@ from pytest_perfgate.core.changes.tests import rename_candidates
 from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE
-from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.limits.merge import case_of
 from pytest_perfgate.core.render.words import HEADING, UNBUILT, edit_lines, plural, signed
 from pytest_perfgate.core.stats.summary import median
-from pytest_perfgate.model.plan import CHANGES, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
+from pytest_perfgate.model.plan import CHANGES, SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
@@ -295,11 +294,12 @@ def slow_cards(reports: Iterable[CaseReport]) -> tuple[SlowCard, ...]:
     """Return cards that are slower than their siblings in most cases; a single slower case is the code's."""
     pace: dict[str, dict[str, list[float]]] = {}
     for report in reports:
-        measurement = report.measurement
-        times = measurement.metrics.find("time") if measurement is not None else ()
-        card = (measurement.device.uuid or measurement.device.pci) if measurement is not None else ""
-        if measurement is not None and times and card and report.baseline is not None and report.baseline.time > 0:
-            cards = pace.setdefault(measurement.device.key, {})
+        if report.measurement is None or report.baseline is None:
+            continue
+        times, device = report.measurement.metrics.find("time"), report.measurement.device
+        card = device.uuid or device.pci
+        if times and card and report.baseline.time > 0:
+            cards = pace.setdefault(device.key, {})
             cards.setdefault(card, []).append(times[0].value / report.baseline.time)
     return tuple(slow for device, cards in sorted(pace.items()) for slow in _behind(device, cards))
 

@@ -13,7 +13,7 @@ from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.core.render.words import printable, quantity, signed
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.metric import Block, Cell, Column, Metric, Picture, Section, Table
-from pytest_perfgate.model.plan import CHANGES, Outcome
+from pytest_perfgate.model.plan import CHANGES, SPEEDUP, Outcome
 from pytest_perfgate.model.values import Better, Dimension, value
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CALL = "call"
 """The parameter name that means the ``name=`` of a call."""
 
-TIME, SPEEDUP = "time", "speedup"
+TIME = "time"
 
 _FINE = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.ACCEPTED, Outcome.NOT_APPLICABLE, Outcome.UNBASELINED})
 

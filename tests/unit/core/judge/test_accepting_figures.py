@@ -19,9 +19,11 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline
-from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet, Problem
+from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, MetricSet, Problem
+from pytest_perfgate.model.plan import Decision as Choice
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Better, Dimension
-from pytest_perfgate.model.verdict import CaseReport
+from pytest_perfgate.model.verdict import CaseReport, Paired
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 
 TODAY = Signature(who="A. F.", when="2026-06-01", commit="c0ffee123456")
@@ -387,3 +389,23 @@ def test_a_named_metric_must_be_a_figure_of_some_case(name: str) -> None:
     check_named([other, one], ["registers"])
     with pytest.raises(PerfgateError):
         check_named([other, one], [name])
+
+
+def test_a_figure_that_moved_with_the_machine_is_accepted_with_a_reason() -> None:
+    """Two builds found it no worse than the base; its line rests on one run, whose scatter is unknown."""
+    before = accepted(1e6, figures=(figure("memory", 1e6, BYTES),))
+    rounds = [1.1e6 + 1e3 * (at % 3) for at in range(12)]
+    builds = Paired(
+        decision=Choice.NOT_SLOWER, differences=(0.0,) * 12, shift=0.0, interval=Interval(low=-0.01, high=0.01),
+        base="a1b2c3d",
+        figures=(FigurePairs(name="memory", labels=(), dimension=BYTES, base=tuple(rounds), head=tuple(rounds)),),
+    )  # fmt: skip
+    now = Metric(name="memory", value=1.1e6, dimension=BYTES, interval=Interval(low=1.09e6, high=1.11e6))
+    measurement = measured(1e6, metrics=MetricSet(metrics=(now,)))
+    limits = [limit("change(metric(memory)) <= 5%")]
+    case_report = judge(measurement, limits, baseline=before, context=CONTEXT, paired=builds)
+    assert [verdict.outcome for verdict in case_report.verdicts] == [Outcome.MOVED]
+    made = decision(case_report, before, signature=replace(TODAY, why="a new allocator"))
+    assert (made.change, made.asks) == (Change.WORSE, True)
+    assert made.after is not None
+    assert [one.value for one in made.after.figures] == [pytest.approx(1.1e6, rel=1e-4)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -148,11 +149,17 @@ def test_figures_share_the_chance_of_an_alarm() -> None:
 
 
 def verdict(
-    value: float, *heard: FigurePairs, revision: bool, before: Baseline | None, base: str = "a1b2c3d", context=CONTEXT
+    value: float,
+    *heard: FigurePairs,
+    revision: bool,
+    before: Baseline | None,
+    base: str = "a1b2c3d",
+    context=CONTEXT,
+    **what: Any,
 ) -> Verdict:
     paired = Paired(
         decision=Decision.NOT_SLOWER, differences=(0.0,) * 12, shift=0.0, interval=Interval(low=-0.01, high=0.01),
-        base=base, revision=revision, figures=heard,
+        base=base, revision=revision, figures=heard, **what,
     )  # fmt: skip
     around = Interval(low=value * 0.99, high=value * 1.01)
     labels = [one.labels for one in heard] or [()]
@@ -183,6 +190,8 @@ LINE = accepted(1e6, figures=(Figure(name="memory", value=1e6, dimension=BYTES),
         (1e6, pairs(1.1), False, LINE, Outcome.PASSED),
         (1.1e6, None, False, LINE, Outcome.REGRESSED),
         (1.1e6, pairs(1.0, scatter=0.0), False, LINE, Outcome.REGRESSED),
+        (1.1e6, pairs(1.0, scatter=0.0, base=1.1e6), False, LINE, Outcome.MOVED),
+        (1.1e6, pairs(1.1, scatter=0.0), False, LINE, Outcome.REGRESSED),
         (1.1e6, pairs(1.0, scatter=0.0), True, None, Outcome.PASSED),
     ],
 )
@@ -259,3 +268,22 @@ def test_a_figure_that_falls_to_nothing_is_better() -> None:
     figures = FigurePairs(name="memory", labels=(), dimension=BYTES, base=(2.0,) * 9, head=(0.0, 0.1) * 4 + (0.0,))
     finding = figure_finding(figures, limit("change(metric(memory)) <= 50%"), gates=1)
     assert (finding.decision, finding.better) == (Decision.NOT_SLOWER, True)
+
+
+@pytest.mark.parametrize(
+    ("heard", "what", "expected", "reads"),
+    [
+        (pairs(1.1), {"same": True}, Outcome.MOVED, ("perfgate doctor",)),
+        (pairs(1.0, base=1.1e6), {"same": True}, Outcome.MOVED, ()),
+        (pairs(1.0, base=1.1e6), {"shared": ("data.npz",)}, Outcome.SUSPECT, ("git diff --stat a1b2c3d",)),
+        (pairs(1.1), {"shared": ("data.npz",)}, Outcome.REGRESSED, ()),
+    ],
+)
+def test_two_builds_that_share_what_may_be_the_cause(
+    heard: FigurePairs, what: dict[str, object], expected: Outcome, reads: tuple[str, ...]
+) -> None:
+    """The same code in both builds cannot have regressed; a file that both read may be the cause."""
+    one = verdict(1.1e6, heard, revision=False, before=LINE, **what)
+    assert one.outcome is expected
+    assert not reads or one.next == reads
+    assert ("data.npz" in one.sentence) is (expected is Outcome.SUSPECT)
