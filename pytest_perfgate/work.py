@@ -5,6 +5,8 @@ It does not need numpy, because tests state their work while pytest collects the
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pytest_perfgate.core.analysis.work import (
     bmm,
     bus_factor,
@@ -78,3 +80,27 @@ __all__ = [
     "softmax",
     "width",
 ]
+
+_OTHER_NAMES = {
+    "add": "elementwise",
+    "all_reduce": "collective",
+    "dot": "gemm",
+    "linear": "gemm",
+    "matmul": "gemm",
+    "memcpy": "copy",
+    "mm": "gemm",
+    "mul": "elementwise",
+    "scaled_dot_product_attention": "attention",
+    "sdpa": "attention",
+    "sum": "reduction",
+}
+"""Names that other libraries use."""
+
+if not TYPE_CHECKING:  # a type checker reports an unknown name itself
+
+    def __getattr__(name: str) -> object:
+        from pytest_perfgate.model.errors import proposal
+
+        other = _OTHER_NAMES.get(name)
+        fix = f"did you mean '{other}'?" if other else proposal(name, __all__, all_of="it has")
+        raise AttributeError(f"work has no '{name}'; {fix}")

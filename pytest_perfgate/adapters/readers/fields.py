@@ -41,7 +41,7 @@ class Lines:
             except StopIteration:
                 return
             except csv.Error as error:
-                raise self._fault(f"the CSV cannot be read, at line {self._first + begins}: {error}", "") from error
+                raise self._fault(f"the table cannot be read, at line {self._first + begins}: {error}", "") from error
             if cells:
                 yield self._first + begins, cells
 
