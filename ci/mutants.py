@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import difflib
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,6 +125,12 @@ class Mutant(NamedTuple):
 
     def tree(self) -> ast.Module:
         return broken(self.path.read_text(encoding="utf-8"), self.number)[0]
+
+    def difference(self) -> str:
+        """Return the changed lines, as Python would write both, in pairs of old and new."""
+        old, new = (ast.unparse(tree).splitlines() for tree in (ast.parse(self.path.read_bytes()), self.tree()))
+        lines = difflib.ndiff(old, new)
+        return "\n".join(f"    {line[0]} {line[2:].strip()}" for line in lines if line[0] in "-+")
 
     def __str__(self) -> str:
         return f"{self.path.relative_to(ROOT)}:{self.line}  {self.kind}"

@@ -277,6 +277,7 @@ def test_a_figure_that_falls_to_nothing_is_better() -> None:
         (pairs(1.0, base=1.1e6), {"same": True}, Outcome.MOVED, ()),
         (pairs(1.0, base=1.1e6), {"shared": ("data.npz",)}, Outcome.SUSPECT, ("git diff --stat a1b2c3d",)),
         (pairs(1.1), {"shared": ("data.npz",)}, Outcome.REGRESSED, ()),
+        (pairs(1.04, scatter=0.2), {"same": True}, Outcome.UNDECIDED, ()),
     ],
 )
 def test_two_builds_that_share_what_may_be_the_cause(
@@ -287,3 +288,19 @@ def test_two_builds_that_share_what_may_be_the_cause(
     assert one.outcome is expected
     assert not reads or one.next == reads
     assert ("data.npz" in one.sentence) is (expected is Outcome.SUSPECT)
+
+
+def test_a_figure_that_moved_offers_to_accept_it_and_a_regression_does_not_offer_the_doctor() -> None:
+    moved = verdict(1.1e6, pairs(1.0, base=1.1e6), revision=False, before=LINE)
+    worse = verdict(1.1e6, pairs(1.1), revision=False, before=LINE)
+    assert [step.partition(" ")[2].partition(" ")[0] for step in moved.next] == ["accept"]
+    assert worse.next[-1].endswith('--reason "..."')
+    assert "perfgate doctor" not in worse.next
+
+
+@pytest.mark.parametrize(
+    ("heard", "expected"),
+    [(pairs(1.1), Outcome.MOVED), (pairs(1.04, scatter=0.2), Outcome.UNDECIDED), (pairs(1.0), Outcome.PASSED)],
+)
+def test_the_same_code_on_both_sides_of_a_revision_is_no_regression(heard: FigurePairs, expected: Outcome) -> None:
+    assert verdict(1.1e6, heard, revision=True, before=None, same=True).outcome is expected
