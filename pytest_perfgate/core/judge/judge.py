@@ -288,9 +288,7 @@ def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], cont
 
 def judging_failed(measurement: Measurement, limits: Sequence[Limit], what: str, context: JudgeContext) -> CaseReport:
     """Return INVALID under each limit, whatever the policy; the measurement stays in the record."""
-    ruling = Ruling(
-        outcome=Outcome.INVALID, sentence=what, next=("report this: it is a fault of perfgate",), fails=True
-    )
+    ruling = Ruling(outcome=Outcome.INVALID, sentence=what, next=("report this: it is a fault of perfgate",))
     report = without_measurement(measurement.key, limits, context, lambda _: ruling)
     problem = Problem(code=JUDGING_FAILED, what=what, retry=False)
     return replace(report, measurement=measurement, problems=(problem,))

@@ -283,7 +283,8 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
     if batch > 1:
         why = f"each sample is the mean of {batch} calls, which hides a slow one"
         return Absent(name="time", labels=labels, why=why, fix="leave calls= out")
-    share = share_of(value) or 0.5
+    share = share_of(value)
+    assert share is not None
     ordered = sorted(time for one in processes for time in _unqueued(one))
     if len(ordered) < (needed := calls_needed(share)):
         why = f"{len(ordered)} calls are too few for a quantile of {value}: it takes {needed}"

@@ -315,6 +315,16 @@ def test_a_figure_that_keeps_its_limit_changes_once_its_scatter_is_known(
     assert decision(case_report, before).change is change
 
 
+def test_a_verdict_on_another_figure_of_the_same_value_says_nothing() -> None:
+    """The loss keeps its limit, and its scatter is unknown; the memory beside it was as large and is REGRESSED."""
+    loss = Metric(name="loss", value=1030.0, dimension=COUNT)
+    before = accepted(0.0, figures=(figure("loss", 1000.0), figure("memory", 1000.0)))
+    limits = ("change(metric(memory)) <= 5%", "change(metric(loss)) <= 5%")
+    made = decision(report(limits, memory(1100.0), loss, before=before), before)
+    assert made.after is not None
+    assert {one.name: one.value for one in made.after.figures} == {"loss": 1000.0, "memory": 1100.0}
+
+
 def test_a_verdict_against_another_accepted_value_says_nothing() -> None:
     """The record was judged against 1,000; since then 1,030 was accepted."""
     before = accepted(0.0, figures=(figure("memory", 1000.0),))

@@ -59,6 +59,12 @@ def test_at_the_power_limit_the_long_turns_decide() -> None:
     assert reference_of("eager", ours, theirs) == Reference(over="eager", ours=(1.1e6,), theirs=(1.0e6,))
 
 
+def test_long_turns_at_the_same_clock_and_power_leave_the_short_ones() -> None:
+    alike = [Settled(time=time, watts=700.0, clock_hz=1.4e9) for time in (1.1e6, 1.0e6)]
+    ours, theirs = (turns(1e6, 1e6, 1e6, timer="events", settled=one) for one in alike)
+    assert reference_of("eager", ours, theirs).ours == (pytest.approx(1.05e6),)
+
+
 NOISE = Problem(code="clock-unsteady", what="the clock fell")
 
 
