@@ -19,7 +19,7 @@ from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.app.screening import Screening, ToDecide
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
-from pytest_perfgate.core.judge.policy import contested, suspects
+from pytest_perfgate.core.judge.policy import contested, suspect_figures, suspects
 from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
@@ -98,7 +98,7 @@ class ArmRunner:
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Decide the cases that the accepted times left open, against the change's base or the commit of a line."""
         gate_judge, base = self._session.gate_judge, self._session.gate_judge.accepted.base.commit
-        open_ = _open(reports, ci=self._session.settings.ci, base=base)
+        open_ = by_commit(reports, ci=self._session.settings.ci, base=base)
         changed = as_at_base(gate_judge, self._project.baselines, [reports[key] for key in open_.get(base, ())], cases)
         open_ = {at: rest for at, keys in open_.items() if (rest := [key for key in keys if key not in changed])}
         among = sum(map(len, open_.values()))
@@ -289,11 +289,11 @@ class Limits:
         return self._known[key] if key in self._known else self._others(key)
 
 
-def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapping[str, list[CaseKey]]:
+def by_commit(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapping[str, list[CaseKey]]:
     """Group the undecided cases by the commit to compare with, the largest excess first.
 
-    The base of the change serves all by default. A case that is slower than its line's accepted time is compared with
-    the commit of that line, because many small slowdowns since then also exceed what was accepted.
+    The base of the change serves all by default. A case that is slower than its line's accepted time, or has a figure
+    worse than accepted, is compared with the commit of that line: the changes since then are what it has to answer for.
     """
     open_: dict[str, list[CaseKey]] = defaultdict(list)
     for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
@@ -301,8 +301,9 @@ def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapp
         if not contested(report, ci=ci) or not (base or line):
             continue
         named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
-        sees = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
-        open_[(named or base) if sees else (base or named)].append(key)
+        slower = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
+        since = slower or suspect_figures(report.verdicts)
+        open_[(named or base) if since else (base or named)].append(key)
     return open_
 
 

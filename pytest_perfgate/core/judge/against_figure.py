@@ -322,7 +322,7 @@ def _beyond_limit(pair: Comparison, moved: Moved, reach: float, trial: JudgedMea
         reach = -math.expm1(-reach)  # half is as far as twice, and nothing falls by more than 100 %
     profiles = trial.profiles if trial.measurement.processes else ()
     far = abs(moved.value) > reach and _keeps(pair.limit, moved, 0.0) is False
-    if not is_exact(pair.metric, trial.context) and _to_be_paired(trial):
+    if _to_be_paired(trial):
         sentence = f"{text}; not confirmed: compare with the accepted commit"
         return Ruling(outcome=Outcome.SUSPECT, sentence=sentence, visible=reach or None)
     if far:

@@ -40,7 +40,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.MOVED,
-        meaning="slower, or a figure worse, than accepted, but not than the base measured here in turns; or a speed-up "
+        meaning="slower or worse than accepted, but no worse than the base measured here in turns; or a speed-up "
         "that is better because its reference got slower",
         key="moved",
         exit=REGRESSED,
@@ -134,6 +134,11 @@ def suspects(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     return _of(verdicts, {Outcome.SUSPECT, Outcome.REGRESSED})
 
 
+def suspect_figures(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """Return verdicts that found a figure worse than accepted, to be confirmed by two builds."""
+    return tuple(v for v in verdicts if v.outcome is Outcome.SUSPECT and _open_figure(v))
+
+
 def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
     """Return verdicts that two builds decide: all but those that the accepted time cleared by itself.
 
@@ -145,7 +150,7 @@ def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
 
 
 def _open_figure(verdict: Verdict) -> bool:
-    """Return whether two builds can decide a measured figure."""
+    """Return whether two builds can decide the change of a figure."""
     changes = verdict.limit.compare is not Compare.FIGURE and verdict.figure is not None
     return changes and verdict.outcome in {Outcome.SUSPECT, Outcome.UNDECIDED}
 

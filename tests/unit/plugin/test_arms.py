@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.metric import Figure, Metric, MetricSet
+from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import PairedRound
-from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, joined
+from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, by_commit, joined
 from pytest_perfgate.wiring import read_values
 from tests.unit.app.stores import Lines, captured, case, gate_judge
-from tests.unit.core.judge.bench import KEY, limit, measured
+from tests.unit.core.judge.bench import CONTEXT, KEY, accepted, limit, measured
 
 
 class Played:
@@ -88,3 +92,27 @@ def test_a_disk_that_takes_none_is_said_once_and_ends_nothing(tmp_path: Path) ->
 def test_commits_with_the_code_of_the_base_are_one_build(open_: Any, expected: Any) -> None:
     """Where nothing is held against the base, a commit of a line stays what it is."""
     assert joined(open_, "base", lambda commit, base: (commit, base) == ("line", "base")) == expected
+
+
+@pytest.mark.parametrize(
+    ("registers", "line", "commit"),
+    [
+        (130, {}, "a1b2c3d4e5"),
+        (130, {"commit": "a1b2c3d4e5+dirty"}, "base"),
+        (128, {"time": 5e5}, "base"),
+        (128, {"time": 5e5, "sittings": 2}, "a1b2c3d4e5"),
+    ],
+)
+def test_what_is_worse_than_its_line_is_compared_with_the_commit_of_the_line(
+    registers: int, line: dict[str, Any], commit: str
+) -> None:
+    """A figure was worse since it was accepted, in whichever change; a time that rests on one run may only scatter."""
+    figures = (Figure(name="registers", value=128, dimension=Dimension.COUNT),)
+    metrics = MetricSet(metrics=(Metric(name="registers", value=registers, dimension=Dimension.COUNT),))
+    report = judge(
+        measured(1e6, metrics=metrics),
+        [limit("slowdown <= 5%"), limit("change(registers) <= 0")],
+        baseline=accepted(**{"time": 1e6, "figures": figures} | line),
+        context=replace(CONTEXT, mode=Mode.FULL, paired_available=True),
+    )
+    assert by_commit({KEY: report}, ci=True, base="base") == {commit: [KEY]}

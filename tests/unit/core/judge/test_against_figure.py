@@ -292,8 +292,25 @@ def test_what_chance_explains_is_shown_before_two_builds_confirm() -> None:
     assert (verdict.outcome, verdict.visible) == (Outcome.SUSPECT, pytest.approx(chance))
 
 
-def test_a_counted_figure_needs_no_second_build() -> None:
+@pytest.mark.parametrize(
+    ("mode", "builds", "outcome"),
+    [
+        (Mode.FULL, True, Outcome.SUSPECT),
+        (Mode.FULL, False, Outcome.REGRESSED),
+        (Mode.QUICK, True, Outcome.REGRESSED),
+    ],
+)
+def test_two_builds_say_whether_the_code_raised_a_counted_figure(mode: Mode, outcome: Outcome, *, builds: bool) -> None:
+    """The count is certain, and its cause is not: another compiler raises it as well."""
     measurement = measured(1e6, metrics=MetricSet(metrics=(metric("registers", 130),)))
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    context = replace(CONTEXT, mode=mode, paired_available=builds)
+    (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context).verdicts
+    assert verdict.outcome is outcome
+
+
+def test_a_counted_figure_of_machine_code_alone_needs_no_second_build() -> None:
+    measurement = measured(1e6, metrics=MetricSet(metrics=(metric("registers", 130),)), shape=())
     before = accepted(0.0, figures=(figure("registers", 128),))
     context = replace(CONTEXT, mode=Mode.FULL, paired_available=True)
     (verdict,) = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context).verdicts
