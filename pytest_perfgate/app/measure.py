@@ -269,9 +269,8 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
         for capture in captures:
             by_key.setdefault(capture.key, []).append(capture)
     rounds = len(result.captures)
-    made = (_measurement(captures, rounds, tools) for captures in by_key.values())
-    named = (replace(one, params=result.case.params) if result.case.params else one for one in made)
-    return tuple(_check_device(measurement, result.case.plan.device) for measurement in named)
+    made = (replace(_measurement(each, rounds, tools), params=result.case.params) for each in by_key.values())
+    return tuple(_check_device(measurement, result.case.plan.device) for measurement in made)
 
 
 def _check_device(measurement: Measurement, name: str) -> Measurement:
@@ -282,8 +281,7 @@ def _check_device(measurement: Measurement, name: str) -> Measurement:
     if not name or read or named or begins(device, name):
         return measurement
     what = f"asked for device {name}, and it ran on {device.name} (index {device.index}, {device.key})"
-    other = Problem(code="device-other", what=what, retry=False)
-    return replace(measurement, problems=(*measurement.problems, other))
+    return replace(measurement, problems=(*measurement.problems, Problem(code="device-other", what=what, retry=False)))
 
 
 def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Measurement:
@@ -292,7 +290,7 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
         key=last.key,
         processes=tuple(samples for capture in captures for samples in capture.samples),
         device=tools.roofed(last.device),
-        identity=last.identity,
+        identity=next((c.identity for c in captures if c.identity.affinity.isdecimal()), last.identity),
         environment=tools.environment(),
         work=last.work,
         metrics=last.metrics | figures_of([capture.readings for capture in captures]),
@@ -313,6 +311,8 @@ def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
     first = captures[0]
     for other in captures[1:]:
         for name, earlier, later in first.identity.differences(other.identity):
+            if name == "affinity" and earlier.isdecimal() is not later.isdecimal():
+                continue  # turns that show threads of the call free it, in one round and not in another
             if name == "notes":
                 yield _changing_notes(dict(first.identity.notes), dict(other.identity.notes))
                 return

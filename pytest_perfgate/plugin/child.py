@@ -80,7 +80,10 @@ class ChildBench(MeasuringBench):
                     wait_for_threads()  # it is the other side's turn
                 self._parent.send(Taken(key=call.key, samples=taken[-1]))
         self._turns = command.references
-        return self._measuring.packed(call, self.case.plan, taken)
+        try:
+            return self._measuring.packed(call, self.case.plan, taken)
+        finally:
+            self._keep_to(one_core=False)  # whatever else the test does sees the cores that any run of it sees
 
 
 class ChildRole:
@@ -152,14 +155,12 @@ class ChildRole:
         for at, item in enumerate(session.items):
             self._parent.send(Ready(nodeid=item.nodeid))
             if isinstance(self._parent.receive(), Go):
-                self._keep_to(one_core=True)
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
-        names = self._job.modules
         from pytest_perfgate.wiring.stores import loaded_modules, neighbour_modules
 
-        beside = neighbour_modules(session.config.rootpath, names) if self._job.beside else ()
-        self._parent.send(Bye(modules=loaded_modules(names), beside=beside))
+        beside = neighbour_modules(session.config.rootpath, self._job.modules) if self._job.beside else ()
+        self._parent.send(Bye(modules=loaded_modules(self._job.modules), beside=beside))
         return True
 
     def _keep_to(self, *, one_core: bool) -> None:

@@ -104,8 +104,8 @@ CALLS = """
 
     @pytest.mark.perfgate("slowdown <= 50%")
     def test_in_a_pool(perfgate):
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda _: digest(), range(2)))  # its threads start while the test keeps to one core
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:  # as many as any run of the test has
+            list(pool.map(lambda _: digest(), range(2)))
             perfgate(lambda: list(pool.map(lambda _: digest(), range(2))))
             cores = [pool.submit(os.sched_getaffinity, 0).result() for _ in range(20)]
         assert min(map(len, cores)) > 1
@@ -114,7 +114,13 @@ CALLS = """
     def test_in_a_region(perfgate):
         for _ in range(5):
             with perfgate.region():
+                assert len(os.sched_getaffinity(0)) > 1
                 digest()
+
+    @pytest.mark.perfgate("slowdown <= 50%")
+    def test_after_a_call(perfgate):
+        perfgate(digest)
+        assert len(os.sched_getaffinity(0)) > 1
     """
 
 
@@ -131,4 +137,5 @@ def test_a_calibration_leaves_no_record_and_pins_only_calls_of_one_thread(place:
     for one in read_values(place.root / ".perfgate" / "calibration.bin", PairedRound):
         name = one.nodeid.partition("::")[2]
         pinned.setdefault(name, set()).update(capture.identity.affinity.isdecimal() for capture in one.head)
-    assert pinned == {"test_alone": {True}, "test_in_a_pool": {False}, "test_in_a_region": {True}}
+    alone = {"test_alone": {True}, "test_after_a_call": {True}}
+    assert pinned == {**alone, "test_in_a_pool": {False}, "test_in_a_region": {False}}

@@ -114,7 +114,7 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure by the rounds of two builds if the accepted value leaves it open, or finds it worse."""
     pairs, paired = _pairs_of(metric, trial), trial.paired
-    if pairs is None or ruling.outcome not in _CONTESTED or (pairs.repeats and pairs.head[0] != metric.value):
+    if pairs is None or ruling.outcome not in _CONTESTED:
         return ruling
     assert paired is not None
     finding = figure_finding(pairs, limit, trial.context.gates)
@@ -123,6 +123,11 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
     text = f"{ruling.sentence}; {word} than {base} in {plural(finding.rounds, 'round')}"
     if outcome is Outcome.REGRESSED and paired.same:
         outcome, text, then = Outcome.MOVED, f"{text}, {SAME}", (DOCTOR,)
+    elif outcome is Outcome.MOVED and ruling.outcome is Outcome.UNDECIDED:
+        outcome = Outcome.PASSED  # the accepted value left it open
+    elif outcome is Outcome.MOVED and pairs.repeats and pairs.head[0] != metric.value:
+        builds = quantity(pairs.head[0], metric.dimension)
+        outcome, text = Outcome.SUSPECT, f"{text}, where both read {builds}: a file or the environment differs there"
     elif outcome is Outcome.MOVED and paired.shared:
         text = f"{text}; {indistinguishable(paired)}: the cause is that, or the machine"
         outcome, then = Outcome.SUSPECT, look(trial)
@@ -322,7 +327,8 @@ def _beyond_limit(pair: Comparison, moved: Moved, reach: float, trial: JudgedMea
         reach = -math.expm1(-reach)  # half is as far as twice, and nothing falls by more than 100 %
     profiles = trial.profiles if trial.measurement.processes else ()
     far = abs(moved.value) > reach and _keeps(pair.limit, moved, 0.0) is False
-    if _to_be_paired(trial):
+    full = trial.context.mode is Mode.FULL and bool(trial.measurement.processes)
+    if full and trial.context.paired_available and trial.paired is None:
         sentence = f"{text}; not confirmed: compare with the accepted commit"
         return Ruling(outcome=Outcome.SUSPECT, sentence=sentence, visible=reach or None)
     if far:
@@ -334,12 +340,6 @@ def _beyond_limit(pair: Comparison, moved: Moved, reach: float, trial: JudgedMea
     explained = f"{text}; chance explains up to {by_chance}"
     more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else ""
     return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,) if more else (), visible=reach)
-
-
-def _to_be_paired(trial: JudgedMeasurement) -> bool:
-    """Return whether two builds will be measured in turns, so that nothing else confirms."""
-    full = trial.context.mode is Mode.FULL and bool(trial.measurement.processes)
-    return full and trial.context.paired_available and trial.paired is None
 
 
 def _accepted_by_change(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
