@@ -16,7 +16,7 @@ from pytest_perfgate.app.changed_tests import Change, change_notes, renamed_case
 from pytest_perfgate.app.inspect import LOST
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift, fixed_anchor
-from pytest_perfgate.core.judge.family import family_limits
+from pytest_perfgate.core.judge.family import family_limits, open_means
 from pytest_perfgate.core.judge.policy import contested
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
 from pytest_perfgate.core.render.words import plural, signed
@@ -25,7 +25,7 @@ from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
 from pytest_perfgate.model.plan import Case, CaseKey, Decision, Effect, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import value
-from pytest_perfgate.model.verdict import CaseReport, Paired, RunReport, Shard, SuiteNote
+from pytest_perfgate.model.verdict import Arms, CaseReport, Paired, RunReport, Shard, SuiteNote
 
 RECORD = "the record of this run"
 
@@ -360,20 +360,32 @@ def pages_alone(gate_judge: GateJudge, baselines: str) -> str:
     return f"{named} only, which no code reads" if edited else "nothing"
 
 
+def in_open_means(
+    gate_judge: GateJudge, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]
+) -> set[CaseKey]:
+    """Return the cases of limits on mean slowdowns that the accepted times leave open."""
+    return open_means(list(reports.values()), family_limits(cases.values()), gate_judge.context)
+
+
 def as_at_base(
     gate_judge: GateJudge, baselines: str, reports: Sequence[CaseReport], cases: Mapping[str, Case]
 ) -> dict[CaseKey, CaseReport]:
     """Judge cases whose code is the same at base and head, since building both would only measure the machine.
 
-    Limits on other figures than slowdown are not decided in this way.
+    Limits on other figures than slowdown are not decided in this way. A case without an open limit counts in a mean.
     """
     if not reports or not pages_alone(gate_judge, baselines):
         return {}
     base = gate_judge.accepted.base.commit
     paired = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base=base[:10], same=True)
-    timed = ((report, contested(report, ci=gate_judge.context.policy.ci)) for report in reports)
+    same, timed = (
+        Arms(base=base[:10], same=True),
+        ((one, contested(one, ci=gate_judge.context.policy.ci)) for one in reports),
+    )
     return {
         report.key: gate_judge.with_arms(cases[report.key.nodeid], report, paired)
+        if open_
+        else replace(report, builds=same)
         for report, open_ in timed
-        if open_ and report.key.path.endswith(".py") and all(one.limit.metric == "slowdown" for one in open_)
+        if report.key.path.endswith(".py") and all(one.limit.metric == "slowdown" for one in open_)
     }

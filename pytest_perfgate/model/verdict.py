@@ -62,7 +62,7 @@ class Excuse(str, Enum):
 
 @value
 class Arms:
-    """The arms of a slowdown against a named revision, for which no accepted time is used."""
+    """The rounds of base and head."""
 
     base: str
     same: bool = False
@@ -86,6 +86,8 @@ class CaseReport:
     """The line with which the change under test accepts another time, with a reason of its own."""
     arms: Arms | None = None
     """What its slowdown is against; None if that is the accepted time."""
+    builds: Arms | None = None
+    """The rounds of base and head that were measured beside an accepted time."""
     excuse: Excuse = Excuse.NONE
 
     def effect_of(self, verdict: Verdict) -> Effect:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import Comparison
-from pytest_perfgate.app.conclude import as_at_base
+from pytest_perfgate.app.conclude import as_at_base, in_open_means
 from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.lockstep import Stage, TurnTiming
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.app.screening import Screening, ToDecide
 from pytest_perfgate.clock import HOST_CLOCK, seconds
-from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
+from pytest_perfgate.core.judge.against_revision import arm_limit, arms_of, contested_limit, not_compared
 from pytest_perfgate.core.judge.policy import contested, suspect_figures, suspects
 from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
 from pytest_perfgate.core.limits.merge import limits_for
@@ -51,7 +51,7 @@ from pytest_perfgate.wiring.devices import fleet
 from pytest_perfgate.wiring.stores import arms, costs_path, read_costs, write_costs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.model.measurement import Measurement
@@ -98,7 +98,8 @@ class ArmRunner:
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Decide the cases that the accepted times left open, against the change's base or the commit of a line."""
         gate_judge, base = self._session.gate_judge, self._session.gate_judge.accepted.base.commit
-        open_ = by_commit(reports, ci=self._session.settings.ci, base=base)
+        ci, means = self._session.settings.ci, in_open_means(gate_judge, reports, cases)
+        open_ = by_commit(reports, means, ci=ci, base=base)
         changed = as_at_base(gate_judge, self._project.baselines, [reports[key] for key in open_.get(base, ())], cases)
         open_ = {at: rest for at, keys in open_.items() if (rest := [key for key in keys if key not in changed])}
         among = sum(map(len, open_.values()))
@@ -108,12 +109,15 @@ class ArmRunner:
                 result, troubles = self._compare(commit, [cases[key.nodeid] for key in keys], judged, among)
             except PerfgateError as fault:
                 report_unbuilt(self._config, commit, len(keys), fault)
-                changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
+                own = [key for key in keys if contested(reports[key], ci=ci)]
+                changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in own})
                 continue
             for key in keys:
                 case, report = cases[key.nodeid], reports[key]
                 paired = result.get(key)
-                if why := self.stopped.get(key):
+                if not contested(report, ci=ci):
+                    changed[key] = replace(report, builds=arms_of(paired, revision=False))  # for its mean
+                elif why := self.stopped.get(key):
                     changed[key] = replace(gate_judge.unmeasured(case, key, why), measurement=report.measurement)
                 elif paired is None or paired.edited:
                     why = not_compared(paired) if paired is not None else troubles.get(key.nodeid, "")
@@ -289,8 +293,10 @@ class Limits:
         return self._known[key] if key in self._known else self._others(key)
 
 
-def by_commit(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapping[str, list[CaseKey]]:
-    """Group the undecided cases by the commit to compare with, the largest excess first.
+def by_commit(
+    reports: Mapping[CaseKey, CaseReport], means: Collection[CaseKey] = (), *, ci: bool, base: str
+) -> Mapping[str, list[CaseKey]]:
+    """Group the undecided cases, and those of undecided means, by the commit to compare with; the largest excess first.
 
     The base of the change serves all by default. A case that is slower than its line's accepted time, or has a figure
     worse than accepted, is compared with the commit of that line: the changes since then are what it has to answer for.
@@ -298,7 +304,7 @@ def by_commit(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> 
     open_: dict[str, list[CaseKey]] = defaultdict(list)
     for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
         line = report.baseline
-        if not contested(report, ci=ci) or not (base or line):
+        if not (contested(report, ci=ci) or key in means) or not (base or line):
             continue
         named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
         slower = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))

@@ -307,7 +307,8 @@ def finest(runtime: Runtime, timer: str = "events") -> tuple[float | None, float
     from pytest_perfgate.adapters.timers.bench import queue_of
 
     if timer == "host":
-        from pytest_perfgate.adapters.timers.host import probe_clock, waiting
+        from pytest_perfgate.adapters.timers.bench import waiting
+        from pytest_perfgate.adapters.timers.host import probe_clock
 
         resolution, overhead = probe_clock(time.perf_counter_ns)
         if isinstance(runtime, SupportsWait):

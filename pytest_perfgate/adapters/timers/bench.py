@@ -369,3 +369,30 @@ def _monitored() -> list[Callable[[], object]]:
     for tool in events:
         _MONITORING.set_events(tool, 0)
     return [partial(_MONITORING.set_events, tool, callbacks) for tool, callbacks in events.items()]
+
+
+WAITS = 32
+
+
+def repeated_call(call: Call, calls: int) -> Call:
+    """Return a call that makes so many calls."""
+    if calls == 1:
+        return call
+
+    def run() -> None:
+        for _ in range(calls):
+            call()
+
+    return run
+
+
+def waiting(runtime: QueueRuntime, clock: Clock) -> float:
+    """Return the nanoseconds of a wait for an idle device."""
+
+    def idle_wait() -> float:
+        runtime.synchronize()
+        begun = clock()
+        runtime.synchronize()
+        return clock() - begun
+
+    return median(idle_wait() for _ in range(WAITS))

@@ -19,6 +19,8 @@ from pytest_perfgate.adapters.timers.bench import (
     checked_readings,
     queue_availability,
     queue_of,
+    repeated_call,
+    waiting,
     with_cpu_load,
 )
 from pytest_perfgate.clock import HOST_CLOCK
@@ -27,9 +29,8 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples
 
 if TYPE_CHECKING:
-    from pytest_perfgate.adapters.timers.bench import Clock as BenchClock
     from pytest_perfgate.model.plan import Plan
-    from pytest_perfgate.model.ports import Call, QueueRuntime, Runtime, StoppingRule
+    from pytest_perfgate.model.ports import Call, Runtime, StoppingRule
 
 Clock = Callable[[], int]
 
@@ -278,14 +279,11 @@ def _slice(durations: Sequence[float], first: float, batch: int) -> int:
     return max(1, min(_MOST_A_SLICE, int(_SLICE_NS / max(one, 1.0))))
 
 
-WAITS = 32
-
-
 def synchronised(bench: Bench, resolution: float) -> Samples:
     """Time calls between two waits for the device; the cost of launching and waiting is included, and noted."""
     calls = bench.batch()
     warmth = bench.warm()
-    repeated = replace(bench, call=_repeated(bench.call, calls))
+    repeated = replace(bench, call=repeated_call(bench.call, calls))
     with Undisturbed():
         overhead = waiting(bench.runtime, bench.clock)
         durations, stop = bench.sampled(lambda: [repeated.once() / calls])
@@ -300,26 +298,3 @@ def synchronised(bench: Bench, resolution: float) -> Samples:
         warmup_ns=warmth.spent_ns,
         notes=(*bench.runtime.notes(), *warmth.notes, (IDLE, "the time includes launching and waiting")),
     )
-
-
-def _repeated(call: Call, calls: int) -> Call:
-    if calls == 1:
-        return call
-
-    def run() -> None:
-        for _ in range(calls):
-            call()
-
-    return run
-
-
-def waiting(runtime: QueueRuntime, clock: BenchClock) -> float:
-    """Return the nanoseconds of a wait for an idle device."""
-
-    def idle_wait() -> float:
-        runtime.synchronize()
-        begun = clock()
-        runtime.synchronize()
-        return clock() - begun
-
-    return median(idle_wait() for _ in range(WAITS))

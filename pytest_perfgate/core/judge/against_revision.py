@@ -227,9 +227,14 @@ def accepted_line(trial: JudgedMeasurement) -> Baseline | None:
     return line if expired(before, trial.context) or line.time > before.time else None
 
 
-def arms_of(paired: Paired | None) -> Arms | None:
-    """Return the arms that a slowdown is based on, if the user named a revision."""
-    if paired is None or not paired.revision:
+def arms_of(paired: Paired | None, *, revision: bool) -> Arms | None:
+    """Return the rounds of base and head, against a revision that the user named or else beside an accepted time.
+
+    Beside an accepted time, rounds count only where both builds differ in all that the change edits.
+    """
+    if paired is None or paired.revision is not revision:
+        return None
+    if not revision and (paired.shared or paired.edited or paired.problems):
         return None
     return Arms(base=paired.base, same=paired.same, differences=paired.differences)
 

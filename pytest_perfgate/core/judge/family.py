@@ -18,9 +18,16 @@ from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FA
 from pytest_perfgate.core.limits.merge import applies_on, case_of
 from pytest_perfgate.core.limits.scope import noun
 from pytest_perfgate.core.render.words import detectable, edges, plural, quantity, signed
-from pytest_perfgate.core.stats.inference import hodges_lehmann, pairs_needed, predict, prior, signed_rank
+from pytest_perfgate.core.stats.inference import (
+    hodges_lehmann,
+    pairs_needed,
+    predict,
+    prior,
+    shift_and_interval,
+    signed_rank,
+)
 from pytest_perfgate.model.metric import Interval, Labels, Metric, MetricSet
-from pytest_perfgate.model.plan import CHANGES, Case, CaseKey, Limit, Operator, Outcome
+from pytest_perfgate.model.plan import CHANGES, LEAST, Case, CaseKey, Limit, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
@@ -29,6 +36,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
 
 Families = Mapping[str, Sequence[Limit]]
+
+_OPEN = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED})
+
+_COVERED = 0.95
 
 
 def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
@@ -54,6 +65,24 @@ def family_notes(reports: Sequence[CaseReport], families: Families, context: Jud
             yield from _judge_family(family, limit, members, context, among)
 
 
+def open_means(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> set[CaseKey]:
+    """Return the cases of the means of slowdowns that the accepted times leave open."""
+    slowdowns = {
+        family: [limit for limit in limits if limit.metric == FAMILY_MEAN and limit.bound >= 0 and _is_change(limit)]
+        for family, limits in families.items()
+    }
+    left = {name for note in family_notes(reports, slowdowns, context) if _is_open(note) for name in note.names}
+    return {report.key for report in reports if report.key.family.partition("#")[0] in left}
+
+
+def _is_change(limit: Limit) -> bool:
+    return dict(limit.labels)["of"].partition("(")[0] in CHANGES
+
+
+def _is_open(note: SuiteNote) -> bool:
+    return note.text.startswith(tuple(f"{outcome.value}: " for outcome in _OPEN))
+
+
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
     """Return whether a limit on a mean judges this case with the others of its family."""
     family = key.nodeid.partition("[")[0]
@@ -76,7 +105,8 @@ def _judge_family(
     members = [report for report in members if report.key.name != dict(scope).get("over", report)]
     members = [report for report in members if not named or fnmatchcase(report.key.name, named)]
     meant = [effective_members(report, limit) for report in members] if of in CHANGES else members
-    metrics = [_metric(report, of, scope) for report in meant]
+    own = [_metric(report, of, scope) for report in meant]
+    metrics = [one or (_beside(report) if of in CHANGES else None) for one, report in zip(own, meant)]
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
         yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members), context)
@@ -92,7 +122,12 @@ def _judge_family(
         yield _note(family, limit, *_worst_case(limit, cases), context)
         return
     mean = geometric_mean(figures, change=of in CHANGES)
-    outcome, why = accepted_by_change(*_outcome(limit, mean, of, meant, context, among), members, meant)
+    outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
+    if None not in own:
+        outcome, why = _outcome(limit, mean, of, meant, context, among)
+    if outcome in _OPEN and of in CHANGES and limit.bound >= 0:
+        outcome, why = _by_builds(limit, meant, figures, among) or (outcome, why)
+    outcome, why = accepted_by_change(outcome, why, members, meant)
     yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
 
 
@@ -175,11 +210,58 @@ def _outcome(
     return Outcome.REGRESSED, "; slower side by side" if confirmed else f"; chance explains up to {signed(reach)}"
 
 
+def _by_builds(
+    limit: Limit, members: Sequence[CaseReport], figures: Sequence[Metric], among: int
+) -> tuple[Outcome, str] | None:
+    """Return what two builds make of a mean that the accepted times leave open; None if they were not measured.
+
+    A case that was not measured in two builds counts by its accepted time.
+    """
+    beside = [_beside(member) for member in members]
+    if not any(beside):
+        return None
+    mean, every, rounds = (
+        geometric_mean(list(map(_either, beside, figures)), change=True),
+        all(beside),
+        together(members),
+    )
+    if every and len(rounds) >= LEAST:
+        mean = _slowdown(rounds)  # processes of one round share what the machine does to them
+    kept, text = interval_keeps(limit, mean), f"; in two builds {_reading(mean, 'slowdown')}"
+    if kept:
+        return Outcome.PASSED, text
+    if kept is None or not every:
+        return Outcome.UNDECIDED, f"{text}, which spans the limit" if kept is None else text
+    if not slower_in_family(rounds, limit.bound, among):
+        return open_in_family(members, among)
+    same = any(member.builds and member.builds.same for member in members)
+    return (Outcome.MOVED, f"{text}; {SAME}") if same else (Outcome.REGRESSED, f"{text}; slower side by side")
+
+
+def _either(metric: Metric | None, other: Metric) -> Metric:
+    return metric or other
+
+
+def _beside(member: CaseReport) -> Metric | None:
+    """Return the slowdown of a case in two builds, if enough rounds were measured or its code is the same in both."""
+    builds = member.builds
+    if builds is None or not all(map(math.isfinite, builds.differences)):
+        return None
+    if not builds.differences and builds.same:
+        return _slowdown((0.0,))
+    return _slowdown(builds.differences) if len(builds.differences) >= LEAST else None
+
+
+def _slowdown(differences: Sequence[float]) -> Metric:
+    shift, bounds = shift_and_interval(differences, _COVERED)
+    interval = Interval(low=math.expm1(bounds.low), high=math.expm1(bounds.high), confidence=bounds.confidence)
+    return Metric(name="slowdown", value=math.expm1(shift), dimension=Dimension.FRACTION, interval=interval)
+
+
 def _by_arms(member: CaseReport) -> bool:
     """Return whether its slowdown is between two arms, instead of against what the change accepts."""
     slowdown = _metric(member, "slowdown")
-    assert slowdown is not None
-    return slowdown.source.startswith(BESIDE)
+    return slowdown is not None and slowdown.source.startswith(BESIDE)
 
 
 def _within_limit(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
@@ -240,7 +322,7 @@ ALPHA = Design().alpha
 
 def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
     """Return the mean logarithm of head over base over all cases, for each round that all of them had."""
-    sides = [member.arms.differences if member.arms else () for member in members]
+    sides = [both.differences if (both := member.arms or member.builds) else () for member in members]
     return tuple(fmean(column) for column in zip(*sides))
 
 
@@ -279,7 +361,7 @@ def effective_members(report: CaseReport, limit: Limit) -> CaseReport:
     value = time.value / line.time - 1
     slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=interval)
     with_slowdown = measurement.with_metrics(MetricSet(metrics=(slowdown,)))
-    return replace(report, measurement=with_slowdown, baseline=line, unheld="")
+    return replace(report, measurement=with_slowdown, baseline=line, unheld="", builds=None)
 
 
 def _plain(measurement: Measurement, name: str) -> Metric | None:

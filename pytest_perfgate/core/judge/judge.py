@@ -88,7 +88,8 @@ def judge(
         problems=trial.problems,
         unheld=unheld(trial),
         accepts=accepted_line(trial),
-        arms=arms_of(paired),
+        arms=arms_of(paired, revision=True),
+        builds=arms_of(paired, revision=False),
     )
 
 

@@ -116,3 +116,9 @@ def test_what_is_worse_than_its_line_is_compared_with_the_commit_of_the_line(
         context=replace(CONTEXT, mode=Mode.FULL, paired_available=True),
     )
     assert by_commit({KEY: report}, ci=True, base="base") == {commit: [KEY]}
+
+
+def test_a_case_of_an_open_mean_is_measured_in_two_builds_though_its_own_limit_is_kept() -> None:
+    report = judge(measured(1e6), [limit("slowdown <= 50%")], baseline=accepted(1e6), context=CONTEXT)
+    assert by_commit({KEY: report}, ci=True, base="base") == {}
+    assert by_commit({KEY: report}, {KEY}, ci=True, base="base") == {"base": [KEY]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_perfgate.core.judge.family import (
     geometric_mean,
     is_in_a_mean,
     open_in_family,
+    open_means,
     slower_in_family,
     together,
 )
@@ -25,7 +27,7 @@ from pytest_perfgate.model.measurement import Baseline, Reference
 from pytest_perfgate.model.metric import Interval, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Case, CaseKey, Decision, Limit, Outcome, Plan
 from pytest_perfgate.model.values import Better, Dimension
-from pytest_perfgate.model.verdict import CaseReport, Paired
+from pytest_perfgate.model.verdict import Arms, CaseReport, Paired
 from tests.unit.core.judge.bench import CONTEXT, GPU, KINDS, SHAPE, accepted, limit, measured, share
 from tests.unit.core.judge.suites import FAMILY as MATRIX_FAMILY
 from tests.unit.core.judge.suites import PLAIN_CONTEXT
@@ -426,3 +428,51 @@ def test_a_family_by_its_mean_and_by_its_worst(text: str, outcome: str, figure: 
     (note,) = family_notes(members, {FAMILY: [limit(text)]}, CONTEXT)
     assert note.text.startswith(f"{outcome}: {FAMILY}")
     assert figure in note.text
+
+
+def beside(number: int, time: float, rounds: tuple[float, ...] | None, *, blind: float = 0.5, **fields) -> CaseReport:
+    """A case with an accepted time of 1 ms that detects little, and the rounds of two builds beside it."""
+    key = CaseKey(nodeid=f"{FAMILY}[{number}]")
+    line = accepted(1e6, key=key, blind=blind) if blind else None
+    case = judge(measured(time, key=key), [MEAN], baseline=line, context=CONTEXT)
+    builds = Arms(base="c0ffee", differences=rounds, **fields) if rounds is not None else None
+    return replace(case, builds=builds)
+
+
+@pytest.mark.parametrize(
+    ("members", "outcome"),
+    [
+        ([beside(1, 1e6, None), beside(2, 1e6, None)], "undecided"),
+        ([beside(1, 1e6, steady(0.0, 9)), beside(2, 1e6, steady(0.01, 9))], "passed"),
+        ([beside(1, 1.2e6, steady(0.0, 9)), beside(2, 1.2e6, steady(0.01, 9))], "passed"),
+        ([beside(1, 1e6, steady(0.1, 9)), beside(2, 1e6, steady(0.1, 9))], "regressed"),
+        ([beside(1, 1e6, steady(0.1, 9), same=True), beside(2, 1e6, steady(0.1, 9))], "moved"),
+        ([beside(1, 1e6, steady(0.1, 6)), beside(2, 1e6, steady(0.1, 9))], "undecided"),
+        ([beside(1, 1e6, steady(0.0, 6)), beside(2, 1e6, steady(0.0, 9))], "passed"),
+        ([beside(1, 1e6, (), same=True), beside(2, 1e6, (), same=True)], "passed"),
+        ([beside(1, 1e6, ()), beside(2, 1e6, ())], "undecided"),
+        ([beside(1, 1e6, (0.0,) * 8 + (math.inf,)), beside(2, 1e6, (math.nan,) * 9)], "undecided"),
+        ([beside(1, 1e6, (-0.2, 0.2) * 5), beside(2, 1e6, (0.2, -0.2) * 5)], "passed"),
+        ([beside(1, 1e6, (-0.2, 0.2) * 5), beside(2, 1e6, (-0.2, 0.2) * 5)], "undecided"),
+        ([beside(1, 1e6, steady(0.0, 9), blind=0.0), beside(2, 1e6, steady(0.01, 9), blind=0.0)], "passed"),
+        ([beside(1, 1e6, steady(0.1, 9), blind=0.0), beside(2, 1e6, steady(0.1, 9), blind=0.0)], "regressed"),
+        ([beside(1, 1e6, None, blind=0.0), beside(2, 1e6, steady(0.1, 9), blind=0.0)], "not measured"),
+    ],
+)
+def test_two_builds_decide_a_mean_that_the_accepted_times_leave_open(members: list[CaseReport], outcome: str) -> None:
+    """A round shares what the machine does to all of its cases, so their mean is taken round by round."""
+    assert said(*members).startswith(f"{outcome}: ")
+    shown = said(*members)
+    measured_beside = outcome in {"passed", "regressed", "moved"}
+    assert ("in two builds" in shown) is measured_beside or outcome == "undecided"
+
+
+def test_a_mean_that_the_accepted_times_decide_asks_no_builds() -> None:
+    noisy = [beside(1, 1e6, steady(0.1, 9)), beside(2, 1e6, steady(0.1, 9))]
+    clear = [beside(1, 1e6, steady(0.1, 9), blind=0.01), beside(2, 1e6, steady(0.1, 9), blind=0.01)]
+    families = {FAMILY: [MEAN]}
+    assert open_means([replace(one, builds=None) for one in noisy], families, CONTEXT) == {one.key for one in noisy}
+    assert open_means(clear, families, CONTEXT) == set()
+    assert said(*clear).startswith("passed: ")
+    of_times = {FAMILY: [limit("geomean(time) <= 1ns")]}
+    assert open_means(noisy, of_times, CONTEXT) == set()
