@@ -98,8 +98,8 @@ class ArmRunner:
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Decide the cases that the accepted times left open, against the change's base or the commit of a line."""
         gate_judge, base = self._session.gate_judge, self._session.gate_judge.accepted.base.commit
-        ci, means = self._session.settings.ci, in_open_means(gate_judge, reports, cases)
-        open_ = by_commit(reports, means, ci=ci, base=base)
+        ci = self._session.settings.ci
+        open_ = by_commit(reports, in_open_means(gate_judge, reports, cases), ci=ci, base=base)
         changed = as_at_base(gate_judge, self._project.baselines, [reports[key] for key in open_.get(base, ())], cases)
         open_ = {at: rest for at, keys in open_.items() if (rest := [key for key in keys if key not in changed])}
         among = sum(map(len, open_.values()))
@@ -109,14 +109,14 @@ class ArmRunner:
                 result, troubles = self._compare(commit, [cases[key.nodeid] for key in keys], judged, among)
             except PerfgateError as fault:
                 report_unbuilt(self._config, commit, len(keys), fault)
-                own = [key for key in keys if contested(reports[key], ci=ci)]
-                changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in own})
+                for key in (key for key in keys if contested(reports[key], ci=ci)):
+                    changed[key] = gate_judge.without_arms(cases[key.nodeid], reports[key], fault)
                 continue
             for key in keys:
                 case, report = cases[key.nodeid], reports[key]
                 paired = result.get(key)
-                if not contested(report, ci=ci):
-                    changed[key] = replace(report, builds=arms_of(paired, revision=False))  # for its mean
+                if not contested(report, ci=ci):  # it counts in a mean
+                    changed[key] = replace(report, builds=arms_of(paired, revision=False))
                 elif why := self.stopped.get(key):
                     changed[key] = replace(gate_judge.unmeasured(case, key, why), measurement=report.measurement)
                 elif paired is None or paired.edited:
@@ -159,7 +159,7 @@ class ArmRunner:
             write_costs(costs_path(self._config.rootpath), PairTimes(comparison.rounds).costs)
             for one in comparison.rounds:
                 self._session.costs[one.nodeid] = self._session.costs.get(one.nodeid, 0.0) + 2 * one.seconds
-        self._path(comparison.arms).unlink(missing_ok=True)
+        rounds_path(self._config.rootpath, comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
         self.stopped.update(screening.stopped())
         result, tests = screening.paired(revision=revision), {case.path for case in self._session.cases.values()}
@@ -181,7 +181,7 @@ class ArmRunner:
     def _finished_rounds(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
         """Return the finished rounds of the same two trees; an unreadable file is reported and counts as empty."""
         try:
-            return read_values(self._path(both), PairedRound)
+            return read_values(rounds_path(self._config.rootpath, both), PairedRound)
         except PerfgateError as fault:
             self._say(f"rounds of an earlier run cannot be read and are measured again: {fault.what}")
             return []
@@ -190,10 +190,6 @@ class ArmRunner:
         if (at := f"{name}:{revision}") not in self._prepared:
             self._prepared[at] = self._store.prepare(name, revision)
         return self._prepared[at]
-
-    def _path(self, both: tuple[Arm, Arm]) -> Path:
-        """Return the file of finished rounds of these two trees, from which an interrupted run resumes."""
-        return self._config.rootpath / ".perfgate" / "rounds" / f"{'-'.join(arm.digest[:10] for arm in both)}.bin"
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
         remaining, cpus = self._session.left_s(), one_core(list(self._session.cases.values()))
@@ -204,7 +200,7 @@ class ArmRunner:
             timeout_s=self._project.timeout,
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
-            keep=FinishedRounds(self._path(both), self._session, self._say),
+            keep=FinishedRounds(rounds_path(self._config.rootpath, both), self._session, self._say),
             clock=seconds, early=spare_cores(), hold=fleet(self._say).hold,
             beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
             forks=proven_forks(self._project, self._config.rootpath), texts=file_texts(self._session, both[0].revision),
@@ -291,6 +287,11 @@ class Limits:
 
     def __call__(self, key: CaseKey) -> float:
         return self._known[key] if key in self._known else self._others(key)
+
+
+def rounds_path(root: Path, both: tuple[Arm, Arm]) -> Path:
+    """Return the file of finished rounds of these two trees, from which an interrupted run resumes."""
+    return root / ".perfgate" / "rounds" / f"{'-'.join(arm.digest[:10] for arm in both)}.bin"
 
 
 def by_commit(

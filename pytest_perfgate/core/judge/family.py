@@ -106,7 +106,7 @@ def _judge_family(
     members = [report for report in members if not named or fnmatchcase(report.key.name, named)]
     meant = [effective_members(report, limit) for report in members] if of in CHANGES else members
     own = [_metric(report, of, scope) for report in meant]
-    metrics = [one or (_beside(report) if of in CHANGES else None) for one, report in zip(own, meant)]
+    metrics = [one or (_of_builds(report) if of in CHANGES else None) for one, report in zip(own, meant)]
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
         yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members), context)
@@ -217,7 +217,7 @@ def _by_builds(
 
     A case that was not measured in two builds counts by its accepted time.
     """
-    beside = [_beside(member) for member in members]
+    beside = [_of_builds(member) for member in members]
     if not any(beside):
         return None
     mean, every, rounds = (
@@ -242,7 +242,7 @@ def _either(metric: Metric | None, other: Metric) -> Metric:
     return metric or other
 
 
-def _beside(member: CaseReport) -> Metric | None:
+def _of_builds(member: CaseReport) -> Metric | None:
     """Return the slowdown of a case in two builds, if enough rounds were measured or its code is the same in both."""
     builds = member.builds
     if builds is None or not all(map(math.isfinite, builds.differences)):

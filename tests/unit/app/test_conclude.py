@@ -292,7 +292,7 @@ def test_a_change_of_pages_alone_is_said(edited: tuple[str, ...] | None, base: s
         (("slowdown <= 3%",), "t.py", True),
         (("slowdown <= 3%", "change(peak_memory) <= 1%"), "t.py", False),
         (("slowdown <= 3%",), "README.md", False),
-        (("time <= 1ns",), "t.py", False),
+        (("time <= 1ns",), "t.py", True),  # it may count in a mean
     ],
 )
 def test_without_builds_only_times_of_tests_in_python_are_decided(
