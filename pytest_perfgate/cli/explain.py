@@ -36,17 +36,7 @@ def _term(name: str, meaning: str, page: str, *also: str) -> Term:
 
 
 _LINKED = frozenset(
-    (
-        "baseline",
-        "can detect",
-        "ceiling",
-        "confirmed regression",
-        "interval",
-        "merge base",
-        "round",
-        "sample",
-        "suspect",
-    )
+    "baseline|can detect|ceiling|confirmed regression|interval|merge base|round|sample|suspect".split("|")
 )
 """Terms whose first use pages link; everyday words are left out."""
 
@@ -100,7 +90,13 @@ TERMS: tuple[Term, ...] = (
     _term(
         "interval", "The range in which a figure lies with 95 % confidence; a limit is judged by all of it.", "outcomes"
     ),
-    _term("limit", "A condition that a case must keep: `METRIC OP VALUE`, such as `slowdown <= 3%`.", "limits"),
+    _term(
+        "limit",
+        "A condition that a case must keep, or its test fails: `METRIC OP VALUE`, such as `slowdown <= 3%`.",
+        "limits",
+        "gate",
+        "gates",
+    ),
     _term(
         "merge base",
         "The newest commit that a change shares with its target branch. Its baselines judge the change.",

@@ -75,3 +75,10 @@ def test_without_a_word_everything_is_listed(place: Place) -> None:
 def test_it_speaks_json(place: Place) -> None:
     document = json.loads(place.perfgate("explain", "merge base", "--json").out)
     assert document["blocks"][0]["title"] == "Term: merge base"
+
+
+def test_a_gate_is_explained_and_a_far_word_is_not_guessed() -> None:
+    assert "A condition that a case must keep" in explain("gate").blocks[0].blocks[0].text
+    with pytest.raises(PerfgateError) as caught:
+        explain("pytest")
+    assert "op_bytes" not in caught.value.fix
