@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pytest_perfgate.cli.explain import ADVICE, TERMS, explain
+from pytest_perfgate.core.judge.policy import UNJUDGED
 from pytest_perfgate.core.metric_kinds import BUILT_IN
 from pytest_perfgate.model.errors import PerfgateError, codes
 from pytest_perfgate.model.plan import Outcome
@@ -16,6 +17,7 @@ from tests.cli.conftest import Place
 KNOWN = [
     *codes(),
     *(outcome.name for outcome in Outcome),
+    *UNJUDGED,
     *(name for term in TERMS for name in (term.name, *term.also)),
     *(name for kind in BUILT_IN for name in (kind.name, *kind.aliases)),
     *(key.name for key in KEYS),
