@@ -62,17 +62,11 @@ def sheet_document(specs: Sequence[DeviceSpec]) -> Document:
 
 
 def _sheet(spec: DeviceSpec) -> Section:
-    peaks = Table(
-        columns=(
-            Column(name="dtype"),
-            Column(name="data sheet", dimension=Dimension.FLOPS, absent="-"),
-            Column(name="at", dimension=Dimension.CLOCK, absent="-"),
-            Column(name="a clock and unit", dimension=Dimension.COUNT, absent="-"),
-            Column(name="at boost", dimension=Dimension.FLOPS, absent="-"),
-            Column(name="reached", dimension=Dimension.FLOPS, absent="-"),
-        ),
-        rows=tuple(_peak_row(spec, peak) for peak in spec.peaks),
-    )
+    flops, clock, count = Dimension.FLOPS, Dimension.CLOCK, Dimension.COUNT
+    kinds = {"data sheet": flops, "at": clock, "a clock and unit": count, "at boost": flops, "reached": flops}
+    columns = (Column(name=name, dimension=kind, absent="-") for name, kind in kinds.items())
+    rows = tuple(_peak_row(spec, peak) for peak in spec.peaks)
+    peaks = Table(columns=(Column(name="dtype"), *columns), rows=rows)
     facts = Table(columns=(Column(name="what"), Column(name="figure")), rows=tuple(_facts(spec)))
     source = f"Source: {spec.source}; confidence {spec.confidence or 'unstated'}."
     words = (Paragraph(text=text) for text in (source, spec.note) if text)
@@ -109,17 +103,12 @@ def _rate(peak: Peak | None) -> float | None:
 def ceilings_document(device: Device, ceilings: Ceilings | None, where: str) -> Document:
     """Return the measured ceilings, their basis and where they are stored."""
     if ceilings is None:
-        return Document(
-            title="Ceilings", blocks=(Paragraph(text=f"none measured for {device.key}: `perfgate ceilings`"),)
-        )
-    rates = Table(
-        columns=(Column(name="product"), Column(name="rate", dimension=Dimension.FLOPS, absent="-")),
-        rows=tuple(ceilings.compute),
-    )
-    copy = Table(
-        columns=(Column(name="copy"), Column(name="rate", dimension=Dimension.BANDWIDTH)),
-        rows=(("read and written", ceilings.bandwidth),),
-    )
+        text = f"none measured for {device.key}: `perfgate ceilings`"
+        return Document(title="Ceilings", blocks=(Paragraph(text=text),))
+    columns = (Column(name="product"), Column(name="rate", dimension=Dimension.FLOPS, absent="-"))
+    rates = Table(columns=columns, rows=tuple(ceilings.compute))
+    columns = (Column(name="copy"), Column(name="rate", dimension=Dimension.BANDWIDTH))
+    copy = Table(columns=columns, rows=(("read and written", ceilings.bandwidth),))
     basis = Table(columns=(Column(name="load"), Column(name="rests on")), rows=tuple(ceilings.facts))
     text = f"Kept in {where}." if where else "Not kept by this command."
     head = Paragraph(text=f"{device.key}, {ceilings.when}, {ceilings.method}. {text}")
@@ -235,6 +224,10 @@ class Load(Protocol):
 PLAN = Plan(cache=Cache.WARM, min_samples=5, max_samples=50, budget_ns=1e9, warmup_ns=100e6)
 """Warm, since every load is larger than the last cache."""
 
+HOST_PLAN = replace(PLAN, max_samples=500, budget_ns=150e6, warmup_ns=20e6)
+TURNS = 4
+"""On the host each load has short turns, seconds apart: a busy neighbour leaves some of them undisturbed."""
+
 OF_THE_CARD = frozenset(
     {"clocks-denied", "clocks-unsupported", "clocks-held", "driver-silent", "lease-held", "locks-unusable"}
 )
@@ -254,28 +247,36 @@ def doubt(durations: Sequence[float]) -> str:
 def measured_ceilings(
     device: Device, library: str, take: Callable[[Call], Samples], loads: Iterable[Load], today: str
 ) -> Ceilings:
-    """Return the fastest sample of each load; a load that failed or was disturbed is listed with the reason."""
+    """Return the fastest sample of each load, over all its turns; one that failed is listed with the reason."""
+    from pytest_perfgate.core.judge.samples import busy_processors
+
     rates: dict[str, float] = {}
-    facts: list[tuple[str, str]] = []
-    clocks: list[float] = []
+    facts: dict[str, str] = {}
+    taken: dict[str, list[Samples]] = {}
     bandwidth: float | None = None
     for load in loads:
         try:
-            samples = sound(take, load.call)
+            samples = sound(take, load.call, sum(len(run.durations) for run in taken.get(load.name, ())))
         except (PerfgateError, RuntimeError, TypeError) as error:
             if isinstance(error, PerfgateError) and error.code.name in OF_THE_CARD:
                 raise
-            facts.append((load.name, f"not measured: {str(error).splitlines()[0]}"))
+            facts.setdefault(load.name, f"not measured: {str(error).splitlines()[0]}")
             continue
+        taken.setdefault(load.name, []).append(samples)
         seconds = min(samples.durations) / 1e9
         if load.dtype:
             rates[load.dtype] = max(rates.get(load.dtype, 0.0), load.flops / seconds)
         else:
             bandwidth = max(bandwidth or 0.0, load.bytes / seconds)
-        facts.append((load.name, f"{len(samples.durations)} samples by {samples.timer}{doubt(samples.durations)}"))
-        clocks += samples.clock_hz
+        durations = [time for run in taken[load.name] for time in run.durations]
+        facts[load.name] = f"{len(durations)} samples by {samples.timer}{doubt(durations)}"
     if not rates and bandwidth is None:
-        raise PerfgateError("ceilings-none", "; ".join(f"{name}: {why}" for name, why in facts) or "there are no loads")
+        what = "; ".join(f"{name}: {why}" for name, why in facts.items())
+        raise PerfgateError("ceilings-none", what or "there are no loads")
+    runs = list(chain(*taken.values()))
+    if beside := busy_processors(runs):
+        facts["other programs"] = f"WARNING: used {beside:.1f} processors meanwhile: measure again on a quiet machine"
+    clocks = [clock for run in runs for clock in run.clock_hz]
     return Ceilings(
         device=device.key,
         compute=tuple(rates.items()),
@@ -284,14 +285,14 @@ def measured_ceilings(
         clock_hz=median(clocks) if clocks else None,
         method=f"fastest sample on {library}",
         when=today,
-        facts=tuple(facts),
+        facts=tuple(facts.items()),
     )
 
 
-def sound(take: Callable[[Call], Samples], call: Call) -> Samples:
-    """Return enough samples; raise if an instrument found a fault, since a low ceiling would flatter all later runs."""
+def sound(take: Callable[[Call], Samples], call: Call, before: int = 0) -> Samples:
+    """Return enough samples beside earlier ones; raise at a fault, since a low ceiling would flatter later runs."""
     runs: list[Samples] = []
-    while len(runs) < FEW > sum(len(run.durations) for run in runs):
+    while not runs or len(runs) < FEW > before + sum(len(run.durations) for run in runs):
         runs.append(take(call))
         if problem := next(iter(runs[-1].problems), None):
             raise PerfgateError(problem.code, problem.what)

@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -217,8 +217,9 @@ def baselines(project: Project) -> Iterator[Finding]:
     devices = project.baselines.devices()
     for device in devices:
         lines = project.baselines.read_all(device)
-        kind = "committed" if project.baselines.committed(device) else "local"
-        yield Finding(name="baselines", level=Level.GOOD, what=f"{device}: {plural(len(lines), 'case')}, {kind}")
+        where, fix = _place_of(project, device, {line.key.path for line in lines.values()})
+        level = Level.NOTE if fix else Level.GOOD
+        yield Finding(name="baselines", level=level, what=f"{device}: {plural(len(lines), 'case')}, {where}", fix=fix)
     if project.root.joinpath(project.config.baselines).is_dir() and (fix := build_fix(project)):
         yield Finding(name="baselines", level=Level.NOTE, what=UNBUILDABLE.format(project.config.baselines), fix=fix)
     if devices:
@@ -230,6 +231,26 @@ def baselines(project: Project) -> Iterator[Finding]:
     else:
         what, fix = "none yet", "pytest --perfgate=full, perfgate accept"
     yield Finding(name="baselines", level=Level.NOTE, what=what, fix=fix)
+
+
+def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str, str]:
+    """Return whether a device's lines are in the last commit, and what puts them there."""
+    store, repository = project.baselines, project.repository
+    if not store.committed(device):
+        return "local", ""
+    if not repository.present():
+        return "not committed: there is no git repository here", ""
+    files = [store.path(device, test) for test in sorted(tests)]
+    head = repository.head()
+    texts = [repository.show(head, project.shown(file)) if head else None for file in files]
+    differing = sum(text != file.read_text(encoding="utf-8") for file, text in zip(files, texts))
+    if not differing:
+        return "committed", ""
+    of = f"{differing} of {plural(len(files), 'file')}" if len(files) > 1 else "the file"
+    why = (
+        f"{of} {'is' if differing == 1 else 'are'} not in the last commit as here" if head else "there is no commit yet"
+    )
+    return f"not committed: {why}", f"git add {project.config.baselines}, git commit"
 
 
 def commits(project: Project) -> Iterator[Finding]:

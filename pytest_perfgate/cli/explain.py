@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 
 from pytest_perfgate.cli.output import show
-from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, effect
+from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, UNJUDGED, effect
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError, codes, proposal
 from pytest_perfgate.model.metric import Document, Paragraph, Section
@@ -35,19 +35,9 @@ def _term(name: str, meaning: str, page: str, *also: str) -> Term:
     return Term(name=name, meaning=meaning, page=page, also=also)
 
 
-_LINKED = frozenset(
-    (
-        "baseline",
-        "can detect",
-        "ceiling",
-        "confirmed regression",
-        "interval",
-        "merge base",
-        "round",
-        "sample",
-        "suspect",
-    )
-)
+_LINKED = frozenset({
+    "baseline", "can detect", "ceiling", "confirmed regression", "interval", "merge base", "round", "sample", "suspect",
+})  # fmt: skip
 """Terms whose first use pages link; everyday words are left out."""
 
 TERMS: tuple[Term, ...] = (
@@ -100,7 +90,13 @@ TERMS: tuple[Term, ...] = (
     _term(
         "interval", "The range in which a figure lies with 95 % confidence; a limit is judged by all of it.", "outcomes"
     ),
-    _term("limit", "A condition that a case must keep: `METRIC OP VALUE`, such as `slowdown <= 3%`.", "limits"),
+    _term(
+        "limit",
+        "A condition that a case must keep, or its test fails: `METRIC OP VALUE`, such as `slowdown <= 3%`.",
+        "limits",
+        "gate",
+        "gates",
+    ),
     _term(
         "merge base",
         "The newest commit that a change shares with its target branch. Its baselines judge the change.",
@@ -206,7 +202,7 @@ def explain(word: str) -> Document:
     sections = tuple(filter(None, (kind(word) for kind in (_code, _outcome, _word, _metric, _setting))))
     if sections:
         return Document(title=word, blocks=sections)
-    words = [*codes(), *(_shown(outcome) for outcome in Outcome), *(term.name for term in TERMS), *by_name()]
+    words = [*codes(), *(_shown(outcome) for outcome in Outcome), *UNJUDGED, *(term.name for term in TERMS), *by_name()]
     what = f"'{word}' is not an error code, an outcome, a term, a metric or a setting"
     raise PerfgateError("explain-unknown", what, fix=proposal(word, words))
 
@@ -214,7 +210,7 @@ def explain(word: str) -> Document:
 def overview() -> Document:
     """Return everything that can be explained, by kind."""
     kinds = {
-        "Outcomes": [_shown(outcome) for outcome in Outcome],
+        "Outcomes": [*(_shown(outcome) for outcome in Outcome), *UNJUDGED],
         "Terms": [term.name for term in TERMS],
         "Metrics": sorted(kind.name for kind in by_name().values()),
         "Settings": [key.name for key in KEYS],
@@ -245,7 +241,10 @@ def _code(word: str) -> Section | None:
 def _outcome(word: str) -> Section | None:
     outcome = {_shown(one): one for one in Outcome}.get(word.upper().replace("_", " "))
     if outcome is None:
-        return None
+        text = UNJUDGED.get(word.casefold(), "")
+        return (
+            _section("In place of an outcome", f"{text[:1].upper()}{text[1:]}.", page="outcomes.md") if text else None
+        )
     rule = RULE[outcome]
     local, ci = (_EFFECT[effect(outcome, policy)] for policy in (LOCAL, CI))
     choices = ", ".join(f"{rule.key}={choice.value}" for choice in CHOICES[rule.key]) if rule.key else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_perfgate.model.values import value
@@ -152,6 +153,20 @@ class Ceilings:
     """ISO date."""
     facts: tuple[tuple[str, str], ...] = ()
     """Conditions of the figures: threads, library, sizes."""
+
+    def or_higher(self, stored: Ceilings | None) -> Ceilings:
+        """Return these rates, or the stored ones of the same device and method that are higher, with a fact on each."""
+        if stored is None or (stored.device, stored.method) != (self.device, self.method):
+            return self
+        compute, facts, bandwidth = dict(self.compute), dict(self.facts), self.bandwidth
+        for name, rate in stored.compute:
+            if rate > (now := float(f"{compute.get(name, 0.0):.3g}")):  # stored rates have three digits
+                compute[name] = rate
+                facts[f"{name} of an earlier run"] = f"kept: this run reached {now / 1e9:g} GFLOPS"
+        if stored.bandwidth and stored.bandwidth > (now := float(f"{bandwidth or 0.0:.3g}")):
+            bandwidth = stored.bandwidth
+            facts["copy of an earlier run"] = f"kept: this run reached {now / 1e9:g} GB/s"
+        return replace(self, compute=tuple(compute.items()), bandwidth=bandwidth, facts=tuple(facts.items()))
 
 
 @runtime_checkable

@@ -117,6 +117,9 @@ def _place(fault: Exception) -> str:
 
 _SHOWN = 12
 
+_SIMILAR = 0.55
+"""The least share of letters that two similar words have in common."""
+
 
 def nearest(word: str, valid: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """Return valid words close to a wrong one, the closest first; a difference in case or blanks counts least."""
@@ -125,9 +128,29 @@ def nearest(word: str, valid: Iterable[str], count: int = 3) -> tuple[str, ...]:
     words = list(dict.fromkeys(valid))
     same = [w for w in words if w.casefold() == word.casefold()]
     folded = {w.casefold(): w for w in words}
-    close = [folded[c] for c in get_close_matches(word.casefold(), folded, n=count, cutoff=0.55)]
+    similar = get_close_matches(word.casefold(), folded, n=max(1, len(folded)), cutoff=_SIMILAR)
+    close = [folded[one] for one in similar if _within_a_third(word.casefold(), one)]
     inside = [w for w in words if len(word) > 2 and (word.casefold() in w.casefold())]
     return tuple(dict.fromkeys([*same, *close, *inside]))[:count]
+
+
+def _within_a_third(word: str, other: str) -> bool:
+    """Return whether one contains the other, or edits of a third of the letters make them equal.
+
+    Letters in common are not enough: all but one of ``pytest`` stand in ``op_bytes``.
+    """
+    if word in other or other in word:
+        return True
+    edges = list(range(len(other) + 1))
+    before: list[int] = []
+    for at, letter in enumerate(word):
+        row = [at + 1]
+        for to, its in enumerate(other):
+            row.append(min(row[to] + 1, edges[to + 1] + 1, edges[to] + (letter != its)))
+            if at and to and (letter, word[at - 1]) == (other[to - 1], its):
+                row[-1] = min(row[-1], before[to - 1] + 1)
+        before, edges = edges, row
+    return edges[-1] <= max(len(word), len(other)) / 3
 
 
 def proposal(word: str, valid: Iterable[str], *, all_of: str = "") -> str:

@@ -101,7 +101,8 @@ class CaseReport:
 
     @property
     def worst(self) -> Outcome:
-        order = list(Outcome)
+        """The worst outcome; a limit that does not apply counts only where none does."""
+        order = [Outcome.NOT_APPLICABLE, *(one for one in Outcome if one is not Outcome.NOT_APPLICABLE)]
         return max((v.outcome for v in self.verdicts), key=order.index, default=Outcome.NOT_MEASURED)
 
 

@@ -263,7 +263,7 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
     from dataclasses import replace
     from types import SimpleNamespace
 
-    from pytest_perfgate.app.devices import PLAN
+    from pytest_perfgate.app.devices import HOST_PLAN, PLAN, TURNS
     from pytest_perfgate.app.instrument import keyed, lease_name, watched
     from pytest_perfgate.model.plan import ClockPolicy
 
@@ -272,8 +272,8 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
 
         host, timer = host_runtime(), host_timer()
         device = host.device()
-        take = lambda call: timer.measure(call, PLAN, host)  # noqa: E731 - like the other one
-        return SimpleNamespace(device=device, library="host", take=take, loads=host_loads(device))
+        take = lambda call: timer.measure(call, HOST_PLAN, host)  # noqa: E731 - like the other one
+        return SimpleNamespace(device=device, library="host", take=take, loads=[*host_loads(device)] * TURNS)
     from pytest_perfgate.adapters.devices.visible import torch_loads
     from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
     from pytest_perfgate.model.errors import PerfgateError

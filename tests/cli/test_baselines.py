@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.app.doctor import Finding, Level
-from pytest_perfgate.cli.doctor import DRIVER, merging
+from pytest_perfgate.cli.dispatch import Project
+from pytest_perfgate.cli.doctor import DRIVER, baselines, merging
 from pytest_perfgate.model.errors import PerfgateError
 from tests.cli.conftest import Place
 from tests.reports import baseline
@@ -95,3 +96,22 @@ def test_where_the_driver_does_not_start_both_sides_stand_between_markers(projec
     assert done.returncode == 1
     text = project.baselines.path("NVIDIA-H200", "tests/test_k.py").read_text()
     assert (text.count("<<<<<<<"), text.count("'test_m'")) == (1, 2)
+
+
+def test_the_doctor_says_whether_lines_are_in_the_last_commit(place: Place) -> None:
+    def whereabouts() -> tuple[Level, str]:
+        options = SimpleNamespace(root=str(place.root))
+        finding = next(one for one in baselines(Project(options)) if one.what.startswith("NVIDIA-H200"))
+        return finding.level, finding.what.partition("cases, ")[2]
+
+    place.baselines.write([baseline("test_a", 1e6), baseline("test_m", 1e6)])
+    assert whereabouts() == (Level.GOOD, "not committed: there is no git repository here")
+    git(place.root, "init", "-q")
+    git(place.root, "add", ".")
+    assert whereabouts() == (Level.NOTE, "not committed: there is no commit yet")
+    git(place.root, "commit", "-qm", "one", "--", "pyproject.toml")
+    assert whereabouts() == (Level.NOTE, "not committed: the file is not in the last commit as here")
+    git(place.root, "commit", "-qam", "two")
+    assert whereabouts() == (Level.GOOD, "committed")
+    place.baselines.write([baseline("test_m", 2e6)])
+    assert whereabouts()[0] is Level.NOTE

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pytest_perfgate.cli.explain import ADVICE, TERMS, explain
+from pytest_perfgate.core.judge.policy import UNJUDGED
 from pytest_perfgate.core.metric_kinds import BUILT_IN
 from pytest_perfgate.model.errors import PerfgateError, codes
 from pytest_perfgate.model.plan import Outcome
@@ -16,6 +17,7 @@ from tests.cli.conftest import Place
 KNOWN = [
     *codes(),
     *(outcome.name for outcome in Outcome),
+    *UNJUDGED,
     *(name for term in TERMS for name in (term.name, *term.also)),
     *(name for kind in BUILT_IN for name in (kind.name, *kind.aliases)),
     *(key.name for key in KEYS),
@@ -75,3 +77,10 @@ def test_without_a_word_everything_is_listed(place: Place) -> None:
 def test_it_speaks_json(place: Place) -> None:
     document = json.loads(place.perfgate("explain", "merge base", "--json").out)
     assert document["blocks"][0]["title"] == "Term: merge base"
+
+
+def test_a_gate_is_explained_and_a_far_word_is_not_guessed() -> None:
+    assert "A condition that a case must keep" in explain("gate").blocks[0].blocks[0].text
+    with pytest.raises(PerfgateError) as caught:
+        explain("pytest")
+    assert "op_bytes" not in caught.value.fix

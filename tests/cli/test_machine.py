@@ -94,7 +94,7 @@ def test_the_doctor_tells_all_it_found_when_asked(capsys) -> None:
 def test_ceilings_are_measured_kept_and_shown(tmp_path, capsys, monkeypatch) -> None:
     from pytest_perfgate.adapters.devices import visible as loads_host
 
-    monkeypatch.setattr(loads_host, "SIZE", 64)
+    monkeypatch.setattr(loads_host, "SIZES", (32, 64))
     monkeypatch.setattr(loads_host, "MOST_BYTES", 1 << 20)
     assert dispatch(["ceilings", "--show", "--root", str(tmp_path)]) == 0
     assert "none measured" in capsys.readouterr().out
@@ -104,6 +104,10 @@ def test_ceilings_are_measured_kept_and_shown(tmp_path, capsys, monkeypatch) -> 
     ceilings = json.loads(path.read_text())
     assert set(ceilings["tflops"]) == {"fp32", "fp64"}
     assert ceilings["bandwidth_gbps"] > 0
+    path.write_text(path.read_text().replace(f'"fp32": {ceilings["tflops"]["fp32"]}', '"fp32": 999.0'))
+    assert dispatch(["ceilings", "--root", str(tmp_path)]) == 0
+    assert "fp32 of an earlier run" in capsys.readouterr().out
+    assert json.loads(path.read_text())["tflops"]["fp32"] == 999.0
     assert dispatch(["ceilings", "--show", "--root", str(tmp_path), "--json"]) == 0
     assert "host-" in capsys.readouterr().out
 

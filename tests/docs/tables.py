@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_perfgate.cli.explain import ADVICE, TERMS
 from pytest_perfgate.core.analysis.trace.figures import FIGURES
-from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULES, effect
+from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULES, UNJUDGED, effect
 from pytest_perfgate.core.limits.grammar import UNITLESS, UNITS
 from pytest_perfgate.core.metric_kinds import BUILT_IN
 from pytest_perfgate.model.metric import MetricKind
@@ -50,6 +50,7 @@ def outcomes() -> str:
         ]
         for rule in RULES
     ]
+    rows += [[word, meaning, _TEST[Effect.PASS], _TEST[Effect.PASS], "", ""] for word, meaning in UNJUDGED.items()]
     return table(["outcome", "rule", "test, locally", "test, in CI", "policy", "exit code where it fails"], rows)
 
 

@@ -323,8 +323,8 @@ def _amd_named(entry: str, devices: Sequence[Device]) -> Device | None:
     return next((device for device, identifiers in zip(devices, names) if entry in identifiers), None)
 
 
-SIZE = 1536
-"""Rows and columns: large enough for a library's best rate, small enough for a short time."""
+SIZES = (256, 512, 1536)
+"""Rows and columns: the large ones reach a library's best rate, the small ones end before a busy neighbour's turn."""
 
 COPY, MOST_BYTES, DEFAULT_CACHE = 4, 512 << 20, 32 << 20
 """The size of a copy, as a multiple of the last cache; the largest copy; the cache where none is known."""
@@ -342,13 +342,13 @@ class Load:
 
 
 def host_loads(device: Device) -> Iterator[Load]:
-    """Yield a product in single and in double precision, and a copy larger than the last cache."""
+    """Yield products of each size in single and in double precision, and a copy larger than the last cache."""
     import numpy as np
 
     generator = np.random.default_rng(0)
-    for dtype, kind in (("fp32", np.float32), ("fp64", np.float64)):
-        a, b = (generator.standard_normal((SIZE, SIZE)).astype(kind) for _ in range(2))
-        yield Load(name=f"product {dtype}", dtype=dtype, flops=2.0 * SIZE**3, call=_product(a, b, np.empty_like(a)))
+    for dtype, kind, n in ((*one, n) for one in (("fp32", np.float32), ("fp64", np.float64)) for n in SIZES):
+        a, b = (generator.standard_normal((n, n)).astype(kind) for _ in range(2))
+        yield Load(name=f"product {dtype} {n}", dtype=dtype, flops=2.0 * n**3, call=_product(a, b, np.empty_like(a)))
     size = int(min(MOST_BYTES, COPY * (device.cache_bytes or DEFAULT_CACHE)))
     source = generator.integers(0, 256, size, dtype=np.uint8)
     yield Load(name="copy", bytes=2.0 * size, call=_copy(source, np.empty_like(source)))

@@ -138,9 +138,10 @@ def _stated_limits(nodeid: str, marks: Sequence[Mark], kinds: Kinds, merged: Mer
 
 
 def _removed_limits(was: StatedLimits) -> Iterator[tuple[str, int]]:
-    """Yield the limits of a removed or ungated test, without those whose accepted line shows the removal."""
-    lost = (limit for limit in was.limits if limit.source == "marker" and limit.metric not in _BASELINED)
-    yield from ((f"{_limit_text(limit)} -> none", LOOSER) for limit in lost)
+    """Yield the limits of a removed or ungated test; none if the accepted line of each shows the removal."""
+    lost = [limit for limit in was.limits if limit.source == "marker"]
+    if any(limit.metric not in _BASELINED for limit in lost):
+        yield from ((f"{_limit_text(limit)} -> none", LOOSER) for limit in lost)
 
 
 def _changed_limits(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str, int]]:
@@ -168,6 +169,8 @@ def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterat
             if at not in near and rivals:
                 near[at] = min(rivals, key=lambda one, of=was: one.on != of.on)  # type: ignore[misc]
                 weaker.remove(near[at])
+    added = [_limit_text(limit) for limit in weaker if limit.source == "marker"]
+    without += f"; new: {', '.join(added)}" if added else ""
     for at, was in enumerate(lost):
         new = near.get(at)
         if new is None and any(_holds(limit, was) for limit in near.values()):

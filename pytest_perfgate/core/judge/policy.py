@@ -97,6 +97,13 @@ RULES: tuple[Rule, ...] = (
 
 RULE: Mapping[Outcome, Rule] = {rule.outcome: rule for rule in RULES}
 
+UNJUDGED: Mapping[str, str] = {
+    "reference": "other calls of its test are compared with this one in a limit such as `speedup(over=NAME)`, and no "
+    "limit judges the call itself; where one does, its outcome is shown instead",
+    "no limit": "no limit names the call, or only one on a mean of its test does",
+}
+"""The words that stand in place of an outcome where nothing judged a call."""
+
 CHOICES: Mapping[str, tuple[Choice, ...]] = {key: tuple(map(Choice, values)) for key, values, _ in POLICIES}
 
 LOCAL = Policy()

@@ -122,9 +122,15 @@ def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) ->
             "limit-unknown-metric",
             f"nothing produces a metric '{match[1]}'",
             Span(start=match.start(1), end=match.end(1)),
-            f"did you mean {meant!r}?" if meant else proposal(match[1], kinds, all_of="the metrics"),
+            f"did you mean {meant!r}?" if meant else _meant(match[1], kinds, in_test=own is not _nobody),
         )
     return kinds[match[1]], match.end()
+
+
+def _meant(name: str, kinds: Kinds, *, in_test: bool) -> str:
+    """Return the near metrics; if there are none, all, and how a test gives a figure of its own."""
+    figure = f'; for a figure of the test\'s own, call perfgate.metric("{name}", value) in it' if in_test else ""
+    return proposal(name, kinds) or f"{proposal(name, kinds, all_of='the metrics')}{figure}"
 
 
 def _own_figure(written: Written, labels: Labels, kinds: Kinds) -> tuple[MetricKind, Labels]:

@@ -17,7 +17,9 @@ GATE_CODES: tuple[Code, ...] = (
         family=Family.USAGE,
         title="A limit names a metric that nothing produces",
         why="a limit on a metric that does not exist would pass in silence",
-        fix="name a metric of docs/limits.md, or declare your own with the hook pytest_perfgate_metrics",
+        fix="name a metric of docs/limits.md; for a figure of the test's own, call "
+        'perfgate.metric("loss", value) in it; '
+        "a plugin declares metrics with the hook pytest_perfgate_metrics",
     ),
     Code(
         name="limit-unit",

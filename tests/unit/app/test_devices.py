@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,7 @@ from pytest_perfgate.adapters.devices import visible as loads_torch
 from pytest_perfgate.adapters.runtimes import torch as runtime_torch
 from pytest_perfgate.app.devices import catalogue_document, doubt, measured_ceilings
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.device import Ceilings, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.metric import Problem, Table
@@ -67,6 +68,29 @@ def test_a_load_with_too_few_samples_is_measured_until_there_are_five() -> None:
     ceilings = measured_ceilings(CARD, "torch", take, LOADS[:1], "2026-01-01")
     assert (len(calls), ceilings.compute) == (3, (("bf16", 2e9 / (4e6 / 3 / 1e9)),))
     assert dict(ceilings.facts)["product"].startswith("6 samples by events")
+
+
+def test_a_load_of_several_turns_counts_its_best_and_other_programs_are_named() -> None:
+    turns = [(4e6, 4e6), (1e6, 4e6), (5e6, 5e6), (4e6, 6e6)]
+    slow = iter(Samples(durations=one, timer="host", stop=Stop.COUNT, others=0.9) for one in turns)
+    ceilings = measured_ceilings(CARD, "host", lambda call: next(slow), LOADS[:1] * 2, "2026-01-01")
+    assert ceilings.compute == (("bf16", 2e12),)
+    assert dict(ceilings.facts)["product"].startswith("8 samples by host; WARNING: half of them 300 % slower")
+    assert dict(ceilings.facts)["other programs"].startswith("WARNING: used 0.9 processors meanwhile")
+    assert "other programs" not in dict(ceilings_of(product=GOOD, copy=GOOD).facts)
+
+
+def test_a_higher_rate_of_an_earlier_run_stays_and_is_named() -> None:
+    low, high = (Ceilings(device="d", compute=(("fp32", n),), bandwidth=n, method="m") for n in (1e12, 2e12))
+    later = low.or_higher(high)
+    assert (later.compute, later.bandwidth) == (high.compute, high.bandwidth)
+    assert dict(later.facts) == {
+        "fp32 of an earlier run": "kept: this run reached 1000 GFLOPS",
+        "copy of an earlier run": "kept: this run reached 1000 GB/s",
+    }
+    assert high.or_higher(low) == high.or_higher(None) == high
+    assert low.or_higher(replace(high, method="another")) == low.or_higher(replace(high, device="another")) == low
+    assert replace(low, compute=()).or_higher(high).compute == high.compute
 
 
 def test_what_was_spoiled_is_no_ceiling() -> None:

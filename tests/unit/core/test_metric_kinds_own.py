@@ -11,7 +11,7 @@ import pytest
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import own_name
 from pytest_perfgate.core.metric_kinds import named_among, own_reading, recorded
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, codes
 from pytest_perfgate.model.measurement import Reading
 from pytest_perfgate.model.values import Better, Dimension
 from tests.unit.core.judge.bench import KINDS
@@ -95,13 +95,19 @@ def test_of_what_is_offered_the_numbers_that_limits_name_are_taken() -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("los <= 1", "did you mean 'loss'?"), ("change(los) <= 1%", "did you mean 'loss'?"), ("mfuu >= 5%", "'mfu'")],
+    [
+        ("los <= 1", "did you mean 'loss'?"),
+        ("change(los) <= 1%", "did you mean 'loss'?"),
+        ("mfuu >= 5%", "'mfu'"),
+        ("answers >= 5", 'call perfgate.metric("answers", value)'),
+    ],
 )
 def test_a_misspelt_figure_of_the_tests_own_is_proposed_before_others(text: str, words: str) -> None:
     with pytest.raises(PerfgateError) as error:
         parse_limit(text, kinds=KINDS, own=partial(own_name, names={"loss", "tokens"}))
     assert error.value.code.name == "limit-unknown-metric"
     assert words in error.value.fix
+    assert "perfgate.metric(" in codes()["limit-unknown-metric"].fix
     assert parse_limit("loss <= 1", kinds=KINDS, own=partial(own_name, names={"loss"})).metric == "loss"
 
 

@@ -66,6 +66,38 @@ def test_words_that_were_probably_meant() -> None:
     assert (either("a"), either("ab"), either("abc")) == ("'a'", "'a' or 'b'", "'a', 'b' or 'c'")
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("tiem", "time"),
+        ("bwd", "fwd"),
+        ("IF2", "I2F"),
+        ("conv2d", "conv"),
+        ("warning", "warn"),
+        ("slowdwon", "slowdown"),
+        ("registres", "registers"),
+        ("latency", "comm_latency"),
+    ],
+)
+def test_a_slip_is_near(word: str, meant: str) -> None:
+    assert nearest(word, ["zzz", meant]) == (meant,)
+
+
+@pytest.mark.parametrize(
+    ("word", "far"),
+    [
+        ("pytest", "op_bytes"),
+        ("round", "count"),
+        ("loss", "tflops"),
+        ("latency", "balance"),
+        ("test_zz.py", "test_i.py::test_a"),
+        ("speed", "sol"),
+    ],
+)
+def test_letters_in_common_do_not_make_a_word_near(word: str, far: str) -> None:
+    assert nearest(word, [far]) == ()
+
+
 def test_three_words_are_proposed_and_twelve_shown() -> None:
     words = [f"kernel{at:02}" for at in range(13)]
     assert len(nearest("kernel", words)) == 3

@@ -365,6 +365,18 @@ def test_a_case_has_one_line_with_its_time_its_interval_and_the_worst_of_its_lim
     assert is_clean(replace(two, verdicts=())), "without a limit"
 
 
+def test_a_reference_whose_own_limit_is_judged_shows_its_outcome() -> None:
+    passed = case("test_a#eager", 1.01e6, 1e6).verdicts[0]
+    speedup = parse_limit("speedup(over=eager) >= 1.2x", kinds=by_name())
+    over = replace(passed, limit=speedup, outcome=Outcome.NOT_APPLICABLE, metric=None)
+    report = replace(case("test_a", 1.01e6, 1e6), key=CaseKey(nodeid="t.py::test_a", name="eager"))
+    (row,) = verdict_table([replace(report, verdicts=(over, passed))]).rows
+    assert (row[0], *row[4:6]) == ("passed", "+1.0 %", "slowdown <= 3%, 1 more limit")
+    (row,) = verdict_table([replace(report, verdicts=(over,))]).rows
+    assert row[0] == "reference"
+    assert counted("quick", [replace(report, verdicts=(over, passed))]) == "quick: 1 passed"
+
+
 @pytest.mark.parametrize(
     ("line", "lines"),
     [

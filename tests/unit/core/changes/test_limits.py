@@ -62,8 +62,14 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
             mark("'overlap(stage=b) >= 50%'"),
             ["overlap(stage=a) >= 60% -> none", "overlap(stage=b) >= 60% -> overlap(stage=b) >= 50%"],
         ),
-        (mark("'registers <= 64'"), mark("'change(registers) <= 0'"), ["registers <= 64 -> none"]),
+        (
+            mark("'registers <= 64'"),
+            mark("'change(registers) <= 0'"),
+            ["registers <= 64 -> none; new: change(registers) <= 0"],
+        ),
+        (mark("'slowdown <= 300%'"), mark("'time <= 200us'"), ["slowdown <= 300% -> none; new: time <= 200us"]),
         (mark("'slowdown <= 3%'"), "", []),
+        (mark("'slowdown <= 3%'", "'time <= 1ms'"), "", ["slowdown <= 3% -> none", "time <= 1ms -> none"]),
         (mark("'time <= 1ms'"), "", ["time <= 1ms -> none"]),
         (mark("'time <= 1ms'"), "not python (", ["time <= 1ms -> none"]),
         ("not python (", mark("'time <= 1ms'"), []),
@@ -94,7 +100,7 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
         ),
         (mark("'mfu >= 55%'"), mark("'mfu >= 60%'"), ["mfu >= 55% -> mfu >= 60%"]),
         (mark("'mfu >= 55%'"), mark("'mfu >= 50%'"), ["mfu >= 55% -> mfu >= 50%"]),
-        (mark("'spills == 0'"), mark("'spills <= 0'"), ["spills == 0 -> none"]),
+        (mark("'spills == 0'"), mark("'spills <= 0'"), ["spills == 0 -> none; new: spills <= 0"]),
     ],
 )
 def test_a_limit_is_told_where_it_means_something_else(then: str, now: str, expected: list[str]) -> None:
