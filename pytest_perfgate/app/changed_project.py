@@ -210,8 +210,8 @@ CHANGES = (
     ),
     Check(
         kind="renamed", compare=renamed_lines,
-        sentence=lambda _, n: f"{'1 line is' if n == 1 else f'{n} lines are'} new in this change and replaces a "
-        "removed one: the new time is compared with itself",
+        sentence=lambda _, n: ("1 test seems renamed and is judged by its new line, not by the older one" if n == 1
+        else f"{n} tests seem renamed and are judged by their new lines, not by the older ones"),
     ),
 )  # fmt: skip
 """All checks of a change, in the order of their notes."""

@@ -336,4 +336,4 @@ def _least(successor: Successor, reports: Sequence[CaseReport]) -> float:
 def _successor_text(successor: Successor) -> str:
     was, now = (quantity(line.time, Dimension.TIME) for line in (successor.gone, successor.new))
     why = f'"{successor.new.why}"' if successor.new.why else "no reason"
-    return f"{successor.new.key} {now} after {successor.gone.key} {was}: {signed(successor.slower)}, {why}"
+    return f"{successor.gone.key} to {successor.new.key}: {was} -> {now}, {signed(successor.slower)}, {why}"

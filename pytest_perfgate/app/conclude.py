@@ -356,7 +356,7 @@ def pages_alone(gate_judge: GateJudge, baselines: str) -> str:
     edited = repository.pages_alone(base, baselines) if base and repository is not None else None
     if edited is None:
         return ""
-    named = ", ".join(edited) if len(edited) <= _NAMED else plural(len(edited), "page")
+    named = ", ".join(edited) if len(edited) <= _NAMED else plural(len(edited), "file")
     return f"{named} only, which no code reads" if edited else "nothing"
 
 

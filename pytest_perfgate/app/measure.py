@@ -390,9 +390,8 @@ class Blurred:
 def report_noisy(blurred: Sequence[Blurred], tell: Callable[[str], None]) -> None:
     """Report the calls that are still too noisy, with what would help."""
     if beside := [one.beside for one in blurred if one.machine_busy]:
-        cases = f"{plural(len(beside), 'case')} without an accepted time"
-        text = f"other programs used {max(beside):.1f} processors during {cases}"
-        tell(f"{text}, so their times may be slow; next: run again on an idle machine before you accept")
+        text = f"{plural(len(beside), 'new time')} may be too slow: other programs used {max(beside):.1f} processors"
+        tell(f"{text} meanwhile; next: run again on an idle machine before you accept")
     wide = [one for one in blurred if not one.machine_busy]
     for one in wide[:_NAMED]:
         tell(f"{one}; next: {one.remedy}")

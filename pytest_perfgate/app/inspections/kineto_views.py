@@ -314,7 +314,7 @@ def _impact_block(one: TraceView) -> Block:
     top = one.rows[: one.options.settings.top]
     impacts = [made for row in top if (made := impact(row, one.roof, total)) is not None]
     if not impacts:
-        why = "no roof is known: give device= or peak= and bandwidth=" if one.roof is None else "no model"
+        why = "no roof is known: add --device, or --peak and --bandwidth" if one.roof is None else "no model"
         return Paragraph(text=f"No gain can be estimated: {why}.")
     return impact_table(impacts)
 

@@ -9,7 +9,7 @@ from math import isnan, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.judge.context import limited, surroundings
+from pytest_perfgate.core.judge.context import JudgeContext, limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import FigureLevel, detectable, plural, quantity
@@ -123,6 +123,14 @@ def anchored(line: Baseline, before: Baseline | None, signature: Signature) -> B
     if line.time <= time or not day:
         return replace(line, anchor=0.0, anchored="")
     return replace(line, anchor=time, anchored=day[:10])
+
+
+def goes_too_far(line: Baseline | None, measurement: Measurement, time: float, context: JudgeContext) -> bool:
+    """Return whether CI would fail the acceptance of this time in the place of a line, for the sum of its steps."""
+    if line is None or line.local or not 0 < line.time < time:
+        return False
+    accepted = replace(line, time=time, identity=measurement.identity)
+    return anchored(accepted, line, Signature(when=context.today)).drift_from_anchor > context.anchor
 
 
 def _measured_otherwise(line: Baseline, before: Baseline) -> bool:

@@ -134,8 +134,11 @@ class JudgedMeasurement:
 
     def accepting(self, option: str = "") -> str:
         """Return the command that accepts this time; in CI, from the run's record, since it must not write."""
-        source = "--from RECORD " if self.context.policy.ci else ""
-        return f"perfgate accept {source}{self.name}{option}"
+        from pytest_perfgate.core.judge.accepted_line import goes_too_far
+
+        source, line = "--from RECORD " if self.context.policy.ci else "", self.context.edited or self.baseline
+        far = self.timing and option and goes_too_far(line, self.measurement, self.timing.time, self.context)
+        return f"perfgate accept {source}{self.name}{' --anchor' if far else ''}{option}"
 
 
 class Ruling(NamedTuple):

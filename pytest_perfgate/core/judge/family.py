@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.against_limit import holds, interval_keeps
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
 from pytest_perfgate.core.judge.samples import BESIDE, excused
-from pytest_perfgate.core.judge.suspects import SAME
+from pytest_perfgate.core.judge.suspects import AGAINST, SAME
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, scope_of
 from pytest_perfgate.core.limits.merge import applies_on, case_of
 from pytest_perfgate.core.limits.scope import noun
@@ -109,7 +109,7 @@ def _judge_family(
     metrics = [one or (_of_builds(report) if of in CHANGES else None) for one, report in zip(own, meant)]
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
-        yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members), context)
+        yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci), context)
         return
     figures = [metric for metric in metrics if metric is not None]
     strange = next((metric for metric in figures if metric.dimension is not limit.dimension), None)
@@ -131,11 +131,14 @@ def _judge_family(
     yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
 
 
-def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport]) -> str:
+def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport], *, ci: bool) -> str:
     """Return how many cases have no figure, and why; for a figure of one call in each test, how to name that."""
     if not members:
         return "no case was measured"
     why = next((report.unheld for report in gaps if report.unheld and of in CHANGES), "")
+    if of in CHANGES and all(r.measurement and not (r.problems or r.baseline or r.arms or r.unheld) for r in gaps):
+        step = f"perfgate accept {'--from RECORD ' if ci else ''}--new"
+        return f"no accepted time yet for {len(gaps)} of {plural(len(members), 'case')}; next: {step}"
     count = f"{of} of {len(gaps)} of {plural(len(members), 'case')} was not measured"
     without = {report.key.name for report in gaps}
     have = {report.key.name for report in members} - without
@@ -199,8 +202,8 @@ def _outcome(
     reach, arms = max(_reach(members, context), _blind(members)), all(map(_by_arms, members))
     confirmed = arms and slower_in_family(together(members), limit.bound, among)
     if mean.value <= reach and not confirmed:
-        text = f"; chance explains up to {signed(reach)}, because one run moves all cases together"
-        return open_in_family(members, among) if arms else (Outcome.SUSPECT, text)
+        text = f"; a whole run may be off by {detectable(reach)} here, so this is not confirmed"
+        return open_in_family(members, among) if arms else (Outcome.SUSPECT, f"{text}; {AGAINST} REV can confirm it")
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"
     excuses = [excuse for member in members if (excuse := _excuse(member, reach))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -182,10 +183,14 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     accepted = {b.key.nodeid for b in suite.baselines}
     new = sorted(present - accepted)
     moved = dict(rename_candidates(gone, new))
+    name = shlex.quote(*moved.values()) if len(moved) == 1 else "NEW-NAME"
+    source = "--from RECORD " if suite.context.policy.ci else ""
+    renamed = f'; if renamed, first perfgate accept {source}{name} --reason "...", or it has no accepted time'
     yield SuiteNote(
         kind="dropped",
         effect=suite.context.policy.effect("unused"),
-        text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune removes them",
+        text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune removes "
+        f"{'its line' if len(gone) == 1 else 'their lines'}{renamed if moved else ''}",
         names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
 

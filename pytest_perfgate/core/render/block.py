@@ -246,7 +246,8 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
     return lines
 
 
-_WHOLE, _AGAIN = "a full run detects more and replaces it", "run again on a quieter machine, or keep the line"
+_WHOLE = "a full run detects more and replaces it"
+_AGAIN = "run again on a quieter machine, or keep it: full runs then build base and head for such a case where they can"
 
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 

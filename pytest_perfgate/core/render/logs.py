@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -313,7 +314,7 @@ def _section(case: Told, anchors: Anchors, detailed: Sequence[Sitting]) -> Secti
     line = f"{bars([s.time for s in sittings])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
     lines = [line, sittings_text(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in lines if text)
-    drawn = (timeline(printable(str(key)), sittings, changes, baseline),) if len(sittings) > 1 else ()
+    drawn = (replace(timeline(printable(str(key)), sittings, changes, baseline), bars=()),) if sittings[1:] else ()
     return Section(title=title, blocks=(*paragraphs, *drawn, _sittings(sittings, baseline, changes), *own))
 
 
@@ -383,9 +384,8 @@ def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:
 
 def _like(sitting: Sitting, line: Baseline) -> bool:
     """Return whether a run was measured like the accepted time, as far as both record it."""
-    if not sitting.identity or line.identity is None:
-        return True
-    return sitting.identity == how_measured(line.identity, at_limit=line.limited)
+    then = line.identity
+    return not sitting.identity or then is None or sitting.identity == how_measured(then, at_limit=line.limited)
 
 
 def _history_change(time: float, then: float | None) -> str:

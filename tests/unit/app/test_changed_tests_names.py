@@ -51,14 +51,15 @@ def rename_notes(*now: Baseline, **fields: Any) -> list[SuiteNote]:
 @pytest.mark.parametrize(
     ("time", "why", "effect", "message"),
     [
-        (2e6, "", Effect.WARN, "2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"),
-        (2e6, "exact", Effect.WARN, '2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, "exact"'),
-        (1.01e6, "", Effect.PASS, "1.01 ms after tests/test_k.py::test_one 1 ms: +1.0 %, no reason"),
+        (2e6, "", Effect.WARN, "1 ms -> 2 ms, +100.0 %, no reason"),
+        (2e6, "exact", Effect.WARN, '1 ms -> 2 ms, +100.0 %, "exact"'),
+        (1.01e6, "", Effect.PASS, "1 ms -> 1.01 ms, +1.0 %, no reason"),
     ],
 )
 def test_a_new_line_where_another_went_is_said(time: float, why: str, effect: Effect, message: str) -> None:
     (note,) = rename_notes(baseline("test_uno", time, why=why), EARLIER_LINES[1])
-    assert (note.kind, note.effect, note.names) == ("renamed", effect, (f"tests/test_k.py::test_uno {message}",))
+    names = f"tests/test_k.py::test_one to tests/test_k.py::test_uno: {message}"
+    assert (note.kind, note.effect, note.names) == ("renamed", effect, (names,))
 
 
 ONE = "def test_one(perfgate, n):\n    'old words'\n    perfgate(kernel, n)\n"
@@ -79,7 +80,7 @@ SHARP = "@slow\ndef completely_different(perfgate, n):\n    perfgate( kernel, n)
 def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: str, now: str, *, named: bool) -> None:
     notes = rename_notes(baseline("completely_different", 2e6, why=""), EARLIER_LINES[1], texts=(then, now))
     names = [name for note in notes for name in note.names]
-    expected = "tests/test_k.py::completely_different 2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"
+    expected = "tests/test_k.py::test_one to tests/test_k.py::completely_different: 1 ms -> 2 ms, +100.0 %, no reason"
     assert names == ([expected] if named else [])
 
 

@@ -206,7 +206,7 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
 
 
 def _roofed(roof: Roof | None) -> str:
-    return f"Roof: {roof.note}." if roof else "No roof: the device is unknown; give device= or peak= and bandwidth=."
+    return f"Roof: {roof.note}." if roof else "No roof: the device is unknown; add --device, or --peak and --bandwidth."
 
 
 def _modelled(rows: Sequence[OperatorRow]) -> str:

@@ -137,7 +137,7 @@ def test_a_suspect_is_confirmed_only_beyond_chance() -> None:
     doubled = verdict(2e6)
     assert (doubled.outcome, doubled.effect) == (Outcome.REGRESSED, Effect.FAIL)
     assert "after one run chance explains up to +79.1 %" in doubled.sentence
-    assert doubled.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    assert doubled.next == (f"perfgate accept '{KEY}' --anchor --reason \"...\"",)
 
 
 def test_a_locked_gpu_confirms_what_a_cpu_cannot() -> None:

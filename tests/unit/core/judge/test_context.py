@@ -9,6 +9,7 @@ import pytest
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.context import (
     LEVELS,
+    REASON,
     UNKNOWN,
     JudgeContext,
     accepted_clock,
@@ -21,7 +22,7 @@ from pytest_perfgate.core.judge.context import (
     paired_clocks,
     surroundings,
 )
-from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.judge import _judged_measurement, judge
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.device import Device
@@ -268,3 +269,26 @@ def test_what_is_undecided_says_how_much_more_time_it_wants() -> None:
 def test_too_few_rounds_clear_nothing() -> None:
     few = replace(NOT_SLOWER, revision=True, differences=(0.0,) * 4)
     assert paired_verdict(1.1e6, few).outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("line", "now", "anew"),
+    [
+        ({"when": "2026-05-01"}, 2e6, True),
+        ({"when": "2026-05-01", "time": 1.9e6}, 2e6, False),
+        ({"when": "2026-05-01", "time": 1.9e6, "anchor": 1.8e6, "anchored": "2026-04-01"}, 2e6, True),
+        ({"when": "2026-05-01", "time": 1.9e6, "anchor": 1.8e6, "anchored": "2026-01-01"}, 2e6, False),
+        ({"when": "2026-05-01", "local": True}, 2e6, False),
+        ({"when": "2026-05-01"}, 0.5e6, False),
+        ({"when": ""}, 2e6, False),
+        ({"when": "2026-05-01", "time": 0.0}, 2e6, False),
+    ],
+)
+def test_the_command_that_accepts_counts_anew_where_ci_would_fail_the_sum(line, now: float, *, anew: bool) -> None:
+    edited = replace(accepted(1e6), **line)
+    context = JudgeContext(kinds=KINDS, today="2026-05-20")
+    trial = _judged_measurement(measured(now), (), edited, context, None)
+    assert ("--anchor" in trial.accepting(REASON)) is anew
+    assert "--anchor" not in trial.accepting(), "starting anew needs a reason"
+    before = replace(trial, baseline=accepted(1e6), context=replace(context, edited=edited))
+    assert ("--anchor" in before.accepting(REASON)) is anew, "accept writes over the line of the work tree"

@@ -45,7 +45,7 @@ def test_a_test_that_is_gone_is_named() -> None:
     (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines)
     assert (note.kind, note.effect, note.names) == ("dropped", Effect.WARN, (f"{FAMILY}[3]",))
     assert "1 accepted case no longer collected" in note.text
-    assert "perfgate prune" in note.text
+    assert note.text.endswith("perfgate prune removes its line"), "nothing has its name"
     ci = replace(PLAIN_CONTEXT, policy=CI)
     (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines, context=ci)
     assert note.effect is Effect.FAIL
@@ -58,7 +58,13 @@ def test_a_renamed_parameter_is_guessed() -> None:
     lines = [accepted(1e6, key=key("n1")), accepted(1e6, key=key("2"))]
     (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines)
     assert note.names == (f"{FAMILY}[n1] (renamed to {FAMILY}[1]?)",)
-    assert "renamed" not in note.text, "one sentence, however many"
+    assert f"first perfgate accept '{FAMILY}[1]' --reason \"...\"" in note.text
+    ci = replace(PLAIN_CONTEXT, policy=CI)
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines, context=ci)
+    assert f"first perfgate accept --from RECORD '{FAMILY}[1]'" in note.text
+    several = [accepted(1e6, key=key(name)) for name in ("n1", "n2")]
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=several)
+    assert "first perfgate accept NEW-NAME" in note.text, "one sentence, however many"
 
 
 def test_a_baseline_that_no_limit_asks_for_is_named() -> None:

@@ -106,6 +106,7 @@ def test_history_as_a_document() -> None:
     assert "accepted: nothing" in text
     assert "+8.0 %" in text
     assert "measured with" not in text
+    assert (text.count(bars([s.time for s in SITTINGS])), text.count("█")) == (1, 1), "one line of bars"
     assert (bars([]), bars([1.0, 1.0]), bars([1.0, 2.0])) == ("", "▄▄", "▁█")
 
 
