@@ -128,9 +128,9 @@ def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) ->
 
 
 def _meant(name: str, kinds: Kinds, *, in_test: bool) -> str:
-    """Return the near metrics; if there are none, all, and how a test gives a figure of its own."""
-    figure = f'; for a figure of the test\'s own, call perfgate.metric("{name}", value) in it' if in_test else ""
-    return proposal(name, kinds) or f"{proposal(name, kinds, all_of='the metrics')}{figure}"
+    """Return the near metrics; if there are none, how a test gives a figure of its own, and all metrics."""
+    figure = f'for a figure of the test\'s own, call perfgate.metric("{name}", value) in it; ' if in_test else ""
+    return proposal(name, kinds) or f"{figure}{proposal(name, kinds, all_of='the metrics')}"
 
 
 def _own_figure(written: Written, labels: Labels, kinds: Kinds) -> tuple[MetricKind, Labels]:
