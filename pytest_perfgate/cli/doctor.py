@@ -154,6 +154,23 @@ def plugin(project: Project) -> Iterator[Finding]:
     yield Finding(name="plugin", level=Level.GOOD if names else Level.BAD, what=what, fix=fix)
 
 
+def package(project: Project) -> Iterator[Finding]:
+    """Yield packages of this checkout that an import takes from another one, whose code a run would measure."""
+    from importlib.util import find_spec
+
+    from pytest_perfgate.wiring import INSTALL, imported_elsewhere
+
+    def origin(name: str) -> str | None:
+        try:
+            spec = find_spec(name)
+        except (ImportError, ValueError):
+            return None
+        return None if spec is None else (spec.origin or "") if spec.has_location else ""
+
+    for text in imported_elsewhere(project.root, project.config, origin):
+        yield Finding(name="package", level=Level.NOTE, what=text, fix=INSTALL)
+
+
 def git(project: Project) -> Iterator[Finding]:
     """Yield whose accepted lines judge here, and why if it is not an earlier revision's."""
     repository = project.repository
@@ -359,6 +376,7 @@ CHECKS: list[tuple[str, Check]] = [
     ("python", python),
     ("plugin", plugin),
     ("settings", settings),
+    ("package", package),
     ("git", git),
     ("hooks", hooks),
     ("baselines", baselines),

@@ -366,6 +366,8 @@ class Instruments:
     """Returns a function that reads a device's joules so far; ``None`` for a device that does not count them."""
     pools: Callable[[object], str] = _none
     """Returns the thread settings of libraries that a call uses, whatever else has loaded them."""
+    elsewhere: Callable[[], tuple[Problem, ...]] = tuple
+    """Returns a problem for each package of this checkout that the process has loaded from another one."""
 
 
 @array_value

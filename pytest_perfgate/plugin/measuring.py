@@ -195,10 +195,9 @@ class Measuring:
 
     def packed(self, measured: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Return the samples of a call as a capture with its identity."""
-        call = measured.timed()
+        call, taken = measured.timed(), tuple(samples)
         stand = self.stand(plan, call)
         plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
-        taken = tuple(samples)
         timer = taken[-1].timer if taken else stand.timer.name
         figures = self._passes.figures(measured, plan, stand.runtime, taken)
         return Capture(
@@ -210,6 +209,7 @@ class Measuring:
             limits=measured.limits,
             findings=self._inputs.findings(measured.key),
             metrics=MetricSet(absent=figures.absent),
+            problems=self._instruments.elsewhere(),
             readings=figures.readings,
         )
 
@@ -228,7 +228,7 @@ class Measuring:
             limits=brought.limits,
             metrics=brought.metrics,
             findings=brought.findings,
-            problems=brought.problems,
+            problems=(*brought.problems, *(self._instruments.elsewhere() if brought.durations else ())),
             readings=brought.readings,
         )
 
@@ -303,8 +303,8 @@ def measuring_tools(config: Any, root: str = "") -> Measuring:
     from pytest_perfgate.wiring import instruments
     from pytest_perfgate.wiring.stores import ceilings_at
 
-    built_ins(config)
-    return Measuring(instruments(config.hook), partial(_metrics, ceilings_at(Path(root) if root else config.rootpath)))
+    project, top = built_ins(config).project, Path(root) if root else config.rootpath
+    return Measuring(instruments(config.hook, top, project), partial(_metrics, ceilings_at(top)))
 
 
 def _metrics(ceiled: Callable[[Device], Device], capture: Capture) -> MetricSet:
@@ -314,13 +314,14 @@ def _metrics(ceiled: Callable[[Device], Device], capture: Capture) -> MetricSet:
     return metrics_of_capture(replace(capture, device=ceiled(capture.device)))
 
 
-def built_ins(config: Any) -> None:
-    """Register our own instruments, through the same hooks as a plugin's."""
+def built_ins(config: Any) -> Any:
+    """Register our own instruments once, through the same hooks as a plugin's, and return them."""
     from pytest_perfgate.wiring import configuration
     from pytest_perfgate.wiring.built_ins import BuiltIns
 
     if not config.pluginmanager.has_plugin("perfgate-built-ins"):
         config.pluginmanager.register(BuiltIns(configuration(config.rootpath)), "perfgate-built-ins")
+    return config.pluginmanager.get_plugin("perfgate-built-ins")
 
 
 class Inputs:

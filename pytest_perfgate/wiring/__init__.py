@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.adapters.children.channel import ParentChannel
     from pytest_perfgate.app.diagnosis import DoctorTools
     from pytest_perfgate.model.device import Availability, Device
-    from pytest_perfgate.model.metric import Document
+    from pytest_perfgate.model.metric import Document, Problem
     from pytest_perfgate.model.ports import GateTools, Instruments
     from pytest_perfgate.model.project import Config, Names
     from pytest_perfgate.model.verdict import Verdict
@@ -135,7 +136,35 @@ class LazySequence(Sequence[T]):
         return len(self._members)
 
 
-def instruments(hooks: Any) -> Instruments:
+def elsewhere(root: Path, project: Config) -> Callable[[], tuple[Problem, ...]]:
+    """Return a function that finds packages of this checkout that were loaded from another; it looks after imports."""
+    problems: dict[int, tuple[Problem, ...]] = {}
+
+    def look() -> tuple[Problem, ...]:
+        if (count := len(sys.modules)) not in problems:
+            from pytest_perfgate.adapters.arms.overlay import loaded_origin
+            from pytest_perfgate.model.metric import Problem
+
+            texts = (f"{text}: {INSTALL}" for text in imported_elsewhere(root, project, loaded_origin))
+            problems[count] = tuple(Problem(code="package-elsewhere", what=text, retry=False) for text in texts)
+        return problems[count]
+
+    return look
+
+
+INSTALL = "install this checkout (pip install -e .)"
+
+
+def imported_elsewhere(root: Path, project: Config, origin: Callable[[str], str | None]) -> Iterator[str]:
+    """Yield which packages of this checkout come from another one, by their origins."""
+    from pytest_perfgate.adapters.arms.overlay import from_elsewhere
+
+    for name, own, folder in from_elsewhere(root, [one.path for one in project.projects], project.packages, origin):
+        place = own.parent if own.name == "__init__.py" else own
+        yield f"{name} is imported from {folder}, and this checkout holds {place.relative_to(root).as_posix()}"
+
+
+def instruments(hooks: Any, root: Path | None = None, project: Config | None = None) -> Instruments:
     """Return what measures in this process: instruments of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.host import probe_affinity, probe_pools, probe_threads
     from pytest_perfgate.adapters.system.processes import ProcessMemory, queued_ns
@@ -155,6 +184,7 @@ def instruments(hooks: Any) -> Instruments:
         memory=ProcessMemory(),
         queued=queued_ns,
         energy=wiring_devices.energy_meter,
+        elsewhere=elsewhere(root, project) if root and project else tuple,
     )
 
 

@@ -88,7 +88,7 @@ class BuiltIns:
     """The built-in members of each hook, in the order of preference, with the project's own devices."""
 
     def __init__(self, project: Config | None = None) -> None:
-        self._project = project
+        self.project = project
 
     def pytest_perfgate_runtimes(self) -> list[Runtime]:
         from pytest_perfgate.adapters.runtimes.cuda import CudaCoreRuntime, CupyRuntime
@@ -192,12 +192,12 @@ class BuiltIns:
 
     def _catalogue(self) -> Callable[[], Catalogue]:
         """Return a function for the data sheets, which are read on first use, the project's own first."""
-        if self._project is None or not self._project.device:
+        if self.project is None or not self.project.device:
             return devices.project_catalogue
-        return cache(partial(devices.catalogue, self._project))
+        return cache(partial(devices.catalogue, self.project))
 
     def _lookup(self) -> Lookup:
-        if self._project is not None and self._project.device:
+        if self.project is not None and self.project.device:
             catalogue = self._catalogue()
             return lambda name: catalogue().lookup(name)
         from pytest_perfgate.adapters.devices.visible import lookup_spec
@@ -208,7 +208,7 @@ class BuiltIns:
         """Return the patterns of communication kernels, of the given project or of the current one."""
         from pytest_perfgate.wiring import configuration
 
-        return (self._project or configuration(Path.cwd())).communication
+        return (self.project or configuration(Path.cwd())).communication
 
 
 def nsys_inspector() -> Inspector:

@@ -14,8 +14,10 @@ import pytest
 import perfgate_presence
 from perfgate_presence import hidden_by
 from pytest_perfgate.app.doctor import Level
-from pytest_perfgate.cli.doctor import plugin
+from pytest_perfgate.cli.doctor import package, plugin
+from pytest_perfgate.model.project import Config
 from tests.plugin.forked import forked, inherited
+from tests.plugin.projects import Project
 
 HOME = Path(perfgate_presence.__file__).parent
 
@@ -101,3 +103,45 @@ def test_the_doctor_names_what_hides_the_plugin(tmp_path: Path) -> None:
     (finding,) = plugin(project)
     assert (finding.level, finding.what.split()[0]) == (Level.BAD, "pytest_perfgate.py")
     assert [one.level for one in plugin(SimpleNamespace(root=HOME))] == [Level.GOOD], "its own repository"  # type: ignore[arg-type]
+
+
+LENT = """
+import pytest
+from pk_k import work
+
+@pytest.mark.perfgate("time <= 1s")
+def test_it(perfgate):
+    perfgate(work)
+"""
+
+
+@pytest.mark.parametrize("mode", ["quick", "full"])
+def test_a_package_of_another_checkout_is_not_measured_for_this_one(
+    project: Project, tmp_path_factory: pytest.TempPathFactory, mode: str
+) -> None:
+    """As where two clones share an environment, and the other one is installed in it."""
+    other = tmp_path_factory.mktemp("other")
+    (other / "pyproject.toml").touch()
+    project.write("test_it.py", LENT)
+    for place in (other, project.root):
+        (place / "src" / "pk_k").mkdir(parents=True)
+        (place / "src" / "pk_k" / "__init__.py").write_text("def work(): return sum(range(3000))\n")
+    for place, outcome in ((other, "failed"), (project.root, "passed")):
+        project.write("conftest.py", f"import sys\nsys.path.insert(0, {str(place / 'src')!r})\n")
+        run = project.run(f"--perfgate={mode}", ci=True)
+        assert run.outcome("test_it") == outcome, run.text
+        assert ("[package-elsewhere]" in run.text) is (outcome == "failed"), run.text
+
+
+def test_the_doctor_names_a_package_of_another_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("own", "other"):
+        (tmp_path / name / "src" / "pk_of_two_k").mkdir(parents=True)
+        (tmp_path / name / "src" / "pk_of_two_k" / "__init__.py").touch()
+        (tmp_path / name / "pyproject.toml").touch()
+    project: Any = SimpleNamespace(root=tmp_path / "own", config=Config())
+    assert list(package(project)) == []
+    monkeypatch.syspath_prepend(tmp_path / "other" / "src")
+    (finding,) = package(project)
+    assert (finding.level, finding.what.split()[0]) == (Level.NOTE, "pk_of_two_k")
+    monkeypatch.syspath_prepend(tmp_path / "own" / "src")
+    assert list(package(project)) == []

@@ -7,7 +7,9 @@ import os
 import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module, metadata
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
@@ -21,13 +23,11 @@ from pytest_perfgate.model.values import value
 if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import ArmSettings
 
-_VERSION_S, _KILLED = 30.0, 137
+_VERSION_S, _KILLED, _PROJECT, _SHOWN = 30.0, 137, {"pyproject.toml", "setup.py"}, 3
 
 _STEERED = ("CMAKE", "CUDA", "CXX", "HIP", "LD", "MESON", "NVCC", "PKG_CONFIG", "ROCM", "RUST", "SKBUILD", "TORCH_CUDA")
 
 _FLAGS = ("CC", "CFLAGS", "CPATH", "CPPFLAGS", "LIBRARY_PATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "ARCHFLAGS")
-
-_PROJECT, _SHOWN = {"pyproject.toml", "setup.py"}, 3
 
 
 @value
@@ -57,6 +57,52 @@ def build_into(site: Site, source: Path, settings: ArmSettings) -> None:
         else:
             where = "its root" if project == "." else f"its folder {project!r}"
             raise nothing_in(source, f"no pyproject.toml or setup.py that builds in {where}")
+
+
+_FULL = ("No space left on device", "Disk quota exceeded", "not enough space", "No usable temporary directory")
+_LEAST = 4 << 20
+
+
+@contextmanager
+def explained(side: str, home: Path) -> Iterator[None]:
+    """Add the side to an error; a full disk is reported as such, wherever it occurs."""
+    try:
+        yield
+    except PerfgateError as fault:
+        what = f"{side}: {fault.what}"
+        if _is_full(fault.what, home):
+            raise _no_room(what, home) from fault
+        raise PerfgateError(fault.code.name, what, why=fault.why, fix=fault.fix, place=fault.place) from fault
+    except OSError as fault:
+        what = f"{side}: {fault}"
+        raise (_no_room(what, home) if _is_full(str(fault), home) else PerfgateError("arm-not-made", what)) from fault
+
+
+def _is_full(message: str, home: Path) -> bool:
+    return any(words in message for words in _FULL) or _free(home) < _LEAST
+
+
+def _free(folder: Path) -> int:
+    """Return the free bytes on the disk of a folder, which may not exist yet."""
+    place = next(place for place in (folder, *folder.parents) if place.exists())
+    return shutil.disk_usage(place).free
+
+
+def _no_room(what: str, home: Path) -> PerfgateError:
+    try:
+        scratch = tempfile.gettempdir()
+    except OSError:
+        scratch = "/tmp"  # noqa: S108 - only to report how full it is
+    free = ", ".join(f"{_free(Path(place)) / 1e6:.0f} MB on {place}" for place in (str(home), scratch))
+    return PerfgateError("arm-no-room", f"{what}\n  left free: {free}")
+
+
+def launch_line(python: Path) -> tuple[str, ...]:
+    """Return how to start pytest without the current folder on the path."""
+    if sys.version_info >= (3, 11):
+        return (str(python), "-P", "-m", "pytest")
+    drop = "import os, sys; sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]; import pytest"
+    return (str(python), "-c", f"{drop}; raise SystemExit(pytest.main())")
 
 
 def nothing_in(source: Path, what: str) -> PerfgateError:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import site
 import sys
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from pytest_perfgate.adapters.system.processes import run_captured
@@ -51,14 +50,6 @@ def surroundings(editable: Sequence[str]) -> list[str]:
     folders = [Path(folder) for folder in parent_folders(editable)]
     names = sorted(entry.name for folder in folders for entry in folder.glob("*.dist-info"))
     return [*map(str, folders), *names]
-
-
-def launch_line(python: Path) -> tuple[str, ...]:
-    """Return how to start pytest without the current folder on the path."""
-    if sys.version_info >= (3, 11):
-        return (str(python), "-P", "-m", "pytest")
-    drop = "import os, sys; sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]; import pytest"
-    return (str(python), "-c", f"{drop}; raise SystemExit(pytest.main())")
 
 
 _NATIVE = {".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hip", ".f", ".f90", ".f95", ".m", ".mm", ".zig"}
@@ -117,45 +108,6 @@ def lay_over(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-_FULL = ("No space left on device", "Disk quota exceeded", "not enough space", "No usable temporary directory")
-
-_LEAST = 4 << 20
-
-
-@contextmanager
-def explained(side: str, home: Path) -> Iterator[None]:
-    """Add the side to an error; a full disk is reported as such, wherever it occurs."""
-    try:
-        yield
-    except PerfgateError as fault:
-        what = f"{side}: {fault.what}"
-        if _is_full(fault.what, home):
-            raise _no_room(what, home) from fault
-        raise PerfgateError(fault.code.name, what, why=fault.why, fix=fault.fix, place=fault.place) from fault
-    except OSError as fault:
-        what = f"{side}: {fault}"
-        raise (_no_room(what, home) if _is_full(str(fault), home) else PerfgateError("arm-not-made", what)) from fault
-
-
-def _is_full(message: str, home: Path) -> bool:
-    return any(words in message for words in _FULL) or _free(home) < _LEAST
-
-
-def _free(folder: Path) -> int:
-    """Return the free bytes on the disk of a folder, which may not exist yet."""
-    place = next(place for place in (folder, *folder.parents) if place.exists())
-    return shutil.disk_usage(place).free
-
-
-def _no_room(what: str, home: Path) -> PerfgateError:
-    try:
-        scratch = tempfile.gettempdir()
-    except OSError:
-        scratch = "/tmp"  # noqa: S108 - only to report how full it is
-    free = ", ".join(f"{_free(Path(place)) / 1e6:.0f} MB on {place}" for place in (str(home), scratch))
-    return PerfgateError("arm-no-room", f"{what}\n  left free: {free}")
-
-
 _LEFT = frozenset({".git", ".perfgate", "__pycache__", "bin", "build", ".pytest_cache"})
 
 _INSTALLED = frozenset({"site-packages", "dist-packages", ".perfgate"})
@@ -204,6 +156,54 @@ def _file_of(module: object) -> Path | None:
     place = getattr(module, "__dict__", {}).get("__file__")
     file = Path(place) if isinstance(place, str) else None
     return file if file is not None and file.is_absolute() and file.is_file() else None
+
+
+_NO_PACKAGE = ("test_", "conftest", "setup")
+
+_SOURCES = ("pyproject.toml", "setup.py", ".git")  # entries of a folder that holds a project's source
+
+
+def from_elsewhere(
+    root: Path, projects: Sequence[str], packages: Collection[str], origin: Callable[[str], str | None]
+) -> Iterator[tuple[str, Path, Path]]:
+    """Yield packages of a repository that come from another source tree: (name, own file, other folder).
+
+    ``packages`` limits them to these top-level names, if there are any. What is installed, or lies elsewhere in the
+    repository, is left out.
+    """
+    folders = [root, *(root / project for project in projects)]
+    top = next((place for place in (root, *root.parents) if (place / ".git").exists()), root).resolve()
+    for place in dict.fromkeys(place for folder in folders for place in (folder, folder / "src")):
+        for name, own in _own_modules(place, "", origin):
+            file = Path(origin(name) or "")
+            if file.name != own.name or not file.is_file() or (packages and name.partition(".")[0] not in packages):
+                continue
+            file = file.resolve()
+            if file.is_relative_to(top) or _INSTALLED.intersection(file.parts) or file == own.resolve():
+                continue
+            folder = file.parents[name.count(".") + (file.name == "__init__.py")]
+            if any((near / entry).exists() for near in (folder, folder.parent) for entry in _SOURCES):
+                yield name, own, folder
+
+
+def _own_modules(folder: Path, prefix: str, origin: Callable[[str], str | None]) -> Iterator[tuple[str, Path]]:
+    """Yield (name, file) of modules that a folder has and that have an origin; of a namespace package those inside."""
+    for entry in os.listdir(folder) if folder.is_dir() else ():  # noqa: PTH208 - a Path for each takes twice as long
+        name = prefix + entry.removesuffix(".py")
+        if name in _TESTS or entry.startswith(_NO_PACKAGE) or (file := origin(name)) is None:
+            continue
+        place = folder / entry
+        if entry.endswith(".py"):
+            yield name, place
+        elif (place / "__init__.py").is_file():
+            yield name, place / "__init__.py"
+        elif not file:
+            yield from _own_modules(place, f"{name}.", origin)
+
+
+def loaded_origin(name: str) -> str | None:
+    """Return the file of a loaded module, "" where it has none; None if it is not loaded."""
+    return None if name not in sys.modules else str(_file_of(sys.modules[name]) or "")
 
 
 def foreign_libraries(mapped: Collection[str], arm: Path) -> list[str]:

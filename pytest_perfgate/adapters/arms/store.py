@@ -18,16 +18,16 @@ from pytest_perfgate.adapters.arms.build import (
     Site,
     build_environment,
     build_into,
+    explained,
     installed_modules,
     is_buildable,
+    launch_line,
     nothing_in,
     toolchain,
 )
 from pytest_perfgate.adapters.arms.overlay import (
     content_of,
-    explained,
     inside_package,
-    launch_line,
     lay_over,
     make_overlay,
     only_tests,

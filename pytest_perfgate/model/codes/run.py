@@ -13,6 +13,14 @@ RUN_CODES: tuple[Code, ...] = (
         fix="make the call, its notes and its threads the same in every process",
     ),
     Code(
+        name="package-elsewhere",
+        family=Family.CHILD,
+        title="A package of this checkout was imported from another one",
+        why="the time is that of the other checkout's code, so it says nothing about this one",
+        fix="install this checkout: pip install -e . (where the other folder is right, name the packages under test in "
+        "packages of [tool.perfgate])",
+    ),
+    Code(
         name="config-unreadable",
         family=Family.CONFIGURATION,
         title="The configuration file cannot be read",

@@ -16,7 +16,9 @@ import pytest
 from pytest_perfgate.adapters.arms.overlay import (
     content_of,
     foreign_libraries,
+    from_elsewhere,
     loaded_modules,
+    loaded_origin,
     neighbour_modules,
     only_tests,
     source_modules,
@@ -185,6 +187,71 @@ def test_a_lazy_module_is_not_asked_and_one_that_is_gone_is_no_file(tmp_path: Pa
         monkeypatch.setitem(sys.modules, name, made)
     assert neighbour_modules(tmp_path, ["pkg"]) == ()
     assert loaded_modules(["lazy_k", "made_up", "gone"]) == ()
+
+
+def imported(monkeypatch: pytest.MonkeyPatch, name: str, file: Path | None) -> None:
+    """Stand for a module that was loaded from this file; None is a namespace package."""
+    module = ModuleType(name)
+    module.__file__ = str(file) if file else None
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+def clones(folder: Path) -> tuple[Path, Path]:
+    for name in ("a", "c"):
+        write(folder / name, {".git": "", "pyproject.toml": "", "src/pk_k/__init__.py": "", "src/pk_k/one.py": ""})
+        write(folder / name, {"flat_k/__init__.py": "", "only_k.py": "", "libs/sub/setup.py": ""})
+        write(folder / name, {"libs/sub/src/sub_k/__init__.py": ""})
+        write(folder / name, {"src/space_k/in_k/__init__.py": "", "tests/__init__.py": "", "conftest.py": ""})
+    return folder / "a", folder / "c"
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("pk_k", "src/pk_k/__init__.py"), ("flat_k", "flat_k/__init__.py"), ("only_k", "only_k.py"),
+     ("sub_k", "libs/sub/src/sub_k/__init__.py"), ("space_k.in_k", "src/space_k/in_k/__init__.py")],
+)  # fmt: skip
+def test_a_package_that_another_checkout_lent_is_named(tmp_path: Path, monkeypatch, name: str, path: str) -> None:
+    other, own = clones(tmp_path)
+    if "." in name:
+        imported(monkeypatch, name.partition(".")[0], None)
+    imported(monkeypatch, name, other / path)
+    folder = (other / path).parents[name.count(".") + path.endswith("__init__.py")]
+    lent = list(from_elsewhere(own, ["libs/sub"], (), loaded_origin))
+    assert lent == [(name, own / path, folder)]
+    assert list(from_elsewhere(own, ["libs/sub"], ["another"], loaded_origin)) == []
+    assert list(from_elsewhere(own, ["libs/sub"], [name.partition(".")[0]], loaded_origin)) == lent
+    imported(monkeypatch, name, own / path)
+    assert list(from_elsewhere(own, ["libs/sub"], (), loaded_origin)) == []
+
+
+def test_what_is_no_package_of_another_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, own = clones(tmp_path)
+    write(tmp_path, {"site-packages/pk_k/__init__.py": "", "loose/flat/flat_k/__init__.py": "", "a/flat_k.py": ""})
+    write(own, {"vendor/pk_k/__init__.py": "", ".perfgate/arms/1/src/pk_k/__init__.py": "", "docs_k/index.md": ""})
+    write(own, {"wt/.git": "", "wt/pyproject.toml": "", "wt/src/pk_k/__init__.py": "", "app/setup.py": ""})
+    (other / "src" / "pk_k" / "__init__.py").rename(other / "real.py")
+    (tmp_path / "linked").symlink_to(own)
+    write(other, {"docs_k/__init__.py": ""})
+    for name, file in (
+        ("pk_k", tmp_path / "site-packages/pk_k/__init__.py"),  # an installed wheel
+        ("pk_k", own / "vendor/pk_k/__init__.py"),
+        ("pk_k", own / ".perfgate/arms/1/src/pk_k/__init__.py"),
+        ("pk_k", own / "wt/src/pk_k/__init__.py"),
+        ("pk_k", tmp_path / "linked/src/pk_k/__init__.py"),
+        ("pk_k", other / "pk_k.zip/pk_k/__init__.py"),
+        ("flat_k", tmp_path / "loose/flat/flat_k/__init__.py"),  # no source tree
+        ("flat_k", other / "flat_k.py"),  # a module of that name is another thing
+        ("docs_k", other / "docs_k/__init__.py"),
+        ("tests", other / "tests/__init__.py"),
+        ("conftest", other / "conftest.py"),
+        ("space_k", None),
+    ):
+        with monkeypatch.context() as patch:
+            imported(patch, name, file)
+            assert list(from_elsewhere(own, ["."], (), loaded_origin)) == [], file
+    with monkeypatch.context() as patch:
+        imported(patch, "pk_k", own / "src/pk_k/__init__.py")
+        assert list(from_elsewhere(own / "app", ["."], (), loaded_origin)) == [], "a monorepo"
 
 
 def test_what_a_build_leaves_beside_the_sources_is_code_of_its_arm(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.arms.overlay import explained
+from pytest_perfgate.adapters.arms.build import explained
 from pytest_perfgate.adapters.arms.store import READY, ArmStore, forget_unused
 from pytest_perfgate.adapters.system.files import exclusive
 from pytest_perfgate.adapters.system.git import Git
