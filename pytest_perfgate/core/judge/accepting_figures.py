@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried
-from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, comparable, selected_figures
+from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, selected_figures
 from pytest_perfgate.core.judge.context import surroundings
-from pytest_perfgate.core.judge.readings import better_of
+from pytest_perfgate.core.judge.readings import COUNTS, better_of, comparable
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
@@ -26,6 +26,9 @@ _BETWEEN = 2.0
 """Standard deviations between runs that count as noise."""
 
 _ROUNDING = 1e-4
+
+_WHOLE = 2.0**53
+"""Whole numbers below it are exact."""
 
 _LEFT = frozenset({Change.UNTRUSTED, Change.PINNED})
 
@@ -156,8 +159,14 @@ def _is_exact(metric: Metric) -> bool:
     return metric.exact or (kind is not None and kind.exact)
 
 
+def _stored(number: float, dimension: Dimension) -> float:
+    """Return a figure as a line stores it: a count as it is, others with five digits."""
+    counts = dimension in COUNTS and float(number).is_integer()
+    return number if counts and abs(number) < _WHOLE else rounded(number, dimension)
+
+
 def _figure(metric: Metric, *, exact: bool) -> Figure:
-    value = metric.value if exact else rounded(metric.value, metric.dimension)
+    value = metric.value if exact else _stored(metric.value, metric.dimension)
     return Figure(name=metric.name, value=value, dimension=metric.dimension, labels=metric.labels)
 
 
@@ -202,5 +211,5 @@ def with_sitting(before: Figure, value: float) -> Figure:
     step = value - before.value
     share = step if points else step / abs(before.value) if before.value else 0.0
     variance = ((n - 1) * before.scatter**2 + share**2 * n / (n + 1)) / n
-    mean = rounded(before.value + step / (n + 1), before.dimension)
+    mean = _stored(before.value + step / (n + 1), before.dimension)
     return replace(before, value=mean, scatter=math.sqrt(variance), sittings=n + 1)

@@ -16,7 +16,7 @@ from pytest_perfgate.core.judge.context import (
     figure_kept,
     incomparable,
 )
-from pytest_perfgate.core.judge.readings import THIS, Sides, better_of, reach_in_turns
+from pytest_perfgate.core.judge.readings import COUNTS, THIS, Sides, better_of, comparable, reach_in_turns
 from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.samples import indistinguishable
 from pytest_perfgate.core.judge.suspects import DOCTOR, SAME, expired, look
@@ -101,13 +101,12 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
         why = f"{metric.name} was not measured in both builds"
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, metric=metric)
     finding = figure_finding(pairs, limit, trial.context.gates)
-    beside = f"{plural(finding.rounds, 'round')} against {paired.base}"
     outcome, word = _BY_BUILDS[finding.decision]
     if finding.decision is Decision.SLOWER and paired.same:
         outcome = Outcome.MOVED
     elif finding.decision is Decision.NOT_SLOWER:
         outcome, word = (Outcome.IMPROVED, "better") if finding.better else (Outcome.PASSED, word)
-    text = f"{word} in {beside}"
+    text = f"{word} in {plural(finding.rounds, 'round')} against {paired.base}"
     return Ruling(outcome=outcome, sentence=text, metric=metric, figure=finding.base, rounds=finding.rounds)
 
 
@@ -234,7 +233,7 @@ class Comparison(NamedTuple):
 def _compare(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
     moved, play, reach = pair.moved, 0.0, None
     if not is_exact(pair.metric, trial.context):
-        play, reach = _ROUNDED * _unit(pair), _reach(pair, trial)
+        play, reach = _rounding(pair), _reach(pair, trial)
     keeps = _keeps(pair.limit, moved, play)
     if keeps:
         return _within_limit(pair, moved, None if reach is None else max(reach, play), trial)
@@ -269,6 +268,12 @@ def is_exact(metric: Metric, context: JudgeContext) -> bool:
     """Return whether unchanged code repeats the figure exactly, so that any difference comes from the code."""
     kind = context.kinds.get(metric.name)
     return metric.exact or (kind is not None and kind.exact)
+
+
+def _rounding(pair: Comparison) -> float:
+    """Return the change that the digits of a line may hide; a count is stored with all of its own."""
+    whole = pair.then.dimension in COUNTS and not (pair.metric.value % 1 or pair.then.value % 1)
+    return 0.0 if whole else _ROUNDED * _unit(pair)
 
 
 def _unit(pair: Comparison) -> float:
@@ -353,7 +358,7 @@ def _accepted_by_change(pair: Comparison, text: str, trial: JudgedMeasurement) -
     if not edited.explains(line):
         sentence = f"worse than accepted: {text}, and this change edits the accepted value without a reason"
         return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=(trial.accepting(REASON),))
-    play = 0.0 if is_exact(pair.metric, trial.context) else _ROUNDED * _unit(pair)
+    play = 0.0 if is_exact(pair.metric, trial.context) else _rounding(pair)
     again = Comparison(pair.limit, pair.metric, new)
     if _keeps(pair.limit, again.moved, play) is False:
         return None
@@ -386,11 +391,6 @@ def accepted_elsewhere(limit: Limit, measurement: Measurement, figures: Sequence
         alike = one.name == limit.metric and matches(one.labels, scope)
         if alike and one.labels not in here and tuple(label for label, _ in one.labels) in levels:
             yield one
-
-
-def comparable(then: Dimension, now: Dimension) -> bool:
-    """Return whether two figures count the same; a line does not distinguish a count from a plain number."""
-    return then is now or {then, now} <= {Dimension.COUNT, Dimension.PLAIN}
 
 
 def selected_figures(limit: Limit, measurement: Measurement) -> tuple[Metric, ...]:

@@ -130,6 +130,8 @@ def _student(numbers: Sequence[float], centre: float) -> Interval:
     return Interval(low=min(mean - half, centre), high=max(mean + half, centre), confidence=CONFIDENCE)
 
 
+COUNTS = frozenset({Dimension.COUNT, Dimension.PLAIN})
+
 FILE = "file:"
 """The prefix of a reference that is not a call: a time of another tool, in a file."""
 
@@ -378,3 +380,8 @@ def better_of(metric: Metric, kinds: Mapping[str, MetricKind]) -> Better:
     """Return the direction in which a figure improves: its own, or that of its kind."""
     kind = kinds.get(metric.name)
     return metric.better or (kind.better if kind else Better.NEITHER)
+
+
+def comparable(then: Dimension, now: Dimension) -> bool:
+    """Return whether two figures count the same; a line does not distinguish a count from a plain number."""
+    return then is now or {then, now} <= {Dimension.COUNT, Dimension.PLAIN}

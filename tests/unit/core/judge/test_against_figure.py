@@ -375,3 +375,15 @@ def test_a_figure_improves_beyond_the_chance_of_its_runs(now: float, scatter: fl
 def test_a_figure_of_zero_has_a_scatter_too() -> None:
     now = metric("peak_memory", 0.0, BYTES, half=1.0)
     assert judged("change(peak_memory) <= 5%", now, figure("peak_memory", 1e8, BYTES)).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "outcome"),
+    [(50_004, 50_000, Outcome.REGRESSED), (50_000, 50_000, Outcome.PASSED), (50_000.4, 50_000, Outcome.PASSED)],
+)
+def test_a_count_that_rises_at_all_breaks_a_limit_of_zero(now: float, then: float, outcome: Outcome) -> None:
+    """Its line has all of its digits; one that is no whole number has five."""
+    measurement = measured(1e6, metrics=MetricSet(metrics=(metric("calls", now),)), shape=())
+    before = accepted(0.0, figures=(figure("calls", then),))
+    (verdict,) = judge(measurement, [limit("change(metric(calls)) <= 0")], baseline=before, context=CONTEXT).verdicts
+    assert verdict.outcome is outcome
