@@ -22,8 +22,8 @@ from pytest_perfgate.core.judge.judge import (
     judging_failed,
     not_called,
     not_measured,
+    unmatched_limits,
     with_trouble,
-    with_unmatched_limits,
 )
 from pytest_perfgate.core.judge.samples import of_level
 from pytest_perfgate.core.judge.suspects import uncommitted
@@ -107,7 +107,7 @@ class GateJudge:
         reports = with_raised_calls(judged, result.raised, partial(self.unmeasured, case))
         if not reports:
             return (self._uncalled(case),)
-        return with_unmatched_limits(reports, self._all_limits(case, reports), self.context)
+        return (*reports, *unmatched_limits(reports, self._all_limits(case, reports), self.context))
 
     def unmeasured(self, case: Case, key: CaseKey, why: str, *, waited: bool = False) -> CaseReport:
         """Return the report of a case without a measurement, with the reason."""

@@ -309,16 +309,6 @@ WIDE = frozenset({"configuration", "command line"})
 """Sources of limits for all gated tests, which need not apply to every one of them."""
 
 
-def with_unmatched_limits(
-    reports: Sequence[CaseReport], limits: Iterable[Limit], context: JudgeContext
-) -> tuple[CaseReport, ...]:
-    """Return the reports, with a limit that matches no call judged once, in a report of its own."""
-    own = unmatched_limits(reports, limits, context)
-    ruling = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence=f"the verdict of {NOBODY} says what is wrong")
-    lost = {v.limit: verdict(v.limit, ruling, context) for report in own for v in report.verdicts}
-    return (*(replace(r, verdicts=tuple(lost.get(v.limit, v) for v in r.verdicts)) for r in reports), *own)
-
-
 def unmatched_limits(
     reports: Sequence[CaseReport], limits: Iterable[Limit], context: JudgeContext
 ) -> tuple[CaseReport, ...]:
@@ -367,12 +357,20 @@ def _without_reference(over: str, calls: Sequence[str]) -> Ruling:
     """Return NOT MEASURED for a speed-up whose reference is missing, or the only call."""
     if over in calls:
         sentence = f"the test times only its reference {over}"
-        step = f"also call the function that should be faster than {over}"
-    else:
-        near = proposal(over, calls, all_of="there are") if calls else "none of its calls has a name"
-        sentence = f"over={over} names no call of the test; {near}"
-        step = f"measure it in the same test: perfgate(reference, name={over!r})"
-    return Ruling(outcome=Outcome.NOT_MEASURED, sentence=sentence, next=(step,), fails=True)
+        return Ruling(
+            outcome=Outcome.NOT_MEASURED,
+            sentence=sentence,
+            next=(f"also call the function that should be faster than {over}",),
+            fails=True,
+        )
+    near = proposal(over, calls, all_of="there are") if calls else "none of its calls has a name"
+    step = f"measure it in the same test: perfgate(reference, name={over!r})"
+    return Ruling(
+        outcome=Outcome.NOT_MEASURED,
+        sentence=f"over={over} names no call of the test; {near}",
+        next=(step,),
+        fails=True,
+    )
 
 
 UNFINISHED = "measured in fewer processes than asked for"

@@ -16,7 +16,6 @@ from pytest_perfgate.core.judge.judge import (
     unfinished,
     unmatched_limits,
     with_trouble,
-    with_unmatched_limits,
 )
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.measurement import Baseline, Measurement
@@ -185,17 +184,6 @@ def test_a_speed_up_that_no_call_has_fails_whatever_the_policy(text: str, calls:
     (verdict,) = report.verdicts
     assert (verdict.outcome, verdict.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
     assert words in verdict.sentence
-
-
-def test_a_speed_up_that_no_call_has_is_judged_once() -> None:
-    limits = [limit("speedup(over=eagr) >= 1x"), limit("time <= 1s")]
-    reports = [judge(measured(1e6, key=report.key), limits, baseline=None, context=PLAIN_CONTEXT)
-               for report in called("ours", "eager")]  # fmt: skip
-    *calls, own = with_unmatched_limits(reports, limits, PLAIN_CONTEXT)
-    outcomes = [[one.outcome for one in report.verdicts] for report in calls]
-    assert outcomes == [[Outcome.NOT_APPLICABLE, Outcome.PASSED]] * 2
-    assert [(one.outcome, one.effect) for one in own.verdicts] == [(Outcome.NOT_MEASURED, Effect.FAIL)]
-    assert with_unmatched_limits(reports, limits[1:], PLAIN_CONTEXT) == tuple(reports)
 
 
 @pytest.mark.parametrize(
