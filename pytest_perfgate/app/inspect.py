@@ -21,6 +21,7 @@ from pytest_perfgate.model.metric import (
     Picture,
     Section,
     Severity,
+    kind_title,
 )
 from pytest_perfgate.model.project import Names, named_in, shareable
 from pytest_perfgate.model.values import texts_in, value, with_texts
@@ -62,7 +63,7 @@ def choose(
     chosen = {path: _recognised(path, inspectors, peek) for path in paths}
     kinds = {inspector.name: path for path, inspector in chosen.items()}
     if len(kinds) > 1:
-        listed = "; ".join(f"{path} is {name}" for name, path in kinds.items())
+        listed = "; ".join(f"{path} is {kind_title(name)}" for name, path in kinds.items())
         raise PerfgateError("artifact-mixed", f"these files are of different kinds: {listed}")
     inspector = next(iter(chosen.values()))
     _check_options(inspector, options)
@@ -76,8 +77,8 @@ def view(analysis: Analysis, name: str = "") -> Document:
     if name == PICTURES and analysis.pictures:
         return pictures_document(analysis)
     if name not in analysis.views:
-        there = ", ".join(views_of(analysis))
-        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", fix=f"one of: {there}")
+        there, kind = ", ".join(views_of(analysis)), kind_title(analysis.kind)
+        raise PerfgateError("view-unknown", f"a {kind} file has no view '{name}'", fix=f"one of: {there}")
     return analysis.views[name]()
 
 
@@ -94,7 +95,7 @@ def picture(analysis: Analysis, name: str) -> Picture:
     """Return one picture; raise with the reason if it cannot be drawn."""
     if name not in analysis.pictures:
         fix = f"one of: {', '.join(analysis.pictures)}" if analysis.pictures else "perfgate inspect FILE"
-        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no picture '{name}'", fix=fix)
+        raise PerfgateError("view-unknown", f"a {kind_title(analysis.kind)} file has no picture '{name}'", fix=fix)
     return analysis.pictures[name]()
 
 
@@ -166,7 +167,7 @@ def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Perfgate
                 break
     if not kinds:
         return None
-    counts = ", ".join(f"{len(files_of_kind)} of {name}" for name, files_of_kind in kinds.items())
+    counts = ", ".join(f"{len(files_of_kind)} of {kind_title(name)}" for name, files_of_kind in kinds.items())
     first = next(iter(kinds.values()))
     fix = f"name the files of one job, such as {first[0] if len(first) == 1 else path / ('*' + first[0].suffix)}"
     what = f"a folder is not read as a whole; its files are: {counts}"
@@ -181,17 +182,16 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
     if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
         fix = "unpack it: gunzip FILE"
     what = kind or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
-    kinds = "kinds: " + ", ".join(one.name for one in inspectors)
+    kinds = "kinds: " + ", ".join(kind_title(one.name) for one in inspectors)
     thing = "folder" if path.is_dir() else "file"
     return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), fix=fix or kinds)
 
 
 def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
-    options_of = [name for name, _ in inspector.options]
-    strange = [name for name in options if name not in options_of]
+    strange, title = [name for name in options if name not in dict(inspector.options)], kind_title(inspector.name)
     if strange:
-        fix = f"options for {inspector.name}: {', '.join(options_of) or 'none'}"
-        raise PerfgateError("option-unknown", f"'{strange[0]}' means nothing to a {inspector.name} file", fix=fix)
+        fix = f"options for {title}: {', '.join(dict(inspector.options)) or 'none'}"
+        raise PerfgateError("option-unknown", f"'{strange[0]}' means nothing to a {title} file", fix=fix)
 
 
 class Shareable:

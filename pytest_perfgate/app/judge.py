@@ -267,7 +267,7 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
 
 
 def _unversioned(base: Base) -> Unpaired | None:
-    return Unpaired(why=base.why, unversioned=True) if base.unversioned else None
+    return Unpaired(why=base.why, step=base.fix, unversioned=True) if base.unversioned else None
 
 
 def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:

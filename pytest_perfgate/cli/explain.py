@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pytest_perfgate.cli.output import show
 from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, UNJUDGED, effect
-from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.metric_kinds import EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes, proposal
 from pytest_perfgate.model.metric import Document, Paragraph, Section
 from pytest_perfgate.model.plan import Effect, Outcome
@@ -271,7 +271,8 @@ def _metric(word: str) -> Section | None:
         f"Metric: {kind.name}",
         f"{kind.doc[0].upper()}{kind.doc[1:]}. {better}".strip(),
         f"Dimension: {kind.dimension.value}. It comes from: {kind.source}.",
-        kind.scopes and f"Scopes, of which a limit may use those that were measured: {', '.join(kind.scopes)}.",
+        kind.name in EXAMPLES and f"As a limit: {EXAMPLES.get(kind.name)}",
+        kind.scopes and f"Scopes that a limit may name, where they were measured: {', '.join(kind.scopes)}.",
         kind.aliases and f"Other names: {', '.join(kind.aliases)}.",
         page="limits.md",
     )

@@ -195,15 +195,16 @@ def run_inspect(options: argparse.Namespace) -> int:
     elif not written:
         if not options.view:
             documents[chosen] = output.glance(documents[chosen], analysis)
-        output.write(
-            "\n".join(render_text(document, output.columns(), output.room()) for document in documents.values())
-        )
+        texts = [render_text(document, output.columns(), output.room()) for document in documents.values()]
+        output.write("\n".join(texts))
     return 0
 
 
 def _list_views(options: argparse.Namespace, analysis: Analysis) -> int:
+    from pytest_perfgate.core.analysis.foreign_files import view_lines
+
     names = list(views_of(analysis))
-    output.write_json(names) if options.json else output.write("\n".join(names))
+    output.write_json(names) if options.json else output.write("\n".join(view_lines(names)))
     return 0
 
 
@@ -251,8 +252,7 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
 def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterator[Path]:
     """Write the files that belong to a report; raise if it has none."""
     if not texts:
-        fix = "perfgate profile NODEID --mode ncu"
-        raise PerfgateError("view-unknown", "the file has no code to write", fix=fix)
+        raise PerfgateError("view-unknown", "the file has no code to write", fix="perfgate profile NODEID --mode ncu")
     for name, build in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

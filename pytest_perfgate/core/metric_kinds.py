@@ -210,6 +210,17 @@ OWN_KIND = MetricKind(
 )
 
 
+EXAMPLES: Mapping[str, str] = {
+    "speedup": "speedup(over=eager) >= 1.2x",
+    "geomean": "geomean(slowdown) <= 1%",
+    "worst": "worst(cv) <= 10%",
+    "metric": "metric(loss) <= 0.1",
+    "count": "count(HMMA) >= 1",
+    "balance": "balance(over=rank) <= 10%",
+}
+"""A limit on each metric that has to name a scope, and on some that usually do."""
+
+
 def own_kind(name: str) -> MetricKind:
     """Return the kind of a figure that a test takes itself; its unit and dimension are known after the run."""
     return replace(OWN_KIND, name=name, scopes=(), positional="")

@@ -390,3 +390,8 @@ class Interval:
 
     def holds(self, number: float) -> bool:
         return self.low <= number <= self.high
+
+
+def kind_title(kind: str) -> str:
+    """Return the name by which a person knows a kind of file."""
+    return "PyTorch trace (kineto)" if kind == "kineto" else kind

@@ -104,6 +104,14 @@ class QuickBench(MeasuringBench):
         return "\n".join((*(limit.text for limit in self.case.limits), *own))
 
 
+def _failing_blocks(reports: Reports, pytest_config: pytest.Config) -> list[str]:
+    """Return the blocks of the cases that fail their test."""
+    from pytest_perfgate.core.judge.judge import unrepeated
+
+    here, width = Standpoint(pytest_config), min(WIDTH, columns(pytest_config))
+    return [render_block(one, width, here.command) for one in unrepeated(reports) if one.effect is Effect.FAIL]
+
+
 class GateSession(SessionState):
     """Measures before the first test in full mode, and makes the fixture of each test."""
 
@@ -178,10 +186,7 @@ class GateSession(SessionState):
         self.reports[item.nodeid] = reports
         self.judged.add(item.nodeid)
         item.user_properties.extend(properties(reports))
-        here = Standpoint(self.settings.pytest)
-        width = min(WIDTH, columns(self.settings.pytest))
-        failing = [render_block(report, width, here.command) for report in reports if report.effect is Effect.FAIL]
-        if failing:
+        if failing := _failing_blocks(reports, self.settings.pytest):
             refuse(item, "\n\n".join(failing))
 
     def call_names(self, nodeid: str) -> list[str]:

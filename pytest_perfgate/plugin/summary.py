@@ -154,8 +154,10 @@ def _folded(texts: Iterable[str], width: int) -> list[str]:
 
 
 def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[str]:
-    warned = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))][:_SHOWN]
-    return [render_block(report, width, here.command).rstrip() for report in warned]
+    from pytest_perfgate.core.judge.judge import unrepeated
+
+    warned = [r for r in unrepeated(reports) if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))]
+    return [render_block(report, width, here.command).rstrip() for report in warned[:_SHOWN]]
 
 
 def _left_open(report: CaseReport, mode: Mode) -> bool:

@@ -8,7 +8,8 @@ import pytest
 
 from pytest_perfgate.cli.explain import ADVICE, TERMS, explain
 from pytest_perfgate.core.judge.policy import UNJUDGED
-from pytest_perfgate.core.metric_kinds import BUILT_IN
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import BUILT_IN, EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.project import KEYS
@@ -57,6 +58,21 @@ def test_a_word_of_two_kinds_has_both(place: Place) -> None:
     out = place.perfgate("explain", "mfu").out
     assert "Term: MFU" in out
     assert "Metric: mfu" in out
+
+
+def fault_of(text: str) -> str:
+    try:
+        parse_limit(text, kinds=by_name())
+    except PerfgateError as fault:
+        return fault.code.name
+    return ""
+
+
+def test_a_metric_that_has_to_name_a_scope_has_a_limit_as_an_example(place: Place) -> None:
+    assert "As a limit: speedup(over=eager) >= 1.2x" in place.perfgate("explain", "speedup").out
+    assert [fault_of(text) for text in EXAMPLES.values()] == [""] * len(EXAMPLES)
+    assert all(text.startswith(f"{name}(") for name, text in EXAMPLES.items())
+    assert {name for name in by_name() if fault_of(f"{name} <= 1") == "limit-scope"} <= {*EXAMPLES}
 
 
 def test_an_unknown_word_is_an_error_with_the_nearest(place: Place) -> None:

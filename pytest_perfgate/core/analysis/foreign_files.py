@@ -1,9 +1,10 @@
-"""The kind of an unreadable file, by its first bytes."""
+"""The kind of an unreadable file, by its first bytes, and what the views of a readable one show."""
 
 from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from pytest_perfgate.model.profiles import SQLITE
@@ -209,3 +210,58 @@ def foreign_text(head: bytes) -> tuple[str, str]:
     """Return the kind of a text by its first lines, and what to give instead; empty texts if unknown."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip().replace(b"\r\n", b"\n").lower()
     return next(((what, fix) for pattern, what, fix in _patterns() if pattern.search(text)), ("", ""))
+
+
+VIEWS: Mapping[str, str] = {
+    "analysis": "a report in four sections: summary, metrics, findings, recommendations",
+    "annotation": "the hottest lines of source and machine code",
+    "arguments": "operators by shapes and types of their arguments",
+    "backward": "forward operators beside the backward passes that they caused",
+    "balance": "how evenly the parts of the job share the work",
+    "bottleneck": "what bounds each kernel, and what would help",
+    "categories": "time by category of operators",
+    "changes": "what differs between two builds",
+    "collectives": "collective operations of both sides",
+    "comparison": "counters beside those of an earlier report",
+    "contract": "figures of each kernel in a compact form for other programs",
+    "devlog": "an entry for a development log",
+    "difference": "what differs between two files",
+    "fair": "a short report for decisions",
+    "findings": "what looks wrong, with the evidence",
+    "fusion": "modules whose instances launch many short kernels",
+    "health": "whether the counters of each launch can be trusted",
+    "impact": "what each operator would gain at its roof",
+    "kernels": "time by kernel",
+    "mix": "machine instructions by kind",
+    "ops": "time by operator",
+    "overlap": "how much communication computation covers",
+    "overview": "one line for each kernel",
+    "pictures": "all pictures, as far as a terminal shows them",
+    "ranks": "ranks side by side, and their waits for each other",
+    "reference": "the short report of the first trace",
+    "replay": "operations to run again outside the program, as JSON",
+    "report": "the usual summary",
+    "results": "each benchmark with its times",
+    "roofline": "operators against compute and memory peaks",
+    "rough": "a report with every detail",
+    "rules": "the profiler's own advice",
+    "selection": "which kernels the library chose for each operator",
+    "setup": "devices, stages and streams, as they were recognised",
+    "stack": "callers of one operator and what it launched (--set op=NAME)",
+    "steps": "each step of the program with its times",
+    "streams": "what each stream does",
+    "summary": "times, calls and findings of the whole file",
+    "target": "the short report of the second trace",
+    "timeline": "busy, idle and overlapping time of the devices",
+    "tracelens": "tables in the form of the tool TraceLens",
+    "tree": "the call tree",
+    "verdicts": "each case with its verdict",
+    "window": "which part of the capture the figures are of",
+}
+"""What a view shows, by its name."""
+
+
+def view_lines(names: Sequence[str]) -> Iterator[str]:
+    """Yield each view with what it shows; a plugin's view has only its name."""
+    width = max(map(len, names), default=0)
+    return (f"{name:<{width}}  {VIEWS.get(name, '')}".rstrip() for name in names)

@@ -326,6 +326,18 @@ def unmatched_limits(
     return (CaseReport(key=key, verdicts=tuple(verdict(limit, ruling, context) for limit, ruling in rulings)),)
 
 
+def unrepeated(reports: Sequence[CaseReport]) -> list[CaseReport]:
+    """Return the reports without those of calls that only repeat a limit that matches no call."""
+    lost = {(report.key.nodeid, v.limit) for report in reports if report.key.name == NOBODY for v in report.verdicts}
+
+    def repeats(report: CaseReport) -> bool:
+        limits = {(v.outcome, (report.key.nodeid, v.limit)) for v in report.verdicts if v.effect is not Effect.PASS}
+        only = all(outcome is Outcome.NOT_MEASURED and limit in lost for outcome, limit in limits)
+        return report.key.name != NOBODY and bool(limits) and only
+
+    return [report for report in reports if not repeats(report)]
+
+
 def _unmatched_references(limits: Sequence[Limit], keys: Sequence[CaseKey]) -> Iterator[Limit]:
     """Yield limits on a speed-up over a missing call, or without another call than references."""
     references = references_of(limits)
@@ -357,20 +369,12 @@ def _without_reference(over: str, calls: Sequence[str]) -> Ruling:
     """Return NOT MEASURED for a speed-up whose reference is missing, or the only call."""
     if over in calls:
         sentence = f"the test times only its reference {over}"
-        return Ruling(
-            outcome=Outcome.NOT_MEASURED,
-            sentence=sentence,
-            next=(f"also call the function that should be faster than {over}",),
-            fails=True,
-        )
-    near = proposal(over, calls, all_of="there are") if calls else "none of its calls has a name"
-    step = f"measure it in the same test: perfgate(reference, name={over!r})"
-    return Ruling(
-        outcome=Outcome.NOT_MEASURED,
-        sentence=f"over={over} names no call of the test; {near}",
-        next=(step,),
-        fails=True,
-    )
+        step = f"also call the function that should be faster than {over}"
+    else:
+        near = proposal(over, calls, all_of="there are") if calls else "none of its calls has a name"
+        sentence = f"over={over} names no call of the test; {near}"
+        step = f"measure it in the same test: perfgate(reference, name={over!r})"
+    return Ruling(outcome=Outcome.NOT_MEASURED, sentence=sentence, next=(step,), fails=True)
 
 
 UNFINISHED = "measured in fewer processes than asked for"

@@ -274,6 +274,8 @@ def unpaired_ruling(ruling: Ruling, unpaired: Unpaired, trial: JudgedMeasurement
         if ruling.outcome not in OPEN or trial.context.mode is not Mode.FULL:
             return ruling
         steps = (*ruling.next, _where_versioned(trial))
+        if unpaired.step and unpaired.why.startswith("git "):  # where it works, a full run decides
+            steps = (unpaired.step, f"{trial.rerun} --perfgate=full")
     return ruling._replace(evidence=(*ruling.evidence, (UNBUILT, unpaired.why)), next=steps)
 
 

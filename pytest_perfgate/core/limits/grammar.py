@@ -25,7 +25,7 @@ from pytest_perfgate.core.limits.scope import (
     parse_scope,
     render_scope,
 )
-from pytest_perfgate.core.metric_kinds import OWN_KIND, own_kind
+from pytest_perfgate.core.metric_kinds import EXAMPLES, OWN_KIND, own_kind
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.plan import CHANGES, Compare, Limit, Operator
 from pytest_perfgate.model.values import DECIMAL, UNITS, USUAL, Dimension, dimension_of
@@ -189,7 +189,7 @@ def _kind_measured(
             if near
             else proposal(of, kinds)
             if of
-            else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%"
+            else f"name the metric: {EXAMPLES[kind.name]}"
         )
         raise written.fault("limit-scope", f"{word} '{of}' is not a metric" if of else word, span, fix)
     if kind.name == FAMILY_WORST and of in CHANGES:

@@ -9,7 +9,8 @@ import pytest
 
 from pytest_perfgate.app.inspect import unknown
 from pytest_perfgate.app.inspections import results as benchmarks
-from pytest_perfgate.core.analysis.foreign_files import foreign
+from pytest_perfgate.core.analysis.foreign_files import VIEWS, foreign, view_lines
+from pytest_perfgate.wiring.built_ins import BuiltIns
 
 
 @pytest.mark.parametrize("head", [b"\x04\x22\x4d\x18", b"\x5d\0\0\x80", b"\xff\x06\0\0sNaPpY"])
@@ -134,3 +135,15 @@ def test_source_of_a_kernel_is_told_with_the_command_that_compiles_it() -> None:
     what, fix = foreign(b'#include <cuda.h>\nextern "C" __global__ void __launch_bounds__(128) k(float *a) {\n')
     assert what == "is CUDA source"
     assert "nvcc -cubin" in fix
+
+
+def test_each_view_of_a_readable_file_says_what_it_shows() -> None:
+    names = {name for one in BuiltIns().pytest_perfgate_inspectors() for name in one.views}
+    assert names <= VIEWS.keys()
+    assert list(view_lines(["report", "own"])) == ["report  the usual summary", "own"]
+    assert list(view_lines([])) == []
+
+
+def test_a_kind_that_a_person_knows_by_another_name_has_it() -> None:
+    kineto = next(one for one in BuiltIns().pytest_perfgate_inspectors() if one.name == "kineto")
+    assert unknown(Path("a.json"), b"??", [kineto, benchmarks.asv(None)]).fix == "kinds: PyTorch trace (kineto), asv"

@@ -208,6 +208,16 @@ def test_without_a_repository_no_revision_is_advised_but_what_helps_there() -> N
     assert (passed.outcome, passed.next, passed.evidence) == (Outcome.PASSED, (), ())
 
 
+@pytest.mark.parametrize("blind", [0.0, 3.0])
+def test_without_git_it_comes_first_and_nothing_open_is_accepted(blind: float) -> None:
+    why = "git is not installed here, or does not answer"
+    context = replace(CONTEXT, unpaired=Unpaired(why=why, step="install git", unversioned=True))
+    spanning = verdict(1e6, shape=(0.97, 1.0, 1.03), baseline=accepted(1e6, blind=blind), context=context)
+    assert (spanning.outcome, spanning.next) == (
+        Outcome.UNDECIDED, ("install git", f"pytest '{KEY}' --perfgate=full"),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("commit", ["", "a1b2c3d4e5f6+dirty"])
 def test_a_line_of_no_commit_is_decided_once_the_accepted_code_is_committed(commit: str) -> None:
     context = replace(CONTEXT, unpaired=Unpaired(why="this repository has no commit", unversioned=True))

@@ -15,6 +15,7 @@ from pytest_perfgate.core.judge.judge import (
     not_measured,
     unfinished,
     unmatched_limits,
+    unrepeated,
     with_trouble,
 )
 from pytest_perfgate.core.judge.policy import CI, LOCAL
@@ -184,6 +185,17 @@ def test_a_speed_up_that_no_call_has_fails_whatever_the_policy(text: str, calls:
     (verdict,) = report.verdicts
     assert (verdict.outcome, verdict.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
     assert words in verdict.sentence
+
+
+def test_a_speed_up_that_no_call_has_is_shown_once() -> None:
+    limits = [limit("speedup(over=eagr) >= 1x"), limit("time <= 1s")]
+    calls = [judge(measured(1e6, key=report.key), limits, baseline=None, context=PLAIN_CONTEXT)
+             for report in called("ours", "eager")]  # fmt: skip
+    (own,) = unmatched_limits(calls, limits, PLAIN_CONTEXT)
+    assert unrepeated([*calls, own]) == [own]
+    assert unrepeated(calls) == calls, "nothing else says it"
+    slow = judge(measured(2e9, key=calls[0].key), limits, baseline=None, context=PLAIN_CONTEXT)
+    assert unrepeated([slow, own, *called("other")]) == [slow, own, *called("other")]
 
 
 @pytest.mark.parametrize(

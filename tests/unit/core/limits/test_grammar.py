@@ -158,6 +158,7 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("metric <= 1", "limit-scope", "which name?", "metric(loss)", "metric"),
         ("metric(mfu) >= 1", "limit-scope", "perfgate's own", "write mfu alone", "metric"),
         ("geomean <= 1%", "limit-scope", "a mean of what?", "geomean(slowdown)", "geomean"),
+        ("worst <= 1%", "limit-scope", "the worst of what?", "worst(cv)", "worst"),
         ("geomean(slodown) <= 1%", "limit-scope", "'slodown' is not a metric", "'slowdown'", "geomean"),
         ("geomean(geomean) <= 1%", "limit-scope", "not a metric", "", "geomean"),
         ("worst(change(mfu)) >= -1pp", "limit-scope", "not of its change", "change(mfu)", "worst"),
