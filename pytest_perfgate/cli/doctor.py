@@ -199,12 +199,9 @@ def settings(project: Project) -> Iterator[Finding]:
     what = f"[tool.perfgate] of {config.source}" if config.source else "no [tool.perfgate]: defaults throughout"
     yield Finding(name="settings", level=Level.GOOD, what=what)
     if not config.devices:
-        yield Finding(
-            name="settings",
-            level=Level.NOTE,
-            what="no device is listed: every baseline stays in this checkout",
-            fix='[tool.perfgate] devices = ["NVIDIA-H200*"]: the devices that count',
-        )
+        what = "no device is listed: every baseline stays in this checkout"
+        fix = '[tool.perfgate] devices = ["NVIDIA-H200*"]: the devices that count'
+        yield Finding(name="settings", level=Level.NOTE, what=what, fix=fix)
 
 
 def hooks(project: Project) -> Iterator[Finding]:
@@ -213,12 +210,9 @@ def hooks(project: Project) -> Iterator[Finding]:
     tools = wiring.command_line_tools(project.root, project.config)
     yield Finding(name="hooks", level=Level.GOOD, what=f"files read: {', '.join(i.name for i in tools.inspectors)}")
     for path in invisible(project.root, project.config.plugins):
-        yield Finding(
-            name="hooks",
-            level=Level.NOTE,
-            what=f"{path.as_posix()} has hooks that perfgate's commands do not see",
-            fix='move them to a module and name it in [tool.perfgate] plugins = ["..."]',
-        )
+        what = f"{path.as_posix()} has hooks that perfgate's commands do not see"
+        fix = 'move them to a module and name it in [tool.perfgate] plugins = ["..."]'
+        yield Finding(name="hooks", level=Level.NOTE, what=what, fix=fix)
 
 
 def build_fix(project: Project) -> str:
@@ -340,15 +334,11 @@ def leftovers(project: Project) -> Iterator[Finding]:
         p for root in roots if root.is_dir() for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD
     ]
     for path in files:
-        what = f"{_shown(path, project)} is an incomplete file that a crash left"
-        yield Finding(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {_shown(path, project)}")
+        what = f"{project.shown(path)} is an incomplete file that a crash left"
+        yield Finding(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {project.shown(path)}")
     if project.repository.present() and not _ignored(project):
-        yield Finding(
-            name="leftovers",
-            level=Level.NOTE,
-            what="git does not ignore .perfgate/",
-            fix="echo .perfgate/ >> .gitignore",
-        )
+        what, fix = "git does not ignore .perfgate/", "echo .perfgate/ >> .gitignore"
+        yield Finding(name="leftovers", level=Level.NOTE, what=what, fix=fix)
 
 
 def _ignored(project: Project) -> bool:
@@ -364,12 +354,8 @@ def arms(project: Project) -> Iterator[Finding]:
     if not project.repository.present():
         return
     for one in stores.leftovers(project.root, project.config):
-        name = _shown(Path(one.path), project) if "/" in one.path else f"process {one.path}"
+        name = project.shown(Path(one.path)) if "/" in one.path else f"process {one.path}"
         yield Finding(name="arms", level=Level.NOTE, what=f"{name} is {one.what}", fix=one.fix)
-
-
-def _shown(path: Path, project: Project) -> str:
-    return project.shown(path)
 
 
 CHECKS: list[tuple[str, Check]] = [
