@@ -18,7 +18,7 @@ from pytest_perfgate.core.judge.acceptance import (
     unmoved,
     unpinned,
 )
-from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.judge.accepted_line import Signature, improved
 from pytest_perfgate.core.judge.accepting_figures import check_named, with_figures
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
@@ -112,7 +112,8 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     if request.new or request.improved:
         wanted = dict.fromkeys((Change.NEW, Change.ADDED), request.new)
         wanted |= dict.fromkeys((Change.FASTER, Change.SHARPER, Change.BETTER), request.improved)
-        decided = tuple(decision for decision in decided if wanted.get(decision.change, False))
+        decided = tuple(d for d in decided if wanted.get(d.change, False))
+        decided = tuple(d for d in decided if d.change is not Change.FASTER or improved(d.report))
     beside = on_one_core(report.cases)
     return tuple(unpinned(decision, beside=beside) for decision in decided)
 

@@ -35,7 +35,7 @@ def accept_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
     parser.add_argument("--reason", default="", metavar="TEXT", help="why; asked for wherever a time got slower")
     parser.add_argument("--new", action="store_true", help="only cases without a baseline")
-    parser.add_argument("--improved", action="store_true", help="only cases that got faster")
+    parser.add_argument("--improved", action="store_true", help="only cases that the run reported as faster")
     parser.add_argument("--add", action="store_true", help="add this run to the accepted ones")
     parser.add_argument(
         "--metric", action="append", default=[], metavar="NAME", help="accept this metric too, though no limit names it"

@@ -16,11 +16,15 @@ from pytest_perfgate.core.judge.accepted_line import (
     between_sittings,
     carried,
     committed,
+    judged_moved,
     line_of,
     moves_end,
+    noise,
     other_identity,
     renewed,
+    shift,
     uncompared,
+    unconfirmed,
     unexplained,
     with_sitting,
 )
@@ -40,12 +44,8 @@ _WIDE = 0.25
 _CLEARLY = 0.9
 """The ratio of detectable slowdowns from which a run counts as clearly better than the accepted one."""
 
-_ROUNDING = 1e-4
-
 TOO_FAR = "further from its anchor than the setting anchor allows, which fails in CI; add --anchor if that is intended"
 """The text for a decision that takes a line too far from its anchor."""
-
-_MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
 
 
 class Change(str, enum.Enum):
@@ -183,7 +183,7 @@ def _decision(
     if problems or not 0 < time.value < math.inf:
         why = problems[0].what if problems else f"a time of {time.value} ns is impossible"
         return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
-    change = _change(report, before, measurement, time)
+    change = _change(report, before, time, by_run=not (add or signature.named))
     if before is not None and uncompared(report, before, time, signature.when):
         change = Change.OTHER
     if add and before is not None and _one_more(change, before, signature):
@@ -194,7 +194,7 @@ def _decision(
     line = line_of(measurement, time, sittings, signature)
     if change is Change.KEPT:
         assert before is not None
-        return _with_unchanged_time(report, before, line, signature)
+        return _with_kept_time(report, before, line, signature, shift(before, time))
     ends = before is not None and bool(before.expires) and _runs_out(before, signature)
     decision = Decision(report=report, change=change, before=before, after=line, ends=ends, anchor=signature.creep)
     if before is None or not before.expires or decision.asks:
@@ -202,19 +202,25 @@ def _decision(
     return replace(decision, after=carried(line, before, signature))  # no reason is needed: its end is in the future
 
 
-def _with_unchanged_time(report: CaseReport, before: Baseline, line: Baseline, signature: Signature) -> Decision:
-    """Decide what a line gains if its time is unchanged."""
+def _with_kept_time(
+    report: CaseReport, before: Baseline, line: Baseline, signature: Signature, shifted: float
+) -> Decision:
+    """Decide what a line gains if its time is unchanged, or if nothing confirms that it changed.
+
+    Other programs only slow a run, so a faster one that detects more is the better estimate, and a slower one is not.
+    """
     if _runs_out(before, signature):
         return Decision(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
-    if _saw_more(report, before):
+    if _saw_more(report, before) and -before.blind <= shifted <= 0:
         return Decision(report=report, change=Change.SHARPER, before=before, after=carried(line, before, signature))
     if signature.anchor and before.anchor:
         after = renewed(before, replace(signature, expires=before.expires))
         return Decision(report=report, change=Change.ANCHORED, before=before, after=after)
     after = committed(before, signature)
-    if after.commit != before.commit:
+    if after.commit != before.commit and abs(shifted) <= before.blind:
         return Decision(report=report, change=Change.COMMITTED, before=before, after=after)
-    return Decision(report=report, change=Change.KEPT, before=before, why="within its noise")
+    why = "nothing confirms that it moved: name the test or case to accept it" if shifted else "within its noise"
+    return Decision(report=report, change=Change.KEPT, before=before, why=why)
 
 
 def _saw_more(report: CaseReport, before: Baseline) -> bool:
@@ -256,34 +262,19 @@ def _time(measurement: Measurement | None) -> Metric | None:
     return times[0] if times and not times[0].labels else None
 
 
-def _change(report: CaseReport, before: Baseline | None, measurement: Measurement, time: Metric) -> Change:
+def _change(report: CaseReport, before: Baseline | None, time: Metric, *, by_run: bool) -> Change:
+    """Return what became of a line; ``by_run`` leaves to the run's verdict whether a time moved."""
     if before is None:
         return Change.NEW
-    if before.identity is not None and before.identity.differences(measurement.identity):
+    assert report.measurement is not None
+    if before.identity is not None and before.identity.differences(report.measurement.identity):
         return Change.OTHER
-    apart = noise(before, time)
-    quiet = abs(time.value / before.time - 1) <= apart
-    if quiet and unexplained(before, report.baseline, apart):
+    quiet, kept = not shift(before, time), by_run and unconfirmed(report, before, time)
+    if (quiet or kept) and unexplained(before, report.baseline, noise(before, time)):
         return Change.OTHER if other_identity(before, report.baseline) else Change.SLOWER
-    if quiet and not _judged_moved(report, before):
+    if kept or (quiet and not judged_moved(report, before)):
         return Change.KEPT
     return Change.SLOWER if time.value > before.time else Change.FASTER
-
-
-def _judged_moved(report: CaseReport, before: Baseline) -> bool:
-    """Return whether the verdicts found this line slower or faster, with more evidence than one interval.
-
-    A line that was accepted later was not judged by this report.
-    """
-    if report.baseline is not None and report.baseline.time != before.time:
-        return False
-    return any(v.outcome in _MOVED and v.limit.metric == "slowdown" for v in report.verdicts)
-
-
-def noise(before: Baseline, time: Metric) -> float:
-    """Return the relative difference that is within noise: of this run, and between runs."""
-    within = (time.high - time.low) / (2 * time.value)
-    return max(math.hypot(within, between_sittings(before)), _ROUNDING)
 
 
 def too_few_processes(decision: Decision, report: RunReport) -> Decision:

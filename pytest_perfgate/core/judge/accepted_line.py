@@ -351,3 +351,52 @@ _UNKNOWN = 0.03
 def between_sittings(line: Baseline) -> float:
     """Return the relative difference that two runs of the same code may have."""
     return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
+
+
+_ROUNDING = 1e-4
+
+
+def noise(before: Baseline, time: Metric) -> float:
+    """Return the relative difference that is within noise: of this run, and between runs."""
+    within = (time.high - time.low) / (2 * time.value)
+    return max(math.hypot(within, between_sittings(before)), _ROUNDING)
+
+
+def shift(before: Baseline, time: Metric) -> float:
+    """Return how far a time lies from the line, as a fraction; 0 within its noise."""
+    apart = time.value / before.time - 1
+    return apart if abs(apart) > noise(before, time) else 0.0
+
+
+_SHOWN = frozenset({Outcome.REGRESSED, Outcome.IMPROVED})
+
+_MOVED = _SHOWN | {Outcome.MOVED, Outcome.SUSPECT}
+
+
+def judged_moved(report: CaseReport, before: Baseline) -> bool:
+    """Return whether the verdicts found this line slower or faster, with more evidence than one interval."""
+    return not _MOVED.isdisjoint(_slowdowns(report, before))
+
+
+def unconfirmed(report: CaseReport, before: Baseline, time: Metric) -> bool:
+    """Return whether a time lies off its line, and the run does not report that it moved.
+
+    Its slowdown passed, or the accepted run could not have detected as much. An acceptance for a while is left out: it
+    waits for a faster time.
+    """
+    apart, outcomes = shift(before, time), _slowdowns(report, before)
+    if not apart or before.expires or not _SHOWN.isdisjoint(outcomes) or Outcome.MOVED in outcomes:
+        return False
+    return outcomes == {Outcome.PASSED} or abs(apart) <= before.blind
+
+
+def improved(report: CaseReport) -> bool:
+    """Return whether the run reported the time of a case as faster."""
+    return any(v.outcome is Outcome.IMPROVED and v.limit.metric == "slowdown" for v in report.verdicts)
+
+
+def _slowdowns(report: CaseReport, before: Baseline) -> set[Outcome]:
+    """Return the outcomes of a case's slowdowns; none of a line that was accepted later."""
+    if report.baseline is not None and report.baseline.time != before.time:
+        return set()
+    return {v.outcome for v in report.verdicts if v.limit.metric == "slowdown"}

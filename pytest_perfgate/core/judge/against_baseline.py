@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 SUSPICIOUS = 9.0
 """A suspiciously large speed-up: ten times."""
 
-_SITTINGS = 2
-"""The least runs of an accepted time that can clear a case."""
+_SITTINGS = 2  # the least runs of an accepted time that can clear a case
 
 _FAR = 1.25  # of the logarithm that chance explains: no clean suite of the recordings is beyond it
 MISSES = 0.05
@@ -204,7 +203,13 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) ->
 
 def _beyond_chance(metric: Metric, trial: JudgedMeasurement) -> bool:
     """Return whether neither chance nor a busy machine explains a time."""
-    return math.log1p(max(metric.value, 0.0)) > _FAR * prediction(trial).log_reach
+    paired, timing, reach = trial.paired, trial.timing, prediction(trial).log_reach
+    assert timing is not None
+    # an interval down to 0 and a process within chance show nothing, unless the change edits what both builds share
+    fastest = (1 + metric.value) * min(timing.medians) / timing.time
+    shared = trial.context.environment_edits or (paired is not None and paired.shared)
+    shows = bool(metric.low > 0 or math.log(fastest) > reach or shared)
+    return shows and math.log1p(max(metric.value, 0.0)) > _FAR * reach
 
 
 def _unexplained_time(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
@@ -264,16 +269,13 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Judg
     if _asks_more(trial) and not clears(trial, metric, allowed):
         return _undetected(metric, trial, visible)
     if faster:
-        return _passed(f"faster than accepted, not shown{_doubt_note(amount)}", metric, visible)
+        doubt = "" if amount < SUSPICIOUS else f"; {DOUBTFUL}"
+        return _passed(f"faster than accepted, not shown{doubt}", metric, visible)
     return _passed(f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}", metric, visible)
 
 
 def _passed(sentence: str, metric: Metric, visible: float) -> Ruling:
     return Ruling(outcome=Outcome.PASSED, sentence=sentence, metric=metric, visible=visible, against=True)
-
-
-def _doubt_note(faster: float) -> str:
-    return f"; {DOUBTFUL}" if faster >= SUSPICIOUS else ""
 
 
 def _shown_faster(metric: Metric, trial: JudgedMeasurement) -> bool:

@@ -42,7 +42,8 @@ def test_the_same_words_on_the_same_day_are_refused(why: str, when: str, *, refu
 
 def test_of_many_cases_the_first_are_named_and_the_others_counted() -> None:
     signature = Signature()
-    proposed = [decide(one, one.baseline, (), signature) for one in (case(f"test_{n}", 2e6, 1e6) for n in range(5))]
+    cases = [case(f"test_{n}", 2e6, 1e6, Outcome.REGRESSED) for n in range(5)]
+    proposed = [decide(one, one.baseline, (), signature) for one in cases]
     with pytest.raises(PerfgateError, match=r"5 cases are slower: .*test_0, .*test_1, .*test_2 and 2 more"):
         check_decisions(proposed, Request())
 
@@ -182,6 +183,16 @@ def test_a_run_adds_to_the_lines_whose_commit_holds_its_code() -> None:
     request = Request(add=True, same_code="c1".__eq__, signature=Signature(commit="c3", why="again"))
     changes = {d.report.key.nodeid[-1]: d.change for d in decisions(report, request, store, lambda case: ())}
     assert changes == {"a": Change.SITTING, "b": Change.SLOWER}
+
+
+@pytest.mark.parametrize("names", [(), ("test_a", "test_b", "test_c")])
+def test_only_what_the_run_reported_as_faster_counts_as_improved(names: tuple[str, ...]) -> None:
+    outcomes = {"test_a": Outcome.IMPROVED, "test_b": Outcome.PASSED, "test_c": Outcome.UNDECIDED}
+    report = run(*(case(name, 0.8e6, 1e6, outcome) for name, outcome in outcomes.items()))
+    written = [baseline(name, 1e6) for name in outcomes]
+    request = Request(names=names, improved=True)
+    proposed = decisions(report, request, Accepted(*written), lambda _case: ())
+    assert [decision.report.key.nodeid[-1] for decision in proposed] == ["a"]
 
 
 def test_git_is_asked_only_about_a_clean_head() -> None:

@@ -57,8 +57,11 @@ def test_only_sittings_of_this_level_count(times: tuple[float, ...], expected: f
         (1.004e6, 1e6, Outcome.PASSED, Change.KEPT),
         (1.025e6, 1e6, Outcome.PASSED, Change.KEPT),
         (1.025e6, 1e6, Outcome.SUSPECT, Change.SLOWER),
-        (1.1e6, 1e6, Outcome.PASSED, Change.SLOWER),
-        (0.9e6, 1e6, Outcome.PASSED, Change.FASTER),
+        (1.1e6, 1e6, Outcome.UNDECIDED, Change.SLOWER),
+        (0.9e6, 1e6, Outcome.UNDECIDED, Change.FASTER),
+        (1.1e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (0.9e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.1e6, 1e6, Outcome.ACCEPTED, Change.SLOWER),
         (1.004e6, 1e6, Outcome.REGRESSED, Change.SLOWER),
     ],
 )
@@ -218,7 +221,8 @@ def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, end: str, cha
 )
 def test_a_sitting_that_saw_too_little_is_said(spread: float, then: float | None, blind: float | None) -> None:
     line = baseline("test_a", then) if then else None
-    decision = decide(case("test_a", 1e6, then, spread=spread), line, (), Signature())
+    outcome = Outcome.IMPROVED if then == 2e6 else Outcome.PASSED
+    decision = decide(case("test_a", 1e6, then, outcome, spread=spread), line, (), Signature())
     assert decision.blind == (pytest.approx(blind) if blind else None)
     lines = list(acceptance_lines([decision]))
     assert ("can detect +" in lines[0]) is bool(acceptance_json([decision])[0]["warning"]) is (blind is not None)
@@ -227,7 +231,8 @@ def test_a_sitting_that_saw_too_little_is_said(spread: float, then: float | None
 
 
 def test_beside_a_step_that_it_saw_nobody_asks_what_it_could_see() -> None:
-    decision = decide(case("test_a", 3e6, 1e6, spread=0.2), baseline("test_a", 1e6), (), Signature())
+    report = case("test_a", 3e6, 1e6, Outcome.REGRESSED, spread=0.2)
+    decision = decide(report, baseline("test_a", 1e6), (), Signature())
     assert decision.blind is not None
     assert "can detect" not in next(acceptance_lines([decision]))
 

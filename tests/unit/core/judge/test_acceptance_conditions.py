@@ -57,10 +57,52 @@ def test_a_slower_time_is_slower_whatever_else_its_line_could_gain() -> None:
     changes = {decided(1e6, before, clean).change for before in lines}
     assert changes == {Change.RENEWED, Change.SHARPER, Change.COMMITTED}, "at the same time they do gain that"
     for before in lines:
-        decision = decided(1.5e6, before, clean)
+        decision = decided(1.5e6, before, clean, outcome=Outcome.REGRESSED)
         assert (decision.change, decision.asks) == (Change.SLOWER, True)
         assert decision.after is not None
         assert (decision.after.time, decision.after.processes) == (1.5e6, 0)
+
+
+@pytest.mark.parametrize(
+    ("time", "blind", "outcome", "change"),
+    [
+        (1.5e6, 0.0, Outcome.PASSED, Change.KEPT),
+        (0.5e6, 0.0, Outcome.PASSED, Change.KEPT),
+        (1.5e6, 0.5, Outcome.UNDECIDED, Change.KEPT),
+        (1.51e6, 0.5, Outcome.UNDECIDED, Change.SLOWER),
+        (0.5e6, 0.5, Outcome.UNDECIDED, Change.SHARPER),
+        (0.49e6, 0.5, Outcome.UNDECIDED, Change.FASTER),
+        (0.49e6, 0.5, Outcome.PASSED, Change.KEPT),
+        (1.5e6, 0.5, Outcome.SUSPECT, Change.KEPT),
+        (1.5e6, 0.5, Outcome.MOVED, Change.SLOWER),
+        (1.5e6, 0.5, Outcome.REGRESSED, Change.SLOWER),
+        (0.5e6, 0.5, Outcome.IMPROVED, Change.FASTER),
+    ],
+)
+def test_what_the_run_does_not_report_as_moved_leaves_its_line(
+    time: float, blind: float, outcome: Outcome, change: Change
+) -> None:
+    before = line(blind=blind, commit="a1b2c3d")
+    decision = decided(time, before, outcome=outcome)
+    assert (decision.change, decision.writes) == (change, change is not Change.KEPT)
+    assert ("name the test" in decision.why) is (change is Change.KEPT)
+    moved = Change.SLOWER if time > 1e6 else Change.FASTER
+    assert decided(time, before, replace(TODAY, named=True), outcome=outcome).change is moved, "it is named"
+    assert decided(time, before, outcome=outcome, add=True).change is moved, "another run must be of the same code"
+
+
+def test_a_time_that_passed_renews_no_line_and_gives_it_no_commit() -> None:
+    dirty, clean = line(commit=f"a1b2c3d{DIRTY}"), replace(TODAY, commit="c0ffee1")
+    assert decided(1.5e6, dirty, clean).change is Change.KEPT
+    assert decided(1.5e6, replace(dirty, blind=0.6), clean).change is Change.COMMITTED, "so much is no difference"
+    for_a_while = line(expires="2999-01-01")
+    assert decided(0.5e6, for_a_while).change is Change.FASTER, "it waits for a faster time"
+    report = case("test_a", 1.5e6, 1e6)
+    later = decide(report, line(1.2e6), (), TODAY)
+    assert later.change is Change.SLOWER, "the verdict is on another line"
+    unasked_for = replace(report, verdicts=())
+    assert decide(unasked_for, line(), (), TODAY).change is Change.SLOWER, "no verdict is on its slowdown"
+    assert decide(unasked_for, line(blind=0.6), (), TODAY).change is Change.KEPT
 
 
 def test_a_line_that_is_made_anew_says_nothing_of_what_this_sitting_saw() -> None:
@@ -158,7 +200,7 @@ def test_only_a_new_line_is_asked_whether_a_limit_wants_it() -> None:
     assert unasked(new, {report.key.family: True}) is new
 
 
-@pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.PASSED])
+@pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.UNDECIDED])
 def test_only_where_two_arms_saw_the_machine_move_a_slower_time_stays_out(outcome: Outcome) -> None:
     decision = decide(case("test_a", 1.5e6, 1e6, outcome), line(), (), TODAY)
     assert decision.change is Change.SLOWER
@@ -167,7 +209,7 @@ def test_only_where_two_arms_saw_the_machine_move_a_slower_time_stays_out(outcom
 
 def pinned(to: str, arms: Arms | None = None) -> CaseReport:
     """A slower case, measured on some cores."""
-    report = case("test_a", 2e6, 1e6)
+    report = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
     assert report.measurement is not None
     here = replace(report.measurement, identity=Identity(device=DEVICE.key, affinity=to))
     return replace(report, measurement=here, arms=arms)

@@ -24,7 +24,7 @@ from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
 from pytest_perfgate.model.metric import Figure
-from pytest_perfgate.model.plan import ANCHOR, CaseKey
+from pytest_perfgate.model.plan import ANCHOR, CaseKey, Outcome
 from pytest_perfgate.model.values import Dimension
 from tests.drawings import flaws, texts
 from tests.reports import DEVICE, baseline, case
@@ -115,7 +115,8 @@ def line_with_end(**fields) -> Baseline:
 
 
 def decided(time: float, before: Baseline, signature: Signature = TODAY, *, add: bool = False) -> Decision:
-    return decide(replace(case("test_a", time, 1e6), baseline=before), before, (), signature, add=add)
+    report = case("test_a", time, 1e6, Outcome.UNDECIDED)
+    return decide(replace(report, baseline=before), before, (), signature, add=add)
 
 
 def decision_of(after: Baseline | None) -> tuple[str, str, str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,24 @@ def test_a_cleared_case_is_slower_than_accepted_if_all_of_its_interval_is(low: f
     evidence = paired(NOT_SLOWER, 0.0, -0.01, 0.01, moved=(("driver", "1", "2"),), base_ns=1e6)
     shape = (low, low, low)
     assert paired_verdict(1e6, evidence, "slowdown <= 50%", shape=shape).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("low", "fields", "outcome"),
+    [
+        (0.5, {}, Outcome.PASSED),
+        (2.0, {}, Outcome.MOVED),
+        (0.5, {"shared": ("x.py",)}, Outcome.SUSPECT),
+        (0.5, {"moved": (("driver", "1", "2"),)}, Outcome.PASSED),
+    ],
+)
+def test_a_far_time_whose_interval_shows_nothing_leaves_the_case_to_the_builds(
+    low: float, fields: dict[str, Any], outcome: Outcome
+) -> None:
+    evidence = paired(NOT_SLOWER, 0.0, -0.01, 0.01, base_ns=3e6, **fields)
+    verdict = paired_verdict(1e6, evidence, shape=(low, 3.0, 5.5))
+    assert verdict.outcome is outcome
+    assert ("passing" in dict(verdict.evidence)) is False
 
 
 @pytest.mark.parametrize(("others", "outcome"), [(0.0, Outcome.MOVED), (0.9, Outcome.PASSED)])
