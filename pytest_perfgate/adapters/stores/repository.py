@@ -6,21 +6,13 @@ import os
 import posixpath
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 
-from pytest_perfgate.adapters.stores.base_revision import (
-    USUAL,
-    BaseRevision,
-    default_branch,
-    named_base,
-    pushed,
-    requested,
-    targets,
-)
+from pytest_perfgate.adapters.stores.base_revision import BaseRevision
 from pytest_perfgate.adapters.system.git import SilentError, ask_git, blobs_of, paths_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Base
@@ -273,22 +265,6 @@ def _read_text(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-
-
-def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
-    """Return whether a revision that this change may have left has the folder; the exact base is found later."""
-    requests = "".join(f"{revision}:./{folder}\n" for revision in dict.fromkeys(_revisions(environment)))
-    stdin = requests.encode("utf-8", "surrogateescape")
-    done = ask_git(root, "cat-file", "--batch-check", env=environment, stdin=stdin)
-    return done is not None and any(line.split()[1:2] == [b"tree"] for line in done.stdout.splitlines())
-
-
-def _revisions(environment: Mapping[str, str]) -> Iterator[str]:
-    yield from filter(None, (named_base(environment), requested(environment), pushed(environment)))
-    yield "HEAD^1"
-    for branch in filter(None, (*targets(environment), default_branch(environment), *USUAL)):
-        yield from (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}")
-    yield "refs/remotes/origin/HEAD"
 
 
 def _digest(difference: bytes, root: Path, names: Iterable[str]) -> str:
