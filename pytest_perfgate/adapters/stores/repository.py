@@ -35,6 +35,9 @@ _TEXTS = re.compile(
 
 _LINES = (".yaml", ".json")
 
+_DIFF = ("diff", "--ignore-submodules=none")
+"""Git's question for what changed; a setting ``ignore`` of ``.gitmodules`` would hide a submodule's code from it."""
+
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 _NO_CODE = (
@@ -124,7 +127,7 @@ class GitRepository:
 
     def changed(self, revision: str) -> tuple[str, ...]:
         """Return the tracked files, there or here, that differ from a revision."""
-        listing = self._git("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--") or ""
+        listing = self._git(*_DIFF, "--name-only", "--no-renames", "--relative", "-z", revision, "--") or ""
         return tuple(path for path in listing.split("\0") if path)
 
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
@@ -158,7 +161,8 @@ class GitRepository:
 
     def dirty(self) -> bool:
         """Return whether the work tree differs from its commit: by a changed file, or by untracked code."""
-        changed = self._git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)*baselines/*.yaml")
+        look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=none")
+        changed = self._git(*look, "--", ".", ":(exclude)*baselines/*.yaml")
         return bool(changed or self._git("ls-files", "--others", "--exclude-standard", "--", *_CODE))
 
     def changes(self) -> str:
@@ -166,7 +170,8 @@ class GitRepository:
 
         It is equal for two checkouts with the same changes, whatever reports and records they contain.
         """
-        done = self._run("diff", "--no-ext-diff", "--binary", "HEAD", "--", ".", ":(exclude)*baselines/*.yaml")
+        look = (*_DIFF, "--submodule=diff", "--no-ext-diff", "--binary", "HEAD")
+        done = self._run(*look, "--", ".", ":(exclude)*baselines/*.yaml")
         names = (self._git("ls-files", "-z", "--others", "--exclude-standard", "--", *_CODE) or "").split("\0")
         return _digest(done.stdout if done is not None else b"", self._root, sorted(filter(None, names)))
 
@@ -215,7 +220,7 @@ def touched(
     look = ("-c", "grep.fullName=false", "grep", "-l", "-z", "-F", *(part for word in words for part in ("-e", word)))
     try:
         differing = {
-            *paths_of(run("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py")),
+            *paths_of(run(*_DIFF, "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py")),
             *paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")),
         }
         if not differing:
@@ -232,7 +237,7 @@ def touched(
 def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
     """Return the differing pages and accepted times; None if anything differs that code may load or read."""
     try:
-        edited = paths_of(run("diff", "--name-only", "--no-renames", "-z", revision, "--"))
+        edited = paths_of(run(*_DIFF, "--name-only", "--no-renames", "-z", revision, "--"))
         if paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", *_SOURCES)):
             return None
         others = [path for path in edited if not (path.startswith(lines) and path.endswith(_LINES))]

@@ -184,6 +184,37 @@ def test_a_change_of_pages_alone_is_told_from_one_that_code_may_read(
     assert GitRepository(project).pages_alone("nowhere", "baselines") is None
 
 
+@pytest.mark.parametrize("ignored", ["all", "dirty", "untracked"])
+def test_a_submodule_whose_changes_git_is_told_to_ignore_is_code(tmp_path: Path, ignored: str) -> None:
+    other, project = tmp_path / "other", tmp_path / "project"
+    for folder in (other, project):
+        folder.mkdir()
+        git(folder, "init", "-q")
+    (other / "dep.py").write_text("A = 1\n")
+    git(other, "add", ".")
+    git(other, "commit", "-qm", "one")
+    git(project, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "vend")
+    git(project, "config", "-f", ".gitmodules", "submodule.vend.ignore", ignored)
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "one")
+    repository = GitRepository(project)
+    assert (repository.dirty(), repository.changes(), repository.pages_alone("HEAD", "baselines")) == (False, "", ())
+    digests = set()
+    for text in ("A = 2\n", "A = 3\n"):
+        (project / "vend" / "dep.py").write_text(text)
+        assert repository.dirty()
+        assert repository.changed("HEAD") == ("vend",)
+        assert repository.pages_alone("HEAD", "baselines") is None
+        digests.add(repository.changes())
+    assert len(digests) == 2
+    git(project / "vend", "commit", "-qam", "two")
+    git(project, "add", "-f", "vend")
+    git(project, "commit", "-qm", "two")
+    assert repository.changed("HEAD~1") == ("vend",)
+    assert repository.pages_alone("HEAD~1", "baselines") is None
+    assert not repository.dirty()
+
+
 @pytest.mark.parametrize(
     ("file", "read"),
     [("reads.sh", True), ("bench/kernel.cu", True), ("setup.py", False), (".hooks/check.sh", False), ("b.rst", False)],
