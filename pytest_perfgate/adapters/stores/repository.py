@@ -92,8 +92,7 @@ class GitRepository:
 
     def trouble(self) -> tuple[str, str] | None:
         """Return why git cannot answer here, with the fix; None if it can."""
-        result = self._run("rev-parse", "--is-inside-work-tree")
-        if result is None:
+        if (result := self._run("rev-parse", "--is-inside-work-tree")) is None:
             return "git is not installed here, or does not answer", "install git"
         output = result.stderr.decode("utf-8", "replace")
         if "dubious ownership" in output:
@@ -136,7 +135,7 @@ class GitRepository:
 
     def pages_alone(self, revision: str, baselines: str) -> tuple[str, ...] | None:
         """Return the pages and accepted times that differ from a revision; None if other files differ too."""
-        return pages_alone(self._run, revision, f"{self.below()}{baselines.strip('/')}/")
+        return pages_alone(self._root, self._run, revision, self.below(), f"{baselines.strip('/')}/")
 
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
         """Return those names that are not commits of this clone; none if git does not answer."""
@@ -162,7 +161,7 @@ class GitRepository:
     def dirty(self) -> bool:
         """Return whether the work tree differs from its commit: by a changed file, or by untracked code."""
         look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=none")
-        changed = self._git(*look, "--", ".", ":(exclude)*baselines/*.yaml")
+        changed = self._git(*look, "--", *self._but_lines())
         return bool(changed or self._git("ls-files", "--others", "--exclude-standard", "--", *_CODE))
 
     def changes(self) -> str:
@@ -171,9 +170,15 @@ class GitRepository:
         It is equal for two checkouts with the same changes, whatever reports and records they contain.
         """
         look = (*_DIFF, "--submodule=diff", "--no-ext-diff", "--binary", "HEAD")
-        done = self._run(*look, "--", ".", ":(exclude)*baselines/*.yaml")
+        done = self._run(*look, "--", *self._but_lines())
         names = (self._git("ls-files", "-z", "--others", "--exclude-standard", "--", *_CODE) or "").split("\0")
         return _digest(done.stdout if done is not None else b"", self._root, sorted(filter(None, names)))
+
+    def _but_lines(self) -> tuple[str, ...]:
+        """Return git's names of all files here but edited lines."""
+        look = (*_DIFF, "--name-only", "--no-renames", "--relative", "-z", "HEAD", "--", "*baselines/*.yaml")
+        lines = own_files(self._root, self._run, "HEAD", [*filter(None, (self._git(*look) or "").split("\0"))])
+        return (".", *(f":(exclude,literal){path}" for path in sorted(lines)))
 
     def author(self) -> str:
         """Return the author of a commit made here; "" if git knows none."""
@@ -234,14 +239,15 @@ def touched(
     return {path: (then.get(path), _read_text(root / path)) for path in paths}
 
 
-def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
+def pages_alone(root: Path, run: Run, revision: str, below: str, folder: str) -> tuple[str, ...] | None:
     """Return the differing pages and accepted times; None if anything differs that code may load or read."""
     try:
         edited = paths_of(run(*_DIFF, "--name-only", "--no-renames", "-z", revision, "--"))
         if paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", *_SOURCES)):
             return None
-        others = [path for path in edited if not (path.startswith(lines) and path.endswith(_LINES))]
-        endings = sorted({_ending(path) for path in others})
+        near = [path[len(below) :] for path in edited if path.startswith(below + folder) and path.endswith(_LINES)]
+        lines = {below + path for path in own_files(root, run, revision, near, folder)}
+        endings = sorted({_ending(path) for path in edited if path not in lines})
         words = [part for word in endings for part in ("-e", word)]
         look = ("grep", "-l", "-z", "-i", "-F", *words, "--", ":(top)", *_NO_CODE)
         if "" in endings or (words and paths_of(run(*look), nothing=1)):
@@ -249,6 +255,19 @@ def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
     except SilentError:
         return None
     return tuple(edited)
+
+
+def own_files(root: Path, run: Run, revision: str, paths: Sequence[str], folder: str = "") -> frozenset[str]:
+    """Return which of these files perfgate writes, there and here; code may read any other file beside the lines."""
+    from pytest_perfgate.adapters.stores.sittings import is_own
+
+    try:
+        then = _blobs(run, revision, paths)
+    except SilentError:
+        return frozenset()
+    texts = ((path, text) for path in paths for text in (then.get(path), _read_text(root / path)) if text is not None)
+    others = {path for path, text in texts if "\n" in path or not is_own(path[len(folder) :], text)}
+    return frozenset(paths) - others
 
 
 def _ending(path: str) -> str:

@@ -11,6 +11,8 @@ from pytest_perfgate.adapters.stores import repository
 from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.model.errors import PerfgateError
 
+LINES = "perfgate: 1\nbaselines:\n  'test_a': {time: 1us}\n"
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -104,6 +106,26 @@ def test_the_same_changes_have_one_digest_whatever_lies_about(project: Path) -> 
     assert len({one, two, repository.changes()}) == 3
 
 
+@pytest.mark.parametrize("data", ["sizes: {}\n", "perfgate: 1\nsizes: {}\nbaselines:\n"])
+def test_data_beside_the_accepted_lines_is_not_one_of_them(project: Path, data: str) -> None:
+    lines, other = (project / "baselines" / "host" / name for name in ("t.py.yaml", "n.yaml"))
+    lines.parent.mkdir(parents=True)
+    lines.write_text(LINES)
+    other.write_text(data.format(1))
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "two")
+    repository = GitRepository(project)
+    lines.write_text(LINES.replace("1us", "2us"))
+    assert (repository.dirty(), repository.changes()) == (False, "")
+    assert repository.pages_alone("HEAD", "baselines") == ("bench/baselines/host/t.py.yaml",)
+    other.write_text(data.format(2))
+    assert repository.dirty()
+    assert repository.changes()
+    assert repository.pages_alone("HEAD", "baselines") is None
+    other.write_text(LINES)
+    assert repository.dirty(), "data that becomes a line is read by what was there"
+
+
 def test_without_git_nothing_is_said(tmp_path: Path) -> None:
     assert not GitRepository(tmp_path).dirty()
 
@@ -148,7 +170,12 @@ def test_what_changed_since_a_revision_is_what_git_knows(project: Path) -> None:
     [
         ({}, ()),
         ({"../README.md": "more\n", "docs/a.PNG": ""}, ("README.md", "bench/docs/a.PNG")),
-        ({"baselines/host/t.py.yaml": "perfgate: 1\n"}, ("bench/baselines/host/t.py.yaml",)),
+        ({"baselines/host/t.py.yaml": LINES}, ("bench/baselines/host/t.py.yaml",)),
+        ({"baselines/host/t.py.yaml": f"{LINES}sizes: 3\n"}, None),
+        ({"baselines/host/sizes.yaml": "sizes: 3\n"}, None),
+        ({"baselines/n.json": "3\n"}, None),
+        ({"baselines/host/environments/0123456789.json": "3\n"}, None),
+        ({"baselines/host/ceilings.json": '{"device": "host"}'}, ("bench/baselines/host/ceilings.json",)),
         ({"README.md": "", "junit.xml": None}, ("bench/README.md",)),
         ({"README.md": "", "k.py": "A = 2\n"}, None),
         ({"README.md": "", "../other/kernel.cu": ""}, None),
