@@ -107,7 +107,7 @@ def merge_request(environment: Mapping[str, str]) -> bool:
 
 def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
     """Return whether a revision that this change may have left has a folder of baselines."""
-    from pytest_perfgate.adapters.stores import repository as before
+    from pytest_perfgate.adapters.stores import base_revision as before
 
     return before.kept_before(root, folder, environment)
 

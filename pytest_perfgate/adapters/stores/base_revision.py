@@ -238,6 +238,24 @@ def pushed(environment: Mapping[str, str]) -> str:
     return before if before.strip("0") else ""
 
 
+def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
+    """Return whether a revision that this change may have left has the folder; the exact base is found later."""
+    from pytest_perfgate.adapters.system.git import ask_git
+
+    requests = "".join(f"{revision}:./{folder}\n" for revision in dict.fromkeys(_revisions(environment)))
+    stdin = requests.encode("utf-8", "surrogateescape")
+    done = ask_git(root, "cat-file", "--batch-check", env=environment, stdin=stdin)
+    return done is not None and any(line.split()[1:2] == [b"tree"] for line in done.stdout.splitlines())
+
+
+def _revisions(environment: Mapping[str, str]) -> Iterator[str]:
+    yield from filter(None, (named_base(environment), requested(environment), pushed(environment)))
+    yield "HEAD^1"
+    for branch in filter(None, (*targets(environment), default_branch(environment), *USUAL)):
+        yield from (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}")
+    yield "refs/remotes/origin/HEAD"
+
+
 def is_new(environment: Mapping[str, str]) -> bool:
     """Return whether CI says that this push created the branch."""
     before = _previous_tip(environment)

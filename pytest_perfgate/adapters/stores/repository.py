@@ -6,21 +6,13 @@ import os
 import posixpath
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 
-from pytest_perfgate.adapters.stores.base_revision import (
-    USUAL,
-    BaseRevision,
-    default_branch,
-    named_base,
-    pushed,
-    requested,
-    targets,
-)
+from pytest_perfgate.adapters.stores.base_revision import BaseRevision
 from pytest_perfgate.adapters.system.git import SilentError, ask_git, blobs_of, paths_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Base
@@ -42,6 +34,9 @@ _TEXTS = re.compile(
 """Pages by their names: other ``.txt`` files are data, or settings of a build."""
 
 _LINES = (".yaml", ".json")
+
+_DIFF = ("diff", "--ignore-submodules=none")
+"""Git's question for what changed; a setting ``ignore`` of ``.gitmodules`` would hide a submodule's code from it."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
@@ -97,8 +92,7 @@ class GitRepository:
 
     def trouble(self) -> tuple[str, str] | None:
         """Return why git cannot answer here, with the fix; None if it can."""
-        result = self._run("rev-parse", "--is-inside-work-tree")
-        if result is None:
+        if (result := self._run("rev-parse", "--is-inside-work-tree")) is None:
             return "git is not installed here, or does not answer", "install git"
         output = result.stderr.decode("utf-8", "replace")
         if "dubious ownership" in output:
@@ -132,7 +126,7 @@ class GitRepository:
 
     def changed(self, revision: str) -> tuple[str, ...]:
         """Return the tracked files, there or here, that differ from a revision."""
-        listing = self._git("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--") or ""
+        listing = self._git(*_DIFF, "--name-only", "--no-renames", "--relative", "-z", revision, "--") or ""
         return tuple(path for path in listing.split("\0") if path)
 
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
@@ -141,7 +135,7 @@ class GitRepository:
 
     def pages_alone(self, revision: str, baselines: str) -> tuple[str, ...] | None:
         """Return the pages and accepted times that differ from a revision; None if other files differ too."""
-        return pages_alone(self._run, revision, f"{self.below()}{baselines.strip('/')}/")
+        return pages_alone(self._root, self._run, revision, self.below(), f"{baselines.strip('/')}/")
 
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
         """Return those names that are not commits of this clone; none if git does not answer."""
@@ -166,7 +160,8 @@ class GitRepository:
 
     def dirty(self) -> bool:
         """Return whether the work tree differs from its commit: by a changed file, or by untracked code."""
-        changed = self._git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)*baselines/*.yaml")
+        look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=none")
+        changed = self._git(*look, "--", *self._but_lines())
         return bool(changed or self._git("ls-files", "--others", "--exclude-standard", "--", *_CODE))
 
     def changes(self) -> str:
@@ -174,9 +169,16 @@ class GitRepository:
 
         It is equal for two checkouts with the same changes, whatever reports and records they contain.
         """
-        done = self._run("diff", "--no-ext-diff", "--binary", "HEAD", "--", ".", ":(exclude)*baselines/*.yaml")
+        look = (*_DIFF, "--submodule=diff", "--no-ext-diff", "--binary", "HEAD")
+        done = self._run(*look, "--", *self._but_lines())
         names = (self._git("ls-files", "-z", "--others", "--exclude-standard", "--", *_CODE) or "").split("\0")
         return _digest(done.stdout if done is not None else b"", self._root, sorted(filter(None, names)))
+
+    def _but_lines(self) -> tuple[str, ...]:
+        """Return git's names of all files here but edited lines."""
+        look = (*_DIFF, "--name-only", "--no-renames", "--relative", "-z", "HEAD", "--", "*baselines/*.yaml")
+        lines = own_files(self._root, self._run, "HEAD", [*filter(None, (self._git(*look) or "").split("\0"))])
+        return (".", *(f":(exclude,literal){path}" for path in sorted(lines)))
 
     def author(self) -> str:
         """Return the author of a commit made here; "" if git knows none."""
@@ -223,7 +225,7 @@ def touched(
     look = ("-c", "grep.fullName=false", "grep", "-l", "-z", "-F", *(part for word in words for part in ("-e", word)))
     try:
         differing = {
-            *paths_of(run("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py")),
+            *paths_of(run(*_DIFF, "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py")),
             *paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")),
         }
         if not differing:
@@ -237,14 +239,15 @@ def touched(
     return {path: (then.get(path), _read_text(root / path)) for path in paths}
 
 
-def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
+def pages_alone(root: Path, run: Run, revision: str, below: str, folder: str) -> tuple[str, ...] | None:
     """Return the differing pages and accepted times; None if anything differs that code may load or read."""
     try:
-        edited = paths_of(run("diff", "--name-only", "--no-renames", "-z", revision, "--"))
+        edited = paths_of(run(*_DIFF, "--name-only", "--no-renames", "-z", revision, "--"))
         if paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", *_SOURCES)):
             return None
-        others = [path for path in edited if not (path.startswith(lines) and path.endswith(_LINES))]
-        endings = sorted({_ending(path) for path in others})
+        near = [path[len(below) :] for path in edited if path.startswith(below + folder) and path.endswith(_LINES)]
+        lines = {below + path for path in own_files(root, run, revision, near, folder)}
+        endings = sorted({_ending(path) for path in edited if path not in lines})
         words = [part for word in endings for part in ("-e", word)]
         look = ("grep", "-l", "-z", "-i", "-F", *words, "--", ":(top)", *_NO_CODE)
         if "" in endings or (words and paths_of(run(*look), nothing=1)):
@@ -252,6 +255,19 @@ def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
     except SilentError:
         return None
     return tuple(edited)
+
+
+def own_files(root: Path, run: Run, revision: str, paths: Sequence[str], folder: str = "") -> frozenset[str]:
+    """Return which of these files perfgate writes, there and here; code may read any other file beside the lines."""
+    from pytest_perfgate.adapters.stores.sittings import is_own
+
+    try:
+        then = _blobs(run, revision, paths)
+    except SilentError:
+        return frozenset()
+    texts = ((path, text) for path in paths for text in (then.get(path), _read_text(root / path)) if text is not None)
+    others = {path for path, text in texts if "\n" in path or not is_own(path[len(folder) :], text)}
+    return frozenset(paths) - others
 
 
 def _ending(path: str) -> str:
@@ -273,22 +289,6 @@ def _read_text(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-
-
-def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
-    """Return whether a revision that this change may have left has the folder; the exact base is found later."""
-    requests = "".join(f"{revision}:./{folder}\n" for revision in dict.fromkeys(_revisions(environment)))
-    stdin = requests.encode("utf-8", "surrogateescape")
-    done = ask_git(root, "cat-file", "--batch-check", env=environment, stdin=stdin)
-    return done is not None and any(line.split()[1:2] == [b"tree"] for line in done.stdout.splitlines())
-
-
-def _revisions(environment: Mapping[str, str]) -> Iterator[str]:
-    yield from filter(None, (named_base(environment), requested(environment), pushed(environment)))
-    yield "HEAD^1"
-    for branch in filter(None, (*targets(environment), default_branch(environment), *USUAL)):
-        yield from (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}")
-    yield "refs/remotes/origin/HEAD"
 
 
 def _digest(difference: bytes, root: Path, names: Iterable[str]) -> str:

@@ -175,6 +175,23 @@ def _rate(number: Any, unit: float) -> float:
     return number * unit
 
 
+def is_own(path: str, text: str) -> bool:
+    """Return whether a file, by its path below the baselines, has the form of what perfgate writes there."""
+    from pytest_perfgate.adapters.stores.baseline_text import parse_entries
+
+    device, _, name = path.partition("/")
+    try:
+        if path.endswith(".yaml"):
+            return bool(name) and parse_entries(text, place=path, device=device) is not None
+        if name == NAME:
+            return bool(parse_ceilings(text, place=path).device)
+        around = parse_environment(text, place=path)
+    except PerfgateError:
+        return False
+    same = render_environment(around) == text.replace("\r\n", "\n")
+    return same and name == f"{FOLDER}/{digest_of(around)}.json"
+
+
 T = TypeVar("T")
 
 Run = tuple[str, str, str, str]

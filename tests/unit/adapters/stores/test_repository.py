@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from pytest_perfgate.adapters.stores import repository
-from pytest_perfgate.adapters.stores.repository import GitRepository, kept_before
+from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.model.errors import PerfgateError
+
+LINES = "perfgate: 1\nbaselines:\n  'test_a': {time: 1us}\n"
 
 
 @pytest.fixture
@@ -105,6 +106,26 @@ def test_the_same_changes_have_one_digest_whatever_lies_about(project: Path) -> 
     assert len({one, two, repository.changes()}) == 3
 
 
+@pytest.mark.parametrize("data", ["sizes: {}\n", "perfgate: 1\nsizes: {}\nbaselines:\n"])
+def test_data_beside_the_accepted_lines_is_not_one_of_them(project: Path, data: str) -> None:
+    lines, other = (project / "baselines" / "host" / name for name in ("t.py.yaml", "n.yaml"))
+    lines.parent.mkdir(parents=True)
+    lines.write_text(LINES)
+    other.write_text(data.format(1))
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "two")
+    repository = GitRepository(project)
+    lines.write_text(LINES.replace("1us", "2us"))
+    assert (repository.dirty(), repository.changes()) == (False, "")
+    assert repository.pages_alone("HEAD", "baselines") == ("bench/baselines/host/t.py.yaml",)
+    other.write_text(data.format(2))
+    assert repository.dirty()
+    assert repository.changes()
+    assert repository.pages_alone("HEAD", "baselines") is None
+    other.write_text(LINES)
+    assert repository.dirty(), "data that becomes a line is read by what was there"
+
+
 def test_without_git_nothing_is_said(tmp_path: Path) -> None:
     assert not GitRepository(tmp_path).dirty()
 
@@ -149,7 +170,12 @@ def test_what_changed_since_a_revision_is_what_git_knows(project: Path) -> None:
     [
         ({}, ()),
         ({"../README.md": "more\n", "docs/a.PNG": ""}, ("README.md", "bench/docs/a.PNG")),
-        ({"baselines/host/t.py.yaml": "perfgate: 1\n"}, ("bench/baselines/host/t.py.yaml",)),
+        ({"baselines/host/t.py.yaml": LINES}, ("bench/baselines/host/t.py.yaml",)),
+        ({"baselines/host/t.py.yaml": f"{LINES}sizes: 3\n"}, None),
+        ({"baselines/host/sizes.yaml": "sizes: 3\n"}, None),
+        ({"baselines/n.json": "3\n"}, None),
+        ({"baselines/host/environments/0123456789.json": "3\n"}, None),
+        ({"baselines/host/ceilings.json": '{"device": "host"}'}, ("bench/baselines/host/ceilings.json",)),
         ({"README.md": "", "junit.xml": None}, ("bench/README.md",)),
         ({"README.md": "", "k.py": "A = 2\n"}, None),
         ({"README.md": "", "../other/kernel.cu": ""}, None),
@@ -185,6 +211,37 @@ def test_a_change_of_pages_alone_is_told_from_one_that_code_may_read(
     assert GitRepository(project).pages_alone("nowhere", "baselines") is None
 
 
+@pytest.mark.parametrize("ignored", ["all", "dirty", "untracked"])
+def test_a_submodule_whose_changes_git_is_told_to_ignore_is_code(tmp_path: Path, ignored: str) -> None:
+    other, project = tmp_path / "other", tmp_path / "project"
+    for folder in (other, project):
+        folder.mkdir()
+        git(folder, "init", "-q")
+    (other / "dep.py").write_text("A = 1\n")
+    git(other, "add", ".")
+    git(other, "commit", "-qm", "one")
+    git(project, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "vend")
+    git(project, "config", "-f", ".gitmodules", "submodule.vend.ignore", ignored)
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "one")
+    repository = GitRepository(project)
+    assert (repository.dirty(), repository.changes(), repository.pages_alone("HEAD", "baselines")) == (False, "", ())
+    digests = set()
+    for text in ("A = 2\n", "A = 3\n"):
+        (project / "vend" / "dep.py").write_text(text)
+        assert repository.dirty()
+        assert repository.changed("HEAD") == ("vend",)
+        assert repository.pages_alone("HEAD", "baselines") is None
+        digests.add(repository.changes())
+    assert len(digests) == 2
+    git(project / "vend", "commit", "-qam", "two")
+    git(project, "add", "-f", "vend")
+    git(project, "commit", "-qm", "two")
+    assert repository.changed("HEAD~1") == ("vend",)
+    assert repository.pages_alone("HEAD~1", "baselines") is None
+    assert not repository.dirty()
+
+
 @pytest.mark.parametrize(
     ("file", "read"),
     [("reads.sh", True), ("bench/kernel.cu", True), ("setup.py", False), (".hooks/check.sh", False), ("b.rst", False)],
@@ -216,37 +273,3 @@ def test_a_text_that_code_may_open_is_no_page(project: Path, page: str, text: st
 def git(root: Path, *words: str) -> None:
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Lines on main, and a change of two commits that takes them away."""
-    git(tmp_path, "init", "-q", "-b", "main")
-    home = tmp_path / "bench" / "accepted" / "host-x"
-    home.mkdir(parents=True)
-    (home / "t.py.yaml").write_text("perfgate: 1\n")
-    (tmp_path / "bench" / "t.py").touch()
-    git(tmp_path, "add", "-A")
-    git(tmp_path, "commit", "-qm", "one")
-    git(tmp_path, "checkout", "-qb", "change")
-    git(tmp_path, "rm", "-qr", "bench/accepted")
-    git(tmp_path, "commit", "-qm", "two")
-    return tmp_path / "bench"
-
-
-def test_the_commit_before_and_the_branch_that_ci_names_are_asked(root: Path) -> None:
-    env = dict(os.environ)
-    assert kept_before(root, "accepted", env)
-    assert not kept_before(root, "baselines", env)
-    git(root, "branch", "-m", "main", "release")
-    assert kept_before(root, "accepted", env), "the parent has it"
-    git(root, "commit", "-q", "--allow-empty", "-m", "three")
-    assert not kept_before(root, "accepted", env)
-    assert kept_before(root, "accepted", {**env, "GITHUB_BASE_REF": "release"})
-
-
-def test_without_git_there_was_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not kept_before(tmp_path, "baselines", {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
-
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert not kept_before(tmp_path, "baselines", {})

@@ -16,6 +16,7 @@ from pytest_perfgate.adapters.stores.sittings import (
     Lookup,
     by_run,
     digest_of,
+    is_own,
     metrics_text,
     moment_at,
     parse_ceilings,
@@ -52,6 +53,22 @@ def test_it_reads_as_it_was_written_and_the_moment_is_left_out() -> None:
     assert parse_environment(render_environment(loud), "here") == THEN
     assert digest_of(loud) == digest_of(THEN) != digest_of(NOW)
     assert len(digest_of(THEN)) == 10
+
+
+def test_only_what_perfgate_writes_below_the_baselines_is_its_own() -> None:
+    text, name = render_environment(THEN), f"host/environments/{digest_of(THEN)}.json"
+    assert is_own(name, text)
+    assert is_own(name, text.replace("\n", "\r\n"))
+    assert not is_own(name, text.replace("2.0.1", "2.0.2"))
+    assert not is_own(name, text.replace("{\n", '{\n  "n": 3,\n', 1))
+    assert not is_own(name, "3\n")
+    assert not is_own(f"host/{digest_of(THEN)}.json", text)
+    assert is_own("host/ceilings.json", '{"device": "host"}')
+    assert not is_own("ceilings.json", '{"device": "host"}')
+    assert not is_own("host/ceilings.json", "3\n")
+    assert is_own("host/t.py.yaml", "perfgate: 1\nbaselines:\n  'test_a': {time: 1us}\n")
+    assert not is_own("t.py.yaml", "perfgate: 1\nbaselines:\n")
+    assert not is_own("host/t.py.yaml", "sizes: 3\n")
 
 
 def test_lines_name_what_surrounded_them_and_share_one_file(store: Baselines) -> None:
