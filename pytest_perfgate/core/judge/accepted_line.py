@@ -338,6 +338,8 @@ def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -
     return not before.explains(judged) or f"{time.value:.5g}" != f"{before.time:.5g}"
 
 
+_ROUNDING = 1e-4
+
 _BETWEEN = 2.0
 """Standard deviations between runs that count as noise."""
 
@@ -353,9 +355,6 @@ def between_sittings(line: Baseline) -> float:
     return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
 
 
-_ROUNDING = 1e-4
-
-
 def noise(before: Baseline, time: Metric) -> float:
     """Return the relative difference that is within noise: of this run, and between runs."""
     within = (time.high - time.low) / (2 * time.value)
@@ -368,14 +367,12 @@ def shift(before: Baseline, time: Metric) -> float:
     return apart if abs(apart) > noise(before, time) else 0.0
 
 
-_SHOWN = frozenset({Outcome.REGRESSED, Outcome.IMPROVED})
-
-_MOVED = _SHOWN | {Outcome.MOVED, Outcome.SUSPECT}
+_MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED})
 
 
 def judged_moved(report: CaseReport, before: Baseline) -> bool:
     """Return whether the verdicts found this line slower or faster, with more evidence than one interval."""
-    return not _MOVED.isdisjoint(_slowdowns(report, before))
+    return not (_MOVED | {Outcome.SUSPECT}).isdisjoint(_slowdowns(report, before))
 
 
 def unconfirmed(report: CaseReport, before: Baseline, time: Metric) -> bool:
@@ -385,9 +382,10 @@ def unconfirmed(report: CaseReport, before: Baseline, time: Metric) -> bool:
     waits for a faster time.
     """
     apart, outcomes = shift(before, time), _slowdowns(report, before)
-    if not apart or before.expires or not _SHOWN.isdisjoint(outcomes) or Outcome.MOVED in outcomes:
-        return False
-    return outcomes == {Outcome.PASSED} or abs(apart) <= before.blind
+    moved = not _MOVED.isdisjoint(outcomes)
+    return (
+        bool(apart) and not (before.expires or moved) and (outcomes == {Outcome.PASSED} or abs(apart) <= before.blind)
+    )
 
 
 def improved(report: CaseReport) -> bool:
