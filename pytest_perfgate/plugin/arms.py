@@ -208,7 +208,7 @@ class ArmRunner:
         )  # fmt: skip
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
-        env = {**environment(os.environ.items()), **dict(arm.environment), **_FRESH, **cold_for(cases)}
+        env = {**environment(os.environ.items(), arm.cwd), **dict(arm.environment), **_FRESH, **cold_for(cases)}
         env["PYTHONHASHSEED"] = str(seed)
         env.pop("PYTHONPYCACHEPREFIX", None)
         return ChildSpec(
