@@ -92,8 +92,7 @@ def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str
 
 def changed_requirements(change: Change) -> Differences:
     """Return the declared dependencies that the change adds or removes."""
-    then, now = _settings(change)
-    return Differences(names=requirements(then.get(DEPENDENCIES, "[]"), now.get(DEPENDENCIES, "[]")))
+    return Differences(names=requirements(*(one.get(DEPENDENCIES, "[]") for one in _settings(change))))
 
 
 def changed_settings(change: Change) -> Differences:
@@ -235,14 +234,14 @@ def with_files(
     """
     revision = comparison.arms[BASE].revision
     show: Show = partial(repository.show, revision) if repository is not None else lambda _: None
-    tables = tuple(_tables(comparison, repository, baselines)) if repository is not None else ()
+    tables = [p for p in _tables(comparison, repository, baselines) if p not in tests] if repository is not None else ()
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
         why = next((one.own for one in comparison.rounds if one.nodeid == nodeid and one.own), "")
         another = bool(why) and comparison.own.differs(comparison.cases[nodeid])
         paired = replace(paired, own_file=why, own_test=another)
         if nodeid not in comparison.bare:
-            return replace(paired, shared=(*_modules(nodeid, paired), *tables))
+            return replace(paired, shared=tuple(dict.fromkeys((*_modules(nodeid, paired), *tables))))
         edited = edited_imports(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)
         return replace(paired, bare=True, edited=edited)
 
@@ -257,12 +256,13 @@ def with_files(
 
 
 def _tables(comparison: Comparison, repository: Repository, baselines: str) -> Iterator[str]:
-    """Yield other changed files that are in neither arm's tree: arms that run in one folder both read them there."""
+    """Yield other changed files that both arms read from the head: they share a folder, or the setting test_paths."""
     base, head = comparison.arms
-    if base.cwd != head.cwd or not base.revision:
-        return
-    for path in repository.changed(base.revision):
-        if may_be_read(path, baselines) and not any(_holds(Path(arm.root), path) for arm in comparison.arms):
+    for path in repository.changed(base.revision) if base.revision else ():
+        both = any(Path(path).is_relative_to(place) for place in comparison.stage.overlaid)
+        if base.cwd == head.cwd:
+            both = may_be_read(path, baselines) and not any(_holds(Path(arm.root), path) for arm in comparison.arms)
+        if both:
             yield path
 
 

@@ -340,6 +340,7 @@ class Stage:
     """The scatter of A/A pairs of a call on a device, if forked pairs scatter no more."""
     hold: Callable[[Sequence[str]], AbstractContextManager[object]] = nullcontext
     """Holds leases on all of these devices, for the children to inherit."""
+    overlaid: Sequence[str] = ()  # what both arms take from the working copy, besides the tests and their conftests
 
 
 def base_alone(met: PairedCall) -> bool:

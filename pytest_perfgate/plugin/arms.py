@@ -201,14 +201,14 @@ class ArmRunner:
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(rounds_path(self._config.rootpath, both), self._session, self._say),
-            clock=seconds, early=spare_cores(), hold=fleet(self._say).hold,
+            clock=seconds, early=spare_cores(), hold=fleet(self._say).hold, overlaid=self._project.test_paths,
             beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
             forks=proven_forks(self._project, self._config.rootpath), texts=file_texts(self._session, both[0].revision),
             budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
         )  # fmt: skip
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
-        env = {**environment(os.environ.items()), **dict(arm.environment), **_FRESH, **cold_for(cases)}
+        env = {**environment(os.environ.items(), arm.cwd), **dict(arm.environment), **_FRESH, **cold_for(cases)}
         env["PYTHONHASHSEED"] = str(seed)
         env.pop("PYTHONPYCACHEPREFIX", None)
         return ChildSpec(

@@ -161,12 +161,14 @@ _STEERING = ("PYTEST_", "COV_CORE_", "COVERAGE_PROCESS_")
 """Variables that select tests, or make coverage trace every line of a timed process."""
 
 
-def environment(inherited: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the environment without the variables that change what pytest does."""
+def environment(inherited: Iterable[tuple[str, str]], folder: str = "") -> dict[str, str]:
+    """Return the environment of a child in a folder, without the variables that change what pytest does."""
     variables = {name: text for name, text in inherited if not name.startswith(_STEERING)}
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
     variables["PYTHONHASHSEED"] = variables.get("PYTHONHASHSEED", "random")
+    if folder and os.path.realpath(variables.get("PWD", ".")) != os.path.realpath(folder):
+        variables["PWD"] = folder  # else code that opens files below $PWD would read the head's in both builds
     return variables
 
 

@@ -157,8 +157,9 @@ def _by_command(lines: Sequence[str], folder: Path, site: Site, timeout_s: float
 
 def _build(command: Sequence[str], folder: Path, site: Site, timeout_s: float) -> None:
     """Run one command of a build; raise with the tail of its log if it fails."""
+    variables = {**dict(site.environment), "PWD": str(folder)}
     try:
-        code = run_logged(command, site.log, folder=folder, env=dict(site.environment), timeout_s=timeout_s)
+        code = run_logged(command, site.log, folder=folder, env=variables, timeout_s=timeout_s)
     except FileNotFoundError as fault:
         raise _failure(command, str(fault.strerror), site.log) from fault
     if code == TIMED_OUT:

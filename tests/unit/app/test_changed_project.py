@@ -107,11 +107,14 @@ def test_what_changed_and_both_arms_read_from_the_head_is_named(tmp_path: Path) 
     changed = ("README.md", "src/pk/__init__.py", "src/pk/tiles.json", "tuning.txt", "t.py")
     repository: Any = SimpleNamespace(changed=lambda _: changed, show=lambda _, path: TEST.replace("work", "walk"))
 
-    def shared(*, own: str = "", revision: bool = False, **of_arms: str) -> tuple[str, ...]:
+    def shared(
+        *, own: str = "", revision: bool = False, overlaid: tuple[str, ...] = (), **of_arms: str
+    ) -> tuple[str, ...]:
         comparison: Any = SimpleNamespace(
             arms=(arms[0], replace(arms[1], **of_arms)), cases={case.nodeid: case}, bare={},
             beside={case.nodeid: ("t.py",)}, own=OwnFiles(None),
             rounds=[PairedRound(nodeid=case.nodeid, phase="screen", number=0, own=own)],
+            stage=SimpleNamespace(overlaid=overlaid),
         )  # fmt: skip
         key, paired = CaseKey(nodeid=case.nodeid), Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0)
         results = with_files({key: replace(paired, revision=revision)}, comparison, ("t.py",), tmp_path, repository)
@@ -121,6 +124,9 @@ def test_what_changed_and_both_arms_read_from_the_head_is_named(tmp_path: Path) 
     assert shared(own="cannot collect this test file") == ("tuning.txt",)
     assert shared(revision=True) == ("tuning.txt",)
     assert shared(cwd="elsewhere") == ("t.py",), "each runs in a checkout with files of its own"
+    by_setting = ("./src", "t.py")
+    assert shared(cwd="elsewhere", overlaid=by_setting) == ("t.py", "src/pk/__init__.py", "src/pk/tiles.json")
+    assert shared(cwd="elsewhere", overlaid=by_setting, revision=True) == ("src/pk/__init__.py", "src/pk/tiles.json")
 
 
 THEN = {"limits": '["slowdown <= 10%"]', "warmup": "0.1", "policy.moved": '"fail"', "mode": '"full"'}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.child_arguments import arm_arguments
+from pytest_perfgate.plugin.child_arguments import arm_arguments, environment
 
 
 @pytest.fixture
@@ -55,3 +55,14 @@ def test_tests_of_an_installed_package_find_their_helpers_and_never_the_heads_pa
 
 def test_who_asked_for_importlib_has_no_folders_added(root: Path) -> None:
     assert f"pythonpath={root / 'extra'}" in arguments_of(root, "overlay", "importlib", "tests/test_a.py")
+
+
+def test_the_folder_that_the_shell_named_is_the_child_s_own(tmp_path: Path) -> None:
+    """Code that opens files below $PWD would read those of the head in both builds."""
+    (checkout := tmp_path / "checkout").mkdir()
+    (link := tmp_path / "link").symlink_to(checkout)
+    shell = {"PWD": str(tmp_path), "PYTEST_ADDOPTS": "-x"}.items()
+    assert environment(shell, str(checkout))["PWD"] == str(checkout)
+    assert environment(shell)["PWD"] == str(tmp_path)
+    assert environment({"PWD": str(link)}.items(), str(checkout))["PWD"] == str(link)
+    assert environment({}.items(), str(checkout))["PWD"] == str(checkout)

@@ -69,6 +69,17 @@ def test_a_command_builds_what_pip_cannot(repo: Path) -> None:
     assert done.stdout.strip() == str(Path(arm.root) / "k.py")
 
 
+def test_a_build_knows_its_own_folder_by_the_name_that_a_shell_gives_it(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PWD", str(repo))
+    code = "import os, sys; open(sys.argv[1], 'w').write(os.environ['PWD'])"
+    line = f'{{python}} -c "{code}" {{site}}/k.py'
+    arm = ArmStore(repo, ArmSettings(mode="overlay", build=(line,))).prepare("base", "HEAD")
+    pwd = Path((Path(arm.root) / "k.py").read_text())
+    assert pwd.is_relative_to(repo / ".perfgate")
+
+
 def test_a_project_can_have_a_command_of_its_own_and_its_folder_must_be_there(repo: Path) -> None:
     for name in ("one", "two"):
         (repo / name).mkdir()
