@@ -149,7 +149,7 @@ def check_decisions(decided: Sequence[Decision], request: Request, again: str = 
         Change.WORSE: "worse in an accepted figure",
     }
     for change, reason in asking.items():
-        names = [f"{d.report.key}{_after(d)}" for d in decided if _asks_as(d) is change and d.asks]
+        names = [f"{d.report.key}{_after(d)}{_apart(d)}" for d in decided if _asks_as(d) is change and d.asks]
         if names and not request.signature.why:
             what = f"{plural(len(names), 'case is', 'cases are')} {reason}: {first_of(names, _NAMED)}"
             raise PerfgateError("accept-reason", what, fix=again)
@@ -202,6 +202,11 @@ def says_nothing_new(decision: Decision) -> bool:
 
 def _after(decision: Decision) -> str:
     return f" (after {decision.predecessor.key})" if decision.predecessor is not None else ""
+
+
+def _apart(decision: Decision) -> str:
+    """Return why --add does not count the run as one more; "" without that option."""
+    return f" (not one more run: {decision.why})" if decision.why and decision.change is Change.SLOWER else ""
 
 
 def measured_commit(environment: Environment, repository: Repository | None) -> str:

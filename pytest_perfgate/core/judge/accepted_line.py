@@ -15,7 +15,7 @@ from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import FigureLevel, detectable, plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.plan import ANCHOR, Compare, Outcome
-from pytest_perfgate.model.values import Better, value
+from pytest_perfgate.model.values import Better, first_of, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Figure, FigureName, Labels, Levels, Metric
@@ -41,6 +41,10 @@ class Signature:
     """How far accepted steps may take a line from its anchor, as a fraction."""
     same_code: bool = False
     """Whether the line's commit and this one differ only in accepted lines and pages."""
+    pages: str = ""
+    """The pages that differ between the line's commit and this one, in words."""
+    strays: tuple[str, ...] = ()
+    """Files beside the code that no commit holds and git does not ignore, which code may read."""
 
 
 @value
@@ -106,6 +110,8 @@ def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting],
     )
 
 
+_NAMED = 3
+
 ANCHOR_DAYS = 90
 """The days for which drift is counted from one accepted time."""
 
@@ -167,6 +173,28 @@ def with_sitting(before: Baseline, time: float, measurement: Measurement, signat
         counted=max(signature.started, before.counted),
     )
     return carried(after, before, signature)
+
+
+def apart_from(before: Baseline, measurement: Measurement, signature: Signature, *, still: bool, far: bool) -> str:
+    """Return why a run is not one more of a line's; "" if it is.
+
+    Another end needs a reason. Another time counts only for the same code with the same software, and one that is
+    slower by more than the limit only with a reason: judged by the line before, it would fail.
+    """
+    if moves_end(before, signature) and not signature.why:
+        return "its end would change"
+    if still:
+        return ""
+    committed = bool(before.commit) and not before.commit.endswith(DIRTY)
+    if not committed or not (signature.same_code or short_commit(before.commit) == short_commit(signature.commit)):
+        return f"its code may differ from that of {before.commit or 'the line'}"
+    if signature.strays:
+        return f"{first_of(signature.strays, _NAMED)} {'is' if len(signature.strays) == 1 else 'are'} in no commit"
+    then = before.surroundings
+    differences = then.differences(surroundings(measurement)) if then is not None else ()
+    if differences:
+        return first_of([f"{name} {was} -> {now}" for name, was, now in differences], _NAMED)
+    return "slower by more than its limit" if far and not signature.why else ""
 
 
 def carried(line: Baseline, before: Baseline, signature: Signature) -> Baseline:
