@@ -194,7 +194,9 @@ def apart_from(before: Baseline, measurement: Measurement, signature: Signature,
     differences = then.differences(surroundings(measurement)) if then is not None else ()
     if differences:
         return first_of([f"{name} {was} -> {now}" for name, was, now in differences], _NAMED)
-    return "slower by more than its limit" if far and not signature.why else ""
+    if far and not signature.why:
+        return "; ".join(["slower by more than its limit", *filter(None, [signature.pages])])
+    return ""
 
 
 def carried(line: Baseline, before: Baseline, signature: Signature) -> Baseline:

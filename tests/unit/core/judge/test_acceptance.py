@@ -382,6 +382,9 @@ def test_without_a_reason_no_run_is_added_whose_time_would_fail_beside_the_line_
     before = reports.baseline("test_a", 1e6, commit="a1b2c3d4e5")
     decision = decide(report, before, (), Signature(commit="a1b2c3d4e5"), add=True)
     assert (decision.change, decision.asks) == (change, change is Change.SLOWER)
+    later = Signature(commit="f6", same_code=True, pages="table.md changed")
+    text = "slower by more than its limit; table.md changed" if decision.asks else "table.md changed"
+    assert decide(report, before, (), later, add=True).why == text
 
 
 def test_a_slower_time_with_other_software_is_none_of_the_same_code() -> None:
