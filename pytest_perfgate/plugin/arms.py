@@ -34,6 +34,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.plan import Compare
 from pytest_perfgate.model.protocol import ChildSpec
+from pytest_perfgate.model.values import first_of
 from pytest_perfgate.model.verdict import Paired, PairedRound
 from pytest_perfgate.plugin.child_arguments import (
     arm_arguments,
@@ -170,8 +171,7 @@ class ArmRunner:
         if finished := len({(one.phase, one.number) for one in comparison.rounds}):
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
-            edits = self._session.gate_judge.environment_edits.text()
-            self._say(f"base and head hold the same code: {edits or 'only the machine can differ'}")
+            self._say(alike_words(self._session, both[0].revision))
         return comparison
 
     def _finished_rounds(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
@@ -325,6 +325,18 @@ def joined(
         same = base in open_ and commit != base and alike(commit, base)
         groups.setdefault(base if same else commit, []).extend(keys)
     return groups
+
+
+def alike_words(session: SessionState, base: str) -> str:
+    """Return what can differ where base and head hold the same package: edited files of the head, or the machine."""
+    repository, places = session.gate_judge.tools.repository, session.settings.project.test_paths
+    tests = {"conftest.py", *(case.path for case in session.cases.values())}
+    changed = map(Path, repository.changed(base) if repository and base else ())
+    shared = [str(p) for p in changed if tests & {p.name, p.as_posix()} or any(map(p.is_relative_to, places))]
+    if shared:
+        return f"the package is the same in both builds; both read the head's {first_of(shared, 3)}"
+    edits = session.gate_judge.environment_edits.text()
+    return f"base and head hold the same code: {edits or 'only the machine can differ'}"
 
 
 def _excess(report: CaseReport) -> float:

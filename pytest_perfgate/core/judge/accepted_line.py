@@ -15,7 +15,7 @@ from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import FigureLevel, detectable, plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.plan import ANCHOR, Compare, Outcome
-from pytest_perfgate.model.values import Better, first_of, value
+from pytest_perfgate.model.values import Better, Dimension, first_of, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Figure, FigureName, Labels, Levels, Metric
@@ -301,8 +301,10 @@ _FAR = 2.0
 
 
 def widened(then: Baseline, edited: Baseline) -> tuple[str, ...]:
-    """Return how the edit widens the line apart from its time; empty if the edit has a reason of its own."""
-    return () if edited.explains(then) else tuple(_widened(then, edited))
+    """Return how the edit widens the line, its time first if that differs too; empty if it has a reason of its own."""
+    parts = () if edited.explains(then) else tuple(_widened(then, edited))
+    times = [quantity(line.time, Dimension.TIME) for line in (then, edited)]
+    return (f"time {' -> '.join(times)}", *parts) if parts and then.time != edited.time else parts
 
 
 def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pytest_perfgate.model.metric import Figure, Metric, MetricSet
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import PairedRound
-from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, by_commit, joined
+from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, alike_words, by_commit, joined
 from pytest_perfgate.wiring import read_values
 from tests.unit.app.stores import Lines, captured, case, gate_judge
 from tests.unit.core.judge.bench import CONTEXT, KEY, accepted, limit, measured
@@ -116,3 +116,24 @@ def test_what_is_worse_than_its_line_is_compared_with_the_commit_of_the_line(
         context=replace(CONTEXT, mode=Mode.FULL, paired_available=True),
     )
     assert by_commit({KEY: report}, ci=True, base="base") == {commit: [KEY]}
+
+
+@pytest.mark.parametrize(
+    ("edited", "text"),
+    [
+        (("README.md", "k.py"), "base and head hold the same code: only the machine can differ"),
+        (("tests/conftest.py",), "the package is the same in both builds; both read the head's tests/conftest.py"),
+        (("t.py", "h/a.py"), "the package is the same in both builds; both read the head's t.py, h/a.py"),
+    ],
+)
+def test_what_both_builds_read_from_the_head_is_named_beside_the_same_package(edited: Any, text: str) -> None:
+    session: Any = SimpleNamespace(
+        gate_judge=SimpleNamespace(
+            tools=SimpleNamespace(repository=SimpleNamespace(changed=lambda revision: edited)),
+            environment_edits=SimpleNamespace(text=lambda: ""),
+        ),
+        settings=SimpleNamespace(project=SimpleNamespace(test_paths=("./h",))),
+        cases={"t.py::test_a": SimpleNamespace(path="t.py")},
+    )
+    assert alike_words(session, "c0ffee") == text
+    assert alike_words(session, "").startswith("base and head hold the same code")

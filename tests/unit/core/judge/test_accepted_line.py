@@ -302,6 +302,12 @@ def test_what_a_line_loses_is_named(fields: dict, named: int) -> None:
     assert widened(LINE, replace(LINE, **fields, why="a reason of its own")) == ()
 
 
+def test_the_time_of_a_line_that_loses_something_is_named_with_it() -> None:
+    assert widened(LINE, replace(LINE, time=1.5e6)) == ()
+    parts = widened(LINE, replace(LINE, time=1.5e6, scatter=0.3))
+    assert (parts[0], len(parts)) == ("time 1 ms -> 1.5 ms", 2)
+
+
 def test_a_commit_that_nobody_can_build_is_no_loss() -> None:
     for commit in ("", f"a1b2c3d4e5{DIRTY}"):
         before = replace(LINE, commit=commit)
