@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 _OF_FAMILIES = frozenset({FAMILY_MEAN, "unmeasured"})
 """Kinds of notes on a test family; in a record, the family is only named in their text."""
 
-_LAST = 20
-
 _NAMED = 3
 
 
@@ -61,8 +59,8 @@ class Request:
     base: str = ""
     """The revision at which this change began, or ""."""
     signature: Signature = Signature()
-    same_code: Callable[[str], bool] | None = None
-    """Whether a commit differs from the measured one only in accepted lines and pages; None if git cannot tell."""
+    since: Callable[[str], str | None] | None = None
+    """The pages that differ between a commit and the measured one, in words; it returns None if anything else does."""
 
 
 def selected(report: RunReport, request: Request) -> tuple[CaseReport, ...]:
@@ -120,8 +118,8 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
 
 def _signature_of(request: Request, case: CaseReport, meant: Selects, line: Baseline | None) -> Signature:
     signature = replace(request.signature, named=request.each or meant(case.key))
-    same = request.add and request.same_code is not None and line is not None and request.same_code(line.commit)
-    return replace(signature, same_code=True) if same else signature
+    pages = request.since(line.commit) if request.add and request.since and line else None
+    return signature if pages is None else replace(signature, same_code=True, pages=pages)
 
 
 def _orphans(report: RunReport, decided: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
@@ -187,11 +185,18 @@ def refuse_busy_machine(decided: Sequence[Decision], request: Request, again: st
         raise PerfgateError("accept-reason", what, fix=again)
 
 
-def code_of(commit: str, repository: Repository, baselines: str) -> Callable[[str], bool] | None:
-    """Return a function that tells whether a commit holds the code of a measured one; None if that is not the head."""
+def code_of(commit: str, repository: Repository, baselines: str) -> Callable[[str], str | None] | None:
+    """Return a function that names the pages since a commit of the same code; None if the head was not measured."""
     if not commit or commit != repository.head() or repository.dirty():
         return None
-    return cache(lambda other: bool(other) and repository.pages_alone(other, baselines) is not None)
+
+    def since(other: str) -> str | None:
+        edited = repository.pages_alone(other, baselines) if other else None
+        pages = first_of([path for path in edited or () if not path.endswith((".yaml", ".json"))], _NAMED)
+        changed = f"{pages} changed since {other[:10]}: no code has that ending in it" if pages else ""
+        return changed if edited is not None else None
+
+    return cache(since)
 
 
 def says_nothing_new(decision: Decision) -> bool:
@@ -202,14 +207,13 @@ def says_nothing_new(decision: Decision) -> bool:
 
 
 def _after(decision: Decision) -> str:
+    if decision.change is Change.SLOWER and decision.why:
+        return f" (not one more run: {decision.why})"
     return f" (after {decision.predecessor.key})" if decision.predecessor is not None else ""
 
 
 def measured_commit(environment: Environment, repository: Repository | None) -> str:
-    """Return the commit that a record measured, marked if its tree had changes.
-
-    A record that names no commit was measured in this repository, so its head is taken if there is one.
-    """
+    """Return the commit that a record measured, marked if its tree had changes; the head for one that names none."""
     if environment.commit or repository is None:
         return commit_name(environment.commit, dirty=environment.dirty)
     return commit_name(repository.head(), dirty=repository.dirty())

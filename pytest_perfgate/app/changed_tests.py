@@ -14,12 +14,12 @@ from pytest_perfgate.core.changes.limits import TIGHTER, relaxed, reworked
 from pytest_perfgate.core.changes.source import marks_of
 from pytest_perfgate.core.changes.tests import Successor, function_of, successors
 from pytest_perfgate.core.judge.acceptance import loosened
-from pytest_perfgate.core.judge.accepted_line import widened
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.core.render.words import detectable, quantity, signed
+from pytest_perfgate.model.measurement import DIRTY, short_commit
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Limit, Mode, Outcome, parse_case_key
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Better, Dimension, value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
 if TYPE_CHECKING:
@@ -337,3 +337,47 @@ def _successor_text(successor: Successor) -> str:
     was, now = (quantity(line.time, Dimension.TIME) for line in (successor.gone, successor.new))
     why = f'"{successor.new.why}"' if successor.new.why else "no reason"
     return f"{successor.gone.key} to {successor.new.key}: {was} -> {now}, {signed(successor.slower)}, {why}"
+
+
+_KINDS = by_name()
+
+_MUCH = 0.05
+"""Scatter, or an undetectable slowdown, that a run on a quiet machine does not reach."""
+
+_FAR = 2.0
+"""The ratio of new to old scatter that one further run may cause."""
+
+
+def widened(then: Baseline, edited: Baseline) -> tuple[str, ...]:
+    """Return how the edit widens the line, its time first if that differs too; empty if it has a reason of its own."""
+    parts = () if edited.explains(then) else tuple(_widened(then, edited))
+    times = [quantity(line.time, Dimension.TIME) for line in (then, edited)]
+    return (f"time {' -> '.join(times)}", *parts) if parts and then.time != edited.time else parts
+
+
+def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:
+    for name in ("scatter", "blind"):
+        was, now = getattr(then, name), getattr(edited, name)
+        if now > max(_MUCH, _FAR * was):
+            yield f"{name} {detectable(was)} -> {detectable(now)}"
+    if then.expires and (not edited.expires or edited.expires > then.expires):
+        yield f"expires {then.expires} -> {edited.expires or 'never'}"
+    yield from _loosened_figures(then, edited)
+    clean = then.commit and not then.commit.endswith(DIRTY)
+    if clean and edited.commit != then.commit and edited.time == then.time:
+        yield f"commit {short_commit(then.commit, 7)} -> {short_commit(edited.commit, 7) or 'none'}"
+
+
+def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
+    """Yield accepted figures that are removed from the line, or have a worse value or more scatter."""
+    for was in then.figures:
+        now, value = edited.figure(was.name, was.labels), quantity(was.value, was.dimension)
+        if now is None:
+            yield f"{was.title} {value} -> gone"
+            continue
+        kind = _KINDS.get(was.name)
+        worse = {Better.LOWER: now.value > was.value, Better.HIGHER: now.value < was.value}
+        if worse.get(kind.better if kind else Better.NEITHER, now.value != was.value):
+            yield f"{was.title} {value} -> {quantity(now.value, now.dimension)}"
+        elif now.scatter > max(_MUCH, _FAR * was.scatter):
+            yield f"scatter of {was.title} {detectable(was.scatter)} -> {detectable(now.scatter)}"

@@ -348,16 +348,18 @@ _NAMED = 3
 
 
 def pages_alone(gate_judge: GateJudge, baselines: str) -> str:
-    """Return the edited files if no code reads any of them; "" if the change edits more.
+    """Return the edited files if no code names their endings; "" if the change edits more.
 
-    ``README.md only, which no code reads``.
+    ``README.md only, and no code names such files``.
     """
     base, repository = gate_judge.accepted.base.commit, gate_judge.tools.repository
     edited = repository.pages_alone(base, baselines) if base and repository is not None else None
     if edited is None:
         return ""
     named = ", ".join(edited) if len(edited) <= _NAMED else plural(len(edited), "file")
-    return f"{named} only, which no code reads" if edited else "nothing"
+    if all(path.endswith((".yaml", ".json")) for path in edited):
+        return f"{named} only, which perfgate alone writes" if edited else "nothing"
+    return f"{named} only, and no code names such files"
 
 
 def in_open_means(

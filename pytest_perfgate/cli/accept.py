@@ -122,7 +122,7 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
         each=options.each,
         base=project.repository.merge_base(),
         signature=signature,
-        same_code=code_of(signature.commit, project.repository, project.config.baselines) if options.add else None,
+        since=code_of(signature.commit, project.repository, project.config.baselines) if options.add else None,
     )
 
 
@@ -148,6 +148,7 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
         started=report.started,
         anchor=options.anchor,
         creep=project.config.anchor,
+        strays=() if options.source or not options.add else project.repository.strays(project.config.baselines),
     )
 
 

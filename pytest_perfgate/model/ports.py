@@ -321,6 +321,9 @@ class Repository(Protocol):
 
     def dirty(self) -> bool: ...
 
+    def strays(self, baselines: str) -> tuple[str, ...]:
+        """Return files that no commit holds and git does not ignore, but pages and files of perfgate."""
+
     def author(self) -> str: ...
 
 

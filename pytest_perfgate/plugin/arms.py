@@ -36,6 +36,7 @@ from pytest_perfgate.model.plan import Compare
 from pytest_perfgate.model.protocol import ChildSpec
 from pytest_perfgate.model.verdict import Paired, PairedRound
 from pytest_perfgate.plugin.child_arguments import (
+    alike_words,
     arm_arguments,
     child_job,
     cold_for,
@@ -174,8 +175,7 @@ class ArmRunner:
         if finished := len({(one.phase, one.number) for one in comparison.rounds}):
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
-            edits = self._session.gate_judge.environment_edits.text()
-            self._say(f"base and head hold the same code: {edits or 'only the machine can differ'}")
+            self._say(alike_words(self._session, both[0].revision))
         return comparison
 
     def _finished_rounds(self, both: tuple[Arm, Arm]) -> list[PairedRound]:

@@ -20,6 +20,7 @@ from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.plan import LEAST
 from pytest_perfgate.model.protocol import ChildSpec, Job
+from pytest_perfgate.model.values import first_of
 from pytest_perfgate.plugin.measuring import COLD
 
 if TYPE_CHECKING:
@@ -259,3 +260,15 @@ def proven_forks(project: Config, root: Path) -> Callable[[CaseKey, str], float 
         if {both[0].device.key for both in (*fresh.get(key, ()), *pairs)} == {pairs[-1][0].device.key} and key in fresh
     }
     return lambda key, device: proven.get((key, device))
+
+
+def alike_words(session: SessionState, base: str) -> str:
+    """Return what can differ where base and head hold the same package: edited files of the head, or the machine."""
+    repository, places = session.gate_judge.tools.repository, session.settings.project.test_paths
+    tests = {"conftest.py", *(case.path for case in session.cases.values())}
+    changed = map(Path, repository.changed(base) if repository and base else ())
+    shared = [str(p) for p in changed if tests & {p.name, p.as_posix()} or any(map(p.is_relative_to, places))]
+    if shared:
+        return f"the package is the same in both builds; both read the head's {first_of(shared, 3)}"
+    edits = session.gate_judge.environment_edits.text()
+    return f"base and head hold the same code: {edits or 'only the machine can differ'}"

@@ -13,13 +13,17 @@ from hashlib import sha256
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.base_revision import BaseRevision
-from pytest_perfgate.adapters.system.git import SilentError, ask_git, blobs_of, paths_of
+from pytest_perfgate.adapters.system.git import SilentError, ask_git, paths_of, texts_at
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Base
 
 _ENDINGS = "py pyx pxd toml c cc cpp cxx h hpp cu cuh cl hip ptx rs go".split()  # noqa: SIM905 - a list of words
 
-_CODE = (*(f"*.{ending}" for ending in _ENDINGS), ":(exclude)*site-packages/*", ":(exclude)*.perfgate/*")
+_ELSEWHERE = (":(exclude)*site-packages/*", ":(exclude)*.perfgate/*", ":(exclude)*.pyc")
+
+_OTHERS = ("ls-files", "--others", "--exclude-standard", "-z", "--")
+
+_CODE = (*(f"*.{ending}" for ending in _ENDINGS), *_ELSEWHERE)
 """Untracked files that count as changes; stray reports and notes do not affect measurements."""
 
 _SOURCES = tuple(word.replace(":(", ":(top,") if word.startswith(":(") else f":(top){word}" for word in _CODE)
@@ -161,17 +165,20 @@ class GitRepository:
     def dirty(self) -> bool:
         """Return whether the work tree differs from its commit: by a changed file, or by untracked code."""
         look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=none")
-        changed = self._git(*look, "--", *self._but_lines())
-        return bool(changed or self._git("ls-files", "--others", "--exclude-standard", "--", *_CODE))
+        return bool(self._git(*look, "--", *self._but_lines()) or self._git(*_OTHERS, *_CODE))
+
+    def strays(self, baselines: str) -> tuple[str, ...]:
+        """Return files that no commit holds and git does not ignore, but pages and files of perfgate."""
+        folder, listing = f"{baselines.strip('/')}/", self._git(*_OTHERS, ".", *_ELSEWHERE) or ""
+        paths = [path for path in listing.split("\0") if path and not _ending(path)]
+        own = own_files(self._root, self._run, "HEAD", [path for path in paths if path.startswith(folder)], folder)
+        return tuple(path for path in paths if path not in own)
 
     def changes(self) -> str:
-        """Return a digest of the work tree's differences from its commit; "" if there are none.
-
-        It is equal for two checkouts with the same changes, whatever reports and records they contain.
-        """
+        """Return a digest of the work tree's differences from its commit, without its reports; "" if there are none."""
         look = (*_DIFF, "--submodule=diff", "--no-ext-diff", "--binary", "HEAD")
         done = self._run(*look, "--", *self._but_lines())
-        names = (self._git("ls-files", "-z", "--others", "--exclude-standard", "--", *_CODE) or "").split("\0")
+        names = (self._git(*_OTHERS, *_CODE) or "").split("\0")
         return _digest(done.stdout if done is not None else b"", self._root, sorted(filter(None, names)))
 
     def _but_lines(self) -> tuple[str, ...]:
@@ -226,14 +233,14 @@ def touched(
     try:
         differing = {
             *paths_of(run(*_DIFF, "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py")),
-            *paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")),
+            *paths_of(run(*_OTHERS, "*.py")),
         }
         if not differing:
             return {}
         there = {path.removeprefix(f"{revision}:") for path in paths_of(run(*look, revision, "--", "*.py"), nothing=1)}
         here = paths_of(run(*look, "--untracked", "--", "*.py"), nothing=1)
         paths = sorted(differing & {*here, *there})
-        then = _blobs(run, revision, paths)
+        then = texts_at(run, revision, paths)
     except SilentError:
         return None
     return {path: (then.get(path), _read_text(root / path)) for path in paths}
@@ -243,7 +250,7 @@ def pages_alone(root: Path, run: Run, revision: str, below: str, folder: str) ->
     """Return the differing pages and accepted times; None if anything differs that code may load or read."""
     try:
         edited = paths_of(run(*_DIFF, "--name-only", "--no-renames", "-z", revision, "--"))
-        if paths_of(run("ls-files", "--others", "--exclude-standard", "-z", "--", *_SOURCES)):
+        if paths_of(run(*_OTHERS, *_SOURCES)):
             return None
         near = [path[len(below) :] for path in edited if path.startswith(below + folder) and path.endswith(_LINES)]
         lines = {below + path for path in own_files(root, run, revision, near, folder)}
@@ -262,7 +269,7 @@ def own_files(root: Path, run: Run, revision: str, paths: Sequence[str], folder:
     from pytest_perfgate.adapters.stores.sittings import is_own
 
     try:
-        then = _blobs(run, revision, paths)
+        then = texts_at(run, revision, paths)
     except SilentError:
         return frozenset()
     texts = ((path, text) for path in paths for text in (then.get(path), _read_text(root / path)) if text is not None)
@@ -275,13 +282,6 @@ def _ending(path: str) -> str:
     suffix = posixpath.splitext(path)[1].lower()
     page = suffix in _PAGES or _TEXTS.search(path)
     return (suffix or posixpath.basename(path)) if page else ""
-
-
-def _blobs(run: Run, revision: str, paths: Sequence[str]) -> dict[str, str]:
-    """Return texts of a revision from one query; paths with a line break are left out."""
-    wanted = [path for path in paths if "\n" not in path]
-    stdin = "".join(f"{revision}:./{path}\n" for path in wanted).encode("utf-8", "surrogateescape")
-    return blobs_of(run("cat-file", "--batch", stdin=stdin), wanted) if wanted else {}
 
 
 def _read_text(path: Path) -> str | None:

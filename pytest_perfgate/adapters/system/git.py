@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_perfgate.adapters.system.files import first_bytes, last_lines
@@ -16,7 +16,6 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
 _SELF = {"GIT_AUTHOR_NAME": "perfgate", "GIT_AUTHOR_EMAIL": "perfgate@localhost", "GIT_COMMITTER_NAME": "perfgate"}
-
 _SELF["GIT_COMMITTER_EMAIL"] = "perfgate@localhost"
 
 _QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false")
@@ -290,3 +289,12 @@ def blobs_of(result: subprocess.CompletedProcess[bytes] | None, paths: Sequence[
             size = int(words[-1])
             blobs[path], rest = rest[:size].decode("utf-8", "replace"), rest[size + 1 :]
     return blobs
+
+
+def texts_at(
+    run: Callable[..., subprocess.CompletedProcess[bytes] | None], revision: str, paths: Sequence[str]
+) -> dict[str, str]:
+    """Return texts of a revision from one query; paths with a line break are left out."""
+    single = [path for path in paths if "\n" not in path]
+    stdin = "".join(f"{revision}:./{path}\n" for path in single).encode("utf-8", "surrogateescape")
+    return blobs_of(run("cat-file", "--batch", stdin=stdin), single) if single else {}

@@ -13,6 +13,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     FigureStep,
     Signature,
     anchored,
+    apart_from,
     between_sittings,
     carried,
     committed,
@@ -30,11 +31,11 @@ from pytest_perfgate.core.judge.accepted_line import (
 )
 from pytest_perfgate.core.judge.samples import busy_processors, of_level
 from pytest_perfgate.core.render.words import plural, quantity
-from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.plan import ANCHOR, SPEEDUP, Mode, Outcome, Plan
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting
     from pytest_perfgate.model.metric import Metric
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
@@ -186,20 +187,32 @@ def _decision(
     change = _change(report, before, time, by_run=not (add or signature.named))
     if before is not None and uncompared(report, before, time, signature.when):
         change = Change.OTHER
-    if add and before is not None and _one_more(change, before, signature):
-        if why := _counted_already(before, time, signature):
+    apart = ""
+    if add and before is not None and change is not Change.OTHER:
+        still = change is Change.KEPT
+        apart = apart_from(before, measurement, signature, still=still, far=_fails(report, before, time))
+        if not apart and (why := _counted_already(before, time, signature)):
             return Decision(report=report, change=Change.COUNTED, before=before, why=why)
-        after = with_sitting(before, time.value, measurement, signature)
-        return Decision(report=report, change=Change.SITTING, before=before, after=after)
+        if not apart:
+            after, why = with_sitting(before, time.value, measurement, signature), "" if still else signature.pages
+            return Decision(report=report, change=Change.SITTING, before=before, after=after, why=why)
     line = line_of(measurement, time, sittings, signature)
     if change is Change.KEPT:
         assert before is not None
         return _with_kept_time(report, before, line, signature, shift(before, time))
     ends = before is not None and bool(before.expires) and _runs_out(before, signature)
-    decision = Decision(report=report, change=change, before=before, after=line, ends=ends, anchor=signature.creep)
+    decision = Decision(
+        report=report, change=change, before=before, after=line, why=apart, ends=ends, anchor=signature.creep
+    )
     if before is None or not before.expires or decision.asks:
         return decision
     return replace(decision, after=carried(line, before, signature))  # no reason is needed: its end is in the future
+
+
+def _fails(report: CaseReport, before: Baseline, time: Metric) -> bool:
+    """Return whether a time is slower by more than its limit, and nothing else cleared it."""
+    outcomes = {v.outcome for v in report.verdicts if v.limit.metric == "slowdown"}
+    return time.value / before.time - 1 > requested_slowdown(report) and not outcomes <= {Outcome.PASSED}
 
 
 def _with_kept_time(
@@ -228,19 +241,6 @@ def _saw_more(report: CaseReport, before: Baseline) -> bool:
     processes = report.measurement.processes if report.measurement else ()
     blind, more = blindness(report) or 0.0, 0 < before.processes < len(processes)
     return blind < _CLEARLY * before.blind or (more and blind <= before.blind)
-
-
-def _one_more(change: Change, before: Baseline, signature: Signature) -> bool:
-    """Return whether a run may be added to the line; another end of an acceptance needs a reason."""
-    same = change is Change.KEPT or _same_code(change, before, signature)
-    return same and bool(signature.why or not moves_end(before, signature))
-
-
-def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
-    """Return whether a run measured the line's code: only then may a different time add to the scatter."""
-    committed = bool(before.commit) and not before.commit.endswith(DIRTY)
-    same = signature.same_code or short_commit(before.commit) == short_commit(signature.commit)
-    return change is not Change.OTHER and committed and same
 
 
 def _counted_already(before: Baseline, time: Metric, signature: Signature) -> str:
@@ -306,7 +306,8 @@ def unmoved(decision: Decision) -> Decision:
     """Refuse a slower time if base and head were equally fast: the line would hide a slowdown of that size."""
     if decision.change is not Change.SLOWER or not _machine_moved(decision.report):
         return decision
-    why = "the machine moved, not the code: name the test or case to accept it"
+    what = f"not one more run: {decision.why}" if decision.why else "the machine moved, not the code"
+    why = f"{what}; name the test or case to accept it"
     return Decision(report=decision.report, change=Change.MOVED, before=decision.before, why=why)
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.judge.context import JudgeContext, limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.render.words import FigureLevel, detectable, plural, quantity
+from pytest_perfgate.core.render.words import FigureLevel, plural
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.plan import ANCHOR, Compare, Outcome
-from pytest_perfgate.model.values import Better, value
+from pytest_perfgate.model.values import Better, first_of, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Figure, FigureName, Labels, Levels, Metric
@@ -41,6 +41,10 @@ class Signature:
     """How far accepted steps may take a line from its anchor, as a fraction."""
     same_code: bool = False
     """Whether the line's commit and this one differ only in accepted lines and pages."""
+    pages: str = ""
+    """The pages that differ between the line's commit and this one, in words."""
+    strays: tuple[str, ...] = ()
+    """Files beside the code that no commit holds and git does not ignore, which code may read."""
 
 
 @value
@@ -105,6 +109,8 @@ def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting],
         limited=bool(limited(measurement.processes)),
     )
 
+
+_NAMED = 3
 
 ANCHOR_DAYS = 90
 """The days for which drift is counted from one accepted time."""
@@ -175,6 +181,30 @@ def with_sitting(before: Baseline, time: float, measurement: Measurement, signat
         counted=max(signature.started, before.counted),
     )
     return carried(after, before, signature)
+
+
+def apart_from(before: Baseline, measurement: Measurement, signature: Signature, *, still: bool, far: bool) -> str:
+    """Return why a run is not one more of a line's; "" if it is.
+
+    Another end needs a reason. Another time counts only for the same code with the same software, and one that is
+    slower by more than the limit only with a reason: judged by the line before, it would fail.
+    """
+    if moves_end(before, signature) and not signature.why:
+        return "its end would change"
+    if still:
+        return ""
+    committed = bool(before.commit) and not before.commit.endswith(DIRTY)
+    if not committed or not (signature.same_code or short_commit(before.commit) == short_commit(signature.commit)):
+        return f"its code may differ from that of {before.commit or 'the line'}"
+    if signature.strays:
+        return f"{first_of(signature.strays, _NAMED)} {'is' if len(signature.strays) == 1 else 'are'} in no commit"
+    then = before.surroundings
+    differences = then.differences(surroundings(measurement)) if then is not None else ()
+    if differences:
+        return first_of([f"{name} {was} -> {now}" for name, was, now in differences], _NAMED)
+    if far and not signature.why:
+        return "; ".join(["slower by more than its limit", *filter(None, [signature.pages])])
+    return ""
 
 
 def carried(line: Baseline, before: Baseline, signature: Signature) -> Baseline:
@@ -267,48 +297,6 @@ def drift(sittings: Sequence[Sitting], anchor: float, limit: float, since: str =
 def _after(sittings: Sequence[Sitting], commit: str) -> Sequence[Sitting]:
     at = next((at for at, sitting in enumerate(sittings) if commit and sitting.commit.startswith(commit)), None)
     return sittings if at is None else sittings[at + 1 :] or sittings[at:]
-
-
-_KINDS = by_name()
-
-_MUCH = 0.05
-"""Scatter, or an undetectable slowdown, that a run on a quiet machine does not reach."""
-
-_FAR = 2.0
-"""The ratio of new to old scatter that one further run may cause."""
-
-
-def widened(then: Baseline, edited: Baseline) -> tuple[str, ...]:
-    """Return how the edit widens the line apart from its time; empty if the edit has a reason of its own."""
-    return () if edited.explains(then) else tuple(_widened(then, edited))
-
-
-def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:
-    for name in ("scatter", "blind"):
-        was, now = getattr(then, name), getattr(edited, name)
-        if now > max(_MUCH, _FAR * was):
-            yield f"{name} {detectable(was)} -> {detectable(now)}"
-    if then.expires and (not edited.expires or edited.expires > then.expires):
-        yield f"expires {then.expires} -> {edited.expires or 'never'}"
-    yield from _loosened_figures(then, edited)
-    clean = then.commit and not then.commit.endswith(DIRTY)
-    if clean and edited.commit != then.commit and edited.time == then.time:
-        yield f"commit {short_commit(then.commit, 7)} -> {short_commit(edited.commit, 7) or 'none'}"
-
-
-def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
-    """Yield accepted figures that are removed from the line, or have a worse value or more scatter."""
-    for was in then.figures:
-        now, value = edited.figure(was.name, was.labels), quantity(was.value, was.dimension)
-        if now is None:
-            yield f"{was.title} {value} -> gone"
-            continue
-        kind = _KINDS.get(was.name)
-        worse = {Better.LOWER: now.value > was.value, Better.HIGHER: now.value < was.value}
-        if worse.get(kind.better if kind else Better.NEITHER, now.value != was.value):
-            yield f"{was.title} {value} -> {quantity(now.value, now.dimension)}"
-        elif now.scatter > max(_MUCH, _FAR * was.scatter):
-            yield f"scatter of {was.title} {detectable(was.scatter)} -> {detectable(now.scatter)}"
 
 
 def unexplained(line: Baseline, judged: Baseline | None, noise: float) -> bool:

@@ -357,7 +357,7 @@ def _time_line(decision: Decision) -> str:
         return f"{decision.change.value:<9}  {name}  {now}{_heritage(decision)}"
     then = quantity(decision.before.time, Dimension.TIME)
     shift = signed(decision.after.time / decision.before.time - 1)
-    return f"{decision.change.value:<9}  {name}  {then} -> {now}  {shift}"
+    return f"{decision.change.value:<9}  {name}  {then} -> {now}  {shift}{f'  ({decision.why})' * bool(decision.why)}"
 
 
 def _heritage(decision: Decision) -> str:

@@ -180,7 +180,7 @@ def test_a_run_adds_to_the_lines_whose_commit_holds_its_code() -> None:
     report = run(case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test_b", 2e6, 1e6, Outcome.REGRESSED))
     committed = {name: baseline(name, 1e6, commit=commit) for name, commit in (("test_a", "c1"), ("test_b", "c2"))}
     store: Any = SimpleNamespace(read=lambda *at: lines(*committed.values()), read_all=lambda device: {})
-    request = Request(add=True, same_code="c1".__eq__, signature=Signature(commit="c3", why="again"))
+    request = Request(add=True, since={"c1": ""}.get, signature=Signature(commit="c3", why="again"))
     changes = {d.report.key.nodeid[-1]: d.change for d in decisions(report, request, store, lambda case: ())}
     assert changes == {"a": Change.SITTING, "b": Change.SLOWER}
 
@@ -196,13 +196,15 @@ def test_only_what_the_run_reported_as_faster_counts_as_improved(names: tuple[st
 
 
 def test_git_is_asked_only_about_a_clean_head() -> None:
-    edited: dict[str, tuple[str, ...] | None] = {"c1": ("baselines/x.yaml",), "c2": None}
+    pages = ("baselines/x.yaml", "table.md", "a.rst")
+    edited: dict[str, tuple[str, ...] | None] = {"c1": ("baselines/x.yaml",), "c2": None, "c4": pages}
     repository: Any = SimpleNamespace(
         head=lambda: "c3", dirty=lambda: False, pages_alone=lambda commit, baselines: edited[commit]
     )
-    same = code_of("c3", repository, "baselines")
-    assert same is not None
-    assert [same("c1"), same("c2"), same("")] == [True, False, False]
+    since = code_of("c3", repository, "baselines")
+    assert since is not None
+    assert [since("c1"), since("c2"), since("")] == ["", None, None]
+    assert since("c4") == "table.md, a.rst changed since c4: no code has that ending in it"
     assert code_of("c3+dirty", repository, "baselines") is None
     assert code_of("c2", repository, "baselines") is None
     repository.dirty = lambda: True

@@ -9,17 +9,20 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.changed_tests import NOTHING
+from pytest_perfgate.app.changed_tests import NOTHING, widened
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import merge_limits
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.measurement import DIRTY, Baseline
+from pytest_perfgate.model.metric import Figure
 from pytest_perfgate.model.plan import Base, Case, Choice, Effect, Mode, Plan, Policy
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from tests.unit.app.checks import notes_on
 from tests.unit.core.judge.bench import KEY, KINDS, accepted, limit, measured
+from tests.unit.core.judge.figures import BYTES, PART, figure
 
 TEST = "def test_gemm(perfgate, matrix):\n    perfgate(pk.gemm, matrix)\n"
 THEN = "@fixture\ndef matrix():\n    return big()\n"
@@ -252,3 +255,78 @@ def test_an_excuse_of_a_test_that_the_fixture_alone_gates_is_named() -> None:
     assert limit_notes(now, then=then)[0].names == ("t.py::test_x: xfail: unset -> always",)
     (note,) = limit_notes(now.replace("xfail", "skip(reason='later')"), then=then)
     assert (note.effect, note.names) == (Effect.WARN, ("t.py::test_x: skip: unset -> reason='later'",))
+
+
+FIGURES = (
+    Figure(name="registers", value=128, dimension=Dimension.COUNT),
+    Figure(name="overlap", value=0.83, dimension=Dimension.FRACTION, scatter=0.01, sittings=2),
+)
+
+LINE = accepted(1e6, commit="a1b2c3d4e5", scatter=0.04, expires="2026-06-01", figures=FIGURES)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({}, 0),
+        ({"scatter": 0.08}, 0),
+        ({"scatter": 0.081}, 1),
+        ({"blind": 0.05}, 0),
+        ({"blind": 0.051}, 1),
+        ({"expires": "2026-05-01"}, 0),
+        ({"expires": "2026-07-01"}, 1),
+        ({"expires": ""}, 1),
+        ({"commit": "ffffffffff"}, 1),
+        ({"commit": ""}, 1),
+        ({"commit": "ffffffffff", "time": 1.1e6}, 0),
+        ({"commit": "ffffffffff", "blind": 1.0, "expires": ""}, 3),
+        ({"figures": FIGURES}, 0),
+        ({"figures": FIGURES[:1]}, 1),
+        ({"figures": ()}, 2),
+        ({"figures": (replace(FIGURES[0], value=130), FIGURES[1])}, 1),
+        ({"figures": (replace(FIGURES[0], value=120), FIGURES[1])}, 0),
+        ({"figures": (FIGURES[0], replace(FIGURES[1], value=0.8))}, 1),
+        ({"figures": (FIGURES[0], replace(FIGURES[1], scatter=0.08, sittings=2))}, 1),
+    ],
+)
+def test_what_a_line_loses_is_named(fields: dict, named: int) -> None:
+    assert len(widened(LINE, replace(LINE, **fields))) == named
+    assert widened(LINE, replace(LINE, **fields, why="a reason of its own")) == ()
+
+
+def test_the_time_of_a_line_that_loses_something_is_named_with_it() -> None:
+    assert widened(LINE, replace(LINE, time=1.5e6)) == ()
+    parts = widened(LINE, replace(LINE, time=1.5e6, scatter=0.3))
+    assert (parts[0], len(parts)) == ("time 1 ms -> 1.5 ms", 2)
+
+
+def test_a_commit_that_nobody_can_build_is_no_loss() -> None:
+    for commit in ("", f"a1b2c3d4e5{DIRTY}"):
+        before = replace(LINE, commit=commit)
+        assert widened(before, replace(before, commit="ffffffffff")) == ()
+    assert widened(LINE, replace(LINE, commit="ffffffffff")) == ("commit a1b2c3d -> fffffff",)
+
+
+LOSS = figure("loss", 1.0, Dimension.PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        (LOSS, replace(LOSS, value=2.0), "loss 1 -> 2"),
+        (LOSS, replace(LOSS, value=0.5), "loss 1 -> 0.5"),
+        (LOSS, replace(LOSS, scatter=0.05), ""),
+        (LOSS, replace(LOSS, scatter=0.051), "scatter of loss 0 % -> 5.1 %"),
+        (replace(LOSS, scatter=0.04), replace(LOSS, scatter=0.08), ""),
+        (replace(LOSS, scatter=0.04), replace(LOSS, scatter=0.081), "scatter of loss 4 % -> 8.1 %"),
+        (figure("spills", 8, BYTES), figure("spills", 0, BYTES), ""),
+        (figure("spills", 0, BYTES), figure("spills", 8, BYTES), "spills 0 B -> 8 B"),
+        (figure("bandwidth", 8.0, PART), figure("bandwidth", 9.0, PART), ""),
+        (figure("bandwidth", 0.9, PART), figure("bandwidth", 0.8, PART), "bandwidth 90 % -> 80 %"),
+        (LOSS, figure("loss", 1.0, Dimension.PLAIN, labels=(("stage", "a"),)), "loss 1 -> gone"),
+    ],
+)
+def test_a_figure_that_an_edit_loosens_is_named(was: Figure, now: Figure, says: str) -> None:
+    """A worse value, or for a figure without a direction another one; and more scatter than one run can bring."""
+    changes = widened(accepted(1e6, figures=(was,)), accepted(1e6, figures=(now,)))
+    assert [text.replace("+", "").replace(".0 %", " %") for text in changes] == [says] * bool(says)

@@ -274,8 +274,9 @@ FIGURE = Figure(name="peak_memory", value=1.0, dimension=Dimension.BYTES)
     [
         (None, "c0ffee", ""),
         ((), "c0ffee", "nothing"),
-        (("README.md",), "c0ffee", "README.md only, which no code reads"),
-        (("a.md", "b.md", "c.md", "d.md"), "c0ffee", "4 files only, which no code reads"),
+        (("README.md",), "c0ffee", "README.md only, and no code names such files"),
+        (("a.md", "b.md", "c.md", "d.md"), "c0ffee", "4 files only, and no code names such files"),
+        (("b/t.py.yaml",), "c0ffee", "b/t.py.yaml only, which perfgate alone writes"),
         (("README.md",), "", ""),
     ],
 )

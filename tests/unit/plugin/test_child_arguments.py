@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.child_arguments import arm_arguments, environment
+from pytest_perfgate.plugin.child_arguments import alike_words, arm_arguments, environment
 
 
 @pytest.fixture
@@ -66,3 +66,24 @@ def test_the_folder_that_the_shell_named_is_the_child_s_own(tmp_path: Path) -> N
     assert environment(shell)["PWD"] == str(tmp_path)
     assert environment({"PWD": str(link)}.items(), str(checkout))["PWD"] == str(link)
     assert environment({}.items(), str(checkout))["PWD"] == str(checkout)
+
+
+@pytest.mark.parametrize(
+    ("edited", "text"),
+    [
+        (("README.md", "k.py"), "base and head hold the same code: only the machine can differ"),
+        (("tests/conftest.py",), "the package is the same in both builds; both read the head's tests/conftest.py"),
+        (("t.py", "h/a.py"), "the package is the same in both builds; both read the head's t.py, h/a.py"),
+    ],
+)
+def test_what_both_builds_read_from_the_head_is_named_beside_the_same_package(edited: Any, text: str) -> None:
+    session: Any = SimpleNamespace(
+        gate_judge=SimpleNamespace(
+            tools=SimpleNamespace(repository=SimpleNamespace(changed=lambda revision: edited)),
+            environment_edits=SimpleNamespace(text=lambda: ""),
+        ),
+        settings=SimpleNamespace(project=SimpleNamespace(test_paths=("./h",))),
+        cases={"t.py::test_a": SimpleNamespace(path="t.py")},
+    )
+    assert alike_words(session, "c0ffee") == text
+    assert alike_words(session, "").startswith("base and head hold the same code")

@@ -126,6 +126,18 @@ def test_data_beside_the_accepted_lines_is_not_one_of_them(project: Path, data: 
     assert repository.dirty(), "data that becomes a line is read by what was there"
 
 
+def test_a_file_that_git_shows_nothing_of_is_named(project: Path) -> None:
+    repository = GitRepository(project)
+    assert repository.strays("baselines") == ()
+    for name in ("baselines/host/t.py.yaml", "baselines/n.json", "n.txt", "README.md", "made_n.py", ".perfgate/n.txt"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(LINES)
+    assert repository.strays("baselines") == ("baselines/n.json", "n.txt")
+    git(project, "add", "n.txt")
+    assert repository.strays("baselines/") == ("baselines/n.json",)
+    assert repository.dirty()
+
+
 def test_without_git_nothing_is_said(tmp_path: Path) -> None:
     assert not GitRepository(tmp_path).dirty()
 

@@ -17,6 +17,7 @@ from pytest_perfgate.core.judge.acceptance import (
     unmoved,
 )
 from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.judge.context import surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.limits.merge import matching, named, spelled
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
@@ -351,16 +352,57 @@ def test_only_a_sitting_of_the_same_code_is_added_where_the_time_moved(
 ) -> None:
     report = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)
     before = reports.baseline("test_a", 1e6, commit=line)
-    assert decide(report, before, (), Signature(commit=measured), add=True).change is change
+    assert decide(report, before, (), Signature(commit=measured, why="busier"), add=True).change is change
 
 
 def test_a_time_that_moved_is_added_if_only_accepted_lines_changed_since_its_line() -> None:
     report = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)
-    before, later = reports.baseline("test_a", 1e6, commit="a1b2c3d4e5"), Signature(commit="f6", same_code=True)
+    before = reports.baseline("test_a", 1e6, commit="a1b2c3d4e5")
+    later = Signature(commit="f6", same_code=True, why="a slower runner")
     assert decide(report, before, (), later, add=True).after.sittings == 2
     assert decide(report, before, (), later).change is Change.SLOWER
     dirty = replace(before, commit="a1b2c3d4e5+dirty")
     assert decide(report, dirty, (), later, add=True).change is Change.SLOWER
+    stray = replace(later, strays=("n.txt",))
+    assert decide(report, before, (), stray, add=True).why == "n.txt is in no commit"
+    at_its_commit = replace(stray, commit="a1b2c3d4e5", same_code=False)
+    assert decide(report, before, (), at_its_commit, add=True).change is Change.SLOWER
+    assert decide(reports.case("test_a", 1.001e6, 1e6), before, (), stray, add=True).after.sittings == 2
+
+
+@pytest.mark.parametrize(
+    ("outcome", "time", "change"),
+    [
+        (Outcome.PASSED, 1.2e6, Change.SITTING),
+        (Outcome.MOVED, 1.2e6, Change.SLOWER),
+        (Outcome.SUSPECT, 1.2e6, Change.SLOWER),
+        (Outcome.MOVED, 1.029e6, Change.SITTING),
+        (Outcome.IMPROVED, 0.5e6, Change.SITTING),
+    ],
+)
+def test_without_a_reason_no_run_is_added_whose_time_would_fail_beside_the_line_before(
+    outcome: Outcome, time: float, change: Change
+) -> None:
+    report = reports.case("test_a", time, 1e6, outcome)
+    before = reports.baseline("test_a", 1e6, commit="a1b2c3d4e5")
+    decision = decide(report, before, (), Signature(commit="a1b2c3d4e5"), add=True)
+    assert (decision.change, decision.asks) == (change, change is Change.SLOWER)
+    later = Signature(commit="f6", same_code=True, pages="table.md changed")
+    text = "slower by more than its limit; table.md changed" if decision.asks else "table.md changed"
+    assert decide(report, before, (), later, add=True).why == text
+
+
+def test_a_slower_time_with_other_software_is_none_of_the_same_code() -> None:
+    report = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)
+    signature = Signature(commit="a1b2c3d4e5", why="a slower runner")
+    same = surroundings(report.measurement)
+    then = replace(same, packages=(*same.packages, ("dep", "1.0")))
+    before = reports.baseline("test_a", 1e6, commit="a1b2c3d4e5", surroundings=same)
+    assert decide(report, before, (), signature, add=True).change is Change.SITTING
+    decision = decide(report, replace(before, surroundings=then), (), signature, add=True)
+    assert (decision.change, decision.why) == (Change.SLOWER, "dep 1.0 -> none")
+    unmoved = decide(reports.case("test_a", 1.001e6, 1e6), replace(before, surroundings=then), (), signature, add=True)
+    assert unmoved.change is Change.SITTING
 
 
 def test_a_sitting_is_counted_once() -> None:

@@ -144,7 +144,7 @@ def test_more_processes_that_saw_less_are_no_better_evidence() -> None:
 
 
 def test_a_sitting_that_was_measured_differently_is_none_of_its_line_at_the_same_commit() -> None:
-    signature = replace(TODAY, commit="a1b2c3d", started="2026-06-01T10:00:00")
+    signature = replace(TODAY, commit="a1b2c3d", started="2026-06-01T10:00:00", why="a slower runner")
     assert decided(1.2e6, line(), signature, add=True).change is Change.SITTING
     assert decided(1.2e6, line(identity=OTHER), signature, add=True).change is Change.OTHER
 

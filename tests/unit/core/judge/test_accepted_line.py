@@ -15,7 +15,6 @@ from pytest_perfgate.core.judge.accepted_line import (
     anchored,
     drift,
     fixed_anchor,
-    widened,
 )
 from pytest_perfgate.core.render.block import acceptance_lines, decision_lines
 from pytest_perfgate.core.render.logs import history_document
@@ -23,9 +22,7 @@ from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
-from pytest_perfgate.model.metric import Figure
 from pytest_perfgate.model.plan import ANCHOR, CaseKey, Outcome
-from pytest_perfgate.model.values import Dimension
 from tests.drawings import flaws, texts
 from tests.reports import DEVICE, baseline, case
 from tests.unit.core.judge.bench import KEY, accepted
@@ -264,50 +261,6 @@ def test_an_anchor_that_is_the_newest_sitting_is_its_own_first() -> None:
     result = drift(sittings, 9.0, 0.05, since="bb")
     assert result is not None
     assert (result.steps, result.now) == (1, 9.0)
-
-
-FIGURES = (
-    Figure(name="registers", value=128, dimension=Dimension.COUNT),
-    Figure(name="overlap", value=0.83, dimension=Dimension.FRACTION, scatter=0.01, sittings=2),
-)
-
-LINE = accepted(1e6, commit="a1b2c3d4e5", scatter=0.04, expires="2026-06-01", figures=FIGURES)
-
-
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({}, 0),
-        ({"scatter": 0.08}, 0),
-        ({"scatter": 0.081}, 1),
-        ({"blind": 0.05}, 0),
-        ({"blind": 0.051}, 1),
-        ({"expires": "2026-05-01"}, 0),
-        ({"expires": "2026-07-01"}, 1),
-        ({"expires": ""}, 1),
-        ({"commit": "ffffffffff"}, 1),
-        ({"commit": ""}, 1),
-        ({"commit": "ffffffffff", "time": 1.1e6}, 0),
-        ({"commit": "ffffffffff", "blind": 1.0, "expires": ""}, 3),
-        ({"figures": FIGURES}, 0),
-        ({"figures": FIGURES[:1]}, 1),
-        ({"figures": ()}, 2),
-        ({"figures": (replace(FIGURES[0], value=130), FIGURES[1])}, 1),
-        ({"figures": (replace(FIGURES[0], value=120), FIGURES[1])}, 0),
-        ({"figures": (FIGURES[0], replace(FIGURES[1], value=0.8))}, 1),
-        ({"figures": (FIGURES[0], replace(FIGURES[1], scatter=0.08, sittings=2))}, 1),
-    ],
-)
-def test_what_a_line_loses_is_named(fields: dict, named: int) -> None:
-    assert len(widened(LINE, replace(LINE, **fields))) == named
-    assert widened(LINE, replace(LINE, **fields, why="a reason of its own")) == ()
-
-
-def test_a_commit_that_nobody_can_build_is_no_loss() -> None:
-    for commit in ("", f"a1b2c3d4e5{DIRTY}"):
-        before = replace(LINE, commit=commit)
-        assert widened(before, replace(before, commit="ffffffffff")) == ()
-    assert widened(LINE, replace(LINE, commit="ffffffffff")) == ("commit a1b2c3d -> fffffff",)
 
 
 def steps(*times: float, start: str = "2026-09-01") -> list[Baseline]:
