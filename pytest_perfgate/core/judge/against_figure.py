@@ -101,22 +101,22 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
         why = f"{metric.name} was not measured in both builds"
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, metric=metric)
     finding = figure_finding(pairs, limit, trial.context.gates)
-    beside = f"{plural(finding.rounds, 'round')} against {paired.base}"
     outcome, word = _BY_BUILDS[finding.decision]
     if finding.decision is Decision.SLOWER and paired.same:
         outcome = Outcome.MOVED
     elif finding.decision is Decision.NOT_SLOWER:
         outcome, word = (Outcome.IMPROVED, "better") if finding.better else (Outcome.PASSED, word)
-    text = f"{word} in {beside}"
+    text = f"{word} in {plural(finding.rounds, 'round')} against {paired.base}"
     return Ruling(outcome=outcome, sentence=text, metric=metric, figure=finding.base, rounds=finding.rounds)
 
 
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure by the rounds of two builds if the accepted value leaves it open, or finds it worse."""
     pairs, paired = _pairs_of(metric, trial), trial.paired
-    if pairs is None or ruling.outcome not in _CONTESTED or (pairs.repeats and pairs.head[0] != metric.value):
+    if pairs is None and ruling.outcome in _CONTESTED and paired and paired.rounds and metric.better is not None:
+        return ruling._replace(sentence=f"{ruling.sentence}; the base did not give {metric.name}")
+    if not pairs or not paired or ruling.outcome not in _CONTESTED or (pairs.repeats and pairs.head[0] != metric.value):
         return ruling
-    assert paired is not None
     finding = figure_finding(pairs, limit, trial.context.gates)
     base = f"base {paired.base}" if paired.base else "the base"
     (outcome, word), then = _BY_BUILDS[finding.decision], ruling.next
