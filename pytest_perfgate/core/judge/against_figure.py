@@ -98,8 +98,7 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
     pairs, paired = _pairs_of(metric, trial), trial.paired
     assert paired is not None
     if pairs is None:
-        why = f"{metric.name} was not measured in both builds"
-        return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, metric=metric)
+        return Ruling(Outcome.NOT_MEASURED, f"{metric.name} was not measured in both builds", metric=metric)
     finding = figure_finding(pairs, limit, trial.context.gates)
     outcome, word = _BY_BUILDS[finding.decision]
     if finding.decision is Decision.SLOWER and paired.same:
@@ -113,11 +112,11 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure by the rounds of two builds if the accepted value leaves it open, or finds it worse."""
     pairs, paired = _pairs_of(metric, trial), trial.paired
-    if pairs is None or ruling.outcome not in _CONTESTED:
-        return ruling
-    assert paired is not None
+    base = f"base {paired.base}" if paired and paired.base else "the base"
+    if pairs is None or paired is None or ruling.outcome not in _CONTESTED:
+        lost = ruling.outcome in _CONTESTED and paired and paired.rounds and metric.better is not None
+        return ruling._replace(sentence=f"{ruling.sentence}; the base did not give {metric.name}") if lost else ruling
     finding = figure_finding(pairs, limit, trial.context.gates)
-    base = f"base {paired.base}" if paired.base else "the base"
     (outcome, word), then = _BY_BUILDS[finding.decision], ruling.next
     text = f"{ruling.sentence}; {word} than {base} in {plural(finding.rounds, 'round')}"
     if outcome is Outcome.REGRESSED and paired.same:

@@ -288,6 +288,9 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
     if blind := sum(d.blind is not None and _asks_for_time(d) for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
         yield f"warning  {share} too noisy to detect a slowdown as small as the limit{_busy_note(shown)}; {_AGAIN}"
+    if tiny := sum(d.after is not None and 0 < d.after.time < 1 for d in shown):
+        text = 'below 1 ns: record() takes nanoseconds; for seconds: record(times, unit="s")'
+        yield f"warning  {tiny} of {plural(len(shown), 'case')} {text}"
     if far := sum(d.creeps for d in shown):
         yield f"warning  {far} of {plural(len(shown), 'case')} {TOO_FAR}"
 

@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.rounds import FigureFinding, figure_finding
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import Decision, Mode, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Better, Dimension
 from pytest_perfgate.model.verdict import Paired, Verdict
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 
@@ -155,6 +155,7 @@ def verdict(
     before: Baseline | None,
     base: str = "a1b2c3d",
     context=CONTEXT,
+    better: Better | None = None,
     **what: Any,
 ) -> Verdict:
     paired = Paired(
@@ -163,7 +164,8 @@ def verdict(
     )  # fmt: skip
     around = Interval(low=value * 0.99, high=value * 1.01)
     labels = [one.labels for one in heard] or [()]
-    metrics = tuple(Metric(name="memory", value=value, dimension=BYTES, interval=around, labels=own) for own in labels)
+    made = Metric(name="memory", value=value, dimension=BYTES, interval=around, better=better)
+    metrics = tuple(replace(made, labels=own) for own in labels)
     (one,) = judge(
         measured(1e6, metrics=MetricSet(metrics=metrics)), [limit("change(metric(memory)) <= 5%")],
         baseline=before, context=context, paired=paired,
@@ -215,6 +217,17 @@ def test_the_worst_of_several_figures_in_both_builds_is_shown() -> None:
 )
 def test_the_base_of_the_rounds_is_named(base: str, named: str) -> None:
     assert named in verdict(1.1e6, pairs(1.1), revision=False, before=LINE, base=base).sentence
+
+
+@pytest.mark.parametrize(
+    ("better", "heard", "named"),
+    [(Better.LOWER, (), True), (Better.LOWER, (pairs(1.1),), False), (None, (), False)],
+)
+def test_a_figure_of_a_test_that_the_base_did_not_give_is_named(
+    better: Better | None, heard: tuple[FigurePairs, ...], named: bool
+) -> None:
+    one = verdict(1.1e6, *heard, revision=False, before=LINE, better=better)
+    assert ("the base did not give memory" in one.sentence) is named
 
 
 def test_after_two_builds_no_other_comparison_is_announced() -> None:

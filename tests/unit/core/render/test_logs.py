@@ -218,6 +218,14 @@ def test_acceptance_in_words() -> None:
     assert list(acceptance_lines([])) == ["nothing to accept"]
 
 
+def test_seconds_that_were_taken_for_nanoseconds_are_no_silent_line() -> None:
+    decisions = [decide(case("test_new", time), None, (), Signature()) for time in (0.00027, 1.0)]
+    warnings = [line for line in acceptance_lines(decisions) if line.startswith("warning")]
+    assert len(warnings) == 1
+    assert "1 of 2 cases" in warnings[0]
+    assert 'unit="s"' in warnings[0]
+
+
 def test_accepting_for_several_devices_names_each() -> None:
     other = Device(key="NVIDIA-A100", name="NVIDIA A100", kind="gpu")
     cases = [case("test_new", 1e6), case("test_new", 2e6, device=other)]
