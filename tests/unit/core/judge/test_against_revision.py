@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pytest_perfgate.core.judge.against_revision import (
     UNASKED,
     arm_limit,
+    arms_of,
     contested_limit,
 )
 from pytest_perfgate.core.judge.context import JudgeContext
@@ -371,3 +373,24 @@ def test_an_arm_that_loaded_the_other_s_files_is_no_verdict() -> None:
     wrong = replace(SLOWER, problems=(Problem(code="arm-mixed", what="the base arm loaded the head's kernel.py"),))
     verdict = paired_verdict(1.1e6, wrong)
     assert (verdict.outcome, verdict.effect) == (Outcome.INVALID, Effect.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("fields", "of_revision", "beside"),
+    [
+        ({}, False, True),
+        ({"revision": True}, True, False),
+        ({"shared": ("data.npz",)}, False, False),
+        ({"edited": ("t.py",)}, False, False),
+        ({"problems": (Problem(code="arm-foreign", what="it loaded the other's files"),)}, False, False),
+        ({"revision": True, "shared": ("data.npz",)}, True, False),
+    ],
+)
+def test_rounds_beside_an_accepted_time_count_where_the_builds_differ_in_all_that_was_edited(
+    fields: dict[str, Any], *, of_revision: bool, beside: bool
+) -> None:
+    paired = Paired(decision=Decision.NOT_SLOWER, differences=(0.1,) * 7, shift=0.1, base="c0ffee", **fields)
+    made = [arms_of(paired, revision=True), arms_of(paired, revision=False)]
+    assert [one is not None for one in made] == [of_revision, beside]
+    assert all(one is None or one.differences == (0.1,) * 7 for one in made)
+    assert arms_of(None, revision=True) is None

@@ -485,3 +485,31 @@ def test_a_mean_that_the_accepted_times_decide_asks_no_builds() -> None:
     assert said(*clear).startswith("passed: ")
     of_times = {FAMILY: [limit("geomean(time) <= 1ns")]}
     assert open_means(noisy, of_times, CONTEXT) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "open_"),
+    [
+        ("geomean(slowdown) <= 5%", True),
+        ("geomean(slowdown) <= 0", True),
+        ("geomean(slowdown) <= -5%", False),
+        ("geomean(time) <= 1ms", False),
+    ],
+)
+def test_only_means_of_slowdowns_are_measured_in_two_builds(text: str, *, open_: bool) -> None:
+    """A demanded speed-up and a mean of times are judged by the accepted times alone."""
+    members = [beside(number, 1e6, None) for number in (1, 2)]
+    assert bool(open_means(members, {FAMILY: [limit(text)]}, CONTEXT)) is open_
+
+
+def test_the_note_says_what_two_builds_leave_open() -> None:
+    wide = beside(1, 1e6, (-0.2, 0.2) * 5)
+    assert said(wide, wide).endswith("in two builds +0.0 % [-18.1, +22.1], which spans the limit")
+    few = [beside(1, 1e6, steady(0.1, 7)), beside(2, 1e6, None)]
+    assert "in two builds" in said(*few)
+    assert said(*few).startswith("undecided: ")
+
+
+def test_seven_rounds_of_each_case_are_enough() -> None:
+    seven = [beside(number, 1e6, steady(0.1, 7)) for number in (1, 2)]
+    assert said(*seven).startswith("regressed: ")
