@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from statistics import fmean
@@ -55,6 +55,13 @@ def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
 
 def family_notes(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> Iterable[SuiteNote]:
     """Yield a note for each limit on a mean, with its outcome and its cases."""
+    for family, limit, outcome, text in _judged_means(reports, families, context):
+        yield _note(family, limit, outcome, text, context)
+
+
+def _judged_means(
+    reports: Sequence[CaseReport], families: Families, context: JudgeContext
+) -> Iterator[tuple[str, Limit, Outcome, str]]:
     among = sum(map(len, families.values()))
     for family, limits in families.items():
         for limit in limits:
@@ -62,7 +69,9 @@ def family_notes(reports: Sequence[CaseReport], families: Families, context: Jud
             if pattern and not _fits(family, pattern):
                 continue
             members = [r for r in reports if r.key.family == family or r.key.family.startswith(f"{family}#")]
-            yield from _judge_family(family, limit, members, context, among)
+            judged = _judge_family(limit, members, context, among)
+            if judged is not None:
+                yield family, limit, *judged
 
 
 def open_means(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> set[CaseKey]:
@@ -71,16 +80,12 @@ def open_means(reports: Sequence[CaseReport], families: Families, context: Judge
         family: [limit for limit in limits if limit.metric == FAMILY_MEAN and limit.bound >= 0 and _is_change(limit)]
         for family, limits in families.items()
     }
-    left = {name for note in family_notes(reports, slowdowns, context) if _is_open(note) for name in note.names}
+    left = {family for family, _, outcome, _ in _judged_means(reports, slowdowns, context) if outcome in _OPEN}
     return {report.key for report in reports if report.key.family.partition("#")[0] in left}
 
 
 def _is_change(limit: Limit) -> bool:
     return dict(limit.labels)["of"].partition("(")[0] in CHANGES
-
-
-def _is_open(note: SuiteNote) -> bool:
-    return note.text.startswith(tuple(f"{outcome.value}: " for outcome in _OPEN))
 
 
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
@@ -95,11 +100,12 @@ def _fits(family: str, pattern: str) -> bool:
 
 
 def _judge_family(
-    family: str, limit: Limit, members: list[CaseReport], context: JudgeContext, among: int
-) -> Iterable[SuiteNote]:
+    limit: Limit, members: list[CaseReport], context: JudgeContext, among: int
+) -> tuple[Outcome, str] | None:
+    """Return the outcome of a limit with what it rests on; None on a device that the limit does not apply to."""
     devices = [report.measurement.device for report in members if report.measurement is not None]
     if devices and not applies_on(limit, devices[0]):
-        return
+        return None
     of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
     named, scope = case_of(limit) or dict(scope).get("case", ""), tuple(pair for pair in scope if pair[0] != "case")
     members = [report for report in members if report.key.name != dict(scope).get("over", report)]
@@ -109,18 +115,14 @@ def _judge_family(
     metrics = [one or (_of_builds(report) if of in CHANGES else None) for one, report in zip(own, meant)]
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
-        yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci), context)
-        return
+        return Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci)
     figures = [metric for metric in metrics if metric is not None]
     strange = next((metric for metric in figures if metric.dimension is not limit.dimension), None)
     if strange is not None:
-        text = f"{of} is {noun(strange.dimension)}, its limit {noun(limit.dimension)}"
-        yield _note(family, limit, Outcome.INVALID, text, context)
-        return
+        return Outcome.INVALID, f"{of} is {noun(strange.dimension)}, its limit {noun(limit.dimension)}"
     if limit.metric == FAMILY_WORST:
         cases = [(metric, report.key) for metric, report in zip(figures, meant)]
-        yield _note(family, limit, *_worst_case(limit, cases), context)
-        return
+        return _worst_case(limit, cases)
     mean = geometric_mean(figures, change=of in CHANGES)
     outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
     if None not in own:
@@ -128,7 +130,7 @@ def _judge_family(
     if outcome in _OPEN and of in CHANGES and limit.bound >= 0:
         outcome, why = _by_builds(limit, meant, figures, among) or (outcome, why)
     outcome, why = accepted_by_change(outcome, why, members, meant)
-    yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
+    return outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}"
 
 
 def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport], *, ci: bool) -> str:
