@@ -160,8 +160,11 @@ def imported_elsewhere(root: Path, project: Config, origin: Callable[[str], str 
     from pytest_perfgate.adapters.arms.overlay import from_elsewhere
 
     for name, own, folder in from_elsewhere(root, [one.path for one in project.projects], project.packages, origin):
-        place = own.parent if own.name == "__init__.py" else own
-        yield f"{name} is imported from {folder}, and this checkout holds {place.relative_to(root).as_posix()}"
+        if folder.name in {"site-packages", "dist-packages"}:
+            yield f"{name} was installed in {folder} before {own.relative_to(root).as_posix()} changed"
+        else:
+            place = own.parent if own.name == "__init__.py" else own
+            yield f"{name} is imported from {folder}, and this checkout holds {place.relative_to(root).as_posix()}"
 
 
 def instruments(hooks: Any, root: Path | None = None, project: Config | None = None) -> Instruments:

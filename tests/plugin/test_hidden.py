@@ -133,6 +133,35 @@ def test_a_package_of_another_checkout_is_not_measured_for_this_one(
         assert ("[package-elsewhere]" in run.text) is (outcome == "failed"), run.text
 
 
+@pytest.mark.parametrize("mode", ["quick", "full"])
+def test_a_copy_that_is_older_than_its_source_is_not_measured(
+    project: Project, tmp_path_factory: pytest.TempPathFactory, mode: str
+) -> None:
+    """As after pip install . in place of pip install -e ., and an edit."""
+    installed = tmp_path_factory.mktemp("env") / "site-packages"
+    record = installed / "pk_k-1.dist-info" / "RECORD"
+    for place in (installed, project.root / "src"):
+        (place / "pk_k").mkdir(parents=True)
+        (place / "pk_k" / "__init__.py").write_text("from pk_k.deep import work\n")
+        (place / "pk_k" / "deep.py").write_text("def work(): return sum(range(3000))\n")
+    record.parent.mkdir()
+    record.write_text("pk_k/__init__.py,,\npk_k/deep.py,,\n")
+    record.with_name("direct_url.json").write_text("{}")
+    project.write("test_it.py", LENT)
+    project.write("conftest.py", f"import sys\nsys.path.insert(0, {str(installed)!r})\n")
+    source = project.root / "src" / "pk_k" / "deep.py"
+    for text, later, outcome in (
+        (source.read_text(), 60, "passed"),
+        ("def work(): return sum(range(9000))\n", -60, "passed"),  # a build may rewrite a file
+        ("def work(): return sum(range(9000))\n", 60, "failed"),
+    ):
+        source.write_text(text)
+        os.utime(source, (at := (installed / "pk_k" / "deep.py").stat().st_mtime + later, at))
+        run = project.run(f"--perfgate={mode}", ci=True)
+        assert run.outcome("test_it") == outcome, run.text
+        assert (("[package-elsewhere]" in run.text) and "src/pk_k/deep.py" in run.text) is (outcome == "failed")
+
+
 def test_the_doctor_names_a_package_of_another_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("own", "other"):
         (tmp_path / name / "src" / "pk_of_two_k").mkdir(parents=True)

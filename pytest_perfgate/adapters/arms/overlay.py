@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from pytest_perfgate.adapters.system.processes import run_captured
+from pytest_perfgate.adapters.system.processes import mapped_libraries, run_captured
 from pytest_perfgate.model.errors import PerfgateError
 
 PARENT = "perfgate_parent.pth"
@@ -53,9 +53,7 @@ def surroundings(editable: Sequence[str]) -> list[str]:
 
 
 _NATIVE = {".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hip", ".f", ".f90", ".f95", ".m", ".mm", ".zig"}
-
 _CODE = _NATIVE | {".py", ".pyx", ".pyd", ".so", ".rs", ".go", ".jl", ".metal", ".cl", ".v"}
-
 _TESTS = {"tests", "test"}
 
 
@@ -109,15 +107,10 @@ def lay_over(source: Path, target: Path) -> None:
 
 
 _LEFT = frozenset({".git", ".perfgate", "__pycache__", "bin", "build", ".pytest_cache"})
-
 _INSTALLED = frozenset({"site-packages", "dist-packages", ".perfgate"})
-
 _PAGES = (".md", ".rst")
-
 _DESCRIBES = frozenset({"pyproject.toml", "setup.py", "setup.cfg", "MANIFEST.in", "conf.py"})
-
 _BASELINES = re.compile(rb"^perfgate: \d+\r?\nbaselines:", re.MULTILINE)
-
 _MARKS = frozenset({".pyc", ".pth"})
 
 
@@ -128,7 +121,7 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     in a library's header can lead outside the arm, as an import can.
     """
     files = {str(file) for file in _loaded(lambda name: name in names)}
-    files.update(foreign_libraries(_mapped(), Path(sys.prefix).parent))
+    files.update(foreign_libraries(mapped_libraries(), Path(sys.prefix).parent))
     return tuple((file, _digest(Path(file))) for file in sorted(files))
 
 
@@ -159,7 +152,6 @@ def _file_of(module: object) -> Path | None:
 
 
 _NO_PACKAGE = ("test_", "conftest", "setup")
-
 _SOURCES = ("pyproject.toml", "setup.py", ".git")  # entries of a folder that holds a project's source
 
 
@@ -168,8 +160,7 @@ def from_elsewhere(
 ) -> Iterator[tuple[str, Path, Path]]:
     """Yield packages of a repository that come from another source tree: (name, own file, other folder).
 
-    ``packages`` limits them to these top-level names, if there are any. What is installed, or lies elsewhere in the
-    repository, is left out.
+    ``packages`` limits them to top-level names. Left out: what the repository has elsewhere, and unchanged copies.
     """
     folders = [root, *(root / project for project in projects)]
     top = next((place for place in (root, *root.parents) if (place / ".git").exists()), root).resolve()
@@ -179,11 +170,30 @@ def from_elsewhere(
             if file.name != own.name or not file.is_file() or (packages and name.partition(".")[0] not in packages):
                 continue
             file = file.resolve()
-            if file.is_relative_to(top) or _INSTALLED.intersection(file.parts) or file == own.resolve():
-                continue
             folder = file.parents[name.count(".") + (file.name == "__init__.py")]
-            if any((near / entry).exists() for near in (folder, folder.parent) for entry in _SOURCES):
+            if _INSTALLED.intersection(file.parts):
+                if changed := _changed_source(own, file, folder):
+                    yield name, changed, folder
+            elif not file.is_relative_to(top) and file != own.resolve() and _is_source(folder):
                 yield name, own, folder
+
+
+def _is_source(folder: Path) -> bool:
+    return any((place / entry).exists() for place in (folder, folder.parent) for entry in _SOURCES)
+
+
+def _changed_source(own: Path, file: Path, folder: Path) -> Path | None:
+    """Return a source of a package that changed since the loaded copy was installed from a folder or a revision."""
+    records = [_bytes(place.with_name("RECORD")) for place in folder.glob("*.dist-info/direct_url.json")]
+    top = file.relative_to(folder).parts[0].partition(".")[0]
+    for copy in sorted(_loaded(lambda name: name == top)) if records else ():
+        if copy.suffix == ".py" and copy.is_relative_to(file.parent):
+            source, entry = own.parent / copy.relative_to(file.parent), f"{copy.relative_to(folder).as_posix()},"
+            later = source.stat().st_mtime - copy.stat().st_mtime if source.is_file() else 0.0
+            # later too: a build may write other text than its source has; 2 s: a wheel's times are that coarse
+            if later > 2 and _bytes(source) != _bytes(copy) and any(entry.encode() in record for record in records):
+                return source
+    return None
 
 
 def _own_modules(folder: Path, prefix: str, origin: Callable[[str], str | None]) -> Iterator[tuple[str, Path]]:
@@ -213,16 +223,6 @@ def foreign_libraries(mapped: Collection[str], arm: Path) -> list[str]:
         return []
     own = {path.name for path in arm.rglob("*.so*")}
     return sorted(file for file in outside if Path(file).name in own)
-
-
-def _mapped() -> set[str]:
-    """Return the shared libraries in this process; empty if the system does not list them."""
-    try:
-        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return set()
-    files = {line.split(maxsplit=5)[-1] for line in lines if line.count("/")}
-    return {file for file in files if ".so" in Path(file).name and file.startswith("/")}
 
 
 _PART, _LONGEST = 1 << 20, max(map(len, _PAGES)) - 1

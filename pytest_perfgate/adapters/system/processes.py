@@ -51,6 +51,16 @@ def drivers(maps: Path = Path("/proc/self/maps")) -> frozenset[str]:
     return frozenset(name for name in _DRIVERS if f"/{name}" in text)
 
 
+def mapped_libraries(maps: Path = Path("/proc/self/maps")) -> set[str]:
+    """Return the shared libraries in this process; empty if the system does not list them."""
+    try:
+        lines = maps.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return set()
+    files = {line.split(maxsplit=5)[-1] for line in lines if line.count("/")}
+    return {file for file in files if ".so" in Path(file).name and file.startswith("/")}
+
+
 def threads(tasks: Path = Path("/proc/self/task")) -> int:
     """Return the number of threads of this process; 0 if unknown."""
     try:

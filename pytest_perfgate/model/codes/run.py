@@ -15,8 +15,8 @@ RUN_CODES: tuple[Code, ...] = (
     Code(
         name="package-elsewhere",
         family=Family.CHILD,
-        title="A package of this checkout was imported from another one",
-        why="the time is that of the other checkout's code, so it says nothing about this one",
+        title="A package of this checkout was imported from another one, or from an older copy of it",
+        why="the time is that of the other code, so it says nothing about this checkout",
         fix="install this checkout: pip install -e . (where the other folder is right, name the packages under test in "
         "packages of [tool.perfgate])",
     ),
