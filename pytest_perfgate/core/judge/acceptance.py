@@ -232,7 +232,7 @@ def _with_kept_time(
     after = committed(before, signature)
     if after.commit != before.commit and abs(shifted) <= before.blind:
         return Decision(report=report, change=Change.COMMITTED, before=before, after=after)
-    why = "nothing confirms that it moved: name the test or case to accept it" if shifted else "within its noise"
+    why = "nothing confirms that it moved: name the test or case to accept it" if shifted else "within noise"
     return Decision(report=report, change=Change.KEPT, before=before, why=why)
 
 

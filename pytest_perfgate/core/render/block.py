@@ -262,8 +262,8 @@ def acceptance_lines(decisions: Sequence[Decision], *, dry: bool = False) -> Ite
             detects = "" if blind is None or _step(decision) > blind else f"  can detect {signed(blind)}"
             yield from (f"{_time_line(decision)}{where}{detects}", *_figure_lines(decision))
     written = sum(d.writes for d in decisions)
-    counts = Counter(d.change for d in decisions if not d.writes)
-    rest = ", ".join(f"{count} {change.value}" for change, count in counts.items())
+    counts = Counter(f"{d.change.value}{f' ({d.why})' * (d.change is Change.KEPT)}" for d in decisions if not d.writes)
+    rest = ", ".join(f"{count} {text}" for text, count in counts.items())
     verb = "would be accepted" if dry else "accepted"
     yield f"{written} {verb}" + (f"; {rest}" if rest else "") if decisions else "nothing to accept"
     yield from _warnings([d for d in decisions if d.writes or d.change in _SAID])
