@@ -49,7 +49,6 @@ SUSPICIOUS = 9.0
 """A suspiciously large speed-up: ten times."""
 
 _SITTINGS = 2  # the least runs of an accepted time that can clear a case
-
 _FAR = 1.25  # of the logarithm that chance explains: no clean suite of the recordings is beyond it
 MISSES = 0.05
 """The error rate of an accepted time in clearing code that is slower by exactly its limit."""
@@ -202,14 +201,15 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) ->
 
 
 def _beyond_chance(metric: Metric, trial: JudgedMeasurement) -> bool:
-    """Return whether neither chance nor a busy machine explains a time."""
-    paired, timing, reach = trial.paired, trial.timing, prediction(trial).log_reach
+    """Return whether neither chance, nor a busy machine, nor the noise of the accepted run explains a time."""
+    paired, timing, line, reach = trial.paired, trial.timing, trial.baseline, prediction(trial).log_reach
     assert timing is not None
+    assert line is not None
     # an interval down to 0 and a process within chance show nothing, unless the change edits what both builds share
     fastest = (1 + metric.value) * min(timing.medians) / timing.time
-    shared = trial.context.environment_edits or (paired is not None and paired.shared)
+    shared = trial.context.environment_edits or (paired and paired.shared)
     shows = bool(metric.low > 0 or math.log(fastest) > reach or shared)
-    return shows and math.log1p(max(metric.value, 0.0)) > _FAR * reach
+    return shows and math.log1p(max(metric.value, 0.0)) > max(_FAR * reach, math.log1p(min(line.blind, 1.0)))
 
 
 def _unexplained_time(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:

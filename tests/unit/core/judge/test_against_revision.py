@@ -276,6 +276,19 @@ def test_a_time_far_above_its_limit_is_not_passed_by_two_builds_without_a_word(
     assert verdict_on(replace(FAR, shared=("tuning.txt",))).outcome is Outcome.SUSPECT, "a file that both builds share"
 
 
+@pytest.mark.parametrize(
+    ("blind", "time", "outcome"),
+    [(0.0, 1.4e6, Outcome.MOVED), (0.5, 1.4e6, Outcome.PASSED), (0.5, 1.6e6, Outcome.MOVED),
+     (20.0, 1.9e6, Outcome.PASSED), (20.0, 2.1e6, Outcome.UNDECIDED)],
+)  # fmt: skip
+def test_what_the_noise_of_the_accepted_run_explains_passes_up_to_twice_its_time(
+    blind: float, time: float, outcome: Outcome
+) -> None:
+    """Cleared code stayed UNDECIDED on a busy machine, since earlier runs had happened to agree with each other."""
+    line = accepted(1e6, sittings=3, scatter=0.03, blind=blind)
+    assert paired_verdict(time, replace(FAR, base_ns=time), baseline=line).outcome is outcome
+
+
 def test_a_time_that_was_slow_for_a_moment_passes_and_says_what_the_base_took() -> None:
     verdict = paired_verdict(1e7, replace(FAR, base_ns=1.02e6), shape=(0.7, 1.3))
     assert verdict.outcome is Outcome.PASSED
