@@ -187,24 +187,25 @@ def _levels_across(
 
 def rounds_picture(case: CaseReport) -> Picture | None:
     """Draw how much slower the head was in each round of two builds."""
-    changes = [math.expm1(one) for one in case.arms.differences if math.isfinite(one)] if case.arms else []
-    if case.arms is None or len(changes) < 2:
+    both = case.arms or case.builds
+    changes = [math.expm1(one) for one in both.differences if math.isfinite(one)] if both else []
+    if not both or len(changes) < 2:
         return None
-    span = f"{signed(min(changes))} to {signed(max(changes))}"
-    alt = f"Rounds of {short_name(case.key)} against {case.arms.base[:12]}: {span}"
-    reach = max(0.001, *map(abs, changes)) * 1.3
+    alt = f"Rounds of {short_name(case.key)} against {both.base[:12]}: {signed(min(changes))} to {signed(max(changes))}"
+    low, high = min(0.0, *changes), max(0.0, *changes)
+    room = 0.15 * max(0.002, high - low)
 
     def draw(width: int) -> str:
         frame = Frame(
             x=Axis(low=0.5, high=len(changes) + 0.5, label="round", whole=True),
-            y=Axis(low=-reach, high=reach, label="head against base" if width > NARROW else "", text=signed),
+            y=Axis(low=low - room, high=high + room, label="head against base" if width > NARROW else "", text=signed),
             width=width, height=220, left=92 if width > NARROW else 70,
         )  # fmt: skip
         zero, end = frame.at(frame.x.low, 0.0), frame.at(frame.x.high, 0.0)
         marks = [*grid(frame), rule(zero, end, colour=OTHER, dash="5 4", wide=2)]
         marks += [_needle(frame, at, one) for at, one in enumerate(changes, 1)]
-        marks.append(haloed(frame.left + 4, frame.top + 10, "slower", "start"))
-        marks.append(haloed(frame.left + 4, frame.height - frame.bottom - 6, "faster", "start"))
+        sides = ((high, frame.top + 10, "slower"), (low, frame.height - frame.bottom - 6, "faster"))
+        marks += [haloed(frame.left + 4, y, text, "start") for change, y, text in sides if change]
         return sheet(width, frame.height, marks, alt)
 
     first = " ".join(signed(one) for one in changes[:12])

@@ -282,8 +282,8 @@ def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tu
         before = [one for one in sittings if one.when < started]
         title = f"{short_name(case.key)}, {device}" if several and device else short_name(case.key)
         drawn: list[Block | None] = [
+            shown(partial(rounds_picture, case), _words),  # where there are any, they decided
             shown(partial(distribution_picture, case, before), _words),
-            shown(partial(rounds_picture, case), _words),
             shown(partial(history_picture, case, sittings), _words),
             *_figure_pictures(case, sittings),
         ]

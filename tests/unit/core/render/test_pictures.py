@@ -110,6 +110,10 @@ def test_rounds_stand_on_the_side_of_what_is_slower() -> None:
     circles = [float(node.get("cy", "0")) for node in drawn(picture).iter(f"{SVG}circle")]
     assert len(circles) == 3, "what is no number is no round"
     assert circles[0] < circles[2] < circles[1], "slower is up"
+    assert {"slower", "faster"} < set(texts(picture.svg))
+    confirmed = rounds_picture(replace(SLOW, builds=Arms(base="a1b2c3d", differences=(0.10, 0.09))))
+    assert confirmed is not None, "rounds that confirmed a slower time"
+    assert {"slower", "faster"} & set(texts(confirmed.svg)) == {"slower"}
     assert rounds_picture(SLOW) is None
     assert rounds_picture(replace(SLOW, arms=Arms(base="a", differences=(0.1,)))) is None
 
