@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import site
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePosixPath
 
 from pytest_perfgate.adapters.system.processes import mapped_libraries, run_captured
@@ -96,16 +96,6 @@ def only_tests(folder: Path, paths: Sequence[str]) -> bool:
     return all(place in tests or place.name == "conftest.py" or place.name.startswith("test_") for place in code)
 
 
-def lay_over(source: Path, target: Path) -> None:
-    """Replace a file or a folder of a checkout by that of the working copy."""
-    if source.is_dir():
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-    elif source.is_file():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target)
-
-
 _LEFT = frozenset({".git", ".perfgate", "__pycache__", "bin", "build", ".pytest_cache"})
 _INSTALLED = frozenset({"site-packages", "dist-packages", ".perfgate"})
 _PAGES = (".md", ".rst")
@@ -121,7 +111,7 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     in a library's header can lead outside the arm, as an import can.
     """
     files = {str(file) for file in _loaded(lambda name: name in names)}
-    files.update(foreign_libraries(mapped_libraries(), Path(sys.prefix).parent))
+    files.update(foreign_libraries(mapped_libraries(), Path(sys.prefix).parent, names))
     return tuple((file, _digest(Path(file))) for file in sorted(files))
 
 
@@ -216,13 +206,23 @@ def loaded_origin(name: str) -> str | None:
     return None if name not in sys.modules else str(_file_of(sys.modules[name]) or "")
 
 
-def foreign_libraries(mapped: Collection[str], arm: Path) -> list[str]:
-    """Return loaded shared libraries from elsewhere whose names the arm has too."""
+def foreign_libraries(mapped: Collection[str], arm: Path, names: Collection[str]) -> list[str]:
+    """Return loaded shared libraries from elsewhere whose names the arm has too.
+
+    Left out: extension modules, which are checked as modules, and libraries of other packages than those under test.
+    """
     outside = {file for file in mapped if not Path(file).is_relative_to(arm)}
     if not outside or not (arm / "ready.json").is_file():
         return []
-    own = {path.name for path in arm.rglob("*.so*")}
-    return sorted(file for file in outside if Path(file).name in own)
+    tagged = tuple(suffix for suffix in EXTENSION_SUFFIXES if suffix != ".so")
+    own = {path.name for path in arm.rglob("*.so*") if not path.name.endswith(tagged)}
+    return sorted(file for file in outside if Path(file).name in own and _installed_package(file) in {"", *names})
+
+
+def _installed_package(file: str) -> str:
+    """Return the package that an installed file belongs to; "" if it is not installed."""
+    *_, inside = re.split(r"/(?:site|dist)-packages/", file)
+    return "" if inside == file else re.split(r"[./]", inside)[0]
 
 
 _PART, _LONGEST = 1 << 20, max(map(len, _PAGES)) - 1

@@ -28,7 +28,6 @@ from pytest_perfgate.adapters.arms.build import (
 from pytest_perfgate.adapters.arms.overlay import (
     content_of,
     inside_package,
-    lay_over,
     make_overlay,
     only_tests,
     source_modules,
@@ -36,7 +35,7 @@ from pytest_perfgate.adapters.arms.overlay import (
     surroundings,
     with_conftests,
 )
-from pytest_perfgate.adapters.system.files import exclusive, is_locked, write_atomically
+from pytest_perfgate.adapters.system.files import exclusive, is_locked, lay_over, write_atomically
 from pytest_perfgate.adapters.system.git import Git, Revision, check_out
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import gc
 import os
+import shutil
 import stat
 import sys
 import time
@@ -22,6 +23,16 @@ T = TypeVar("T")
 _TAIL_BYTES = 16_384
 _OPENED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _PATIENCE_S, _POLL_S = 3600.0, 0.05
+
+
+def lay_over(source: Path, target: Path) -> None:
+    """Replace a file or a folder of a checkout by that of the working copy."""
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    elif source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
 
 
 def write_atomically(path: Path, data: bytes) -> None:

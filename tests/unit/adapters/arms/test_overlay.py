@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 
@@ -146,10 +147,23 @@ def test_a_library_that_the_arm_has_and_that_came_from_elsewhere(tmp_path: Path)
     (site / "libfast.so.1").touch()
     inside, outside = str(site / "libfast.so.1"), str(tmp_path / "build" / "libfast.so.1")
     others = ["/usr/lib/libc.so.6", str(tmp_path / "build" / "libother.so")]
-    assert foreign_libraries([inside, outside, *others], arm) == []  # no arm: nothing says that it is one
+    assert foreign_libraries([inside, outside, *others], arm, ["fast"]) == []  # no arm: nothing says that it is one
     (arm / "ready.json").touch()
-    assert foreign_libraries([inside, outside, *others], arm) == [outside]
-    assert foreign_libraries([inside], arm) == []
+    assert foreign_libraries([inside, outside, *others], arm, ["fast"]) == [outside]
+    assert foreign_libraries([inside], arm, ["fast"]) == []
+    suffix = EXTENSION_SUFFIXES[0]
+    (site / f"_core{suffix}").touch()
+    (site / "_core.so").touch()
+    environment = "/opt/env/lib/site-packages"
+    for file, is_foreign in (
+        (f"{environment}/another/_core{suffix}", False),  # many packages have an extension module of that name
+        (f"{environment}/another/_core.so", False),
+        (f"{environment}/another/libfast.so.1", False),
+        (f"{environment}/fast/libfast.so.1", True),  # another copy of the package under test
+        (f"{environment}/fast.libs/libfast.so.1", True),
+        ("/opt/lib/_core.so", True),
+    ):
+        assert (foreign_libraries([inside, file], arm, ["fast"]) == [file]) is is_foreign, file
 
 
 def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
