@@ -67,6 +67,8 @@ class BaseRevision:
         commit = self._common(requested(self._environment) or self._head)
         if commit and commit != self._head:
             return Base(commit=commit, name="the base that CI names")
+        if name not in _forms(*targets(self._environment)):
+            return self._shallow() if self.shallow() else self._absent_target()
         return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", fix=_FORK)
 
     def _pushed_base(self, base: Base) -> Base:
@@ -134,12 +136,17 @@ class BaseRevision:
         why, fix = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
         if existing:
             why = f"{_shown(existing[0])} and this commit have no common commit"
-        elif branches := targets(self._environment):
-            why = f"'{branches[0]}', which CI names as the target, is not a branch in this clone"
-            fix = f"check out with fetch-depth: 0, or git fetch origin {branches[0]}:refs/remotes/origin/{branches[0]}"
+        elif targets(self._environment):
+            return self._absent_target()
         elif target:
             why = f"[tool.perfgate] target names '{target}', which is not a branch in this clone"
             fix = f"git fetch origin {target}:refs/remotes/origin/{target}"
+        return Base(why=why, fix=fix)
+
+    def _absent_target(self) -> Base:
+        branch = targets(self._environment)[0]
+        why = f"'{branch}', which CI names as the target, is not a branch in this clone"
+        fix = f"check out with fetch-depth: 0, or git fetch origin {branch}:refs/remotes/origin/{branch}"
         return Base(why=why, fix=fix)
 
     def _shallow(self) -> Base:

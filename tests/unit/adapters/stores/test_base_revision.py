@@ -152,6 +152,14 @@ def test_a_target_that_has_the_commit_already_is_no_base_of_its_merge_request(tm
     assert stood({"sha": FORK, "pr": PARENT}, "pr", GITHUB_BASE_REF="main", GITHUB_EVENT_PATH=path)[0] == FORK
 
 
+def test_a_target_that_is_not_in_the_clone_is_named_and_not_the_branch_that_the_clone_has() -> None:
+    """A clone of one branch names it as the default: it holds the commit, and is not the target that CI names."""
+    answers = {"origin/main": HEAD, "HEAD^1": PARENT}
+    absent = "'release', which CI names as the target, is not a branch in this clone"
+    assert stood(answers, GITHUB_BASE_REF="release") == ("", "", absent)
+    assert stood(answers, shallow=True, GITHUB_BASE_REF="release")[2] == "this clone is shallow"
+
+
 def test_the_target_as_each_ci_names_it() -> None:
     assert targets({"BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main", "CHANGE_TARGET": ""}) == ["main"]
     assert stood({"origin/main": FORK}, SYSTEM_PULLREQUEST_TARGETBRANCH="refs/heads/main")[0] == FORK
