@@ -84,7 +84,9 @@ __all__ = [
 _OTHER_NAMES = {
     "add": "elementwise",
     "all_reduce": "collective",
+    "bytes": "custom",
     "dot": "gemm",
+    "flops": "custom",
     "linear": "gemm",
     "matmul": "gemm",
     "memcpy": "copy",

@@ -11,6 +11,7 @@ from pytest_perfgate import work
     ("name", "fix"),
     [
         ("matmul", "did you mean 'gemm'?"),
+        ("bytes", "did you mean 'custom'?"),
         ("conv2d", "did you mean 'conv'"),
         ("moe", "'fused_moe'"),
         ("zzz", "it has: Work, attention, "),
