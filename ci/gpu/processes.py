@@ -185,7 +185,7 @@ def announced_s(name: str, heard: Heard, *, learnt: bool) -> Iterator[Row]:
 
 
 def foretold_s(text: str) -> float | None:
-    """Return seconds from ``4 cases, 3 rounds, about 1 min 10 s`` or ``round 2 of 3, case 1 of 4, about 9 s left``."""
+    """Return seconds from ``4 tests, 3 rounds, about 1 min 10 s`` or ``round 2 of 3, test 1 of 4, about 9 s left``."""
     match = re.search(r"rounds?\b.*?, about (?:(\d+) min )?(\d+) s", text)
     return 60.0 * int(match[1] or 0) + int(match[2]) if match else None
 

@@ -232,8 +232,8 @@ def _shared(fresh: Sequence[PairedRound], seconds: float) -> tuple[float, list[P
 
 
 def _eta(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], finished: int) -> str:
-    """Return ``, case 1 of 3, at least 8 s, at most 6 min left``; the estimate from the second round on."""
-    (phase, number), place = at, f", case {finished} of {len(cases)}"
+    """Return ``, test 1 of 3, at least 8 s, at most 6 min left``; the estimate from the second round on."""
+    (phase, number), place = at, f", test {finished} of {len(cases)}"
     if phase != ROUND or not number or not comparison.start_s:
         return place
     if finished == 1:

@@ -373,7 +373,7 @@ class FirstSitting:
         first = max((case.plan.rounds for case in cases), default=MOST)
         names, more = self._open(cases), f"up to {plural(MOST - first, 'more round')}, at most {span(within_s)}"
         if names and first < MOST and self._affordable(names, within_s, start_s):
-            tell(f"{plural(len(names), 'case')} too noisy for the limit so far: {more}")
+            tell(f"{plural(len(names), 'test')} too noisy for the limit so far: {more}")
         end = self._clock() + within_s
         for number in range(first, MOST):
             fit = self._affordable(names, end - self._clock(), start_s)

@@ -218,12 +218,12 @@ def trying_line(cases: int, design: Design, left_s: float, cost: PairCost) -> st
         return ""
     text = "; what the accepted times do not clear goes to two builds in turns"
     one, all_ = (cost.between(count, LEAST, design.last, left_s) for count in (1, cases))
-    return f"{text}: 1 case {one}" if cases == 1 else f"{text}: 1 case {one.partition(',')[0]}, all {cases} {all_}"
+    return f"{text}: 1 test {one}" if cases == 1 else f"{text}: 1 test {one.partition(',')[0]}, all {cases} {all_}"
 
 
 def paired_line(cases: int, design: Design, left_s: float, cost: PairCost) -> str:
-    """Return ``38 cases in two builds, 7 to 30 rounds, 1 min 24 s to 6 min; 10 min of the budget are left``."""
-    text = f"{plural(cases, 'case')} in two builds, {LEAST} to {design.last} rounds"
+    """Return ``38 tests in two builds, 7 to 30 rounds, 1 min 24 s to 6 min; 10 min of the budget are left``."""
+    text = f"{plural(cases, 'test')} in two builds, {LEAST} to {design.last} rounds"
     text += f", {cost.between(cases, LEAST, design.last, left_s)}"
     return text if left_s == float("inf") else f"{text}; {span(left_s)} of the budget are left"
 

@@ -104,10 +104,10 @@ def test_the_kernels_are_those_of_torch(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("perfgate: 4 cases, 3 rounds, about 41 s, a first guess; what", 41.0),
-        ("perfgate: 38 cases, 3 rounds, about 1 min 10 s\n", 70.0),
-        ("perfgate: round 2 of 3, case 1 of 4, about 24 s left: test_kernels.py::test_gemm[128]", 24.0),
-        ("perfgate: round 1 of 3, case 1 of 4: test_kernels.py::test_gemm[128]", None),
+        ("perfgate: 4 tests, 3 rounds, about 41 s, a first guess; what", 41.0),
+        ("perfgate: 38 tests, 3 rounds, about 1 min 10 s\n", 70.0),
+        ("perfgate: round 2 of 3, test 1 of 4, about 24 s left: test_kernels.py::test_gemm[128]", 24.0),
+        ("perfgate: round 1 of 3, test 1 of 4: test_kernels.py::test_gemm[128]", None),
         ("1 passed in 3 s", None),
     ],
 )
@@ -116,9 +116,9 @@ def test_what_a_run_said_that_it_would_take(text: str, seconds: float | None) ->
 
 
 def test_what_a_run_announced_is_held_against_what_measuring_took() -> None:
-    first = "perfgate: 4 cases, 3 rounds, about 19 s, a first guess"
-    lines = ["perfgate: round 1 of 3, case 1 of 4: t", *(f"perfgate: round {n}, about {s} s left: t" for n, s in (
-        ("2 of 3, case 1 of 4", 24), ("3 of 3, case 1 of 4", 9)))]  # fmt: skip
+    first = "perfgate: 4 tests, 3 rounds, about 19 s, a first guess"
+    lines = ["perfgate: round 1 of 3, test 1 of 4: t", *(f"perfgate: round {n}, about {s} s left: t" for n, s in (
+        ("2 of 3, test 1 of 4", 24), ("3 of 3, test 1 of 4", 9)))]  # fmt: skip
     heard = list(zip((1.0, 10.0, 30.0, 40.0, 55.0, 90.0), [first, *lines, ".", "4 passed"]))
     guess, second, third = processes.announced_s("measured", heard, learnt=False)
     assert ("bar" in guess, guess["came"]) == (False, 54.0)
@@ -126,7 +126,7 @@ def test_what_a_run_announced_is_held_against_what_measuring_took() -> None:
     assert (third["came"], third["held"]) == (15.0, False)
     (short,) = processes.announced_s("measured", [(1.0, first), (5.0, lines[0]), (25.0, ".")], learnt=False)
     assert short["came"] == 24.0, "a line of a round is not the end of measuring"
-    learnt = [(1.0, "perfgate: 4 cases, 3 rounds, about 40 s"), *heard[1:]]
+    learnt = [(1.0, "perfgate: 4 tests, 3 rounds, about 40 s"), *heard[1:]]
     assert next(processes.announced_s("again", learnt, learnt=True))["held"] is True
 
 

@@ -18,7 +18,7 @@ def test_a_slower_head_is_confirmed_and_nothing_of_the_user_is_touched(repositor
     repository.write("kern.py", SLOWER)
     run = repository.run("--perfgate-against", "HEAD", "tests")
     assert run.code == 1, run.text
-    assert "2 cases in two builds, 7 to 30 rounds" in run.text
+    assert "2 tests in two builds, 7 to 30 rounds" in run.text
     assert re.search(r"2 of 2 cases decided in \d+ to \d+ rounds", run.text)
     assert "REGRESSED" in run.says("test_work")
     assert "10 rounds against" in run.says("test_work")
@@ -36,7 +36,7 @@ def test_a_suspect_is_tried_beside_the_commit_of_its_baseline(repository: Projec
     repository.write("kern.py", SLOWER)
     run = repository.run("--perfgate=full", "tests/test_kern.py::test_work")
     assert run.code == 1, run.text
-    assert "1 case in two builds, 7 to 30 rounds" in run.text
+    assert "1 test in two builds, 7 to 30 rounds" in run.text
     assert "slower than" in run.says("test_work")
     assert "in 9 rounds" in run.says("test_work")
 

@@ -46,7 +46,7 @@ def test_selection_first_failure_and_last_failed(project: Project) -> None:
     assert last_record(project.root).complete is False
     again = project.run("--lf", "--perfgate=full", plugins=QUIET_BUT_CACHE)
     assert set(again.tests) == {"test_bad"}
-    assert "perfgate: 1 case," in again.text
+    assert "perfgate: 1 test," in again.text
     chosen = project.run("-k", "good", "--perfgate=full")
     assert set(chosen.tests) == {"test_good"}
     assert last_record(project.root).filtered is True
@@ -58,7 +58,7 @@ def test_a_rerun_reads_the_same_verdict(project: Project) -> None:
     assert run.outcome("test_bad") == "failed", run.text
     figures = {line.split("[")[0] for line in run.text.splitlines() if line.startswith("BROKEN")}
     assert len(figures) == 1, run.text
-    assert run.text.count("round 1 of 1, case 1 of 1: ") == 1
+    assert run.text.count("round 1 of 1, test 1 of 1: ") == 1
     quick = project.run("--reruns=2", "-k", "bad")
     words = ("BROKEN", "UNDECIDED")  # the latter where a busy machine left one sample
     outcomes = {line.split("[")[0] for line in quick.text.splitlines() if line.startswith(words)}

@@ -30,14 +30,14 @@ _SHORTEST = 0.1
 
 
 def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:
-    """Return ``38 cases, 3 rounds, about 1 min 10 s``, without a bound, since a busy machine takes longer."""
+    """Return ``38 tests, 3 rounds, about 1 min 10 s``, without a bound, since a busy machine takes longer."""
     cases = list(cases)
     guessed = sum(case.nodeid not in known for case in cases)
     starts, total = seconds_of(cases, known)
     whole = ", a first guess" if guessed > len(cases) / 2 else ""
     cut = f"; sampling cut to {part:.0%} by the budget" if part < 1 else ""
     rounds = max(case.plan.rounds for case in cases)
-    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {about(starts + part * total)}{whole}{cut}"
+    return f"{plural(len(cases), 'test')}, {plural(rounds, 'round')}, {about(starts + part * total)}{whole}{cut}"
 
 
 def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float, float]:

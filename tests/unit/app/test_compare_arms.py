@@ -41,7 +41,7 @@ def test_only_the_slower_test_is_found_and_what_is_decided_has_no_further_round(
     assert lines == ["3 of 3 cases decided in 7 to 11 rounds"]
     assert len(world.spawned) == 2 * 11
     places = [f"{place}: {nodeid[-1]}" for place, _, nodeid in world.shown]
-    assert places[20:22] == ["round 7 of up to 30, case 3 of 3: 2", "round 8 of up to 30, case 1 of 1: 1"]
+    assert places[20:22] == ["round 7 of up to 30, test 3 of 3: 2", "round 8 of up to 30, test 1 of 1: 1"]
     assert len(places) == 3 * 7 + 4
 
 
@@ -50,9 +50,9 @@ def test_what_is_left_is_shown_from_the_second_round_on() -> None:
     world = World(time=slower("1", 0.06), start_s=4.0, test_s=3.0)
     compared(world)
     places = [place for place, _, _ in world.shown]
-    assert places[:3] == [f"round 1 of up to 30, case {at} of 3" for at in (1, 2, 3)]
-    assert places[3] == "round 2 of up to 30, case 1 of 3, at least 1 min 31 s, at most 8 min 2 s left"
-    assert places[20] == "round 7 of up to 30, case 3 of 3, at most 6 min 31 s left"
+    assert places[:3] == [f"round 1 of up to 30, test {at} of 3" for at in (1, 2, 3)]
+    assert places[3] == "round 2 of up to 30, test 1 of 3, at least 1 min 31 s, at most 8 min 2 s left"
+    assert places[20] == "round 7 of up to 30, test 3 of 3, at most 6 min 31 s left"
 
 
 _SPAN = r"((?:\d+ min )?\d+ s)"

@@ -243,7 +243,7 @@ def test_processes_are_added_until_the_limit_is_seen_and_only_to_what_does_not_s
     assert wide == 3
     assert 3 < narrow < MOST
     assert blurred(bench.results()["t.py::narrow"], bench.judge) == ()
-    assert bench.told == ["1 case too noisy for the limit so far: up to 7 more rounds, at most 30 s"]
+    assert bench.told == ["1 test too noisy for the limit so far: up to 7 more rounds, at most 30 s"]
 
 
 def test_ten_processes_are_the_most_and_what_is_still_missing_is_said_with_what_would_bring_it() -> None:

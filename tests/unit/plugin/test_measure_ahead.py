@@ -27,12 +27,12 @@ from pytest_perfgate.plugin.measure_ahead import insist_on_folder, sampled, susp
 from pytest_perfgate.plugin.reporting import usage_errors, without_repeats
 from tests.unit.core.judge.bench import KINDS
 
-TRIED = "; what the accepted times do not clear goes to two builds in turns: 1 case 19 s to 1 min 0 s, a first guess"
+TRIED = "; what the accepted times do not clear goes to two builds in turns: 1 test 19 s to 1 min 0 s, a first guess"
 CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, budget_ns=1e9)) for at in range(10)]
 
 
 def test_a_cut_is_said_and_done() -> None:
-    line = "10 cases, 3 rounds, about 21 s, a first guess; sampling cut to 50% by the budget"
+    line = "10 tests, 3 rounds, about 21 s, a first guess; sampling cut to 50% by the budget"
     assert cost_line(CASES, {}, 0.5) == line
     half = sampled(CASES[0], 0.5).plan
     assert (half.warmup_ns, half.budget_ns) == (0.1e9, 0.5e9)
@@ -40,11 +40,11 @@ def test_a_cut_is_said_and_done() -> None:
 
 
 def test_what_two_builds_would_cost_is_said_beforehand() -> None:
-    open_ = "; what the accepted times do not clear goes to two builds in turns: 1 case 19 s to 1 min 22 s"
+    open_ = "; what the accepted times do not clear goes to two builds in turns: 1 test 19 s to 1 min 22 s"
     assert trying_line(0, Design(), math.inf, PairCost()) == ""
     assert trying_line(1, Design(), math.inf, PairCost()) == f"{open_}, a first guess"
     assert trying_line(38, Design(), math.inf, PairCost()) == f"{open_}, all 38 1 min 24 s to 6 min 0 s, a first guess"
-    line = "38 cases in two builds, 7 to 30 rounds, 1 min 24 s to 6 min 0 s"
+    line = "38 tests in two builds, 7 to 30 rounds, 1 min 24 s to 6 min 0 s"
     assert paired_line(38, Design(), math.inf, PairCost()) == f"{line}, a first guess"
     learnt = PairCost(learnt=True)
     assert paired_line(38, Design(), 120.0, learnt).endswith(

@@ -222,11 +222,11 @@ def test_rounds_and_cases_are_counted_against_what_there_is(live: bool) -> None:
         progress(number, CASES[at], Finished(nodeid=nodeid, outcome=outcome))
         shown.append(screen(terminal.file.getvalue())[-1])
     texts = [
-        "perfgate: round 1 of 3, case 1 of 3: t.py::test_0",
-        "perfgate: round 1 of 3, case 2 of 3: t.py::test_1 (failed)",
-        "perfgate: round 1 of 3, case 3 of 3: t.py::test_2",
-        "perfgate: round 2 of 3, case 1 of 1: t.py::test_0",
-        "perfgate: round 3 of 3, case 1 of 1: t.py::test_0",
+        "perfgate: round 1 of 3, test 1 of 3: t.py::test_0",
+        "perfgate: round 1 of 3, test 2 of 3: t.py::test_1 (failed)",
+        "perfgate: round 1 of 3, test 3 of 3: t.py::test_2",
+        "perfgate: round 2 of 3, test 1 of 1: t.py::test_0",
+        "perfgate: round 3 of 3, test 1 of 1: t.py::test_0",
     ]
     assert terminal.lines == ["perfgate: 3 cases", *([] if live else texts[:2])], "a log has a line now and then"
     assert not live or shown == [text[:49] for text in texts]
@@ -243,9 +243,9 @@ def test_what_is_left_is_shown_once_every_case_was_seen(monkeypatch: pytest.Monk
         progress(number, CASES[at], Finished(nodeid=CASES[at].nodeid, outcome="passed", seconds=20.0))
     assert terminal.lines == [
         "perfgate: 3 cases",
-        "perfgate: round 1 of 3, case 1 of 3: t.py::test_0",
-        "perfgate: round 2 of 3, case 1 of 2, about 1 min 0 s left: t.py::test_0",
-        "perfgate: round 3 of 3, case 1 of 2, about 20 s left: t.py::test_0",
+        "perfgate: round 1 of 3, test 1 of 3: t.py::test_0",
+        "perfgate: round 2 of 3, test 1 of 2, about 1 min 0 s left: t.py::test_0",
+        "perfgate: round 3 of 3, test 1 of 2, about 20 s left: t.py::test_0",
     ]
 
 
@@ -268,9 +268,9 @@ def test_rounds_of_two_arms_are_shown_as_they_end(live: bool) -> None:
     terminal = Terminal(live=live)
     progress = progress_on(terminal)
     for at in (1, 2):
-        progress.met(f"round 3 of 10, case {at} of 2", at, f"t.py::test_{at}")
+        progress.met(f"round 3 of 10, test {at} of 2", at, f"t.py::test_{at}")
     last = screen(terminal.file.getvalue())[-1 if live else -2]
-    assert last == f"perfgate: round 3 of 10, case {1 + live} of 2: t.py::test_{1 + live}"[: 49 if live else None]
+    assert last == f"perfgate: round 3 of 10, test {1 + live} of 2: t.py::test_{1 + live}"[: 49 if live else None]
 
 
 @pytest.mark.parametrize(("text", "shown"), [("核心", "核 "), ("abcd", "abc"), ("e\u0301", "e\u0301  ")])

@@ -53,10 +53,10 @@ def test_costs_are_those_of_last_time_where_they_are_known() -> None:
 
 
 def test_a_cost_is_no_bound_and_says_what_it_stands_on() -> None:
-    assert cost_line(CASES, {}) == "10 cases, 3 rounds, about 39 s, a first guess"
+    assert cost_line(CASES, {}) == "10 tests, 3 rounds, about 39 s, a first guess"
     costs = {case.nodeid: 0.1 for case in CASES}
-    assert cost_line(CASES, costs) == "10 cases, 3 rounds, about 6 s"
-    assert cost_line(CASES, {**costs, STARTING: 5.0}) == "10 cases, 3 rounds, about 18 s"
+    assert cost_line(CASES, costs) == "10 tests, 3 rounds, about 6 s"
+    assert cost_line(CASES, {**costs, STARTING: 5.0}) == "10 tests, 3 rounds, about 18 s"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_comparison_is_announced_as_the_last_one_took() -> None:
     assert costs == {PAIRED: 11.0, f"{PAIRED} {CASES[0].nodeid}": 5.0, f"{PAIRED} {CASES[1].nodeid}": 7.0}
     cost = pair_cost(list(seconds)[:2], costs)
     assert cost == PairCost(11.0, 6.0, learnt=True)
-    line = "2 cases in two builds, 7 to 30 rounds, 2 min 41 s to 11 min 30 s"
+    line = "2 tests in two builds, 7 to 30 rounds, 2 min 41 s to 11 min 30 s"
     assert paired_line(2, Design(), math.inf, cost) == line
     assert pair_cost([], {STARTING: 4.6}) == PairCost(4.6, PairCost().test_s), "two start no faster than one"
     assert pair_cost(seconds, {}) == PairCost()
