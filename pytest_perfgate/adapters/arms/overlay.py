@@ -107,11 +107,12 @@ _MARKS = frozenset({".pyc", ".pth"})
 def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     """Return (file, hash) of every loaded module below these top-level names, sorted by file.
 
-    Shared libraries that the arm has, but that were loaded from elsewhere, are included: a path in the environment or
-    in a library's header can lead outside the arm, as an import can.
+    Shared libraries of the arm's checkout are included. So are those that the arm has, but that were loaded from
+    elsewhere: a path in the environment or in a library's header can lead outside the arm, as an import can.
     """
+    mapped, arm = mapped_libraries(), Path(sys.prefix).parent
     files = {str(file) for file in _loaded(lambda name: name in names)}
-    files.update(foreign_libraries(mapped_libraries(), Path(sys.prefix).parent, names))
+    files.update(foreign_libraries(mapped, arm, names), (f for f in mapped if Path(f).is_relative_to(arm / "tree")))
     return tuple((file, _digest(Path(file))) for file in sorted(files))
 
 
@@ -164,12 +165,9 @@ def from_elsewhere(
             if _INSTALLED.intersection(file.parts):
                 if changed := _changed_source(own, file, folder):
                     yield name, changed, folder
-            elif not file.is_relative_to(top) and file != own.resolve() and _is_source(folder):
-                yield name, own, folder
-
-
-def _is_source(folder: Path) -> bool:
-    return any((place / entry).exists() for place in (folder, folder.parent) for entry in _SOURCES)
+            elif not file.is_relative_to(top) and file != own.resolve():
+                places = (near / entry for near in (folder, folder.parent) for entry in _SOURCES)
+                yield from [(name, own, folder)] if any(place.exists() for place in places) else ()
 
 
 def _changed_source(own: Path, file: Path, folder: Path) -> Path | None:

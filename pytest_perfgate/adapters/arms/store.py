@@ -108,15 +108,15 @@ class ArmStore:
     def _mode(self) -> str:
         """Return the mode of the settings; ``auto`` decides by the working copy, so that both sides are built alike.
 
-        An overlay needs a buildable project, and tests that pytest does not import through the package.
+        An overlay needs a project that builds and installs, and tests that pytest does not import through the package.
         """
         if self._settings.mode != "auto":
             return self._settings.mode
-        settings = self._settings
-        own = dict(settings.builds)
+        settings, own = self._settings, dict(self._settings.builds)
         builds = settings.build or all(p in own or is_buildable(self._rootdir / p) for p in settings.projects)
         apart = not any(inside_package(self._rootdir, path) for path in self._paths)
-        return "overlay" if builds and apart else "worktree"
+        installs = "{site}" in "".join(lines := [*settings.build, *own.values()]) or not lines
+        return "overlay" if builds and apart and installs else "worktree"
 
     def _python_path(self, cwd: Path, mode: str) -> str:
         """Return the folders of a checkout to import from, then the caller's entries outside the repository."""
@@ -189,11 +189,12 @@ class ArmStore:
         """Create a checkout to run inside, with the working copy's tests on top."""
         python, _ = make_overlay(folder / "env", self._settings.editable)
         inside = tree / self._inside
-        if self._settings.build or self._settings.builds:
+        if commands := self._settings.build or self._settings.builds:
             build_into(self._site(folder, inside), inside, self._settings)
         for path in (*with_conftests(self._paths), *self._settings.tests):
             lay_over(self._rootdir / path, inside / path)
         modules = {name for place in self._places(inside) for name in source_modules(place)}
+        modules |= {file.stem for file in inside.rglob("*.so") if commands and not modules}  # loaded by their paths
         if not modules and not self._settings.packages and not only_tests(inside, self._paths):
             raise nothing_in(inside, "nothing in its checkout can be imported from the root or from src")
         return _facts(python, inside, tree, tuple(sorted(modules)))

@@ -151,7 +151,8 @@ ARM_CODES: tuple[Code, ...] = (
         family=Family.BUILD,
         title="There is no package at a revision",
         why="a build without a package would measure whatever else is installed",
-        fix='name its folder or its modules: projects = ["path"] or packages = ["name"] in [tool.perfgate]',
+        fix='name its folder or its modules: projects = ["path"] or packages = ["name"] in [tool.perfgate]; where '
+        'tests load a library by its path, build = "make" or the like',
     ),
     Code(
         name="arm-build-failed",

@@ -49,6 +49,39 @@ def test_projects_are_named_from_the_root_that_pytest_has(repo: Path) -> None:
     assert any(part.endswith("tree/deep") for part in dict(both.environment)["PYTHONPATH"].split(":"))
 
 
+LOAD = """
+import ctypes, sys
+from pytest_perfgate.adapters.arms.overlay import loaded_modules
+ctypes.CDLL(sys.argv[1])
+print(*(file for file, _ in loaded_modules(["libk"])))
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no cc to build a library with")
+@pytest.mark.parametrize("mode", ["auto", "worktree"])
+def test_a_library_that_commands_build_in_the_checkout_is_loaded_from_there(repo: Path, mode: str) -> None:
+    (repo / "k.py").unlink()
+    (repo / "k.c").write_text("int k(void) { return 1; }\n")
+    commit(repo, "a library alone")
+    build = ("mkdir -p out", "cc -shared -fPIC -o out/libk.so k.c")
+    arm = ArmStore(repo, ArmSettings(mode=mode, build=build)).prepare("base", "HEAD")
+    assert (arm.mode, arm.modules) == ("worktree", ("libk",))
+    own = Path(arm.root) / "out" / "libk.so"
+    foreign = str(shutil.copy(own, repo / "libk.so"))
+    for file in (str(own), foreign):
+        done = subprocess.run([arm.python, "-c", LOAD, file], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [file], (
+            "with its own file, and with one from elsewhere, which foreign_modules names"
+        )
+
+
+def test_commands_that_install_make_an_overlay(repo: Path) -> None:
+    for line, mode in (("cp k.py {site}/k.py", "overlay"), ("true", "worktree")):
+        assert ArmStore(repo, ArmSettings(build=(line,))).prepare("base", "HEAD").mode == mode
+        own = ArmSettings(builds=((".", line),))
+        assert ArmStore(repo, own).prepare("base", "HEAD").mode == mode
+
+
 @pytest.mark.parametrize("text", ["", '{"python": "x', "[]", '{"python": "x"}', "[" * 10**6, "python"])
 def test_an_arm_whose_facts_do_not_read_is_built_again(repo: Path, text: str) -> None:
     store = ArmStore(repo, ArmSettings(mode="worktree"))
