@@ -135,7 +135,7 @@ def test_a_record_with_a_figure_that_cannot_be_is_not_to_be_trusted(place: Place
 def test_records_are_files_too(place: Place) -> None:
     old = place.record(run(case("test_a", 1e6), case("test_b", 1e6), started="2026-01-01"))
     new = place.record(run(case("test_a", 1.2e6), case("test_b", 1e6), started="2026-01-02"))
-    assert "perfgate: kept" in place.perfgate("inspect", old).out
+    assert "perfgate: all limits kept" in place.perfgate("inspect", old).out
     assert place.perfgate("check", old, "time <= 2ms", "mfu >= 60%").code == 0
     assert place.perfgate("compare", old, new, "slowdown(case=*test_b) <= 3%").code == 0
     done = place.perfgate("compare", old, new, "slowdown <= 3%")

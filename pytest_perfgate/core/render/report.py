@@ -83,7 +83,7 @@ def headline(report: RunReport) -> str:
     if failed or not report.cases:
         return f"{failed} failed" if failed else "nothing measured"
     doubtful = sum(case.effect is Effect.WARN for case in report.cases)
-    return f"nothing failed, {doubtful} to look at" if doubtful else "kept"
+    return f"nothing failed, {doubtful} to look at" if doubtful else "all limits kept"
 
 
 def _failed_notes(report: RunReport) -> int:

@@ -88,7 +88,7 @@ def test_beside_a_revision_the_table_has_the_other_arm_s_time_and_not_an_accepte
     ("cases", "expected"),
     [
         ((), "nothing measured"),
-        ((case("test_a", 1e6),), "kept"),
+        ((case("test_a", 1e6),), "all limits kept"),
         ((SLOW,), "1 failed"),
         ((replace(SLOW, verdicts=(replace(SLOW.verdicts[0], effect=Effect.WARN),)),), "nothing failed, 1 to look at"),
     ],
