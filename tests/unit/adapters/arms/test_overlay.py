@@ -273,6 +273,9 @@ def test_what_is_no_package_of_another_checkout(tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as patch:
         imported(patch, "pk_k", own / "src/pk_k/__init__.py")
         assert list(from_elsewhere(own / "app", ["."], (), loaded_origin)) == [], "a monorepo"
+        imported(patch, "pk_k", own / "wt/src/pk_k/__init__.py")
+        write(own, {"wt/.git": f"gitdir: {own}/.git/worktrees/wt\n"})
+        assert [name for name, *_ in from_elsewhere(own, ["."], (), loaded_origin)] == ["pk_k"], "a git worktree"
 
 
 def test_what_a_build_leaves_beside_the_sources_is_code_of_its_arm(tmp_path: Path) -> None:
