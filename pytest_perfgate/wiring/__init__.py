@@ -161,7 +161,7 @@ def imported_elsewhere(root: Path, project: Config, origin: Callable[[str], str 
 
     for name, own, folder in from_elsewhere(root, [one.path for one in project.projects], project.packages, origin):
         if folder.name in {"site-packages", "dist-packages"}:
-            yield f"{name} was installed in {folder} before {own.relative_to(root).as_posix()} changed"
+            yield f"{name} in {folder} is another version than this checkout's {own.relative_to(root).as_posix()}"
         else:
             place = own.parent if own.name == "__init__.py" else own
             yield f"{name} is imported from {folder}, and this checkout holds {place.relative_to(root).as_posix()}"

@@ -146,15 +146,18 @@ def test_a_copy_that_is_older_than_its_source_is_not_measured(
         (place / "pk_k" / "deep.py").write_text("def work(): return sum(range(3000))\n")
     record.parent.mkdir()
     record.write_text("pk_k/__init__.py,,\npk_k/deep.py,,\n")
-    record.with_name("direct_url.json").write_text("{}")
+    url = record.with_name("direct_url.json")
     project.write("test_it.py", LENT)
     project.write("conftest.py", f"import sys\nsys.path.insert(0, {str(installed)!r})\n")
     source = project.root / "src" / "pk_k" / "deep.py"
-    for text, later, outcome in (
-        (source.read_text(), 60, "passed"),
-        ("def work(): return sum(range(9000))\n", -60, "passed"),  # a build may rewrite a file
-        ("def work(): return sum(range(9000))\n", 60, "failed"),
+    for text, later, place, outcome in (
+        (source.read_text(), 60, project.root, "passed"),
+        ("def work(): return sum(range(9000))\n", -60, project.root, "passed"),  # a build may rewrite a file
+        ("def work(): return sum(range(9000))\n", -60, installed, "failed"),  # another clone was installed
+        ("def work(): return sum(range(9000))\n", -60, installed / "gone", "passed"),
+        ("def work(): return sum(range(9000))\n", 60, project.root, "failed"),
     ):
+        url.write_text(f'{{"dir_info": {{}}, "url": "{place.as_uri()}"}}')
         source.write_text(text)
         os.utime(source, (at := (installed / "pk_k" / "deep.py").stat().st_mtime + later, at))
         run = project.run(f"--perfgate={mode}", ci=True)

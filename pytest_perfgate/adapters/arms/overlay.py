@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from pytest_perfgate.adapters.system.processes import mapped_libraries, run_captured
 from pytest_perfgate.model.errors import PerfgateError
@@ -27,9 +28,8 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
     if result.returncode:
         output = (result.stdout + result.stderr).decode("utf-8", "replace").strip()[-400:]
         raise PerfgateError("arm-not-made", f"python -m venv: exit {result.returncode}: {output}", place=str(folder))
-    scripts = "Scripts" if sys.platform == "win32" else "bin"
-    python = folder / scripts / Path(sys.executable).name
-    python = python if python.exists() else folder / scripts / "python"
+    names = (Path(sys.executable).name, "python")
+    python = next(place for name in names if (place := folder / "bin" / name).exists())
     packages = next(folder.rglob("site-packages"))
     (packages / PARENT).write_text("\n".join(parent_folders(editable)) + "\n", encoding="utf-8")
     return python, packages
@@ -41,15 +41,14 @@ def parent_folders(editable: Sequence[str]) -> list[str]:
     on_path = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
     installed = [*site.getsitepackages(), *user, *on_path]
     ours = str(Path(__file__).resolve().parents[3])
-    folders = [*editable, *installed, *([] if ours in installed else [ours])]
-    return list(dict.fromkeys(str(Path(folder).resolve()) for folder in folders if Path(folder).is_dir()))
+    folders = (Path(folder) for folder in (*editable, *installed, ours))
+    return list(dict.fromkeys(str(folder.resolve()) for folder in folders if folder.is_dir()))
 
 
 def surroundings(editable: Sequence[str]) -> list[str]:
     """Return the other installed packages by name and version: other versions make another arm."""
-    folders = [Path(folder) for folder in parent_folders(editable)]
-    names = sorted(entry.name for folder in folders for entry in folder.glob("*.dist-info"))
-    return [*map(str, folders), *names]
+    folders = parent_folders(editable)
+    return [*folders, *sorted(entry.name for folder in folders for entry in Path(folder).glob("*.dist-info"))]
 
 
 _NATIVE = {".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hip", ".f", ".f90", ".f95", ".m", ".mm", ".zig"}
@@ -82,10 +81,8 @@ def source_modules(folder: Path) -> tuple[str, ...]:
 
 def with_conftests(paths: Sequence[str]) -> tuple[str, ...]:
     """Return test files and every ``conftest.py`` that applies to them."""
-    files = dict.fromkeys(paths)
-    for path in paths:
-        files.update(dict.fromkeys(str(parent / "conftest.py") for parent in PurePosixPath(path).parents))
-    return tuple(files)
+    parents = (parent for path in paths for parent in PurePosixPath(path).parents)
+    return tuple(dict.fromkeys([*paths, *(str(parent / "conftest.py") for parent in parents)]))
 
 
 def only_tests(folder: Path, paths: Sequence[str]) -> bool:
@@ -107,13 +104,12 @@ _MARKS = frozenset({".pyc", ".pth"})
 def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     """Return (file, hash) of every loaded module below these top-level names, sorted by file.
 
-    Shared libraries of the arm's checkout are included. So are those that the arm has, but that were loaded from
-    elsewhere: a path in the environment or in a library's header can lead outside the arm, as an import can.
+    Libraries of the arm's checkout are included, and those that the arm has, but that were loaded from elsewhere.
     """
     mapped, arm = mapped_libraries(), Path(sys.prefix).parent
     files = {str(file) for file in _loaded(lambda name: name in names)}
     files.update(foreign_libraries(mapped, arm, names), (f for f in mapped if Path(f).is_relative_to(arm / "tree")))
-    return tuple((file, _digest(Path(file))) for file in sorted(files))
+    return tuple((file, _read_through(Path(file), ())[0]) for file in sorted(files))
 
 
 def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
@@ -122,7 +118,7 @@ def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, st
     below = (file for file in _loaded(lambda name: name not in names) if file.is_relative_to(top))
     inside = {file.relative_to(top).as_posix(): file for file in below}
     paths = (path for path in sorted(inside) if not _INSTALLED.intersection(path.split("/")))
-    return tuple((path, _digest(inside[path])) for path in paths)
+    return tuple((path, _read_through(inside[path], ())[0]) for path in paths)
 
 
 def _loaded(is_wanted: Callable[[str], bool]) -> set[Path]:
@@ -153,9 +149,8 @@ def from_elsewhere(
 
     ``packages`` limits them to top-level names. Left out: what the repository has elsewhere, and unchanged copies.
     """
-    folders = [root, *(root / project for project in projects)]
     top = next((place for place in (root, *root.parents) if (place / ".git").exists()), root).resolve()
-    for place in dict.fromkeys(place for folder in folders for place in (folder, folder / "src")):
+    for place in dict.fromkeys(root / one / inside for one in (".", *projects) for inside in (".", "src")):
         for name, own in _own_modules(place, "", origin):
             file = Path(origin(name) or "")
             if file.name != own.name or not file.is_file() or (packages and name.partition(".")[0] not in packages):
@@ -165,23 +160,37 @@ def from_elsewhere(
             if _INSTALLED.intersection(file.parts):
                 if changed := _changed_source(own, file, folder):
                     yield name, changed, folder
-            elif not file.is_relative_to(top) and file != own.resolve():
-                places = (near / entry for near in (folder, folder.parent) for entry in _SOURCES)
-                yield from [(name, own, folder)] if any(place.exists() for place in places) else ()
+            elif file != own.resolve() and _is_other_tree(file, folder, top):
+                yield name, own, folder
+
+
+def _is_other_tree(file: Path, folder: Path, top: Path) -> bool:
+    """Return whether a file is of another source tree; inside of ours that is a git worktree, but no submodule."""
+    if not file.is_relative_to(top):
+        return any((place / entry).exists() for place in (folder, folder.parent) for entry in _SOURCES)
+    marks = (place / ".git" for place in file.parents if place != top and place.is_relative_to(top))
+    return any(Path(os.fsdecode(_bytes(mark))).parent.name == "worktrees" for mark in marks if mark.is_file())
 
 
 def _changed_source(own: Path, file: Path, folder: Path) -> Path | None:
-    """Return a source of a package that changed since the loaded copy was installed from a folder or a revision."""
-    records = [_bytes(place.with_name("RECORD")) for place in folder.glob("*.dist-info/direct_url.json")]
+    """Return a source that differs from the loaded copy, which is older or was installed from another folder."""
+    installs = [(_bytes(url), _bytes(url.with_name("RECORD"))) for url in folder.glob("*.dist-info/direct_url.json")]
     top = file.relative_to(folder).parts[0].partition(".")[0]
-    for copy in sorted(_loaded(lambda name: name == top)) if records else ():
+    for copy in sorted(_loaded(lambda name: name == top)) if installs else ():
         if copy.suffix == ".py" and copy.is_relative_to(file.parent):
             source, entry = own.parent / copy.relative_to(file.parent), f"{copy.relative_to(folder).as_posix()},"
-            later = source.stat().st_mtime - copy.stat().st_mtime if source.is_file() else 0.0
+            differs = source.is_file() and _bytes(source) != _bytes(copy)
+            urls = [url for url, record in installs if entry.encode() in record] if differs else []
             # later too: a build may write other text than its source has; 2 s: a wheel's times are that coarse
-            if later > 2 and _bytes(source) != _bytes(copy) and any(entry.encode() in record for record in records):
+            if any(source.stat().st_mtime - copy.stat().st_mtime > 2 or _is_apart(url, source) for url in urls):
                 return source
     return None
+
+
+def _is_apart(url: bytes, source: Path) -> bool:
+    """Return whether a direct_url.json names an existing folder that a source does not lie in."""
+    place = Path(unquote(os.fsdecode(b"".join(re.findall(rb'"url": ?"file://([^"]*)"', url)))))
+    return place.is_absolute() and place.is_dir() and not source.resolve().is_relative_to(place.resolve())
 
 
 def _own_modules(folder: Path, prefix: str, origin: Callable[[str], str | None]) -> Iterator[tuple[str, Path]]:
@@ -191,10 +200,9 @@ def _own_modules(folder: Path, prefix: str, origin: Callable[[str], str | None])
         if name in _TESTS or entry.startswith(_NO_PACKAGE) or (file := origin(name)) is None:
             continue
         place = folder / entry
-        if entry.endswith(".py"):
-            yield name, place
-        elif (place / "__init__.py").is_file():
-            yield name, place / "__init__.py"
+        inside = place if entry.endswith(".py") else place / "__init__.py"
+        if inside.is_file():
+            yield name, inside
         elif not file:
             yield from _own_modules(place, f"{name}.", origin)
 
@@ -231,8 +239,7 @@ def content_of(folder: Path) -> str:
 
     Accepted times are left out, and so are pages if no code mentions their file suffix.
     """
-    digests: dict[Path, str] = {}
-    pages = set(_PAGES)
+    digests, pages = dict[Path, str](), set(_PAGES)
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if _is_content(inside, path):
@@ -251,7 +258,7 @@ _LOADED = (".py", ".so", ".pyd", ".dylib")
 def sources_of(folder: Path) -> dict[str, str]:
     """Return the hash of each code file below a folder as built; :func:`loaded_modules` lists the loaded ones."""
     files = (path for path in folder.resolve().rglob("*") if path.suffix in _LOADED and path.is_file())
-    return {str(path): _digest(path) for path in sorted(files)}
+    return {str(path): _read_through(path, ())[0] for path in sorted(files)}
 
 
 def _read_through(path: Path, suffixes: Collection[str]) -> tuple[str, set[str]]:
@@ -269,9 +276,8 @@ def _read_through(path: Path, suffixes: Collection[str]) -> tuple[str, set[str]]
 
 
 def _is_content(inside: Path, path: Path) -> bool:
-    if _LEFT.intersection(inside.parts) or path.suffix in _MARKS:
-        return False
-    return path.is_file() and not any(part.endswith((".dist-info", ".egg-info")) for part in inside.parts)
+    is_about = any(part in _LEFT or part.endswith((".dist-info", ".egg-info")) for part in inside.parts)
+    return not is_about and path.suffix not in _MARKS and path.is_file()
 
 
 def _is_code(inside: Path) -> bool:
@@ -292,7 +298,3 @@ def _is_accepted(path: Path) -> bool:
     if path.suffix == ".json" and path.parent.name == "environments":
         return any(map(_is_accepted, path.parent.parent.rglob("*.yaml")))
     return path.suffix == ".yaml" and _BASELINES.search(_bytes(path)) is not None
-
-
-def _digest(file: Path) -> str:
-    return _read_through(file, ())[0]

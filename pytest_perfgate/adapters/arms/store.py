@@ -41,7 +41,7 @@ from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Arm, ArmSettings, Leftover
 
-_FORM = "3"
+_FORM = "4"
 """The version of an arm folder's layout; arms of another version are built anew."""
 
 _CACHES = {
@@ -91,7 +91,7 @@ class ArmStore:
             mode=mode,
             python=facts["python"],
             launch=tuple(facts["launch"]),
-            environment=(*caches, ("PYTHONPATH", self._python_path(Path(facts["cwd"]), mode))),
+            environment=(*caches, *self._search_paths(facts, mode)),
             cwd=facts["cwd"],
             root=facts["root"],
             modules=self._settings.packages or tuple(facts["modules"]),
@@ -118,10 +118,13 @@ class ArmStore:
         installs = "{site}" in "".join(lines := [*settings.build, *own.values()]) or not lines
         return "overlay" if builds and apart and installs else "worktree"
 
-    def _python_path(self, cwd: Path, mode: str) -> str:
-        """Return the folders of a checkout to import from, then the caller's entries outside the repository."""
-        own = [str(place) for place in self._places(cwd)] if mode == "worktree" else []
-        return os.pathsep.join([*dict.fromkeys(own), *self._outer_entries()])
+    def _search_paths(self, facts: Built, mode: str) -> Iterator[tuple[str, str]]:
+        """Yield where an arm finds modules and programs, in processes that a test starts too, by any interpreter."""
+        root, within = facts["root"], mode == "worktree"
+        own = [str(place) for place in self._places(Path(facts["cwd"]))] if within else [root]
+        yield "PYTHONPATH", os.pathsep.join([*dict.fromkeys(own), *self._outer_entries()])
+        if not within:
+            yield "PATH", os.pathsep.join(filter(None, [str(Path(root, "bin")), os.environ.get("PATH")]))
 
     def _outer_entries(self) -> list[str]:
         """Return the caller's entries, without those inside the repository, which would hide the arm."""
@@ -136,15 +139,8 @@ class ArmStore:
     def _digest(self, revision: Revision, mode: str) -> str:
         """Return a digest of all that makes an arm different; the measured tests count only if they lie inside it."""
         laid = [self.git.snapshot().tree, *self._paths] if mode == "worktree" else []
-        parts = [
-            _FORM,
-            revision.tree,
-            mode,
-            sys.version,
-            str(Path(sys.prefix).resolve()),
-            repr(self._settings),
-            toolchain(),
-        ]
+        parts = [_FORM, revision.tree, mode, sys.version, str(Path(sys.prefix).resolve()), repr(self._settings)]
+        parts.append(toolchain())
         parts += [str(self._rootdir), *surroundings(self._settings.editable), *laid]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
@@ -182,6 +178,9 @@ class ArmStore:
         if not modules:
             what = "its build installed nothing that can be imported"
             raise PerfgateError("arm-empty", what, place=str(folder / "build.log"))
+        for program in (packages / "bin").glob("*"):
+            if not (beside := python.parent / program.name).exists():
+                beside.symlink_to(program)
         self.git.remove_worktree(tree)
         return _facts(python, self._rootdir, packages, modules)
 

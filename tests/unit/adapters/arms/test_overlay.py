@@ -115,11 +115,17 @@ def test_an_editable_install_of_the_head_stays_out_of_the_base(tmp_path: Path) -
         "import subprocess\n"
         "code = 'import sys; del sys.path[0]; import k; print(k.SPEED, k.__file__)'\n"
         "print(subprocess.run([arm.python, '-c', code], capture_output=True, text=True).stdout)\n"
+        "import os; started = {**os.environ, **dict(arm.environment)}\n"  # what a test of an arm starts by a name
+        "print(subprocess.run([sys.executable, '-c', 'import k; print(k.__file__)'], env=started, cwd='/', "
+        "capture_output=True, text=True).stdout, started['PATH'].split(os.pathsep)[0])\n"
     )
     line = [str(python), "-B", "-c", script]
     done = subprocess.run(line, cwd=repo, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("1 "), done.stdout + done.stderr
-    assert ".perfgate" in done.stdout
+    file, programs = done.stdout.split()[-2:]
+    assert ".perfgate" in done.stdout.splitlines()[0]
+    assert Path(file).parents[1] == Path(programs).parent
+    assert ".perfgate" in file
     assert contents(user) == before
 
 
@@ -242,7 +248,8 @@ def test_what_is_no_package_of_another_checkout(tmp_path: Path, monkeypatch: pyt
     other, own = clones(tmp_path)
     write(tmp_path, {"site-packages/pk_k/__init__.py": "", "loose/flat/flat_k/__init__.py": "", "a/flat_k.py": ""})
     write(own, {"vendor/pk_k/__init__.py": "", ".perfgate/arms/1/src/pk_k/__init__.py": "", "docs_k/index.md": ""})
-    write(own, {"wt/.git": "", "wt/pyproject.toml": "", "wt/src/pk_k/__init__.py": "", "app/setup.py": ""})
+    write(own, {"wt/.git": "gitdir: ../.git/modules/wt", "wt/pyproject.toml": "", "wt/src/pk_k/__init__.py": ""})
+    write(own, {"app/setup.py": ""})
     (other / "src" / "pk_k" / "__init__.py").rename(other / "real.py")
     (tmp_path / "linked").symlink_to(own)
     write(other, {"docs_k/__init__.py": ""})
@@ -266,6 +273,9 @@ def test_what_is_no_package_of_another_checkout(tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as patch:
         imported(patch, "pk_k", own / "src/pk_k/__init__.py")
         assert list(from_elsewhere(own / "app", ["."], (), loaded_origin)) == [], "a monorepo"
+        imported(patch, "pk_k", own / "wt/src/pk_k/__init__.py")
+        write(own, {"wt/.git": f"gitdir: {own}/.git/worktrees/wt\n"})
+        assert [name for name, *_ in from_elsewhere(own, ["."], (), loaded_origin)] == ["pk_k"], "a git worktree"
 
 
 def test_what_a_build_leaves_beside_the_sources_is_code_of_its_arm(tmp_path: Path) -> None:

@@ -130,6 +130,14 @@ def code_of(store: ArmStore, revision: str, name: str = "k.py") -> str:
     return (Path(store.prepare("base", revision).root) / name).read_text()
 
 
+def test_a_program_of_the_package_is_that_of_its_arm(repo: Path) -> None:
+    program = ("mkdir {site}/bin", "cp {source}/k.py {site}/bin/tool", "cp {source}/k.py {site}/bin/python")
+    arm = ArmStore(repo, ArmSettings(mode="overlay", build=(*COPY.build, *program))).prepare("base", "HEAD")
+    assert (Path(arm.root) / "bin" / "tool").samefile(Path(arm.python).with_name("tool"))
+    assert Path(arm.python).with_name("python").samefile(sys.executable), "no program replaces the interpreter"
+    assert dict(arm.environment)["PATH"].split(os.pathsep)[0] == str(Path(arm.root) / "bin")
+
+
 def test_no_repository(tmp_path: Path) -> None:
     with pytest.raises(PerfgateError) as caught:
         ArmStore(tmp_path, ArmSettings())
