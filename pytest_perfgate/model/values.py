@@ -136,15 +136,16 @@ def plain(value: Any) -> Any:
 
 
 def texts_in(thing: object) -> set[str]:
-    """Return every text in a value, at any depth."""
+    """Return every text in a value, at any depth; labels that a thousand figures share are read once."""
     texts: set[str] = set()
-    things = [thing]
+    things, read = [thing], set[int]()
     while things:
         one = things.pop()
         kind = one.__class__
         if kind is str:
             texts.add(one)  # type: ignore[arg-type]
-        elif kind is tuple or kind is list:
+        elif (kind is tuple or kind is list) and id(one) not in read:
+            read.add(id(one))
             things.extend(one)  # type: ignore[arg-type]
         elif kind is dict:
             things.extend((*one, *one.values()))  # type: ignore[misc, attr-defined]

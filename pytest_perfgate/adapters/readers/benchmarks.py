@@ -222,13 +222,17 @@ def _brand(machine: Any) -> str:
 def read_hyperfine(path: Path) -> BenchFile:
     """Return the times of whole commands, from ``--export-json``; one that failed in a run has no time."""
     body, place = read_json(path, "hyperfine"), f"{path}: results"
-    results = (_command(row, place) for row in objects(member(body, "results", list, str(path)), place))
+    rows = objects(member(body, "results", list, str(path)), place)
+    names = [member(row, "command", str, place) for row in rows]
+    results = (_command(row, name, names.count(name) > 1, place) for row, name in zip(rows, names))
     return BenchFile(tool="hyperfine", results=tuple(results))
 
 
-def _command(row: Row, place: str) -> BenchResult:
+def _command(row: Row, name: str, repeated: bool, place: str) -> BenchResult:
+    """Return one command; parameters that it does not contain, such as those of ``--prepare``, tell it from others."""
     times, codes = list_of(row.get("times")), list_of(row.get("exit_codes"))
-    bench = {"name": member(row, "command", str, place), "stats": {**row, "rounds": len(times)}}
+    values = ", ".join(f"{one} = {text}" for one, text in mapping(row.get("parameters")).items()) if repeated else ""
+    bench = {"name": f"{name} ({values})" if values else name, "stats": {**row, "rounds": len(times)}}
     result = _pytest_benchmark_result(bench, place)
     failed = next((f"exit code {code}" if code is not None else "ended by a signal" for code in codes if code != 0), "")
     return replace(result, time=None, also=(), skipped=f"a run failed: {failed}") if failed else result

@@ -24,6 +24,11 @@ Fault = Callable[[str, str], PerfgateError]
 _SHIFTED = "a missing or extra cell moves every later figure into the wrong column"
 
 
+def text_of(data: bytes) -> str:
+    """Return a table's text, which a shell of Windows may have redirected into UTF-16."""
+    return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "replace")
+
+
 class Lines:
     """The lines of a page from its header on, numbered as in the file."""
 

@@ -18,6 +18,7 @@ from pytest_perfgate.adapters.readers.fields import (
     refuse_repeated,
     refuse_zeros,
     row_of,
+    text_of,
     with_point,
 )
 from pytest_perfgate.adapters.readers.ncu_labels import PAGE as SOURCE_PAGE
@@ -56,8 +57,6 @@ _WITH_UNITS = "export it again with its units: ncu --import FILE.ncu-rep --csv -
 
 _TICKS = ("ns", "nsecond")
 
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
-
 _RULES = ("Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup")
 """Columns of a page for results of rules; lines of metrics may end before them."""
 
@@ -70,8 +69,7 @@ Numbered = tuple[int, Row]
 
 def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
     """Yield every launch of the pages, also of several runs that wrote one file."""
-    text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text_of(data).replace("\r\n", "\n").replace("\r", "\n")
     refuse_zeros(text, partial(_fault, place))
     pages = _pages(text)
     if not pages and SOURCE_PAGE.search(text):

@@ -11,7 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.readers.fields import Lines, Row, header_of, refuse_repeated, refuse_zeros, row_of
+from pytest_perfgate.adapters.readers.fields import (
+    Lines,
+    Row,
+    header_of,
+    refuse_repeated,
+    refuse_zeros,
+    row_of,
+    text_of,
+)
 from pytest_perfgate.adapters.readers.rocprof_forms import form_of, identity_of, number_of
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -123,7 +131,7 @@ _SIGNED = frozenset(("Agent_Id", "Queue_Id", "Stream_Id", "queue-id", "gpu-id", 
 def _rows(path: Path) -> list[tuple[int, Row]]:
     """Return (line, row) of a file; none if it has only a header."""
     fault = partial(_fault, path)
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    text = text_of(path.read_bytes())
     refuse_zeros(text, fault)
     records = list(Lines(list(io.StringIO(text)), ",", 1, fault).records())
     if not records:

@@ -73,8 +73,12 @@ def _plain(head: bytes) -> tuple[str, str]:
         return "a tar archive", "unpack it (tar -xf FILE) and give the file inside"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head")):
-        text = "an HTML page"
-        return text, "the download got a login or error page instead of the file: open the address in a browser"
+        return (
+            "an HTML page",
+            "give the file that it was made of; a download may also get a login or error page instead",
+        )
+    if b"<svg" in head[:4096].lower() and start.startswith((b"<?xml", b"<!doctype svg", b"<svg")):
+        return "a picture (SVG)", "give the file that it was made of"
     if start.startswith(b"<?xml"):
         return (
             "an XML document",
@@ -98,6 +102,8 @@ _ROCPROF = "name *_kernel_trace.csv, *counter_collection.csv, *_kernel_stats.csv
 _UNTIMED = "a table of rocprof that has no times of kernels"
 
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
+
+_PROFILE = "profile the program with torch.profiler, nsys, ncu or rocprofv3"
 
 _TABLES: tuple[tuple[str, str, str], ...] = (
     (
@@ -143,6 +149,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         _UNTIMED,
         _ROCPROF,
     ),
+    (r"\bduration \(nsec\)[^\n]*average \(nsec\)", "a summary of rocprofv3", _ROCPROF),
     (
         r'\A\{\s*"rocprofiler-sdk-tool"',
         "JSON of rocprofv3",
@@ -157,14 +164,14 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     (
         r'\A\[\s*\{\s*"children"\s*:(?s:.)*"frame"\s*:',
         "a call tree of Triton's Proton",
-        "profile with torch.profiler, nsys or ncu",
+        _PROFILE,
     ),
     (
         r"\A(?:#[a-z]\w* = (?:loc\(|#ttg\.)|module (?:attributes )?\{|; moduleid = )",
         "an intermediate form of a compiler",
         "name the machine code that lies beside it: perfgate inspect FILE.cubin",
     ),
-    (r"\A\[\[\d{10,}", "a timeline of PyTorch's memory", _TORCH),
+    (r"\A\[\[(?:\d{10,}|-?\d+, ?[0-3], ?-?\d+, ?\d+\])", "a timeline of PyTorch's memory", _TORCH),
     (r"\Abenchmark,device,device name,", "a CSV of NVBench", "its JSON is read: run the benchmark with --json FILE"),
     (r"\A# devices\s+## \[\d+\] ", "what NVBench prints", "its JSON is read: run the benchmark with --json FILE"),
     (
@@ -178,7 +185,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "its JSON is read: hyperfine --export-json FILE COMMAND",
     ),
     (
-        r"\Aname,min,max,mean,stddev,median,|^-+ benchmark[^\n]*: \d+ tests",
+        r"\Aname,(?:param:[^,\n]*,)*min,max,mean,stddev,|^-+ benchmark[^\n]*: \d+ tests",
         "what pytest-benchmark prints",
         "its JSON is read: pytest --benchmark-json=FILE",
     ),
@@ -186,6 +193,17 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         r'\A\{\s*"benchmarks"\s*:\s*\[\s*\{\s*"(?:runs"\s*:\s*\[\s*\{|metadata"\s*:\s*\{)',
         "JSON of pyperf",
         "measure with pytest-benchmark, asv or hyperfine, whose JSON is read",
+    ),
+    (
+        r"speedscope\.app/file-format-schema",
+        "a profile for speedscope: samples of call stacks, without times of kernels",
+        _PROFILE,
+    ),
+    (r"\A[^{\[]{0,12}/(?:host|device|task):", "a profile of XLA (xplane.pb)", _PROFILE),
+    (
+        r'"(?:jmhversion|benchmarkdotnetcaption|median\(elapsed\))"|\A\{"mean":\{"conf|^benchmark\S+\s+\d+\s.* ns/op',
+        "of another benchmark tool, whose results are not read",
+        "state its figure in a test: perfgate.metric(NAME, VALUE)",
     ),
     (
         r'\A\{\s*"[\w.]+"\s*:\s*\{\s*"(?:code|goal_time|name)"(?s:.)*"(?:param_names|params|timeout)"',

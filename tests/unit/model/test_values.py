@@ -248,3 +248,10 @@ def test_a_regular_expression_is_compiled_when_it_is_used(monkeypatch: pytest.Mo
     assert [bool(number.fullmatch(text)) for text in ("A", "x", "b")] == [True, False, True]
     assert compiled == [("[a-f]+", re.IGNORECASE)]
     assert number.pattern == "[a-f]+"
+
+
+def test_labels_that_figures_share_are_read_once() -> None:
+    labels: tuple[object, ...] = ("kernel", ["k"])
+    for _ in range(64):
+        labels = (labels, labels)
+    assert texts_in(labels) == {"kernel", "k"}

@@ -342,12 +342,12 @@ def standalone_rough(content: ReportContent) -> Document:
 def _process(content: ReportContent) -> Iterator[str]:
     """Yield what was read, and how the figures were computed."""
     survey, trace = content.survey, content.survey.trace
-    host = int((trace.category == Category.OPERATOR).sum())
-    dropped = sum(trace.dropped.values())
+    host, dropped = int((trace.category == Category.OPERATOR).sum()), sum(trace.dropped.values())
     rows, share = len(survey.rows), survey.coverage
-    yield f"Read {name_of(survey)}: {host:,} operators of the host, {rows:,} rows of the GPU; {dropped:,} left out"
-    linked = f"{share:.1%} of the GPU time" if share is not None else "nothing: there is no GPU time"
-    yield f"Nested the host's calls by time, a thread at a time, and linked {linked} to what launched it"
+    timed = f"{rows:,} of them timed by themselves" if survey.on_host else f"{rows:,} rows of the GPU"
+    yield f"Read {name_of(survey)}: {host:,} operators of the host, {timed}; {dropped:,} left out"
+    linked = f", and linked {share:.1%} of the GPU time to what launched it" if share is not None else ""
+    yield f"Nested the host's calls by time, a thread at a time{linked}"
     yield f"Added up the window ({survey.label}): computation, what it does not cover, idle time"
     known = sum(row.share for row in content.rows if row.work is not None)
     calls = f"{sum(row.count for row in content.rows):,} calls into {len(content.rows):,} argument sets"

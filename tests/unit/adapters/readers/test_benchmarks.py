@@ -270,3 +270,11 @@ def test_two_files_without_a_benchmark_in_common_are_not_compared(tools, tmp_pat
     with pytest.raises(PerfgateError, match="no benchmark in common"):
         compared.compare(first, other, {})
     assert compared.compare(first, same, {}).metrics.find("slowdown")
+
+
+def test_rows_of_one_command_are_told_apart_by_parameters_that_it_does_not_contain(analysed) -> None:
+    rows = [{"command": "./prog", "median": n / 10, "parameters": {"size": str(n)}} for n in (1, 2)]
+    rows.append({"command": "sleep 1", "median": 1.0, "parameters": {"n": "1"}})
+    names = [("./prog (size = 1)", 1e8), ("./prog (size = 2)", 2e8), ("sleep 1", 1e9)]
+    whole = [{**row, "mean": row["median"], "stddev": None, "user": 0, "system": 0, "min": 0, "max": 1} for row in rows]
+    assert sorted(times(analysed({"results": whole}))) == names

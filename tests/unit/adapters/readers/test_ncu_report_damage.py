@@ -254,6 +254,7 @@ def test_a_page_behind_much_that_the_program_printed_is_told(tmp_path: Path, nam
 
 def test_a_block_that_announces_more_than_it_holds_is_refused(tmp_path: Path) -> None:
     """The library aborts its process where a source is announced and none follows."""
+    pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
     data = ncu_file([("k(int)", {"gpu__time_duration.sum": 5.0})])
     at = data.index(b"\x08\x00\x10\x00\x22")
     for damaged in (data[: at + 1] + b"\x01" + data[at + 2 :], data[: at + 3] + b"\x01" + data[at + 4 :]):

@@ -310,3 +310,12 @@ def test_a_table_that_says_little_more_than_times_gives_the_times(tmp_path: Path
     (duration,) = analysis.metrics.find("duration")
     assert (dict(duration.labels)["kernel"], duration.value) == ("k", time)
     assert analysis.metrics.find("registers") == ()
+
+
+def test_a_table_that_a_shell_redirected_into_utf_16_is_read(tmp_path: Path) -> None:
+    plain, other = tmp_path / "a_kernel_trace.csv", tmp_path / "b_kernel_trace.csv"
+    plain.write_text(TRACE)
+    other.write_bytes(TRACE.encode("utf-16"))
+    times = [[facts.duration for facts in read_rocprof([path])] for path in (plain, other)]
+    assert times[0] == times[1]
+    assert times[0] == [1000, None]

@@ -256,3 +256,10 @@ def test_blocking_synchronisations_are_counted(kineto, tmp_path, count):
     events += [host("cudaStreamSynchronize", 10 + 100 * n, 50, cat="cuda_runtime") for n in range(count)]
     (metric,) = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics.find("sync_count")
     assert metric.value == count
+
+
+def test_a_report_of_a_program_without_a_gpu_counts_no_rows_of_one(kineto, tmp_path):
+    path = written(tmp_path / "cpu.json", [host("aten::linear", 0, 20), host("aten::mm", 5, 9)])
+    text = " ".join(render_text(kineto.inspect([path], {}).views["rough"](), 10_000).split())
+    assert "2 operators of the host, 1 of them timed" in text
+    assert "rows of the GPU" not in text
