@@ -138,14 +138,14 @@ def plain(value: Any) -> Any:
 def texts_in(thing: object) -> set[str]:
     """Return every text in a value, at any depth; labels that a thousand figures share are read once."""
     texts: set[str] = set()
-    things, read = [thing], set[int]()
+    things, read = [thing], dict[int, object]()
     while things:
         one = things.pop()
         kind = one.__class__
         if kind is str:
             texts.add(one)  # type: ignore[arg-type]
         elif (kind is tuple or kind is list) and id(one) not in read:
-            read.add(id(one))
+            read[id(one)] = one  # held, so that nothing else gets its id
             things.extend(one)  # type: ignore[arg-type]
         elif kind is dict:
             things.extend((*one, *one.values()))  # type: ignore[misc, attr-defined]
