@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import cache
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, AnyStr, TypeVar, cast
 
 T = TypeVar("T")
@@ -149,37 +149,35 @@ def texts_in(thing: object) -> set[str]:
             things.extend(one)  # type: ignore[arg-type]
         elif kind is dict:
             things.extend((*one, *one.values()))  # type: ignore[misc, attr-defined]
-        elif parts := _parts(kind):  # type: ignore[arg-type]
-            things.extend(parts(one))
+        else:
+            things.extend([getattr(one, name) for name in _names(kind)])  # type: ignore[arg-type]
     return texts
 
 
 @cache
-def _parts(kind: Any) -> Callable[[Any], Iterable[Any]] | None:
-    """Return a function for the fields of a class's values, a report's thousands; None for a class without fields."""
-    names = [one.name for one in fields(kind)] if is_dataclass(kind) else []
-    if len(names) == 1:
-        return lambda one: (getattr(one, names[0]),)
-    return attrgetter(*names) if names else None
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind)) if is_dataclass(kind) else ()
 
 
 def with_texts(thing: T, changed: Mapping[str, str]) -> T:
-    """Return the value with some texts replaced."""
-    changed_thing: T = _with_texts(thing, changed)
-    return changed_thing
+    """Return the value with some texts replaced; what does not hold them stays the same object."""
+    return cast("T", _with_texts(thing, changed, {}))
 
 
-def _with_texts(one: Any, changed: Mapping[str, str]) -> Any:
+def _with_texts(one: Any, changed: Mapping[str, str], done: dict[int, tuple[Any, Any]]) -> Any:
     kind = one.__class__
     if kind is str:
         return changed.get(one, one)
     if kind in (tuple, list):
-        return kind([_with_texts(part, changed) for part in one])
+        if id(one) not in done:
+            made = [_with_texts(part, changed, done) for part in one]
+            done[id(one)] = one, one if all(map(is_, made, one)) else kind(made)
+        return done[id(one)][1]
     if kind is dict:
-        return {_with_texts(key, changed): _with_texts(part, changed) for key, part in one.items()}
-    if not is_dataclass(one):
-        return one
-    return replace(one, **{field.name: _with_texts(getattr(one, field.name), changed) for field in fields(one)})  # type: ignore[type-var]
+        return {_with_texts(key, changed, done): _with_texts(part, changed, done) for key, part in one.items()}
+    parts = {name: getattr(one, name) for name in _names(kind)}
+    new = {name: made for name, part in parts.items() if (made := _with_texts(part, changed, done)) is not part}
+    return replace(one, **new) if new else one
 
 
 class _Regex:
