@@ -76,7 +76,7 @@ def source_modules(folder: Path) -> tuple[str, ...]:
             names |= {p.parent.name for p in place.glob("*/__init__.py")}
             names |= {p.stem for p in place.glob("*.py") if not p.stem.startswith(("test_", "conftest", "setup"))}
             names |= {p.name.partition(".")[0] for built in ("*.so", "*.pyd") for p in place.glob(built)}
-    return tuple(sorted(names - _TESTS))
+    return tuple(sorted(filter(str.isprintable, names - _TESTS)))  # a name that is no UTF-8 cannot be sent
 
 
 def with_conftests(paths: Sequence[str]) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def _changed_source(own: Path, file: Path, folder: Path) -> Path | None:
         if copy.suffix == ".py" and copy.is_relative_to(file.parent):
             source, entry = own.parent / copy.relative_to(file.parent), f"{copy.relative_to(folder).as_posix()},"
             differs = source.is_file() and _bytes(source) != _bytes(copy)
-            urls = [url for url, record in installs if entry.encode() in record] if differs else []
+            urls = [url for url, record in installs if os.fsencode(entry) in record] if differs else []
             # later too: a build may write other text than its source has; 2 s: a wheel's times are that coarse
             if any(source.stat().st_mtime - copy.stat().st_mtime > 2 or _is_apart(url, source) for url in urls):
                 return source
@@ -248,16 +248,16 @@ def content_of(folder: Path) -> str:
     hasher = hashlib.sha256()
     for inside, digest in digests.items():
         if inside.suffix not in pages and not _is_accepted(folder / inside):
-            hasher.update(f"{inside.as_posix()}\0{digest}\0".encode())
+            hasher.update(os.fsencode(f"{inside.as_posix()}\0{digest}\0"))
     return hasher.hexdigest()[:20]
 
 
-_LOADED = (".py", ".so", ".pyd", ".dylib")
+_LOADED = re.compile(r"[^\ud800-\udfff]+\.(?:py|so|pyd|dylib)", re.DOTALL)  # no import has a name that is no UTF-8
 
 
 def sources_of(folder: Path) -> dict[str, str]:
     """Return the hash of each code file below a folder as built; :func:`loaded_modules` lists the loaded ones."""
-    files = (path for path in folder.resolve().rglob("*") if path.suffix in _LOADED and path.is_file())
+    files = (path for path in folder.resolve().rglob("*") if _LOADED.fullmatch(str(path)) and path.is_file())
     return {str(path): _read_through(path, ())[0] for path in sorted(files)}
 
 

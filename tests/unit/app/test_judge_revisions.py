@@ -60,7 +60,10 @@ def test_what_differs_is_named_in_the_verdict() -> None:
     assert report.outcome is Outcome.MOVED
     assert report.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")
     bare = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
-    assert bare.verdicts[0].evidence[-1] == ("arms", "it loads nothing of the package: both arms are the same")
+    assert bare.verdicts[0].evidence[-1] == (
+        "arms",
+        "it loads nothing of the package: both arms are the same, but for programs that it starts",
+    )
 
 
 def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own_limits() -> None:

@@ -23,6 +23,7 @@ from pytest_perfgate.adapters.arms.overlay import (
     neighbour_modules,
     only_tests,
     source_modules,
+    sources_of,
 )
 from pytest_perfgate.adapters.arms.store import ArmStore, discard
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
@@ -309,6 +310,15 @@ def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path
     code = written("k.py", "x = open('README.md')\n")
     assert written("docs/a.rst", "three") == code
     assert written("README.md", "three") != code, "code that speaks of pages may read one"
+
+
+def test_a_name_that_is_no_utf_8_is_content_as_any_other(tmp_path: Path) -> None:
+    empty = content_of(tmp_path)
+    (tmp_path / os.fsdecode(b"data\xff.py")).write_bytes(b"1")
+    assert content_of(tmp_path) != empty
+    (tmp_path / "k.py").touch()
+    assert [Path(name).name for name in sources_of(tmp_path)] == ["k.py"], "the others cannot be imported or sent"
+    assert source_modules(tmp_path) == ("k",)
 
 
 def test_data_beside_code_is_read_a_part_at_a_time(tmp_path: Path) -> None:

@@ -203,14 +203,16 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     bare = replace(NOT_SLOWER, revision=True, bare=True, moved=())
     verdict = paired_verdict(1.1e6, bare)
     assert verdict.outcome is Outcome.PASSED
-    assert verdict.evidence == (("arms", "it loads nothing of the package: both arms are the same"),)
+    assert verdict.evidence == (
+        ("arms", "it loads nothing of the package: both arms are the same, but for programs that it starts"),
+    )
     slow = paired_verdict(1.1e6, replace(SLOWER, revision=True, bare=True, base_ns=1e6))
     assert (slow.outcome, slow.next) == (Outcome.REGRESSED, ("git diff --stat a1b2c3d",))
     assert slow.evidence == (
         ("then", "1 ms  a1b2c3d, the base"),
         (
             "arms",
-            "it loads nothing of the package: the difference comes from a file that it reads, or from the machine",
+            "it loads nothing of the package: the difference comes from a program that it starts, a file that it reads, or the machine",
         ),
     ), "two arms that differ are not the same"
     report = judge(measured(1.1e6), [limit("slowdown <= 3%")], baseline=None, context=PAIRED_CONTEXT,
