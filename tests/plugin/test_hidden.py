@@ -142,14 +142,16 @@ def test_a_copy_that_is_older_than_its_source_is_not_measured(
     record = installed / "pk_k-1.dist-info" / "RECORD"
     for place in (installed, project.root / "src"):
         (place / "pk_k").mkdir(parents=True)
-        (place / "pk_k" / "__init__.py").write_text("from pk_k.deep import work\n")
+        (place / "pk_k" / "__init__.py").write_text("from pk_k.deep import work\nfrom pk_k._version import NUMBER\n")
+        (place / "pk_k" / "_version.py").write_text(f"NUMBER = {place.name!r}  # builds write it\n")
         (place / "pk_k" / "deep.py").write_text("def work(): return sum(range(3000))\n")
     record.parent.mkdir()
-    record.write_text("pk_k/__init__.py,,\npk_k/deep.py,,\n")
+    record.write_text("pk_k/__init__.py,,\npk_k/deep.py,,\npk_k/_version.py,,\n")
     url = record.with_name("direct_url.json")
     project.write("test_it.py", LENT)
     project.write("conftest.py", f"import sys\nsys.path.insert(0, {str(installed)!r})\n")
     source = project.root / "src" / "pk_k" / "deep.py"
+    os.utime(source.with_name("_version.py"), (4e9, 4e9))
     for text, later, place, outcome in (
         (source.read_text(), 60, project.root, "passed"),
         ("def work(): return sum(range(9000))\n", -60, project.root, "passed"),  # a build may rewrite a file

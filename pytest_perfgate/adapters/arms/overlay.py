@@ -177,11 +177,11 @@ def _changed_source(own: Path, file: Path, folder: Path) -> Path | None:
     installs = [(_bytes(url), _bytes(url.with_name("RECORD"))) for url in folder.glob("*.dist-info/direct_url.json")]
     top = file.relative_to(folder).parts[0].partition(".")[0]
     for copy in sorted(_loaded(lambda name: name == top)) if installs else ():
-        if copy.suffix == ".py" and copy.is_relative_to(file.parent):
+        if copy.suffix == ".py" and "version" not in copy.stem and copy.is_relative_to(file.parent):
             source, entry = own.parent / copy.relative_to(file.parent), f"{copy.relative_to(folder).as_posix()},"
             differs = source.is_file() and _bytes(source) != _bytes(copy)
             urls = [url for url, record in installs if os.fsencode(entry) in record] if differs else []
-            # later too: a build may write other text than its source has; 2 s: a wheel's times are that coarse
+            # a build may write other text than its source has, so it is later too; a wheel's times are as coarse as 2 s
             if any(source.stat().st_mtime - copy.stat().st_mtime > 2 or _is_apart(url, source) for url in urls):
                 return source
     return None
