@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import missing_siblings, sides_of, without_metric
@@ -41,7 +42,6 @@ _OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dime
 """Dimensions of figures that scatter between runs as times do."""
 
 _ORDER = tuple(Outcome)
-
 _CONTESTED = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.REGRESSED})
 
 _BY_BUILDS = {
@@ -118,7 +118,8 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
         return ruling._replace(sentence=f"{ruling.sentence}; the base did not give {metric.name}") if lost else ruling
     finding = figure_finding(pairs, limit, trial.context.gates)
     (outcome, word), then = _BY_BUILDS[finding.decision], ruling.next
-    text = f"{ruling.sentence}; {word} than {base} in {plural(finding.rounds, 'round')}"
+    moved = change_text(limit.change(median(pairs.head), finding.base.value), limit, metric.dimension)
+    text = f"{ruling.sentence}; {word} than {base} in {plural(finding.rounds, 'round')}: {moved}"
     if outcome is Outcome.REGRESSED and paired.same:
         outcome, text, then = Outcome.MOVED, f"{text}, {SAME}", (DOCTOR,)
     elif outcome is Outcome.MOVED and ruling.outcome is Outcome.UNDECIDED:
@@ -135,15 +136,15 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
 
 
 def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Metric | None = None) -> Ruling:
-    local = trial.context.policy.records and not trial.context.unbaselined
-    local = local and (trial.baseline is None or trial.baseline.local)
+    context, line = trial.context, trial.baseline
+    local = context.policy.records and not context.unbaselined and (line is None or line.local)
     text = "; this measurement is stored under .perfgate/ and judges the next local run" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{limit.metric}{render_scope(limit.labels)}: {reason}{text}",
         next=() if local else _accept(trial),
         metric=metric,
-        against=trial.baseline is not None,
+        against=line is not None,
     )
 
 

@@ -216,7 +216,9 @@ def test_the_worst_of_several_figures_in_both_builds_is_shown() -> None:
     ("base", "named"), [("a1b2c3d", "worse than base a1b2c3d in "), ("", "worse than the base in ")]
 )
 def test_the_base_of_the_rounds_is_named(base: str, named: str) -> None:
-    assert named in verdict(1.1e6, pairs(1.1), revision=False, before=LINE, base=base).sentence
+    sentence = verdict(1.1e6, pairs(1.1), revision=False, before=LINE, base=base).sentence
+    assert named in sentence
+    assert abs(float(sentence.rpartition(": ")[2].removesuffix(" %")) - 10) < 1, "by how much, whatever was accepted"
 
 
 @pytest.mark.parametrize(
