@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -72,7 +71,6 @@ def write_session(session: SessionState, status: int) -> None:
                 fail(config)
         except PerfgateError as fault:
             complain(config, fault)
-        ignored(config.rootpath / ".perfgate")
     elif status != pytest.ExitCode.INTERNAL_ERROR and not session.resumable:
         take_back(session)
 
@@ -101,14 +99,6 @@ def _not_kept(names: list[str], fault: PerfgateError) -> PerfgateError:
     text = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     why = f"{fault.place}: {fault.what}" if fault.place else fault.what
     return PerfgateError(fault.code.name, f"not kept: {text}", why=why, fix=fault.fix)
-
-
-def ignored(folder: Path) -> None:
-    """Make git ignore the files under ``.perfgate/``, which belong to this checkout only."""
-    note = folder / ".gitignore"
-    with contextlib.suppress(OSError):  # other write errors were reported
-        if folder.is_dir() and not note.exists():
-            note.write_text("# made by perfgate\n*\n", encoding="utf-8")
 
 
 def ending_of(session: SessionState, status: int = 0) -> Ending:
@@ -294,4 +284,5 @@ def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None
     blocks = (step for report in session.all_reports() for verdict in report.verdicts for step in verdict.next)
     if any(FROM in command for command in (*commands, *blocks)):
         own = next((f", {standpoint.path(path)}" for path in session.written if path.parent.name == "records"), "")
-        out.write_line(f"RECORD is the one that this run wrote{own}: kept as an artifact, it is accepted in any clone")
+        how = "kept as an artifact with its .samples, it is accepted in any clone"
+        out.write_line(f"RECORD is the one that this run wrote{own}: {how}")

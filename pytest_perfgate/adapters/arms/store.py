@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TypedDict
 
@@ -35,7 +34,7 @@ from pytest_perfgate.adapters.arms.overlay import (
     surroundings,
     with_conftests,
 )
-from pytest_perfgate.adapters.system.files import exclusive, is_locked, lay_over, write_atomically
+from pytest_perfgate.adapters.system.files import exclusive, hide_from_git, is_locked, write_atomically
 from pytest_perfgate.adapters.system.git import Git, Revision, check_out
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
@@ -74,14 +73,14 @@ class ArmStore:
         mode = self._mode()
         digest = self._digest(wanted, mode)
         folder = self._home / digest
-        with explained(f"the {name} arm ({_revision_text(revision, wanted.commit)})", self._home):
+        lock = self._home / f"{digest}.lock"
+        with explained(f"the {name} arm ({_revision_text(revision, wanted.commit)})", self._home), exclusive(lock):
             hide_from_git(self._home.parent)
-            with exclusive(self._home / f"{digest}.lock"):
-                facts = built(folder)
-                if reused := facts is not None:
-                    os.utime(folder / READY)
-                else:
-                    facts = self._make(folder, wanted, mode)
+            facts = built(folder)
+            if reused := facts is not None:
+                os.utime(folder / READY)
+            else:
+                facts = self._make(folder, wanted, mode)
         caches = ((key, str(folder / "caches" / sub)) for key, sub in _CACHES.items())
         return Arm(
             name=name,
@@ -245,12 +244,14 @@ _KEPT, _UNUSED_S = 10, 86400.0
 """The number of arms that are always kept, apart from those used within a day."""
 
 
-def hide_from_git(folder: Path) -> None:
-    """Make git ignore the folder, since an interrupted run may leave only arms and rounds there."""
-    with suppress(OSError):  # a write error is reported when the arm is made
-        folder.mkdir(exist_ok=True)
-        with (folder / ".gitignore").open("x", encoding="utf-8") as note:
-            note.write("# made by perfgate\n*\n")
+def lay_over(source: Path, target: Path) -> None:
+    """Replace a file or a folder of a checkout by that of the working copy."""
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    elif source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
 
 
 def leftovers(home: Path, git: Git) -> Iterator[Leftover]:

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import gc
 import os
-import shutil
 import stat
 import sys
 import time
@@ -23,16 +22,6 @@ T = TypeVar("T")
 _TAIL_BYTES = 16_384
 _OPENED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _PATIENCE_S, _POLL_S = 3600.0, 0.05
-
-
-def lay_over(source: Path, target: Path) -> None:
-    """Replace a file or a folder of a checkout by that of the working copy."""
-    if source.is_dir():
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-    elif source.is_file():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -139,6 +128,12 @@ def _mode(path: Path) -> int:
 # locks: the kernel releases one when its owner ends, in whatever way
 
 
+def hide_from_git(folder: Path) -> None:
+    """Make git ignore the folder ``.perfgate``, which belongs to this checkout only."""
+    with contextlib.suppress(OSError), (folder / ".gitignore").open("x", encoding="utf-8") as note:
+        note.write("# made by perfgate\n*\n")
+
+
 @contextlib.contextmanager
 def locked(root: Path, path: Path) -> Iterator[None]:
     """Allow one writer of a file at a time; the lock file is in the project's folder and stays there."""
@@ -148,6 +143,7 @@ def locked(root: Path, path: Path) -> Iterator[None]:
     name = hashlib.sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     with refusals(folder / name):
         folder.mkdir(parents=True, exist_ok=True)
+        hide_from_git(folder.parent)
         file = (folder / name).open("a+b")
     with file:
         lock(file.fileno())

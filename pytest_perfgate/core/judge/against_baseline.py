@@ -172,12 +172,12 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         return confirm(suspicion, trial)
     if far := _unexplained_time(suspicion, trial):
         return far
-    text = f"no slower than {base_words(paired)}"
-    ruling = Ruling(Outcome.PASSED, text, visible=paired.visible, against=True)
+    ruling = Ruling(Outcome.PASSED, f"no slower than {base_words(paired)}", visible=paired.visible, against=True)
     if paired.faster and not _accepted_speed_up(trial, allowed):
         doubtful = speed_up(shift_metric(paired)) >= SUSPICIOUS
         text = f"faster than {base_words(paired)}{f'; {DOUBTFUL}' if doubtful else ''}"
-        ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(trial.accepting(" --improved"),))
+        step = trial.accepting(REASON if metric.value > 0 else " --improved")  # accept calls it slower than its line
+        ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(step,))
     facts = (("base", paired.stands_in),) if paired.stands_in else ()
     if _beyond_chance(metric, trial):
         facts = (*facts, ("passing", f"base {quantity(paired.base_ns, Dimension.TIME)} in turns: the cause is gone"))

@@ -83,8 +83,11 @@ def _render(report: CaseReport, width: int, command: Callable[[str], str]) -> st
         lines += [
             line for label, text in notable_findings(report.measurement) for line in _labelled(label, text, width)
         ]
-    for at, step in enumerate(dict.fromkeys(command(step) for v in loud for step in v.next)):
-        lines.append(f"  {'' if at else 'next':<4}  {printable(step)}")
+    steps: dict[str, str] = {}
+    for step in (command(one) for v in loud for one in v.next):
+        rerun = step.partition(" --perfgate-rounds=")[0]  # the most rounds decide every limit
+        steps[rerun] = max(steps.get(rerun, ""), step, key=lambda text: (len(text), text))
+    lines += [f"  {'' if at else 'next':<4}  {printable(step)}" for at, step in enumerate(steps.values())]
     return "\n".join(lines) + "\n"
 
 
@@ -238,11 +241,9 @@ def notable_findings(measurement: Measurement) -> Iterator[tuple[str, str]]:
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
     """Return text wrapped after its label; text with line breaks, such as a process's last output, keeps them."""
-    starts = [f"  {label:<4}  "]
-    lines = []
+    lines: list[str] = []
     for line in text.splitlines():
-        start = starts.pop() if starts else " " * 8
-        lines += wrapped(line, width, start)
+        lines += wrapped(line, width, " " * 8 if lines else f"  {label:<4}  ")
     return lines
 
 

@@ -43,8 +43,8 @@ ABSENT = "not collected"
 
 _FAR = 100.0
 
-_UNREAD = 1e21
-"""The change from which digits are no longer shown."""
+_UNREAD, _FINE = 1e21, 1e-6
+"""The change from which digits are no longer shown, and the plain number below which an exponent keeps them."""
 
 _TENFOLD = 10.0
 
@@ -177,8 +177,8 @@ def significant(number: float, digits: int = 4) -> str:
 
 def _scaled(number: float, dimension: Dimension, digits: int) -> str:
     steps = _STEPS.get(dimension)
-    if steps is None:
-        return significant(number, digits)
+    if steps is None:  # an error of 2e-12 would read 0
+        return f"{number:.{digits}g}" if 0 < abs(number) < _FINE else significant(number, digits)
     # The unit is that of the rounded figure: 999,999.9 ns reads 1 ms, not 1,000 µs.
     rounded = float(f"{abs(number):.{digits - 1}e}")
     step, unit = steps[-1]

@@ -37,9 +37,8 @@ def test_a_step_of_a_block_from_a_record_is_explained_with_its_path(step: str, m
     )
     lines: list[str] = []
     ending.write_next(SimpleNamespace(write_line=lines.append), session, [])
-    expected = [
-        "RECORD is the one that this run wrote, .perfgate/records/1.json: kept as an artifact, it is accepted in any clone"
-    ]
+    how = "kept as an artifact with its .samples, it is accepted in any clone"
+    expected = [f"RECORD is the one that this run wrote, .perfgate/records/1.json: {how}"]
     assert lines == (expected if "RECORD" in step else [])
 
 

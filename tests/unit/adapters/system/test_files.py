@@ -120,6 +120,7 @@ def test_the_lock_of_a_project_s_file_lies_in_its_own_folder(tmp_path: Path) -> 
     with locked(tmp_path, tmp_path / "a.yaml"):
         (lock,) = (tmp_path / ".perfgate" / "locks").iterdir()
         assert is_locked(lock)
+        assert (tmp_path / ".perfgate" / ".gitignore").read_text().endswith("*\n"), "no command leaves files to commit"
     assert lock.exists()
     assert not is_locked(lock)
 

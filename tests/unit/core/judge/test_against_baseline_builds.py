@@ -89,6 +89,12 @@ def test_a_speed_up_of_two_builds_is_announced_unless_the_change_accepts_it(
     assert ("--improved" in "".join(verdict.next)) is (outcome is Outcome.IMPROVED)
 
 
+def test_a_speed_up_whose_time_is_above_its_line_is_accepted_with_a_reason() -> None:
+    verdict = by_builds(1.05e6, shift=-0.5, ends=(-0.51, -0.49), faster=True, context=PAIRED_CONTEXT)
+    assert verdict.outcome is Outcome.IMPROVED
+    assert [step.endswith('--reason "..."') for step in verdict.next] == [True]
+
+
 MOVED_DRIVER = {"moved": (("driver", "570.1", "580.2"),)}
 
 
