@@ -70,6 +70,15 @@ def test_modules_of_many_short_kernels_are_candidates(kineto, tmp_path):
     assert render_text(stack).count("aten::mul") == 4
 
 
+def test_fusion_does_not_save_the_products_of_a_module(kineto, tmp_path):
+    events = [host("nn.Module: MLP_0", 0, 90, cat="python_function")]
+    for k, name in enumerate(("aten::addmm", "aten::gelu", "aten::addmm", "aten::mul")):
+        events += [host(name, 20 * k + 1, 15), launch(20 * k + 2, k + 1)]
+        events.append(kernel(name, 20 * k + 5, 8 + k, correlation=k + 1))
+    (saving,) = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics.find("module_saving")
+    assert saving.value == 9_000 + 11_000  # the two products stay
+
+
 def test_attention_whose_two_products_have_different_shapes_is_not_fused(kineto, tmp_path) -> None:
     def operator(at, name, number, dims):
         yield host(name, at, 9, **{"Input Dims": dims, "Input type": ["c10::BFloat16"] * len(dims)})
