@@ -40,6 +40,8 @@ _LINKED = frozenset({
 })  # fmt: skip
 """Terms whose first use pages link; everyday words are left out."""
 
+_CLASSES = ("compute", "memory", "launch", "communication", "synchronisation", "latency")
+
 TERMS: tuple[Term, ...] = (
     _term("accept", "Write a measured time into the baseline, with a reason.", "accepting"),
     _term(
@@ -51,9 +53,7 @@ TERMS: tuple[Term, ...] = (
         "base",
         "The revision that a change is compared with, and its build, which runs in turns with the head.",
         "against-a-revision",
-        "base revision",
-        "arm",
-        "arms",
+        *("base revision", "arm", "arms"),
     ),
     _term(
         "baseline",
@@ -66,9 +66,7 @@ TERMS: tuple[Term, ...] = (
         "can detect",
         "The smallest slowdown that a measurement would have shown. It says nothing about smaller ones.",
         "accepting",
-        "blind",
-        "blind below",
-        "resolution",
+        *("blind", "blind below", "resolution"),
     ),
     _term("capture", "A profile taken beside the timing: torch, nsys, ncu or cubin.", "captures", "profile"),
     _term("case", "One call of one test with its parameters. It has its own limits, verdict and baseline.", "fixture"),
@@ -78,11 +76,16 @@ TERMS: tuple[Term, ...] = (
         "devices",
     ),
     _term(
+        "class",
+        "What limits a kernel or window most: compute, memory, launches, communication, synchronisation, latency.",
+        "classification",
+        *("bottleneck", "bound", *(f"{kind}-bound" for kind in _CLASSES), "sync-bound", "launch overhead"),
+    ),
+    _term(
         "confirmed regression",
         "A slowdown that rounds of base and head showed beyond chance: REGRESSED.",
         "verdicts",
-        "regression",
-        "confirmed",
+        *("regression", "confirmed"),
     ),
     _term("floor", "A difference in time that a project sets; smaller ones never count as slower.", "outcomes"),
     _term("head", "The change under test, and its build.", "against-a-revision"),
@@ -94,8 +97,7 @@ TERMS: tuple[Term, ...] = (
         "limit",
         "A condition that a case must keep, or its test fails: `METRIC OP VALUE`, such as `slowdown <= 3%`.",
         "limits",
-        "gate",
-        "gates",
+        *("gate", "gates"),
     ),
     _term(
         "merge base",
@@ -131,14 +133,11 @@ TERMS: tuple[Term, ...] = (
         "SOL",
         "Speed of light: the rate reached over the rate that memory and arithmetic allow this work.",
         "work",
-        "speed-of-light",
-        "speed of light",
-        "roofline",
+        *("speed-of-light", "speed of light", "roofline"),
     ),
     _term(
         "suspect", "A case that looks slower than its limit allows and is not confirmed yet.", "outcomes", "suspects"
     ),
-    _term("timer", "The instrument that turns a call into samples: the host's clock, events, graph, CUPTI.", "timing"),
     _term("work", "The operations and bytes of one call; `mfu` and `sol` need it.", "work"),
 )
 

@@ -153,7 +153,7 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("module_count", _COUNT, _NEITHER, "instances of such a module", "module"),
     _trace_kind("module_kernels", _COUNT, _LOW, "kernels an instance of such a module", "module"),
     _trace_kind(
-        "module_saving", _TIME, _LOW, "of such a module: all but the longest kernel of each instance", "module"
+        "module_saving", _TIME, _LOW, "of such a module: all but its products, or its longest kernel", "module"
     ),
     _trace_kind("module_kernel_mean", _TIME, _HIGH, "mean time of the kernels of such a module", "module"),
     _trace_kind("forward_calls", _COUNT, _NEITHER, "calls of a forward operator that recorded a sequence number", "op"),

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.calls import MeasuredCall
 
 
-_OURS = "pytest_perfgate.model.errors.PerfgateError: "
+_OURS = ("pytest_perfgate.model.errors.PerfgateError: ", "pytest_perfgate.plugin.calls.MetricMissing: ")
 
 _CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 
@@ -263,7 +263,7 @@ def _last_line(text: str) -> str:
     if not lines_of_error.startswith(_OURS):
         return lines_of_error
     fix = [line.split(maxsplit=1)[1] for line in errors if line.startswith("next  ")]
-    return "; next: ".join((lines_of_error.removeprefix(_OURS), *fix[:1]))
+    return "; next: ".join((lines_of_error.partition(": ")[2], *fix[:1]))
 
 
 class OwnModule(pytest.Module):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.cli.explain import TERMS, Term
+from pytest_perfgate.cli.explain import TERMS, Term, find_term
+from pytest_perfgate.core.analysis.classify import Bottleneck
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -24,6 +25,11 @@ def test_a_term_is_one_line_and_its_page_uses_the_word(term: Term) -> None:
     assert term.meaning.endswith(".")
     page = (DOCS / f"{term.page}.md").read_text(encoding="utf-8").casefold()
     assert any(word.casefold() in page for word in (term.name, *term.also))
+
+
+def test_the_word_that_a_report_prints_for_each_class_is_explained() -> None:
+    plain = {Bottleneck.INVALID, Bottleneck.BALANCED, Bottleneck.NOT_COLLECTED}
+    assert {getattr(find_term(f"{kind.value}-bound"), "name", kind) for kind in set(Bottleneck) - plain} == {"class"}
 
 
 NOT_PROSE = re.compile(

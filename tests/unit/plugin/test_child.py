@@ -26,6 +26,8 @@ def test_our_error_is_said_with_its_code_and_remedy_whatever_it_came_of() -> Non
     message = "nvmlDeviceSetGpuLockedClocks: Insufficient Permissions  [clocks-denied]; next: ask root"
     assert _last_line(shown(cause, (kind, str(ours)))) == message
     assert _last_line(shown((kind, str(ours)))) == message
+    missing = "pytest_perfgate.plugin.calls.MetricMissing", str(PerfgateError("not-measured", "mfu", fix="measure it"))
+    assert _last_line(shown(missing)) == "mfu  [not-measured]; next: measure it"
 
 
 def test_other_errors_are_said_by_their_first_line() -> None:

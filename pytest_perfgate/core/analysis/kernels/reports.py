@@ -39,7 +39,7 @@ def contract_document(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | N
     """Return configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
     inputs = inputs or ContractInputs()
     longest = longest_stage(diagnoses)
-    cause, settings = f"Root cause: {root_cause(longest)}", _columns(configuration(diagnoses, inputs))
+    cause, settings = f"Root cause: {root_cause(longest)}", configuration(diagnoses, inputs)
     sections: list[Block] = [
         Section(
             title="Configuration",
@@ -62,14 +62,14 @@ def configuration(diagnoses: Sequence[Diagnosis], inputs: ContractInputs) -> dic
     """Return how the longest stage was launched and profiled, with the stated facts of the call."""
     profiler = profiler_of(diagnoses)
     return {
-        **inputs.configuration,
+        **_by_parameter(inputs.configuration),
         **_configuration(longest_stage(diagnoses)),
         **({"profiler": profiler} if profiler else {}),
     }
 
 
-def _columns(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return a column for each parameter of a test; another text of the problem keeps one column."""
+def _by_parameter(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return an entry for each parameter of a test; another text of the problem keeps one."""
     parts = [part.partition("=") for part in settings.get("parameters", "").split(", ")]
     if not all(name.isidentifier() and text and "=" not in text for name, _, text in parts):
         return dict(settings)

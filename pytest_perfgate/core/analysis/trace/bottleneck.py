@@ -56,9 +56,8 @@ class HostCalls:
 
     launch: int
     sync: int
-    """How long the device idled after blocking synchronisations."""
+    """How long the device idled after so many (``waits``) blocking synchronisations."""
     waits: int
-    """The number of blocking synchronisations."""
 
 
 def host_calls(survey: Survey) -> HostCalls | None:
@@ -70,14 +69,20 @@ def host_calls(survey: Survey) -> HostCalls | None:
     low, high = _edges(survey)
     launches = runtime[_named(survey, runtime, LAUNCHES)]
     start, end = np.clip(trace.start[launches], low, high), np.clip(trace.end[launches], low, high)
-    blocking = runtime[_named(survey, runtime, BLOCKS)]
-    inside = (trace.start[blocking] < high) & (trace.end[blocking] > low)
+    blocking = blocking_calls(survey)
     busy = intervals.union(survey.start, survey.end)
     return HostCalls(
         launch=intervals.covered(start, end),
         sync=intervals.idle_behind(busy, (trace.start[blocking], trace.end[blocking]), (low, high)),
-        waits=int(np.count_nonzero(inside)),
+        waits=len(blocking),
     )
+
+
+def blocking_calls(survey: Survey) -> Ints:
+    """Return the rows of the blocking synchronisations of a window."""
+    trace, (low, high) = survey.trace, _edges(survey)
+    rows = np.flatnonzero((trace.category == Category.RUNTIME) & (trace.start < high) & (trace.end > low))
+    return rows[_named(survey, rows, BLOCKS)]
 
 
 def _edges(survey: Survey) -> tuple[int, int]:
@@ -85,14 +90,9 @@ def _edges(survey: Survey) -> tuple[int, int]:
 
 
 def _named(survey: Survey, rows: Ints, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    numbers, texts = (
-        survey.trace.name[rows],
-        survey.trace.names,
-    )  # a trace names each of its steps: not all are searched
-    fitting: NDArray[np.bool_] = np.zeros(len(texts), dtype=bool)
-    fitting[numbers] = True
-    fitting[fitting] = [bool(pattern.search(texts[at])) for at in np.flatnonzero(fitting).tolist()]
-    return fitting[numbers]
+    numbers, texts = survey.trace.name[rows], survey.trace.names  # a trace names each step: not all are searched
+    fitting = [at for at in np.unique(numbers).tolist() if pattern.search(texts[at])]
+    return np.isin(numbers, fitting)
 
 
 def window_signals(survey: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None) -> Signals | None:
@@ -253,7 +253,7 @@ _BESIDE = ("class=", "unread=", "idle=", "exposed_", "short_kernels=", "idle_mac
 
 _SAME = {
     "class=communication": ("exposed_",),
-    "class=synchronisation": ("idle=", "idle_macro_share="),
+    "class=synchronisation": ("idle=", "idle_macro_share=", "sync_count="),
     "class=launch": ("idle=", "idle_macro_share=", "short_kernels="),
 }
 """Triggers of findings that advice by the class of a window covers in more detail."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ def findings(
         *(_time_outside(line) if line else ()),
         *(() if survey.on_host else _launches(line, kernels)),
         *(() if survey.on_host else _graph(survey, kernels)),
+        *_waits(survey, line),
         *_attention(rows, roof, line.total if line else 0.0),
         *_transposes(kernels, rows, line.total if line else 0.0),
         *_tiny_products(rows, roof),
@@ -152,6 +154,42 @@ def _graph(survey: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
             advice="move them out of the captured code, or capture the parts between them",
         )
 
+
+def _waits(survey: Survey, line: Timeline | None) -> Iterator[Finding]:
+    """Yield the calls that wait for the device, by what calls them, if it idles behind them."""
+    from pytest_perfgate.core.analysis.trace.bottleneck import blocking_calls, host_calls
+
+    calls = host_calls(survey)
+    if line is None or calls is None or calls.sync < _WAITING * line.total:
+        return
+    counts = Counter(_called_in(survey, row) for row in blocking_calls(survey).tolist())
+    named = ", ".join(f"{name} {count:,} time{'s' * (count > 1)}" for name, count in counts.most_common(4))
+    yield Finding(
+        title=f"The host waits for the device in {calls.waits:,} call{'s' * (calls.waits > 1)}",
+        detail=f"The device idles behind them for {line.share(calls.sync):.0%} of the window: {named}.",
+        trigger=f"sync_count={calls.waits}",
+        advice="keep values on the device; wait on events instead of the whole device",
+        gain=saving(0.0, calls.sync / line.total),
+    )
+
+
+def _called_in(survey: Survey, row: int) -> str:
+    """Return a call with the operator that made it and the annotation around that, such as the optimizer's step."""
+    trace, inside = survey.trace, [survey.trace.names[survey.trace.name[row]]]
+    above = int(survey.tree.parent[row])
+    while above >= 0 and len(inside) < 3:
+        name = trace.names[trace.name[above]]
+        if trace.category[above] in _CALLERS[len(inside) - 1 :] and not name.startswith((inside[-1], "ProfilerStep#")):
+            inside.append(name)
+        above = int(survey.tree.parent[above])
+    return " in ".join(inside)
+
+
+_WAITING = 0.02
+"""From this share of a window on, waits are worth a finding."""
+
+_CALLERS = (Category.OPERATOR, Category.ANNOTATION)
+"""What may call a waiting call: an operator, and the annotation around it."""
 
 _BREAKS = regex(
     r"^(?:cuda|hip|cu)(?:(?:Device|Stream|Event|Ctx)Synchronize|(?:Stream|Event)Query|Malloc(?!.*Async)|Free(?!.*Async)"

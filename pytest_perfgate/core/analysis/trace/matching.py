@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis.roofline import bound
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
@@ -62,13 +62,31 @@ class Pair:
 
 
 def by_arguments(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
-    """Match operators with equal arguments."""
-    return _paired(before, after, lambda row: (row.name, row.arguments), roofs)
+    """Match operators with equal arguments; of a layer, those that every library's operator has."""
+    shared = shared_names(before, after)
+    return _paired(
+        before,
+        after,
+        lambda row: (shared[row.name], row.first_arguments(2)) if row.name in shared else (row.name, row.arguments),
+        roofs,
+    )
 
 
 def by_operator(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
     """Match operators by name."""
-    return _paired(before, after, lambda row: (row.name, ""), roofs)
+    shared = shared_names(before, after)
+    return _paired(before, after, lambda row: (shared.get(row.name, row.name), ""), roofs)
+
+
+_LIBRARY = regex(r"(?<=^aten::)(?:cudnn|miopen|native|mkldnn)_(?=convolution|batch_norm)")
+
+
+def shared_names(before: Sequence[OperatorRow], after: Sequence[OperatorRow]) -> dict[str, str]:
+    """Return the layer of operators that name their library, where each trace has only its own."""
+    first, second = {row.name for row in before}, {row.name for row in after}
+    layers = [{name: _LIBRARY.sub("", name) for name in own} for own in (first - second, second - first)]
+    both = set(layers[0].values()) & set(layers[1].values())
+    return {name: layer for side in layers for name, layer in side.items() if layer in both}
 
 
 def by_category(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:

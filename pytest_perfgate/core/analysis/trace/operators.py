@@ -56,9 +56,13 @@ class OperatorRow(Spread):
     @property
     def arguments(self) -> str:
         """Shapes and types as one text, equal for calls that are comparable."""
-        call = self.call
-        shapes = " ".join("×".join(map(str, call.dims[at])) or "scalar" for at in call.tensors())
-        return f"{shapes} {'/'.join(dict.fromkeys(call.dtype(at) for at in call.tensors()))}".strip()
+        return self.first_arguments(None)
+
+    def first_arguments(self, most: int | None) -> str:
+        """Return the same of so many tensors: input and weight, where libraries differ in what follows."""
+        call, tensors = self.call, self.call.tensors()[:most]
+        shapes = " ".join("×".join(map(str, call.dims[at])) or "scalar" for at in tensors)
+        return f"{shapes} {'/'.join(dict.fromkeys(call.dtype(at) for at in tensors))}".strip()
 
 
 def operators(survey: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:

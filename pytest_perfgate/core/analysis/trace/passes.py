@@ -39,7 +39,7 @@ class Candidate:
     """GPU nanoseconds of all instances."""
     mean_kernel: float
     saving: float
-    """The time of all but the longest kernel of each instance."""
+    """The time of all but what one fused kernel still computes: the longest kernel, or the products, of each."""
 
 
 _MOST_FUSED = 32
@@ -50,7 +50,7 @@ def fusion_candidates(survey: Survey, least: int = 3) -> tuple[Candidate, ...]:
     """Return modules and annotations with at least so many kernels in each instance, short on average."""
     trace = survey.trace
     kinds = _module_names(survey)
-    counts, spent, longest = _launched(survey), subtree_times(survey), _longest(survey)
+    counts, spent, stays = _launched(survey), subtree_times(survey), _unfusable(survey)
     candidates = []
     for module, names in kinds.items():
         rows = np.flatnonzero(
@@ -68,7 +68,7 @@ def fusion_candidates(survey: Survey, least: int = 3) -> tuple[Candidate, ...]:
                     kernels=kernels / len(rows),
                     total=total,
                     mean_kernel=total / kernels,
-                    saving=total - float(longest[rows].sum()),
+                    saving=total - float(stays[rows].sum()),
                 )
             )
     return tuple(sorted(candidates, key=lambda c: -c.total))
@@ -87,7 +87,8 @@ def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
         ),
         rows=tuple((c.module, c.instances, c.kernels, c.total, c.mean_kernel, c.saving) for c in candidates),
         note="A module contains its submodules: their times are in it too. One fused kernel reads and writes what its "
-        "parts pass on once: the saving is all but the longest kernel of each instance.",
+        "parts pass on once, and still computes their products (GEMM, convolution, attention): the saving is all but "
+        "these, or but the longest kernel, of each instance.",
     )
 
 
@@ -97,6 +98,19 @@ def _module_names(survey: Survey) -> dict[str, list[int]]:
         if name.startswith("nn.Module: "):
             kinds[_INSTANCE.sub("", name.removeprefix("nn.Module: "))].append(number)
     return kinds
+
+
+_PRODUCTS = ("GEMM", "CONV_fwd", "CONV_bwd", "SDPA_fwd", "SDPA_bwd", "MoE")
+
+
+def _unfusable(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the time below every host row that fusion keeps: all products, and no less than the longest GPU row."""
+    from pytest_perfgate.core.analysis.operators import category_of
+
+    names = survey.trace.names
+    owners = np.unique(survey.owner[survey.owner >= 0])
+    products = [row for row in owners.tolist() if category_of(names[survey.trace.name[row]]) in _PRODUCTS]
+    return np.maximum(_longest(survey), subtree_times(survey, np.isin(survey.owner, products)))
 
 
 def _longest(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -311,10 +325,12 @@ def find_operation(survey: Survey, wanted: str) -> int:
     return int(rows[int(np.argmax(spent))])
 
 
-def subtree_times(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the kernel nanoseconds below every host row."""
+def subtree_times(
+    survey: Survey, counted: np.ndarray[tuple[int], np.dtype[np.bool_]] | bool = True
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the nanoseconds below every host row, of the GPU rows that count."""
     total = np.zeros(len(survey.trace), np.int64)
-    linked = survey.link.launch >= 0
+    linked = (survey.link.launch >= 0) & counted
     at, spent = survey.link.launch[linked].copy(), (survey.end - survey.start)[linked].copy()
     while len(at):
         np.add.at(total, at, spent)

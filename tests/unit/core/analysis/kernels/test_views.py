@@ -311,7 +311,7 @@ def test_the_contract_as_data_has_version_configuration_and_baseline() -> None:
     inputs = ContractInputs(version="v2", configuration={"parameters": "b=32"}, baseline=(launch(),))
     data = contract_data([launch(time=3e5)], inputs)
     assert data["version"] == "v2"
-    assert data["configuration"]["parameters"] == "b=32"
+    assert data["configuration"]["b"] == "32"
     assert data["configuration"]["block"] == "256 x 1 x 1"
     assert [(row["previous"]["duration"], row["current"]["duration"]) for row in data["baseline"]] == [(4e5, 3e5)]
     bare = contract_data([launch()])

@@ -70,3 +70,27 @@ def test_a_comparison_has_no_compat_mode(kineto, tmp_path):
     sides = [products(tmp_path / "a.json", 200)], [products(tmp_path / "b.json", 300)]
     with pytest.raises(PerfgateError, match="compat=tracelens"):
         kineto.compare(*sides, {"compat": "tracelens"})
+
+
+def convolution(path, name, length, *more):
+    """A trace of one convolution: input and weight, and what else the library's operator takes."""
+    dims = [[8, 64, 56, 56], [64, 64, 3, 3], *more, [1, 1], [1, 1], [1, 1], []]
+    tensors = 2 + len(more)
+    shapes = {
+        "Input Dims": [*dims[:tensors], [], [], [], []],
+        "Input type": [*["c10::BFloat16"] * tensors, *["ScalarList"] * 3, "Scalar"],
+        "Concrete Inputs": [*[""] * tensors, "[1, 1]", "[1, 1]", "[1, 1]", "1"],
+    }
+    events = [host(name, 0, 9, **shapes), launch(1, 1), kernel("conv", 5, length, correlation=1)]
+    return [written(path, events)]
+
+
+def test_operators_that_name_their_library_are_compared_as_the_layer(kineto, tmp_path):
+    one = convolution(tmp_path / "a.json", "aten::miopen_convolution", 100, [64])
+    two = convolution(tmp_path / "b.json", "aten::cudnn_convolution", 300)
+    figures = kineto.compare(one, two, PEAKS).metrics
+    layer = ("op", "aten::convolution")
+    for labels in ((layer,), (layer, ("shapes", "8x64x56x56 64x64x3x3 bf16"))):
+        assert [one.value for one in figures.find("slowdown", labels)] == [2.0]
+    same = kineto.compare(two, two, PEAKS).metrics
+    assert same.find("slowdown", (("op", "aten::cudnn_convolution"),)), "a name that both traces have stays"

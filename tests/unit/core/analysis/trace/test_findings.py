@@ -70,6 +70,27 @@ def test_modules_of_many_short_kernels_are_candidates(kineto, tmp_path):
     assert render_text(stack).count("aten::mul") == 4
 
 
+def test_waits_for_the_device_name_who_calls_them(kineto, tmp_path):
+    events = [host("Optimizer.step#Adam.step", 0, 1000, cat="user_annotation")]
+    for n in range(4):
+        at = 200 * n
+        events += [launch(at + 1, n + 1), kernel("gemm", at + 10, 90, correlation=n + 1)]
+        events += [host("aten::item", at + 5, 100), host("cudaStreamSynchronize", at + 6, 97, cat="cuda_runtime")]
+    (finding,) = [one for one in findings_of(kineto, tmp_path, events) if "host waits" in one]
+    assert "in 4 calls" in finding
+    details = render_text(kineto.inspect([tmp_path / "t.json"], {}).views["findings"]())
+    assert "cudaStreamSynchronize in aten::item in Optimizer.step#Adam.step 4 times" in " ".join(details.split())
+
+
+def test_fusion_does_not_save_the_products_of_a_module(kineto, tmp_path):
+    events = [host("nn.Module: MLP_0", 0, 90, cat="python_function")]
+    for k, name in enumerate(("aten::addmm", "aten::gelu", "aten::addmm", "aten::mul")):
+        events += [host(name, 20 * k + 1, 15), launch(20 * k + 2, k + 1)]
+        events.append(kernel(name, 20 * k + 5, 8 + k, correlation=k + 1))
+    (saving,) = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics.find("module_saving")
+    assert saving.value == 9_000 + 11_000  # the two products stay
+
+
 def test_attention_whose_two_products_have_different_shapes_is_not_fused(kineto, tmp_path) -> None:
     def operator(at, name, number, dims):
         yield host(name, at, 9, **{"Input Dims": dims, "Input type": ["c10::BFloat16"] * len(dims)})
