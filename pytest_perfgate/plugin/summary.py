@@ -237,10 +237,10 @@ def next_commands(
     if several and all(step.startswith("perfgate accept ") for step in steps):
         commands, steps = commands[:1], {f'{accept}--reason "..."': None}  # one sentence for all, and for new cases
     commands += list(steps)[:_NAMED]  # its line is not new: any reason is its own, and the report has all
-    if any(step.endswith("--improved") for r in reports for v in r.verdicts for step in v.next) and not on_core:
-        commands.append(f"{accept}--improved")
-    if on_core:
-        commands += [step for step in _measured_alone(reports, worst) if step not in commands]
+    if Outcome.IMPROVED in worst and not on_core:
+        below = any(step.endswith("--improved") for r in reports for v in r.verdicts for step in v.next)
+        commands.append(accept + ("--improved" if below else '--reason "..."'))
+    commands += [step for step in _measured_alone(reports, worst) if on_core and step not in commands]
     if worst & {Outcome.SUSPECT, Outcome.UNDECIDED} and not full:
         commands.append(f"{pytest} --perfgate=full")
     return commands if worst - set(_KEPT) else []
