@@ -258,7 +258,8 @@ def _matching_files(source: str, place: str) -> list[Path]:
         return [Path(source)]
     paths = [Path(name) for name in sorted(glob(source, recursive=True))]  # noqa: PTH207 - a pattern may be absolute
     if not paths:
-        raise PerfgateError("call-wrong", f"read() found no file {source}", place=place)
+        fix = "name a file, or a pattern, that is there when the test reads it"
+        raise PerfgateError("call-wrong", f"read() found no file {source}", fix=fix, place=place)
     return paths
 
 

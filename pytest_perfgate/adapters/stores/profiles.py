@@ -138,7 +138,8 @@ def _on_disk(name: str, path: Path) -> Named:
         yield name, path
         return
     if not path.is_dir():
-        raise PerfgateError("call-wrong", f"attach({name!r}) found no file {path}")
+        fix = "name a file or folder that is there when the test attaches it"
+        raise PerfgateError("call-wrong", f"attach({name!r}) found no file {path}", fix=fix)
     inside = sorted(p for p in path.rglob("*") if p.is_file())
     built = [p for p in inside if p.suffix in MACHINE_CODE]
     files = [p for p in built if not _of_the_host(p)] or built or inside

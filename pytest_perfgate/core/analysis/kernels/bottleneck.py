@@ -58,15 +58,17 @@ _COUNTERS = "perfgate profile NODEID --mode annotation"
 
 def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Document:
     """Return the bottleneck of a kernel by what was collected, and how to collect the rest."""
+    from pytest_perfgate.core.analysis.kernels.pictures import by_counters
+
     facts = diagnosis.facts
-    time = timing or Timing(time_ns=diagnosis.numbers.get("duration"), by="the profiler")
+    time = by_counters(diagnosis, timing or Timing(time_ns=diagnosis.numbers.get("duration"), by="the profiler"))
     where = " · ".join(part for part in (facts.device, facts.arch, facts.source) if part)
     return Document(
         title=f"Bottleneck report: {diagnosis.name}",
         subtitle=where,
         blocks=(
             Paragraph(text=in_short(diagnosis)),
-            Section(title="Baseline", blocks=(_listed(_baseline(time), _no_baseline(time)),)),
+            Section(title="Baseline", blocks=(_listed(_baseline(time), _missing(_unknown(time))),)),
             Section(title="Roofline", blocks=(_listed(_roofline(diagnosis, time), _no_roofline(diagnosis, time)),)),
             Section(title="Occupancy", blocks=tuple(occupancy_section(diagnosis))),
             Section(title="Compute/load ratio", blocks=tuple(ratio_section(diagnosis))),
@@ -113,10 +115,6 @@ def _baseline(time: Timing) -> Iterator[str]:
         yield f"Effective rate: {quantity(placed.flops_rate, Dimension.FLOPS)}"
     if placed and placed.bandwidth is not None:
         yield f"Effective bandwidth: {quantity(placed.bandwidth, Dimension.BANDWIDTH)}"
-
-
-def _no_baseline(time: Timing) -> str:
-    return _missing(_unknown(time))
 
 
 def _unknown(time: Timing) -> list[str]:

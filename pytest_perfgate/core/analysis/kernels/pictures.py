@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from pytest_perfgate.model.metric import Bar, Picture
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.kernels.bottleneck import Timing
     from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
     from pytest_perfgate.model.device import SmLimits
     from pytest_perfgate.model.profiles import Counter, Launch, Resources
@@ -75,6 +77,31 @@ def placed(counters: Mapping[str, Counter]) -> Placed | None:
     if not rates[dtype] or not moved or not band or dtype not in dict(peaks):
         return None
     return Placed(dtype=dtype, rate=rates[dtype], moved=moved, peaks=tuple(peaks), bandwidth=band)
+
+
+_TENSOR = 0.01
+"""From this share of the tensor cores on, these counters miss too many operations."""
+
+
+def by_counters(diagnosis: Diagnosis, timing: Timing) -> Timing:
+    """Return the timing with what the profiler counted, unless work was stated or tensor cores computed."""
+    from pytest_perfgate.core.analysis.roofline import Placement
+
+    at = placed(diagnosis.facts.counters)
+    if timing.placement is not None or at is None or diagnosis.numbers.get("tc_util", 1.0) > _TENSOR:
+        return timing
+    peak = dict(at.peaks)[at.dtype]
+    place = Placement(
+        flops_rate=at.rate,
+        bandwidth=at.moved,
+        intensity=at.intensity,
+        compute=at.rate / peak,
+        memory=at.moved / at.bandwidth,
+        bound=at.bound,
+        ideal_ns=None,
+    )
+    basis = "the roof at the clocks that ran; operations and DRAM bytes as the profiler counted them"
+    return replace(timing, placement=place, ridge=peak / at.bandwidth, dtype=at.dtype, basis=basis)
 
 
 def kernels_roofline(diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis] = ()) -> Picture:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report, parse_stated, timing
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.analysis.kernels.pictures import draw, placed
 from pytest_perfgate.core.analysis.occupancy import LIMITS, edge
+from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources
 from tests.drawings import flaws, texts
@@ -50,6 +52,24 @@ def test_counters_give_rate_intensity_and_the_nearer_roof() -> None:
     assert at is not None
     assert (at.dtype, at.rate, at.intensity) == ("fp32", pytest.approx(2.1e12), pytest.approx(21))
     assert (at.bound, at.share) == ("memory", pytest.approx(2.1e12 / (21 * 5e11)))
+
+
+TENSOR = "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"
+
+
+def test_the_bottleneck_report_takes_intensity_from_the_counters_unless_it_is_stated_or_tensor_cores_ran() -> None:
+    def roofline(busy: float, **options: str) -> str:
+        stated = parse_stated(options, None)
+        timed = timing(stated, 1000.0, "the profiler")
+        return " ".join(render_text(bottleneck_report(kernel(counters={**COUNTED, TENSOR: busy}), timed)).split())
+
+    counted = roofline(0.0)
+    assert "Effective rate: 2.1 TFLOPS" in counted
+    assert "Arithmetic intensity: 21 FLOP/B" in counted
+    assert "Balance point: 40 FLOP/B (fp32)" in counted
+    assert "Attained fraction: 20 %" in counted
+    assert "Arithmetic intensity: 2 FLOP/B" in roofline(0.0, flops="200FLOP", bytes="100B")
+    assert "not collected: arithmetic intensity" in roofline(50.0)
 
 
 @pytest.mark.parametrize(
