@@ -139,11 +139,15 @@ class Ncu:
         )
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        from pytest_perfgate.core.analysis.kernels.pictures import counted_instead
+
         diagnoses = self._diagnosed(paths, options)
         earlier = self._diagnosed(earlier_report(options), options) if "baseline" in options else []
         stated = parse_stated(options, spec_of(options, self._catalogue(), diagnoses[0].facts.device))
         inputs = _contract_inputs(options, stated, earlier)
         total = total_time(diagnoses)
+        doubt = counted_instead(diagnoses, stated.work.flops if stated.work else None)
+        by = f"the profiler, which {doubt}" if doubt else "the profiler"
         subject = ", ".join(str(path) for path in paths)
         title = title_of(paths)
         views = {"comparison": lambda: counters_compared(earlier, diagnoses, options["baseline"])} if earlier else {}
@@ -151,15 +155,17 @@ class Ncu:
             kind=self.name,
             subject=subject,
             devices=tuple(dict.fromkeys(d.facts.device or d.facts.arch for d in diagnoses)),
-            metrics=metrics_of(diagnoses, self.name, requested_opcodes(options))
-            | stated_metrics(stated, total, "the profiler"),
+            metrics=metrics_of(diagnoses, self.name, requested_opcodes(options)) | stated_metrics(stated, total, by),
             views={
                 "overview": lambda: counter_overview(diagnoses, title),
-                "bottleneck": lambda: bottleneck_view(diagnoses, title, timing(stated, total, "the profiler")),
+                "bottleneck": lambda: bottleneck_view(diagnoses, title, timing(stated, total, by)),
                 "health": lambda: health_view(diagnoses, title),
                 "rules": lambda: rules_view(diagnoses, title),
                 "report": lambda: analysis_report(
-                    diagnoses, title, tuple(run_figures(stated, total)), stated.placed(total)
+                    diagnoses,
+                    title,
+                    (*run_figures(stated, total), *([("Doubt", f"the profiler {doubt}")] if doubt else [])),
+                    stated.placed(total),
                 ),
                 "contract": lambda: contract_document(diagnoses, inputs),
                 "annotation": lambda: annotation_view(diagnoses, title),

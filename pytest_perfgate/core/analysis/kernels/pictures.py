@@ -104,6 +104,23 @@ def by_counters(diagnosis: Diagnosis, timing: Timing) -> Timing:
     return replace(timing, placement=place, ridge=peak / at.bandwidth, dtype=at.dtype, basis=basis)
 
 
+_FAR = 2.0
+"""By this factor a statement may differ from what ran: causal masks, padding, fast algorithms."""
+
+
+def counted_instead(diagnoses: Sequence[Diagnosis], flops: float | None) -> str:
+    """Return what the profiler counted if that is far from the stated operations and no tensor core ran."""
+    counted = 0.0
+    for d in diagnoses:
+        at, busy = placed(d.facts.counters), d.numbers.get("tc_util", 1.0)
+        if at is None or busy > _TENSOR:
+            return ""
+        counted += at.rate * d.numbers.get("duration", 0.0) / 1e9
+    if not flops or not counted or 1 / _FAR <= flops / counted <= _FAR:
+        return ""
+    return f"counted {quantity(counted, Dimension.WORK)} and not {quantity(flops, Dimension.WORK)}"
+
+
 def kernels_roofline(diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis] = ()) -> Picture:
     """Draw launches under the roof of the longest one's clocks; of two reports each with its earlier place."""
     known = [(d, at) for d in diagnoses if (at := placed(d.facts.counters)) is not None]

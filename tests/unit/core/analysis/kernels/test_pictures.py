@@ -6,7 +6,7 @@ import pytest
 
 from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report, parse_stated, timing
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
-from pytest_perfgate.core.analysis.kernels.pictures import draw, placed
+from pytest_perfgate.core.analysis.kernels.pictures import counted_instead, draw, placed
 from pytest_perfgate.core.analysis.occupancy import LIMITS, edge
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
@@ -70,6 +70,22 @@ def test_the_bottleneck_report_takes_intensity_from_the_counters_unless_it_is_st
     assert "Attained fraction: 20 %" in counted
     assert "Arithmetic intensity: 2 FLOP/B" in roofline(0.0, flops="200FLOP", bytes="100B")
     assert "not collected: arithmetic intensity" in roofline(50.0)
+
+
+@pytest.mark.parametrize(
+    ("flops", "busy", "doubted"),
+    [
+        (2.1e9, 0.0, False),
+        (4.2e9, 0.0, False),  # a causal mask halves the work
+        (1.0e9, 0.0, True),
+        (3.3e10, 0.0, True),
+        (3.3e10, 50.0, False),  # these counters have no operations of tensor cores
+        (None, 0.0, False),
+    ],
+)
+def test_stated_work_is_held_against_what_the_profiler_counted(flops: float | None, busy: float, doubted: bool) -> None:
+    text = counted_instead([kernel(duration=1e6, counters={**COUNTED, TENSOR: busy})], flops)
+    assert text.startswith("counted 2.1 GFLOP and not ") if doubted else not text
 
 
 @pytest.mark.parametrize(
