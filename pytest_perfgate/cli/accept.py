@@ -183,7 +183,9 @@ def _end(text: str, today: date) -> str:
 
 
 def _notes(decisions: Any, options: Namespace, project: Project, report: Any) -> list[dict[str, str]]:
-    """Return notes on the lines: which stay in this checkout, which name no commit, and what to do."""
+    """Return notes on the lines: which stay in this checkout, which no commit holds, and what to do."""
+    from pytest_perfgate.model.measurement import DIRTY
+
     after = [decision.after for decision in decisions if decision.after is not None]
     measured = {case.measurement.device.key for case in report.cases if case.measurement}
     local = sorted(
@@ -204,6 +206,12 @@ def _notes(decisions: Any, options: Namespace, project: Project, report: Any) ->
         whose = "it" if count == 1 else "them"
         what = f"{lines} no commit, so paired rounds cannot confirm a suspect of {whose}: {source}"
         notes.append({"what": what, "next": "" if options.source else fix})
+    if changed := sum(1 for line in after if line.commit.endswith(DIRTY)):
+        lines = plural(changed, "line was", "lines were")
+        what = (
+            f"{lines} measured with changes that no commit holds: that code cannot be built again to confirm a slowdown"
+        )
+        notes.append({"what": what, "next": "commit the changes, then run the tests and perfgate accept again"})
     return notes
 
 

@@ -304,3 +304,16 @@ def test_lines_that_name_no_commit_are_said_to(place: Place) -> None:
         "1 line names no commit, so paired rounds cannot confirm a suspect of it: there is no git repository here"
         in done.out
     )
+
+
+def test_lines_of_a_changed_tree_cannot_be_built_again(place: Place) -> None:
+    place.record(replace(run(NEW), environment=Environment(commit="882ec6ab30", dirty=True)))
+    done = place.perfgate("accept")
+    assert (
+        "1 line was measured with changes that no commit holds: that code cannot be built again to confirm a slowdown\n"
+        "  next  commit the changes, then run the tests and perfgate accept again" in done.out
+    )
+    place.record(replace(run(NEW), environment=Environment(commit="882ec6ab30")))
+    done = place.perfgate("accept")
+    assert "882ec6ab30" in next(place.root.glob("baselines/*/*/*.yaml")).read_text()
+    assert "no commit holds" not in done.out
