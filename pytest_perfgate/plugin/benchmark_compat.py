@@ -170,16 +170,17 @@ class BenchmarkJson:
     """Collects the figures of the tests and writes them after the last one."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._found = Path(path), {}  # type: ignore[var-annotated]
+        self._path = Path(path)
+        self._figures: dict[str, Any] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         figures = getattr(report, FIGURES, None)
         if figures is not None:
-            self._found[report.nodeid] = figures
+            self._figures[report.nodeid] = figures
 
     def pytest_sessionfinish(self) -> None:
         now = dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc)
-        text = json.dumps(document(list(self._found.values()), now), indent=1)
+        text = json.dumps(document(list(self._figures.values()), now), indent=1)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.write_text(text + "\n", encoding="utf-8")
@@ -187,7 +188,7 @@ class BenchmarkJson:
             raise pytest.UsageError(f"--benchmark-json={self._path}: {fault.strerror or fault}") from None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        count = len(self._found)
+        count = len(self._figures)
         terminalreporter.write_line(f"wrote {self._path}: {count} benchmark{'' if count == 1 else 's'}")
 
 

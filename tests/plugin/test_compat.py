@@ -183,3 +183,15 @@ def test_a_fallback_fixture_of_a_conftest_is_told_and_fails_in_ci(project: Proje
     )
     wrapped = project.run("-p", "pytest_perfgate.compat")
     assert "not measured" not in wrapped.text, "one that hands ours on is ours"
+
+
+def test_a_suite_that_runs_without_the_option_names_it(project: Project) -> None:
+    project.write("test_it.py", "def test_wide(benchmark):\n    assert benchmark(len, 'wide') == 4\n")
+    named = "next  pytest -p pytest_perfgate.compat"
+    run = project.run(plugins=("-p", "no:cov"))
+    assert run.code == 0, run.text
+    assert "1 test that uses pytest-benchmark" in run.text
+    assert named in run.text
+    silent = project.run("--benchmark-disable", plugins=("-p", "no:cov"))
+    assert silent.code == 0, silent.text
+    assert named not in silent.text
