@@ -347,12 +347,12 @@ _NAMED = 3
 """The most pages that are named; above that, their number is given."""
 
 
-def pages_alone(gate_judge: GateJudge, baselines: str) -> str:
-    """Return the edited files if no code names their endings; "" if the change edits more.
+def pages_alone(gate_judge: GateJudge, baselines: str, commit: str = "") -> str:
+    """Return the files edited since a commit (by default the base) if no code names their endings, else "".
 
     ``README.md only, and no code names such files``.
     """
-    base, repository = gate_judge.accepted.base.commit, gate_judge.tools.repository
+    base, repository = commit or gate_judge.accepted.base.commit, gate_judge.tools.repository
     edited = repository.pages_alone(base, baselines) if base and repository is not None else None
     if edited is None:
         return ""
@@ -370,24 +370,25 @@ def in_open_means(
 
 
 def as_at_base(
-    gate_judge: GateJudge, baselines: str, reports: Sequence[CaseReport], cases: Mapping[str, Case]
+    gate_judge: GateJudge,
+    baselines: str,
+    by_base: Mapping[str, Sequence[CaseKey]],
+    reports: Mapping[CaseKey, CaseReport],
+    cases: Mapping[str, Case],
 ) -> dict[CaseKey, CaseReport]:
-    """Judge cases whose code is the same at base and head, since building both would only measure the machine.
+    """Judge cases whose code is the same at their base and here, since building both would only measure the machine.
 
     Limits on other figures than slowdown are not decided in this way. A case without an open limit counts in a mean.
     """
-    if not reports or not pages_alone(gate_judge, baselines):
-        return {}
-    base = gate_judge.accepted.base.commit
-    paired = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base=base[:10], same=True)
-    same, timed = (
-        Arms(base=base[:10], same=True),
-        ((one, contested(one, ci=gate_judge.context.policy.ci)) for one in reports),
-    )
-    return {
-        report.key: gate_judge.with_arms(cases[report.key.nodeid], report, paired)
-        if open_
-        else replace(report, builds=same)
-        for report, open_ in timed
-        if report.key.path.endswith(".py") and all(one.limit.metric == "slowdown" for one in open_)
-    }
+    judged: dict[CaseKey, CaseReport] = {}
+    for base, keys in by_base.items():
+        if not (base and pages_alone(gate_judge, baselines, base)):
+            continue
+        paired = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base=base[:10], same=True)
+        for key in (key for key in keys if key.path.endswith(".py")):
+            open_ = contested(reports[key], ci=gate_judge.context.policy.ci)
+            if not open_:
+                judged[key] = replace(reports[key], builds=Arms(base=base[:10], same=True))
+            elif all(one.limit.metric == "slowdown" for one in open_):
+                judged[key] = gate_judge.with_arms(cases[key.nodeid], reports[key], paired)
+    return judged

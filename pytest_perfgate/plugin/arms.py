@@ -101,7 +101,7 @@ class ArmRunner:
         gate_judge, base = self._session.gate_judge, self._session.gate_judge.accepted.base.commit
         ci = self._session.settings.ci
         open_ = by_commit(reports, in_open_means(gate_judge, reports, cases), ci=ci, base=base)
-        changed = as_at_base(gate_judge, self._project.baselines, [reports[key] for key in open_.get(base, ())], cases)
+        changed = as_at_base(gate_judge, self._project.baselines, open_, reports, cases)
         open_ = {at: rest for at, keys in open_.items() if (rest := [key for key in keys if key not in changed])}
         among = sum(map(len, open_.values()))
         for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():

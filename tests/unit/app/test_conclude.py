@@ -310,6 +310,7 @@ def test_without_builds_only_times_of_tests_in_python_are_decided(
         tools=SimpleNamespace(repository=SimpleNamespace(pages_alone=lambda revision, baselines: ())),
         with_arms=lambda case, report, paired: pairs.setdefault(case, paired),
     )
-    reports = as_at_base(gate_judge, "baselines", [CaseReport(key=key, verdicts=verdicts)], {key.nodeid: key.nodeid})
-    assert bool(reports) is decided
+    reports, tests = {key: CaseReport(key=key, verdicts=verdicts)}, {key.nodeid: key.nodeid}
+    assert bool(as_at_base(gate_judge, "baselines", {"c0ffee": [key]}, reports, tests)) is decided
+    assert not as_at_base(gate_judge, "baselines", {"": [key]}, reports, tests), "a line without a commit"
     assert all(paired.unbuilt and paired.base == "c0ffee" for paired in pairs.values())
