@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.plugin.projects import Project
 
 SUITE = """
@@ -186,6 +188,7 @@ def test_a_fallback_fixture_of_a_conftest_is_told_and_fails_in_ci(project: Proje
 
 
 def test_a_suite_that_runs_without_the_option_names_it(project: Project) -> None:
+    pytest.importorskip("pytest_benchmark")
     project.write("test_it.py", "def test_wide(benchmark):\n    assert benchmark(len, 'wide') == 4\n")
     named = "next  pytest -p pytest_perfgate.compat"
     run = project.run(plugins=("-p", "no:cov"))
