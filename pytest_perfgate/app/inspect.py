@@ -72,14 +72,14 @@ def choose(
 
 def view(analysis: Analysis, name: str = "") -> Document:
     """Return one view of an analysis; by default the first."""
-    if not name:
-        return next(iter(analysis.views.values()))()
-    if name == PICTURES and analysis.pictures:
-        return pictures_document(analysis)
-    if name not in analysis.views:
+    name = name or next(iter(analysis.views))
+    pictures = {PICTURES: partial(pictures_document, analysis)} if analysis.pictures else {}
+    views: Mapping[str, Callable[[], Document]] = {**analysis.views, **pictures}
+    name = analysis.reports.get("report", name) if name not in views and name in ("analysis", "report") else name
+    if name not in views:
         there, kind = ", ".join(views_of(analysis)), kind_title(analysis.kind)
         raise PerfgateError("view-unknown", f"a {kind} file has no view '{name}'", fix=f"one of: {there}")
-    return analysis.views[name]()
+    return views[name]()
 
 
 PICTURES = "pictures"

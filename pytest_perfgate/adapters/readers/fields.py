@@ -24,9 +24,15 @@ Fault = Callable[[str, str], PerfgateError]
 _SHIFTED = "a missing or extra cell moves every later figure into the wrong column"
 
 
+_WINDOWS = {0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)}
+"""Bytes that are no UTF-8, as a Windows of western Europe means them: the space between its thousands is one."""
+
+
 def text_of(data: bytes) -> str:
-    """Return a table's text, which a shell of Windows may have redirected into UTF-16."""
-    return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "replace")
+    """Return a table's text, which Windows may have written in UTF-16 or in its own code page."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    return data.decode("utf-8-sig", "surrogateescape").translate(_WINDOWS)
 
 
 class Lines:

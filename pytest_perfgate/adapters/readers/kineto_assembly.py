@@ -22,6 +22,8 @@ from pytest_perfgate.model.profiles import GPU, Queue, Thread, Trace
 from pytest_perfgate.model.values import regex
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_perfgate.adapters.readers.kineto_text import Header
 
 _LONGEST = 9e15
@@ -71,9 +73,21 @@ def no_events_error(columns: Columns) -> PerfgateError:
         most = sorted(strange.items(), key=lambda item: -item[1])[:4]
         named = ", ".join(f"{name} ({count:,})" for name, count in most)
         what = f"{text}, and none of a category that PyTorch writes; their categories: {named}"
-        return PerfgateError("trace-foreign", what, place=place)
+        return PerfgateError("trace-foreign", what, place=place, fix=_readable_instead(columns.labels))
     what = f"{text}, none of them with a category and a duration" if columns.seen else "no events"
     return PerfgateError("trace-empty", what, place=place)
+
+
+def _readable_instead(labels: Mapping[tuple[str, Any, Any], str]) -> str:
+    """Return what the program that names these processes can write instead; empty if it is unknown."""
+    names = {name.lstrip("0123456789 ") for (kind, *_), name in labels.items() if kind == "process_name"}
+    if any(name.startswith(("/device:", "/host:")) for name in names):
+        return (
+            "XLA's profiler (JAX) wrote it; profile with nsys instead, and give the file of nsys export --type=sqlite"
+        )
+    if names & {"CPU HIP API", "CPU HSA API", "COPY"}:
+        return "rocprof wrote it; give results.csv of the same run instead"
+    return ""
 
 
 def _unknown_categories(columns: Columns) -> dict[str, int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from sys import intern
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.readers.fields import (
@@ -133,11 +134,12 @@ def _rows(path: Path) -> list[tuple[int, Row]]:
     fault = partial(_fault, path)
     text = text_of(path.read_bytes())
     refuse_zeros(text, fault)
-    records = list(Lines(list(io.StringIO(text)), ",", 1, fault).records())
-    if not records:
+    records = Lines(list(io.StringIO(text)), ",", 1, fault).records()
+    first = next(records, None)
+    if first is None:
         return []
-    header = header_of(records[0][1], records[0][0], fault)
-    return [(line, row_of(header, cells, line, fault)) for line, cells in records[1:]]
+    header = header_of(first[1], first[0], fault)
+    return [(line, row_of(header, [*map(intern, cells)], line, fault)) for line, cells in records]
 
 
 def _fault(path: Path, what: str, why: str) -> PerfgateError:

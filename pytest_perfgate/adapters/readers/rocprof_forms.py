@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter as TotalOf
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
@@ -288,8 +289,9 @@ def _between(start: str | None, end: str | None) -> float | None:
     return float(last - first) if 0 < first < last < 1 << 64 else None  # without a trace rocprofv2 writes 0
 
 
+@lru_cache(1 << 12)
 def number_of(cell: str | None) -> float | None:
-    """Return a cell as a finite number, or None."""
+    """Return a cell as a finite number, or None; most cells of a dispatch are those of the one before."""
     try:
         number = float(cell or "")
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,7 @@ def _contract_inputs(options: Mapping[str, str], stated: Stated, earlier: Sequen
 
 
 def _plural(diagnoses: Sequence[Diagnosis], noun: str) -> str:
-    return f"{len(diagnoses)} {noun}{'' if len(diagnoses) == 1 else 'es'}"
+    return f"{len(diagnoses):,} {noun}{'' if len(diagnoses) == 1 else 'es'}"
 
 
 _HEAD = 4096
@@ -271,10 +272,18 @@ class Rocprof:
         specs = list(self._catalogue())
         facts = list(self._read(paths))
         names = labels_of(facts)
-        return [
-            diagnose(k, names[id(k)], None, extra=dict(amd_numbers(k, _spec(options.get("device") or k.device, specs))))
-            for k in facts
-        ]
+        alike: dict[object, Diagnosis] = {}
+        return [_diagnosed_once(k, names[id(k)], _spec(options.get("device") or k.device, specs), alike) for k in facts]
+
+
+def _diagnosed_once(k: KernelFacts, name: str, spec: DeviceSpec | None, alike: dict[object, Diagnosis]) -> Diagnosis:
+    """Diagnose a dispatch; those of one kernel and one launch that have no counters differ only in their times."""
+    which = (k.name, k.launch, k.resources, k.device, k.arch, k.duration is None)
+    if k.counters or which not in alike:
+        diagnosis = diagnose(k, name, None, extra=dict(amd_numbers(k, spec)))
+        return diagnosis if k.counters else alike.setdefault(which, diagnosis)
+    times = {} if k.duration is None else {"duration": k.duration}
+    return replace(alike[which], facts=k, numbers={**alike[which].numbers, **times})
 
 
 def _dispatches(diagnoses: Sequence[Diagnosis]) -> str:

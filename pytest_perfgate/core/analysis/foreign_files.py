@@ -15,6 +15,14 @@ _UTF_8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > OTHER"
 
 _SQLITE = "an SQLite database"
 
+_PROFILE = "profile the program with torch.profiler, nsys, ncu or rocprofv3"
+
+_CPROFILE = "a profile of Python's cProfile, without times of kernels"
+
+_HOST = "of a profiler of the host (py-spy, perf ...), without times of kernels"
+
+_CSV = "write CSV instead: rocprofv3 --kernel-trace --output-format csv"
+
 _NO_PICKLE = "a snapshot of torch's memory holds no times: give the trace of export_chrome_trace"
 
 FROM_REPORT = "perfgate reads the SQLite export of an nsys report: nsys export --type=sqlite REPORT.nsys-rep"
@@ -32,6 +40,8 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
     (b"%PDF", "a PDF", ""),
     (b"BC\xc0\xde", "bitcode of LLVM", "name the machine code that is made of it: perfgate inspect FILE.cubin"),
+    *((mark + b"\x03", _CPROFILE, _PROFILE) for mark in (b"{)", b"{\xa9", b"\xfb)", b"\xfb\xa9")),
+    *((mark, _HOST, _PROFILE) for mark in (b"PERFILE2", b"memray\0", b"# callgrind format")),
     *((b"\x80" + bytes([level]), "a pickle of Python, which is never opened", _NO_PICKLE) for level in range(2, 6)),
     (SQLITE, _SQLITE, ""),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", FROM_REPORT),
@@ -84,7 +94,18 @@ def _plain(head: bytes) -> tuple[str, str]:
             "an XML document",
             "object storage sends XML when a file is missing or access is denied; open it and read the message",
         )
-    return foreign_text(head)
+    return ("a trace of Perfetto (.pftrace)", _CSV) if _is_perfetto(head) else foreign_text(head)
+
+
+_PACKET = re.compile(rb"\n([\x80-\xff]?[\1-\x7f])[\x12\x182@JPZbh\x80-\xff]")
+"""Matches the tag and length of a packet, and the first of its own fields."""
+
+
+def _is_perfetto(head: bytes) -> bool:
+    """Return whether one packet follows another."""
+    first = _PACKET.match(head)
+    length = sum((byte & 127) << 7 * place for place, byte in enumerate(first[1])) if first else 0
+    return bool(first and _PACKET.match(head, first.end(1) + length))
 
 
 def unpacked_head(head: bytes) -> bytes:
@@ -103,7 +124,9 @@ _UNTIMED = "a table of rocprof that has no times of kernels"
 
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
 
-_PROFILE = "profile the program with torch.profiler, nsys, ncu or rocprofv3"
+_BENCHMARKS = "of another benchmark tool, whose results are not read"
+
+_METRIC = "state its figure in a test: perfgate.metric(NAME, VALUE)"
 
 _TABLES: tuple[tuple[str, str, str], ...] = (
     (
@@ -118,11 +141,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"^ ?\*\* [^\n]{3,60} \([a-z_]+\):\s*$", "what nsys stats prints", FROM_REPORT),
     (r'\A\[\s*\{\s*"(?:time \(%\)|start \([num]?s\))"', "a table of nsys stats as JSON", FROM_REPORT),
-    (
-        r'\A\{"(?:data":\["\[unknown\]"|type":\d+,"\w+event":)',
-        "a JSON export of nsys",
-        FROM_REPORT,
-    ),
+    (r'\A\{"(?:data":\["\[unknown\]"|type":\d+,"\w+event":)', "a JSON export of nsys", FROM_REPORT),
     (
         r'^==\d+== (?:nvprof is|profiling result)|\A"type","time\(%\)","time"',
         "what nvprof printed",
@@ -150,11 +169,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         _ROCPROF,
     ),
     (r"\bduration \(nsec\)[^\n]*average \(nsec\)", "a summary of rocprofv3", _ROCPROF),
-    (
-        r'\A\{\s*"rocprofiler-sdk-tool"',
-        "JSON of rocprofv3",
-        "write CSV instead: rocprofv3 --kernel-trace --output-format csv",
-    ),
+    (r'\A\{\s*"rocprofiler-sdk-tool"', "JSON of rocprofv3", _CSV),
     (
         r'\A\{\s*"schema"\s*:\s*"[\w.-]+",[^{]*"nodes"\s*:',
         "an execution trace of PyTorch, which records operators and no kernels",
@@ -194,17 +209,13 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "JSON of pyperf",
         "measure with pytest-benchmark, asv or hyperfine, whose JSON is read",
     ),
-    (
-        r"speedscope\.app/file-format-schema",
-        "a profile for speedscope: samples of call stacks, without times of kernels",
-        _PROFILE,
-    ),
+    (r"speedscope\.app/file-format-schema", "a profile for speedscope, without times of kernels", _PROFILE),
+    (r"\A(?:[^\n;]+;)+[^\n;]* \d+$|\A\S+ +\d+ [^\n]*\d+\.\d+: +\d+ [\w:-]+:", _HOST, _PROFILE),
+    (r"performance counter stats for|^# samples: \S+ +of event", _HOST, _PROFILE),
+    (r'\A\{\s*"(?:counter-value"|alloc_samples"|session":\s*\{\s*"start_time)', _HOST, _PROFILE),
     (r"\A[^{\[]{0,12}/(?:host|device|task):", "a profile of XLA (xplane.pb)", _PROFILE),
-    (
-        r'"(?:jmhversion|benchmarkdotnetcaption|median\(elapsed\))"|\A\{"mean":\{"conf|^benchmark\S+\s+\d+\s.* ns/op',
-        "of another benchmark tool, whose results are not read",
-        "state its figure in a test: perfgate.metric(NAME, VALUE)",
-    ),
+    (r'"(?:jmhversion|benchmarkdotnetcaption|median\(elapsed\))"|^benchmark\S+\s+\d+\s.* ns/op', _BENCHMARKS, _METRIC),
+    (r'\A\{\s*"(?:mean":\s*\{\s*"conf|sampling_mode"|group_id"|reason":\s*"benchmark-)', _BENCHMARKS, _METRIC),
     (
         r'\A\{\s*"[\w.]+"\s*:\s*\{\s*"(?:code|goal_time|name)"(?s:.)*"(?:param_names|params|timeout)"',
         "asv's list of benchmarks, without times",

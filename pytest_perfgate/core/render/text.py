@@ -179,12 +179,12 @@ def _apart(table: Table, width: int, above: Sequence[int], heads: int) -> Iterat
     names = [[part[0] for part in parts]] * (heads - 1) + [[part[2] for part in parts]]
     lines = [f"  {line}" for line in _aligned([*names, *figures], columns, heads)]
     yield from wrapped(", ".join(heading(table.columns[at]) for at in above), width)
-    yield from lines[: heads + 1]
+    yield from filter(str.strip, lines[: heads + 1])
     last: list[str] = []
     for row, line in zip(rows, lines[heads + 1 :]):
         name = [row[at] for at in above]
         yield from _named(row, above, width) if name != last else ()
-        yield line
+        yield from filter(str.strip, [line])
         last = name
 
 

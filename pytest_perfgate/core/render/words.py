@@ -190,8 +190,8 @@ def _scaled(number: float, dimension: Dimension, digits: int) -> str:
 
 
 def plural(count: int, noun: str, several: str = "") -> str:
-    """Return ``1 case``, ``2 cases``; ``several`` is an irregular plural."""
-    return f"{count} {noun if count == 1 else several or noun + 's'}"
+    """Return ``1 case``, ``2,000 cases``; ``several`` is an irregular plural."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
 def distinct_names(paths: Sequence[str]) -> tuple[str, ...]:

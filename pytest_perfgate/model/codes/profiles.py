@@ -38,7 +38,7 @@ TRACE_CODES: tuple[Code, ...] = (
         family=Family.ARTIFACT,
         title="A list of trace events has no event of PyTorch",
         why="an event of an unknown category may be GPU or host work: a figure of it would be a guess",
-        fix="give a file written by torch.profiler's export_chrome_trace or tensorboard_trace_handler",
+        fix="give a trace of torch.profiler (export_chrome_trace), or profile the program with nsys, ncu or rocprofv3",
     ),
     Code(
         name="trace-durations",

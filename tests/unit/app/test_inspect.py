@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.app.conclude import capture_notes
-from pytest_perfgate.app.inspect import Shareable, every_view, trusted, with_captures
+from pytest_perfgate.app.inspect import Shareable, every_view, trusted, view, with_captures
 from pytest_perfgate.app.profile import Profiled
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
@@ -265,3 +265,16 @@ def test_a_file_that_is_given_twice_counts_once_or_not_at_all() -> None:
         shareable.inspect([Path("k.csv"), Path("j.csv"), Path("k.csv")], {})
     assert caught.value.code.name == "artifact-mixed"
     assert shareable.compare([Path("k.csv")], [Path("k.csv")], {}).subject == "k", "a file may be held against itself"
+
+
+@pytest.mark.parametrize(("own", "other"), [("report", "analysis"), ("analysis", "report")])
+def test_the_report_in_four_sections_has_both_of_its_names(own: str, other: str) -> None:
+    page = Document(title="four sections", blocks=())
+    one = replace(
+        analysis(),
+        views={"overview": lambda: Document(title="x", blocks=()), own: lambda: page},
+        reports={"report": own},
+    )
+    assert view(one, own) is view(one, other) is page
+    with pytest.raises(PerfgateError, match="has no view 'analysis'"):
+        view(replace(one, reports={}, views={"overview": lambda: page}), "analysis")

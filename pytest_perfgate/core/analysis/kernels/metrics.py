@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -54,8 +54,24 @@ def metrics_of(
         for d, who in named
         for m in (*_kernel_metrics(d, who, opcodes), *requested_counts(d, who, written))
     ]
-    absent = [a for d, who in named for a in (*_absent(d, who, source), *uncounted(d, who, written))]
+    present = {m.name for m in metrics} if len(named) > most else frozenset()
+    absent = [a for d, who in named for a in uncounted(d, who, written)]
+    absent += (
+        _absent_once(named, source, present) if present else (a for d, who in named for a in _absent(d, who, source))
+    )
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
+
+
+def _absent_once(named: Iterable[tuple[Diagnosis, Labels]], source: str, present: Collection[str]) -> Iterator[Absent]:
+    """Yield what is absent, once where no launch has it: ten entries for each of a million would fill the memory."""
+    nowhere: dict[Absent, None] = {}
+    for d, who in named:
+        for absent in _absent(d, (), source):
+            if absent.name in present:
+                yield replace(absent, labels=who)
+            else:
+                nowhere[absent] = None
+    yield from nowhere
 
 
 def _in_several_files(diagnoses: Sequence[Diagnosis]) -> set[tuple[str, str]]:

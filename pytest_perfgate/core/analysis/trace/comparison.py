@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Pair
 from pytest_perfgate.core.analysis.trace.operators import hardware_table
 from pytest_perfgate.core.analysis.trace.tables import brief
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import (
     Absent,
@@ -302,8 +302,10 @@ _ASIDE = ("calls, reference", "calls, target", "difference")
 
 def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> Document:
     """Return what differs in neutral terms, with recommendations for the target only."""
+    from pytest_perfgate.core.analysis.trace.findings import outside_section
+
     odd = sorted((pair for pair in pairs if pair.unexpected), key=lambda pair: -(_saving(pair) or 0.0))[:6]
-    advised = tuple(_advised(pair, number) for number, pair in enumerate(odd, 1))
+    advised = (*outside_section(lines[1]), *(_advised(pair, number) for number, pair in enumerate(odd, 1)))
     apart = tuple(_detailed(pair, number, roofs) for number, pair in enumerate(odd, 1))
     none = Paragraph(text="No operator differs by more than the hardware explains, or no roof is known.")
     first: list[Block] = [Paragraph(text=_neutral(lines))]
@@ -347,8 +349,8 @@ def _detailed(pair: Pair, number: int, roofs: Roofs) -> Section:
     reason = _reason(pair.bound, roofs)
     expected = f"{_change(pair.expected)}, bound by {pair.bound}" + (f". {reason}" if reason else "")
     items = (
-        f"Reference: {quantity(pair.before, _TIME)} a call, {pair.calls[0]:,} calls",
-        f"Target: {quantity(pair.after, _TIME)} a call, {pair.calls[1]:,} calls: {_change(pair.ratio)}",
+        f"Reference: {quantity(pair.before, _TIME)} a call, {plural(pair.calls[0], 'call')}",
+        f"Target: {quantity(pair.after, _TIME)} a call, {plural(pair.calls[1], 'call')}: {_change(pair.ratio)}",
         f"Expected: {expected}",
         f"So: {pair.remark}",
     )

@@ -13,7 +13,7 @@ from pytest_perfgate.core.analysis.decisions import SHORT_NS, mostly_short, outs
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.metric import Finding, Severity
+from pytest_perfgate.model.metric import Bullets, Finding, Section, Severity
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension, regex
 
@@ -108,6 +108,12 @@ def _time_outside(line: Timeline) -> Iterator[Finding]:
     parts = (line.idle, line.exposed_comm, line.exposed_memcpy)
     advice = (PERFETTO, "overlap it with compute; the ranks together show who waits for whom")
     return outside_computation(line.share(line.computation), tuple(map(line.share, parts)), "the window", advice)
+
+
+def outside_section(line: Timeline | None) -> tuple[Section, ...]:
+    """Return what to do about time outside of computation, which no operator's figures contain."""
+    items = tuple(f"{one.title}: {one.advice}" for one in _time_outside(line)) if line else ()
+    return (Section(title="Outside of computation", blocks=(Bullets(items=items),)),) if items else ()
 
 
 def _short(kernels: Sequence[KernelRow]) -> tuple[int, int]:

@@ -199,10 +199,12 @@ def kernels(survey: Survey) -> tuple[KernelRow, ...]:
 def hardware_table(**roofs: Roof | None) -> Table:
     """Return one column for each device: name and source, bandwidth, and peak of each element type."""
     dtypes = dict.fromkeys(dtype for roof in roofs.values() if roof for dtype, _ in roof.compute)
-    rows = [("peaks", *(roof.note if roof else "not known" for roof in roofs.values()))]
+    notes = {name: (roof.note if roof else "not known").partition("; ") for name, roof in roofs.items()}
+    rows = [("peaks", *(source for source, _, _ in notes.values()))]
     rows.append(("memory bandwidth", *(_shown(roof.bandwidth if roof else None) for roof in roofs.values())))
     rows += [(dtype, *(_peak(roof, dtype) for roof in roofs.values())) for dtype in dtypes]
-    return Table(columns=(Column(name="hardware"), *(Column(name=name) for name in roofs)), rows=tuple(rows))
+    note = "; ".join(f"{name}: {rest}" for name, (_, _, rest) in notes.items() if rest)
+    return Table(columns=(Column(name="hardware"), *(Column(name=name) for name in roofs)), rows=tuple(rows), note=note)
 
 
 def _shown(bandwidth: float | None) -> str:

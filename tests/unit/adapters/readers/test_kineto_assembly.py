@@ -103,3 +103,15 @@ def test_an_event_that_lasts_longer_than_the_trace_is_said(kineto, tmp_path):
     alone = [*pairs(2), launch(30, 90), kernel("long", 32, 2**20, correlation=90)]
     titles = [finding.title for finding in kineto.inspect([written(tmp_path / "t.json", alone)], {}).findings]
     assert first.title not in titles
+
+
+@pytest.mark.parametrize(
+    ("process", "fix"), [("/device:GPU:0", "nsys export"), ("0 CPU HIP API", "results.csv"), ("Browser", "ncu")]
+)
+def test_a_trace_of_another_profiler_is_refused_with_what_is_read_of_the_same_program(tmp_path, process, fix):
+    label = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": process}}
+    event = {"ph": "X", "name": "fusion", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0}
+    with pytest.raises(PerfgateError) as error:
+        read_kineto(written(tmp_path / "t.json", [label, event]))
+    assert error.value.code.name == "trace-foreign"
+    assert fix in error.value.fix

@@ -64,6 +64,14 @@ def test_a_page_says_the_same_in_every_locale(tmp_path: Path, duration: str, dra
     assert kernel.counters["Elapsed Cycles"].value == pytest.approx(12_319_469)
 
 
+@pytest.mark.parametrize("unit", ["us", "\u00b5s"])
+def test_a_page_in_the_code_page_of_a_french_windows_keeps_its_thousands(tmp_path: Path, unit: str) -> None:
+    page = long_page("1\u00a0234,56", "61,80", "12\u00a0319\u00a0469").replace('"us"', f'"{unit}"')
+    (kernel,) = read(tmp_path, page.replace("k(int)", "caf\u00e9(int)"), "cp1252")
+    assert (kernel.name, kernel.duration) == ("caf\u00e9(int)", pytest.approx(1_234_560.0))
+    assert kernel.counters["Elapsed Cycles"].value == pytest.approx(12_319_469)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_a_shell_may_write_a_mark_before_the_page(tmp_path: Path, encoding: str) -> None:
     (kernel,) = read(tmp_path, long_page("10", "61.8", "5").replace("\n", "\r\n"), encoding)

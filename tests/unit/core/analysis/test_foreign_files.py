@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import gzip
 from pathlib import Path
 
@@ -122,6 +123,16 @@ TEXTS = (
     ("....\n\n---- benchmark 'g': 4 tests ----\nName\n", "what pytest-benchmark prints", "--benchmark-json"),
     ('{"benchmarks": [{"runs": [{"metadata": {}}]}], "version": "1.0"}', "JSON of pyperf", "pytest-benchmark"),
     ("\x80\x04x", "a pickle of Python", "export_chrome_trace"),
+    ('{\n  "mean": {\n    "confidence_interval": {', "of another benchmark tool", "perfgate.metric"),
+    ('{"sampling_mode":"Linear","iters":[1.0]', "of another benchmark tool", "perfgate.metric"),
+    ('{"reason":"benchmark-complete","id":"fib"', "of another benchmark tool", "perfgate.metric"),
+    ("main (a.py:8);work (a.py:3) 412\nmain (a.py:8) 3\n", "of a profiler of the host", "nsys, ncu"),
+    ("python;_start;[unknown];work 120\n", "of a profiler of the host", "nsys, ncu"),
+    ("python 1234 1234.5678:     250000 cycles:u: \n", "of a profiler of the host", "nsys, ncu"),
+    ("\n Performance counter stats for './a.out':\n", "of a profiler of the host", "nsys, ncu"),
+    ("# To display\n#\n# Samples: 1K of event 'cycles'\n", "of a profiler of the host", "nsys, ncu"),
+    ('{"counter-value" : "1.0", "unit" : "msec"}', "of a profiler of the host", "nsys, ncu"),
+    ("PERFILE2h", "of a profiler of the host", "nsys, ncu"),
 )
 
 
@@ -144,6 +155,23 @@ def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read()
     assert error.fix == "unpack it: gunzip FILE"
     other = unknown(Path("a.json.gz"), gzip.compress(b'{"a": 1}'), inspectors)
     assert other.fix == "kinds: nvbench, google-benchmark, asv"
+
+
+def test_a_profile_of_cprofile_is_named(tmp_path: Path) -> None:
+    profile = cProfile.Profile()
+    profile.runcall(sorted, [2, 1])
+    profile.dump_stats(tmp_path / "run.prof")
+    what, fix = foreign((tmp_path / "run.prof").read_bytes())
+    assert what == "is a profile of Python's cProfile, without times of kernels"
+    assert "rocprofv3" in fix
+
+
+def test_packets_of_perfetto_are_named_and_lines_of_text_are_not() -> None:
+    first, second = b"\xca\x05\x10" + b"u" * 200, b"\x40\x90\x01\x50\x01"
+    packets = b"".join(b"\n" + length + body for length, body in ((b"\xcb\x01", first), (b"\x05", second)))
+    assert foreign(packets) == ("is a trace of Perfetto (.pftrace)", foreign(b'{"rocprofiler-sdk-tool":')[1])
+    assert foreign(b"\n 2 rows\n 2 more\n") == ("", "")
+    assert foreign(b"\n" * 90) == ("", "")
 
 
 def test_source_of_a_kernel_is_told_with_the_command_that_compiles_it() -> None:

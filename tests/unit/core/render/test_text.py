@@ -174,3 +174,11 @@ def test_heads_take_two_lines_before_figures_lose_their_columns_and_an_empty_col
         "aten::addmm_of_a_long_name_that_stands_above",
         "         26       4     7.6 µs  6.697 µs",
     ]
+
+
+def test_a_table_of_texts_alone_has_no_empty_lines_below_its_names() -> None:
+    columns = tuple(Column(name=name) for name in ("hardware", "reference", "target"))
+    table = Table(columns=columns, rows=(("peaks", "H100 SXM5", "MI300X, " * 12), ("bandwidth", "3 TB/s", "5 TB/s")))
+    lines = render_text(Document(title="t", blocks=(table,)), 60, 60).splitlines()
+    assert "" not in lines[lines.index("hardware, reference, target") :]
+    assert "bandwidth  3 TB/s  5 TB/s" in lines

@@ -213,7 +213,7 @@ def test_changes_carry_their_sign() -> None:
 
 def test_a_noun_follows_its_count() -> None:
     assert [plural(n, "case") for n in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
-    assert plural(2, "process", "processes") == "2 processes"
+    assert plural(2000, "process", "processes") == "2,000 processes"
 
 
 def test_of_many_names_the_first_are_said_and_the_others_counted() -> None:

@@ -213,3 +213,14 @@ def test_kernels_of_one_name_in_two_files_say_which_file_is_theirs() -> None:
     durations = metrics_of([first, second], "ncu").find("duration")
     assert [m.note.rpartition("of ")[2] for m in durations] == ["a.ncu-rep", "b.ncu-rep"]
     assert "of a" not in metrics_of([first, first], "ncu").find("duration")[0].note
+
+
+def test_of_many_launches_what_none_has_is_absent_once() -> None:
+    counted, plain = launch(counters={"MfmaUtil": 4.0}), launch()
+    named = [replace(plain, numbers={"duration": 1.0}), replace(counted, numbers={"duration": 1.0, "l2_hit": 0.5})]
+    few, many = metrics_of(named, "rocprof"), metrics_of(named, "rocprof", most=1)
+    assert few.metrics == many.metrics
+    assert len(few.absences("stall")) == 2
+    assert [absent.labels for absent in many.absences("stall")] == [()]
+    assert [len(one.absences("l2_hit")) for one in (few, many)] == [1, 1]
+    assert few.absences("l2_hit") == many.absences("l2_hit")

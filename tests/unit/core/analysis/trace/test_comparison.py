@@ -94,3 +94,16 @@ def test_operators_that_name_their_library_are_compared_as_the_layer(kineto, tmp
         assert [one.value for one in figures.find("slowdown", labels)] == [2.0]
     same = kineto.compare(two, two, PEAKS).metrics
     assert same.find("slowdown", (("op", "aten::cudnn_convolution"),)), "a name that both traces have stays"
+
+
+def test_idle_time_of_the_target_is_the_first_recommendation(kineto, tmp_path):
+    def trace(name, *starts):
+        calls = [
+            [host("aten::mm", at, 9), launch(at, at + 1), kernel("k", at + 1, 5, correlation=at + 1)] for at in starts
+        ]
+        return [written(tmp_path / name, [event for call in calls for event in call])]
+
+    late = render_text(kineto.compare(trace("a.json", 0, 10), trace("b.json", 0, 990), {}).views["fair"]())
+    assert "Idle time takes 99% of the window: open the trace" in late.partition("Recommendations for the target")[2]
+    busy = kineto.compare(trace("a.json", 0, 10), trace("c.json", 0, 5), {}).views["fair"]()
+    assert "Outside of computation" not in render_text(busy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.core.analysis.trace.operators import hardware_table, operators, recompute_share, short_name
@@ -56,3 +58,6 @@ def test_names_and_peaks_fit_a_page():
     table = hardware_table(reference=roof, target=None)
     assert table.rows[0] == ("peaks", "a sheet", "not known")
     assert table.rows[1:] == (("memory bandwidth", "3 TB/s", ABSENT), ("bf16", "1,000 TFLOPS", ABSENT))
+    assert table.note == ""
+    noted = hardware_table(reference=None, target=replace(roof, note="a sheet; achievable: bf16 7 TFLOPS"))
+    assert (noted.rows[0], noted.note) == (("peaks", "not known", "a sheet"), "target: achievable: bf16 7 TFLOPS")
