@@ -331,7 +331,7 @@ def in_numpy(array: Any) -> Any:
 
     if kind_of(array).startswith(("bfloat16", "float8")):
         array = array.float() if callable(getattr(array, "float", None)) else array.astype("float32")
-    for step in ("detach", "cpu"):
+    for step in ("detach", "to_dense", "resolve_conj", "resolve_neg", "cpu"):
         array = getattr(array, step)() if callable(getattr(array, step, None)) else array
     return np.asarray(
         array.get() if callable(getattr(array, "get", None)) and not isinstance(array, Mapping) else array

@@ -209,24 +209,27 @@ class Nvml:
         for find, name in tries:
             try:
                 handle = find(name.encode() if isinstance(name, str) else name)
-                return NvmlDevice(nvml, self._card(handle) if name.startswith("MIG-") else handle)
+                if name.startswith("MIG-"):  # clocks, temperature and reasons are of the whole card
+                    handle = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
+                return NvmlDevice(nvml, handle)
             except nvml.NVMLError as error:  # noqa: PERF203 - at most three tries
                 if getattr(error, "value", 0) == GPU_IS_LOST:
                     raise PerfgateError("device-lost", f"{device.name}: {error}") from error
         raise PerfgateError("device-unmapped", f"NVML knows no device {device.uuid or device.pci or device.name}")
-
-    def _card(self, handle: Any) -> Any:
-        """Return the card of an instance, since clocks, temperature and reasons are of the whole card."""
-        return self.library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
 
     def every(self) -> tuple[NvmlDevice, ...]:
         """Return all devices of the machine, visible to CUDA or not."""
         return with_timeout(self.maker, "its devices", partial(self._each, self.library))
 
     def _each(self, nvml: Any) -> tuple[NvmlDevice, ...]:
-        return tuple(
-            NvmlDevice(nvml, nvml.nvmlDeviceGetHandleByIndex(index)) for index in range(nvml.nvmlDeviceGetCount())
-        )
+        devices = []
+        for index in range(nvml.nvmlDeviceGetCount()):
+            try:
+                devices.append(NvmlDevice(nvml, nvml.nvmlDeviceGetHandleByIndex(index)))
+            except nvml.NVMLError as error:  # noqa: PERF203 - the count includes cards that we may not use
+                if getattr(error, "value", 0) != NO_PERMISSION:
+                    raise
+        return tuple(devices)
 
 
 class NvmlDevice(NvmlCard):
@@ -250,7 +253,7 @@ class NvmlDevice(NvmlCard):
         """Return it as a device of the model, with the facts that only NVML knows."""
         nvml, handle = self._nvml, self._handle
         card = self._whole._handle if self._whole else handle  # noqa: SLF001 - its own class
-        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        memory = self._query(lambda: float(nvml.nvmlDeviceGetMemoryInfo(handle).total))  # GB10 shares the host's
         return Device(
             key="",
             name=_text(nvml.nvmlDeviceGetName(handle)),
@@ -258,7 +261,7 @@ class NvmlDevice(NvmlCard):
             index=int(nvml.nvmlDeviceGetIndex(card)),
             uuid=self.uuid(),
             pci=_text(nvml.nvmlDeviceGetPciInfo(card).busId),
-            memory_bytes=float(memory.total),
+            memory_bytes=memory,
             facts=(*self.facts(), *self._instance()),
         )
 
@@ -290,7 +293,7 @@ class NvmlDevice(NvmlCard):
         try:
             return ClockSample(
                 sm_hz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM) * MEGA,
-                memory_hz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM) * MEGA,
+                memory_hz=(self._query(partial(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM)) or 0) * MEGA,
                 reasons=self._reasons(),
                 temperature=float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
                 watts=self._watts(),

@@ -144,15 +144,16 @@ class _Torch:
 
     @staticmethod
     def plain(array: Any) -> bool:
+        wraps = type(array).__torch_dispatch__ is not sys.modules["torch"].Tensor.__torch_dispatch__  # as DTensor does
         strided = str(array.layout) == "torch.strided" and not array.is_quantized and array.device.type != "meta"
-        return strided and bool(array.numel())
+        return strided and not wraps and bool(array.numel())
 
     @staticmethod
     def stored(array: Any) -> Any:
-        """Return the numbers as stored: without gradient and conjugation, booleans as bytes."""
-        plain = array.detach()
-        plain = plain.conj() if plain.is_conj() else plain
-        return plain.view(sys.modules["torch"].uint8) if plain.element_size() == 1 else plain
+        """Return the numbers as stored: without gradient, conjugation and negation, booleans as bytes."""
+        torch, plain = sys.modules["torch"], array.detach()
+        plain = plain.conj() if plain.is_conj() else torch._neg_view(plain) if plain.is_neg() else plain  # noqa: SLF001
+        return plain.view(torch.uint8) if plain.element_size() == 1 else plain
 
     @classmethod
     def flat(cls, array: Any) -> Any:
@@ -180,12 +181,12 @@ class _Torch:
     @classmethod
     def restore(cls, array: Any, saved: Any) -> None:
         plain = cls.stored(array)
-        plain.copy_(saved.view(plain.dtype).reshape(plain.shape))
+        once = tuple(slice(None if step else 1) for step in plain.stride())  # an expanded element is one in memory
+        plain[once].copy_(saved.view(plain.dtype).reshape(plain.shape)[once])
 
     @classmethod
     def fill(cls, array: Any, byte: int) -> None:
-        torch = sys.modules["torch"]
-        plain = cls.stored(array)
+        torch, plain = sys.modules["torch"], cls.stored(array)
         plain = torch.view_as_real(plain) if plain.dtype == torch.complex128 else plain
         size = plain.element_size()
         word = int.from_bytes(bytes([byte]) * size, "little", signed=size > 1)
@@ -213,10 +214,9 @@ class _Torch:
     @staticmethod
     def ends(array: Any) -> tuple[float, float] | None:
         """Return the least and the greatest element; if they differ, 0 and 1 stand for both."""
-        torch = sys.modules["torch"]
+        torch, whole = sys.modules["torch"], array.detach()
         if array.device.type in _HOST or array.dtype in (torch.bool, torch.complex64, torch.complex128):
             return None
-        whole = array.detach()
         extremes = torch.aminmax(whole.view(torch.uint8) if array.element_size() == 1 else whole)
         first = float(whole[(0,) * whole.dim()].float())
         return (first, first) if bool(extremes.min == extremes.max) else (0.0, 1.0)

@@ -96,3 +96,14 @@ def test_the_reference_is_asked_once_with_the_inputs_of_the_call() -> None:
     with pytest.raises(PerfgateError) as caught:
         check([2.0, 4.5])
     assert (caught.value.code.name, inputs) == ("check-failed", [[1.0, 2.0]])
+
+
+@pytest.mark.torch
+def test_lazy_views_and_sparse_tensors_are_compared_by_their_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    numbers = torch.arange(1, 5) * (1 + 2j)
+    assert not unequal(numbers.conj(), numbers.conj().resolve_conj())
+    assert not unequal(numbers.conj().imag, -numbers.imag)
+    assert not unequal(torch.eye(3).to_sparse(), torch.eye(3))
+    assert unequal(torch.eye(3).to_sparse(), torch.ones(3, 3))
+    assert unequal(numbers.conj(), numbers)

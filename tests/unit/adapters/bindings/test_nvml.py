@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -85,6 +86,39 @@ def test_a_card_that_does_not_tell_its_clocks_is_not_observed_and_not_lost() -> 
         pass
     assert watch.problems() == ()
     assert "does not report its clocks" in dict(watch.facts())["clocks"]
+
+
+def test_a_card_without_memory_of_its_own_is_described_and_read() -> None:
+    shared = library(
+        nvmlDeviceGetMemoryInfo=3,
+        nvmlDeviceGetName=lambda handle: "NVIDIA GB10",
+        nvmlDeviceGetIndex=lambda handle: 0,
+        nvmlDeviceGetUUID=lambda handle: "GPU-1",
+        nvmlDeviceGetPciInfo=lambda handle: SimpleNamespace(busId="0000000F:01:00.0"),
+        nvmlDeviceGetClockInfo=lambda handle, kind: 2418 if kind == 1 else unsupported(),
+    )
+    device = NvmlDevice(shared, 1)
+    assert (device.described().name, device.described().memory_bytes) == ("NVIDIA GB10", None)
+    assert (device.sample().sm_hz, device.sample().memory_hz) == (2418e6, 0.0)
+
+
+def unsupported():
+    raise NVMLError(3)
+
+
+def test_cards_that_a_container_may_not_use_are_not_counted() -> None:
+    def handle(status: int, index: int) -> int:
+        if index == 0:
+            raise NVMLError(status)
+        return index
+
+    def cards(status: int):
+        counted = {"nvmlDeviceGetCount": lambda: 2, "nvmlDeviceGetHandleByIndex": partial(handle, status)}
+        return Nvml(lambda: library(nvmlDeviceGetUUID=lambda index: f"GPU-{index}", **counted)).every()
+
+    assert [card.uuid() for card in cards(4)] == ["GPU-1"]
+    with pytest.raises(NVMLError):
+        cards(999)
 
 
 def test_what_a_driver_cannot_tell_of_a_measurement_is_on_record() -> None:

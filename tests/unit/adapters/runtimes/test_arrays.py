@@ -135,3 +135,35 @@ def test_what_says_nothing_of_the_data_is_not_looked_at(on_device, monkeypatch) 
 def test_tensors_of_the_processor_are_left_alone() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     assert CONTENTS.level(torch.zeros(2048)) is None
+
+
+@pytest.mark.torch
+def test_views_that_torch_negates_conjugates_or_expands_are_filled_and_put_back() -> None:
+    torch = pytest.importorskip("torch")
+    numbers, contents = torch.arange(1, 7) * (1 + 2j), ArrayContents()
+    for view in (numbers.conj(), numbers.conj().imag, torch.arange(6.0).reshape(1, 6).expand(4, 6)):
+        before, saved = view.clone(), contents.saved(view)
+        contents.fill(view, 0x3F)
+        assert contents.holding(view, 0x3F, saved) == 1.0
+        contents.restore(view, saved)
+        assert torch.equal(view, before)
+        assert contents.unchanged(view, saved)
+
+
+@pytest.mark.torch
+def test_a_tensor_that_wraps_others_is_passed_over() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Wrapper(torch.Tensor):
+        """A tensor without memory of its own, as DTensor is."""
+
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            raise NotImplementedError(function)
+
+    plain = torch.nn.Parameter(torch.ones(3))
+    assert len(ArrayContents().within([Wrapper(plain.detach()), plain])) == 1
