@@ -68,9 +68,7 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         return max(rulings, key=lambda ruling: _badness(limit, ruling))
     if trial.unheld:
         return _unbaselined(limit, trial, trial.unheld, metrics[0])
-    rulings = [_one(limit, metric, trial) for metric in metrics]
-    if trial.paired is not None:
-        rulings = [_by_builds(limit, metric, one, trial) for metric, one in zip(metrics, rulings)]
+    rulings = [_by_builds(limit, metric, _one(limit, metric, trial), trial) for metric in metrics]
     for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics):
         outcome = Outcome.INVALID if gap.code else Outcome.NOT_MEASURED
         rulings.append(Ruling(outcome=outcome, sentence=f"{gap.name}: {gap.why}"))
@@ -112,10 +110,12 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure by the rounds of two builds if the accepted value leaves it open, or finds it worse."""
     pairs, paired = _pairs_of(metric, trial), trial.paired
-    base = f"base {paired.base}" if paired and paired.base else "the base"
-    if pairs is None or paired is None or ruling.outcome not in _CONTESTED:
-        lost = ruling.outcome in _CONTESTED and paired and paired.rounds and metric.better is not None
+    if paired is None or ruling.outcome not in _CONTESTED:
+        return ruling
+    if pairs is None:
+        lost = paired.rounds and metric.better is not None
         return ruling._replace(sentence=f"{ruling.sentence}; the base did not give {metric.name}") if lost else ruling
+    base = f"base {paired.base}" if paired.base else "the base"
     finding = figure_finding(pairs, limit, trial.context.gates)
     (outcome, word), then = _BY_BUILDS[finding.decision], ruling.next
     moved = change_text(limit.change(median(pairs.head), finding.base.value), limit, metric.dimension)

@@ -237,6 +237,10 @@ TUNINGS = (
     ({"": tuned("warps: 4", "warps: 4")}, None),
     ({"": [samples(1e6)] * 3}, None),
     (
+        {"base": [samples(1e6), *tuned("warps: 4")], "head": tuned("warps: 8")},
+        "matmul ran as (warps: 4) in 1 process of the base, (warps: 8) in 1 process of the head",
+    ),
+    (
         {"": tuned("warps: 4", "warps: 8", "warps: 4")},
         "matmul ran as (warps: 4) in 2 processes, (warps: 8) in 1 process",
     ),

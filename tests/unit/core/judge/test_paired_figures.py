@@ -195,6 +195,9 @@ LINE = accepted(1e6, figures=(Figure(name="memory", value=1e6, dimension=BYTES),
         (1.05e6, pairs(1.0, base=1.05e6), False, LINE, Outcome.PASSED),
         (1.1e6, pairs(1.0, scatter=0.0, base=1.1e6), False, LINE, Outcome.MOVED),
         (1.1e6, pairs(1.1, scatter=0.0), False, LINE, Outcome.REGRESSED),
+        (1.1e6, pairs(1.2, scatter=0.0), False, LINE, Outcome.REGRESSED),
+        (1.05e6, pairs(1.1, base=1.05e6), False, LINE, Outcome.REGRESSED),
+        (1.05e6, pairs(1.04, scatter=0.2), False, LINE, Outcome.UNDECIDED),
         (1.1e6, pairs(1.0, scatter=0.0), True, None, Outcome.PASSED),
     ],
 )
@@ -309,6 +312,12 @@ def test_two_builds_that_share_what_may_be_the_cause(
 def test_a_figure_that_moved_offers_to_accept_it_and_a_regression_does_not_offer_the_doctor() -> None:
     moved = verdict(1.1e6, pairs(1.0, base=1.1e6), revision=False, before=LINE)
     worse = verdict(1.1e6, pairs(1.1), revision=False, before=LINE)
+    noisy = accepted(1e6, figures=(Figure(name="memory", value=1e6, dimension=BYTES, scatter=0.1, sittings=4),))
+    unsure = verdict(1.1e6, revision=False, before=noisy)
+    assert unsure.outcome is Outcome.SUSPECT
+    assert [step.rpartition(" ")[2] for step in unsure.next] == ["--perfgate=full"]
+    cleared = verdict(1.1e6, pairs(1.0, base=1.1e6), revision=False, before=noisy)
+    assert cleared.next == moved.next
     assert [step.partition(" ")[2].partition(" ")[0] for step in moved.next] == ["accept"]
     assert worse.next[-1].endswith('--reason "..."')
     assert "perfgate doctor" not in worse.next
