@@ -79,7 +79,7 @@ def command_rows() -> list[list[str]]:
             if action.option_strings and action.help is not argparse.SUPPRESS:
                 value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
                 shown = f"`{', '.join(action.option_strings)}{value}`".replace("|", "\\|")
-                commands_of.setdefault((shown, action.help or ""), []).append(command)
+                commands_of.setdefault((shown, (action.help or "").replace("%%", "%")), []).append(command)
     return [[shown, ", ".join(f"`{c}`" for c in commands), doc] for (shown, doc), commands in commands_of.items()]
 
 

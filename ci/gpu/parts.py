@@ -207,7 +207,7 @@ def middles(answers: Iterable[Mapping[str, float]]) -> tuple[dict[str, float], d
 
 
 def allowance(row: Row) -> float:
-    """Return how far off a timer says that it may be: ``up to 1.7% longer``, ``1 to 7 % off``."""
+    """Return how far off a timer says that it may be: ``up to 1.7 % longer``, ``1 to 7 % off``."""
     match = re.search(r"(?:up|\d) to ([\d.]+) ?%", row.get("agreement", ""))
     return float(match[1]) / 100 if match else 0.0
 

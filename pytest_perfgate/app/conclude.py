@@ -164,7 +164,7 @@ def _creeping_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Ite
         goes_on = edited is not None and then is not None and edited.time > then.time
         text = f"{report.key}: {signed(line.drift_from_anchor)} since {line.anchored}"
         (further if goes_on else unchanged).append(text)
-    ci, far = gate_judge.context.policy.ci, f"more than {gate_judge.context.anchor:.0%} over the anchor"
+    ci, far = gate_judge.context.policy.ci, f"more than {gate_judge.context.anchor * 100:.0f} % over the anchor"
     source = "--from RECORD " if ci else ""
     step = f'perfgate accept {source}--anchor --reason "..." starts the count anew if that is intended'
     if further:

@@ -128,7 +128,7 @@ def _round_count(comparison: Comparison) -> str:
 
 
 def _named(by: float | None) -> str:
-    return "unchanged code" if by is None else f"one side {by:.0%} slower"
+    return "unchanged code" if by is None else f"one side {by * 100:.0f} % slower"
 
 
 def _trouble(comparison: Comparison) -> str:

@@ -100,7 +100,7 @@ def test_a_timer_that_is_off_is_not_held(check) -> None:
 
 @pytest.mark.parametrize(
     ("note", "expected"),
-    [("", False), ("up to 1.7% longer than the device's own records: a pause", False), ("up to 2.4% longer", True)],
+    [("", False), ("up to 1.7 % longer than device records: a pause", False), ("up to 2.4 % longer", True)],
 )
 def test_a_timer_that_says_how_far_it_may_be_off_is_held_to_that(check, note, expected) -> None:
     check.timers["auto"] = WrongTimer(check.timers["auto"], note)

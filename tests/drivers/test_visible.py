@@ -78,4 +78,4 @@ def test_the_doctor_names_a_card_with_errors_and_one_behind_its_siblings(tmp_pat
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     text = " ".join(done.stdout.split())
     assert f"{device.uuid}: a bad row of its memory waits for a reset" in text, done.stderr
-    assert f"{slow.uuid}: 9% slower than others of NVIDIA-H200" in text
+    assert f"{slow.uuid}: 9 % slower than others of NVIDIA-H200" in text

@@ -135,7 +135,7 @@ def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "") -> Choic
     off = empty.uncertain / duration
     if leaning == "events" or off <= EXACT:
         return Choice(names=("events", "cupti", "graph"), why=text)
-    return Choice(names=("cupti", "events", "graph"), why=f"{text}; events may read {off:.1%} too long")
+    return Choice(names=("cupti", "events", "graph"), why=f"{text}; events may read {off * 100:.1f} % too long")
 
 
 MOST_CALLS = 1000

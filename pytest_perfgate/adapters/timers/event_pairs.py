@@ -357,7 +357,7 @@ def agreement_note(took: float, empty: Empty) -> tuple[tuple[str, str], ...]:
     part = empty.uncertain / took
     if part <= (CLOSE if took >= LONG_NS else CLOSE_SHORT):
         return ()
-    return (("agreement", f"up to {part:.1%} longer than the device's own records: {_UNKNOWN[bool(empty.taken_off)]}"),)
+    return (("agreement", f"up to {part * 100:.1f} % longer than device records: {_UNKNOWN[bool(empty.taken_off)]}"),)
 
 
 _UNKNOWN = {True: "a pause between two kernels counts as work", False: "the cost of a pair of events is not known here"}

@@ -177,13 +177,14 @@ class TraceView:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Return why no limit on this trace can be judged."""
-        coverage, unread, floor = self.survey.coverage, self.survey.unread, self.options.settings.floor
+        coverage, unread, least = self.survey.coverage, self.survey.unread, self.options.settings.floor
+        floor = f"the floor is {least * 100:.0f} %"
         problems = []
-        if coverage is not None and coverage < floor:
-            what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
+        if coverage is not None and coverage < least:
+            what = f"only {coverage * 100:.1f} % of the GPU time is linked to a launch; {floor}"
             problems.append(("trace-coverage", what))
-        if unread > 1 - floor:
-            what = f"{unread:.1%} of the GPU events or their time has no readable duration; the floor is {floor:.0%}"
+        if unread > 1 - least:
+            what = f"{unread * 100:.1f} % of the GPU events or their time has no readable duration; {floor}"
             problems.append(("trace-durations", what))
         place = (("trace", self.whole.trace.path),)
         return tuple(Problem(code=code, what=what, evidence=place, retry=False) for code, what in problems)

@@ -253,7 +253,8 @@ def _beyond(signals: Signals, at: Thresholds) -> Iterator[str]:
     for field, words in _ROOFS:
         number = _valid(getattr(signals, field))
         if number is not None and number > at.beyond:
-            yield f"{words} {number:.1%} of its roof is more than the hardware can do: its peak or the work is wrong"
+            part = f"{words} {number * 100:.1f} % of its roof"
+            yield f"{part} is more than the hardware can do: its peak or the work is wrong"
 
 
 def _idles(signals: Signals, at: Thresholds) -> bool:

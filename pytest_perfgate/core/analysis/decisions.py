@@ -371,8 +371,8 @@ def outside_computation(
     for (name, words), share, next_step in zip(_OUTSIDE, shares, next_steps):
         if computation < _BUSY and share >= _WORTH:
             yield Finding(
-                title=f"{words} {share:.0%} of {window}",
-                detail=f"Computation fills {computation:.1%}; look here before looking at kernels.",
+                title=f"{words} {share * 100:.0f} % of {window}",
+                detail=f"Computation fills {computation * 100:.1f} %; look here before looking at kernels.",
                 trigger=f"{name}={share:.3f}",
                 advice=next_step,
                 severity=Severity.WARNING if share > _GRAVE else Severity.NOTE,
@@ -394,7 +394,7 @@ def short_kernels(counts: tuple[int, int], part: float, where: str = "") -> Iter
     if mostly_short(count, short) and part >= _WORTH:
         yield Finding(
             title=f"{short:,} of {count:,} kernels{where} are shorter than 10 µs",
-            detail=f"They hold {part:.0%} of compute time; launching costs about as much as running.",
+            detail=f"They hold {part * 100:.0f} % of compute time; launching costs about as much as running.",
             trigger=f"short_kernels={short / count:.3f}",
             advice="fuse them (torch.compile) or launch them as one CUDA graph",
         )

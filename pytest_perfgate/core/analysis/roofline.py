@@ -64,7 +64,7 @@ class Placement:
         if not beyond:
             return ""
         words, part, peak = max(beyond, key=lambda one: one[1])
-        return f"{words} {part:.1%} of its roof is more than the hardware can do: {peak} or the work is wrong"
+        return f"{words} {part * 100:.1f} % of its roof is more than the hardware can do: {peak} or the work is wrong"
 
 
 def place(work: Work, time_ns: float, roof: Roof) -> Placement:

@@ -10,7 +10,7 @@ from statistics import stdev
 import numpy as np
 
 from pytest_perfgate.core.judge.rounds import MARGIN, SURELY, Design, Pairs, finding, look, more_slow
-from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
+from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, percent, picture, words
 from pytest_perfgate.core.render.words import signed, span
 from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann
 from pytest_perfgate.model.metric import Block, Column, Document, Interval, Paragraph, Picture, Table
@@ -209,7 +209,7 @@ def calibration_document(result: Calibration) -> Document:
     power = Table(
         title="Slowdowns that are confirmed",
         columns=(Column(name="slowdown"), Column(name="seen"), Column(name="bounds")),
-        rows=tuple((signed(by), f"{rate.rate:.1%}", _bounds(rate)) for by, rate in result.power),
+        rows=tuple((signed(by), f"{rate.rate * 100:.1f} %", _bounds(rate)) for by, rate in result.power),
     )
     fraction = Dimension.FRACTION
     own = Table(
@@ -234,7 +234,7 @@ def _injection(result: Calibration) -> tuple[Table, ...]:
     if not result.injected:
         return ()
     rows = tuple(
-        (signed(one.by), signed(one.measured), one.rounds, f"{one.detected.rate:.1%}", _bounds(one.detected))
+        (signed(one.by), signed(one.measured), one.rounds, f"{one.detected.rate * 100:.1f} %", _bounds(one.detected))
         for one in result.injected
     )
     columns = (
@@ -259,20 +259,20 @@ def curve(result: Calibration) -> Picture:
     scaled = [(0.0, result.alarms), *result.power]
     real = [(one.measured, one.detected) for one in result.injected]
     frame = Frame(
-        x=Axis(low=-0.002, high=1.05 * max(by for by, _ in (*scaled, *real)), label="slowdown", text="{:.0%}".format),
-        y=Axis(low=0, high=1.04, label="confirmed", text="{:.0%}".format),
+        x=Axis(low=-0.002, high=1.05 * max(by for by, _ in (*scaled, *real)), label="slowdown", text=percent),
+        y=Axis(low=0, high=1.04, label="confirmed", text=percent),
         top=34,
     )
     across, _ = frame.at(result.limit, 0)
     marks = [
         line(frame, [(result.limit, 0), (result.limit, 1.04)], colour=SOFT, dash="5 4"),
-        words(across + 5, frame.top + 30, f"limit {result.limit:.1%}", colour=SOFT),
+        words(across + 5, frame.top + 30, f"limit {result.limit * 100:.1f} %", colour=SOFT),
         line(frame, [(by, rate.rate) for by, rate in scaled]),
         *_points(frame, scaled, MARK),
         *_points(frame, real, OTHER),
         *_legend(frame, result),
     ]
-    alt = f"power: {', '.join(f'{signed(by)} {rate.rate:.0%}' for by, rate in result.power)}"
+    alt = f"power: {', '.join(f'{signed(by)} {rate.rate * 100:.0f} %' for by, rate in result.power)}"
     return Picture(svg=picture(frame, marks, alt), alt=alt)
 
 
@@ -293,8 +293,8 @@ def _legend(frame: Frame, result: Calibration) -> list[str]:
 
 
 def _rate(rate: Rate) -> str:
-    return f"{rate.rate:.1%} ({rate.hits}/{rate.count}, {_bounds(rate)})"
+    return f"{rate.rate * 100:.1f} % ({rate.hits}/{rate.count}, {_bounds(rate)})"
 
 
 def _bounds(rate: Rate) -> str:
-    return f"{rate.bounds.low:.1%} to {rate.bounds.high:.1%}"
+    return f"{rate.bounds.low * 100:.1f} % to {rate.bounds.high * 100:.1f} %"

@@ -291,8 +291,9 @@ class SlowCard:
 
     @property
     def text(self) -> str:
-        """Return ``GPU-3f2a: 8% slower than others of NVIDIA-H200, over 12 cases``."""
-        return f"{self.card}: {self.behind:.0%} slower than others of {self.device}, over {plural(self.cases, 'case')}"
+        """Return ``GPU-3f2a: 8 % slower than others of NVIDIA-H200, over 12 cases``."""
+        behind = f"{self.behind * 100:.0f} % slower than others of {self.device}"
+        return f"{self.card}: {behind}, over {plural(self.cases, 'case')}"
 
 
 def slow_cards(reports: Iterable[CaseReport]) -> tuple[SlowCard, ...]:
@@ -323,7 +324,7 @@ def slow_card_notes(reports: Iterable[CaseReport]) -> Iterator[SuiteNote]:
     """Yield one note on cards whose figures depend more on the card than on the code."""
     if slow := slow_cards(reports):
         count = plural(len(slow), "card")
-        text = f"{count} more than {SLOW:.0%} slower than others of the kind: check the cards before the code"
+        text = f"{count} more than {SLOW * 100:.0f} % slower than others of the kind: check the cards before the code"
         yield SuiteNote(kind=SLOW_CARD, effect=Effect.WARN, text=text, names=tuple(card.text for card in slow))
 
 

@@ -22,6 +22,7 @@ from pytest_perfgate.core.render.drawing import (
     legend,
     line,
     margin,
+    percent,
     responsive,
     rule,
     sheet,
@@ -130,8 +131,8 @@ def _row(row: Row, key: Key, place: tuple[float, float, float]) -> Iterator[str]
         if amount <= 0:
             continue
         wide = amount * scale
-        share = f"{amount / whole:.0%}"
-        yield area(x, y, wide, _LINE - 8, fill, f"{row.label}: {text} {amount / whole:.1%}")
+        share = f"{amount / whole * 100:.0f} %"
+        yield area(x, y, wide, _LINE - 8, fill, f"{row.label}: {text} {amount / whole * 100:.1f} %")
         if text_width(share) + 6 <= wide and len(row.amounts) > 1:
             yield haloed(x + wide / 2, y + 15.5, share)
         x += wide
@@ -152,7 +153,7 @@ def _strip(spread: Sequence[float], left: float, y: float, room: float) -> Itera
     for at, count in enumerate(counts):
         if count:
             tall = 3 + (_STRIP - 12) * count / most
-            text = f"{plural(count, 'kernel')} {at / _BINS:.0%} to {(at + 1) / _BINS:.0%} hidden"
+            text = f"{plural(count, 'kernel')} {at / _BINS * 100:.0f} % to {(at + 1) / _BINS * 100:.0f} % hidden"
             yield area(left + at * wide + 0.5, y + _STRIP - 8 - tall, max(wide - 1, 1), tall, "idle", text)
 
 
@@ -190,7 +191,7 @@ def merged(rows: Sequence[Row], most: int = MOST_ROWS) -> tuple[list[Row], int]:
 def overlap_row(label: str, hidden: float, whole: float, parts: Sequence[float]) -> Row:
     """Return one bar of the hidden and the exposed part."""
     share = hidden / whole if whole else 0.0
-    text = f"{share:.0%} of {quantity(whole, Dimension.TIME, 3)}"
+    text = f"{share * 100:.0f} % of {quantity(whole, Dimension.TIME, 3)}"
     return Row(label=label, amounts=(share, 1 - share), text=text, spread=tuple(parts))
 
 
@@ -200,7 +201,7 @@ def overlap_bars(rows: Sequence[Row], of: str) -> Picture:
     note = f"{more} more are in the table" if more > 0 else ""
     key = (("hidden", "hidden by compute"), ("exposed", "exposed"))
     alt = f"Hidden communication per {of}; the columns below a bar count its kernels from 0 % to 100 % hidden"
-    return stacked("overlap", alt, rows[:MOST_ROWS], key, "{:.0%}".format, note)
+    return stacked("overlap", alt, rows[:MOST_ROWS], key, percent, note)
 
 
 _SPARKS = " ▁▂▃▄▅▆▇█"
@@ -236,7 +237,7 @@ def lengths_picture(lengths: Ints) -> Picture:
     counts, _ = np.histogram(lasting, edges)
     times, _ = np.histogram(lasting, edges, weights=lasting)
     short = lasting <= SHORT_NS
-    parts = f"{short.mean():.0%} of them, {lasting[short].sum() / lasting.sum():.0%} of their time"
+    parts = f"{short.mean() * 100:.0f} % of them, {lasting[short].sum() / lasting.sum() * 100:.0f} % of their time"
     alt = f"Lengths of {plural(len(lasting), 'kernel')}: up to 10 µs are {parts}"
     members, time = (tuple((column / column.sum()).tolist()) for column in (counts, times))
     return histogram(
@@ -266,7 +267,7 @@ def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Pict
         head, top = legend(names, 4, 2, width - 8)
         frame = Frame(
             x=Axis(low=bins.edges[0], high=bins.edges[-1], label=label, log=True, text=_time),
-            y=Axis(low=0.0, high=high, label="" if narrow else "share", text="{:.0%}".format),
+            y=Axis(low=0.0, high=high, label="" if narrow else "share", text=percent),
             width=width, height=round(top) + (230 if narrow else 270), top=round(top) + 10, left=48 if narrow else 74,
         )  # fmt: skip
         marks = [*head, *grid(frame)]
@@ -277,7 +278,7 @@ def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Pict
             for at, (share, kind) in enumerate(((members, fill), (time, "other"))):
                 if share > 0:
                     tall = y0 - frame.at(low, share)[1]
-                    title = f"{_time(low)} to {_time(up)}: {share:.1%}"
+                    title = f"{_time(low)} to {_time(up)}: {share * 100:.1f} %"
                     marks.append(area(x + at * wide + 0.5, y0 - tall, wide - 1, tall, kind, title))
         x, y = frame.at(short, high)
         marks += [rule((x, y), frame.at(short, 0), dash="4 3"), haloed(x + 4, y + 11, _time(short), "start")]
@@ -286,7 +287,9 @@ def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Pict
     key = ["kernels", "their time"]
     bars = [
         Bar(
-            label=f"{_time(low)} to {_time(up)}", parts=(members,), text=f"{members:.1%} of kernels, {time:.1%} of time"
+            label=f"{_time(low)} to {_time(up)}",
+            parts=(members,),
+            text=f"{members * 100:.1f} % of kernels, {time * 100:.1f} % of time",
         )
         for low, up, members, time in zip(bins.edges, bins.edges[1:], bins.members, bins.time)
         if members > 0

@@ -45,6 +45,11 @@ FILLS = {
 """Colour and pattern of each area; the pattern alone distinguishes them."""
 
 
+def percent(share: float) -> str:
+    """Return a tick of an axis of shares."""
+    return f"{share * 100:.0f} %"
+
+
 @value
 class Axis:
     """A range of values along a side of a picture."""

@@ -107,10 +107,10 @@ def _sparks(group: Group, *, several: bool) -> Iterator[Bar]:
         starts = np.concatenate([spans[0] for _, spans in lane.spans])
         ends = np.concatenate([spans[1] for _, spans in lane.spans])
         union = intervals.union(starts, ends)
-        yield Bar(label=lane.label, text=f"{spark(union)}  {intervals.length(union) / group.length:.0%} busy")
+        yield Bar(label=lane.label, text=f"{spark(union)}  {intervals.length(union) / group.length * 100:.0f} % busy")
     if group.marked is not None and len(group.marked[0]):
         share = intervals.length(group.marked) / group.length
-        yield Bar(label="exposed communication", text=f"{spark(group.marked)}  {share:.0%}")
+        yield Bar(label="exposed communication", text=f"{spark(group.marked)}  {share * 100:.0f} %")
 
 
 def _group(group: Group, across: tuple[float, float], top: float, *, narrow: bool) -> tuple[list[str], float]:

@@ -35,7 +35,7 @@ def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1
     guessed = sum(case.nodeid not in known for case in cases)
     starts, total = seconds_of(cases, known)
     whole = ", a first guess" if guessed > len(cases) / 2 else ""
-    cut = f"; sampling cut to {part:.0%} by the budget" if part < 1 else ""
+    cut = f"; sampling cut to {part * 100:.0f} % by the budget" if part < 1 else ""
     rounds = max(case.plan.rounds for case in cases)
     return f"{plural(len(cases), 'test')}, {plural(rounds, 'round')}, {about(starts + part * total)}{whole}{cut}"
 

@@ -32,7 +32,7 @@ CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, b
 
 
 def test_a_cut_is_said_and_done() -> None:
-    line = "10 tests, 3 rounds, about 21 s, a first guess; sampling cut to 50% by the budget"
+    line = "10 tests, 3 rounds, about 21 s, a first guess; sampling cut to 50 % by the budget"
     assert cost_line(CASES, {}, 0.5) == line
     half = sampled(CASES[0], 0.5).plan
     assert (half.warmup_ns, half.budget_ns) == (0.1e9, 0.5e9)

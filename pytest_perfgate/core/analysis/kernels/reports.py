@@ -140,7 +140,7 @@ def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:
 
 def _opportunities(diagnosis: Diagnosis) -> Iterator[str]:
     for finding in top_opportunities(diagnosis):
-        gain = f"est. {finding.gain.high * 100:.0f}% gain at most" if finding.gain else gain_text(finding)
+        gain = f"est. {finding.gain.high * 100:.0f} % gain at most" if finding.gain else gain_text(finding)
         doubt = f" ({finding.doubt.removeprefix('at most ')})" if finding.doubt else ""
         yield f"{finding.title} — {gain}{doubt} — trigger: {finding.trigger}"
 

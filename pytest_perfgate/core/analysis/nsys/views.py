@@ -386,7 +386,7 @@ def coverage_findings(job: Job) -> Iterator[Finding]:
             apart = f" A range is {length} long, and the next one starts {gap} after it."
         yield Finding(
             title=f"The {'window' if as_given else 'windows'} of rank {result.rank.name} "
-            f"{'covers' if as_given else 'cover'} {window.covers:.0%} of its capture",
+            f"{'covers' if as_given else 'cover'} {window.covers * 100:.0f} % of its capture",
             detail="Its figures say nothing of the rest."
             if as_given
             else f"Figures of a window leave out what happens between them, mainly idle time.{apart}",

@@ -216,7 +216,7 @@ def coverage_findings(whole: Survey, steps: Sequence[Survey]) -> Iterator[Findin
     detail = f"What happens {'between' if several else 'beside'} them, idle time above all, is in no figure of a step. "
     detail += f"A step is {quantity(intervals.middle(np.array(lengths, np.int64)), Dimension.TIME)} long"
     yield Finding(
-        title=f"The {'steps cover' if several else 'window covers'} {covered:.0%} of the trace",
+        title=f"The {'steps cover' if several else 'window covers'} {covered * 100:.0f} % of the trace",
         detail=f"{detail}, and the next one starts {apart} after it." if several else f"{detail}.",
         trigger=f"window_coverage={covered:.3f}",
         advice="look at the whole trace too, or limit step_to_step and window_coverage",
@@ -320,7 +320,7 @@ def _expected(finding: Finding) -> str:
     """Return what an advice may save, as a share of the window."""
     if finding.gain is None:
         return "not projected"
-    low, high = (f"{share:.1%}" for share in saved(finding.gain))
+    low, high = (f"{share * 100:.1f} %" for share in saved(finding.gain))
     span = f"at most {high}" if finding.gain.low <= 0 or low == high else f"{low} to {high}"
     return f"end to end {span} of the window, where nothing else takes that time"
 
@@ -345,20 +345,20 @@ def _operator(group: Sequence[Impact]) -> Recommendation:
     """Return one operator with all its argument sets that are worth examining."""
     row = max(group, key=lambda i: i.row.total).row
     calls, share = sum(i.row.count for i in group), sum(i.row.share for i in group)
-    least, most = min(i.fraction for i in group), max(i.fraction for i in group)
-    reached = f"{least:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
+    least = min(i.fraction for i in group)
+    reached = " to ".join(dict.fromkeys(f"{part * 100:.0f} %" for part in (least, max(i.fraction for i in group))))
     kernel = ", ".join(part for part in (library(row.kernel), tile(row.kernel)) if part) or "kernel of unknown library"
     length = short_sequence(row)
     path_b = f"kernel only: {kernel} runs it; look at its selection and tile"
     path_b = f"kernel only: {kernel} runs it over {length} queries: {COMPARE_FIRST}" if length else path_b
     wanted = any(wants_replay(i.row, i.fraction) for i in group)
     path_b += "; replay artifact recommended for the kernel's owners" if wanted else ""
-    low, high = f"{sum(i.gains[0][2] for i in group):.1%}", f"{_most(group):.1%}"
+    low, high = f"{sum(i.gains[0][2] for i in group) * 100:.1f} %", f"{_most(group) * 100:.1f} %"
     span = high if low == high else f"{low} at the next step (20, 50 or 80 % of the roof), {high} at 80 %"
     sets = f" of its {len(group)} longest argument sets" if len(group) > 1 else ""
     return Recommendation(
         title=f"{row.name} at {reached} of its roof",
-        issue=f"{share:.0%} of operators' time in {calls:,} call{'s' if calls > 1 else ''}{sets}: {band(least)}.",
+        issue=f"{share * 100:.0f} % of operators' time in {calls:,} call{'s' * (calls > 1)}{sets}: {band(least)}.",
         action=(f"fusion or algorithm: {fusion_of(row.category, row.name)}", path_b),
         impact=f"end to end at most {span}",
         anchor=anchor_of(row.name),

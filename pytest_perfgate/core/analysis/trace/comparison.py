@@ -244,7 +244,8 @@ def key_findings(lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> tuple[str
     texts = []
     if total:
         side = max(spent, key=lambda name: spent[name])
-        texts.append(f"{spent[side] / total:.0%} of the compared operators' time in the reference is bound by {side}.")
+        part = f"{spent[side] / total * 100:.0f} %"
+        texts.append(f"{part} of the compared operators' time in the reference is bound by {side}.")
         texts += _dominates(side, lines, roofs)
     remarks = [pair.remark.partition(",")[0].partition(":")[0] for pair in known]
     counts = [(word, remarks.count(word)) for word in ("expected", "unexpected", "faster than expected")]
@@ -254,7 +255,8 @@ def key_findings(lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> tuple[str
         texts.append(f"The largest that hardware does not explain is {odd.name} {odd.detail}: {_saved(odd)}.")
     if lines[0] and lines[1]:
         idle = [line.share(line.idle) for line in lines if line]
-        texts.append(f"Idle time is {idle[1]:.1%} of the target's window and {idle[0]:.1%} of the reference's.")
+        one, two = (f"{share * 100:.1f} %" for share in idle)
+        texts.append(f"Idle time is {two} of the target's window and {one} of the reference's.")
     return tuple(texts)
 
 
@@ -362,7 +364,7 @@ def _detailed(pair: Pair, number: int, roofs: Roofs) -> Section:
 def _change(ratio: float | None) -> str:
     """Return how much slower or faster a ratio of times is."""
     change = (ratio or 1.0) - 1
-    return f"{abs(change):.0%} {'slower' if change >= 0 else 'faster'}"
+    return f"{abs(change) * 100:.0f} % {'slower' if change >= 0 else 'faster'}"
 
 
 def comparative_rough(
@@ -393,5 +395,5 @@ def _neutral(lines: Lines) -> str:
     if not lines[0] or not lines[1]:
         return "One of the traces has no single device's activity."
     one, two = lines[0].computation, lines[1].computation
-    change = f"{two / one - 1:+.1%}" if one else "not comparable"
+    change = f"{(two / one - 1) * 100:+.1f} %" if one else "not comparable"
     return f"Compute time of the target is {two / 1e6:.3f} ms, {change} against the reference's {one / 1e6:.3f} ms."

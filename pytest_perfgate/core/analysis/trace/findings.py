@@ -172,7 +172,7 @@ def _waits(survey: Survey, line: Timeline | None) -> Iterator[Finding]:
     named = ", ".join(f"{name} {count:,} time{'s' * (count > 1)}" for name, count in counts.most_common(4))
     yield Finding(
         title=f"The host waits for the device in {calls.waits:,} call{'s' * (calls.waits > 1)}",
-        detail=f"The device idles behind them for {line.share(calls.sync):.0%} of the window: {named}.",
+        detail=f"The device idles behind them for {line.share(calls.sync) * 100:.0f} % of the window: {named}.",
         trigger=f"sync_count={calls.waits}",
         advice="keep values on the device; wait on events instead of the whole device",
         gain=saving(0.0, calls.sync / line.total),
@@ -229,8 +229,8 @@ def _attention(rows: Sequence[OperatorRow], roof: Roof | None, total: float) -> 
         shares = [sum(row.total for row in together) * (1 - 1 / times) / (total or math.inf) for times in _FUSED]
         yield Finding(
             title="Attention is not fused",
-            detail=f"{soft[0].name} {softened:,} times, {product[0].name} {multiplied:,} times, {spent:.0%} together. "
-            f"Fused kernels are {_FUSED[0]} to {_FUSED[1]} times as fast.",
+            detail=f"{soft[0].name} {softened:,} times, {product[0].name} {multiplied:,} times, {spent * 100:.0f} % "
+            f"together. Fused kernels are {_FUSED[0]} to {_FUSED[1]} times as fast.",
             trigger=f"op_count(op={soft[0].name})={softened}",
             advice="call torch.nn.functional.scaled_dot_product_attention",
             scope=soft[0].name,
@@ -240,7 +240,7 @@ def _attention(rows: Sequence[OperatorRow], roof: Roof | None, total: float) -> 
         queries = short_sequence(row)
         if queries and row.share > 0.02:
             at = place(row.work, row.total / row.count, roof) if row.work and roof else None
-            reached = f"{at.fraction:.0%} of the roof" if at and at.fraction else "fraction of the roof not known"
+            reached = f"{at.fraction * 100:.0f} % of the roof" if at and at.fraction else "share of the roof not known"
             yield Finding(
                 title=f"Attention over a short sequence: {queries}",
                 detail=f"{row.name}, {reached}; below 1024 the fused kernels are limited by memory and launch.",
@@ -265,7 +265,7 @@ def _transposes(kernels: Sequence[KernelRow], rows: Sequence[OperatorRow], windo
     if share > 0.1:
         spent, calls = sum(k.total for k in moved), sum(row.count for row in rows if row.category.startswith("CONV"))
         yield Finding(
-            title=f"Layout changes take {share:.0%} of convolution time",
+            title=f"Layout changes take {share * 100:.0f} % of convolution time",
             detail=f"{sum(k.count for k in moved):,} transposes around {calls:,} convolution{'s' * (calls != 1)}.",
             trigger=f"transpose_share={share:.3f}",
             advice="model.to(memory_format=torch.channels_last)",
@@ -291,10 +291,10 @@ def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[F
         batch, sizes = shapes[-1][0], [n for shape in shapes for n in shape[1:]]
         if batch >= 1024 and max(sizes) < 128:
             at = place(row.work, row.total / row.count, roof) if roof else None
-            reached = f", {at.fraction:.0%} of the roof" if at and at.fraction else ""
+            reached = f", {at.fraction * 100:.0f} % of the roof" if at and at.fraction else ""
             yield Finding(
                 title=f"Tiny batched products: {batch:,} of at most {max(sizes)}",
-                detail=f"{row.name} takes {row.share:.0%} of operator time{reached}.",
+                detail=f"{row.name} takes {row.share * 100:.0f} % of operator time{reached}.",
                 trigger=f"batch={batch}",
                 advice="fold the batch into a larger product, or replay it to look at kernel selection",
                 scope=row.name,
@@ -313,8 +313,8 @@ def _slow(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
         if at and at.bound == "memory" and at.memory is not None and at.memory < 0.2:
             what = "the normalisation" if normalises else "the operator"
             yield Finding(
-                title=f"{row.name} reaches {at.memory:.0%} of memory bandwidth",
-                detail=f"Elementwise operators of the same trace reach {baseline:.0%}: the device can.",
+                title=f"{row.name} reaches {at.memory * 100:.0f} % of memory bandwidth",
+                detail=f"Elementwise operators of the same trace reach {baseline * 100:.0f} %: the device can.",
                 trigger=f"bandwidth_fraction={at.memory:.3f}",
                 advice=f"another implementation of {what}, or a fused one",
                 scope=row.name,
@@ -361,7 +361,7 @@ def _recompute(survey: Survey) -> Iterator[Finding]:
     share = recompute_share(survey)
     if share and share > 0.05:
         yield Finding(
-            title=f"Recomputation takes {share:.0%} of GPU time",
+            title=f"Recomputation takes {share * 100:.0f} % of GPU time",
             detail="Activation checkpointing runs these forward passes twice.",
             trigger=f"recompute={share:.3f}",
             advice="checkpoint fewer or cheaper layers where memory allows",

@@ -48,7 +48,7 @@ class Pair:
         if self.before is None or self.after is None:
             return "only in the target" if self.before is None else "only in the reference"
         ratio = self.ratio or 0.0
-        slow = f", {ratio - 1:.0%} slower: look at kernel selection" if ratio > SELECTION else ""
+        slow = f", {(ratio - 1) * 100:.0f} % slower: look at kernel selection" if ratio > SELECTION else ""
         if self.expected is None:
             return f"no expectation{slow}"
         off = ratio / self.expected

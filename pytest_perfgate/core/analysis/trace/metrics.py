@@ -262,7 +262,7 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
 def _partly(group: Sequence[OperatorRow], known: Sequence[OperatorRow]) -> str:
     """Return which part of a group the rates cover, if not all of it."""
     spent, total = sum(row.total for row in known), sum(row.total for row in group)
-    return f"of the {spent / total:.1%} of its time that has a work model" if 0 < spent < 0.9995 * total else ""
+    return f"of the {spent / total * 100:.1f} % of its time that has a work model" if 0 < spent < 0.9995 * total else ""
 
 
 def _summed(rows: Sequence[OperatorRow], part: str) -> tuple[list[OperatorRow], float, float]:

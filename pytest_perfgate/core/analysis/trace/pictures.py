@@ -135,7 +135,7 @@ def times_picture(lines: Sequence[tuple[str, Timeline]], of: str, *, on_host: bo
     note = f"each bar is the mean of {size} {of}s" if size > 1 else ""
     busy = sum(line.busy for _, line in lines) / (sum(line.total for _, line in lines) or 1)
     who = "operators run" if on_host else "the GPU works"
-    alt = f"Time per {of}, {plural(len(lines), of)}: {who} {busy:.0%} of it"
+    alt = f"Time per {of}, {plural(len(lines), of)}: {who} {busy * 100:.0f} % of it"
     key = (("compute", "operators run"), *TIME_KEY[1:]) if on_host else TIME_KEY
     return stacked("steps", alt, shown, key, _time, note)
 
@@ -151,7 +151,7 @@ def streams_picture(survey: Sequence[tuple[str, Survey]], of: int = 1) -> Pictur
         raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
     bare = sum(intervals.length(group.marked) for group in groups if group.marked)
     share = bare / sum(group.length for group in groups)
-    exposure = f"communication is exposed for {share:.1%} of the time" if bare else "no communication is exposed"
+    exposure = f"communication is exposed {share * 100:.1f} % of the time" if bare else "no communication is exposed"
     ranks = "" if of < 2 else f" of {RANKS} of {of} ranks" if of > RANKS else f" of {of} ranks"
     alt = f"A lane per stream{ranks}; {exposure}"
     return timeline("timeline", alt, groups, LANE_KEY)
@@ -216,7 +216,7 @@ def utilisation_picture(
     if max(figure for _, figure in figures) > BEYOND:
         raise nothing("the MFU of a step is more than the hardware can do", "check --peak, or --device")
     mean = sum(figure for _, figure in figures) / len(figures)
-    alt = f"MFU over {len(figures)} steps, idle time included: {mean:.1%} on average"
+    alt = f"MFU over {len(figures)} steps, idle time included: {mean * 100:.1f} % on average"
     return over_steps("mfu", alt, figures, "MFU, data sheet", Dimension.FRACTION)
 
 
@@ -258,7 +258,7 @@ def _operator_points(
 
 
 def _reached(fraction: float | None) -> str:
-    return f"{fraction:.0%} of its roof" if fraction is not None else ""
+    return f"{fraction * 100:.0f} % of its roof" if fraction is not None else ""
 
 
 def kernels_picture(survey: Survey) -> Picture:

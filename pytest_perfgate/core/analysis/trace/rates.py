@@ -139,12 +139,12 @@ def _note(spent: Floats, known: NDArray[np.bool_]) -> str:
     """Return what the figure covers, and how much work is unknown."""
     part = float(spent[known].sum() / spent.sum())
     rest = "" if part > 0.9995 else "; the rest counts as no work"
-    return f"over the whole window, idle time included; {part:.1%} of operators' time has known work{rest}"
+    return f"over the whole window, idle time included; {part * 100:.1f} % of operators' time has known work{rest}"
 
 
 def _only(spent: Floats, known: NDArray[np.bool_]) -> str:
     part = float(spent[known].sum() / spent.sum())
-    return f"of operators with known work, {part:.1%} of operators' time"
+    return f"of operators with known work, {part * 100:.1f} % of operators' time"
 
 
 def _parts(
@@ -252,7 +252,7 @@ def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | Non
 def impact_table(impacts: Sequence[Impact]) -> Table:
     """Return one row for each target of each operator."""
     rows = tuple(
-        (i.row.name, shapes(i.row), i.row.total, i.fraction, f"{target:.0%}", then, gain)
+        (i.row.name, shapes(i.row), i.row.total, i.fraction, f"{target * 100:.0f} %", then, gain)
         for i in impacts
         for target, then, gain in i.gains
     )

@@ -111,7 +111,7 @@ def subtitle(survey: Survey) -> str:
     named = sorted(filter(None, trace.devices))
     parts += named[:1]
     if not survey.on_host:
-        parts.append(f"coverage {survey.coverage:.1%}" if survey.coverage is not None else "no GPU activity")
+        parts.append(f"coverage {survey.coverage * 100:.1f} %" if survey.coverage is not None else "no GPU activity")
     parts += ["no shapes recorded"] if not trace.shapes else []
     lost = survey.tree.dropped
     parts += [f"{lost:,} straddling host event{'s' * (lost > 1)} left out of the tree"] if lost else []
@@ -346,12 +346,12 @@ def _process(content: ReportContent) -> Iterator[str]:
     rows, share = len(survey.rows), survey.coverage
     timed = f"{rows:,} of them timed by themselves" if survey.on_host else f"{rows:,} rows of the GPU"
     yield f"Read {name_of(survey)}: {host:,} operators of the host, {timed}; {dropped:,} left out"
-    linked = f", and linked {share:.1%} of the GPU time to what launched it" if share is not None else ""
+    linked = f", and linked {share * 100:.1f} % of the GPU time to what launched it" if share is not None else ""
     yield f"Nested the host's calls by time, a thread at a time{linked}"
     yield f"Added up the window ({survey.label}): computation, what it does not cover, idle time"
     known = sum(row.share for row in content.rows if row.work is not None)
     calls = f"{sum(row.count for row in content.rows):,} calls into {len(content.rows):,} argument sets"
-    yield f"Grouped {calls}; the work of {known:.1%} of their time is known"
+    yield f"Grouped {calls}; the work of {known * 100:.1f} % of their time is known"
     roof = content.roof.note if content.roof is not None else "no roof: neither device nor peaks are known"
     yield f"Compared them with {roof}"
     yield f"Looked for the known patterns ({len(content.findings):,} found) and at the call trees of the longest calls"
@@ -370,7 +370,7 @@ def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section
     lines = []
     for row in rows:
         at = place(row.work, row.total / row.count, roof) if row.work and roof else None
-        reached = f"{at.fraction:.0%} of its roof, {band(at.fraction)}" if at and at.fraction is not None else ""
+        reached = f"{at.fraction * 100:.0f} % of its roof, {band(at.fraction)}" if at and at.fraction else ""
         why = f"no work model: {row.why}" if row.work is None else ""
         kernel = f"longest kernel {short_name(row.kernel)}" + (f" ({of})" if (of := library(row.kernel)) else "")
         parts = "; ".join(filter(None, (reached, at.impossible if at else "", why, kernel)))

@@ -41,7 +41,7 @@ def timeline_table(line: Timeline, title: str = "", *, on_host: bool = False) ->
             ("all communication", line.communication),
             ("all copies", line.memcpy),
         )
-        hidden = f"Communication hidden by compute: {line.overlap:.1%}." if line.overlap is not None else ""
+        hidden = f"Communication hidden by compute: {line.overlap * 100:.1f} %." if line.overlap is not None else ""
         note = hidden or "No communication, so no overlap."
     columns = (Column(name="part"), Column(name="time", dimension=_TIME), Column(name="of the window", dimension=_PART))
     rows = tuple((name, part, line.share(part)) for name, part in parts)
@@ -212,7 +212,7 @@ def _roofed(roof: Roof | None) -> str:
 def _modelled(rows: Sequence[OperatorRow]) -> str:
     """Return which part of the time the table's rates cover."""
     known, total = sum(row.total for row in rows if row.work is not None), sum(row.total for row in rows)
-    return f" Operators with a work model hold {known / total:.1%} of operators' time." if total else ""
+    return f" Operators with a work model hold {known / total * 100:.1f} % of operators' time." if total else ""
 
 
 def shapes(row: OperatorRow) -> str:

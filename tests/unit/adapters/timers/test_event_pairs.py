@@ -152,10 +152,10 @@ def test_waits_of_an_h100_lie_on_a_line_and_its_writes_do_not() -> None:
     ("took", "empty", "part"),
     [
         (180_000.0, Empty(overhead=2_500.0, taken_off=2_500.0), ""),
-        (60_000.0, Empty(overhead=2_500.0, taken_off=2_500.0), "2.3%"),
-        (180_000.0, Empty(overhead=3_600.0), "2.0%"),
+        (60_000.0, Empty(overhead=2_500.0, taken_off=2_500.0), "2.3 %"),
+        (180_000.0, Empty(overhead=3_600.0), "2.0 %"),
         (10_000.0, Empty(overhead=250.0), ""),
-        (10_000.0, Empty(overhead=400.0), "4.0%"),
+        (10_000.0, Empty(overhead=400.0), "4.0 %"),
     ],
 )
 def test_a_time_that_may_be_off_by_more_than_a_timer_should_says_so(took: float, empty: Empty, part: str) -> None:

@@ -66,7 +66,7 @@ def test_coverage_under_the_floor_makes_limits_invalid(kineto, tmp_path):
     analysis = kineto.inspect([path], {})
     (problem,) = analysis.problems
     assert problem.code == "trace-coverage"
-    assert "25.0%" in problem.what
+    assert "25.0 %" in problem.what
     assert analysis.findings[0].trigger == "class=invalid"
     enough = kineto.inspect([path], {"floor": "0.2"})
     assert not enough.problems

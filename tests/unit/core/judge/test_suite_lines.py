@@ -270,7 +270,7 @@ def test_a_card_without_a_uuid_is_known_by_its_slot_and_one_without_either_is_no
         return [replace(one, measurement=replace(one.measurement, device=slot)) for one, slot in zip(reports, slots)]
 
     (slow,) = slow_cards([*of_slot("a", [1.0] * 4), *of_slot("b", [1.08] * 4)])
-    assert slow.text == "0000:b: 8% slower than others of NVIDIA-H200, over 4 cases"
+    assert slow.text == "0000:b: 8 % slower than others of NVIDIA-H200, over 4 cases"
     assert slow_cards([*of_slot("a", [1.0] * 4), *of_slot("", [1.08] * 4)]) == ()
 
 

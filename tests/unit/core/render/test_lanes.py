@@ -41,7 +41,7 @@ def test_what_is_marked_reaches_through_all_lanes_and_is_seen_without_colour() -
     assert with_marks.count('fill="currentColor"/>') - without.count('fill="currentColor"/>') == 1
     bars = timeline("t", "streams", [group()], KEY).bars
     assert [bar.label for bar in bars] == ["stream 7", "stream 20, communication", "exposed communication"]
-    assert [bar.text[-8:] for bar in bars] == ["80% busy", "20% busy", " " * 5 + "20%"]
+    assert [bar.text[-9:] for bar in bars] == ["80 % busy", "20 % busy", " " * 5 + "20 %"]
 
 
 def test_spans_that_no_eye_tells_apart_are_one() -> None:

@@ -48,7 +48,7 @@ def with_rounds(*rounds: int) -> list[Case]:
         (0, 1.0, "4 tests, 5 rounds, about 33 s, a first guess"),
         (1, 1.0, "4 tests, 5 rounds, about 32 s, a first guess"),
         (2, 1.0, "4 tests, 5 rounds, about 30 s"),
-        (0, 0.5, "4 tests, 5 rounds, about 19 s, a first guess; sampling cut to 50% by the budget"),
+        (0, 0.5, "4 tests, 5 rounds, about 19 s, a first guess; sampling cut to 50 % by the budget"),
     ],
 )
 def test_a_cost_is_a_guess_where_most_cases_are_new(count: int, part: float, says: str) -> None:

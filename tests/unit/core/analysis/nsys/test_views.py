@@ -122,7 +122,7 @@ def test_windows_that_leave_most_of_a_capture_out_are_said(tmp_path: Path) -> No
     assert value(analysis, "window_coverage") == pytest.approx(5 / 41)
     assert value(analysis, "step_to_step") == 10_000_000
     (finding,) = [one for one in analysis.findings if "of its capture" in one.title]
-    assert finding.title == "The windows of rank 0 cover 12% of its capture"
+    assert finding.title == "The windows of rank 0 cover 12 % of its capture"
     assert "1 ms long, and the next one starts 10 ms after it" in finding.detail
     text = render_text(analysis.views["window"]())
     assert "12.2 %" in text
@@ -140,7 +140,7 @@ def test_a_window_that_was_given_says_how_much_of_the_capture_it_covers(tmp_path
     analysis = inspected(steps(tmp_path / "x.sqlite", 1_000_000), start="0", end=end)
     assert value(analysis, "window_coverage") == pytest.approx(part)
     findings = [one for one in analysis.findings if "of its capture" in one.title]
-    assert [one.title for one in findings] == (["The window of rank 0 covers 5% of its capture"] if warned else [])
+    assert [one.title for one in findings] == (["The window of rank 0 covers 5 % of its capture"] if warned else [])
     assert all("between" not in one.detail for one in findings)
     assert quantity(part, Dimension.FRACTION) in render_text(analysis.views["window"]())
 

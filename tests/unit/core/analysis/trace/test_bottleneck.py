@@ -134,10 +134,10 @@ def test_steps_that_leave_most_of_a_trace_out_are_said(kineto, tmp_path) -> None
     assert whole.metrics.find("window_coverage")[0].value == pytest.approx(4 / 31)
     assert whole.metrics.find("step_to_step")[0].value == 10_000_000
     analysis = kineto.inspect([path], {"window": "steps"})
-    (warning,) = [one for one in analysis.findings if one.title == "The steps cover 13% of the trace"]
+    (warning,) = [one for one in analysis.findings if one.title == "The steps cover 13 % of the trace"]
     assert "A step is 1 ms long, and the next one starts 10 ms after it" in warning.detail
     one = kineto.inspect([path], {"step": "2"}).findings
-    (warning,) = [finding for finding in one if finding.title == "The window covers 3% of the trace"]
+    (warning,) = [finding for finding in one if finding.title == "The window covers 3 % of the trace"]
     assert warning.trigger == "window_coverage=0.032"
 
 

@@ -19,7 +19,7 @@ def test_what_differs_between_two_traces_has_a_word(kineto, tmp_path):
     analysis = kineto.compare([first], [second], PEAKS | {"peak": "bf16=100TFLOPS,fp32=10TFLOPS"})
     (relu,) = analysis.metrics.find("slowdown", (("op", "aten::relu"),))
     assert relu.value == pytest.approx(3.0)
-    assert "unexpected: investigate, 300% slower: look at kernel selection" in relu.note
+    assert "unexpected: investigate, 300 % slower: look at kernel selection" in relu.note
     assert analysis.metrics.missing("slowdown", (("op", "mine::new"),)).why == "only in the target"
     assert any("aten::relu takes 4.00 times the reference" in finding.title for finding in analysis.findings)
     text = render_text(analysis.views["ops"]())
@@ -104,6 +104,6 @@ def test_idle_time_of_the_target_is_the_first_recommendation(kineto, tmp_path):
         return [written(tmp_path / name, [event for call in calls for event in call])]
 
     late = render_text(kineto.compare(trace("a.json", 0, 10), trace("b.json", 0, 990), {}).views["fair"]())
-    assert "Idle time takes 99% of the window: open the trace" in late.partition("Recommendations for the target")[2]
+    assert "Idle time takes 99 % of the window: open the trace" in late.partition("Recommendations for the target")[2]
     busy = kineto.compare(trace("a.json", 0, 10), trace("c.json", 0, 5), {}).views["fair"]()
     assert "Outside of computation" not in render_text(busy)

@@ -36,9 +36,9 @@ def test_patterns_are_found(kineto, tmp_path):
         "Idle time takes",
         "Attention is not fused",
         "Attention over a short sequence: 128",
-        "Layout changes take 50% of convolution time",
+        "Layout changes take 50 % of convolution time",
         "Tiny batched products: 4,096 of at most 64",
-        "aten::native_layer_norm reaches 0% of memory bandwidth",
+        "aten::native_layer_norm reaches 0 % of memory bandwidth",
         "Recomputation takes",
     ):
         assert title in titles, title
@@ -104,7 +104,7 @@ def test_attention_whose_two_products_have_different_shapes_is_not_fused(kineto,
     ]
     analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
     (finding,) = [one for one in analysis.findings if one.title == "Attention is not fused"]
-    assert finding.detail.startswith("aten::_softmax 1 times, aten::bmm 2 times, 100% together.")
+    assert finding.detail.startswith("aten::_softmax 1 times, aten::bmm 2 times, 100 % together.")
     busy = 90 / 230
     assert [1 - 1 / (1 + side) for side in (finding.gain.low, finding.gain.high)] == pytest.approx(
         [busy * 2 / 3, busy * 9 / 10], rel=0.02

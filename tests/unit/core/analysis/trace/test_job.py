@@ -134,7 +134,7 @@ def test_the_ranks_say_how_much_is_linked(kineto, tmp_path):
         written(tmp_path / "b.json", [*whole, kernel("b", 20, 10, correlation=99)], distributedInfo={"rank": 1}),
     ]
     text = render_text(kineto.inspect(paths, {}).views["report"]())
-    assert "Limits are INVALID: rank 1: only 50.0% of the GPU time is linked to a launch" in text
+    assert "Limits are INVALID: rank 1: only 50.0 % of the GPU time is linked to a launch" in text
     assert "coverage" in text
     assert [line.split()[-2:] for line in text.splitlines() if line.startswith(("0 ", "1 "))][:2] == [
         ["100", "%"],

@@ -148,7 +148,7 @@ def test_a_comparison_with_little_coverage_is_invalid(kineto, tmp_path):
     limit = parse_limit("slowdown(op=aten::mm) <= 5%", kinds=KINDS)
     (verdict,) = judge_artifact(kineto.compare(path, path, {}), [limit])
     assert verdict.outcome is Outcome.INVALID
-    assert "only 9.1% of the GPU time is linked to a launch" in verdict.sentence
+    assert "only 9.1 % of the GPU time is linked to a launch" in verdict.sentence
     (verdict,) = judge_artifact(kineto.compare(path, path, {"floor": "0"}), [limit])
     assert verdict.outcome is Outcome.PASSED
 

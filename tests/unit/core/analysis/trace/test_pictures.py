@@ -63,7 +63,7 @@ def test_the_tree_holds_all_linked_time(steps):
 
 def test_short_kernels_are_counted(steps):
     drawn = picture(steps, "kernels")
-    assert "up to 10 µs are 50% of them" in drawn.alt
+    assert "up to 10 µs are 50 % of them" in drawn.alt
     assert sum(bar.parts[0] for bar in drawn.bars) == pytest.approx(1)
 
 

@@ -44,12 +44,12 @@ def test_idle_time_and_unknown_work_count_as_none(kineto, tmp_path):
     analysis = kineto.inspect([path], PEAKS)
     mfu = figure(analysis.metrics, "mfu")
     assert mfu.value == pytest.approx(FLOPS / 100e-6 / PEAK)
-    assert "50.0% of operators' time has known work; the rest counts as no work" in mfu.note
+    assert "50.0 % of operators' time has known work; the rest counts as no work" in mfu.note
     assert figure(analysis.metrics, "mfu", op="aten::mm").value == pytest.approx(FLOPS / 20e-6 / PEAK)
     assert figure(analysis.metrics, "tflops").value == pytest.approx(FLOPS / 100e-6)
     assert figure(analysis.metrics, "bandwidth").value == pytest.approx(3 * 64 * 64 * 4 / 100e-6)
     report = render_text(analysis.views["report"]())
-    assert "Operators with a work model hold 50.0% of operators' time" in report
+    assert "Operators with a work model hold 50.0 % of operators' time" in report
     assert "Over the whole window, idle time included" in report
 
 
@@ -58,7 +58,7 @@ def test_some_calls_of_an_operator_without_a_model_are_said(kineto, tmp_path):
     metrics = kineto.inspect([written(tmp_path / "t.json", [*product(0, 1, 20), *bare])], {}).metrics
     rate = figure(metrics, "tflops", op="aten::mm")
     assert rate.value == pytest.approx(FLOPS / 20e-6)
-    assert rate.note == "of the 50.0% of its time that has a work model"
+    assert rate.note == "of the 50.0 % of its time that has a work model"
 
 
 def test_a_step_has_its_own_and_a_call_across_its_edge_counts_by_its_time(kineto, tmp_path):

@@ -205,7 +205,7 @@ def test_a_device_without_a_name_leaves_no_gap_in_the_subtitle(kineto, tmp_path)
     events = [launch(0, 1), kernel("k", 5, 10, correlation=1)]
     header = {"deviceProperties": [{}], "distributedInfo": {"rank": 0, "world_size": 1}}
     analysis = kineto.inspect([written(tmp_path / "t.json", events, **header)], {})
-    assert "rank 0 of 1 · coverage 100.0%" in analysis.views["report"]().subtitle
+    assert "rank 0 of 1 · coverage 100.0 %" in analysis.views["report"]().subtitle
 
 
 def test_a_rank_beyond_the_ranks_of_its_job_is_told(kineto, tmp_path):
