@@ -70,14 +70,14 @@ def test_many_are_no_ground_for_a_verdict(kineto, tmp_path, more):
     limit = parse_limit("idle <= 90%", kinds=by_name())
     (verdict,) = judge_artifact(analysis, [limit])
     assert verdict.outcome is Outcome.INVALID
-    assert verdict.sentence.startswith("idle <= 90%: 42.9% of the GPU events or their time has no readable duration")
+    assert verdict.sentence.startswith("idle <= 90%: 42.9 % of the GPU events or their time has no readable duration")
     assert "--set floor" in verdict.next[0]
 
 
 def test_time_that_is_mostly_a_guess_is_no_ground_for_a_verdict(kineto, tmp_path):
     events = [launch(0, 1), kernel("over", 1, 1e19, correlation=1), launch(2, 2), kernel("k", 901, 99, correlation=2)]
     (problem,) = kineto.inspect([written(tmp_path / "t.json", events)], {}).problems
-    assert (problem.code, problem.what[:5]) == ("trace-durations", "90.1%")
+    assert (problem.code, problem.what[:6]) == ("trace-durations", "90.1 %")
 
 
 def test_ranks_of_one_file_lose_only_what_is_theirs(tmp_path):
@@ -92,7 +92,7 @@ def test_a_limit_on_a_trace_of_little_coverage_names_itself(kineto, tmp_path):
     analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
     texts = ["idle <= 90%", "busy >= 1%"]
     verdicts = judge_artifact(analysis, [parse_limit(text, kinds=by_name()) for text in texts])
-    assert [verdict.sentence.partition(": only 50.0% of the GPU time")[0] for verdict in verdicts] == texts
+    assert [verdict.sentence.partition(": only 50.0 % of the GPU time")[0] for verdict in verdicts] == texts
 
 
 def test_an_event_that_lasts_longer_than_the_trace_is_said(kineto, tmp_path):
