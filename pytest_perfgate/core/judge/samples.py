@@ -383,7 +383,7 @@ def base_words(paired: Paired) -> str:
     """Return ``33bcf03592 beside it over 9 rounds: +4.2 %``."""
     base = f"base {paired.base}" if paired.base else "the base"
     if paired.unbuilt:
-        return f"{base}: the change edits no code, and no file of a kind that code names: both are the same code"
+        return f"{base}: neither code nor data changed since"
     return f"{base} in {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
 
 
