@@ -417,6 +417,11 @@ def test_a_sitting_is_counted_once() -> None:
     assert decide(report, once, (), later, add=True).after.sittings == 3
     own = decide(report, decide(report, None, (), first).after, (), first, add=True)
     assert (own.change, own.why) == (Change.COUNTED, "the line was made from this time")
+    slower = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)
+    other = decide(slower, replace(once, commit="a1b2c3d4e5"), (), replace(first, commit="c0ffee"), add=True)
+    assert (other.change, other.why) == (Change.SLOWER, "its code may differ from that of a1b2c3d4e5")
+    nameless = decide(slower, replace(once, commit=""), (), first, add=True)
+    assert (nameless.change, nameless.why) == (Change.SLOWER, "its code may differ from that of the line")
 
 
 @pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])

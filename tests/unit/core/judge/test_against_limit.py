@@ -259,6 +259,36 @@ def test_what_windows_leave_out_of_a_capture_stands_under_the_verdict(kind, scop
     assert dict(verdict.evidence)["at"].partition("; their")[0] == at
 
 
+@pytest.mark.parametrize(
+    ("name", "of_rank", "at"),
+    [
+        ("idle", (0.9, 0.012), "whole trace"),
+        ("idle", (0.012, 0.9), "whole trace; such windows cover 1.2 % of the capture"),
+        ("idle", (0.01234, 0.9), "whole trace; such windows cover 1.2 % of the capture"),
+        ("idle", (), "whole trace"),
+        ("window_coverage", (0.012, 0.9), "whole trace"),
+        ("step_to_step", (0.012, 0.9), "whole trace"),
+    ],
+)
+def test_what_windows_leave_out_is_that_of_the_figure_s_own_rank(
+    name: str, of_rank: tuple[float, ...], at: str
+) -> None:
+    parts = [
+        Metric(name="window_coverage", value=part, dimension=Dimension.FRACTION, labels=labels(rank=rank))
+        for rank, part in enumerate(of_rank)
+    ]
+    time = name == "step_to_step"
+    own = Metric(name=name, value=0.01, dimension=Dimension.TIME if time else Dimension.FRACTION, labels=labels(rank=0))
+    metrics = parts if name == "window_coverage" else [*parts, own]
+    analysis = Analysis(
+        kind="nsys", subject="x", metrics=MetricSet(metrics=tuple(metrics)), views={}, window="whole trace"
+    )
+    text = f"{name}(rank=0) <= {'1us' if time else '50%'}"
+    (verdict,) = judge_artifact(analysis, [parse_limit(text, kinds=BUILT_IN_KINDS)])
+    assert verdict.outcome is Outcome.PASSED
+    assert dict(verdict.evidence)["at"].partition("; their")[0] == at
+
+
 def test_every_match_must_hold() -> None:
     verdicts = judged("overlap(stage=stage2, rank=*) >= 80%")
     assert [v.outcome for v in verdicts] == [Outcome.BROKEN, Outcome.PASSED]

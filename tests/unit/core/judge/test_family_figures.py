@@ -13,7 +13,7 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.model.metric import Interval, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport
+from pytest_perfgate.model.verdict import Arms, CaseReport
 from tests.unit.core.judge.bench import KINDS, accepted, measured, samples
 from tests.unit.core.judge.suites import FAMILY, PLAIN_CONTEXT
 
@@ -136,3 +136,41 @@ def test_why_a_slowdown_cannot_be_compared_is_named_though_one_call_has_one() ->
     text = text_of([timed(1e6, name="ours"), apart], "geomean(slowdown) <= 10%")
     assert "it is a figure of the call" not in text
     assert "another timer" in text
+
+
+def case_of(at: int, **fields) -> CaseReport:
+    key = CaseKey(nodeid=f"{FAMILY}[{at}]")
+    return replace(judge(measured(1e6, key=key), [], baseline=None, context=PLAIN_CONTEXT), **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "new"),
+    [
+        ({}, True),
+        ({"problems": (Problem(code="clock-moved", what="it left its lock"),)}, False),
+        ({"arms": Arms(base="c0ffee", differences=(math.inf,) * 10)}, False),
+        ({"unheld": "measured differently"}, False),
+    ],
+    ids=["no line", "problems", "rounds that are no times", "another line"],
+)
+def test_accepting_is_proposed_only_where_a_line_alone_is_missing(fields: dict, *, new: bool) -> None:
+    text = text_of([case_of(0, **fields)], "geomean(slowdown) <= 5%")
+    assert ("no accepted time yet for 1 of 1 case" in text) is new
+    assert ("slowdown of 1 of 1 case was not measured" in text) is not new
+
+
+def test_two_builds_decide_means_of_slowdowns_alone() -> None:
+    steady = Arms(base="c0ffee", differences=(0.0,) * 10)
+    spread = Interval(low=0.9e6, high=1.1e6)
+    of_time = MetricSet(metrics=(Metric(name="latency", value=1e6, dimension=Dimension.TIME, interval=spread),))
+    key = CaseKey(nodeid=f"{FAMILY}[0]")
+    plain = judge(measured(1e6, key=key, metrics=of_time), [], baseline=None, context=PLAIN_CONTEXT)
+    limit = parse_limit("geomean(latency) <= 1ms", kinds=KINDS, own=lambda name: name if name == "latency" else "")
+    (note,) = family_notes([replace(plain, builds=steady)], {FAMILY: [limit]}, PLAIN_CONTEXT)
+    assert note.text.startswith("undecided: ")
+    assert "in two builds" not in note.text
+    assert text_of([case_of(0, builds=steady)], "geomean(slowdown) <= 5%").startswith("passed: ")
+    same = case_of(0, builds=Arms(base="c0ffee", same=True))
+    assert text_of([same], "geomean(slowdown) <= 5%").startswith("passed: "), "the same code needs no rounds"
+    few = case_of(0, builds=Arms(base="c0ffee", same=True, differences=(0.5,) * 5))
+    assert text_of([few], "geomean(slowdown) <= 5%").startswith("not measured: "), "rounds that ran say more than that"

@@ -13,6 +13,7 @@ from pytest_perfgate.core.judge.policy import (
     exit_code,
     parse_policy,
     run_code,
+    suspect_figures,
     suspects,
 )
 from pytest_perfgate.model.errors import PerfgateError
@@ -204,3 +205,20 @@ def test_what_was_found_slower_is_a_suspect(outcome: Outcome) -> None:
     slower = outcome in {Outcome.SUSPECT, Outcome.REGRESSED}
     assert suspects([verdict_with(outcome)]) == ((verdict_with(outcome),) if slower else ())
     assert suspects([verdict_with(outcome, "slowdown <= -3%"), verdict_with(outcome, "time <= 1s")]) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "value", "sends"),
+    [
+        ("change(registers) <= 0", Outcome.SUSPECT, 128, True),
+        ("change(registers) <= 0", Outcome.UNDECIDED, 128, False),
+        ("change(registers) <= 0", Outcome.SUSPECT, None, False),
+        ("registers <= 128", Outcome.SUSPECT, 128, False),
+        ("slowdown <= 3%", Outcome.SUSPECT, None, False),
+    ],
+)
+def test_a_figure_that_got_worse_is_compared_with_the_commit_of_its_line(
+    text: str, outcome: Outcome, value: float | None, *, sends: bool
+) -> None:
+    verdict = verdict_with(outcome, text, value)
+    assert suspect_figures([verdict]) == ((verdict,) if sends else ())

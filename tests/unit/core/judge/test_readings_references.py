@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from pytest_perfgate.core.judge.against_limit import hidden_by_neighbours
 from pytest_perfgate.core.judge.readings import is_reference, moved_sides, over_processes, reach_in_turns, reference_of
 from pytest_perfgate.model.measurement import Reference, Samples, Settled, Stop
 from pytest_perfgate.model.metric import Figure, Interval, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Outcome
 from pytest_perfgate.model.values import Dimension
-from tests.unit.core.judge.bench import KEY, accepted, limit, measured, verdict
+from tests.unit.core.judge.bench import CONTEXT, KEY, accepted, limit, measured, samples, verdict
 
 
 def turns(*least: float, timer: str = "host", cpu: float = 0.0, **fields) -> Samples:
@@ -298,3 +300,37 @@ def test_a_reference_is_compared_with_none_but_where_it_is_named(
     text: str, call: str, references: tuple[str, ...], *, is_one: bool
 ) -> None:
     assert is_reference(limit(text), CaseKey(nodeid="t.py::t", name=call), references) is is_one
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "count", "outcome", "sentence"),
+    [
+        ("speedup(over=eager) >= 1.5x", 1.5, 3, Outcome.UNDECIDED, "busy neighbours may explain the miss"),
+        ("speedup(over=eager) >= 1.5x", 0.0, 3, Outcome.BROKEN, ""),
+        ("speedup(over=eager) >= 3x", 1.5, 3, Outcome.BROKEN, ""),
+        ("speedup(over=eager) <= 1.6x", 1.5, 3, Outcome.PASSED, "the whole interval keeps the limit"),
+        ("time <= 999us", 1.5, 3, Outcome.BROKEN, ""),
+    ],
+)
+def test_busy_neighbours_leave_open_a_speed_up_that_is_near_its_limit(
+    text: str, others: float, count: int, outcome: Outcome, sentence: str
+) -> None:
+    busy = tuple(samples(1e6 * by, others=others) for by in (0.9999, 1.0, 1.0001)[:count])
+    ratios = ((1e6, 1.4799e6), (1e6, 1.48e6), (1e6, 1.4801e6))
+    result = judged(text, *timed(*ratios[:count]), processes=busy)
+    assert (result.outcome, result.sentence.partition(":")[0]) == (
+        outcome,
+        sentence or result.sentence.partition(":")[0],
+    )
+
+
+def test_one_process_or_no_bound_cannot_be_explained_by_neighbours() -> None:
+    busy = tuple(samples(1e6, others=1.5) for _ in range(3))
+    turns_of = timed((1e6, 1.4e6), (1e6, 1.48e6), (1e6, 1.56e6))
+    metric = judged("speedup(over=eager) >= 1x", *turns_of, processes=busy).metric
+    assert metric is not None
+    trial = SimpleNamespace(measurement=measured(1e6, processes=busy), context=CONTEXT)
+    assert hidden_by_neighbours(metric, 1.5, trial)
+    assert not hidden_by_neighbours(metric, 0.0, trial)
+    trial.measurement = measured(1e6, processes=busy[:1])
+    assert not hidden_by_neighbours(metric, 1.5, trial)

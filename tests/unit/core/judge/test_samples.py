@@ -20,7 +20,7 @@ from pytest_perfgate.core.judge.samples import (
     untrusted_samples,
 )
 from pytest_perfgate.model.device import Basis
-from pytest_perfgate.model.measurement import Discard, Samples, Stop
+from pytest_perfgate.model.measurement import Discard, Reference, Samples, Stop
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Mode, Outcome
 from pytest_perfgate.model.values import Dimension, Work
@@ -82,6 +82,9 @@ def test_processes_in_groups_on_both_sides_are_unstable() -> None:
     assert outcome_of(1e6, shape=shape, limits=[limit("time <= 2ms")]) is Outcome.PASSED
     assert outcome_of(1e6, shape=shape, limits=[limit("time <= 500us")]) is Outcome.BROKEN
     assert outcome_of(3e6, shape=shape) is Outcome.REGRESSED
+    ratio = (Reference(over="eager", ours=tuple(1e6 * by for by in shape), theirs=(1.3e6,) * 4),)
+    speedup = verdict(1e6, shape=shape, limits=[limit("speedup(over=eager) >= 1.2x")], references=ratio)
+    assert speedup.outcome is Outcome.UNDECIDED, "groups of the call's own time say nothing of its ratio"
 
 
 def test_one_odd_process_is_no_group() -> None:
