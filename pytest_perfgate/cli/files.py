@@ -351,7 +351,7 @@ def scrub_sentence(scrubbed: Scrubbed) -> str:
     return f"{scrubbed.out}: {tables}{lines}{named if scrubbed.named else ''}"
 
 
-*_TOOLS, _LAST_TOOL = (title for title, _ in BENCHMARK_TOOLS.values())
+*_TOOLS, _LAST_TOOL = BENCHMARK_TOOLS.values()
 
 IMPORT_ABOUT = f"""Begin baselines from JSON of {", ".join(_TOOLS)} or {_LAST_TOOL}.
 

@@ -133,7 +133,7 @@ class BuiltIns:
             Deferred("ncu", self._ncu),
             Deferred("rocprof", self._rocprof),
             Deferred("record", _runs),
-            *(Deferred(name, make) for name, (_, make) in BENCHMARK_TOOLS.items()),
+            *(Deferred(tool, partial(benchmarks_of, tool)) for tool in BENCHMARK_TOOLS),
         ]
 
     def pytest_perfgate_deliveries(self) -> list[Delivery]:
@@ -242,49 +242,22 @@ def _write_replay(path: Path, text: str) -> Path:
     return write_replay(path, text)
 
 
-def _nvbench() -> Benchmarks:
-    from pytest_perfgate.adapters.readers.benchmarks import read_nvbench
-    from pytest_perfgate.app.inspections.results import nvbench
-
-    return nvbench(read_nvbench)
-
-
-def _pytest_benchmark() -> Benchmarks:
-    from pytest_perfgate.adapters.readers.benchmarks import read_pytest_benchmark
-    from pytest_perfgate.app.inspections.results import pytest_benchmark
-
-    return pytest_benchmark(read_pytest_benchmark)
-
-
-def _google_benchmark() -> Benchmarks:
-    from pytest_perfgate.adapters.readers.benchmarks import read_google_benchmark
-    from pytest_perfgate.app.inspections.results import google_benchmark
-
-    return google_benchmark(read_google_benchmark)
-
-
-def _asv() -> Benchmarks:
-    from pytest_perfgate.adapters.readers.benchmarks import read_asv
-    from pytest_perfgate.app.inspections.results import asv
-
-    return asv(read_asv)
-
-
-def _hyperfine() -> Benchmarks:
-    from pytest_perfgate.adapters.readers.benchmarks import read_hyperfine
-    from pytest_perfgate.app.inspections.results import hyperfine
-
-    return hyperfine(read_hyperfine)
-
-
-BENCHMARK_TOOLS: Mapping[str, tuple[str, Callable[[], Benchmarks]]] = {
-    "nvbench": ("NVBench", _nvbench),
-    "pytest-benchmark": ("pytest-benchmark", _pytest_benchmark),
-    "google-benchmark": ("Google Benchmark", _google_benchmark),
-    "asv": ("asv", _asv),
-    "hyperfine": ("hyperfine", _hyperfine),
+BENCHMARK_TOOLS: Mapping[str, str] = {
+    "nvbench": "NVBench",
+    "pytest-benchmark": "pytest-benchmark",
+    "google-benchmark": "Google Benchmark",
+    "asv": "asv",
+    "hyperfine": "hyperfine",
 }
-"""Other benchmark tools by kind of file: the name for sentences, how to recognise a file and how to read it."""
+"""Other benchmark tools by kind of file: the name for sentences."""
+
+
+def benchmarks_of(tool: str) -> Benchmarks:
+    """Return the inspector of another benchmark tool's results."""
+    from pytest_perfgate.adapters.readers.benchmarks import READERS
+    from pytest_perfgate.app.inspections.results import Benchmarks
+
+    return Benchmarks(tool, READERS[tool])
 
 
 def _encoded(render: Callable[[RunReport], str], report: RunReport) -> bytes:

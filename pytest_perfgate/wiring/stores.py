@@ -129,10 +129,10 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[A
 def read_benchmarks(path: Path) -> BenchFile:
     """Return the results of another benchmark tool, recognised by content."""
     from pytest_perfgate.core.analysis.foreign_files import foreign
-    from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS
+    from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS, benchmarks_of
 
     head = CommandLineTools.peek(path)
-    for tool in (make() for _, make in BENCHMARK_TOOLS.values()):
+    for tool in map(benchmarks_of, BENCHMARK_TOOLS):
         if tool.recognises(path, head):
             return tool.read(path)
     kind, fix = foreign(head)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from ci.errors_page import PAGE, render
+from pytest_perfgate.adapters.readers.benchmarks import READERS
 from pytest_perfgate.cli.dispatch import GROUPS, command_module, description
 from pytest_perfgate.model.errors import codes
-from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS
+from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS, benchmarks_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,13 +30,12 @@ def test_every_command_of_the_overview_is_there(name: str) -> None:
 @pytest.mark.parametrize("page", ["accepting.md", "limits.md", "other-tools.md"])
 def test_every_benchmark_tool_stands_on_the_pages_that_list_them(page: str) -> None:
     words = " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
-    assert [title for title, _ in BENCHMARK_TOOLS.values() if title not in words] == []
+    assert [title for title in BENCHMARK_TOOLS.values() if title not in words] == []
 
 
 def test_the_help_of_import_names_every_benchmark_tool() -> None:
-    assert [title for title, _ in BENCHMARK_TOOLS.values() if title not in description("import")] == []
+    assert [title for title in BENCHMARK_TOOLS.values() if title not in description("import")] == []
 
 
-@pytest.mark.parametrize("name", BENCHMARK_TOOLS)
-def test_an_inspector_of_benchmarks_bears_the_name_of_its_row(name: str) -> None:
-    assert BENCHMARK_TOOLS[name][1]().name == name
+def test_every_benchmark_tool_has_a_reader_and_keys() -> None:
+    assert [benchmarks_of(tool).name for tool in BENCHMARK_TOOLS] == list(READERS) == list(BENCHMARK_TOOLS)

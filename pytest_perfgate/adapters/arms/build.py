@@ -106,12 +106,12 @@ def launch_line(python: Path) -> tuple[str, ...]:
 
 
 def nothing_in(source: Path, what: str) -> PerfgateError:
-    """Return the error for a folder with nothing to import or build, naming folders that can be built, if any."""
-    places = {file.parent for depth in ("*", "*/*") for file in source.glob(f"{depth}/*") if file.name in _PROJECT}
-    buildable = sorted(place.relative_to(source).as_posix() for place in places if is_buildable(place))[:_SHOWN]
-    fix = (
-        f"set projects = {json.dumps(buildable)} in [tool.perfgate], as far as that is the package" if buildable else ""
-    )
+    """Return the error for a folder with nothing to import or build, naming folders that can be, if any."""
+    projects = {file.parent for depth in ("*", "*/*") for file in source.glob(f"{depth}/*") if file.name in _PROJECT}
+    files = (file for file in source.glob("*/*.py") if not file.name.startswith(("test_", "conftest", "setup")))
+    places = list(filter(is_buildable, projects)) or {file.parent for file in files if file.parent.name not in _NOT}
+    names = sorted(place.relative_to(source).as_posix() for place in places)[:_SHOWN]
+    fix = f"set projects = {json.dumps(names)} in [tool.perfgate], as far as that is the package" if names else ""
     return PerfgateError("arm-no-project", what, fix=fix)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_perfgate.adapters.readers.fields import list_of, mapping, member, nanoseconds, number, objects, read_json
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import BenchFile, BenchResult
+from pytest_perfgate.model.profiles import BenchFile, BenchReader, BenchResult
 from pytest_perfgate.model.values import TIME_UNITS, Dimension
 
 _RATES = {
@@ -334,3 +334,13 @@ def _summaries(summaries: Any, place: str) -> Iterator[tuple[str, float | None]]
         listed = list_of(summary.get("data") or summary.get("values"))
         values = [one for one in map(mapping, listed) if one.get("name") == "value"]
         yield tag, number(values[0].get("value")) if values else None
+
+
+READERS: Mapping[str, BenchReader] = {
+    "nvbench": read_nvbench,
+    "pytest-benchmark": read_pytest_benchmark,
+    "google-benchmark": read_google_benchmark,
+    "asv": read_asv,
+    "hyperfine": read_hyperfine,
+}
+"""The reader of each tool's files."""

@@ -84,7 +84,7 @@ def _unknown(name: str, allowed: Iterable[str], place: str) -> PerfgateError:
         return PerfgateError("config-unknown-key", f"{name!r} is now {today!r}", fix=f"write {today}", place=place)
     import difflib
 
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=3)
     fix = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(sorted(names))}"
     return PerfgateError("config-unknown-key", f"{name!r} is not a setting", fix=fix, place=place)
 

@@ -45,19 +45,34 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.profiles import BenchFile, BenchReader, BenchResult
 
 
-_NVBENCH = ((b'"nvbench"',), (b'"sm_version"', b'"devices"'), (b'"meta"', b'"argv"'))
-
-_PYTEST = ((b'"machine_info"', b'"commit_info"'), (b'"machine_info"', b'"python_'))
-
-_GOOGLE = ((b'"context"', b'"num_cpus"'), (b'"context"', b'"library_'))
-
-_HYPERFINE = (
-    (b'"results"', b'"command"', b'"stddev"', b'"user"', b'"system"'),
-    (b'"results"', b'"command"', b'"exit_codes"'),
-)
-
-_ASV = ((b'"commit_hash"', b'"env_name"'), (b'"commit_hash"', b'"results"'))
-"""The first keys of a file, and those after a tool has sorted its keys."""
+_SIGNS: Mapping[str, Sequence[Sequence[bytes]]] = {
+    "nvbench": (
+        (b'"nvbench"',),
+        (b'"sm_version"', b'"devices"'),
+        (b'"meta"', b'"argv"'),
+        (b'"benchmarks"', b'"axes"'),
+    ),
+    "pytest-benchmark": (
+        (b'"machine_info"', b'"commit_info"'),
+        (b'"machine_info"', b'"python_'),
+        (b'"benchmarks"', b'"fullname"'),
+    ),
+    "google-benchmark": (
+        (b'"context"', b'"num_cpus"'),
+        (b'"context"', b'"library_'),
+        (b'"benchmarks"', b'"cpu_time"', b'"real_time"'),
+    ),
+    "asv": (
+        (b'"commit_hash"', b'"env_name"'),
+        (b'"commit_hash"', b'"results"'),
+        (b'"benchmark_version"',),
+    ),
+    "hyperfine": (
+        (b'"results"', b'"command"', b'"stddev"', b'"user"', b'"system"'),
+        (b'"results"', b'"command"', b'"exit_codes"'),
+    ),
+}
+"""The first keys of each tool's files, and those after a program has sorted the keys; one row is enough."""
 
 
 class Benchmarks:
@@ -66,8 +81,8 @@ class Benchmarks:
     views = ("results",)
     options: tuple[tuple[str, str], ...] = ()
 
-    def __init__(self, name: str, signs: Sequence[Sequence[bytes]], read: BenchReader) -> None:
-        self.name, self._signs, self.read = name, signs, read
+    def __init__(self, name: str, read: BenchReader) -> None:
+        self.name, self._signs, self.read = name, _SIGNS[name], read
 
     def recognises(self, path: Path, head: bytes) -> bool:
         del path
@@ -125,26 +140,6 @@ def _names(paths: Sequence[Path]) -> str:
 
 def _pair(before: Sequence[Path], after: Sequence[Path]) -> str:
     return pair_of_names([str(path) for path in before], [str(path) for path in after])
-
-
-def nvbench(read: BenchReader) -> Benchmarks:
-    return Benchmarks("nvbench", (*_NVBENCH, (b'"benchmarks"', b'"axes"')), read)
-
-
-def pytest_benchmark(read: BenchReader) -> Benchmarks:
-    return Benchmarks("pytest-benchmark", (*_PYTEST, (b'"benchmarks"', b'"fullname"')), read)
-
-
-def google_benchmark(read: BenchReader) -> Benchmarks:
-    return Benchmarks("google-benchmark", (*_GOOGLE, (b'"benchmarks"', b'"cpu_time"', b'"real_time"')), read)
-
-
-def hyperfine(read: BenchReader) -> Benchmarks:
-    return Benchmarks("hyperfine", _HYPERFINE, read)
-
-
-def asv(read: BenchReader) -> Benchmarks:
-    return Benchmarks("asv", (*_ASV, (b'"benchmark_version"',)), read)
 
 
 def _impossible(run: RunReport) -> Iterator[Problem]:

@@ -214,10 +214,6 @@ def _of_kernels(call: Call, _name: str) -> Made:
     )
 
 
-def _span(call: Call, _name: str) -> Made:
-    return call.metrics_named("span")
-
-
 def middle_process(name: str, dimension: Dimension, numbers: list[float]) -> Metric:
     """Return the median over processes, with their extremes as its interval."""
     interval = Interval(low=numbers[0], high=numbers[-1], confidence=0.0) if len(numbers) > 1 else None
@@ -239,9 +235,7 @@ _TIMED: Mapping[str, Callable[[Call, str], Made]] = {
 }
 """Metrics that need no work, in the order of reports; ``DERIVED`` has each of them too."""
 
-_MADE_WITH_SPAN = {"busy_time": _span, "busy": _span}
-
-MAKERS = {**_TIMED, **_MADE_WITH_SPAN, **dict.fromkeys(OF_WORK, _of_work)}
+MAKERS = {**_TIMED, **dict.fromkeys(("busy_time", "busy"), _of_kernels), **dict.fromkeys(OF_WORK, _of_work)}
 
 Made = Sequence[Metric | Absent]
 
@@ -274,14 +268,8 @@ class Part(NamedTuple):
 
     def metric(self, name: str, *, note: str = "", labels: Labels = ()) -> Metric:
         """Return the fraction as a metric of this name."""
-        return Metric(
-            name=name,
-            value=self.value,
-            dimension=Dimension.FRACTION,
-            labels=labels,
-            interval=self.interval,
-            note=note,
-        )
+        dimension, interval = Dimension.FRACTION, self.interval
+        return Metric(name=name, value=self.value, dimension=dimension, labels=labels, interval=interval, note=note)
 
 
 class Absolute:

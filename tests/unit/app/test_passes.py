@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.adapters.readers.benchmarks import read_google_benchmark, read_pytest_benchmark
-from pytest_perfgate.app.inspections.results import google_benchmark, pytest_benchmark
 from pytest_perfgate.app.passes import PassedCall, References, chosen, in_turns, of_file, one_by_one, readings_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
@@ -19,6 +17,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Instruments
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.testing import FakeRuntime
+from pytest_perfgate.wiring.built_ins import benchmarks_of
 from tests.unit.core.judge.bench import limit
 
 
@@ -172,7 +171,7 @@ def test_a_device_without_a_counter_is_told(energy) -> None:
 NODE = "tests/b.py::test_gemm[1024-bf16]"
 KEY = CaseKey(nodeid=NODE, name="ours")
 PARAMS = (("n", "1024"), ("dtype", "bf16"))
-INSPECTORS = (pytest_benchmark(read_pytest_benchmark), google_benchmark(read_google_benchmark))
+INSPECTORS = tuple(map(benchmarks_of, ("pytest-benchmark", "google-benchmark")))
 
 
 @dataclass

@@ -57,6 +57,16 @@ def test_nothing_to_build(repo: Path) -> None:
     assert ArmStore(repo, ArmSettings(packages=("found_otherwise",))).prepare("base", "HEAD").mode == "worktree"
 
 
+def test_a_folder_of_modules_is_named_where_nothing_can_be_imported(repo: Path) -> None:
+    for path in ("lib/kern.py", "checks/test_kern.py", "docs/conf.py"):
+        (repo / path).parent.mkdir()
+        (repo / path).write_text("SPEED = 1\n")
+    (repo / "k.py").unlink()
+    commit(repo, "the modules lie in a folder that is no package")
+    assert failure(repo, ArmSettings()).fix.startswith('set projects = ["lib"]')
+    assert ArmStore(repo, ArmSettings(projects=("lib",))).prepare("base", "HEAD").modules == ("kern",)
+
+
 def test_a_command_builds_what_pip_cannot(repo: Path) -> None:
     arm = ArmStore(repo, ArmSettings(mode="overlay", build=("cp {source}/k.py {site}/k.py",))).prepare("base", "HEAD")
     assert arm.modules == ("k",)

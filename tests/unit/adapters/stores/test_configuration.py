@@ -64,6 +64,7 @@ def test_silence_is_the_default() -> None:
     ("text", "words"),
     [
         ("limitz = []", ["p: tool.perfgate", "'limitz' is not a setting", "did you mean limits"]),
+        ("default = ['time < 1ms']", ["'default' is not a setting", "known keys: ", "limits"]),
         ('conviction = "interval"', ["p: tool.perfgate", "'conviction' is now 'confirmation'", "write confirmation"]),
         ("rounds = 0", ["tool.perfgate.rounds", "a whole number from 1"]),
         ("rounds = true", ["a whole number from 1", "True"]),

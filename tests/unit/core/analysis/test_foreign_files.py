@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.app.inspect import unknown
-from pytest_perfgate.app.inspections import results as benchmarks
 from pytest_perfgate.core.analysis.foreign_files import VIEWS, foreign, view_lines
-from pytest_perfgate.wiring.built_ins import BuiltIns
+from pytest_perfgate.wiring.built_ins import BuiltIns, benchmarks_of
 
 
 @pytest.mark.parametrize("head", [b"\x04\x22\x4d\x18", b"\x5d\0\0\x80", b"\xff\x06\0\0sNaPpY"])
@@ -149,8 +148,7 @@ def test_what_they_do_not_tell_is_not_guessed(head: bytes) -> None:
 
 
 def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read() -> None:
-    nvbench, google, asv = benchmarks.nvbench(None), benchmarks.google_benchmark(None), benchmarks.asv(None)
-    inspectors = [nvbench, google, asv]
+    inspectors = [benchmarks_of(tool) for tool in ("nvbench", "google-benchmark", "asv")]
     error = unknown(Path("a.json.gz"), gzip.compress(b'{"context": {"num_cpus": 2}}'), inspectors)
     assert error.fix == "unpack it: gunzip FILE"
     other = unknown(Path("a.json.gz"), gzip.compress(b'{"a": 1}'), inspectors)
@@ -189,4 +187,4 @@ def test_each_view_of_a_readable_file_says_what_it_shows() -> None:
 
 def test_a_kind_that_a_person_knows_by_another_name_has_it() -> None:
     kineto = next(one for one in BuiltIns().pytest_perfgate_inspectors() if one.name == "kineto")
-    assert unknown(Path("a.json"), b"??", [kineto, benchmarks.asv(None)]).fix == "kinds: PyTorch trace (kineto), asv"
+    assert unknown(Path("a.json"), b"??", [kineto, benchmarks_of("asv")]).fix == "kinds: PyTorch trace (kineto), asv"
