@@ -112,16 +112,16 @@ class TraceView:
 
     @cached_property
     def roof(self) -> Roof | None:
-        """The given peaks, else the catalogue's for the named device or for the trace's own."""
-        roof = given_roof(self.options.peak, self.options.bandwidth)
-        if roof is not None:
-            return roof
+        """The given peaks; what is left out of them is the catalogue's for the named device or for the trace's own."""
+        peaks = self.options.peak, self.options.bandwidth
+        if all(peaks):
+            return given_roof(*peaks, None)
         devices = set(self.survey.trace.devices)
         name = self.options.device or (devices.pop() if len(devices) == 1 else "")
         spec = self._catalogue.lookup(name) if name else None
         if spec is None and self.options.device:
             spec = _find_device(self._catalogue, self.options.device)
-        return sheet_roof(spec, self.options.rates) if spec else None
+        return given_roof(*peaks, sheet_roof(spec, self.options.rates) if spec else None)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
