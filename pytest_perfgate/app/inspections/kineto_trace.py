@@ -210,12 +210,11 @@ class TraceView:
 
 
 def _find_device(catalogue: Catalogue, name: str) -> DeviceSpec:
-    """Return the device whose name begins like this; the error lists devices that share a word with it."""
-    prefix = name.strip().casefold()
-    specs = [spec for spec in catalogue if prefix and spec.name.casefold().startswith(prefix)]
+    """Return the device that the name may mean; the error lists several, or those that share a word with it."""
+    specs = catalogue.find(name)
     if len(specs) == 1:
         return specs[0]
-    words = set(prefix.split())
+    words = set(name.casefold().split())
     names = [spec.name for spec in specs or catalogue if specs or words & set(spec.name.casefold().split())]
     fix = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
     what = f"{name!r} may be several devices" if specs else f"no device {name!r}"
