@@ -74,7 +74,7 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
             Section(title="Compute/load ratio", blocks=tuple(ratio_section(diagnosis))),
             Section(title="Instruction mix", blocks=tuple(mix_section(diagnosis))),
             Section(title="Shared-memory cliff", blocks=tuple(cliff_section(diagnosis))),
-            Section(title="Recommendations", blocks=tuple(_recommendations(diagnosis))),
+            Section(title="Recommendations", blocks=tuple(recommendations(diagnosis))),
         ),
     )
 
@@ -198,7 +198,7 @@ def _of_this_code(hint: str, diagnosis: Diagnosis) -> str:
     return hint.replace("dtype=fp16", f"dtype={dtype}").replace("H100 SXM", device)
 
 
-def _recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
+def recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
     advice = diagnosis.advice
     if diagnosis.classification.bottleneck is Bottleneck.NOT_COLLECTED:
         advice = tuple(finding for finding in advice if finding.trigger != NO_ROW)
