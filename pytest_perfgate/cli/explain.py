@@ -1,15 +1,15 @@
-"""Explains error codes, outcomes, terms, metrics and settings; it holds the terms and their meanings."""
+"""Explains codes, outcomes, terms, metrics, settings, commands and views; it holds the terms and their meanings."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 from pytest_perfgate.cli.output import show
-from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, UNJUDGED, effect
+from pytest_perfgate.core.judge.policy import ADVICE, CHOICES, CI, LOCAL, RULE, UNJUDGED, effect
 from pytest_perfgate.core.metric_kinds import EXAMPLES, by_name
-from pytest_perfgate.model.errors import PerfgateError, codes, proposal
-from pytest_perfgate.model.metric import Document, Paragraph, Section
+from pytest_perfgate.model.errors import PerfgateError, codes, having, proposal
+from pytest_perfgate.model.metric import Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.project import KEYS
 from pytest_perfgate.model.values import value
@@ -133,37 +133,13 @@ TERMS: tuple[Term, ...] = (
         "SOL",
         "Speed of light: the rate reached over the rate that memory and arithmetic allow this work.",
         "work",
-        *("speed-of-light", "speed of light", "roofline"),
+        *("speed-of-light", "speed of light", "roofline", "roof", "% of SOL", "attained fraction", "efficiency"),
     ),
     _term(
         "suspect", "A case that looks slower than its limit allows and is not confirmed yet.", "outcomes", "suspects"
     ),
     _term("work", "The operations and bytes of one call; `mfu` and `sol` need it.", "work"),
 )
-
-ADVICE: Mapping[Outcome, str] = {
-    Outcome.PASSED: "Nothing.",
-    Outcome.IMPROVED: "Check that the work is still done. If it is, accept the faster time: "
-    "perfgate accept --improved. Otherwise a later slowdown back to the old time passes.",
-    Outcome.ACCEPTED: "Review the line and its reason in the diff.",
-    Outcome.NOT_APPLICABLE: "Nothing: the limit names other devices.",
-    Outcome.MOVED: "The block names what differs: a package, a driver, clocks, the machine. "
-    "Fix that, or accept the new time with that as the reason.",
-    Outcome.SUSPECT: "Decide it with paired rounds: pytest --perfgate-against REV. "
-    "In quick mode: pytest --perfgate=full.",
-    Outcome.UNSTABLE: "Look for two states of the kernel or the machine: alignment, clocks, a cache, an autotuner. "
-    "More rounds show the groups: --perfgate-rounds=10.",
-    Outcome.UNDECIDED: "Measure with paired rounds (--perfgate-against REV), in more processes "
-    "(--perfgate-rounds=10), or on a quieter machine.",
-    Outcome.UNBASELINED: "Accept a first time: perfgate accept --new --reason TEXT. "
-    "Where a baseline exists, the block names what differs from it.",
-    Outcome.NOT_MEASURED: "Call perfgate(fn) in the test, run it, and take the capture that the metric comes from.",
-    Outcome.INVALID: "Fix what the block names (clocks, a shared device, the work count) and measure again.",
-    Outcome.REGRESSED: "Fix the code. If the slowdown is intended, accept it with a reason: "
-    "perfgate accept CASE --reason TEXT.",
-    Outcome.BROKEN: "Fix the code, or change the limit where people review it.",
-}
-"""The next steps for each outcome."""
 
 
 def find_term(word: str) -> Term | None:
@@ -172,9 +148,9 @@ def find_term(word: str) -> Term | None:
     return next((term for term in TERMS if name in {n.casefold() for n in (term.name, *term.also)}), None)
 
 
-EXPLAIN_ABOUT = """Explain an error code, an outcome, a word of the glossary, a metric or a setting.
+EXPLAIN_ABOUT = """Explain an error code, an outcome, a word of the glossary, a metric, a setting, a command or a view.
 
-Without a word: everything that can be explained.
+Of any other word: what speaks of it. Without a word: everything that can be explained.
 
   perfgate explain limit-syntax
   perfgate explain UNDECIDED
@@ -197,31 +173,46 @@ def run_explain(options: argparse.Namespace) -> int:
 
 
 def explain(word: str) -> Document:
-    """Return the explanation of a word; the error for an unknown one names the nearest."""
-    sections = tuple(filter(None, (kind(word) for kind in (_code, _outcome, _word, _metric, _setting))))
+    """Return the explanation of a word, or else what speaks of it; the error for an unknown one names the nearest."""
+    sections = tuple(filter(None, (kind(word) for kind in (_code, _outcome, _word, _metric, _setting, _program))))
     if sections:
         return Document(title=word, blocks=sections)
-    words = [*codes(), *(_shown(outcome) for outcome in Outcome), *UNJUDGED, *(term.name for term in TERMS), *by_name()]
-    what = f"'{word}' is not an error code, an outcome, a term, a metric or a setting"
-    raise PerfgateError("explain-unknown", what, fix=proposal(word, words))
+    entries = tuple(_entries())
+    if at := having(word, [f"{name} {text} {also}" for _, name, text, also in entries]):
+        rows = tuple((name, kind, text) for kind, name, text, _ in (entries[one] for one in at))
+        return Document(title=word, blocks=(Table(columns=_COLUMNS, rows=rows, title="What speaks of it", limit=12),))
+    what = f"'{word}' is not explained, and nothing speaks of it"
+    raise PerfgateError("explain-unknown", what, fix=proposal(word, (name for _, name, *_ in entries)))
 
 
 def overview() -> Document:
     """Return everything that can be explained, by kind."""
-    kinds = {
-        "Outcomes": [*(_shown(outcome) for outcome in Outcome), *UNJUDGED],
-        "Terms": [term.name for term in TERMS],
-        "Metrics": sorted(kind.name for kind in by_name().values()),
-        "Settings": [key.name for key in KEYS],
-        "Error codes": sorted(codes()),
-    }
-    return Document(
-        title="perfgate explain WORD",
-        blocks=tuple(
-            Section(title=title, blocks=(Paragraph(text=", ".join(dict.fromkeys(words))),))
-            for title, words in kinds.items()
-        ),
+    kinds: dict[str, list[str]] = {}
+    for kind, name, *_ in _entries():
+        kinds.setdefault(kind, []).append(name)
+    sections = (
+        Section(title=f"{kind.capitalize()}s", blocks=(Paragraph(text=", ".join(dict.fromkeys(names))),))
+        for kind, names in kinds.items()
     )
+    return Document(title="perfgate explain WORD", blocks=tuple(sections))
+
+
+_COLUMNS = (Column(name="word"), Column(name="kind"), Column(name="meaning"))
+
+
+def _entries() -> Iterator[tuple[str, str, str, str]]:
+    """Yield the kind, the name, the text and the synonyms of all that can be explained."""
+    from pytest_perfgate.cli.dispatch import GROUPS
+    from pytest_perfgate.core.analysis.foreign_files import VIEWS
+
+    yield from (("outcome", _shown(outcome), RULE[outcome].meaning, "") for outcome in Outcome)
+    yield from (("outcome", name, text, "") for name, text in UNJUDGED.items())
+    yield from (("term", term.name, term.meaning, " ".join(term.also)) for term in TERMS)
+    yield from (("metric", kind.name, kind.doc, " ".join(kind.aliases)) for _, kind in sorted(by_name().items()))
+    yield from (("command", name, text, "") for commands in GROUPS.values() for name, text in commands.items())
+    yield from (("view", name, text, "") for name, text in VIEWS.items())
+    yield from (("setting", key.name, key.doc, "") for key in KEYS)
+    yield from (("error code", code.name, code.title, "") for code in sorted(codes().values(), key=lambda c: c.name))
 
 
 def _code(word: str) -> Section | None:
@@ -263,7 +254,7 @@ def _word(word: str) -> Section | None:
 
 
 def _metric(word: str) -> Section | None:
-    if (kind := by_name().get(word.casefold())) is None:
+    if (kind := by_name().get(word.casefold().replace(" ", "_").replace("-", "_"))) is None:
         return None
     better = {"lower": "Lower is better.", "higher": "Higher is better."}.get(kind.better.value, "")
     return _section(
@@ -289,9 +280,19 @@ def _setting(word: str) -> Section | None:
     )
 
 
+def _program(word: str) -> Section | None:
+    for kind, name, text, _ in _entries():
+        if name == word.casefold() and kind in _CALLS:
+            return _section(kind.capitalize(), f"{text[0].upper()}{text[1:]}.", page=_CALLS[kind].format(name))
+    return None
+
+
+_CALLS = {"command": "perfgate {} --help", "view": "perfgate inspect FILE --view {}"}
+
+
 def _section(title: str, *lines: object, page: str) -> Section:
-    texts = [str(line) for line in (*lines, f"More: docs/{page}") if line]
-    return Section(title=title, blocks=tuple(Paragraph(text=text) for text in texts))
+    more = page if page.startswith("perfgate ") else f"docs/{page}"
+    return Section(title=title, blocks=tuple(Paragraph(text=str(line)) for line in (*lines, f"More: {more}") if line))
 
 
 def _shown(outcome: Outcome) -> str:

@@ -41,6 +41,7 @@ NSYS_KINDS: tuple[MetricKind, ...] = (
     profile_kind("launch_share", Dimension.FRACTION, _LOW, "fraction of the window the host spends launching", "rank"),
     profile_kind("sync_time", Dimension.TIME, _LOW, "time the device idles behind blocking synchronisations", "rank"),
     profile_kind("sync_share", Dimension.FRACTION, _LOW, "the same as a fraction of the window", "rank"),
+    profile_kind("sync_count", Dimension.COUNT, _LOW, "blocking synchronisations of the host in the window", "rank"),
     profile_kind(
         "window_coverage", Dimension.FRACTION, Better.HIGHER, "the part of a capture that its windows cover", "rank"
     ),
@@ -96,7 +97,6 @@ def _trace_kind(name: str, dimension: Dimension, better: Better, doc: str, posit
 
 
 TRACE_KINDS: tuple[MetricKind, ...] = (
-    _trace_kind("sync_count", Dimension.COUNT, _LOW, "blocking synchronisations of the host in the window"),
     _trace_kind("coverage", _PART, _HIGH, "GPU time linked to a launch, as a fraction of all GPU time"),
     _trace_kind("idle_micro", _TIME, _LOW, "idle time in gaps up to the threshold (10 µs)"),
     _trace_kind("idle_macro", _TIME, _LOW, "idle time in longer gaps"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -132,6 +133,31 @@ def nearest(word: str, valid: Iterable[str], count: int = 3) -> tuple[str, ...]:
     close = [folded[one] for one in similar if _within_a_third(word.casefold(), one)]
     inside = [w for w in words if len(word) > 2 and (word.casefold() in w.casefold())]
     return tuple(dict.fromkeys([*same, *close, *inside]))[:count]
+
+
+def having(words: str, texts: Sequence[str]) -> list[int]:
+    """Return where the texts are that have all of the words, or else the rarest; those that begin with one come first.
+
+    Words are compared without their endings, in British spelling: ``spilling`` is in ``spilled registers``. There is
+    none where no text has one of the words.
+    """
+    stems = tuple(map(_stem, _WORD.findall(words.casefold())))
+    parts = [_WORD.findall(_british(text.casefold())) for text in texts]
+    places = [{at for at, part in enumerate(parts) if any(one.startswith(stem) for one in part)} for stem in stems]
+    best = set.intersection(*places) or min(places, key=len) if places and all(places) else set()
+    return sorted(best, key=lambda at: (not parts[at][0].startswith(stems), at))
+
+
+_WORD = re.compile(r"[^\W_]{2,}")
+
+
+def _stem(word: str) -> str:
+    short = re.sub(r"(ing|ers?|ed|es|s|y)$", "", _british(word))
+    return short if len(short) > 3 else _british(word)
+
+
+def _british(text: str) -> str:
+    return re.sub("iz(?=[ae])", "is", text)
 
 
 def _within_a_third(word: str, other: str) -> bool:

@@ -375,6 +375,7 @@ class RankResult:
     launch_ns: int | None = None
     """How long the host launched, by union over its threads; ``None`` if no launch was recorded."""
     sync_ns: int | None = None
+    sync_count: int | None = None
     """How long the device idled after calls that wait for it; ``None`` if no call was recorded."""
 
     @property

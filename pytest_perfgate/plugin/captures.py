@@ -80,7 +80,7 @@ def attached_files(name: str, thing: Any, nodeid: str) -> tuple[Artifact, ...]:
     from pytest_perfgate.wiring.profiling import attachment_files
 
     stage = name.partition("/")[0] == "compiled"
-    claim = () if isinstance(thing, (str, Path)) or stage else (_CLAIM,)
+    claim = () if isinstance(thing, (str, Path, dict, list)) or stage else (_CLAIM,)
     return tuple(
         Artifact(kind="attachment", path=str(path.resolve()), parameters=(("name", stored), *claim))
         for stored, path in attachment_files(name, thing, _ROOM, nodeid)

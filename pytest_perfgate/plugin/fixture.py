@@ -171,7 +171,7 @@ class Perfgate:
         self._bench.notes[_checked(key, "a note's name", self._case)] = text
 
     def attach(self, name: str, path: str | Path | Any) -> None:
-        """Keep a file, a folder, machine code as bytes or a Triton kernel beside this test's measurement."""
+        """Keep a file, a folder, machine code as bytes, a Triton kernel, or a dict or list as JSON beside this test."""
         from pytest_perfgate.plugin.captures import keep_attached
 
         keep_attached(self._bench.artifacts, name, path, self._case.nodeid)

@@ -1,4 +1,4 @@
-"""`perfgate explain` knows every code, outcome, term, metric and setting, and says what to do."""
+"""`perfgate explain` knows every code, outcome, term, metric, setting, command and view, and says what to do."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pytest_perfgate.cli.explain import ADVICE, TERMS, explain
-from pytest_perfgate.core.judge.policy import UNJUDGED
+from pytest_perfgate.cli.explain import TERMS, explain
+from pytest_perfgate.core.judge.policy import ADVICE, UNJUDGED
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import BUILT_IN, EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes
@@ -31,7 +31,7 @@ def test_every_word_is_explained(word: str) -> None:
         *texts, more = [paragraph.text for paragraph in section.blocks]
         assert texts
         assert all(len(text) > 5 for text in texts)
-        assert more.startswith("More: docs/")
+        assert more.startswith(("More: docs/", "More: perfgate "))
 
 
 def test_every_outcome_has_advice() -> None:
@@ -98,5 +98,37 @@ def test_it_speaks_json(place: Place) -> None:
 def test_a_gate_is_explained_and_a_far_word_is_not_guessed() -> None:
     assert "A condition that a case must keep" in explain("gate").blocks[0].blocks[0].text
     with pytest.raises(PerfgateError) as caught:
-        explain("pytest")
+        explain("pitest")
     assert "op_bytes" not in caught.value.fix
+
+
+SPOKEN = {
+    "kernel time": "Metric: kernel_time",
+    "exposed communication": "exposed_comm",
+    "L2 hit rate": "l2_hit",
+    "tensor core": "tc_util",
+    "spilling": "spills",
+    "straddler": "straddling",
+    "ridge point": "intensity",
+    "cp.async": "compute_load_ratio",
+    "latency": "class",
+    "tokens": "throughput",
+    "pp_p2p": "streams",
+    "replay artifact": "replay",
+    "call stack": "stack",
+    "devlog": "More: perfgate devlog --help",
+    "contract": "More: perfgate inspect FILE --view contract",
+    "locked clocks": "clocks",
+}
+
+
+@pytest.mark.parametrize("word", SPOKEN)
+def test_a_word_that_has_another_name_here_leads_to_it(place: Place, word: str) -> None:
+    done = place.perfgate("explain", word)
+    assert done.code == 0
+    assert SPOKEN[word] in done.out
+
+
+def test_words_of_which_one_stands_nowhere_are_not_guessed() -> None:
+    with pytest.raises(PerfgateError):
+        explain("bank conflicts")

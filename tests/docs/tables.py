@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_perfgate.cli.explain import ADVICE, TERMS
+from pytest_perfgate.cli.explain import TERMS
 from pytest_perfgate.core.analysis.trace.figures import FIGURES
-from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULES, UNJUDGED, effect
+from pytest_perfgate.core.judge.policy import ADVICE, CHOICES, CI, LOCAL, RULES, UNJUDGED, effect
 from pytest_perfgate.core.limits.grammar import UNITLESS, UNITS
 from pytest_perfgate.core.metric_kinds import BUILT_IN
 from pytest_perfgate.model.metric import MetricKind

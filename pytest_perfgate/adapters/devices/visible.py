@@ -66,12 +66,13 @@ class DeviceCatalogue:
         return _spec(line) if line else None
 
     def find(self, text: str) -> tuple[DeviceSpec, ...]:
-        """Return every entry that a word may mean: part of a name, an architecture, a die."""
+        """Return every entry that a text may mean: the start of each word of a name, part of one, an architecture."""
+        word, named = text.casefold(), [(s, s.name.casefold().replace("-", " ").split()) for s in self]
+        starts = [part for part in word.replace("-", " ").split() if part not in {"nvidia", "amd", "intel"}]
+        begun = [s for s, parts in named if starts and all(any(p.startswith(w) for p in parts) for w in starts)]
+        inside = (s for s, _ in named if word in (s.arch, s.die.casefold()) or word in s.name.casefold())
         spec = self.lookup(text)
-        word = text.casefold()
-        return (spec,) if spec else tuple(
-            s for s in self if word in s.name.casefold() or word in (s.arch.casefold(), s.die.casefold())
-        )  # fmt: skip
+        return (spec,) if spec else tuple(begun or inside)
 
 
 def lookup_spec(name: str) -> DeviceSpec | None:

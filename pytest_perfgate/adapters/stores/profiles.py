@@ -112,7 +112,7 @@ _SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
 
 _KINDS = ((_ELF, ".cubin"), (b"\x50\xed\x55\xba", ".fatbin"))
 
-_OFFERED = "a path, bytes, or a compiled kernel of Triton (it has .asm['cubin'])"
+_OFFERED = "a path, bytes, a dict or list for JSON, or a compiled kernel of Triton (it has .asm['cubin'])"
 
 Named = Iterator[tuple[str, Path]]
 """Yields (name under which it is kept, its path)."""
@@ -124,6 +124,8 @@ def attachments(name: str, thing: Any, room: Path) -> Named:
         yield from _on_disk(name, Path(thing))
     elif isinstance(thing, (bytes, bytearray, memoryview)):
         yield _written(name, bytes(thing), room)
+    elif isinstance(thing, (dict, list)):
+        yield _written(name, json.dumps(thing, indent=2, default=str).encode(), room)
     elif isinstance(getattr(thing, "asm", None), Mapping):
         yield from _compiled(name, thing, room)
     elif isinstance(getattr(thing, "code", None), bytes):

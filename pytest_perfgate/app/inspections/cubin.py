@@ -74,7 +74,7 @@ def spec_of(options: Mapping[str, str], catalogue: Catalogue, hardware: str = ""
     device = catalogue.lookup(name or hardware) if name or hardware else None
     if device is not None or not name:
         return device
-    alike = [spec for spec in catalogue if name.casefold() in spec.name.casefold()]
+    alike = catalogue.find(name)
     if len(alike) != 1:
         names = ", ".join(spec.name for spec in alike or catalogue)
         raise PerfgateError("kernel-option", f"device={name} is not one device of the catalogue", fix=f"one of {names}")

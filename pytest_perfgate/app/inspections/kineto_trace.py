@@ -112,16 +112,16 @@ class TraceView:
 
     @cached_property
     def roof(self) -> Roof | None:
-        """The given peaks, else the catalogue's for the named device or for the trace's own."""
-        roof = given_roof(self.options.peak, self.options.bandwidth)
-        if roof is not None:
-            return roof
+        """The given peaks; what is left out of them is the catalogue's for the named device or for the trace's own."""
+        peaks = self.options.peak, self.options.bandwidth
+        if all(peaks):
+            return given_roof(*peaks, None)
         devices = set(self.survey.trace.devices)
         name = self.options.device or (devices.pop() if len(devices) == 1 else "")
         spec = self._catalogue.lookup(name) if name else None
         if spec is None and self.options.device:
             spec = _find_device(self._catalogue, self.options.device)
-        return sheet_roof(spec, self.options.rates) if spec else None
+        return given_roof(*peaks, sheet_roof(spec, self.options.rates) if spec else None)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -210,12 +210,11 @@ class TraceView:
 
 
 def _find_device(catalogue: Catalogue, name: str) -> DeviceSpec:
-    """Return the device whose name begins like this; the error lists devices that share a word with it."""
-    prefix = name.strip().casefold()
-    specs = [spec for spec in catalogue if prefix and spec.name.casefold().startswith(prefix)]
+    """Return the device that the name may mean; the error lists several, or those that share a word with it."""
+    specs = catalogue.find(name)
     if len(specs) == 1:
         return specs[0]
-    words = set(prefix.split())
+    words = set(name.casefold().split())
     names = [spec.name for spec in specs or catalogue if specs or words & set(spec.name.casefold().split())]
     fix = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
     what = f"{name!r} may be several devices" if specs else f"no device {name!r}"

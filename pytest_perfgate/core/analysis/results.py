@@ -337,12 +337,12 @@ def of_longest(metrics: MetricSet, name: str) -> Metric | None:
 
 
 def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
-    """Yield limits that were missed, and unhealthy figures."""
+    """Yield limits that were missed or not measured, and unhealthy figures."""
     from pytest_perfgate.core.analysis.kernels.views import health_sentence, unhealthy
 
     for case in cases:
         for verdict in case.verdicts:
-            if verdict.outcome in (Outcome.BROKEN, Outcome.REGRESSED, Outcome.INVALID):
+            if verdict.outcome in _ISSUES:
                 metric = verdict.metric
                 text = shown(partial(quantity, metric.value, metric.dimension), str) if metric is not None else ""
                 figure = f"{text}, limit " if text else ""
@@ -351,5 +351,7 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
         numbers = {name: longest.value for name in _HEALTH if (longest := of_longest(metrics, name)) is not None}
         yield from (f"{case.key}: {health_sentence(row, number, numbers)}" for row, number in unhealthy(numbers))
 
+
+_ISSUES = (Outcome.BROKEN, Outcome.REGRESSED, Outcome.INVALID, Outcome.NOT_MEASURED)
 
 _HEALTH = ("tc_util", "dram", "occupancy", "l2_hit", "spills", "waves")

@@ -317,12 +317,12 @@ GIVEN = "peaks as given"
 _SCALE = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 
-def given_roof(peak: str = "", bandwidth: str = "", code: str = "trace-option") -> Roof | None:
-    """Return a roof from ``bf16=708TFLOPS,fp32=163TFLOPS`` and ``5.3TB/s``; raise for unreadable text."""
+def given_roof(peak: str, bandwidth: str, sheet: Roof | None, code: str = "trace-option") -> Roof | None:
+    """Return a roof from ``bf16=708TFLOPS,fp32=163TFLOPS`` and ``5.3TB/s``, and the sheet for the one left out."""
     from pytest_perfgate.core.analysis.work import dtype_name
 
     if not peak and not bandwidth:
-        return None
+        return sheet
     compute = []
     for part in filter(None, (p.strip() for p in peak.split(","))):
         dtype, _, rate = part.partition("=")
@@ -330,12 +330,12 @@ def given_roof(peak: str = "", bandwidth: str = "", code: str = "trace-option") 
             compute.append((dtype_name(dtype), parse_peak(rate, code)))
         except ValueError as odd:
             raise PerfgateError(code, f"peak {part!r}: {odd}", fix="write bf16=708TFLOPS") from odd
-    return Roof(
-        basis=Basis.DATASHEET,
-        compute=tuple(compute),
-        bandwidth=parse_bandwidth(bandwidth, code) if bandwidth else None,
-        note=GIVEN,
+    rest = sheet or Roof(basis=Basis.DATASHEET)
+    speed = parse_bandwidth(bandwidth, code) if bandwidth else rest.bandwidth
+    note = (
+        f"{GIVEN}, {'bandwidth' if peak else 'compute'}: {rest.note}" if sheet and not (peak and bandwidth) else GIVEN
     )
+    return replace(rest, compute=tuple(compute) or rest.compute, bandwidth=speed, note=note)
 
 
 def parse_peak(text: str, code: str = "trace-option") -> float:

@@ -304,12 +304,14 @@ _OF_WORK = {"tflops", "bandwidth", "intensity", "throughput", "mfu", "sol", "mfu
 
 
 def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
-    """Return the absence of a figure that this kind of file never has."""
-    if metric == "slowdown":
+    """Return the absence of a figure that this kind of file never has, or that nothing in this one has."""
+    metric_kind = context.kinds.get(metric)
+    source, doc = (metric_kind.source, metric_kind.doc) if metric_kind is not None else ("time", "")
+    if metric == "slowdown" or doc.startswith("of two "):
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
         return Absent(name=metric, why="one file has nothing to be compared with", fix=fix)
-    metric_kind = context.kinds.get(metric)
-    source = metric_kind.source if metric_kind is not None else "time"
+    if source in (kind, _HOLDERS.get(kind)):
+        return Absent(name=metric, why=f"nothing in this file has one: {doc}")
     fix = "limit it in a timed test: pytest --perfgate" if source == "time" else f"take it from {source}"
     fix = "state its work: --set flops=137.4GFLOP --set dtype=bf16" if kind == "nsys" and metric in _OF_WORK else fix
     return Absent(name=metric, why=f"{_HOLDERS.get(kind, kind)} does not hold this metric", fix=fix)

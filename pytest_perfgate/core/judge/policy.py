@@ -104,6 +104,30 @@ UNJUDGED: Mapping[str, str] = {
 }
 """The words that stand in place of an outcome where nothing judged a call."""
 
+ADVICE: Mapping[Outcome, str] = {
+    Outcome.PASSED: "Nothing.",
+    Outcome.IMPROVED: "Check that the work is still done. If it is, accept the faster time: "
+    "perfgate accept --improved. Otherwise a later slowdown back to the old time passes.",
+    Outcome.ACCEPTED: "Review the line and its reason in the diff.",
+    Outcome.NOT_APPLICABLE: "Nothing: the limit names other devices.",
+    Outcome.MOVED: "The block names what differs: a package, a driver, clocks, the machine. "
+    "Fix that, or accept the new time with that as the reason.",
+    Outcome.SUSPECT: "Decide it with paired rounds: pytest --perfgate-against REV. "
+    "In quick mode: pytest --perfgate=full.",
+    Outcome.UNSTABLE: "Look for two states of the kernel or the machine: alignment, clocks, a cache, an autotuner. "
+    "More rounds show the groups: --perfgate-rounds=10.",
+    Outcome.UNDECIDED: "Measure with paired rounds (--perfgate-against REV), in more processes "
+    "(--perfgate-rounds=10), or on a quieter machine.",
+    Outcome.UNBASELINED: "Accept a first time: perfgate accept --new --reason TEXT. "
+    "Where a baseline exists, the block names what differs from it.",
+    Outcome.NOT_MEASURED: "Call perfgate(fn) in the test, run it, and take the capture that the metric comes from.",
+    Outcome.INVALID: "Fix what the block names (clocks, a shared device, the work count) and measure again.",
+    Outcome.REGRESSED: "Fix the code. If the slowdown is intended, accept it with a reason: "
+    "perfgate accept CASE --reason TEXT.",
+    Outcome.BROKEN: "Fix the code, or change the limit where people review it.",
+}
+"""The next steps for each outcome."""
+
 CHOICES: Mapping[str, tuple[Choice, ...]] = {key: tuple(map(Choice, values)) for key, values, _ in POLICIES}
 
 LOCAL = Policy()

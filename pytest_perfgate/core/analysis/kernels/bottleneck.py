@@ -74,7 +74,7 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
             Section(title="Compute/load ratio", blocks=tuple(ratio_section(diagnosis))),
             Section(title="Instruction mix", blocks=tuple(mix_section(diagnosis))),
             Section(title="Shared-memory cliff", blocks=tuple(cliff_section(diagnosis))),
-            Section(title="Recommendations", blocks=tuple(_recommendations(diagnosis))),
+            Section(title="Recommendations", blocks=tuple(recommendations(diagnosis))),
         ),
     )
 
@@ -198,7 +198,7 @@ def _of_this_code(hint: str, diagnosis: Diagnosis) -> str:
     return hint.replace("dtype=fp16", f"dtype={dtype}").replace("H100 SXM", device)
 
 
-def _recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
+def recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
     advice = diagnosis.advice
     if diagnosis.classification.bottleneck is Bottleneck.NOT_COLLECTED:
         advice = tuple(finding for finding in advice if finding.trigger != NO_ROW)
@@ -272,13 +272,14 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
 
 
 def _roof(options: Mapping[str, str], spec: DeviceSpec | None) -> Roof | None:
-    """Return given peaks, else those of the device in the requested column."""
-    roof = given_roof(options.get("peak", ""), options.get("bandwidth", ""), "kernel-option")
-    if roof is not None or spec is None:
-        return roof
+    """Return given peaks, and for what they leave out those of the device in the requested column."""
+    peaks = options.get("peak", ""), options.get("bandwidth", "")
+    if all(peaks) or spec is None:
+        return given_roof(*peaks, None, "kernel-option")
     sheet = replace(datasheet_roof(Device(key="", name=spec.name, kind="gpu"), spec), note="")
     roof = rated(spec, sheet, options.get("rates", "datasheet"), "kernel-option")
-    return replace(roof, note=f"{options.get('rates', 'datasheet')} peak of {spec.name}{roof.note}")
+    roof = replace(roof, note=f"{options.get('rates', 'datasheet')} peak of {spec.name}{roof.note}")
+    return given_roof(*peaks, roof, "kernel-option")
 
 
 def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> float | None:
@@ -364,7 +365,7 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
         for name, dimension, _, _, value in rows
         if value is not None
     ]
-    if stated.roof and stated.roof.note == GIVEN:
+    if stated.roof and stated.roof.note.startswith(GIVEN):
         metrics += [replace(m, name=m.name.partition("_")[0]) for m in metrics if m.name.endswith("_datasheet")]
     absent = {
         name: Absent(name=name, why=f"it needs {needs}", fix=f"state what is missing: {how}")

@@ -327,6 +327,20 @@ def _touched(ran: Mix) -> int:
     return sum(ran.counts.get(name, 0) for name in LOCAL)
 
 
+def weighted(diagnoses: Sequence[Diagnosis], name: str) -> float | None:
+    """Return the mean of a metric over time; None if any kernel lacks it."""
+    pairs = [(d.numbers.get(name), d.numbers.get("duration")) for d in diagnoses]
+    known = [(number, spent) for number, spent in pairs if number is not None and spent]
+    total = sum(spent for _, spent in known)
+    return sum(number * spent for number, spent in known) / total if len(known) == len(pairs) and total else None
+
+
+def class_or_code(diagnosis: Diagnosis) -> str:
+    """Return its class with the evidence; without counters, what its code shows."""
+    by_code = "" if diagnosis.classification.evidence else ", ".join(code_evidence(diagnosis))
+    return f"class not collected; {by_code}" if by_code else diagnosis.classification.sentence
+
+
 def code_evidence(diagnosis: Diagnosis) -> Iterator[str]:
     """Yield what resources and machine code show of a kernel, in a few words."""
     numbers, occupied = diagnosis.numbers, diagnosis.occupancy

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.analysis.classify import Bottleneck
 from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items, gain_text, sentence
-from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, code_evidence
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, class_or_code, code_evidence, weighted
 from pytest_perfgate.core.analysis.kernels.sass_facts import Change, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import Health, health_sentence, moved_table, paired, unhealthy
 from pytest_perfgate.core.render.words import ABSENT, quantity, significant
@@ -253,15 +253,19 @@ def analysis_report(
     total = sum(d.numbers.get("duration", 0.0) for d in diagnoses)
     share = longest.numbers.get("duration", 0.0) / total if total else None
     part = f" ({quantity(share, Dimension.FRACTION, 3)} of the time)" if share is not None else ""
+    from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
+
+    by_code = longest.classification.bottleneck is Bottleneck.NOT_COLLECTED
+    advice = (
+        tuple(recommendations(longest)) if by_code else (_advice(longest, 1.0 if len(diagnoses) == 1 else share, mfu),)
+    )
     return Document(
         title=title,
         blocks=(
-            Section(
-                title="Summary", blocks=(Paragraph(text=f"{longest.name}{part}: {longest.classification.sentence}."),)
-            ),
+            Section(title="Summary", blocks=(Paragraph(text=f"{longest.name}{part}: {class_or_code(longest)}."),)),
             Section(title="Metrics", blocks=(Bullets(items=tuple(_metrics(diagnoses, total, extra))),)),
             Section(title="Findings", blocks=(Bullets(items=tuple(_findings(diagnoses)), ordered=True),)),
-            Section(title="Recommendations", blocks=(_advice(longest, 1.0 if len(diagnoses) == 1 else share, mfu),)),
+            Section(title="Recommendations", blocks=advice),
         ),
     )
 
@@ -274,31 +278,29 @@ def _metrics(diagnoses: Sequence[Diagnosis], total: float, extra: Sequence[tuple
     if total and all(counter is not None and spent for counter, spent in moved):
         rate = sum(counter.value * spent for counter, spent in moved if counter is not None and spent) / total
         yield f"Memory bandwidth: {quantity(rate, Dimension.BANDWIDTH)}"
-    for name, words in (
-        ("tc_util", "Tensor-core utilisation"),
-        ("dram", "Memory bandwidth, of its peak"),
-        ("sm", "Multiprocessor throughput, of its peak"),
-        ("occupancy", "Achieved occupancy"),
-        ("l2_hit", "L2 hit rate"),
-    ):
-        yield f"{words}: {quantity(_weighted(diagnoses, name), Dimension.FRACTION, 3)}"
+    parts = {words: weighted(diagnoses, name) for name, words in _COUNTED}
+    yield from (
+        f"{words}: {quantity(part, Dimension.FRACTION, 3)}" for words, part in parts.items() if part is not None
+    )
+    if missing := [words for words, part in parts.items() if part is None]:
+        yield f"Not collected: {'; '.join(missing)}"
 
+
+_COUNTED = (
+    ("tc_util", "Tensor-core utilisation"),
+    ("dram", "Memory bandwidth, of its peak"),
+    ("sm", "Multiprocessor throughput, of its peak"),
+    ("occupancy", "Achieved occupancy"),
+    ("l2_hit", "L2 hit rate"),
+)
 
 _DRAM = "dram__bytes.sum.per_second"
-
-
-def _weighted(diagnoses: Sequence[Diagnosis], name: str) -> float | None:
-    """Return the mean over time; None if any kernel lacks the metric."""
-    pairs = [(d.numbers.get(name), d.numbers.get("duration")) for d in diagnoses]
-    known = [(number, spent) for number, spent in pairs if number is not None and spent]
-    total = sum(spent for _, spent in known)
-    return sum(number * spent for number, spent in known) / total if len(known) == len(pairs) and total else None
 
 
 def _findings(diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
     for d in sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True):
         ill = ((row, n) for row, n in unhealthy(d.numbers) if not _noted(d, row))
-        yield f"{d.name}: {d.classification.sentence}"
+        yield f"{d.name}: {class_or_code(d)}"
         yield from (f"{d.name}: {note}" for note in d.classification.notes)
         yield from (f"{d.name}: {health_sentence(row, n, d.numbers)}" for row, n in ill)
         yield from (f"{d.name}: {f.title} — {f.detail}" for f in d.facts.findings if f.gain)

@@ -99,6 +99,7 @@ def _rank(result: RankResult) -> Iterator[Metric]:
         values.append(("launch_share", result.launch_ns / window, _PART))
     if result.sync_ns is not None:
         values += [("sync_time", result.sync_ns, _TIME), ("sync_share", result.sync_ns / window, _PART)]
+        values.append(("sync_count", result.sync_count or 0, _COUNT))
     if result.lane.window.covers is not None:
         values.append(("window_coverage", result.lane.window.covers, _PART))
     if result.lane.window.apart is not None:

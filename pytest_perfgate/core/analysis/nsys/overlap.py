@@ -168,6 +168,7 @@ def stages(ranks: Sequence[RankResult]) -> tuple[str, ...]:
 def result(lane: Lane, launches: TimedCalls | None = None, waits: TimedCalls | None = None) -> RankResult:
     """Return the result of one rank; launching and waiting calls may be those of a whole file."""
     launching = _launching(lane, launches) if launches is not None else None
+    waiting = _waiting(lane, waits) if waits is not None and launching is not None else None
     return RankResult(
         lane=lane,
         streams=streams(lane),
@@ -176,7 +177,8 @@ def result(lane: Lane, launches: TimedCalls | None = None, waits: TimedCalls | N
         time=times(lane),
         compute=computation_by_stage(lane),
         launch_ns=launching,
-        sync_ns=_idle_behind(lane, waits) if waits is not None and launching is not None else None,
+        sync_ns=_idle_behind(lane, waiting) if waiting is not None else None,
+        sync_count=_inside(lane, waiting) if waiting is not None else None,
     )
 
 
@@ -188,13 +190,22 @@ def _launching(lane: Lane, launches: TimedCalls) -> int | None:
     return intervals.covered(start, end) if mine.any() else None
 
 
-def _idle_behind(lane: Lane, waits: TimedCalls) -> int:
+def _waiting(lane: Lane, waits: TimedCalls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return start and end of the waits of this process."""
     process, start, end = waits
     mine = process == lane.rank.pid
+    return start[mine], end[mine]
+
+
+def _inside(lane: Lane, calls: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
+    return int(np.count_nonzero((calls[0] < lane.window.end) & (calls[1] > lane.window.start)))
+
+
+def _idle_behind(lane: Lane, waits: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
     busy = intervals.union(
         np.append(lane.kernels.start, lane.copies.start), np.append(lane.kernels.end, lane.copies.end)
     )
-    return intervals.idle_behind(busy, (start[mine], end[mine]), (lane.window.start, lane.window.end))
+    return intervals.idle_behind(busy, waits, (lane.window.start, lane.window.end))
 
 
 @value

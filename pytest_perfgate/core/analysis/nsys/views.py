@@ -295,6 +295,7 @@ def _rank_metrics(result: RankResult, *, alone: bool) -> Iterator[tuple[str, str
     if result.whole is not None:
         rates.append(("overlap", quantity(result.whole.overlap, Dimension.FRACTION, 3)))
     rates.append(("kernels", f"{len(result.lane.kernels):,}"))
+    rates += [("blocking synchronisations", f"{result.sync_count:,}")] if result.sync_count is not None else []
     yield from (rates if alone else ((f"rank {result.rank.name}: {name}", text) for name, text in rates))
 
 

@@ -250,7 +250,7 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
         yield _metric("intensity", _summed(counted, "flops")[1] / moved, Dimension.INTENSITY, where, bounds)
     if roof is None:
         return
-    is_given = roof.note == GIVEN
+    is_given = roof.note.startswith(GIVEN)
     for name, fraction in (("mfu", _weighted(known, roof, "compute")), ("sol", _weighted(known, roof, "claimed"))):
         if fraction is not None:
             note = "; ".join(filter(None, (roof.note, bounds)))

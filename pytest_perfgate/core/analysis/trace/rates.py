@@ -126,7 +126,7 @@ def _figures(
         if known.any() and roof:
             note = f"{roof.note}; {_note(spent, known)}"
             yield f"{name}_datasheet", ideal / span, Dimension.FRACTION, note
-            if roof.note == GIVEN:
+            if roof.note.startswith(GIVEN):
                 yield name, ideal / span, Dimension.FRACTION, note
 
 

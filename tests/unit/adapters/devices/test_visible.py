@@ -98,6 +98,23 @@ def test_a_word_finds_every_line_it_may_mean() -> None:
     assert DeviceCatalogue().find("no such card") == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("NVIDIA H100 SXM", ["H100 SXM5 80GB"]),
+        ("nvidia h200 sxm", ["H200 SXM"]),
+        ("AMD MI325X", ["Instinct MI325X"]),
+        ("A100 SXM 80GB", ["A100-SXM4-80GB"]),
+        ("NVIDIA A100", ["A100-SXM4-40GB", "A100-SXM4-80GB", "A100-PCIE-40GB", "A100 80GB PCIe"]),
+        ("H200", ["H200 SXM"]),
+        ("GA104", ["GeForce RTX 3070 Ti"]),
+        ("NVIDIA", []),
+    ],
+)
+def test_a_device_is_found_by_the_name_that_its_maker_prints(text: str, names: list[str]) -> None:
+    assert [spec.name for spec in DeviceCatalogue().find(text)] == names
+
+
 OWN = {"My Card": {"arch": "sm_90", "multiprocessors": 100, "boost_mhz": 2000, "dense_tflops": {"bf16": 200.0},
                    "bandwidth_gbps": 1000}}  # fmt: skip
 

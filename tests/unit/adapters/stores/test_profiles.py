@@ -20,6 +20,12 @@ def compiled(**asm: object) -> SimpleNamespace:
     return SimpleNamespace(asm=asm, metadata=SimpleNamespace(name="add", num_warps=8, shared=1024))
 
 
+def test_a_dict_or_list_is_kept_as_json(tmp_path: Path) -> None:
+    files = files_of("tiling/stage1.json", {"block": [128, 64], "of": Path("x")}, tmp_path)
+    assert json.loads(files["tiling/stage1.json"].read_text()) == {"block": [128, 64], "of": "x"}
+    assert json.loads(files_of("tried.json", [1, 2], tmp_path)["tried.json"].read_text()) == [1, 2]
+
+
 def test_a_file_stays_where_it_is(tmp_path: Path) -> None:
     file = tmp_path / "k.cubin"
     file.write_bytes(b"x")

@@ -181,7 +181,7 @@ def test_source_of_a_kernel_is_told_with_the_command_that_compiles_it() -> None:
 def test_each_view_of_a_readable_file_says_what_it_shows() -> None:
     names = {name for one in BuiltIns().pytest_perfgate_inspectors() for name in one.views}
     assert names <= VIEWS.keys()
-    assert list(view_lines(["report", "own"])) == ["report  the usual summary", "own"]
+    assert list(view_lines(["ops", "own"])) == ["ops  time by operator", "own"]
     assert list(view_lines([])) == []
 
 

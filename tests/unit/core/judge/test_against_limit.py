@@ -324,6 +324,14 @@ def test_what_was_not_collected_is_not_measured_and_says_how() -> None:
     assert "cubin" in counted.next[0]
 
 
+def test_a_figure_of_this_kind_of_file_that_this_one_lacks_sends_nobody_to_the_same_file() -> None:
+    (balance,) = judged("balance <= 5%")
+    assert "nothing in this file has one: the busiest part's compute" in balance.sentence
+    assert balance.next == ()
+    (edits,) = judged("tree_edits <= 5")
+    assert edits.next == ("compare two: perfgate compare BEFORE AFTER LIMIT",)
+
+
 def test_a_problem_makes_every_limit_invalid() -> None:
     low = Problem(code="trace-coverage", what="coverage is 40 %")
     verdicts = judged("overlap(rank=0) >= 1%", "idle <= 5%", problems=(low, Problem(code="x", what="odd")))

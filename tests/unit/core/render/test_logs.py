@@ -248,6 +248,14 @@ def test_issues_are_those_that_the_run_knows_beside_those_that_people_wrote() ->
     assert "by the run" not in render_entry(Version(name="v2"), [CASE])
 
 
+def test_a_case_that_was_not_measured_is_an_issue() -> None:
+    verdict = replace(
+        SLOW.verdicts[0], outcome=Outcome.NOT_MEASURED, metric=None, sentence="its call raised ValueError"
+    )
+    text = render_entry(Version(name="v2"), [replace(SLOW, measurement=None, verdicts=(verdict,))])
+    assert "not measured, slowdown <= 3%; its call raised ValueError" in text.partition("**Issues**")[2]
+
+
 def test_figures_of_a_report_name_their_parameters_device_and_duration() -> None:
     where = labels(kernel="k", arch="sm_90")
     figures = (

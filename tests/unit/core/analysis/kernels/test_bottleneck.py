@@ -91,6 +91,19 @@ def test_more_than_the_hardware_can_do_is_invalid_and_says_what_may_be_wrong() -
     assert placed.impossible == classification.evidence[0]
 
 
+def test_what_given_peaks_leave_out_is_that_of_the_device() -> None:
+    peak = parse_stated({**GIVEN, "peak": "fp32=24.54TFLOPS"}, CARD).roof
+    assert (peak.rate("fp32"), peak.rate("int8"), peak.bandwidth) == (24.54e12, None, 608e9)
+    assert peak.note == "peaks as given, bandwidth: datasheet peak of GeForce RTX 3070 Ti"
+    speed = parse_stated({**GIVEN, "bandwidth": "500GB/s"}, CARD).roof
+    assert (speed.rate("fp32"), speed.bandwidth) == (21.7e12, 500e9)
+    assert speed.note == "peaks as given, compute: datasheet peak of GeForce RTX 3070 Ti"
+    alone = parse_stated({**GIVEN, "peak": "fp32=24.54TFLOPS"}, None).roof
+    assert (alone.bandwidth, alone.note) == (None, "peaks as given")
+    both = parse_stated({**GIVEN, "peak": "fp32=24.54TFLOPS", "bandwidth": "500GB/s"}, CARD).roof
+    assert (both.bandwidth, both.note) == (500e9, "peaks as given")
+
+
 def test_the_seed_s_card_has_rates_by_type_under_both_of_its_names() -> None:
     assert CARD is not None
     assert lookup_spec("GA104").name == CARD.name
@@ -104,7 +117,7 @@ def test_the_seed_s_card_has_rates_by_type_under_both_of_its_names() -> None:
     [
         ({}, {"tflops": 12.27e12, "bandwidth": 17.95e9, "mfu_datasheet": 0.565, "sol_datasheet": 0.565}),
         ({"peak": "fp32=24.54TFLOPS"}, {"mfu_datasheet": 0.5, "mfu": 0.5, "sol": 0.5}),
-        ({"bandwidth": "179.5GB/s"}, {"sol_datasheet": 0.1, "sol": 0.1}),
+        ({"bandwidth": "19.95GB/s"}, {"mfu_datasheet": 0.565, "sol_datasheet": 0.9, "sol": 0.9}),
         ({"items": "112 images"}, {"throughput": 10_000.0}),
     ],
 )

@@ -257,7 +257,16 @@ def test_the_analysis_report_weighs_by_time() -> None:
     assert "a (75 % of the time)" in output
     assert "Multiprocessor throughput, of its peak: 30 %" in output
     assert "Throughput: 9 tokens/s" in output
-    assert "Memory bandwidth, of its peak: not collected" in output
+    assert "Memory bandwidth, of its" in output.partition("Not collected:")[2]
+
+
+def test_the_analysis_report_of_code_says_what_the_code_shows() -> None:
+    tiled = compiled("gemm_tiled", launch=Launch(block=(256, 1, 1)))
+    output = " ".join(render_text(analysis_report([tiled], "T")).split())
+    assert "gemm_tiled: class not collected; 123 registers, 2 blocks and 16 warps/SM by registers, 512 FFMA" in output
+    assert "Not collected: Tensor-core utilisation; Memory bandwidth, of its peak" in output
+    assert "Nothing stands out in the code alone" in output
+    assert "no other row applies" not in output
 
 
 def test_launches_of_which_the_same_is_said_are_told_once() -> None:

@@ -44,6 +44,10 @@ def test_an_idle_device_behind_waits_is_bound_by_synchronisation(tmp_path: Path)
     analysis = inspected(maker)
     assert value(analysis, "sync_time") == 9 * 400_000
     assert value(analysis, "sync_share") == pytest.approx(3.6 / 9.6)
+    assert value(analysis, "sync_count") == 10
+    assert "blocking synchronisations: 10" in render_text(analysis.views["analysis"]())
+    later = Nsys(read_nsys).inspect([tmp_path / "x.sqlite"], {"start": "5ms", "end": "9.6ms"})
+    assert value(later, "sync_count") == 5, "those in the window"
     assert any(title.startswith("The window of rank 0 is synchronisation-bound") for title in titles(analysis))
     assert "Remove blocking synchronisations" in titles(analysis)
     assert "The window of rank 0 is synchronisation-bound" in render_text(analysis.views["overlap"]())

@@ -263,3 +263,9 @@ def test_a_report_of_a_program_without_a_gpu_counts_no_rows_of_one(kineto, tmp_p
     text = " ".join(render_text(kineto.inspect([path], {}).views["rough"](), 10_000).split())
     assert "2 operators of the host, 1 of them timed" in text
     assert "rows of the GPU" not in text
+
+
+def test_a_peak_alone_keeps_the_bandwidth_of_the_device(tmp_path, capsys):
+    (path,) = job(tmp_path, ranks=1)
+    assert main(["inspect", str(path), "--view", "roofline", "--device", "H100 SXM", "--peak", "bf16=700TFLOPS"]) == 0
+    assert "Roof: peaks as given, bandwidth: H100 SXM5 80GB, datasheet rates" in capsys.readouterr().out
