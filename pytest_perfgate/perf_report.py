@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -101,10 +102,13 @@ def _has_device() -> bool:
 
 
 def _measured(timer: Callable[..., Any]) -> Callable[..., Any]:
-    def measure(fn: Callable[[], Any], *args: Any, **options: Any) -> Any:
+    form = signature(timer)
+
+    def measure(fn: Callable[[], Any], *args: Any, **named: Any) -> Any:
         gate = Measuring.gate
         if gate is None:
-            return timer(fn, *args, **options)
+            return timer(fn, *args, **named)
+        options = form.bind(fn, *args, **named).arguments
         inputs = options.get("grad_to_none") or ()
         begin = HOST_CLOCK.wall()
         Measuring.calls += 1
@@ -116,7 +120,8 @@ def _measured(timer: Callable[..., Any]) -> Callable[..., Any]:
             raise PerfgateError("not-measured", f"{view.key} kept no sample")
         times = sorted(duration / TIME_UNITS["ms"] for duration in durations)
         if shares := options.get("quantiles"):
-            return [_quantile(times, share) for share in shares]
+            values = [_quantile(times, share) for share in shares]
+            return values if len(values) > 1 else values[0]
         return _SUMMARIES[options.get("return_mode", "mean")](times)
 
     return measure

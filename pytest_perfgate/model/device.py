@@ -94,7 +94,9 @@ class Roof:
     note: str = ""
 
     def rate(self, dtype: str) -> float | None:
-        return next((rate for name, rate in self.compute if name == dtype), None)
+        """Return the rate of products: of matrix units where they have their own, else of the type as a whole."""
+        rates = dict(self.compute)
+        return next((rates[name] for name in (f"{dtype}_tc", dtype, dtype.partition("_")[0]) if name in rates), None)
 
 
 @value

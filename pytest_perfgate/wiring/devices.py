@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.device import SupportsWait
@@ -260,7 +261,6 @@ def project_catalogue() -> DeviceCatalogue:
 def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[str], None] | None = None) -> Any:
     """Return the device, the library and the loads for measuring ceilings, and a function that takes samples."""
     import time
-    from dataclasses import replace
     from types import SimpleNamespace
 
     from pytest_perfgate.app.devices import HOST_PLAN, PLAN, TURNS
@@ -293,9 +293,16 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
 
 
 def machine(runtimes: Iterable[Runtime]) -> tuple[list[Device], list[Availability]]:
-    """Return the devices that libraries see here, and which libraries work."""
-    pairs = [(runtime, runtime.availability()) for runtime in runtimes]
-    return [runtime.device() for runtime, one in pairs if one.usable], [one for _, one in pairs]
+    """Return the devices that libraries see here, and which libraries work: one may fail only at its first device."""
+    devices, libraries = [], []
+    for runtime in runtimes:
+        library = runtime.availability()
+        try:
+            devices += [runtime.device()] if library.usable else []
+        except RuntimeError as fault:
+            library = replace(library, usable=False, why=f"{type(fault).__name__}: {fault}".splitlines()[0])
+        libraries.append(library)
+    return devices, libraries
 
 
 def finest(runtime: Runtime, timer: str = "events") -> tuple[float | None, float | None]:

@@ -245,14 +245,14 @@ def _texts(options: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in options.items()}
 
 
-def faulty_cards(root: Path, management: Any) -> Iterator[str]:
+def faulty_cards(root: Path, cards: Sequence[Any]) -> Iterator[str]:
     """Yield faults that this machine's cards report, and those that the last records show."""
     from pytest_perfgate.adapters.devices.clocks import SupportsHealth, faults_of
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.core.judge.suite import slow_cards
     from pytest_perfgate.model.errors import PerfgateError
 
-    for card in management.every():
+    for card in cards:
         health = card.health() if isinstance(card, SupportsHealth) else None
         for text in faults_of(health, health) if health is not None else ():
             yield f"{card.uuid()}: {text}. Nothing that it measures is valid until it was reset: nvidia-smi -r."
@@ -265,23 +265,23 @@ def faulty_cards(root: Path, management: Any) -> Iterator[str]:
         yield f"{slow.text} of the last records. Look at its power limit, its heat and its errors: nvidia-smi -q."
 
 
-_RECORDS = 5
-"""The number of records in which cards slower than others are sought."""
+_RECORDS = 5  # in which cards slower than others are sought
 
 
 def doctor_tools(instruments: Any, profilers: Any, root: Path) -> DoctorTools:
     """Return what the doctor examines, from the instruments of the command line."""
     from pytest_perfgate.adapters.devices import host as permissions
     from pytest_perfgate.adapters.devices.clock_locks import read_locks
+    from pytest_perfgate.adapters.devices.clocks import answering_cards
     from pytest_perfgate.app.diagnosis import DoctorTools, timed_here
 
     devices, libraries = machine.machine(instruments.runtimes)
-    runtimes = [runtime for runtime in instruments.runtimes if runtime.availability().usable]
-    for runtime in runtimes:
-        if isinstance(runtime, SupportsOwnQueue):
-            runtime.own_queue()
+    runtimes = [runtime for runtime, one in zip(instruments.runtimes, libraries) if one.usable]
+    for runtime in (one for one in runtimes if isinstance(one, SupportsOwnQueue)):
+        runtime.own_queue()
     management, shown = machine.management(), permissions.visible_devices()
     library = management.availability()
+    cards, lost = answering_cards(management) if library.usable else ([], [])
     return DoctorTools(
         devices=devices,
         libraries=libraries,
@@ -295,6 +295,6 @@ def doctor_tools(instruments: Any, profilers: Any, root: Path) -> DoctorTools:
         visible=shown or "nothing restricts them",
         restricted=bool(shown),
         resolution=machine.finest,
-        driven=[card.described().name for card in management.every()] if library.usable else [],
-        faulty=tuple(faulty_cards(root, management)) if library.usable else (),
+        driven=[name for _, name in cards],
+        faulty=(*lost, *faulty_cards(root, [card for card, _ in cards])) if library.usable else (),
     )

@@ -147,12 +147,15 @@ class _DriverQuestion(Generic[T]):
 
 
 def time_limited(method: Callable[P, T]) -> Callable[P, T]:
-    """Give a method a timeout; its object names its ``maker``'s library."""
+    """Give a method a timeout; its object names its ``maker``'s library, and the ``failures`` of a lost device."""
 
     @wraps(method)
     def limited(*args: P.args, **kwargs: P.kwargs) -> T:
         owner: Any = args[0]
-        return with_timeout(owner.maker, method.__name__, partial(method, *args, **kwargs))
+        try:
+            return with_timeout(owner.maker, method.__name__, partial(method, *args, **kwargs))
+        except getattr(owner, "failures", ()) as error:
+            raise PerfgateError("device-lost", f"{owner.maker} stopped answering: {error}") from error
 
     return limited
 

@@ -9,6 +9,8 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -173,10 +175,10 @@ def _tritons_choice(arch: str) -> str:
     number = re.sub(r"\D", "", arch)
     if choose is None or not number:
         return ""
-    try:
-        return str(getattr(choose(int(number)), "path", ""))
-    except BORDER:
-        return ""
+    with suppress(TypeError, ValueError, *BORDER):
+        tool = choose(*[int(number)][: len(signature(choose).parameters)])  # Triton 3.4 and 3.5 have one for all
+        return str(tool[0] if isinstance(tool, tuple) else getattr(tool, "path", ""))  # a pair in 3.3
+    return ""
 
 
 def _program() -> str:

@@ -111,7 +111,7 @@ class NvmlCard:
     maker = "NVML"
 
     def __init__(self, library: Any, handle: Any) -> None:
-        self._nvml, self._handle = library, handle
+        self._nvml, self._handle, self.failures = library, handle, library.NVMLError
 
     @time_limited
     def lock(self, sm_hz: float | None) -> None:
@@ -228,7 +228,7 @@ class Nvml:
                 devices.append(NvmlDevice(nvml, nvml.nvmlDeviceGetHandleByIndex(index)))
             except nvml.NVMLError as error:  # noqa: PERF203 - the count includes cards that we may not use
                 if getattr(error, "value", 0) != NO_PERMISSION:
-                    raise
+                    raise PerfgateError("device-lost", f"card {index} of this machine: {error}") from error
         return tuple(devices)
 
 

@@ -288,3 +288,11 @@ class Unwatched:
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         return (("clocks", f"not observed: {self._why}"),)
+
+
+def answering_cards(library: Any) -> tuple[list[Any], list[str]]:
+    """Return each card with its name, or why one of them does not answer."""
+    try:
+        return [(card, card.described().name) for card in library.every()], []
+    except PerfgateError as lost:
+        return [], [f"{lost.what}: {lost.fix}"]

@@ -39,7 +39,7 @@ _SCALES: Mapping[str, tuple[str, float]] = {
 _TEXTS = ("name", "pattern", "die", "arch", "source", "confidence", "note")
 
 _DTYPES = (
-    "fp64", "fp64_tc", "fp32", "tf32", "fp16", "fp16_acc16", "bf16", "fp8", "fp8_acc32", "fp6", "fp4",
+    "fp64", "fp64_tc", "fp32", "fp32_tc", "tf32", "fp16", "fp16_acc16", "bf16", "fp8", "fp8_acc32", "fp6", "fp4",
     "int64", "int32", "int16", "int8", "int4", "complex64", "complex128",
 )  # fmt: skip
 

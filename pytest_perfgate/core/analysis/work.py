@@ -96,7 +96,12 @@ WIDTHS = {
     "fp16": 2.0,
     "bf16": 2.0,
     "fp8": 1.0,
+    "fp6": 0.75,
     "fp4": 0.5,
+    "fp64_tc": 8.0,
+    "fp32_tc": 4.0,
+    "fp16_acc16": 2.0,
+    "fp8_acc32": 1.0,
     "int64": 8.0,
     "int32": 4.0,
     "int16": 2.0,
@@ -106,7 +111,7 @@ WIDTHS = {
     "complex64": 8.0,
     "complex128": 16.0,
 }
-"""Bytes an element takes, by canonical name."""
+"""Bytes an element takes, by canonical name; rates of their own within a type have names after an underscore."""
 
 _CLASSES = {float: "fp64", int: "int64", complex: "complex128"}
 """Python's own classes, as NumPy and PyTorch take them."""
@@ -133,6 +138,7 @@ _ALIASES = {
     "float8_e5m2": "fp8",
     "float8_e5m2fnuz": "fp8",
     "c10::float4_e2m1fn_x2": "fp4",
+    "float4_e2m1fn_x2": "fp4",
     "long": "int64",
     "long int": "int64",
     "long long": "int64",

@@ -13,7 +13,7 @@ from pytest_perfgate.adapters.devices import visible as loads_torch
 from pytest_perfgate.adapters.runtimes import torch as runtime_torch
 from pytest_perfgate.app.devices import catalogue_document, doubt, measured_ceilings
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.device import Ceilings, Device
+from pytest_perfgate.model.device import Availability, Ceilings, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.metric import Problem, Table
@@ -151,3 +151,15 @@ def test_on_a_gpu_the_clocks_are_held_as_asked_and_the_card_is_leased(tmp_path, 
 def test_a_ceiling_of_a_busy_machine_is_doubted_aloud(durations: tuple[float, ...], sentence: str) -> None:
     assert doubt(durations).startswith(sentence)
     assert bool(doubt(durations)) is bool(sentence)
+
+
+def test_a_library_that_fails_at_its_first_device_does_not_end_the_doctor() -> None:
+    def fails() -> Device:
+        raise RuntimeError("CUDA error: all CUDA-capable devices are busy or unavailable\nmore of it")
+
+    torch = SimpleNamespace(availability=lambda: Availability(name="torch", usable=True), device=fails)
+    host = wired.host_runtime()
+    devices, (busy, well) = wired.machine([torch, host])
+    assert [device.kind for device in devices] == ["host"]
+    assert (busy.usable, well.usable) == (False, True)
+    assert busy.why == "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable"

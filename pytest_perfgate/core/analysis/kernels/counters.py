@@ -165,7 +165,7 @@ _MOPS = 512
 
 _VECTOR = (("F16", "fp16"), ("F32", "fp32"), ("F64", "fp64"))
 
-_MATRIX = (("F16", "fp16"), ("BF16", "bf16"), ("F32", "fp32"), ("F64", "fp64"), ("I8", "int8"))
+_MATRIX = (("F16", "fp16"), ("BF16", "bf16"), ("F32", "fp32_tc"), ("F64", "fp64_tc"), ("I8", "int8"))
 
 _DERIVED = (("tc_util", "MfmaUtil"), ("occupancy", "OccupancyPercent"))
 """Plain names that rocprof provides itself."""
@@ -257,7 +257,7 @@ def _compute(counters: Mapping[str, Counter], duration: float | None, spec: Devi
         return None
     seconds = 0.0
     for operations, dtype in (*_vector(counters), *_matrix(counters)):
-        peak = spec.peak(dtype)
+        peak = spec.peak(dtype) or spec.peak(dtype.partition("_")[0])
         if operations and (peak is None or not peak.datasheet):
             return None
         seconds += operations / peak.datasheet if operations and peak and peak.datasheet else 0.0

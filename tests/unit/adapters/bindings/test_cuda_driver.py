@@ -54,6 +54,19 @@ def test_of_several_that_triton_has_the_one_that_it_takes_for_the_device(tmp_pat
     assert [ptxas_version(arch) for arch in ("sm_100", "sm_90", "")] == ["13.1.5", "12.8.93", "12.8.93"]
 
 
+@pytest.mark.parametrize("form", ["one for all", "a pair", "of an unknown form"])
+def test_other_versions_of_triton_say_it_in_other_forms(tmp_path, monkeypatch, form) -> None:
+    program(tmp_path / "bin" / "ptxas", "12.8.93")
+    own = program(tmp_path / "own", "12.9.86")
+    choose = {
+        "one for all": lambda: SimpleNamespace(path=own),  # Triton 3.4 and 3.5
+        "a pair": lambda arch: (own, "12.9"),  # 3.3
+        "of an unknown form": lambda arch, *, options: own,
+    }[form]
+    monkeypatch.setitem(sys.modules, "triton.backends.nvidia.compiler", SimpleNamespace(get_ptxas=choose))
+    assert ptxas_version("sm_90") == ("12.8.93" if form == "of an unknown form" else "12.9.86")
+
+
 def test_one_that_does_not_start_is_none(tmp_path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ptxas").write_text("no program")

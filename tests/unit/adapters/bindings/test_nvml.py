@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import Nvml, NvmlDevice
-from pytest_perfgate.adapters.devices.clocks import NvmlClocks
+from pytest_perfgate.adapters.devices.clocks import NvmlClocks, answering_cards
 from pytest_perfgate.adapters.runtimes import host as gpu
 from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.model.device import Device
@@ -117,8 +117,24 @@ def test_cards_that_a_container_may_not_use_are_not_counted() -> None:
         return Nvml(lambda: library(nvmlDeviceGetUUID=lambda index: f"GPU-{index}", **counted)).every()
 
     assert [card.uuid() for card in cards(4)] == ["GPU-1"]
-    with pytest.raises(NVMLError):
-        cards(999)
+    for status in (15, 999):
+        with pytest.raises(PerfgateError, match="device-lost") as lost:
+            cards(status)
+        assert lost.value.what.startswith("card 0 of this machine")
+
+
+def test_a_card_that_is_lost_after_it_was_found_has_a_code() -> None:
+    for ask in (NvmlDevice.uuid, NvmlDevice.described):
+        with pytest.raises(PerfgateError) as lost:
+            ask(NvmlDevice(library(nvmlDeviceGetUUID=15, nvmlDeviceGetName=15, nvmlDeviceGetMemoryInfo=15), 1))
+        assert lost.value.code.name == "device-lost"
+
+
+def test_the_doctor_hears_of_a_lost_card_instead_of_ending() -> None:
+    lost = library(nvmlDeviceGetCount=lambda: 8, nvmlDeviceGetHandleByIndex=15)
+    cards, (text,) = answering_cards(Nvml(lambda: lost))
+    assert cards == []
+    assert "card 0 of this machine" in text
 
 
 def test_what_a_driver_cannot_tell_of_a_measurement_is_on_record() -> None:

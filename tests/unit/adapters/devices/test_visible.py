@@ -17,6 +17,7 @@ from pytest_perfgate.adapters.devices.visible import (
 )
 from pytest_perfgate.app.instrument import picked
 from pytest_perfgate.app.spread import Fleet
+from pytest_perfgate.core.analysis import work
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices as wired
 
@@ -31,6 +32,8 @@ SPECS = tuple(DeviceCatalogue())
         ("NVIDIA H100 PCIe", "H100 PCIe"),
         ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100-SXM4-40GB"),
         ("NVIDIA A10", "A10"),
+        ("NVIDIA A10G", "A10G"),
+        ("NVIDIA H200 NVL", "H200 NVL"),
         ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
         ("NVIDIA GH200 144G HBM3e", "GH200 144GB"),
         ("NVIDIA GH200 480GB", "GH200 96GB"),
@@ -56,7 +59,7 @@ def test_looking_one_up_reads_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (catalogue.lookup("Vendor My Card 12GB").name, len(read)) == ("My Card", 1)
 
 
-@pytest.mark.parametrize("device", ["NVIDIA A10G", "NVIDIA H200 NVL", "Quadro T400", "NVIDIA GeForce RTX 3090 Ti", ""])
+@pytest.mark.parametrize("device", ["NVIDIA A10M", "NVIDIA H20", "Quadro T400", "NVIDIA GeForce RTX 3090 Ti", ""])
 def test_another_part_finds_none(device: str) -> None:
     assert DeviceCatalogue().lookup(device) is None
 
@@ -84,6 +87,11 @@ def test_half_precision_means_accumulating_in_single() -> None:
     card = DeviceCatalogue().lookup("NVIDIA GeForce RTX 4090")
     assert card.peak("fp16").datasheet == 165.2e12
     assert card.peak("fp16_acc16").datasheet == 330.3e12
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
+def test_work_can_name_the_type_of_every_printed_rate(spec) -> None:
+    assert [work.dtype_name(peak.dtype) for peak in spec.peaks] == [peak.dtype for peak in spec.peaks]
 
 
 def test_what_was_reached_is_apart_from_what_is_printed() -> None:

@@ -92,6 +92,22 @@ def test_a_device_without_a_sheet_has_only_what_was_measured() -> None:
     assert roofs(card(spec=None), [1e9]) == ()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "rate"),
+    [("fp64", 67e12), ("fp64_tc", 67e12), ("fp8", 2e15), ("fp8_acc32", 2e15), ("fp16_acc16", 330e12), ("fp4", None)],
+)
+def test_a_product_is_held_against_matrix_units(dtype: str, rate: float | None) -> None:
+    compute = (("fp64", 34e12), ("fp64_tc", 67e12), ("fp8", 2e15), ("fp16", 165e12), ("fp16_acc16", 330e12))
+    assert Roof(basis=Basis.DATASHEET, compute=compute).rate(dtype) == rate
+
+
+def test_a_double_product_at_the_rate_of_a_tensor_core_is_possible() -> None:
+    compute = (("fp64", 9.7e12), ("fp64_tc", 19.5e12))
+    product = work.gemm(8192, 8192, 8192, dtype="fp64")
+    placed = place(product, product.flops / 18.5e12 * 1e9, Roof(basis=Basis.DATASHEET, compute=compute))
+    assert (placed.impossible, placed.fraction) == ("", pytest.approx(18.5 / 19.5))
+
+
 def test_a_partition_has_its_part() -> None:
     part = card(name="card MIG 1g.10gb", multiprocessors=16, memory_bytes=9.5e9)
     sheet = card(roofs=roofs(part)).roof(Basis.DATASHEET)

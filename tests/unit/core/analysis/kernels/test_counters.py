@@ -96,3 +96,9 @@ def test_a_counter_that_was_not_collected_is_not_zero() -> None:
     no_bubble = {name: value for name, value in MOVED.items() if name != "TCC_BUBBLE_sum"}
     assert "dram" not in dict(amd_numbers(facts(no_bubble), SPEC))
     assert memory_bytes(facts({**no_bubble, "FETCH_SIZE": 1.0, "WRITE_SIZE": 1.0}).counters) == 2048
+
+
+def test_products_in_double_are_compared_with_the_matrix_units() -> None:
+    rate = 163.4e12 * 0.9
+    counted = facts({**MOVED, **IDLE, "SQ_INSTS_VALU_MFMA_MOPS_F64": rate * 1e-6 / 512})
+    assert dict(amd_numbers(counted, SPEC))["sm"] == pytest.approx(0.9)
