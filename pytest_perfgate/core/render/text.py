@@ -61,7 +61,8 @@ def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     elif isinstance(block, Link):
         yield block.text
     elif isinstance(block, Picture):
-        yield from picture_lines(block, room)
+        caption, *bars = picture_lines(block, room)
+        yield from (*wrapped(caption, width), *bars)
     elif isinstance(block, Table):
         yield from _fitted(block.filled, width, room)
     else:
