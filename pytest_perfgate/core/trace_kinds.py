@@ -98,7 +98,7 @@ def _trace_kind(name: str, dimension: Dimension, better: Better, doc: str, posit
 
 TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("coverage", _PART, _HIGH, "GPU time linked to a launch, as a fraction of all GPU time"),
-    _trace_kind("idle_micro", _TIME, _LOW, "idle time in gaps up to the threshold (10 µs)"),
+    _trace_kind("idle_micro", _TIME, _LOW, "idle time in short gaps (up to 10 µs)"),
     _trace_kind("idle_macro", _TIME, _LOW, "idle time in longer gaps"),
     _trace_kind("memcpy_time", _TIME, _LOW, "time in copies, by union"),
     _trace_kind("memset_time", _TIME, _LOW, "time in memory sets, by union"),
@@ -127,7 +127,7 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("exposed_memcpy_share", _PART, _LOW, "exposed copies as a fraction of the window"),
     _trace_kind("exposed_memset_share", _PART, _LOW, "exposed memory sets as a fraction of the window"),
     _trace_kind("memcpy_share", _PART, _LOW, "copies, by union, as a fraction of the window"),
-    _trace_kind("idle_micro_share", _PART, _LOW, "idle time in gaps up to the threshold as a fraction of the window"),
+    _trace_kind("idle_micro_share", _PART, _LOW, "idle time in short gaps as a fraction of the window"),
     _trace_kind("idle_macro_share", _PART, _LOW, "idle time in longer gaps as a fraction of the window"),
     _trace_kind("op_mean", _TIME, _LOW, "GPU time of a call of an operator, the mean", "op"),
     _trace_kind("op_median", _TIME, _LOW, "the same of an argument set, the median", "op"),

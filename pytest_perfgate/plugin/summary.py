@@ -212,12 +212,12 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
     if not report.verdicts:
         return ("no limit", str(report.key), time, interval, None, None, None)
     worst = next(v for v in report.verdicts if v.outcome is report.worst)
-    change = signed(worst.metric.value) if worst.metric is not None and worst.limit.metric == "slowdown" else None
+    slower = (signed(v.metric.value) for v in (worst, *report.verdicts) if v.metric and v.limit.metric == "slowdown")
     limit, others = by_floor(worst.limit.text, worst.raised), len(report.verdicts) - 1
     more = (f", {plural(others, 'more limit')}", f", {others} more") if others else ("",)
     forms = [limit + note + rest for note in (figure_note(worst), "") for rest in more]
     limit = next((form for form in forms if len(form) <= WIDEST), forms[-1])  # a longer one would lose its middle
-    return (word_of(report, worst), str(report.key), time, interval, change, limit, detectable_cell(worst))
+    return (word_of(report, worst), str(report.key), time, interval, next(slower, None), limit, detectable_cell(worst))
 
 
 def next_commands(

@@ -316,7 +316,7 @@ def four_sections(
 ) -> Document:
     """Return summary, metrics, findings with evidence, and recommendations, by default those of the findings."""
     title, note = heading
-    facts = tuple(map(_text_of, findings)) or (NOTHING,)
+    facts = tuple(map(text_of, findings)) or (NOTHING,)
     items = tuple(advice_items([finding for finding in findings if finding.advice]))
     first = Bullets(items=items, ordered=True) if items else Paragraph(text="None: nothing stands out.")
     return Document(
@@ -333,11 +333,11 @@ def four_sections(
 
 def findings_block(findings: Sequence[Finding]) -> Block:
     """Return findings as sentences with their trigger."""
-    items = tuple(_text_of(f) + (f" Next: {f.advice}." if f.advice else "") for f in findings)
+    items = tuple(text_of(f) + (f" Next: {f.advice}." if f.advice else "") for f in findings)
     return Bullets(items=items) if items else Paragraph(text=NOTHING)
 
 
-def _text_of(finding: Finding) -> str:
+def text_of(finding: Finding) -> str:
     trigger = f"[{finding.trigger}]" if finding.trigger else ""
     return " ".join(filter(None, (*map(sentence, filter(None, (finding.title, finding.detail))), trigger)))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.judge.context import JudgeContext, limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.render.words import FigureLevel, plural
+from pytest_perfgate.core.render.words import FigureLevel
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.plan import ANCHOR, Compare, Outcome
 from pytest_perfgate.model.values import Better, first_of, value
@@ -279,7 +279,8 @@ class Drift:
         if not self.alarms:
             return ""
         small = "no single step exceeds the limit" if self.largest <= self.limit else "a single step exceeds the limit"
-        return f"slower than the anchor after {plural(self.steps, 'run')}, {small}"
+        newest = "the newest run" if self.steps == 1 else f"the median of the newest {min(self.steps, RECENT)} runs"
+        return f"{newest}, against the anchor; {small}"
 
 
 def drift(sittings: Sequence[Sitting], anchor: float, limit: float, since: str = "") -> Drift | None:

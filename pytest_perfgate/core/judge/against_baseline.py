@@ -366,7 +366,7 @@ def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visi
 
 
 def _with_visible(ruling: Ruling, visible: float) -> Ruling:
-    text = f"{ruling.sentence}; the smallest slowdown it can detect is {signed(visible)}"
+    text = f"{ruling.sentence}; the smallest slowdown it can detect is {detectable(visible)}"
     return ruling._replace(sentence=text, visible=visible, against=True)
 
 

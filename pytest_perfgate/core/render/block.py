@@ -260,7 +260,7 @@ def acceptance_lines(decisions: Sequence[Decision], *, dry: bool = False) -> Ite
         if decision.writes or decision.change in _SAID:
             blind = decision.blind if _asks_for_time(decision) else None
             where = f"  on {_device(decision)}" if several and _device(decision) else ""
-            detects = "" if blind is None or _step(decision) > blind else f"  can detect {signed(blind)}"
+            detects = "" if blind is None or _step(decision) > blind else f"  can detect {detectable(blind)}"
             yield from (f"{_time_line(decision)}{where}{detects}", *_figure_lines(decision))
     written = sum(d.writes for d in decisions)
     counts = Counter(f"{d.change.value}{f' ({d.why})' * (d.change is Change.KEPT)}" for d in decisions if not d.writes)
@@ -312,7 +312,7 @@ def _warning(decision: Decision) -> str:
     """Return the warning on a run that is too noisy for its limit, has too few processes, or drifts."""
     warnings = [f"{decision.few_processes}; {_WHOLE}"] if decision.few_processes else []
     if decision.blind is not None:
-        text = f"the smallest slowdown this run can detect is {signed(decision.blind)}"
+        text = f"the smallest slowdown this run can detect is {detectable(decision.blind)}"
         warnings.append(f"{text}; {_AGAIN}")
     return "; ".join([*warnings, *([TOO_FAR] if decision.creeps else [])])
 

@@ -336,7 +336,7 @@ def _panel(panel: Panel, width: int, tall: int, high: float, label: str) -> Iter
     frame = Frame(
         x=Axis(low=panel.stairs[0][0], high=last, label=panel.label, text=panel.text),
         y=Axis(low=0.0, high=high, label=label),
-        width=width, height=tall, left=56 if label else 36, right=16,
+        width=width, height=tall, left=56 if label else 36, right=16, top=20,
     )  # fmt: skip
     yield from grid(frame)
     points = []
@@ -351,10 +351,11 @@ def _panel(panel: Panel, width: int, tall: int, high: float, label: str) -> Iter
         yield haloed(x - 4 if turned else x + 4, y + 11, text, "end" if turned else "start")
     if panel.here is not None:
         x, y = frame.at(*panel.here)
+        yield rule((x, y - 7), (x, frame.top), colour=SOFT)
         yield f'<path d="M{x:.1f},{y - 7:.1f} l7,7 l-7,7 l-7,-7 z" fill="{PAPER}" stroke="{INK}" stroke-width="2"/>'
-        below = y - 12 < frame.top + 26
-        at = min(max(x, frame.left + 36), width - 40)
-        yield haloed(at, y + 24 if below else y - 12, f"here: {panel.text(panel.here[0])}")
+        text = f"here: {panel.text(panel.here[0])}"
+        half = text_width(text) / 2
+        yield words(min(max(x, half), width - half), frame.top - 5, text, anchor="middle")  # above every line
 
 
 def over_steps(name: str, alt: str, steps: Sequence[tuple[str, float]], label: str, dimension: Dimension) -> Picture:

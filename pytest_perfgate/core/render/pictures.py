@@ -94,7 +94,7 @@ def distribution_picture(case: CaseReport, sittings: Sequence[Sitting] = ()) -> 
     alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}"
     alt += f" after {plural(len(then), 'run')}" if then else ""
     alt += "".join(f", {one.name} {_time(one.time)}" for one in references)
-    note = f"; {hidden} slowest of all samples are beyond the right edge" if hidden else ""
+    note = f"; the slowest {plural(hidden, 'sample')} beyond the right edge" if hidden else ""
     alt += f", the first {_PROCESSES} drawn" if len(usual) > _PROCESSES else ""
     usual = usual[:_PROCESSES]
     bars = [Bar(label=f"process {at}", text=_spark(shown, axis)) for at, shown in enumerate(usual, 1)]

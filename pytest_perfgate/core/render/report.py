@@ -14,6 +14,7 @@ from pytest_perfgate.core.render.words import (
     builds_note,
     by_floor,
     change_of,
+    detectable,
     few_rounds,
     note_word,
     of_builds,
@@ -266,9 +267,8 @@ def _measured(verdict: Verdict) -> str | None:
 
 def detectable_cell(verdict: Verdict) -> Cell:
     """Return the smallest slowdown that could be detected; too few rounds of two builds detect none."""
-    if few_rounds(verdict):
-        return None
-    return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else signed(verdict.visible)
+    visible = None if few_rounds(verdict) else verdict.visible
+    return visible if visible is None or visible < _BLIND else detectable(visible)
 
 
 def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tuple[Block, ...]:

@@ -227,8 +227,8 @@ _DOTS = 25
 _STEPS = 40
 """A series with more levels, such as a count that never repeats, is drawn without them."""
 
-_FAR = 1.5
-"""A run above this multiple of the highest level is drawn at the edge, or it would flatten the others."""
+_FAR, _FEW = 1.5, 3
+"""A run above this multiple of the highest level is drawn at the edge, or it would flatten the others, if not few."""
 
 _LETTER = 6.6
 """The width of a letter in a drawing."""
@@ -264,13 +264,8 @@ def trend_svg(trend: Trend) -> str:
     """Draw the series of a case or a figure: each run, each level and step, the accepted value, the anchor."""
     frame, of = _frame(trend), trend.of
     times = trend.levels
-    parts = [
-        *_grid(frame, trend),
-        f'<path class="run" d="{_path([(frame.x(at), frame.y(t)) for at, t in enumerate(times)])}"/>',
-    ]
-    parts.append(_dots(frame, trend))
-    parts += _levels(frame, trend)
-    parts += _lines(frame, trend)
+    run = f'<path class="run" d="{_path([(frame.x(at), frame.y(t)) for at, t in enumerate(times)])}"/>'
+    parts = [*_grid(frame, trend), run, _dots(frame, trend), *_levels(frame, trend), *_lines(frame, trend)]
     name = printable(f"{trend.key} {of.title}".rstrip())
     alt = f"{name}: {len(times)} runs, {of.text(min(times))} to {of.text(max(times))}"
     return (
@@ -283,7 +278,8 @@ def _frame(trend: Trend) -> _Frame:
     times = trend.levels
     known = [line.time for line in (trend.accepted, trend.anchor) if line is not None and line.time > 0]
     levels = [*known, *(c.after for c in trend.changes), *(c.before for c in trend.changes), median(times)]
-    high, low = max(min(max(times), max(levels) * _FAR), *levels), min(*times, *levels)
+    edge = max(levels) * _FAR if len(times) > _FEW else max(times)
+    high, low = max(min(max(times), edge), *levels), min(*times, *levels)
     room = (high - low) * 0.08 or high * 0.05
     floor = min(low, trend.of.raised)  # the figure is 0
     height = _LOWER if trend.of.title else _HIGH
@@ -313,12 +309,14 @@ def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
 
 
 def _dots(frame: _Frame, trend: Trend) -> str:
-    """Return the newest runs as dots; the table of runs explains them."""
+    """Return the newest runs as dots, with an arrowhead over each that lies above the drawing."""
     times = trend.levels
     first = max(0, len(times) - _DOTS) if len(times) > 2 * _DOTS else 0
     places = [(round(frame.x(at)), round(frame.y(time))) for at, time in enumerate(times)][first:]
     moves = (f"m{x - a},{y - b}h0" for (a, b), (x, y) in pairwise(places))
-    return f'<path class="dot" d="M{places[0][0]},{places[0][1]}h0{"".join(moves)}"/>'
+    beyond = ((frame.x(at), trend.of.text(time)) for at, time in enumerate(times) if time > frame.high)
+    arrows = (f'<path class="beyond" d="M{x - 5:.0f},28h10l-5,-8z"><title>{text}</title></path>' for x, text in beyond)
+    return f'<path class="dot" d="M{places[0][0]},{places[0][1]}h0{"".join(moves)}"/>{"".join(arrows)}'
 
 
 def _levels(frame: _Frame, trend: Trend) -> Iterator[str]:
@@ -389,7 +387,7 @@ figure.trend svg { direction:ltr }
 figure.trend svg { display:block; width:100%; min-width:40rem; height:auto; font:12px system-ui, sans-serif }
 svg text { fill:var(--soft); paint-order:stroke; stroke:var(--paper); stroke-width:4px }
 svg .dot { fill:none; stroke:var(--mark); stroke-width:6; stroke-linecap:round }
-svg .run { fill:none; stroke:var(--mark); stroke-opacity:.45 }
+svg .run { fill:none; stroke:var(--mark); stroke-opacity:.45 } svg .beyond { fill:var(--bad) }
 svg .level { fill:none; stroke:var(--mark2); stroke-width:2 } svg .step { stroke:var(--soft); stroke-dasharray:2 4 }
 svg .accepted { stroke:var(--good); stroke-dasharray:6 4 } svg .anchor { stroke:var(--warn); stroke-dasharray:2 3 }
 svg .grid { stroke:var(--line) } svg .says { fill:var(--ink) }

@@ -217,7 +217,7 @@ def _listed(site: Site, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
         )
         for run in runs[: -_LISTED - 1 : -1]
     ]  # fmt: skip
-    yield from markup_table(("when", "commit", "device", "host", "cases", "failed"), rows)
+    yield from markup_table(("when", "commit", "device", "host", "cases", "failed or not measured"), rows)
 
 
 def _device(site: Site, device: str, trends: Sequence[Trend], figures: Sequence[Trend]) -> str:

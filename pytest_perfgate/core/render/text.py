@@ -61,7 +61,8 @@ def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     elif isinstance(block, Link):
         yield block.text
     elif isinstance(block, Picture):
-        yield from picture_lines(block, room)
+        caption, *bars = picture_lines(block, room)
+        yield from (*wrapped(caption, width), *bars)
     elif isinstance(block, Table):
         yield from _fitted(block.filled, width, room)
     else:
@@ -260,9 +261,8 @@ def is_absent(cell: Cell) -> bool:
 
 
 def heading(column: Column) -> str:
-    """Return the name with its unit, unless the name ends in it."""
-    named = not column.unit or column.name.endswith(f"_{column.unit}")
-    return column.name if named else f"{column.name} ({column.unit})"
+    """Return the name with the unit of the column; a name such as ``busy_ns`` is ``busy``: its cells have a unit."""
+    return f"{column.name} ({column.unit})" if column.unit else column.name.removesuffix("_ns")
 
 
 def is_number(column: Column) -> bool:

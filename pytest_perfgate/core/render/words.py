@@ -160,8 +160,8 @@ def change_of(verdict: Verdict) -> str:
 
 
 def detectable(visible: float) -> str:
-    """Return the smallest slowdown that could be detected."""
-    return signed(visible)
+    """Return the smallest slowdown that could be detected, without a sign: it is a size."""
+    return signed(visible).removeprefix("+")
 
 
 def significant(number: float, digits: int = 4) -> str:

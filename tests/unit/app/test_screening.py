@@ -250,8 +250,8 @@ def test_ten_processes_are_the_most_and_what_is_still_missing_is_said_with_what_
     bench = Bench(case("hard", "slowdown <= 1%"))
     assert bench.go_on() == [MOST]
     assert len(bench.told) == 2
-    assert bench.told[1].startswith("hard can detect +")
-    assert "after 10 processes, and its limit needs +1.0 %; next: --perfgate-rounds=" in bench.told[1]
+    assert bench.told[1].startswith("hard can detect ")
+    assert "after 10 processes, and its limit needs 1.0 %; next: --perfgate-rounds=" in bench.told[1]
     assert bench.told[1].endswith(", or a quieter machine")
 
 

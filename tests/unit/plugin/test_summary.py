@@ -364,6 +364,10 @@ def test_a_case_has_one_line_with_its_time_its_interval_and_the_worst_of_its_lim
     )
     (row,) = verdict_table([replace(slow, verdicts=(long, *slow.verdicts))]).rows
     assert str(row[5]).endswith("<= 3%, 1 more"), "a longer cell would lose its middle"
+    within = replace(slow.verdicts[0], outcome=Outcome.PASSED)
+    broken = replace(slow.verdicts[0], outcome=Outcome.BROKEN, limit=parse_limit("time <= 1ms", kinds=by_name()))
+    (row,) = verdict_table([replace(slow, verdicts=(broken, within))]).rows
+    assert row[4:6] == ("+100.0 %", "time <= 1ms, 1 more limit"), "the slowdown was judged, so its column has it"
     calm = replace(slow.verdicts[0], outcome=Outcome.PASSED, metric=None)
     (row,) = verdict_table([replace(slow, verdicts=(calm, calm))]).rows
     assert row[5] == "slowdown <= 3% (not compared: no code changed), 1 more limit"

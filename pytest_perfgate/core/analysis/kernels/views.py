@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.decisions import gain_text
+from pytest_perfgate.core.analysis.decisions import gain_text, text_of
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.counters import PLAIN
 from pytest_perfgate.core.analysis.kernels.sass_facts import changes, identity, loops, same_code, without
@@ -74,23 +74,21 @@ def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Return what counters show of each kernel, the longest first."""
     ranked = sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True)
     every = [entry.name for entry in PLAIN if entry.name not in {"duration", "registers", "spills"}]
-    names = [name for name in every if any(name in d.numbers for d in ranked)]
-    missing = ", ".join(name for name in every if name not in names)
-    columns = (
-        Column(name="kernel"),
+    classes = any(d.classification.evidence for d in ranked)
+    columns = [
         Column(name="duration", dimension=_TIME),
-        *(Column(name=n, dimension=Dimension.PLAIN if n == "waves" else _PART, digits=3) for n in names),
+        *(Column(name=n, dimension=Dimension.PLAIN if n == "waves" else _PART, digits=3) for n in every),
         Column(name="registers", dimension=_COUNT),
-        Column(name="class"),
-    )
+    ]
+    names = [column.name for column in columns if any(column.name in d.numbers for d in ranked)]
+    missing = ", ".join([c.name for c in columns if c.name not in names] + ["class"] * (not classes))
+    columns = [Column(name="kernel"), *(c for c in columns if c.name in names), *[Column(name="class")] * classes]
     rows = tuple(
-        (d.name, d.numbers.get("duration"), *(d.numbers.get(n) for n in names), d.numbers.get("registers"),
-         d.classification.bottleneck.value)
-        for d in ranked
-    )  # fmt: skip
+        (d.name, *(d.numbers.get(n) for n in names), *[d.classification.bottleneck.value] * classes) for d in ranked
+    )
     by_name = tuple(_by_name(ranked))
     note = f"Not collected for any of them: {missing}." if missing else ""
-    table = Table(columns=columns, rows=rows, note=note, limit=_LAUNCHES if by_name else 0)
+    table = Table(columns=tuple(columns), rows=rows, note=note, limit=_LAUNCHES if by_name else 0)
     return Document(title=title, blocks=(*by_name, table, *_evidence(ranked), *_loud(ranked)))
 
 
@@ -124,14 +122,15 @@ def _evidence(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
     counts = Counter(f"{d.name}: {d.classification.sentence}" for d in diagnoses if d.classification.evidence)
     silent = len(diagnoses) - sum(counts.values())
     items = [f"{line} ({number:,} launches)" if number > 1 else line for line, number in counts.items()]
-    items += [f"Not collected for {'any' if silent == len(diagnoses) else f'{silent:,}'} of them"] if silent else []
-    yield Section(title="Classes and their evidence", blocks=(Bullets(items=tuple(items)),))
+    items += [f"Not collected for {silent:,} of them"] if silent else []
+    if counts:
+        yield Section(title="Classes and their evidence", blocks=(Bullets(items=tuple(items)),))
 
 
 def _loud(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
     """Yield what a reader should not have to search for."""
     advice = [(d.name, f) for d in diagnoses for f in d.advice if f.title != "Micro-benchmark"]
-    items = [f"{name}: {f.title} ({f.trigger}): {f.advice}" for name, f in advice]
+    items = [f"{name}: {text_of(f)} Next: {f.advice}." for name, f in advice]
     rules = [f"{d.name}: {f.title} — {f.detail}" for d in diagnoses for f in d.facts.findings if f.gain]
     if items:
         yield Section(title="Findings", blocks=(Bullets(items=tuple(dict.fromkeys(items))),))

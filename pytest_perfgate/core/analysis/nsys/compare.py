@@ -244,7 +244,7 @@ def _table(title: str, pairs: Iterable[Pair], what: str, how: str = "", limit: i
 
 
 def _sides() -> tuple[Column, ...]:
-    return (views.ns("before_ns"), views.ns("after_ns"), views.ns("difference_ns"), views.part("slowdown"))
+    return (views.time("before_ns"), views.time("after_ns"), views.time("difference_ns"), views.part("slowdown"))
 
 
 def _overlaps(before: Job, after: Job) -> Table:
@@ -261,7 +261,7 @@ def _overlaps(before: Job, after: Job) -> Table:
     for key in dict.fromkeys([*sides[0], *sides[1]]):
         (old, bare), (new, now) = (side.get(key, (None, None)) for side in sides)
         rows.append((*key, bare, now, old, new))
-    columns = (views.text("rank"), views.text("stage"), views.ns("exposed before_ns"), views.ns("exposed after_ns"),
+    columns = (views.text("rank"), views.text("stage"), views.time("exposed before_ns"), views.time("exposed after_ns"),
                views.part("overlap before"), views.part("overlap after"))  # fmt: skip
     return Table(title="Overlap", columns=columns, rows=tuple(rows))
 

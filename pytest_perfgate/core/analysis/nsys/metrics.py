@@ -317,6 +317,12 @@ def window_text(ranks: Sequence[RankResult]) -> str:
     return f"windows of {len(windows)} ranks within {low}..{high} ns, of rank {ranks[0].rank.name} {_one(first)}"
 
 
+def rank_names(ranks: Sequence[RankResult]) -> str:
+    """Return ``rank 0``, or ``ranks 0, 1 and 2``."""
+    *others, last = [result.rank.name for result in ranks]
+    return f"ranks {', '.join(others)} and {last}" if others else f"rank {last}"
+
+
 def _one(window: Window) -> str:
     return f"{window} ns ({quantity(window.length, _TIME)}; {window.how})"
 
@@ -329,14 +335,14 @@ def sentences(job: Job) -> str:
 def _hidden(job: Job) -> str:
     who = plural(len(job.ranks), "rank")
     talk = sum(result.time.communication_ns for result in job.ranks)
-    cited = window_text(job.ranks)
+    its = "its window" if len(job.ranks) == 1 else "their windows"
     if not talk:
-        return f"In the {cited}, {who} ran no communication, so there is no overlap."
+        return f"{who} ran no communication in {its}, so there is no overlap."
     bare = sum(result.time.exposed_comm_ns for result in job.ranks)
     hidden = quantity(1 - bare / talk, _PART)
     return (
-        f"In the {cited}, {who} communicated for {quantity(talk, _TIME)}, of which computation "
-        f"covered {hidden} and {quantity(bare, _TIME)} was exposed."
+        f"{who} communicated for {quantity(talk, _TIME)} in {its}. Computation hid {hidden} of that; "
+        f"{quantity(bare, _TIME)} was exposed."
     )
 
 
@@ -350,14 +356,14 @@ def _worst(job: Job) -> str:
         )
     barrier = sum(row.barrier_ns for result in job.ranks for row in result.streams)
     if barrier:
-        return f"{quantity(barrier, _TIME)} of it ran on streams that also compute, so it blocked them like a barrier."
+        return f"{quantity(barrier, _TIME)} of it ran on streams that also compute, and held up their other kernels."
     if any(result.whole is not None for result in job.ranks):
         return "None of it was exposed."
     return _longest(job)
 
 
 def _longest(job: Job) -> str:
-    """Return the kernel that takes most of the window, if there is nothing else to name."""
+    """Return the kernel with the most time in the window, if there is nothing else to name."""
     totals: dict[str, int] = {}
     for lane in (result.lane for result in job.ranks):
         lengths = np.bincount(lane.kernels.name, lane.kernels.end - lane.kernels.start, minlength=len(lane.names))
@@ -366,13 +372,18 @@ def _longest(job: Job) -> str:
     name, longest = max(totals.items(), key=lambda pair: pair[1])
     share = quantity(longest / (sum(totals.values()) or 1), _PART)
     name = name if len(name) <= 80 else f"{name[:79]}…"
-    return f"The kernel that takes most of it is {name}: {quantity(longest, _TIME)}, {share} of the time in kernels."
+    return f"The kernel with the most time is {name}: {quantity(longest, _TIME)}, {share} of the time in kernels."
 
 
 def _used(job: Job) -> str:
     window = sum(result.time.window_ns for result in job.ranks) or 1
     idle = quantity(sum(result.time.idle_ns for result in job.ranks) / window, _PART)
-    text = f"The devices were idle for {idle} of it"
     balanced = [balance for balance in balances(job.ranks) if isfinite(balance.excess)]
-    parts = [f"{quantity(b.excess, _PART)} over {b.over}" for b in balanced if b.over != "rank" or len(balanced) == 1]
-    return f"{text}, and the busiest part computed more than the mean by {', '.join(parts)}." if parts else f"{text}."
+    parts = [
+        f"{'The busiest rank' if b.over == 'rank' else f'Over {b.over}, the busiest part'} "
+        f"computed {quantity(b.excess, _PART)} more than the mean."
+        for b in balanced
+        if b.over != "rank" or len(balanced) == 1
+    ]
+    device, place = ("device was", "window") if len(job.ranks) == 1 else ("devices were", "windows")
+    return " ".join((f"The {device} idle for {idle} of the {place}.", *parts))

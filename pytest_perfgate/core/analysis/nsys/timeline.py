@@ -8,7 +8,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.nsys import views
-from pytest_perfgate.core.analysis.nsys.metrics import sentences
+from pytest_perfgate.core.analysis.nsys.metrics import sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import exposed, members
 from pytest_perfgate.core.render import lanes
 from pytest_perfgate.core.render.charts import (
@@ -47,14 +47,14 @@ def timeline_view(job: Job) -> Document:
         views.text("rank"),
         views.ns("start"),
         views.ns("end"),
-        views.ns("length"),
+        views.time("length"),
         views.text("stage"),
         views.text("kernel"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(spans[:_SPANS])
     if rows:
         blocks.append(Table(title="Longest exposed communication", columns=columns, rows=rows))
-    return Document(title="Timeline of the window", blocks=tuple(blocks))
+    return Document(title="Timeline of the window", subtitle=window_text(job.ranks), blocks=tuple(blocks))
 
 
 def _spans(result: RankResult) -> list[tuple[str, int, int, int, str, str]]:

@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import findings_block, four_sections, recommendations
 from pytest_perfgate.core.analysis.intervals import communication
-from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, problems, sentences, window_text
+from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, problems, rank_names, sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import balances
 from pytest_perfgate.core.render.words import distinct_names, quantity
 from pytest_perfgate.model.metric import (
@@ -41,12 +41,12 @@ def balance(job: Job) -> Document:
         else "one part alone: there is nothing to balance",
     )  # fmt: skip
     parts = Table(
-        columns=(text("over"), text("part"), ns("compute_ns"), count("ranks")),
+        columns=(text("over"), text("part"), time("compute_ns"), count("ranks")),
         rows=tuple((b.over, name, amount, ranks) for b in balanced for name, amount, ranks in b.parts),
     )
     stages = Table(
         title="Compute per rank and stage",
-        columns=(text("pid"), text("rank"), text("stage"), ns("compute_ns"), part("of its compute")),
+        columns=(text("pid"), text("rank"), text("stage"), time("compute_ns"), part("of its compute")),
         rows=tuple(
             (str(r.rank.pid), r.rank.name, stage, amount, amount / r.time.computation_ns)
             for r in job.ranks
@@ -62,11 +62,12 @@ def text(name: str) -> Column:
 
 
 def ns(name: str) -> Column:
-    """Return a column of plain nanoseconds, for sorting and pasting."""
+    """Return a column of plain nanoseconds, for pasting as the start or end of a window."""
     return Column(name=name, dimension=Dimension.TIME, unit="ns")
 
 
 def time(name: str) -> Column:
+    """Return a column of times; a name that ends in ``_ns`` says to CSV and JSON what the numbers are."""
     return Column(name=name, dimension=Dimension.TIME)
 
 
@@ -85,10 +86,10 @@ def notes(job: Job, *, led: bool = False) -> tuple[Block, ...]:
     return (Bullets(items=tuple(items)),) if items else ()
 
 
-_ALWAYS = (text("pid"), text("rank"), text("stage"), ns("exposed_ns"), part("overlap"),
+_ALWAYS = (text("pid"), text("rank"), text("stage"), time("exposed_ns"), part("overlap"),
            part("overlap_min"), part("overlap_max"))  # fmt: skip
 
-_SUMS = (ns("exposed_sum"), part("overlap_sum"))
+_SUMS = (time("exposed_sum"), part("overlap_sum"))
 
 _NO_ROWS = "no communication on a stream of its own in the window"
 
@@ -100,7 +101,8 @@ def overlap(job: Job, findings: Sequence[Finding] = ()) -> Document:
     blocks: list[Block] = [*_lead(job, findings), overlap_table(job), *_barriers(job)]
     names = distinct_names([facts.path for facts in job.files])
     files = ", ".join(names) if len(names) < 3 else f"{len(names):,} files"
-    return Document(title=f"Overlap per rank and stage of {files}", blocks=(*blocks, *_last(job)))
+    title, window = f"Overlap per rank and stage of {files}", window_text(job.ranks)
+    return Document(title=title, subtitle=window, blocks=(*blocks, *_last(job)))
 
 
 def _last(job: Job) -> Iterator[Block]:
@@ -121,7 +123,7 @@ def _lead(job: Job, findings: Sequence[Finding]) -> Iterator[Block]:
 
 def _barriers(job: Job) -> tuple[Table, ...]:
     """Return communication on computing streams, where it cannot overlap what follows it."""
-    columns = (text("pid"), text("rank"), text("stream"), ns("barrier_ns"), part("of the window"))
+    columns = (text("pid"), text("rank"), text("stream"), time("barrier_ns"), part("of the window"))
     rows = tuple(
         (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.barrier_ns, s.barrier_ns / max(r.time.window_ns, 1))
         for r in job.ranks
@@ -199,7 +201,7 @@ def window(job: Job) -> Document:
 def streams(job: Job) -> Document:
     """Return the active streams of the window, with what runs on them."""
     columns = (text("pid"), text("rank"), text("stream"), text("kind"), text("purpose"), count("kernels"),
-               ns("busy_ns"), ns("barrier_ns"), text("window"))  # fmt: skip
+               time("busy_ns"), time("barrier_ns"), text("window"))  # fmt: skip
     rows = tuple(
         (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.kind,
          f"{s.purpose} ({s.detail})" if s.detail else s.purpose, s.kernels, s.busy_ns, s.barrier_ns, str(r.lane.window))
@@ -228,7 +230,7 @@ def kernel_table(totals: Iterable[tuple[str, KernelTotal]], talks: re.Pattern[st
     """Return kernels by total time, from (rank, total) pairs."""
     listed = sorted(totals, key=lambda pair: -pair[1].total_ns)
     whole = sum(total.total_ns for _, total in listed) or 1
-    columns = (text("rank"), text("kernel"), text("class"), count("count"), ns("total_ns"), part("share"),
+    columns = (text("rank"), text("kernel"), text("class"), count("count"), time("total_ns"), part("share"),
                time("mean"), time("min"), time("max"))  # fmt: skip
     rows: list[tuple[Cell, ...]] = [
         (rank, t.name, "communication" if talks.search(t.name) else "compute", t.count, t.total_ns,
@@ -242,7 +244,7 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
     """Return each device's use of its window, and the host's calls in it."""
     uses = Table(
         title="Device in the window: parts that sum to it",
-        columns=(text("pid"), text("rank"), ns("window_ns"), part("computation"), part("exposed_comm"),
+        columns=(text("pid"), text("rank"), time("window_ns"), part("computation"), part("exposed_comm"),
                  part("exposed_copies"), part("idle"), part("launch_share")),
         rows=tuple(
             (str(r.rank.pid), r.rank.name, t.window_ns, t.computation_ns / w, t.exposed_comm_ns / w,
@@ -256,7 +258,7 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
     listed = sorted(calls, key=lambda pair: -pair[1].total_ns)
     host = Table(
         title="Host calls in the window",
-        columns=(text("rank"), text("call"), count("count"), ns("total_ns")),
+        columns=(text("rank"), text("call"), count("count"), time("total_ns")),
         rows=tuple((rank, row.name, row.count, row.total_ns) for rank, row in listed),
         limit=shown,
     )
@@ -339,9 +341,9 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
         mine = [(result, classified) for result, classified in classes if classified.bottleneck is bottleneck]
         if bottleneck is Bottleneck.NOT_COLLECTED:
             continue
-        names, (_, first) = ", ".join(result.rank.name for result, _ in mine), mine[0]
+        names, (_, first) = rank_names([result for result, _ in mine]), mine[0]
         yield Finding(
-            title=f"The window of rank {names} is {first.short}",
+            title=f"The window of {names} is {first.short}",
             detail=f"{', '.join(first.evidence)}."
             if len(mine) == 1
             else f"Rank {mine[0][0].rank.name}: {', '.join(first.evidence)}.",
@@ -358,12 +360,11 @@ def _kernels_hold(result: RankResult) -> bool:
 
 def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
     """Yield the windows that only their kernels limit, and the stages that wait for communication."""
-    open_ranks = [r.rank.name for r in ranks if len(r.lane.kernels) and _kernels_hold(r)]
+    open_ranks = [r for r in ranks if len(r.lane.kernels) and _kernels_hold(r)]
     if open_ranks:
-        names = ", ".join(open_ranks)
         yield (
-            f"Neither communication nor synchronisation nor launches limit the window of rank {names}: its kernels do, "
-            "and an export has no counters that show how (perfgate profile NODEID --mode annotation)."
+            f"Kernels limit the window of {rank_names(open_ranks)}, not communication, synchronisation or launches. "
+            "An export has no counters that show how they do: perfgate profile NODEID --mode annotation."
         )
     stages = [
         f"{row.stage} of rank {result.rank.name}"

@@ -24,7 +24,7 @@ _TIMES = tuple(Column(name=n, dimension=_TIME) for n in ("total", "mean", "media
 def timeline_table(line: Timeline, title: str = "", *, on_host: bool = False) -> Table:
     """Return how the time was spent; the parts above the total sum to it."""
     idle = (
-        ("idle, in gaps up to the threshold", line.idle_micro),
+        ("idle, in short gaps", line.idle_micro),
         ("idle, in longer gaps", line.idle_macro),
         ("total", line.total),
     )

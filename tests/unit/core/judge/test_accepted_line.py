@@ -43,7 +43,7 @@ def test_ten_steps_of_one_percent_are_an_alarm_though_none_of_them_is() -> None:
     assert result is not None
     assert result.largest == pytest.approx(0.01)
     assert result.alarms
-    assert "anchor after 10 runs" in result.sentence
+    assert "the median of the newest 3 runs, against the anchor" in result.sentence
     assert result.change == pytest.approx(1.01**9 - 1)
 
 
@@ -244,7 +244,7 @@ def test_a_drift_of_exactly_what_an_anchor_allows_is_no_alarm() -> None:
     assert not drift(sittings_of(1500.0), 1000.0, 0.5).alarms
     assert drift(sittings_of(1501.0), 1000.0, 0.5).alarms
     steps = drift(sittings_of(1500.0, 2250.0), 1000.0, 0.5)
-    assert "anchor after 2 runs" in steps.sentence
+    assert "the median of the newest 2 runs, against the anchor" in steps.sentence
     assert "no single step" in steps.sentence
 
 

@@ -41,7 +41,7 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     same = verdict(1e6, baseline=blind)
     assert (same.outcome, same.effect, same.visible) == (Outcome.UNDECIDED, Effect.WARN, 3.0)
     assert same.sentence == (
-        "the accepted run was too noisy to detect less than +300.0 %: the accepted time may be off by as much"
+        "the accepted run was too noisy to detect less than 300.0 %: the accepted time may be off by as much"
     )
     assert same.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",), (
         "accepting is no answer to what was not shown"
@@ -68,7 +68,7 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     hardly = verdict(0.95e6, baseline=accepted(1e6, blind=0.05), shape=(0.98, 1.0, 1.02))
     assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, same.next), "as noisy itself, it is no better time"
     report = judge(measured(1e6), SLOWDOWN, baseline=blind, context=CONTEXT)
-    assert '"TMA loads"  can detect +300.0 %\n' in render_block(report)
+    assert '"TMA loads"  can detect 300.0 %\n' in render_block(report)
     narrow = [line for line in render_block(report, 60).splitlines() if "  next  " not in line]
     assert max(map(len, narrow)) <= 60, "then is folded as why is"
 
@@ -89,7 +89,7 @@ def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_confirmed_within_i
     context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", blind=1.5))
     result = verdict(2e6, context=context)
     assert (result.outcome, result.effect) == (Outcome.UNDECIDED, Effect.WARN)
-    assert result.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than +150.0 %')
+    assert result.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than 150.0 %')
     assert result.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
     no_better = verdict(2e6, context=replace(context, edited=accepted(2.2e6, why="x", blind=0.12)), shape=(0.8, 1, 1.2))
     assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, result.next)
@@ -136,7 +136,7 @@ def test_a_suspect_is_confirmed_only_beyond_chance() -> None:
     assert outcome_of(1.75e6) is Outcome.SUSPECT
     doubled = verdict(2e6)
     assert (doubled.outcome, doubled.effect) == (Outcome.REGRESSED, Effect.FAIL)
-    assert "after one run chance explains up to +79.1 %" in doubled.sentence
+    assert "after one run chance explains up to 79.1 %" in doubled.sentence
     assert doubled.next == (f"perfgate accept '{KEY}' --anchor --reason \"...\"",)
 
 
@@ -174,7 +174,7 @@ def test_an_interval_across_the_limit_is_undecided_and_says_what_it_could_see() 
     result = verdict(1e6, shape=(0.97, 1.0, 1.03))
     assert result.outcome is Outcome.UNDECIDED
     assert result.visible == pytest.approx(math.expm1((6.9646 + 0.8416) * 0.03 / math.sqrt(3)), rel=1e-2)
-    assert f"the smallest slowdown it can detect is +{result.visible * 100:.1f} %" in result.sentence
+    assert f"the smallest slowdown it can detect is {result.visible * 100:.1f} %" in result.sentence
     assert result.next == (f"pytest '{KEY}' --perfgate=full --perfgate-rounds=20",)
 
 
@@ -310,7 +310,7 @@ def test_what_sittings_may_lie_off_is_no_improvement_and_one_process_shows_none(
     ci = verdict(0.85e6, context=replace(CONTEXT, policy=CI))
     assert ci.outcome is Outcome.UNDECIDED
     assert "1 run, " in ci.sentence
-    assert "+12.8 % off" in ci.sentence
+    assert "12.8 % off" in ci.sentence
 
 
 def test_a_demanded_improvement_is_held_like_any_limit() -> None:
@@ -325,7 +325,7 @@ def test_a_demanded_improvement_is_more_than_the_accepted_time_may_be_off_by() -
     demanded, blind = [limit("slowdown <= -10%")], accepted(1e6, blind=0.2)
     result = verdict(0.8e6, limits=demanded, baseline=blind)
     assert result.outcome is Outcome.UNDECIDED
-    assert result.sentence.startswith("the accepted run was too noisy to detect less than +20.0 %: the accepted time")
+    assert result.sentence.startswith("the accepted run was too noisy to detect less than 20.0 %: the accepted time")
     assert result.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
     assert (result.visible, result.baseline) == (0.2, blind)
     assert outcome_of(0.7e6, limits=demanded, baseline=blind) is Outcome.PASSED

@@ -38,7 +38,7 @@ BASE = 1e6
 
 
 def waiting_verdict(time: float = 2e6, *, shape: tuple[float, ...] = SHAPE, device=None, **fields) -> Verdict:
-    """Of a call that was accepted at 1 ms; chance explains up to +23.6 %."""
+    """Of a call that was accepted at 1 ms; chance explains up to 23.6 %."""
     processes = tuple(samples(time * factor, **fields) for factor in shape)
     of = {"device": device} if device else {}
     measurement = measured(time, processes=processes, **of)
@@ -103,9 +103,7 @@ def test_a_suspect_says_what_the_machine_did_and_how_to_decide() -> None:
     assert any("--perfgate-against" in line for line in queued.next)
     for less in (0.9e6, BASE):
         assert "without the wait for a processor it is no slower" in waiting_verdict(unqueued=less).sentence
-    sentence = (
-        "with 0.8 processors in use by others up to +122.5 %, and without the wait for a processor it is +100.0 %"
-    )
+    sentence = "with 0.8 processors in use by others up to 122.5 %, and without the wait for a processor it is +100.0 %"
     assert sentence in waiting_verdict(others=0.8).sentence
     assert "it is unknown how long the calls waited for a processor" in waiting_verdict(unqueued=None).sentence
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pytest_perfgate.core.render.charts import (
@@ -114,6 +116,8 @@ def test_panels_say_where_one_stands_and_where_it_falls(count: int) -> None:
     assert not flaws(picture)
     assert texts(picture.svg).count("falls past 64") == count
     assert texts(picture.narrow).count("here: 64") == count
+    places = re.findall(r'y="([0-9.]+)"[^>]*>here: 64', picture.svg)
+    assert places == ["15.0"] * count  # above the frame, which begins at 20, where no line crosses it
 
 
 @pytest.mark.parametrize("count", [2, 9, 400])

@@ -76,6 +76,7 @@ def test_a_drawing_keeps_within_its_frame_and_its_size() -> None:
         )
     )
     assert len(svg) < 14_000
+    assert re.findall(r'class="beyond"[^>]*><title>([^<]*)', svg) == ["1 s"], "a run above the drawing says so"
     path = re.search(r'class="run" d="M(\d+),(\d+)l([^"]*)"', svg)
     x, y = int(path[1]), int(path[2])
     for dx, dy in re.findall(r"(-?\d+)[ ,](-?\d+)", path[3]):
@@ -93,6 +94,14 @@ def test_the_accepted_time_is_named_where_the_newest_runs_leave_room(accepted: f
     ticks = re.findall(r'<text x="(\d+)" y="\d+">[^<]*µs</text>', svg)
     assert len(ticks) == 3 + (side == "start")
     assert sorted(map(int, ticks))[-3] > 780, "a phone shows the right end first"
+
+
+def test_few_runs_are_drawn_to_scale_however_far_apart_they_are() -> None:
+    key = CaseKey(nodeid="t.py::test_a")
+    svg = trend_svg(Trend([Sitting(key=key, device="d", time=time, when="2026-01-02") for time in (1e5, 1e6)]))
+    assert "beyond" not in svg
+    top = re.findall(r">([0-9.,]+) (?:µs|ms)<", svg)[-1]
+    assert float(top) >= 1.0, "the highest tick is above the highest run"
 
 
 def test_a_figure_that_repeats_itself_takes_few_letters() -> None:

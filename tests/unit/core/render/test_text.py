@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.core.render.text import render_text
@@ -158,6 +160,8 @@ def test_bars_fill_the_room_and_differ_by_their_glyphs(room: int) -> None:
 def test_a_narrow_terminal_and_a_picture_without_bars_have_the_sentence() -> None:
     assert "[Time per step]" in render_text(Document(title="t", blocks=(BARRED,)), 30)
     assert "[A roofline]" in render_text(DOCUMENT, 100)
+    long = render_text(Document(title="t", blocks=(replace(BARRED, alt="samples of a test " * 6),)), 60)
+    assert max(map(len, long.splitlines())) <= 60
 
 
 def test_heads_take_two_lines_before_figures_lose_their_columns_and_an_empty_column_goes() -> None:

@@ -274,7 +274,10 @@ def test_launches_of_which_the_same_is_said_are_told_once() -> None:
     assert same.count("memory-bound: compute") == 1
     assert "(2 launches)" in same
     assert "Not collected for 1 of them" in same
-    assert "Not collected for any of them" in render_text(counter_overview([launch(counters={})], "T"))
+    bare = render_text(counter_overview([launch(counters={})], "T"))
+    assert "Not collected for any of them: tc_util, " in bare
+    assert "waves, class." in bare
+    assert "Classes and their evidence" not in bare
 
 
 def test_launches_of_one_name_are_paired_in_their_order() -> None:

@@ -16,7 +16,7 @@ from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis
+from pytest_perfgate.model.metric import Analysis, Table
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.wiring.devices import project_catalogue
@@ -85,7 +85,7 @@ def test_what_stands_beside_computation_leads_gravest_first(tmp_path: Path) -> N
     assert shares[0][1] == pytest.approx(12 / 27)
     assert next(iter(analysis.views)) == "overlap"
     page = render_text(analysis.views["overlap"]())
-    assert page.index("[exposed_share=0.308]") < page.index("barrier_ns")
+    assert page.index("[exposed_share=0.308]") < page.index("barrier ")
     assert "[exposed_share=0.308]" in render_text(analysis.views["analysis"]())
 
 
@@ -107,7 +107,7 @@ def test_without_calls_no_synchronisation_is_told(tmp_path: Path) -> None:
     analysis = inspected(maker)
     assert analysis.metrics.find("sync_time") == analysis.metrics.find("launch_share") == ()
     assert not [title for title in titles(analysis) if title.startswith("The window of rank")]
-    assert "limit the window of rank 0: its kernels do" in render_text(analysis.views["overlap"]())
+    assert "Kernels limit the window of rank 0" in render_text(analysis.views["overlap"]())
 
 
 def steps(path: Path, length: int) -> ExportMaker:
@@ -198,7 +198,7 @@ def test_nothing_is_advised_from_an_export_whose_kernels_are_hidden(tmp_path: Pa
 def test_the_summary_says_that_kernels_hold_a_window(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.kernel(1, 0, 900_000, "gemm", launched=0)
-    assert "its kernels do" in " ".join(render_text(inspected(maker).views["summary"]()).split())
+    assert "Kernels limit the window of rank 0" in " ".join(render_text(inspected(maker).views["summary"]()).split())
 
 
 WORK = {"flops": "1TFLOP", "bytes": "1GB", "dtype": "bf16"}
@@ -244,3 +244,23 @@ def test_a_comparison_has_the_rates_of_its_second_side(tmp_path: Path) -> None:
     paths = [steps(tmp_path / f"{length}.sqlite", length).done() for length in (9_000_000, 4_500_000)]
     analysis = Nsys(read_nsys).compare(paths[:1], paths[1:], {"preset": "ddp", **WORK})
     assert value(analysis, "tflops") == pytest.approx(1e12 / 0.0045)
+
+
+def test_times_are_readable_on_a_page_and_plain_nanoseconds_for_programs(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.kernel(1, 0, 900_000, "gemm", launched=0)
+    summary = inspected(maker).views["summary"]()
+    text = render_text(summary)
+    assert "900 µs" in text
+    assert "total_ns" not in text
+    kernels = next(block for block in summary.blocks if isinstance(block, Table))
+    assert dict(zip([column.name for column in kernels.columns], kernels.rows[0]))["total_ns"] == 900_000
+
+
+def test_the_window_is_cited_once_above_the_sentences(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for pid in (1, 2):
+        maker.kernel(pid, 0, 900_000, "gemm", device=pid, launched=0)
+    text = render_text(inspected(maker).views["summary"]())
+    assert text.count("0..900000") == 1
+    assert "Kernels limit the window of ranks 0 and 1" in text
