@@ -120,12 +120,12 @@ def ratios_of_turns(base: Samples, head: Samples, *, busy: bool) -> list[float]:
 
 
 def _turns(samples: Samples, *, busy: bool) -> list[float]:
-    """Return one number for each turn: the least, or the median of a device's own times."""
+    """Return one number for each turn: the least wall time, or the median of times that others hardly disturb."""
     times = samples.cpu if busy and is_host(samples) else samples.durations
     ends = list(accumulate(samples.turns))
     if not ends or ends[-1] != len(times) or min(samples.turns) < 1:
         return []
-    of_turn = min if is_host(samples) else lambda times: middle(sorted(times))
+    of_turn = min if is_host(samples) and not busy else lambda times: middle(sorted(times))
     return [of_turn(times[end - count : end]) for end, count in zip(ends, samples.turns)]
 
 

@@ -275,3 +275,18 @@ def test_what_both_sides_drew_is_told_where_the_power_limit_held_them() -> None:
     (free,) = rounds_of((None, None))
     calm = [tuple(replace(c, samples=(replace(c.samples[0], capped=0.0),)) for c in free)]
     assert power_limited(calm) is None
+
+
+def test_a_call_that_is_slower_every_second_time_is_slower() -> None:
+    base = timed_samples((10.0,) * 12, (10.0,) * 12, turns=(4,) * 3)
+    every_second = (10.0, 13.0) * 6
+    head = timed_samples(every_second, every_second, turns=(4,) * 3)
+    assert apart(base, head, busy=True) == pytest.approx(1.15)
+    mostly = (10.0, 13.0, 13.0, 13.0) * 3
+    assert apart(base, timed_samples(mostly, mostly, turns=(4,) * 3), busy=True) == pytest.approx(1.3)
+
+
+def test_of_wall_times_that_others_lengthen_the_least_counts() -> None:
+    base = timed_samples((10.0,) * 12, turns=(4,) * 3)
+    head = timed_samples((10.0, 13.0, 13.0, 13.0) * 3, turns=(4,) * 3)
+    assert apart(base, head, busy=False) == pytest.approx(1.0)
