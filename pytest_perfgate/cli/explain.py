@@ -150,7 +150,7 @@ def find_term(word: str) -> Term | None:
 
 EXPLAIN_ABOUT = """Explain an error code, an outcome, a word of the glossary, a metric, a setting, a command or a view.
 
-Of any other word: what speaks of it. Without a word: everything that can be explained.
+Of any other word: what mentions it. Without a word: everything that can be explained.
 
   perfgate explain limit-syntax
   perfgate explain UNDECIDED
@@ -173,15 +173,15 @@ def run_explain(options: argparse.Namespace) -> int:
 
 
 def explain(word: str) -> Document:
-    """Return the explanation of a word, or else what speaks of it; the error for an unknown one names the nearest."""
+    """Return the explanation of a word, or else what mentions it; the error for an unknown one names the nearest."""
     sections = tuple(filter(None, (kind(word) for kind in (_code, _outcome, _word, _metric, _setting, _program))))
     if sections:
         return Document(title=word, blocks=sections)
     entries = tuple(_entries())
     if at := having(word, [f"{name} {text} {also}" for _, name, text, also in entries]):
         rows = tuple((name, kind, text) for kind, name, text, _ in (entries[one] for one in at))
-        return Document(title=word, blocks=(Table(columns=_COLUMNS, rows=rows, title="What speaks of it", limit=12),))
-    what = f"'{word}' is not explained, and nothing speaks of it"
+        return Document(title=word, blocks=(Table(columns=_COLUMNS, rows=rows, title="What mentions it", limit=12),))
+    what = f"'{word}' is not explained, and nothing mentions it"
     raise PerfgateError("explain-unknown", what, fix=proposal(word, (name for _, name, *_ in entries)))
 
 

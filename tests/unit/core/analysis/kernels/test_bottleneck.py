@@ -104,7 +104,7 @@ def test_what_given_peaks_leave_out_is_that_of_the_device() -> None:
     assert (both.bandwidth, both.note) == (500e9, "peaks as given")
 
 
-def test_the_seed_s_card_has_rates_by_type_under_both_of_its_names() -> None:
+def test_a_card_has_rates_by_type_under_both_of_its_names() -> None:
     assert CARD is not None
     assert lookup_spec("GA104").name == CARD.name
     for dtype, rate in (("fp16", 43.5e12), ("bf16", 43.5e12), ("tf32", 21.7e12), ("int8", 174e12)):
