@@ -108,9 +108,7 @@ def render() -> str:
         + TESTS_HEAD
         + table(heads[:3], [row[:3] for row in key_rows(TEST_KEYS)])
         + "\n### `[tool.perfgate.policy]`\n\n"
-        + table(
-            ["key", "values", "asked when"], [[f"`{n}`", " or ".join(f"`{v}`" for v in vs), d] for n, vs, d in POLICIES]
-        )
+        + table(["key", "values", "asked when"], policy_rows())
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -41,6 +41,7 @@ class Accepted:
         self._tools = tools
         self._read: dict[tuple[str, str, str], Lines] = {}
         self._missing: dict[str, tuple[Baseline, ...]] = {}
+        self._missing_tests: dict[tuple[str, str], list[Baseline]] = defaultdict(list)
         self._texts: dict[str, tuple[str | None, str | None]] = {}
         self.moved: dict[str, str] = {}
         """Cases of the merge base whose lines judge under another path, each with its new name."""
@@ -76,8 +77,7 @@ class Accepted:
         then = self._lines(device, measurement.key.path, self.base.commit).get(key)
         if now is None or now.local:  # removing a line, or its device from the list, does not end the judging
             return then or now, None
-        then = then or self._forerunner(measurement.key, device)
-        if then is None:
+        if (then := then or self._forerunner(measurement.key, device)) is None:
             return now, None
         untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
         return replace(then, place=now.place), None if untouched else now
@@ -92,6 +92,8 @@ class Accepted:
         """Return lines of the merge base that the work tree lacks; none if the earlier file is unreadable."""
         if device not in self._missing:
             self._missing[device] = tuple(self._read_missing(device))
+            for line in self._missing[device]:
+                self._missing_tests[device, line.key.test].append(line)
         return self._missing[device]
 
     def gone_for_good(
@@ -113,11 +115,10 @@ class Accepted:
 
     def _forerunner(self, key: CaseKey, device: str) -> Baseline | None:
         """Return the line of a test that this change moved to another file unchanged; it judges there as well."""
-        repository = self._tools.repository
-        same = [line for line in self.missing(device) if line.key.test == key.test and line.key.path != key.path]
-        if repository is None or len(same) != 1:
+        lines = self._missing_tests[device, key.test] if self.missing(device) else ()
+        if len(same := [line for line in lines if line.key.path != key.path]) != 1:
             return None
-        then, now = repository.show(self.base.commit, same[0].key.path), repository.show("HEAD", key.path)
+        then, now = self._versions(same[0].key.path)[0], self._versions(key.path)[1]
         if not then or not now or not same_function(then, now, key.test):
             return None
         self.moved[str(same[0].key)] = str(key)
@@ -125,8 +126,7 @@ class Accepted:
 
     def then_and_now(self, device: str, path: str) -> tuple[Lines, Lines]:
         """Return the lines of a file at the merge base and in the work tree; empty if the file is missing."""
-        base = self.base.commit
-        return (self._lines(device, path, base) if base else {}), self._lines(device, path)
+        return (self._lines(device, path, self.base.commit) if self.base.commit else {}), self._lines(device, path)
 
     def renamed_in(self, path: str) -> Mapping[str, str]:
         """Return the functions of a test file that are gone since the merge base, each with its new name."""
@@ -269,7 +269,7 @@ class Added:
 
 
 def append_records(
-    history: HistoryStore, sources: Iterable[Any], turn: AbstractContextManager[Any] | None = None
+    history: HistoryStore, sources: Iterable[Any], turn: contextlib.AbstractContextManager[Any] | None = None
 ) -> Iterator[Added]:
     """Add every record to the history, as its run would have done; one that was added before is not read again.
 

@@ -16,7 +16,7 @@ from pytest_perfgate.core.judge.against_revision import foreign_modules, same_co
 from pytest_perfgate.core.judge.samples import pair_of, untimed
 from pytest_perfgate.core.limits.merge import scope_within, tails_in
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.costs import PairTimes, left_words, usual_seconds
+from pytest_perfgate.core.stats.costs import PairTimes, left_words
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import FigurePairs, matches
 from pytest_perfgate.model.plan import LEAST, Case, CaseKey
@@ -70,7 +70,7 @@ class Comparison:
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}
         """What a side read of a call, by the position of its round."""
         self.out: set[str] = set()
-        self.begun, self.started_s, self.waits = 0.0, 0.0, False  # whether tests wait for others, within the budget
+        self.times, self.begun, self.waits = PairTimes(()), 0.0, False  # whether tests wait for others, by the budget
         self._seconds: Mapping[str, float] = {}
         self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part that is played
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
@@ -88,7 +88,7 @@ class Comparison:
     def cost(self, nodeid: str) -> float:
         """Return the seconds of a case in one round so far; all are computed again only after new rounds."""
         if self._reckoned != len(self.rounds):
-            self._seconds, self._reckoned = usual_seconds(self.rounds), len(self.rounds)
+            self._seconds, self._reckoned = PairTimes(self.rounds).usual, len(self.rounds)
         return self._seconds.get(nodeid, 0.0)
 
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
@@ -171,7 +171,7 @@ class Comparison:
             if self.stage.show is not None:
                 place = f"round {number + 1} of up to {self._rounds}{_eta(self, (phase, number), cases, len(finished))}"
                 self.stage.show(place, len(finished), met.nodeid)
-            if _fails(self.rounds, met.nodeid):
+            if self.rounds[-1].trouble and _fails(self.rounds, met.nodeid):
                 self.out.add(met.nodeid)
         return finished
 
@@ -237,10 +237,12 @@ def _eta(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], fin
     if phase != ROUND or not number or not comparison.start_s:
         return place
     if finished == 1:
-        comparison.started_s = comparison.stage.clock() - comparison.begun - comparison.rounds[-1].seconds
+        started_s = comparison.stage.clock() - comparison.begun - comparison.rounds[-1].seconds
+        comparison.times = PairTimes(comparison.rounds, started_s)
+    else:
+        comparison.times.add(comparison.rounds[-1])
     rounds = (max(0, LEAST - number - 1), max(0, comparison.design.last - number - 1))
-    times = PairTimes(comparison.rounds, comparison.started_s)
-    least_s, most_s = times.left_s([case.nodeid for case in cases], finished, rounds)
+    least_s, most_s = comparison.times.left_s([case.nodeid for case in cases], finished, rounds)
     most_s = max(0.0, min(math.inf if comparison.waits else most_s, comparison.left_s))
     return f"{place}, {left_words(min(least_s, most_s), most_s)}"
 

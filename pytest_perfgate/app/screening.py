@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -110,15 +111,15 @@ class Screening:
     def _finished_tests(self) -> Iterable[str]:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
         self._look()
-        wants: dict[str, Want] = {}
+        wants, untimed = dict[str, Want](), _untimed(self._all, self._found)
+        played = _played(self._all, (*self._found, *untimed))
         for key, result in self._found.items():
             want = self._want(key, result)
             wanted = wants.get(key.nodeid)
-            if self._is_open(key, result) and (wanted is None or want.rounds > wanted.rounds):
+            if self._is_open(key, played[key], result) and (wanted is None or want.rounds > wanted.rounds):
                 wants[key.nodeid] = want
-        untimed = _untimed(self._all, self._found)
         for key in untimed:
-            if key.nodeid not in wants and self._is_open(key):
+            if key.nodeid not in wants and self._is_open(key, played[key]):
                 wants[key.nodeid] = Want(rounds=1, seconds=self._all.cost(key.nodeid), suspected=False)
         wants |= self.late.unplayed()
         often = {met.nodeid for met in self._all.rounds if (met.phase, met.number) == (ROUND, _REPEATED - 1)}
@@ -130,9 +131,9 @@ class Screening:
         nearest = () if plan.rounds else tuple(fits)[:1]  # its estimate is rough, and the time is free
         return over | (self._beyond - set(nearest)) | late
 
-    def _is_open(self, key: CaseKey, result: Finding | None = None) -> bool:
+    def _is_open(self, key: CaseKey, played: int, result: Finding | None = None) -> bool:
         """Return whether a further round may decide the time or a figure of a call."""
-        request, played = self._to_decide(key), _played(self._all, key)
+        request = self._to_decide(key)
         if result is not None and not result.settled and (request.time or played < LEAST):
             return True
         return played < self._all.design.last and open_figures(self._all, key, request, played)
@@ -191,7 +192,7 @@ class Screening:
 
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
-        played = {key: _played(self._all, key) for key in self._found}
+        played = _played(self._all, self._found)
         open_times = {key for key, one in self._found.items() if one.decision is Decision.UNDECIDED}
         open_cases = {key for key, count in played.items() if open_figures(self._all, key, self._to_decide(key), count)}
         open_cases |= {key for key in open_times if self._to_decide(key).time}
@@ -237,8 +238,10 @@ class Late:
         return {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
 
 
-def _played(comparison: Comparison, key: CaseKey) -> int:
-    return sum(met.phase == ROUND and met.nodeid == key.nodeid for met in comparison.rounds)
+def _played(comparison: Comparison, keys: Iterable[CaseKey]) -> Mapping[CaseKey, int]:
+    """Return the number of rounds of each call's test."""
+    rounds = Counter(met.nodeid for met in comparison.rounds if met.phase == ROUND)
+    return {key: rounds[key.nodeid] for key in keys}
 
 
 def _untimed(comparison: Comparison, timed: Collection[CaseKey]) -> Sequence[CaseKey]:

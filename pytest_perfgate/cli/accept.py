@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.doctor import UNBUILDABLE, build_fix
@@ -18,6 +18,12 @@ from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
     from datetime import date
+
+    from pytest_perfgate.app.accept import Request, Sittings
+    from pytest_perfgate.core.judge.acceptance import Decision
+    from pytest_perfgate.core.judge.accepted_line import Signature
+    from pytest_perfgate.model.measurement import Sitting
+    from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 
 ACCEPT_ABOUT = """Accept measured times as the baseline, from the last record or the one that CI uploaded.
@@ -79,7 +85,7 @@ def _unreasoned(command: Sequence[str]) -> list[str]:
     return plain_words
 
 
-def refusal(decisions: Any, request: Any) -> str:
+def refusal(decisions: Sequence[Decision], request: Request) -> str:
     """Return why these lines would be refused; "" if they would not."""
     from pytest_perfgate.app.accept import check_decisions
 
@@ -90,7 +96,7 @@ def refusal(decisions: Any, request: Any) -> str:
     return ""
 
 
-def _foresee(decisions: Any, refused: str, options: Namespace) -> None:
+def _foresee(decisions: Sequence[Decision], refused: str, options: Namespace) -> None:
     """Show what would be written, and what prevents it."""
     from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
@@ -107,7 +113,7 @@ def check_place(options: Namespace, project: Project) -> None:
         raise PerfgateError("accept-ci", "CI is set")
 
 
-def request_of(options: Namespace, project: Project, report: Any) -> Any:
+def request_of(options: Namespace, project: Project, report: RunReport) -> Request:
     """Return the request with the signature of the user who runs the command."""
     from pytest_perfgate.app.accept import Request, code_of
 
@@ -126,7 +132,7 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
     )
 
 
-def signature_of(options: Namespace, project: Project, report: Any) -> Any:
+def signature_of(options: Namespace, project: Project, report: RunReport) -> Signature:
     """Return the author, the time and the commit."""
     import datetime as dt
     import getpass
@@ -182,7 +188,9 @@ def _end(text: str, today: date) -> str:
     return end.isoformat()
 
 
-def _notes(decisions: Any, options: Namespace, project: Project, report: Any) -> list[dict[str, str]]:
+def _notes(
+    decisions: Sequence[Decision], options: Namespace, project: Project, report: RunReport
+) -> list[dict[str, str]]:
     """Return notes on the lines: which stay in this checkout, which no commit holds, and what to do."""
     from pytest_perfgate.model.measurement import DIRTY
 
@@ -215,19 +223,19 @@ def _notes(decisions: Any, options: Namespace, project: Project, report: Any) ->
     return notes
 
 
-def sittings_of(project: Project) -> Any:
+def sittings_of(project: Project) -> Sittings:
     """Return a function for the last runs of a case in the history that were measured in the same way."""
     from pytest_perfgate.app.accepted import sittings_like
 
-    def sittings(case: Any) -> Any:
+    def sittings(case: CaseReport) -> Sequence[Sitting]:
         return sittings_like(case.measurement, project.history) if case.measurement else ()
 
     return sittings
 
 
-def _show(decisions: Any, paths: Any, options: Namespace, project: Project, report: Any) -> None:
-    from pathlib import Path
-
+def _show(
+    decisions: Sequence[Decision], paths: Sequence[str], options: Namespace, project: Project, report: RunReport
+) -> None:
     from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
     files, notes = [project.shown(Path(path)) for path in paths], _notes(decisions, options, project, report)
@@ -255,18 +263,8 @@ def review_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
     add_root(parser)
-    parser.set_defaults(
-        reason="",
-        each=True,
-        new=False,
-        improved=False,
-        add=False,
-        expires="",
-        dry_run=False,
-        in_ci=False,
-        anchor=False,
-        metric=[],
-    )
+    parser.set_defaults(each=True, reason="", new=False, improved=False, add=False, metric=[], anchor=False, expires="")
+    parser.set_defaults(dry_run=False, in_ci=False)
 
 
 def run_review(options: Namespace) -> int:
@@ -297,10 +295,10 @@ def run_review(options: Namespace) -> int:
     return 0
 
 
-def _walk(decisions: Sequence[Any], signature: Any) -> list[Any]:
+def _walk(decisions: Sequence[Decision], signature: Signature) -> list[Decision]:
     from pytest_perfgate.core.render.block import decision_lines, render_block
 
-    chosen: list[Any] = []
+    chosen: list[Decision] = []
     for number, decision in enumerate(decisions, 1):
         write(f"\n[{number}/{len(decisions)}]  " + "\n".join(decision_lines(decision)))
         write(render_block(decision.report, columns()).rstrip("\n"))
@@ -324,15 +322,16 @@ def _answer() -> str:
         write(_KEYS)
 
 
-def _with_reason(decision: Any, signature: Any) -> Any:
+def _with_reason(decision: Decision, signature: Signature) -> Decision:
     """Return the decision with the entered reason; a slower time requires one."""
     from pytest_perfgate.app.accept import says_nothing_new
 
+    assert decision.after is not None
     needed = decision.asks
     while True:
         reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
-        signed = {"why": reason, "who": signature.who, "when": signature.when} if reason else {}
-        reasoned = replace(decision, after=replace(decision.after, **signed))
+        signed = replace(decision.after, why=reason, who=signature.who, when=signature.when)
+        reasoned = replace(decision, after=signed) if reason else decision
         if needed and reason and says_nothing_new(reasoned):
             write("the same reason was given today: say what is new")
         elif reason or not needed:

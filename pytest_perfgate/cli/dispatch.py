@@ -23,6 +23,9 @@ from pytest_perfgate.wiring import stores
 
 if TYPE_CHECKING:
     from pytest_perfgate.adapters.stores.baselines import Baselines
+    from pytest_perfgate.adapters.stores.records import Records
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.model.ports import HistoryStore
     from pytest_perfgate.model.project import Config
 
 
@@ -263,19 +266,18 @@ class Project:
 
     @cached_property
     def baselines(self) -> Baselines:
-        store: Baselines = stores.baseline_store(self.root, self.config)
-        return store
+        return stores.baseline_store(self.root, self.config)
 
     @cached_property
-    def records(self) -> Any:
+    def records(self) -> Records:
         return stores.record_store(self.root)
 
     @cached_property
-    def history(self) -> Any:
+    def history(self) -> HistoryStore:
         return stores.history_store(self.root, self.config)
 
     @cached_property
-    def repository(self) -> Any:
+    def repository(self) -> GitRepository:
         return stores.repository(self.root, self.config.target)
 
     @property

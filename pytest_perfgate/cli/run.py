@@ -19,6 +19,7 @@ from pytest_perfgate.model.plan import Effect
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.shards import Source
+    from pytest_perfgate.model.verdict import RunReport
 
 RUN_ABOUT = """Run pytest, and exit by what the gate found rather than by pytest's own codes.
 
@@ -88,7 +89,7 @@ def _status(command: list[str], *, apart: bool) -> int:
         return 2
 
 
-def _record(project: Project, began: float) -> Any:
+def _record(project: Project, began: float) -> RunReport | None:
     """Return the record that this run wrote, or None if there is only an older one."""
     try:
         path = project.records.last()
@@ -97,7 +98,7 @@ def _record(project: Project, began: float) -> Any:
         return None
 
 
-def _code(status: int, report: Any) -> int:
+def _code(status: int, report: RunReport | None) -> int:
     """Return the gate's exit code; a test that failed for another reason fails the command too."""
     from pytest_perfgate.core.judge.policy import FROM_PYTEST, REGRESSED, run_code
 
@@ -227,7 +228,7 @@ def run_report(options: Namespace) -> int:
     return _verdict(report) if project.ci and not source else 0
 
 
-def _with_tables(report: Any, pairs: list[str]) -> Any:
+def _with_tables(report: RunReport, pairs: list[str]) -> RunReport:
     """Return the run with the requested tables beside its own; raise if one is unreadable."""
     from pytest_perfgate.core.render.families import parse_pivot
 
@@ -236,7 +237,7 @@ def _with_tables(report: Any, pairs: list[str]) -> Any:
     return replace(report, tables=tuple(dict.fromkeys((*report.tables, *pairs)))) if pairs else report
 
 
-def _verdict(report: Any) -> int:
+def _verdict(report: RunReport) -> int:
     """Return the gate's exit code from its record, which a program that ends pytest with 0 cannot change."""
     from pytest_perfgate.core.judge.policy import run_code
 
@@ -247,9 +248,8 @@ def _verdict(report: Any) -> int:
     return code
 
 
-def _last_record(report: Any, project: Project, *, delivers: bool) -> Any:
+def _last_record(report: RunReport, project: Project, *, delivers: bool) -> RunReport:
     """Return the last record; one of another commit or CI run gets a note, and is not delivered."""
-    from pytest_perfgate.model.plan import Effect
     from pytest_perfgate.model.verdict import SuiteNote
 
     what = _foreign(report.environment, project.repository.head())
@@ -270,7 +270,7 @@ def _foreign(then: Any, head: str) -> str:
     return f"this is of run {before} of CI, and this is run {here}" if before and here and before != here else ""
 
 
-def history_of(project: Project, report: Any) -> dict[str, Any]:
+def history_of(project: Project, report: RunReport) -> dict[str, Any]:
     """Return the runs of every measured case, on each of its devices."""
     sittings: dict[str, Any] = {}
     for case in report.cases:
@@ -281,7 +281,7 @@ def history_of(project: Project, report: Any) -> dict[str, Any]:
     return sittings
 
 
-def _delivered(options: Namespace, report: Any, project: Project) -> str:
+def _delivered(options: Namespace, report: RunReport, project: Project) -> str:
     from pytest_perfgate.model.device import SupportsPosting
     from pytest_perfgate.model.verdict import Posting
     from pytest_perfgate.wiring.stores import deliveries

@@ -80,7 +80,6 @@ class Config:
     """How far accepted steps may take a line from its oldest time of ninety days, as a fraction."""
     anchor_revision: str = ""
     communication: tuple[str, ...] = ()
-    ranges_key: str = ""
     device: tuple[tuple[str, object], ...] = ()
     """(name, table) of the project's own data sheets."""
     nsys: tuple[tuple[str, str], ...] = ()
@@ -213,7 +212,6 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(
         name="nsys", kind="options", doc="how exports are read: `[tool.perfgate.nsys]` with preset, anchor, stage, ..."
     ),
-    ConfigKey(name="ranges_key", kind="text", doc="how profiler ranges are named", default="built in"),
     ConfigKey(name="device", kind="tables", doc="data sheets of your own devices: `[tool.perfgate.device.NAME]`"),
 )
 

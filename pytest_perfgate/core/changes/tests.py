@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Union
 
@@ -56,8 +57,9 @@ def function_of(test: str) -> tuple[str, str]:
     return name, test.removeprefix(name)
 
 
-def _bodies(text: str) -> dict[str, str]:
-    """Return each function's body, without its name and its decorators."""
+@lru_cache(maxsize=8)
+def _bodies(text: str) -> Mapping[str, str]:
+    """Return each function's body, without its name and its decorators; many cases ask for those of one file."""
     return {name: _body_text(function) for name, function in _functions(_tree(text), "")}
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.protocol import CaseResult
     from pytest_perfgate.model.verdict import CaseReport, PairedRound
 
-
 STARTING = ""
 """The key, among the costs of cases, of a round's time outside of them, mostly the start of its child."""
 
@@ -172,22 +171,29 @@ class PairTimes:
     def __init__(self, rounds: Iterable[PairedRound], started_s: float | None = None) -> None:
         """``started_s`` is what the start of the present round took."""
         starts: defaultdict[int, float] = defaultdict(float)
-        tests: defaultdict[str, list[float]] = defaultdict(list)
-        timed: set[str] = set()
+        self._tests, self._timed = defaultdict[str, list[float]](list), set[str]()
         for one in rounds:
             if one.share_s:
                 starts[one.number] += one.share_s - one.seconds
-            tests[one.nodeid].append(one.seconds)
-            timed |= {one.nodeid} if any(capture.samples for capture in one.head) else set()
+            self.add(one)
         first, *later = [starts[number] for number in sorted(starts)] or [0.0]
         later += [started_s] if started_s is not None else []
         self.starts = later or [first]  # files are read from the disk in the first round
-        self._tests, self._timed = tests, timed
+
+    def add(self, one: PairedRound) -> None:
+        """Count one more test of the present round."""
+        self._tests[one.nodeid].append(one.seconds)
+        self._timed |= {one.nodeid} if any(capture.samples for capture in one.head) else set()
 
     @property
     def costs(self) -> dict[str, float]:
         """Return the costs for the next comparison."""
-        return paired_costs({name: fmean(seconds) for name, seconds in self._tests.items()}, median(self.starts))
+        return paired_costs(self.usual, median(self.starts))
+
+    @property
+    def usual(self) -> dict[str, float]:
+        """Return the mean time of each test in a round."""
+        return {nodeid: fmean(seconds) for nodeid, seconds in self._tests.items() if seconds}
 
     def left_s(self, nodeids: Sequence[str], done: int, rounds: tuple[int, int]) -> tuple[float, float]:
         """Return the least and the most seconds of the rest of a round, and of so many further ones.
@@ -200,14 +206,6 @@ class PairTimes:
         least_s = math.fsum(low[name] for name in nodeids[done:]) + rounds[0] * (sure and sure + min(self.starts))
         further_s = rounds[1] * (max(self.starts) + math.fsum(high.values())) if rounds[1] else 0.0  # not 0 * inf
         return least_s, math.fsum(high[name] for name in nodeids[done:]) + further_s
-
-
-def usual_seconds(rounds: Iterable[PairedRound]) -> dict[str, float]:
-    """Return the mean time of each test in a round."""
-    tests: defaultdict[str, list[float]] = defaultdict(list)
-    for one in rounds:
-        tests[one.nodeid].append(one.seconds)
-    return {nodeid: fmean(seconds) for nodeid, seconds in tests.items()}
 
 
 def left_words(least_s: float, most_s: float) -> str:
@@ -345,13 +343,14 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
 
     A round starts its processes once for all its cases, so sharing rounds costs less.
     """
-    granted: dict[str, Want] = {}
-    beyond: dict[str, Want] = {}
+    granted, beyond, most, total = dict[str, int](), dict[str, Want](), 0, 0.0
     for name, want in sorted(wants.items(), key=lambda pair: (not pair[1].suspected, pair[1].cost)):
-        fits = cost_of({**granted, name: want}.values(), start_s) <= left_s
-        (granted if fits else beyond)[name] = want
-    rounds = {name: want.rounds for name, want in granted.items()}
-    return Allotment(rounds=rounds, beyond=beyond, cost=cost_of(granted.values(), start_s))
+        rounds, cost = max(most, want.rounds), total + want.cost
+        if rounds * start_s + cost <= left_s:
+            granted[name], most, total = want.rounds, rounds, cost
+        else:
+            beyond[name] = want
+    return Allotment(rounds=granted, beyond=beyond, cost=most * start_s + total)
 
 
 def waiting(wants: Mapping[str, Want], left_s: float, start_s: float) -> frozenset[str]:

@@ -81,6 +81,25 @@ def test_the_line_of_a_test_that_moved_to_another_file_judges_there(
     assert Accepted(tools).gone_for_good(HOST.key, []) == (old,)
 
 
+def test_git_is_asked_once_for_a_file_of_many_cases_that_moved() -> None:
+    reads: list[tuple[str, str]] = []
+    keys = [replace(KEY, nodeid=f"tests/bench.py::test_gemm[{n}]") for n in range(50)]
+    old = [replace(THEN, key=replace(key, nodeid=key.nodeid.replace("bench.py", "old.py"))) for key in keys]
+    here = [replace(THEN, key=key) for key in keys]
+    lines = {("tests/old.py", "c0ffee"): old, ("tests/bench.py", ""): here}
+    store = SimpleNamespace(
+        paths=lambda _device, _revision: ("tests/old.py",),
+        read=lambda _device, path, revision="": {str(line.key): line for line in lines.get((path, revision), ())},
+    )
+    repository = SimpleNamespace(base=lambda: Base(commit="c0ffee"), show=lambda *at: reads.append(at) or NEW)
+    tools: Any = SimpleNamespace(repository=repository, baselines=store)
+    accepted_lines = Accepted(tools)
+    for key in keys:
+        assert accepted_lines.judging(replace(measured(1e6), key=key)) == (replace(THEN, key=key), None)
+    assert len(accepted_lines.moved) == len(keys)
+    assert len(reads) == len(set(reads))
+
+
 def test_words_alone_are_no_edit_and_messages_name_the_file_that_is_here() -> None:
     now = replace(THEN, why="in other words", place="baselines")
     assert judging(now) == (replace(THEN, place="baselines"), None)

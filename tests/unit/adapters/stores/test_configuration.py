@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,12 @@ def test_what_is_wrong_is_said_with_its_path(text: str, words: list[str]) -> Non
     with pytest.raises(PerfgateError) as caught:
         parse_config(f"[tool.perfgate]\n{text}\n", place="p")
     assert [word for word in words if word not in str(caught.value)] == []
+
+
+def test_every_key_is_read_somewhere() -> None:
+    package = Path(__file__).resolve().parents[4] / "pytest_perfgate"
+    text = "\n".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
+    assert [key.name for key in KEYS if not re.search(rf"\.{key.name}\b", text)] == []
 
 
 def test_every_key_is_a_field() -> None:

@@ -23,7 +23,6 @@ from pytest_perfgate.core.stats.costs import (
     pair_cost,
     paired_costs,
     seconds_of,
-    usual_seconds,
     waiting,
 )
 from pytest_perfgate.model.device import Device
@@ -185,6 +184,16 @@ def test_a_comparison_has_left_what_its_quickest_and_slowest_rounds_took(
     assert times.left_s(["a", "b"], done, rounds) == (pytest.approx(least), pytest.approx(most))
 
 
+def test_a_round_goes_on_test_by_test() -> None:
+    now = [replace(one, number=3, share_s=0.0) for one in ROUNDS[-2:]]  # a round's own time is shared at its end
+    times = PairTimes(ROUNDS, started_s=7.0)
+    for one in now:
+        times.add(one)
+    whole = PairTimes([*ROUNDS, *now], started_s=7.0)
+    assert (times.usual, times.costs) == (whole.usual, whole.costs)
+    assert times.left_s(["a", "b"], 1, (2, 9)) == whole.left_s(["a", "b"], 1, (2, 9))
+
+
 def test_only_tests_that_are_timed_have_rounds_for_sure() -> None:
     rounds = [played(number, "a", 1.0, 2.0, timed=False) for number in range(3)]
     assert PairTimes(rounds).left_s(["a"], 0, (5, 5)) == (1.0, 1.0 + 5 * (1.0 + 1.0))
@@ -202,7 +211,7 @@ def test_a_test_that_no_round_has_played_yet_may_take_any_time() -> None:
 
 
 def test_the_usual_time_of_a_test_is_the_mean_of_its_rounds() -> None:
-    assert usual_seconds(ROUNDS) == {"a": pytest.approx(7 / 3), "b": 4.0}
+    assert PairTimes(ROUNDS).usual == {"a": pytest.approx(7 / 3), "b": 4.0}
 
 
 @pytest.mark.parametrize(
