@@ -1,4 +1,4 @@
-"""Explains codes, outcomes, terms, metrics, settings, commands and views; it holds the terms and their meanings."""
+"""Explains codes, terms, metrics, settings, commands, views and rules; it holds the terms and their meanings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_perfgate.cli.output import show
 from pytest_perfgate.core.judge.policy import ADVICE, CHOICES, CI, LOCAL, RULE, UNJUDGED, effect
 from pytest_perfgate.core.metric_kinds import EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes, having, proposal
-from pytest_perfgate.model.metric import Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.metric import Bullets, Document, Paragraph, Section
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.project import KEYS
 from pytest_perfgate.model.values import value
@@ -161,9 +161,7 @@ _EFFECT = {Effect.PASS: "passes", Effect.WARN: "warns", Effect.FAIL: "fails"}
 
 
 def explain_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "word", nargs="*", metavar="WORD", help="such as limit-syntax, UNDECIDED, baseline, mfu, budget"
-    )
+    parser.add_argument("word", nargs="*", metavar="WORD", help="such as limit-syntax, UNDECIDED, mfu, budget")
 
 
 def run_explain(options: argparse.Namespace) -> int:
@@ -179,8 +177,9 @@ def explain(word: str) -> Document:
         return Document(title=word, blocks=sections)
     entries = tuple(_entries())
     if at := having(word, [f"{name} {text} {also}" for _, name, text, also in entries]):
-        rows = tuple((name, kind, text) for kind, name, text, _ in (entries[one] for one in at))
-        return Document(title=word, blocks=(Table(columns=_COLUMNS, rows=rows, title="What mentions it", limit=12),))
+        lines = [f"{name} ({kind}): {text}" for kind, name, text, _ in (entries[one] for one in at)]
+        more = (f"and {len(lines) - 12} more",) if len(lines) > 12 else ()
+        return Document(title=f"{word}: what mentions it", blocks=(Bullets(items=(*lines[:12], *more)),))
     what = f"'{word}' is not explained, and nothing mentions it"
     raise PerfgateError("explain-unknown", what, fix=proposal(word, (name for _, name, *_ in entries)))
 
@@ -193,16 +192,15 @@ def overview() -> Document:
     sections = (
         Section(title=f"{kind.capitalize()}s", blocks=(Paragraph(text=", ".join(dict.fromkeys(names))),))
         for kind, names in kinds.items()
+        if kind != "rule"
     )
     return Document(title="perfgate explain WORD", blocks=tuple(sections))
-
-
-_COLUMNS = (Column(name="word"), Column(name="kind"), Column(name="meaning"))
 
 
 def _entries() -> Iterator[tuple[str, str, str, str]]:
     """Yield the kind, the name, the text and the synonyms of all that can be explained."""
     from pytest_perfgate.cli.dispatch import GROUPS
+    from pytest_perfgate.core.analysis.decisions import ROWS
     from pytest_perfgate.core.analysis.foreign_files import VIEWS
 
     yield from (("outcome", _shown(outcome), RULE[outcome].meaning, "") for outcome in Outcome)
@@ -211,6 +209,8 @@ def _entries() -> Iterator[tuple[str, str, str, str]]:
     yield from (("metric", kind.name, kind.doc, " ".join(kind.aliases)) for _, kind in sorted(by_name().items()))
     yield from (("command", name, text, "") for commands in GROUPS.values() for name, text in commands.items())
     yield from (("view", name, text, "") for name, text in VIEWS.items())
+    facts = ((row, " and ".join(f"{name} {sign} {fact}" for name, sign, fact in row.when)) for row in ROWS)
+    yield from (("rule", row.name, f"{row.advice}; where {when}", "") for row, when in facts)
     yield from (("setting", key.name, key.doc, "") for key in KEYS)
     yield from (("error code", code.name, code.title, "") for code in sorted(codes().values(), key=lambda c: c.name))
 

@@ -256,7 +256,7 @@ VIEWS: Mapping[str, str] = {
     "devlog": "an entry for a development log",
     "difference": "what differs between two files",
     "fair": "a short report for decisions",
-    "findings": "what looks wrong, with the evidence: idle gaps, unfused attention, transposes and others",
+    "findings": "what looks wrong: idle gaps, no flash attention, transposes, slow BatchNorm, tiny batched GEMM, ...",
     "fusion": "modules whose instances launch many short kernels",
     "health": "counters of each kernel beside their healthy values, and what to do if not",
     "impact": "what each operator would gain at 20, 50 and 80 % of its roof",

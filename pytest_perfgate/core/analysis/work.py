@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -205,9 +206,9 @@ def bus_factor(kind: str, ranks: int) -> float:
 
 
 @exact
-def items(count: float, unit: str = "items") -> Work:
-    """``count`` items as the unit of throughput: tokens, images, requests."""
-    return Work(items=stated("count", count), unit=unit, family="items")
+def items(count: float, unit: str = "items", *, of: Work | None = None) -> Work:
+    """``count`` items as the unit of throughput: tokens, images, requests; ``of`` a work with operations and bytes."""
+    return replace(of or Work(family="items"), items=stated("count", count), unit=unit)
 
 
 @exact

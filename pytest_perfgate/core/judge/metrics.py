@@ -296,7 +296,8 @@ class Absolute:
         noun, dimension = RATES[name]
         amount: float | None = getattr(self._work, noun)
         if not amount:
-            return absences((name,), f"the work counts no {noun}", f"pass work= with {noun}")[0]
+            how = ", such as work.items(n, 'rows', of=WORK)" if noun == "items" else ""
+            return absences((name,), f"the work counts no {noun}", f"pass work= with {noun}{how}")[0]
         value, interval = self._timed.under(amount * 1e9)
         return Metric(name=name, value=value, dimension=dimension, interval=interval)
 

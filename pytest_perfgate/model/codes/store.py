@@ -205,7 +205,7 @@ STORE_CODES: tuple[Code, ...] = (
         name="explain-unknown",
         family=Family.USAGE,
         title="perfgate explain was given a word that it does not know",
-        why="it explains error codes, outcomes, terms, metrics, settings, commands and views",
+        why="it explains error codes, outcomes, terms, metrics, settings, commands, views and rules of advice",
         fix="perfgate explain lists every word",
     ),
     Code(

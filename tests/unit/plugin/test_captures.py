@@ -96,11 +96,12 @@ def test_bytes_are_meant_as_a_kernel_whatever_they_hold(kernel: str, tmp_path: P
     handed = (
         *files(kernel),
         *attached_files("bad", b"\x00\x01 cut short", "t"),
+        *attached_files("tiling/stage1.json", {"block": [128, 64]}, "t"),
         *attached_files("compiled/stage1", SimpleNamespace(asm={"ttir": "module"}), "t"),
     )
     toy = Toy()
     code = code_of(handed, [], toy)
     assert toy.asked == [(["k", "bad"], {"limits": ""})]
     assert [finding.detail for finding in code.findings] == [
-        "attached, but not machine code: compiled/stage1/kernel.ttir"
+        "attached, but not machine code: tiling/stage1.json, compiled/stage1/kernel.ttir"
     ]

@@ -270,19 +270,18 @@ def analysis(job: Job, findings: Sequence[Finding]) -> Document:
     classes = [f for f in findings if f.trigger.startswith("class=")]
     texts = [f"{f.title}: {f.detail}" for f in classes if not f.advice or f.trigger == "class=invalid"]
     summary = " ".join([sentences(job), *texts])
+    stated = {f.title: f.detail.rstrip(".") for f in findings if f.title.startswith("Stated work of rank ")}
     metrics = [pair for result in job.ranks for pair in _rank_metrics(result, alone=len(job.ranks) == 1)]
-    return four_sections(("Report", window_text(job.ranks)), summary, metrics, findings)
+    rest = [f for f in findings if f.title not in stated]
+    return four_sections(("Report", window_text(job.ranks)), summary, [*stated.items(), *metrics], rest)
 
 
 def _rank_metrics(result: RankResult, *, alone: bool) -> Iterator[tuple[str, str]]:
     """Yield throughput, use of the device, and communication of one rank's window."""
     spent, window = result.time, max(result.time.window_ns, 1)
     apart = result.lane.window.apart
-    rates = (
-        [("throughput", f"{quantity(1e9 / apart, Dimension.RATE).removesuffix('/s').strip()} windows/s")]
-        if apart
-        else []
-    )
+    often = f"{quantity(1e9 / apart, Dimension.RATE).removesuffix('/s').strip()} windows/s" if apart else ""
+    rates = [("throughput", often)] if often else []
     parts = (
         ("GPU utilisation", window - spent.idle_ns),
         ("computation", spent.computation_ns),
@@ -296,8 +295,8 @@ def _rank_metrics(result: RankResult, *, alone: bool) -> Iterator[tuple[str, str
     rates += [(name, quantity(amount / window, Dimension.FRACTION, 3)) for name, amount in parts if amount is not None]
     if result.whole is not None:
         rates.append(("overlap", quantity(result.whole.overlap, Dimension.FRACTION, 3)))
-    rates.append(("kernels", f"{len(result.lane.kernels):,}"))
-    rates += [("blocking synchronisations", f"{result.sync_count:,}")] if result.sync_count is not None else []
+    counts = (("kernels", len(result.lane.kernels)), ("blocking synchronisations", result.sync_count))
+    rates += [(name, f"{number:,}") for name, number in counts if number is not None]
     yield from (rates if alone else ((f"rank {result.rank.name}: {name}", text) for name, text in rates))
 
 

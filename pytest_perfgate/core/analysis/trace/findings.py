@@ -155,7 +155,7 @@ def _graph(survey: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
         named = ", ".join(f"{name} {count:,} time{'s' * (count > 1)}" for name, count in most[:4])
         yield Finding(
             title="Calls that a CUDA graph cannot contain",
-            detail=f"{named}: they wait for the device, allocate on it or bring a value to the host.",
+            detail=f"Between the launches: {named}. They wait for the device, allocate on it or read from it.",
             trigger=f"graph_breaks={sum(breaks.values())}",
             advice="move them out of the captured code, or capture the parts between them",
         )

@@ -248,11 +248,9 @@ def standalone_fair(content: ReportContent) -> Document:
     detail = [Section(title="Other findings", blocks=(findings_block(advice.others),))] if advice.others else []
     names = dict.fromkeys(row.name for row in content.top)
     detail += [_operator_section([row for row in content.top if row.name == name], content.roof) for name in names]
-    replays = [i.row.name for i in advice.impacts if wants_replay(i.row, i.fraction)]
-    appendix: list[Block] = [
-        hardware_table(device=content.roof),
-        Paragraph(text="Replay artifacts: " + (", ".join(dict.fromkeys(replays)) or "none recommended") + "."),
-    ]
+    replays = ", ".join(dict.fromkeys(i.row.name for i in advice.impacts if wants_replay(i.row, i.fraction)))
+    how = "Write them: perfgate inspect FILE --view replay --set replay=replay.zip" if replays else ""
+    artifacts = Paragraph(text=f"Replay artifacts: {replays or 'none recommended'}. {how}".rstrip())
     gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=_no_impact(content))
     return Document(
         title=f"{name_of(content.survey)}: standalone analysis",
@@ -262,7 +260,7 @@ def standalone_fair(content: ReportContent) -> Document:
             Section(title="Recommendations", blocks=advice_blocks(advice.made)),
             Section(title="Detailed analysis", blocks=tuple(detail)),
             Section(title="Impact", blocks=(gains,)),
-            Section(title="Appendix", blocks=tuple(appendix)),
+            Section(title="Appendix", blocks=(hardware_table(device=content.roof), artifacts)),
         ),
     )
 

@@ -214,6 +214,14 @@ def test_counts_that_are_none_are_refused(count):
             state(count)
 
 
+def test_items_of_a_work_keep_its_operations_and_bytes() -> None:
+    product = work.gemm(8, 8, 8, dtype="bf16")
+    both = work.items(np.int32(8), "rows", of=product)
+    assert (both.items, both.unit, type(both.items)) == (8, "rows", int)
+    assert (both.flops, both.bytes, both.dtype, both.family) == (product.flops, product.bytes, "bf16", product.family)
+    assert work.items(8, "rows").flops is None
+
+
 def test_counts_of_any_size_and_library_are_taken():
     assert work.custom(flops=10**400).flops == 10**400
     assert work.items(Fraction(1, 2)).items == Fraction(1, 2)

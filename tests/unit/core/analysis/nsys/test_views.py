@@ -218,6 +218,9 @@ def test_stated_work_has_rates_over_the_window_of_each_rank(tmp_path: Path) -> N
     assert "idle time included" in analysis.metrics.find("tflops")[0].note
     for view in ("overlap", "summary", "analysis"):
         assert "MFU 11.2 %" in " ".join(render_text(analysis.views[view]()).split()), view
+    page = render_text(analysis.views["analysis"]())
+    assert "- Stated work of rank 0: " in page.partition("Metrics")[2].partition("Findings")[0]
+    assert "Stated work" not in page.partition("Findings")[2]
     by_peak = stated(tmp_path / "y.sqlite", **WORK, peak="bf16=989.4TFLOPS", bandwidth="3TB/s")
     assert value(by_peak, "mfu") == pytest.approx(value(analysis, "mfu_datasheet"))
 

@@ -86,6 +86,7 @@ def test_attention_over_a_short_sequence_gets_one_advice(kineto, tmp_path, queri
     assert ("replay artifact recommended" in text) is replayed
     assert text.count("before calling it a kernel problem") == (0 if replayed else 1)
     assert ("Replay artifacts: none recommended" in text) is not replayed
+    assert ("--view replay --set replay=replay.zip" in text) is replayed
 
 
 @pytest.mark.parametrize(
