@@ -167,3 +167,23 @@ def test_a_tensor_that_wraps_others_is_passed_over() -> None:
 
     plain = torch.nn.Parameter(torch.ones(3))
     assert len(ArrayContents().within([Wrapper(plain.detach()), plain])) == 1
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("gaps", [False, True])
+def test_what_a_full_device_cannot_copy_is_saved_on_the_host(monkeypatch, gaps) -> None:
+    torch = pytest.importorskip("torch")
+    array = torch.arange(24.0).reshape(4, 6)[:, :4] if gaps else torch.arange(24.0)
+    whole = type(array).contiguous
+    room = [False]
+
+    def contiguous(tensor):
+        if not room[0] and tensor.shape == array.shape:
+            room[0] = True
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "contiguous", contiguous)
+    saved = CONTENTS.saved(array)
+    assert room == [True]
+    assert CONTENTS.unchanged(array, saved)
