@@ -35,7 +35,6 @@ class ArrayContents:
         return bool(getattr(getattr(array, "flags", None), "writeable", True))
 
     def saved(self, array: Any) -> Any:
-        """Return a copy of its bytes, on its own device if there is room."""
         return _library(array).saved(array)
 
     def restore(self, array: Any, saved: Any) -> None:
@@ -67,7 +66,6 @@ class ArrayContents:
         return bool(here == there and begins < last and first < ends)
 
     def level(self, array: Any) -> str | None:
-        """Return the value of all elements, "" if they differ; None if the array does not count as data."""
         library = _library(array)
         if library is _Numpy or prod(array.shape) < _MANY:
             return None
@@ -197,9 +195,10 @@ class _Torch:
     @classmethod
     def unchanged(cls, array: Any, saved: Any) -> bool:
         torch, flat = sys.modules["torch"], cls.flat(array)
-        old, aligned = saved.to(flat.device), len(flat) - len(flat) % WORD
-        same = len(old) == len(flat) and torch.equal(flat[:aligned].view(torch.int64), old[:aligned].view(torch.int64))
-        return bool(same and torch.equal(flat[aligned:], old[aligned:]))
+        aligned = len(flat) - len(flat) % WORD
+        parts = (*((*ends, torch.int64) for ends in _chunks(aligned, WORD)), (aligned, len(flat), torch.uint8))
+        pairs = ((flat[b:e].view(kind), saved[b:e].to(flat.device).view(kind)) for b, e, kind in parts)
+        return len(saved) == len(flat) and all(torch.equal(*pair) for pair in pairs)
 
     @classmethod
     def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
@@ -273,8 +272,9 @@ class _Cupy:
 
     @classmethod
     def unchanged(cls, array: Any, saved: Any) -> bool:
-        flat = cls.flat(array)
-        return len(flat) == len(saved) and bool((flat == sys.modules["cupy"].asarray(saved)).all())
+        data, asarray = cls.flat(array), sys.modules["cupy"].asarray
+        pairs = ((data[b:e], asarray(saved[b:e])) for b, e in _chunks(len(data), 1))
+        return len(data) == len(saved) and all((one == other).all() for one, other in pairs)
 
     @classmethod
     def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
