@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.errors import PerfgateError
@@ -46,8 +47,9 @@ class Output:
 class OutputCheck:
     """Fills outputs with a pattern before the timed calls, and checks the last of them and one more call."""
 
-    def __init__(self, subject: Subject, contents: Contents) -> None:
+    def __init__(self, subject: Subject, contents: Contents, findings: list[Finding] | None = None) -> None:
         self._subject, self._contents = subject, contents
+        self._findings = findings if findings is not None else []
         self._problems: list[Problem] = []
         self._outputs: list[Output | None] = []
         """None for an array that the call updates in place, which cannot be filled."""
@@ -58,10 +60,13 @@ class OutputCheck:
         contents, subject = self._contents, self._subject
         self._problems = []
         reach = contents.within(*subject.reach)
-        first = self._results(subject.once())
+        returned = subject.once()
+        first = self._results(returned)
+        self._note_unchecked(returned, first)
+        del returned
         free = (*first, *contents.within(*subject.prepared))
         inputs = [array for array in reach if not self._any(array, free)]
-        self._outputs = [self._output(array, reach) for array in first]
+        self._outputs = [self._output(array, reach) if contents.fillable(array) else None for array in first]
         del first, free
         again = self._results(subject.once())
         self._outputs = self._fillable(again)
@@ -86,6 +91,13 @@ class OutputCheck:
             for array in changed
         ]
         return tuple(self._problems)
+
+    def _note_unchecked(self, returned: Any, arrays: Sequence[Any]) -> None:
+        read_only = (
+            f"{self._contents.name(array)}, read-only" for array in arrays if not self._contents.fillable(array)
+        )
+        if names := (*self._contents.unread(returned), *read_only):
+            self._findings.append(Finding(title=UNCHECKED, detail=f"{first_of(names, _NAMED)}: {_BY_VALUE}"))
 
     def _results(self, returned: Any) -> tuple[Any, ...]:
         self._subject.synchronize()
@@ -175,6 +187,10 @@ def unwritten(name: str, part: float, who: str) -> Problem:
     what = f"{who} left {100 * part:.3g} % of the output {name} unwritten"
     return Problem(code="output-not-written", what=what, evidence=(("unwritten", f"{part:.4g}"),), retry=False)
 
+
+UNCHECKED = "outputs whose writing is not checked"
+
+_BY_VALUE = "perfgate cannot fill them before the timed calls; check= alone judges them"
 
 CONSTANT = "constant inputs"
 
@@ -271,8 +287,15 @@ def unequal(result: Any, expected: Any, rtol: float | None = None, atol: float |
             return f"{at}has {len(result)} parts, and the reference {len(expected)}"
         parts = [(one, other, f"{at}[{place}] ") for place, (one, other) in enumerate(zip(result, expected))]
     else:
+        if _nested(result) and _nested(expected):
+            return unequal(list(result.unbind()), list(expected.unbind()), rtol, atol, at)
         return _unequal_arrays(result, expected, (rtol, atol), at)
     return next(filter(None, (unequal(one, other, rtol, atol, place) for one, other, place in parts)), "")
+
+
+def _nested(array: Any) -> bool:
+    """Return whether a tensor is one of several of unlike shapes."""
+    return bool(getattr(array, "is_nested", False))
 
 
 def _numbers(parts: Sequence[Any]) -> bool:
@@ -282,15 +305,20 @@ def _numbers(parts: Sequence[Any]) -> bool:
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 """Relative and absolute tolerances by the coarser of both types, as in PyTorch's own tests."""
 
-_COARSE = ("float8", "bfloat16", "float16", "float32", "complex64", "float64", "complex128")
+_COARSE = ("float8", "bfloat16", "float16", "complex32", "float32", "complex64", "float64", "complex128")
 
 
 def _unequal_arrays(result: Any, expected: Any, wanted: tuple[float | None, float | None], at: str) -> str:
     import numpy as np
 
-    ours, theirs = in_numpy(result), in_numpy(expected)
+    try:
+        ours, theirs = in_numpy(result), in_numpy(expected)
+    except (TypeError, ValueError, RuntimeError) as odd:
+        kinds = f"{type(result).__name__} {kind_of(result)} and {type(expected).__name__} {kind_of(expected)}"
+        fix = "return tensors of a plain type and layout, or compare in a check= of your own"
+        raise PerfgateError("check-failed", f"{at}{kinds} cannot be compared: {odd}", fix=fix) from odd
     kinds = ours.dtype.kind + theirs.dtype.kind
-    if set(kinds) & set("OUSM"):
+    if set(kinds) & set("OUSMV"):
         alike = result is expected or bool(np.all(ours == theirs))
         return "" if alike else f"{at}{result!r:.40} is not {expected!r:.40}"
     if ours.shape != theirs.shape:
@@ -321,7 +349,9 @@ def _tolerance(*kinds: str) -> tuple[float, float]:
     floats = [coarse for coarse in _COARSE if any(kind.startswith(coarse) for kind in kinds)]
     if not floats:
         return 0.0, 0.0
-    coarsest = {"float8": "bfloat16", "complex64": "float32", "complex128": "float64"}.get(floats[0], floats[0])
+    coarsest = {"float8": "bfloat16", "complex32": "float16", "complex64": "float32", "complex128": "float64"}.get(
+        floats[0], floats[0]
+    )
     return _TOLERANCES[coarsest]
 
 
@@ -329,8 +359,15 @@ def in_numpy(array: Any) -> Any:
     """Return an array of any library as a numpy array; types that numpy lacks are widened."""
     import numpy as np
 
-    if kind_of(array).startswith(("bfloat16", "float8")):
-        array = array.float() if callable(getattr(array, "float", None)) else array.astype("float32")
+    kind, of_torch = kind_of(array), callable(getattr(array, "float", None))
+    if kind.startswith("float4_") and of_torch:
+        array = array.view(import_module("torch").uint8)  # two numbers a byte, which torch cannot widen
+    elif kind.startswith(("bfloat16", "float8", "float6_", "float4_")):
+        array = array.float() if of_torch else array.astype("float32")
+    elif kind == "complex32":
+        array = array.cfloat()
+    elif kind.startswith(("qint", "quint")):
+        array = array.dequantize()
     for step in ("detach", "to_dense", "resolve_conj", "resolve_neg", "cpu"):
         array = getattr(array, step)() if callable(getattr(array, step, None)) else array
     return np.asarray(

@@ -93,6 +93,11 @@ class Contents(Protocol):
     def within(self, *things: Any) -> tuple[Any, ...]:
         """Return arrays within reach of these things, each once."""
 
+    def unread(self, *things: Any) -> tuple[str, ...]:
+        """Return kinds of arrays within reach whose bytes are not read."""
+
+    def fillable(self, array: Any) -> bool: ...
+
     def saved(self, array: Any) -> Any:
         """Return a copy of its bytes, on its own device if there is room."""
 

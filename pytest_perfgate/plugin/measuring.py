@@ -119,7 +119,7 @@ class Measuring:
     def __init__(self, instruments: Instruments, metrics: Callable[[Capture], MetricSet]) -> None:
         self._instruments = instruments
         self.metrics = metrics
-        self._scrutinised: set[CaseKey] = set()
+        self._scrutinised: dict[CaseKey, list[Finding]] = {}
         self._passes = Passes(instruments)
         self._inputs = Inputs(instruments.contents)
 
@@ -183,12 +183,12 @@ class Measuring:
             return None
         from pytest_perfgate.app.output_check import OutputCheck, Subject
 
-        self._scrutinised.add(measured.key)
+        findings = self._scrutinised[measured.key] = []
         subject = Subject(
             once=measured.called, last=lambda: call.last, check=measured.judge,
             reach=(measured.fn, measured.args), prepared=(measured.setup,), synchronize=runtime.synchronize,
         )  # fmt: skip
-        return OutputCheck(subject, contents)
+        return OutputCheck(subject, contents, findings)
 
     def capture(self, call: MeasuredCall, plan: Plan) -> Capture:
         return self.packed(call, plan, (self.samples(call, _with_enough_samples(call, plan)),))
@@ -207,7 +207,7 @@ class Measuring:
             identity=replace(identity(self._instruments, plan, stand.runtime, timer, call), calls=str(measured.calls)),
             work=measured.work,
             limits=measured.limits,
-            findings=self._inputs.findings(measured.key),
+            findings=(*self._inputs.findings(measured.key), *self._scrutinised.get(measured.key, ())),
             metrics=MetricSet(absent=figures.absent),
             problems=self._instruments.elsewhere(),
             readings=figures.readings,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.instrument import REFUSED
 from pytest_perfgate.app.judge import new_baselines
-from pytest_perfgate.app.output_check import CONSTANT
+from pytest_perfgate.app.output_check import CONSTANT, UNCHECKED
 from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
@@ -291,12 +291,11 @@ def refused(reports: Sequence[CaseReport]) -> list[str]:
 
 
 def constant(reports: Sequence[CaseReport]) -> list[str]:
-    """Return one line on cases whose inputs are constants, whether they passed or not."""
-    measured = ((report.key, report.measurement) for report in reports if report.measurement)
-    keys = [str(key) for key, names in measured if any(f.title == CONSTANT for f in names.findings)]
-    if not keys:
-        return []
-    return [printable(f"{CONSTANT}, on which a GPU may run faster than on real data: {first_of(keys, _NAMED)}")]
+    """Return a line on cases with constant inputs, and one on those whose outputs are not filled, passed or not."""
+    findings = [(f.title, str(r.key)) for r in reports if r.measurement for f in r.measurement.findings]
+    texts = ((CONSTANT, f"{CONSTANT}, on which a GPU may run faster than on real data"), (UNCHECKED, UNCHECKED))
+    keyed = [(text, list(dict.fromkeys(key for title, key in findings if title == wanted))) for wanted, text in texts]
+    return [printable(f"{text}: {first_of(keys, _NAMED)}") for text, keys in keyed if keys]
 
 
 _SHORT_NS = 1000.0

@@ -299,7 +299,7 @@ def machine(runtimes: Iterable[Runtime]) -> tuple[list[Device], list[Availabilit
         library = runtime.availability()
         try:
             devices += [runtime.device()] if library.usable else []
-        except RuntimeError as fault:
+        except Exception as fault:  # noqa: BLE001 - a library's own, of any class, at its first context
             library = replace(library, usable=False, why=f"{type(fault).__name__}: {fault}".splitlines()[0])
         libraries.append(library)
     return devices, libraries

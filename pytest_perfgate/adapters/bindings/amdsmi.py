@@ -61,7 +61,7 @@ class AmdCard:
     maker = "amdsmi"
 
     def __init__(self, library: Any, handle: Any) -> None:
-        self._amd, self._handle = library, handle
+        self._amd, self._handle, self.failures = library, handle, library.AmdSmiException
 
     @time_limited
     def lock(self, sm_hz: float | None) -> None:

@@ -217,17 +217,17 @@ class Nvml:
                     raise PerfgateError("device-lost", f"{device.name}: {error}") from error
         raise PerfgateError("device-unmapped", f"NVML knows no device {device.uuid or device.pci or device.name}")
 
-    def every(self) -> tuple[NvmlDevice, ...]:
-        """Return all devices of the machine, visible to CUDA or not."""
-        return with_timeout(self.maker, "its devices", partial(self._each, self.library))
+    def every(self, *, answering: bool = False) -> tuple[NvmlDevice, ...]:
+        """Return all devices of the machine, visible to CUDA or not; of lost ones raise, or leave them out."""
+        return with_timeout(self.maker, "its devices", partial(self._each, self.library, answering))
 
-    def _each(self, nvml: Any) -> tuple[NvmlDevice, ...]:
+    def _each(self, nvml: Any, answering: bool) -> tuple[NvmlDevice, ...]:
         devices = []
         for index in range(nvml.nvmlDeviceGetCount()):
             try:
                 devices.append(NvmlDevice(nvml, nvml.nvmlDeviceGetHandleByIndex(index)))
             except nvml.NVMLError as error:  # noqa: PERF203 - the count includes cards that we may not use
-                if getattr(error, "value", 0) != NO_PERMISSION:
+                if getattr(error, "value", 0) != NO_PERMISSION and not answering:
                     raise PerfgateError("device-lost", f"card {index} of this machine: {error}") from error
         return tuple(devices)
 

@@ -295,5 +295,6 @@ class Ncu:
             )
         if not report.is_file():
             lines = [line for line in log_text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
-            raise PerfgateError("ncu-nothing", lines[-1] if lines else "ncu wrote no report", place=str(out))
+            errors = [line for line in lines if line.startswith("==ERROR==")]  # the first is the cause of the others
+            raise PerfgateError("ncu-nothing", (errors[:1] or lines[-1:] or ["ncu wrote no report"])[0], place=str(out))
         return (Artifact(kind="ncu", path=str(report), parameters=(("mode", self.name),)),)

@@ -12,10 +12,7 @@ from typing import Any, NamedTuple
 from pytest_perfgate.adapters.bindings.border import reachable_objects
 
 Extent = tuple[str, int, int]
-"""The memory of an array: its name, its first byte, and the byte after its last.
-
-Libraries share memory without a copy, so each uses the same names: ``host``, ``cuda:0``.
-"""
+"""The memory of an array, under one name in all libraries (``host``, ``cuda:0``): first byte, byte after the last."""
 
 _MANY = 1024
 """The least elements of an array that counts as data; a smaller one is a scale, a size, a flag."""
@@ -28,29 +25,28 @@ class ArrayContents:
 
     def within(self, *things: Any) -> tuple[Any, ...]:
         """Return arrays within reach of these things, each once, without empty ones and those of Python objects."""
-        kinds: Any = _kinds()
-        arrays: tuple[Any, ...] = reachable_objects(things, kinds) if kinds else ()
-        return tuple(array for array in arrays if _plain(array))
+        return tuple(array for array in _arrays(things) if _plain(array))
+
+    def unread(self, *things: Any) -> tuple[str, ...]:
+        """Return kinds of arrays within reach whose bytes are not read: sparse, quantized, nested, wrapping others."""
+        return tuple(kind for kind in dict.fromkeys(map(_unread, _arrays(things))) if kind)
+
+    def fillable(self, array: Any) -> bool:
+        return bool(getattr(getattr(array, "flags", None), "writeable", True))
 
     def saved(self, array: Any) -> Any:
-        """Return a copy of its bytes, on its own device if there is room."""
         return _library(array).saved(array)
 
     def restore(self, array: Any, saved: Any) -> None:
-        """Restore the saved bytes."""
         _library(array).restore(array, saved)
 
     def fill(self, array: Any, byte: int) -> None:
-        """Fill it with this byte."""
         _library(array).fill(array, byte)
 
     def fingerprint(self, array: Any) -> bytes:
-        """Return a short hash of its bytes."""
-        fingerprint: bytes = _library(array).fingerprint(array)
-        return fingerprint
+        return bytes(_library(array).fingerprint(array))
 
     def unchanged(self, array: Any, saved: Any) -> bool:
-        """Return whether it still holds what was saved."""
         return bool(_library(array).unchanged(array, saved))
 
     def holding(self, array: Any, byte: int, saved: Any) -> float:
@@ -70,7 +66,6 @@ class ArrayContents:
         return bool(here == there and begins < last and first < ends)
 
     def level(self, array: Any) -> str | None:
-        """Return the value of all elements, "" if they differ; None if the array does not count as data."""
         library = _library(array)
         if library is _Numpy or prod(array.shape) < _MANY:
             return None
@@ -172,11 +167,11 @@ class _Torch:
 
     @classmethod
     def saved(cls, array: Any) -> Any:
-        torch, flat = sys.modules["torch"], cls.flat(array)
+        torch, plain = sys.modules["torch"], cls.stored(array)
         try:
-            return flat.clone()
-        except torch.OutOfMemoryError:  # a call that fills its device is still checked
-            return flat.cpu()
+            return cls.flat(plain).clone()
+        except torch.OutOfMemoryError:  # a call that fills its device is still checked, row by row if it has gaps
+            return cls.flat(plain.cpu() if plain.is_contiguous() else torch.stack([row.cpu() for row in plain]))
 
     @classmethod
     def restore(cls, array: Any, saved: Any) -> None:
@@ -195,19 +190,20 @@ class _Torch:
     @classmethod
     def fingerprint(cls, array: Any) -> bytes:
         flat = cls.flat(array)
-        return _Numpy.fingerprint(flat.numpy()) if _on_host(array) else fingerprint(cls.library(), flat)
+        return _Numpy.fingerprint(flat.numpy()) if array.device.type in _HOST else fingerprint(cls.library(), flat)
 
     @classmethod
     def unchanged(cls, array: Any, saved: Any) -> bool:
         torch, flat = sys.modules["torch"], cls.flat(array)
-        old, aligned = saved.to(flat.device), len(flat) - len(flat) % WORD
-        same = len(old) == len(flat) and torch.equal(flat[:aligned].view(torch.int64), old[:aligned].view(torch.int64))
-        return bool(same and torch.equal(flat[aligned:], old[aligned:]))
+        aligned = len(flat) - len(flat) % WORD
+        parts = (*((*ends, torch.int64) for ends in _chunks(aligned, WORD)), (aligned, len(flat), torch.uint8))
+        pairs = ((flat[b:e].view(kind), saved[b:e].to(flat.device).view(kind)) for b, e, kind in parts)
+        return len(saved) == len(flat) and all(torch.equal(*pair) for pair in pairs)
 
     @classmethod
     def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
         flat = cls.flat(array)
-        if _on_host(array):
+        if array.device.type in _HOST:  # numpy is faster
             return _Numpy.holding(flat.numpy(), byte, saved.numpy(), itemsize)
         return holding(cls.library(), flat, saved, itemsize, byte)
 
@@ -276,8 +272,9 @@ class _Cupy:
 
     @classmethod
     def unchanged(cls, array: Any, saved: Any) -> bool:
-        flat = cls.flat(array)
-        return len(flat) == len(saved) and bool((flat == sys.modules["cupy"].asarray(saved)).all())
+        data, asarray = cls.flat(array), sys.modules["cupy"].asarray
+        pairs = ((data[b:e], asarray(saved[b:e])) for b, e in _chunks(len(data), 1))
+        return len(data) == len(saved) and all((one == other).all() for one, other in pairs)
 
     @classmethod
     def holding(cls, array: Any, byte: int, saved: Any, itemsize: int) -> float:
@@ -292,18 +289,21 @@ class _Cupy:
         return _extent(f"cuda:{array.device.id}", array.data.ptr, array.shape, array.strides, array.itemsize)
 
 
-def _on_host(tensor: Any) -> bool:
-    """Return whether the tensor is in the host's memory, where numpy is faster."""
-    return tensor.device.type in _HOST
-
-
 _LIBRARIES: tuple[Any, ...] = (_Numpy, _Torch, _Cupy)
 
 
-def _kinds() -> tuple[type, ...]:
-    """Return the array types of the loaded libraries."""
+def _arrays(things: Any) -> tuple[Any, ...]:
+    """Return arrays of the loaded libraries within reach, each once."""
     loaded = ((sys.modules.get(module), name) for module, name in (one.kind for one in _LIBRARIES))
-    return tuple(kind for module, name in loaded if isinstance(kind := getattr(module, name, None), type))
+    kinds: Any = tuple(kind for module, name in loaded if isinstance(kind := getattr(module, name, None), type))
+    return reachable_objects(things, kinds) if kinds else ()
+
+
+def _unread(array: Any) -> str:
+    """``Tensor float32 sparse_coo``; "" for an array that is read or empty."""
+    if _plain(array) or not (array.numel() if hasattr(array, "numel") else array.size):
+        return ""
+    return f"{type(array).__name__} {array.dtype} {getattr(array, 'layout', '')}".replace("torch.", "").strip()
 
 
 def _library(array: Any) -> Any:

@@ -241,8 +241,8 @@ def tunings() -> tuple[tuple[str, str], ...]:
 def _tuned(tuner: Any) -> tuple[str, str]:
     """Return the kernel's name and its configuration; "" before it ran."""
     launchers: list[Any] = getattr(tuner, "launchers", None) or []
-    chosen = getattr(tuner, "best_config", None) or (launchers[0].config if len(launchers) == 1 else "")
-    kernel = getattr(tuner, "base_fn", None) or tuner.fn
+    chosen = getattr(tuner, "best_config", None) or (getattr(launchers[0], "config", "") if len(launchers) == 1 else "")
+    kernel = getattr(tuner, "base_fn", None) or getattr(tuner, "fn", None)  # of one that is being made, neither
     return str(getattr(kernel, "__name__", "")) or type(kernel).__name__, str(chosen)
 
 

@@ -153,13 +153,17 @@ def test_a_ceiling_of_a_busy_machine_is_doubted_aloud(durations: tuple[float, ..
     assert bool(doubt(durations)) is bool(sentence)
 
 
-def test_a_library_that_fails_at_its_first_device_does_not_end_the_doctor() -> None:
-    def fails() -> Device:
-        raise RuntimeError("CUDA error: all CUDA-capable devices are busy or unavailable\nmore of it")
+class CUDAError(Exception):
+    """As that of cuda.core, which is no RuntimeError."""
 
-    torch = SimpleNamespace(availability=lambda: Availability(name="torch", usable=True), device=fails)
-    host = wired.host_runtime()
-    devices, (busy, well) = wired.machine([torch, host])
+
+@pytest.mark.parametrize("kind", [RuntimeError, CUDAError])
+def test_a_library_that_fails_at_its_first_device_does_not_end_the_doctor(kind: type[Exception]) -> None:
+    def fails() -> Device:
+        raise kind("all CUDA-capable devices are busy or unavailable\nmore of it")
+
+    busy_library = SimpleNamespace(availability=lambda: Availability(name="cuda", usable=True), device=fails)
+    devices, (busy, well) = wired.machine([busy_library, wired.host_runtime()])
     assert [device.kind for device in devices] == ["host"]
     assert (busy.usable, well.usable) == (False, True)
-    assert busy.why == "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable"
+    assert busy.why == f"{kind.__name__}: all CUDA-capable devices are busy or unavailable"

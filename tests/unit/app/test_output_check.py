@@ -14,6 +14,7 @@ from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 from pytest_perfgate.app.output_check import (
     CONSTANT,
     PATTERNS,
+    UNCHECKED,
     Subject,
     constant_inputs,
     pattern,
@@ -23,6 +24,7 @@ from pytest_perfgate.app.output_check import (
 from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
+from pytest_perfgate.model.metric import Finding
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.plugin.calls import MeasuredCall
 
@@ -48,6 +50,34 @@ def codes(fn, *args, setup=None, check=lambda result: True, calls=5) -> list[str
         prepared=(setup,),
     )
     return [problem.code for problem in scrutinised(take, Scrutiny(subject, ArrayContents())).problems]
+
+
+def noted(fn, *args) -> list[str]:
+    findings: list[Finding] = []
+    subject = Subject(once=lambda: fn(*args), last=lambda: fn(*args), check=lambda result: None, reach=(fn, args))
+    assert scrutinised(lambda: SAMPLES, Scrutiny(subject, ArrayContents(), findings)).problems == ()
+    assert {finding.title for finding in findings} <= {UNCHECKED}
+    return [finding.detail.partition(":")[0] for finding in findings]
+
+
+def test_an_output_that_cannot_be_filled_is_named() -> None:
+    fixed = np.ones(4)
+    fixed.setflags(write=False)
+    assert noted(lambda: fixed) == ["float64[4], read-only"]
+    assert noted(lambda: np.broadcast_to(fixed, (3, 4))) == ["float64[3, 4], read-only"]
+    assert noted(lambda: [np.array([None]), np.ones(2)]) == ["ndarray object"]
+    assert noted(lambda: np.ones(3) + 1) == noted(lambda: np.empty(0)) == []
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore")  # of torch, on what it will remove
+def test_tensors_whose_bytes_are_not_read_are_named() -> None:
+    torch = pytest.importorskip("torch")
+    assert noted(lambda: torch.eye(3).to_sparse()) == ["Tensor float32 sparse_coo"]
+    assert noted(lambda: torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.quint8)) == ["Tensor quint8 strided"]
+    rows = [torch.ones(2, 3), torch.ones(4, 3)]
+    assert noted(lambda: torch.nested.nested_tensor(rows, layout=torch.jagged)) == ["NestedTensor float32 jagged"]
+    assert noted(lambda: torch.ones(3) + 1) == []
 
 
 def inputs():

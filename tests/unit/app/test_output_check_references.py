@@ -107,3 +107,41 @@ def test_lazy_views_and_sparse_tensors_are_compared_by_their_numbers() -> None:
     assert not unequal(torch.eye(3).to_sparse(), torch.eye(3))
     assert unequal(torch.eye(3).to_sparse(), torch.ones(3, 3))
     assert unequal(numbers.conj(), numbers)
+
+
+def _of_unusual_types(torch, fill: float):
+    rows = [torch.full((2, 3), fill), torch.full((4, 3), fill)]
+    return {
+        "complex32": torch.full((4,), fill, dtype=torch.complex32),
+        "float4": torch.full((4,), int(16 * fill), dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
+        "quantized": torch.quantize_per_tensor(torch.full((4,), fill), 0.5, 0, torch.quint8),
+        "jagged": torch.nested.nested_tensor(rows, layout=torch.jagged),
+        "nested": torch.nested.nested_tensor(rows),
+        "sparse": torch.diag(torch.full((3,), fill)).to_sparse_csr(),
+    }
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["complex32", "float4", "quantized", "jagged", "nested", "sparse"])
+def test_tensors_that_numpy_cannot_hold_are_compared(kind: str) -> None:
+    torch = pytest.importorskip("torch")
+    one, other = (_of_unusual_types(torch, fill)[kind] for fill in (1.0, 2.0))
+    assert unequal(one, one) == ""
+    assert "elements by more than" in unequal(one, other)
+
+
+def test_rows_of_fields_are_compared() -> None:
+    rows = np.array([(1.5, 2)], dtype=[("a", "f4"), ("b", "i2")])
+    assert unequal(rows, rows.copy()) == ""
+    assert "is not" in unequal(rows, np.zeros_like(rows))
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore")
+def test_a_type_that_cannot_be_compared_has_a_code() -> None:
+    torch = pytest.importorskip("torch")
+    bits = torch.zeros(4, dtype=torch.uint8).view(torch.bits8)
+    with pytest.raises(PerfgateError) as refused:
+        unequal(bits, bits)
+    assert refused.value.code.name == "check-failed"

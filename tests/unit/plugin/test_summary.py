@@ -302,6 +302,11 @@ def test_cases_on_constant_inputs_are_named_in_one_line() -> None:
     assert constant(plain) == []
 
 
+def test_cases_whose_outputs_are_not_filled_are_named_in_one_line() -> None:
+    note = (Finding(title="outputs whose writing is not checked", detail="Tensor float32 sparse_coo: ..."),)
+    assert constant([case("t", 1e6, findings=note)]) == ["outputs whose writing is not checked: tests/test_k.py::t"]
+
+
 def test_a_call_of_nothing_is_named_in_one_line() -> None:
     def of(name: str, time: float, kind: str) -> CaseReport:
         report = case(name, time)

@@ -159,8 +159,8 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
 
 
 _COMPUTES = {
-    "IMMA": ("int8", "uint8", "int4"), "HMMA": ("fp16", "bf16", "tf32", "fp16_acc16"), "QMMA": ("fp8",),
-    "DMMA": ("fp64_tc", "fp64"), "FFMA": ("fp32",), "DFMA": ("fp64",), "HFMA2": ("fp16", "bf16"),
+    "IMMA": ("int8", "uint8", "int4"), "HMMA": ("fp16", "bf16", "tf32", "fp16_acc16"), "FFMA": ("fp32",),
+    "QMMA": ("fp8", "fp8_acc32", "fp6"), "DMMA": ("fp64", "fp64_tc"), "DFMA": ("fp64",), "HFMA2": ("fp16", "bf16"),
 }  # fmt: skip
 """The types that instructions compute in."""
 

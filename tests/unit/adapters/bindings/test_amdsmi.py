@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.bindings import amdsmi
-from pytest_perfgate.adapters.bindings.amdsmi import Amd, plain
-from tests.unit.adapters.devices.fake_amd import BUSES, UUIDS, FakeAmdSmi
+from pytest_perfgate.adapters.bindings.amdsmi import Amd, AmdDevice, plain
+from pytest_perfgate.model.errors import PerfgateError
+from tests.unit.adapters.devices.fake_amd import BUSES, UUIDS, AmdSmiLibraryException, FakeAmdSmi
 
 
 @pytest.fixture
@@ -37,3 +38,16 @@ def test_a_package_and_a_library_that_do_not_fit_are_a_reason(monkeypatch) -> No
     availability = Amd().availability()
     assert not availability.usable
     assert "of different releases: libamd_smi.so: undefined symbol" in availability.why
+
+
+def test_a_card_that_is_lost_after_it_was_found_has_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = FakeAmdSmi()
+
+    def lost(handle: int) -> str:
+        raise AmdSmiLibraryException(34)
+
+    monkeypatch.setattr(library, "amdsmi_get_gpu_device_uuid", lost)
+    for ask in (AmdDevice.uuid, AmdDevice.described):
+        with pytest.raises(PerfgateError) as gone:
+            ask(AmdDevice(library, 0))
+        assert gone.value.code.name == "device-lost"

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import Nvml, NvmlDevice
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks, answering_cards
+from pytest_perfgate.adapters.devices.visible import visible_cards
 from pytest_perfgate.adapters.runtimes import host as gpu
 from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.model.device import Device
@@ -128,6 +129,32 @@ def test_a_card_that_is_lost_after_it_was_found_has_a_code() -> None:
         with pytest.raises(PerfgateError) as lost:
             ask(NvmlDevice(library(nvmlDeviceGetUUID=15, nvmlDeviceGetName=15, nvmlDeviceGetMemoryInfo=15), 1))
         assert lost.value.code.name == "device-lost"
+
+
+@pytest.mark.parametrize(
+    ("variable", "pick"), [("GPU-2,GPU-0", ["GPU-2", "GPU-0"]), ("GPU-1", []), ("2", None), (None, None)]
+)
+def test_cards_that_are_named_by_uuid_are_used_beside_a_lost_one(variable, pick) -> None:
+    def handle(index: int) -> int:
+        if index == 1:
+            raise NVMLError(15)
+        return index
+
+    some = library(
+        nvmlDeviceGetCount=lambda: 3,
+        nvmlDeviceGetHandleByIndex=handle,
+        nvmlDeviceGetName=lambda index: "NVIDIA H100 80GB HBM3",
+        nvmlDeviceGetIndex=lambda index: index,
+        nvmlDeviceGetUUID=lambda index: f"GPU-{index}",
+        nvmlDeviceGetPciInfo=lambda index: SimpleNamespace(busId=f"0000:{index}0:00.0"),
+        nvmlDeviceGetMigDeviceHandleByIndex=3,
+    )
+    environ = {"CUDA_VISIBLE_DEVICES": variable} if variable else {}
+    if pick is None:
+        with pytest.raises(PerfgateError, match="device-lost"):
+            visible_cards(Nvml(lambda: some), environ)
+    else:
+        assert [device.uuid for device in visible_cards(Nvml(lambda: some), environ)] == pick
 
 
 def test_the_doctor_hears_of_a_lost_card_instead_of_ending() -> None:

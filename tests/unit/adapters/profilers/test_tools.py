@@ -120,6 +120,17 @@ def test_no_kernel_is_an_error_with_what_ncu_said(tmp_path: Path) -> None:
         Ncu(nullcontext).artifacts(tmp_path)
 
 
+def test_of_several_errors_of_ncu_the_first_is_the_cause(tmp_path: Path) -> None:
+    (tmp_path / "profiler.log").write_text(
+        "==PROF== Connected to process 7\n==WARNING== Unable to access the following 6 metrics\n"
+        "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is "
+        'concurrently collecting profiling data.\n==ERROR== Failed to profile "k" in process 7\n'
+        "==ERROR== An error occurred while trying to profile.\n==WARNING== No kernels were profiled.\n"
+    )
+    with pytest.raises(PerfgateError, match="DCGM"):
+        Ncu(nullcontext).artifacts(tmp_path)
+
+
 def test_the_machine_code_that_was_handed_over_is_found(tmp_path: Path) -> None:
     (tmp_path / "compiled").mkdir()
     for name in ("compiled/add.cubin", "compiled/add.ptx", "lib.o"):

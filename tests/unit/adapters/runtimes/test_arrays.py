@@ -167,3 +167,38 @@ def test_a_tensor_that_wraps_others_is_passed_over() -> None:
 
     plain = torch.nn.Parameter(torch.ones(3))
     assert len(ArrayContents().within([Wrapper(plain.detach()), plain])) == 1
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("gaps", [False, True])
+def test_what_a_full_device_cannot_copy_is_saved_on_the_host(monkeypatch, gaps) -> None:
+    torch = pytest.importorskip("torch")
+    array = torch.arange(24.0).reshape(4, 6)[:, :4] if gaps else torch.arange(24.0)
+    whole = type(array).contiguous
+    room = [False]
+
+    def contiguous(tensor):
+        if not room[0] and tensor.shape == array.shape:
+            room[0] = True
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "contiguous", contiguous)
+    saved = CONTENTS.saved(array)
+    assert room == [True]
+    assert CONTENTS.unchanged(array, saved)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("changed", [None, 0, 100, 512, 999])
+def test_a_full_device_takes_back_only_a_part_of_what_was_saved(monkeypatch, changed) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(contents, "CHUNK", 64)
+    array = torch.arange(1000).to(torch.uint8)[:-1]
+    saved, taken, to = CONTENTS.saved(array), [], torch.Tensor.to
+    monkeypatch.setattr(torch.Tensor, "to", lambda part, *where: (taken.append(len(part)), to(part, *where))[1])
+    if changed is not None:
+        array[min(changed, 998)] += 1
+    assert CONTENTS.unchanged(array, saved) is (changed is None)
+    assert max(taken) == 64
+    assert not CONTENTS.unchanged(array[:-1], saved)

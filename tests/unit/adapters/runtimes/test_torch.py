@@ -290,6 +290,8 @@ TUNED = (
     ({"fn": kernel, "launchers": [SimpleNamespace(config="XBLOCK: 64")]}, "XBLOCK: 64"),
     ({"fn": kernel, "launchers": [SimpleNamespace(config="a"), SimpleNamespace(config="b")]}, None),
     ({"base_fn": kernel, "launchers": None}, None),
+    ({"fn": kernel, "launchers": [SimpleNamespace()]}, None),
+    ({}, None),
 )
 
 
