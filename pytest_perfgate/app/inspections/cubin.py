@@ -282,7 +282,7 @@ def launches_compared(
 ) -> Analysis:
     """Compare launches: the figures of the second side, ``more`` on its stated work, slowdowns, and what changed."""
     old, new = before.diagnoses, after.diagnoses
-    subject = pair_of_names(*([str(path) for path in side.paths] for side in (before, after)), between=" -> ")
+    subject = pair_of_names(list(map(str, before.paths)), list(map(str, after.paths)), " -> ")
     _refuse_unrelated(before, after)
     return Analysis(
         kind=kind,
