@@ -192,7 +192,7 @@ def judging_look(options: argparse.Namespace) -> JudgingLook:
 def named_files(paths: list[str]) -> list[Path]:
     """Return the files of the command line; raise if one is missing."""
     for path in paths:
-        if not Path(path).exists():
+        if not Path(path).exists() and path != "-":
             raise PerfgateError("artifact-missing", "there is no such file", place=path)
         if not (Path(path).is_file() or Path(path).is_dir()):
             why = "a file is read more than once: first for its kind, then for its figures"
@@ -334,8 +334,8 @@ def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple
         say_written(options)
 
 
-_MOST = 20
-"""The most verdicts of one outcome under one limit that a terminal shows; the worst come first."""
+_MOST, _PASSED = 20, 3
+"""The most verdicts of one outcome under one limit that a terminal shows, of more that passed; the worst come first."""
 
 
 def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
@@ -343,18 +343,20 @@ def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
     shared = set(verdicts[0].evidence).intersection(*(v.evidence for v in verdicts))
     lines = [subject if len(subject) <= _WIDEST else f"{subject[: _WIDEST - 1]}\N{HORIZONTAL ELLIPSIS}"]
     lines += [f"  {name:<6} {text}" for name, text in verdicts[0].evidence if (name, text) in shared]
-    groups: Counter[tuple[str, str]] = Counter()
+    groups = Counter((verdict.outcome, verdict.limit.text) for verdict in verdicts)
+    many = {group: _PASSED if group[0] is Outcome.PASSED else _MOST for group, n in groups.items() if n > _MOST}
+    rest = {group: groups[group] - most for group, most in many.items()}
+    listed: Counter[tuple[Outcome, str]] = Counter()
     for verdict in verdicts:
-        groups[group := (verdict.outcome.value.upper(), verdict.limit.text)] += 1
-        if groups[group] > _MOST:
+        listed[group := (verdict.outcome, verdict.limit.text)] += 1
+        if listed[group] > many.get(group, _MOST):
             continue
-        lines.append(f"{group[0]:<13} {_of_change(verdict)}{verdict.sentence}")
+        lines.append(f"{verdict.outcome.value.upper():<13} {_of_change(verdict)}{verdict.sentence}")
         lines += [f"  {name:<6} {text}" for name, text in verdict.evidence if (name, text) not in shared]
         lines += [f"  next   {command}" for command in verdict.next]
-    more = {group: count - _MOST for group, count in groups.items() if count > _MOST}
-    lines += [f"{word:<13} {count:,} more under {limit}, none worse (--json)" for (word, limit), count in more.items()]
+    lines += [f"{of.value.upper():<13} {n:,} more under {text}, none worse (--json)" for (of, text), n in rest.items()]
     counts = Counter(verdict.outcome.value for verdict in verdicts)
-    return [*lines, ", ".join(f"{count} {outcome}" for outcome, count in counts.items())]
+    return [*lines, ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())]
 
 
 def _of_change(verdict: Verdict) -> str:

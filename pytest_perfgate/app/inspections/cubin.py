@@ -36,7 +36,7 @@ from pytest_perfgate.core.analysis.kernels.views import (
     slowdowns,
 )
 from pytest_perfgate.core.analysis.occupancy import LIMITS
-from pytest_perfgate.core.render.words import distinct_names, plural
+from pytest_perfgate.core.render.words import distinct_names, pair_of_names, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Labels, MetricSet, Picture
 from pytest_perfgate.model.profiles import CODE_SUFFIXES, PTXAS_LOG, SOURCE, Disassembly, KernelFacts, Launch
@@ -282,7 +282,7 @@ def launches_compared(
 ) -> Analysis:
     """Compare launches: the figures of the second side, ``more`` on its stated work, slowdowns, and what changed."""
     old, new = before.diagnoses, after.diagnoses
-    subject = f"{before.named} -> {after.named}"
+    subject = pair_of_names(list(map(str, before.paths)), list(map(str, after.paths)), " -> ")
     _refuse_unrelated(before, after)
     return Analysis(
         kind=kind,

@@ -303,8 +303,8 @@ def gain_text(finding: Finding) -> str:
 
 def sentence(text: str) -> str:
     """Return text as a sentence with capital and full stop; a name of code keeps its letters."""
-    start = text[:1] if any(mark in text.partition(" ")[0] for mark in ("_", "::")) else text[:1].upper()
-    return start + text[1:] + ("" if text.endswith(".") else ".")
+    code = "_" in (word := text.partition(" ")[0]) or "::" in word or word[1:] != word[1:].lower()
+    return (text[:1] if code else text[:1].upper()) + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def four_sections(

@@ -19,7 +19,7 @@ _PROFILE = "profile the program with torch.profiler, nsys, ncu or rocprofv3"
 
 _CPROFILE = "a profile of Python's cProfile, without times of kernels"
 
-_HOST = "of a profiler of the host (py-spy, perf ...), without times of kernels"
+_HOST = "output of a profiler of the host (py-spy, perf, pprof ...), without times of kernels"
 
 _CSV = "write CSV instead: rocprofv3 --kernel-trace --output-format csv"
 
@@ -41,7 +41,7 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"%PDF", "a PDF", ""),
     (b"BC\xc0\xde", "bitcode of LLVM", "name the machine code that is made of it: perfgate inspect FILE.cubin"),
     *((mark + b"\x03", _CPROFILE, _PROFILE) for mark in (b"{)", b"{\xa9", b"\xfb)", b"\xfb\xa9")),
-    *((mark, _HOST, _PROFILE) for mark in (b"PERFILE2", b"memray\0", b"# callgrind format")),
+    *((mark, _HOST, _PROFILE) for mark in (b"PERFILE2", b"memray\0", b"# callgrind format", b"\n\4\b\1\x10\2")),
     *((b"\x80" + bytes([level]), "a pickle of Python, which is never opened", _NO_PICKLE) for level in range(2, 6)),
     (SQLITE, _SQLITE, ""),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", FROM_REPORT),
@@ -97,15 +97,16 @@ def _plain(head: bytes) -> tuple[str, str]:
     return ("a trace of Perfetto (.pftrace)", _CSV) if _is_perfetto(head) else foreign_text(head)
 
 
-_PACKET = re.compile(rb"\n([\x80-\xff]?[\1-\x7f])[\x12\x182@JPZbh\x80-\xff]")
+_PACKET = re.compile(rb"\n([\x80-\xff]{0,3}[\1-\x7f])[\x12\x182@JPZbh\x80-\xff]")
 """Matches the tag and length of a packet, and the first of its own fields."""
 
 
 def _is_perfetto(head: bytes) -> bool:
-    """Return whether one packet follows another."""
+    """Return whether one packet follows another, or one of two bytes of length and more leads beyond these bytes."""
     first = _PACKET.match(head)
     length = sum((byte & 127) << 7 * place for place, byte in enumerate(first[1])) if first else 0
-    return bool(first and _PACKET.match(head, first.end(1) + length))
+    end = first.end(1) + length if first else 0
+    return bool(first and (_PACKET.match(head, end) or (len(first[1]) > 1 and end >= len(head))))
 
 
 def unpacked_head(head: bytes) -> bytes:
@@ -176,6 +177,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         _TORCH,
     ),
     (r"^(?=[^\n]*self cpu %)[^\n]*# of calls", "a table that PyTorch's profiler printed", _TORCH),
+    (r'\A(?:\d*,)?"?rank"?,"?(?:idle_time\(|comp_comm_over)', "a table of HTA", "name the traces that it was made of"),
     (
         r'\A\[\s*\{\s*"children"\s*:(?s:.)*"frame"\s*:',
         "a call tree of Triton's Proton",

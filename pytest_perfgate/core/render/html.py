@@ -26,10 +26,8 @@ from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.values import first_of
 from pytest_perfgate.model.verdict import Annotation, RunReport
 
-_SHOWN = 500
-
-_SHORT = 16
-"""A text of this length is not wrapped, since that would hardly save width."""
+_SHOWN, _SHORT, _LONG = 500, 16, 300
+"""Rows of a page; the text that is not wrapped, since that would hardly save width; the name that is folded."""
 
 _JOINT, _BREAK = re.compile(r"(?<=::)(?=\w)|(?<=[a-z\d]_)(?=[a-z\d])"), "<wbr>"
 """Where a long name may be broken: between its words."""
@@ -137,14 +135,16 @@ def _rows(table: Table, first: int, last: int) -> Iterator[str]:
 def _cell(cell: Cell, text: str, side: str) -> str:
     if is_absent(cell) or text == ABSENT:
         return f'<td class="{side} absent">{html_escape(text)}</td>'
-    outcome = _OUTCOME.match(text)
-    if outcome:
+    if outcome := _OUTCOME.match(text):
         word, rest = outcome[1], html_escape(text[outcome.end() :])
         kind = word.lower().replace(" ", "-")
         return f'<td class="{side}"><span class="outcome {kind}">{html_escape(word)}</span>{rest}</td>'
     if side == "text" and len(text) <= _SHORT:
         return f'<td class="text short">{html_escape(text)}</td>'
-    return f'<td class="{side}">{_JOINT.sub(_BREAK, html_escape(text)) if side == "text" else html_escape(text)}</td>'
+    whole = _JOINT.sub(_BREAK, html_escape(text)) if side == "text" else html_escape(text)
+    if len(text) > _LONG and "<" in text:  # the arguments of a template, which would fill the screen
+        whole = f"<details><summary>{html_escape(f'{text[:100]}…{text[-60:]}')}</summary>{whole}</details>"
+    return f'<td class="{side}">{whole}</td>'
 
 
 STYLE = """
@@ -185,7 +185,7 @@ figure .wide svg { width:60rem } figure .narrow { display:none }
 @media (max-width: 44rem) { figure .wide { display:none } figure .narrow { display:block; max-width:30rem }
   figure .narrow svg { width:100% } th, td { padding:.4rem .5rem }
   table { --edge:1px 0 var(--line), .4rem 0 .4rem -.3rem var(--shade); --most:45vw } }
-details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 }
+details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 } td summary { margin:0 }
 @media print { nav { display:none } .table { overflow:visible } }
 """
 

@@ -314,7 +314,7 @@ def _section(case: Told, anchors: Anchors, detailed: Sequence[Sitting]) -> Secti
     line = f"{bars([s.time for s in sittings])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
     lines = [line, sittings_text(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in lines if text)
-    drawn = (replace(timeline(printable(str(key)), sittings, changes, baseline), bars=()),) if sittings[1:] else ()
+    drawn = (replace(timeline("Time", sittings, changes, baseline), bars=()),) if sittings[1:] else ()
     return Section(title=title, blocks=(*paragraphs, *drawn, _sittings(sittings, baseline, changes), *own))
 
 

@@ -156,7 +156,7 @@ TRACE_CODES: tuple[Code, ...] = (
         family=Family.ARTIFACT,
         title="Too little of the GPU time is linked to a launch",
         why="figures by operator would cover a part and look like the whole",
-        fix="record CPU activities too and start the profiler before the step; or lower it with --set floor=0.5",
+        fix="record CPU activities too and start the profiler before the step; or judge it all the same: --set floor=0",
     ),
 )
 

@@ -159,7 +159,9 @@ def test_other_endings_are_refused_with_one_that_is_not(tmp_path: Path, name: st
     assert "a.svg" in error.value.fix
 
 
-def test_a_browser_draws_a_png_of_the_size_of_the_drawing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_draws_a_png_in_a_window_of_the_size_of_the_drawing_but_not_a_low_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     browser = tools / "chromium"
@@ -174,8 +176,10 @@ open(out, "w").write(next(word for word in sys.argv if word.startswith("--window
     browser.chmod(0o755)
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.setitem(sys.modules, "cairosvg", None)
-    write_picture(tmp_path / "a.png", '<svg width="760" height="88.4"></svg>')
-    assert (tmp_path / "a.png").read_text() == "--window-size=760,89"
+    write_picture(tmp_path / "a.png", '<svg width="760" height="288.4"></svg>')
+    assert (tmp_path / "a.png").read_text() == "--window-size=760,289"
+    write_picture(tmp_path / "a.png", '<svg width="760" height="105"></svg>')
+    assert (tmp_path / "a.png").read_text() == "--window-size=760,200", "the foot of a lower window stays empty"
 
 
 def test_the_history_is_a_row_a_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

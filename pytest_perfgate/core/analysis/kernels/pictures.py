@@ -166,7 +166,8 @@ def launches_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
         Row(
             label=d.name,
             amounts=(time,),
-            text=f"{quantity(time, Dimension.TIME, 3)}, {d.classification.bottleneck.value}",
+            text=quantity(time, Dimension.TIME, 3)
+            + f", {d.classification.bottleneck.value}" * bool(d.classification.evidence),
         )
         for d, time in timed[:_BARS]
     ]

@@ -300,7 +300,7 @@ def _otherwise(row: Health, numbers: Mapping[str, float]) -> str:
 
 def health_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Return every kernel compared with the table."""
-    columns = tuple(Column(name=name) for name in ("metric", "value", "healthy", "if not"))
+    columns = tuple(Column(name=name) for name in ("metric", "value", "healthy if", "what it says"))
     return Document(
         title=f"{title}: health",
         blocks=tuple(
@@ -367,8 +367,8 @@ def slowdowns(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterat
 
 
 def counters_compared(before: Sequence[Diagnosis], after: Sequence[Diagnosis], subject: str) -> Document:
-    """Return a table for each pair, and the kernels that are new or gone."""
-    pairs = paired(before, after)
+    """Return a table for each pair, the largest change of time first, and the kernels that are new or gone."""
+    pairs = sorted(paired(before, after), key=_moved, reverse=True)
     blocks: list[Block] = [Section(title=new.name, blocks=(moved_table(old, new),)) for old, new in pairs]
     gone = [d.name for d in before if all(d is not old for old, _ in pairs)]
     come = [d.name for d in after if all(d is not new for _, new in pairs)]
@@ -376,6 +376,11 @@ def counters_compared(before: Sequence[Diagnosis], after: Sequence[Diagnosis], s
         if names:
             blocks.append(Section(title=title, blocks=(Bullets(items=tuple(names)),)))
     return Document(title=f"Kernels compared: {subject}", blocks=tuple(blocks))
+
+
+def _moved(pair: tuple[Diagnosis, Diagnosis]) -> float:
+    then, now = (side.numbers.get("duration", 0.0) for side in pair)
+    return abs(now - then)
 
 
 def moved_table(old: Diagnosis, new: Diagnosis) -> Table:
@@ -387,7 +392,8 @@ def moved_table(old: Diagnosis, new: Diagnosis) -> Table:
             continue
         change = signed(now / then - 1) if then and now is not None else "--"
         rows.append((name, quantity(then, dimension), quantity(now, dimension), change))
-    rows.append(("class", old.classification.bottleneck.value, new.classification.bottleneck.value, ""))
+    if old.classification.evidence or new.classification.evidence:
+        rows.append(("class", old.classification.bottleneck.value, new.classification.bottleneck.value, ""))
     return Table(
         columns=tuple(Column(name=name) for name in ("Metric", "Previous", "Current", "Change")), rows=tuple(rows)
     )

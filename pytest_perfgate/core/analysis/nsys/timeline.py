@@ -95,7 +95,7 @@ def _group(result: RankResult) -> lanes.Group:
     if len(result.lane.copies):
         copies = intervals.union(result.lane.copies.start, result.lane.copies.end)
         rows.append(lanes.Lane(label="copies", spans=(("copies", copies),)))
-    title = f"rank {result.rank.name}: {quantity(window.length, Dimension.TIME)}, {window} ns"
+    title = f"rank {result.rank.name}: {quantity(window.length, Dimension.TIME)}"
     return lanes.Group(title=title, start=window.start, end=window.end, lanes=tuple(rows), marked=bare)
 
 

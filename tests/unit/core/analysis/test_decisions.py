@@ -105,6 +105,9 @@ def test_a_trigger_is_written_without_exponents() -> None:
     assert recommendations({"class": "memory", "ratio": 10.0})[0].trigger == "ratio=10, class=memory"
 
 
-@pytest.mark.parametrize(("text", "start"), [("idle time", "I"), ("aten::mm waits", "a"), ("matmul_kernel waits", "m")])
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [("idle time", "I"), ("aten::mm waits", "a"), ("matmul_kernel waits", "m"), ("cudaEventQuery 62 times", "c")],
+)
 def test_a_sentence_begins_with_a_capital_and_a_name_of_code_as_it_is(text: str, start: str) -> None:
     assert sentence(text) == f"{start}{text[1:]}."

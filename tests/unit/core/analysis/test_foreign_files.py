@@ -48,6 +48,12 @@ def test_other_packings_are_known_by_their_first_bytes(head):
         (b"U3w[END]NVIDIA Nsight Systems Stream 2022.4", "is a capture that nsys has not", "QdstrmImporter"),
         (b'{"data":["[Unknown]","[kernel.kallsyms]"]}', "is a JSON export of nsys", "--type=sqlite"),
         (b"Time (%),Total Time (ns)", "is a table of nsys stats", "--type=sqlite"),
+        (b",rank,idle_time(us),compute_time(us)\n0,0,552069.0", "is a table of HTA", "the traces"),
+        (
+            gzip.compress(b"\n\4\b\1\x10\2\n\4\b\3\x10\4"),
+            "is a gzip file, and inside output of a profiler of the host",
+            "nsys",
+        ),
         ('{"a": 1}'.encode("utf-16"), "is text in UTF-16", "iconv"),
         (gzip.compress(b"", mtime=0), "is an empty gzip file", "copy it again"),
     ],
@@ -125,13 +131,13 @@ TEXTS = (
     ('{\n  "mean": {\n    "confidence_interval": {', "of another benchmark tool", "perfgate.metric"),
     ('{"sampling_mode":"Linear","iters":[1.0]', "of another benchmark tool", "perfgate.metric"),
     ('{"reason":"benchmark-complete","id":"fib"', "of another benchmark tool", "perfgate.metric"),
-    ("main (a.py:8);work (a.py:3) 412\nmain (a.py:8) 3\n", "of a profiler of the host", "nsys, ncu"),
-    ("python;_start;[unknown];work 120\n", "of a profiler of the host", "nsys, ncu"),
-    ("python 1234 1234.5678:     250000 cycles:u: \n", "of a profiler of the host", "nsys, ncu"),
-    ("\n Performance counter stats for './a.out':\n", "of a profiler of the host", "nsys, ncu"),
-    ("# To display\n#\n# Samples: 1K of event 'cycles'\n", "of a profiler of the host", "nsys, ncu"),
-    ('{"counter-value" : "1.0", "unit" : "msec"}', "of a profiler of the host", "nsys, ncu"),
-    ("PERFILE2h", "of a profiler of the host", "nsys, ncu"),
+    ("main (a.py:8);work (a.py:3) 412\nmain (a.py:8) 3\n", "output of a profiler of the host", "nsys, ncu"),
+    ("python;_start;[unknown];work 120\n", "output of a profiler of the host", "nsys, ncu"),
+    ("python 1234 1234.5678:     250000 cycles:u: \n", "output of a profiler of the host", "nsys, ncu"),
+    ("\n Performance counter stats for './a.out':\n", "output of a profiler of the host", "nsys, ncu"),
+    ("# To display\n#\n# Samples: 1K of event 'cycles'\n", "output of a profiler of the host", "nsys, ncu"),
+    ('{"counter-value" : "1.0", "unit" : "msec"}', "output of a profiler of the host", "nsys, ncu"),
+    ("PERFILE2h", "output of a profiler of the host", "nsys, ncu"),
 )
 
 
@@ -168,6 +174,9 @@ def test_packets_of_perfetto_are_named_and_lines_of_text_are_not() -> None:
     first, second = b"\xca\x05\x10" + b"u" * 200, b"\x40\x90\x01\x50\x01"
     packets = b"".join(b"\n" + length + body for length, body in ((b"\xcb\x01", first), (b"\x05", second)))
     assert foreign(packets) == ("is a trace of Perfetto (.pftrace)", foreign(b'{"rocprofiler-sdk-tool":')[1])
+    assert foreign(b"\n\xcb\xc1\x01" + first + b"u" * 3_000) == foreign(packets), (
+        "the first packet is longer than the head"
+    )
     assert foreign(b"\n 2 rows\n 2 more\n") == ("", "")
     assert foreign(b"\n" * 90) == ("", "")
 

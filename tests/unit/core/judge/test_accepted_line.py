@@ -73,6 +73,7 @@ def test_the_history_says_the_change_point_and_the_anchor() -> None:
         history_document([(ANCHOR_KEY, "host-x", sittings[:3], None)], overview=False)
     )
     assert "ANCHOR  +10.0 %" in text
+    assert "[Time over 12 runs, 999 ns to 1.10" in text, "the heading above the picture names the case"
 
 
 def test_the_picture_has_a_dot_a_sitting_and_a_level_a_segment() -> None:

@@ -300,6 +300,10 @@ def test_what_moved_what_left_and_what_came() -> None:
     assert "| class | memory | memory |  |" in output
     assert "Only in the first\n\n- gone" in output
     assert "Only in the second\n\n- new" in output
+    first, second = ([launch(name, counters={}, time=time) for name in "ab"] for time in (4e5, 5e5))
+    output = render_markdown(counters_compared(first, [second[0], launch("b", counters={}, time=9e5)], "a -> b"))
+    assert output.index("## b") < output.index("## a"), "the largest change first"
+    assert "class" not in output
 
 
 def test_a_number_on_one_side_alone_has_no_change() -> None:
