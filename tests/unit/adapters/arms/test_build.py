@@ -221,3 +221,14 @@ def test_nobody_looks_for_the_module_pip(repo: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "meta_path", [Recorder, *sys.meta_path])
     ArmStore(repo, ArmSettings(mode="overlay")).prepare("base", "HEAD")
     assert "pip" not in names
+
+
+def test_a_folder_of_pytest_s_pythonpath_holds_code_of_its_side(repo: Path) -> None:
+    (repo / "lib").mkdir()
+    (repo / "k.py").rename(repo / "lib" / "kern.py")
+    (repo / "tests").mkdir()
+    (repo / "tests" / "test_kern.py").write_text("import kern\n")
+    commit(repo, "code in a folder of its own")
+    assert failure(repo, ArmSettings()).code.name == "arm-no-project"
+    arm = ArmStore(repo, ArmSettings(imported=("lib", "elsewhere")), ["tests/test_kern.py"]).prepare("base", "HEAD")
+    assert (arm.mode, arm.modules) == ("worktree", ("kern",))
