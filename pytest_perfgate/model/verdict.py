@@ -349,6 +349,7 @@ class ArmSettings:
     """Import names by which an arm is checked; empty for all that was built."""
     accepted: str = "baselines"
     """Folder of the baselines below the root, which a build must not take for a package."""
+    imported: tuple[str, ...] = ()  # folders below the root that pytest's setting pythonpath names
 
 
 @value

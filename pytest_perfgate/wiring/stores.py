@@ -148,7 +148,7 @@ def host_device_key() -> str:
     return str(probe_host().key)
 
 
-def arms(root: Path, project: Config, paths: Sequence[str]) -> ArmStore:
+def arms(root: Path, project: Config, paths: Sequence[str], imported: Sequence[str] = ()) -> ArmStore:
     """Return the store of this repository's arms."""
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.model.verdict import ArmSettings
@@ -162,6 +162,7 @@ def arms(root: Path, project: Config, paths: Sequence[str]) -> ArmStore:
         tests=project.test_paths,
         packages=project.packages,
         accepted=project.baselines,
+        imported=tuple(imported),
     )
     return ArmStore(root, settings, paths)
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module, metadata
 from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,32 +179,32 @@ def _filled(part: str, fill: dict[str, Path]) -> str:
 
 def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
     """Install with pip, without isolation if this environment has the build tools: faster, and equal on both sides."""
-    if find_spec("pip") is None:
-        raise PerfgateError(
-            "arm-build-failed",
-            "this environment has no pip",
-            fix='install pip beside the tests, or set build = "uv pip install --no-deps --target {site} {source}"',
-        )
     missing = missing_tools(folder)
-    line = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--quiet", "--upgrade"]
-    line += ["--disable-pip-version-check", "--no-input", "--target", str(site.packages)]
-    line += [] if missing else ["--no-build-isolation"]
+    line = [*_installer(), "--target", str(site.packages), *([] if missing else ["--no-build-isolation"])]
     try:
         _build([*line, str(folder)], folder, site, timeout_s)
     except PerfgateError as fault:
         if not missing:
             raise
-        names = ", ".join(missing)
-        what = f"{fault.what}\n  tools {names}: not installed beside the tests, so pip was left to download them"
+        what = f"{fault.what}\n  tools {', '.join(missing)}: not installed beside the tests, so they were downloaded"
         fix = f"pip install {shlex.join(missing)}   (then nothing is downloaded); or fix the build"
         raise PerfgateError(fault.code.name, what, fix=fix, place=fault.place) from fault
 
 
+def _installer() -> list[str]:
+    """Return the command of pip, or of uv, whose environments have no pip."""
+    if _is_met("pip"):  # a find_spec("pip") makes setuptools, before Python 3.12, refuse to work in this process
+        line = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--quiet", "--upgrade"]
+        return [*line, "--disable-pip-version-check", "--no-input"]
+    if uv := os.environ.get("UV") or shutil.which("uv", path=scripts_first()):
+        return [uv, "pip", "install", "--no-deps", "--quiet", "--python", sys.executable]
+    raise PerfgateError("arm-build-failed", "neither pip nor uv is installed here", fix="install pip beside the tests")
+
+
 def build_environment(python_path: str) -> tuple[tuple[str, str], ...]:
     """Return the caller's variables, with its own tools first and none of the working copy on Python's path."""
-    variables = {
-        name: text for name, text in os.environ.items() if name not in {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
-    }
+    elsewhere = {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
+    variables = {name: text for name, text in os.environ.items() if name not in elsewhere}
     return tuple({**variables, "PATH": scripts_first(), "PYTHONPATH": python_path, "PIP_USER": "0"}.items())
 
 

@@ -132,7 +132,7 @@ class ArmStore:
 
     def _places(self, inside: Path) -> list[Path]:
         """Return the folders of a checkout that packages are imported from, the root first."""
-        folders = [inside, *(inside / project for project in self._settings.projects)]
+        folders = [inside, *(inside / name for name in (*self._settings.projects, *self._settings.imported))]
         return [place.resolve() for folder in folders for place in (folder, folder / "src") if place.is_dir()]
 
     def _digest(self, revision: Revision, mode: str) -> str:
@@ -194,7 +194,7 @@ class ArmStore:
         modules = {name for place in self._places(inside) for name in source_modules(place)}
         modules |= {file.stem for file in inside.rglob("*.so") if commands and not modules}  # loaded by their paths
         if not modules and not self._settings.packages and not only_tests(inside, self._paths):
-            raise nothing_in(inside, "nothing in its checkout can be imported from the root or from src")
+            raise nothing_in(inside, "nothing in its checkout can be imported from the root, src or pythonpath")
         return _facts(python, inside, tree, tuple(sorted(modules)))
 
     def _site(self, folder: Path, packages: Path) -> Site:

@@ -15,7 +15,7 @@ Git = Callable[..., "str | None"]
 
 _DEEPER = "check out with fetch-depth: 0, or git fetch --unshallow"
 
-_TELL = "in another CI set CI_COMMIT_BEFORE_SHA to the commit that it tested before"
+_TELL = "set CI_COMMIT_BEFORE_SHA to the commit that CI tested before this one"
 
 _OWN_TARGET = 'of a branch that changes are merged into: protect it, or name it: [tool.perfgate] target = "BRANCH"'
 

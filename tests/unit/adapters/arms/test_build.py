@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters.arms import build
 from pytest_perfgate.adapters.arms.build import is_buildable, missing_tools, scripts_first, taken_for_package
 from pytest_perfgate.adapters.arms.store import ArmStore
 from pytest_perfgate.model.verdict import ArmSettings
@@ -198,3 +200,45 @@ def test_of_modules_alone_it_would_install_only_that_folder(tmp_path: Path) -> N
     (tmp_path / "setup.py").write_text("setup()")
     (tmp_path / "fast.py").write_text("")
     assert taken_for_package(tmp_path, "baselines") == '[tool.setuptools] py-modules = ["fast"] in pyproject.toml'
+
+
+def test_an_environment_without_pip_builds_with_uv(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repo / "pyproject.toml").write_text('[project]\nname = "k"\nversion = "1"\n')
+    commit(repo, "a project")
+    monkeypatch.setattr(build, "_is_met", lambda text: text != "pip")
+    monkeypatch.setattr(shutil, "which", lambda name, path="": None)
+    monkeypatch.delenv("UV", raising=False)
+    error = failure(repo, ArmSettings(mode="overlay"))
+    assert (error.code.name, error.fix) == ("arm-build-failed", "install pip beside the tests")
+    uv = tmp_path / "uv"
+    uv.write_text('#!/bin/sh\nwhile [ "$1" != --target ]; do shift; done\ncp k.py "$2/k.py"\n')
+    uv.chmod(0o755)
+    monkeypatch.setenv("UV", str(uv))
+    assert ArmStore(repo, ArmSettings(mode="overlay")).prepare("base", "HEAD").modules == ("k",)
+
+
+def test_nobody_looks_for_the_module_pip(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Python 3.12 setuptools takes it for a start of pip, and torch.compile then fails in this process."""
+    names: list[str] = []
+
+    class Recorder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            names.append(name)
+
+    (repo / "setup.py").write_text("from setuptools import setup; setup(name='k', py_modules=['k'])")
+    commit(repo, "a project")
+    monkeypatch.setattr(sys, "meta_path", [Recorder, *sys.meta_path])
+    ArmStore(repo, ArmSettings(mode="overlay")).prepare("base", "HEAD")
+    assert "pip" not in names
+
+
+def test_a_folder_of_pytest_s_pythonpath_holds_code_of_its_side(repo: Path) -> None:
+    (repo / "lib").mkdir()
+    (repo / "k.py").rename(repo / "lib" / "kern.py")
+    (repo / "tests").mkdir()
+    (repo / "tests" / "test_kern.py").write_text("import kern\n")
+    commit(repo, "code in a folder of its own")
+    assert failure(repo, ArmSettings()).code.name == "arm-no-project"
+    arm = ArmStore(repo, ArmSettings(imported=("lib", "elsewhere")), ["tests/test_kern.py"]).prepare("base", "HEAD")
+    assert (arm.mode, arm.modules) == ("worktree", ("kern",))

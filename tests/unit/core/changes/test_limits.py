@@ -382,3 +382,12 @@ def test_a_text_with_a_star_is_no_list_of_limits() -> None:
     then, now = (mark("*L", before=f"L = '{text}'\n") for text in ("time <= 1ms", "time <= 2ms"))
     assert marked(then)["test_x"][-1].unread == ("*L",)
     assert relaxed_limits(then, now) == []
+
+
+@pytest.mark.parametrize("decorator", ["@pytest.fixture(autouse=True)", "@pytest.fixture", "@fixture()"])
+def test_a_fixture_that_hands_ours_on_is_no_test(decorator: str) -> None:
+    handing = f"class TestX:\n    {decorator}\n    def _gate(self, perfgate):\n        self.gate = perfgate\n"
+    assert not marked(handing)
+    loose = 'pytestmark = pytest.mark.perfgate("slowdown <= 60%")\n'
+    assert relaxed_limits(handing, loose + handing) == []
+    assert relaxed_limits(handing, "") == []
