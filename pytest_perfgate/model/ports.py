@@ -93,10 +93,10 @@ class Contents(Protocol):
     def within(self, *things: Any) -> tuple[Any, ...]:
         """Return arrays within reach of these things, each once."""
 
+    def fillable(self, array: Any) -> bool: ...
+
     def unread(self, *things: Any) -> tuple[str, ...]:
         """Return kinds of arrays within reach whose bytes are not read."""
-
-    def fillable(self, array: Any) -> bool: ...
 
     def saved(self, array: Any) -> Any:
         """Return a copy of its bytes, on its own device if there is room."""
@@ -334,12 +334,6 @@ class Repository(Protocol):
     def author(self) -> str: ...
 
 
-def _none(call: object) -> str:
-    """Return "": no library has a pool of its own."""
-    del call
-    return ""
-
-
 class HostMemory(Protocol):
     """Measures the host memory that a call uses, each time in a run of its own."""
 
@@ -374,7 +368,7 @@ class Instruments:
     """Returns the nanoseconds that this thread has waited for a processor so far; 0 if unknown."""
     energy: Callable[[Device], Callable[[], float | None] | None] | None = None
     """Returns a function that reads a device's joules so far; ``None`` for a device that does not count them."""
-    pools: Callable[[object], str] = _none
+    pools: Callable[[object], str] = lambda _call: ""
     """Returns the thread settings of libraries that a call uses, whatever else has loaded them."""
     elsewhere: Callable[[], tuple[Problem, ...]] = tuple
     """Returns a problem for each package of this checkout that the process has loaded from another one."""

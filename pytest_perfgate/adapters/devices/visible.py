@@ -205,13 +205,9 @@ def visible_cards(nvml: Nvml, environ: Mapping[str, str] | None = None) -> tuple
     if not nvml.availability().usable:
         return ()
     env = os.environ if environ is None else environ
-    named = not any(
-        is_number(entry.strip()) for entry in env.get(VARIABLE, "0").split(",")
-    )  # no lost card shifts these
-    slots = tuple(
-        Slot(card=card.described(), parts=tuple(part.described() for part in card.parts()))
-        for card in nvml.every(answering=named)
-    )
+    named = not any(is_number(entry.strip()) for entry in env.get(VARIABLE, "0").split(","))
+    cards = nvml.every(answering=named)  # a lost card shifts numbers, but no names
+    slots = tuple(Slot(card=card.described(), parts=tuple(part.described() for part in card.parts())) for card in cards)
     return parse_visible(env.get(VARIABLE), slots, sorted_by_bus=env.get(ORDER) == "PCI_BUS_ID")
 
 

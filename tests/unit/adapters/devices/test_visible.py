@@ -118,7 +118,7 @@ def test_a_word_finds_every_line_it_may_mean() -> None:
         ("AMD MI325X", ["Instinct MI325X"]),
         ("A100 SXM 80GB", ["A100-SXM4-80GB"]),
         ("NVIDIA A100", ["A100-SXM4-40GB", "A100-SXM4-80GB", "A100-PCIE-40GB", "A100 80GB PCIe"]),
-        ("H200", ["H200 SXM"]),
+        ("H200", ["H200 SXM", "H200 NVL"]),
         ("GA104", ["GeForce RTX 3070 Ti"]),
         ("NVIDIA", []),
     ],

@@ -84,7 +84,7 @@ def test_each_rank_s_launches_are_those_of_its_own_window(tmp_path) -> None:
         maker.call(pid, start - 500, start + 500, "cudaLaunchKernel_v7000")
     analysis = inspected(maker.done())
     assert values(analysis, "launch_share") == [0.15, 0.15]
-    assert render_text(analysis.views["summary"](), 200).count("1500") == 2
+    assert render_text(analysis.views["summary"](), 200).count("1.5 µs") == 2
 
 
 def test_what_belongs_to_no_process_is_said_to_be_left_out(tmp_path) -> None:
