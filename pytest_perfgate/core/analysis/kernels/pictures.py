@@ -173,7 +173,7 @@ def launches_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
     ]
     rest = len(timed) - len(rows)
     note = f"{rest} shorter ones are not drawn" if rest else ""
-    alt = f"Time of {plural(len(timed), 'launch', 'launches')}, the longest first"
+    alt = f"Time of {plural(len(timed), 'launch', 'launches')}{', the longest first' * (len(timed) > 1)}"
     return stacked("launches", alt, rows, (("compute", "time"),), _time, note)
 
 

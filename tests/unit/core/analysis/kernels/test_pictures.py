@@ -148,3 +148,5 @@ def test_launches_stand_by_their_time() -> None:
     assert not flaws(picture)
     assert [bar.label for bar in picture.bars[:2]] == ["long", "short"]
     assert any("12 shorter ones" in text for text in texts(picture.svg))
+    assert picture.alt.endswith(", the longest first")
+    assert draw("launches", [kernel("alone", 10.0)]).alt == "Time of 1 launch"
