@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,12 +27,31 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def arguments_of(root: Path, mode: str, import_mode: str = "prepend", *names: str) -> list[str]:
+def arguments_of(
+    root: Path, mode: str, import_mode: str = "prepend", *names: str, inipath: Path | None = None
+) -> list[str]:
     option = SimpleNamespace(importmode=import_mode, plugins=(), override_ini=(), pythonwarnings=())
-    config: Any = SimpleNamespace(option=option, rootpath=root, inipath=None, getini=lambda name: [root / "extra"])
+    config: Any = SimpleNamespace(option=option, rootpath=root, inipath=inipath, getini=lambda name: [root / "extra"])
     arm: Any = SimpleNamespace(mode=mode, cwd=str(root / "checkout"), modules=("package",))
     cases = [Case(nodeid=f"{name}::test", limits=(), plan=Plan()) for name in names]
     return arm_arguments(config, cases, arm)
+
+
+def test_a_checkout_without_the_heads_file_of_settings_takes_its_own(root: Path) -> None:
+    added, checkout = root / "pytest.toml", root / "checkout"
+    added.write_text("[pytest]")
+
+    def settings() -> list[str]:
+        words = arguments_of(root, "worktree", "prepend", "tests/test_a.py", inipath=added)
+        return [file for word, file in pairwise(words) if word == "-c"]
+
+    checkout.mkdir()
+    assert settings() == []
+    (checkout / "setup.cfg").write_text("")
+    (checkout / "pyproject.toml").write_text("")
+    assert settings() == [str(checkout / "pyproject.toml")]
+    (checkout / "pytest.toml").write_text("")
+    assert settings() == [str(checkout / "pytest.toml")]
 
 
 @pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])
