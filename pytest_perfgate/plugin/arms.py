@@ -39,6 +39,7 @@ from pytest_perfgate.plugin.child_arguments import (
     alike_words,
     arm_arguments,
     child_job,
+    code_folders,
     cold_for,
     environment,
     paired_line,
@@ -81,10 +82,8 @@ class ArmRunner:
         self.stopped: dict[CaseKey, str] = {}
         """Calls that stay undecided because their test failed in one of the builds, with the error."""
         self.waited: dict[str, str] = {}  # tests whose first round the budget did not reach, with what may decide them
-        top, paths = self._config.rootpath, [case.path for case in session.cases.values()]
-        folders = [place.relative_to(top) for place in self._config.getini("pythonpath") if place.is_relative_to(top)]
-        beside = {(top / path).parent.relative_to(top) for path in paths}  # helpers of tests are no code under test
-        self._store = arms(top, self._project, paths, [one.as_posix() for one in folders if one not in beside])
+        paths = [case.path for case in session.cases.values()]
+        self._store = arms(self._config.rootpath, self._project, paths, code_folders(self._config, paths))
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Measure every case in both builds until it is decided."""

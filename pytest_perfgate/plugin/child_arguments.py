@@ -132,6 +132,14 @@ def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> lis
     return words
 
 
+def code_folders(config: pytest.Config, paths: Iterable[str]) -> list[str]:
+    """Return the folders below the root that ``pythonpath`` names, without those of tests and their helpers."""
+    top = config.rootpath
+    folders = [place.relative_to(top) for place in config.getini("pythonpath") if place.is_relative_to(top)]
+    beside = {(top / path).parent.relative_to(top) for path in paths}
+    return [folder.as_posix() for folder in folders if folder not in beside]
+
+
 _SETTINGS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 """Files that pytest looks for, in its order."""
 

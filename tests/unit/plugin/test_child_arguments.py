@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.child_arguments import alike_words, arm_arguments, environment
+from pytest_perfgate.plugin.child_arguments import alike_words, arm_arguments, code_folders, environment
 
 
 @pytest.fixture
@@ -107,3 +107,9 @@ def test_what_both_builds_read_from_the_head_is_named_beside_the_same_package(ed
     )
     assert alike_words(session, "c0ffee") == text
     assert alike_words(session, "").startswith("base and head hold the same code")
+
+
+def test_folders_of_code_are_below_the_root_and_hold_no_test(root: Path) -> None:
+    places = [root / "lib", root, root / "tests", root.parent / "beside"]
+    config: Any = SimpleNamespace(rootpath=root, getini=lambda name: places)
+    assert code_folders(config, ["tests/test_a.py"]) == ["lib", "."]
