@@ -39,6 +39,7 @@ from pytest_perfgate.plugin.child_arguments import (
     alike_words,
     arm_arguments,
     child_job,
+    code_folders,
     cold_for,
     environment,
     paired_line,
@@ -78,10 +79,11 @@ class ArmRunner:
         self._config, self._project = session.settings.pytest, session.settings.project
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
-        self.stopped: dict[CaseKey, str] = {}  # calls that stay undecided: their test failed in a build, with the error
+        self.stopped: dict[CaseKey, str] = {}
+        """Calls that stay undecided because their test failed in one of the builds, with the error."""
         self.waited: dict[str, str] = {}  # tests whose first round the budget did not reach, with what may decide them
         paths = [case.path for case in session.cases.values()]
-        self._store = arms(self._config.rootpath, self._project, paths, _import_folders(session, paths))
+        self._store = arms(self._config.rootpath, self._project, paths, code_folders(self._config, paths))
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Measure every case in both builds until it is decided."""
@@ -292,13 +294,6 @@ class Limits:
 def rounds_path(root: Path, both: tuple[Arm, Arm]) -> Path:
     """Return the file of finished rounds of these two trees, from which an interrupted run resumes."""
     return root / ".perfgate" / "rounds" / f"{'-'.join(arm.digest[:10] for arm in both)}.bin"
-
-
-def _import_folders(session: SessionState, tests: Sequence[str]) -> list[str]:
-    """Return the folders of pytest's ``pythonpath`` in the project, but those of tests: helpers are not under test."""
-    config, top = session.settings.pytest, session.settings.pytest.rootpath
-    folders = {place for place in config.getini("pythonpath") if place.is_relative_to(top)}
-    return sorted(place.relative_to(top).as_posix() for place in folders - {(top / path).parent for path in tests})
 
 
 def by_commit(

@@ -124,11 +124,32 @@ def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> lis
     words = arguments(config, cases)
     top, here = config.rootpath, Path(arm.cwd)
     if arm.mode == "worktree":
-        return [_in_arm(text, top, here) for text in words]
+        return _with_own_settings([_in_arm(text, top, here) for text in words], here)
     beside = _import_folders(config, cases)
     places = [str(place) for place in (*config.getini("pythonpath"), *beside) if not _holds(Path(place), arm.modules)]
     words = [text for text in words if not text.startswith("--import-mode=")]
     words[2:2] = ["--import-mode=importlib", "-o", f"pythonpath={shlex.join(places)}"]
+    return words
+
+
+def code_folders(config: pytest.Config, paths: Iterable[str]) -> list[str]:
+    """Return the folders below the root that ``pythonpath`` names, without those of tests and their helpers."""
+    top = config.rootpath
+    folders = [place.relative_to(top) for place in config.getini("pythonpath") if place.is_relative_to(top)]
+    beside = {(top / path).parent.relative_to(top) for path in paths}
+    return [folder.as_posix() for folder in folders if folder not in beside]
+
+
+_SETTINGS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+"""Files that pytest looks for, in its order."""
+
+
+def _with_own_settings(words: list[str], checkout: Path) -> list[str]:
+    """Return the arguments with settings of the checkout's own where it lacks the head's file: a change may add one."""
+    at = words.index("-c") if "-c" in words else len(words)
+    if any(not Path(file).is_file() for file in words[at + 1 : at + 2]):
+        own = next((str(file) for name in _SETTINGS if (file := checkout / name).is_file()), None)
+        words[at : at + 2] = ["-c", own] if own else []
     return words
 
 

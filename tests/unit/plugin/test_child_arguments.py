@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.child_arguments import alike_words, arm_arguments, environment
+from pytest_perfgate.plugin.child_arguments import alike_words, arm_arguments, code_folders, environment
 
 
 @pytest.fixture
@@ -26,12 +27,31 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def arguments_of(root: Path, mode: str, import_mode: str = "prepend", *names: str) -> list[str]:
+def arguments_of(
+    root: Path, mode: str, import_mode: str = "prepend", *names: str, inipath: Path | None = None
+) -> list[str]:
     option = SimpleNamespace(importmode=import_mode, plugins=(), override_ini=(), pythonwarnings=())
-    config: Any = SimpleNamespace(option=option, rootpath=root, inipath=None, getini=lambda name: [root / "extra"])
+    config: Any = SimpleNamespace(option=option, rootpath=root, inipath=inipath, getini=lambda name: [root / "extra"])
     arm: Any = SimpleNamespace(mode=mode, cwd=str(root / "checkout"), modules=("package",))
     cases = [Case(nodeid=f"{name}::test", limits=(), plan=Plan()) for name in names]
     return arm_arguments(config, cases, arm)
+
+
+def test_a_checkout_without_the_heads_file_of_settings_takes_its_own(root: Path) -> None:
+    added, checkout = root / "pytest.toml", root / "checkout"
+    added.write_text("[pytest]")
+
+    def settings() -> list[str]:
+        words = arguments_of(root, "worktree", "prepend", "tests/test_a.py", inipath=added)
+        return [file for word, file in pairwise(words) if word == "-c"]
+
+    checkout.mkdir()
+    assert settings() == []
+    (checkout / "setup.cfg").write_text("")
+    (checkout / "pyproject.toml").write_text("")
+    assert settings() == [str(checkout / "pyproject.toml")]
+    (checkout / "pytest.toml").write_text("")
+    assert settings() == [str(checkout / "pytest.toml")]
 
 
 @pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])
@@ -87,3 +107,9 @@ def test_what_both_builds_read_from_the_head_is_named_beside_the_same_package(ed
     )
     assert alike_words(session, "c0ffee") == text
     assert alike_words(session, "").startswith("base and head hold the same code")
+
+
+def test_folders_of_code_are_below_the_root_and_hold_no_test(root: Path) -> None:
+    places = [root / "lib", root, root / "tests", root.parent / "beside"]
+    config: Any = SimpleNamespace(rootpath=root, getini=lambda name: places)
+    assert code_folders(config, ["tests/test_a.py"]) == ["lib", "."]
