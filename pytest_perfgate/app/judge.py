@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.values import Work
 
 COMMIT_FIRST = "commit, run again, and accept that"
+IMPORT_LATER = "import what the base lacks inside the fixture that uses it, not at the top of conftest.py"
 
 _NO_COMMIT = frozenset({"arm-no-commit", "revision-missing"})
 """Faults that name no commit which could have been built."""
@@ -258,12 +259,11 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
     lost = uncommitted(baseline)
     if lost and (fault.code.name in _NO_COMMIT if fault is not None else not error):
         return Unpaired(why=lost, step=COMMIT_FIRST)
-    more = f"\n{lost}" if lost else ""
-    if fault is None:
-        return Unpaired(why=f"{error or 'it did not run in both builds'}{more}")
-    if fault.code.name == "revision-missing":
+    if fault is not None and fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
-    return Unpaired(why=f"{error_summary(fault)}{more}", step=fault.fix)
+    why = error_summary(fault) if fault is not None else error or "it did not run in both builds"
+    step = IMPORT_LATER if "while loading conftest" in why else fault.fix if fault is not None else ""
+    return Unpaired(why=f"{why}\n{lost}" if lost else why, step=step)
 
 
 def _unversioned(base: Base) -> Unpaired | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.conclude import keep
-from pytest_perfgate.app.judge import COMMIT_FIRST, agreed
+from pytest_perfgate.app.judge import COMMIT_FIRST, IMPORT_LATER, agreed
 from pytest_perfgate.core.judge.judge import NOBODY
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, Sitting
@@ -172,6 +172,11 @@ def test_why_no_arm_could_be_made_is_said() -> None:
     assert verdict.evidence == (("not built", "it did not run in both builds"),)
     (verdict,) = bench.without_arms(case(), report, None, "base: failed: no kernel").verdicts
     assert verdict.evidence == (("not built", "base: failed: no kernel"),)
+    why = (
+        "the base arm ended with exit code 4; its last output:\n  ImportError while loading conftest '/p/conftest.py'."
+    )
+    (verdict,) = bench.without_arms(case(), report, None, why).verdicts
+    assert verdict.next[0] == IMPORT_LATER
 
 
 @pytest.mark.parametrize(("dirty", "commit"), [(False, "c0ffee"), (True, "c0ffee+dirty")])
