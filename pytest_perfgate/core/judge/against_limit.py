@@ -285,7 +285,8 @@ def _rulings(analysis: Analysis, limit: Limit, context: JudgeContext) -> list[Ru
     selected = analysis.metrics.find(limit.metric, limit.labels)
     if selected:
         lacking = missing_siblings(limit.metric, limit.labels, selected, analysis.metrics)
-        rulings = [_artifact_ruling(limit, metric, _window_of(metric, analysis)) for metric in selected]
+        parts = MetricSet(metrics=tuple(one for one in analysis.metrics.metrics if one.name == "window_coverage"))
+        rulings = [_artifact_ruling(limit, metric, _window_of(metric, analysis, parts)) for metric in selected]
         rulings += [_missing_metric(f"{limit.metric}{render_scope(absent.labels)}", absent) for absent in lacking]
         return worst_first(limit, rulings)
     absent = analysis.metrics.missing(limit.metric, limit.labels)
@@ -342,12 +343,12 @@ def _missing_metric(name: str, absent: Absent, lacks: str = " was not collected"
     )
 
 
-def _window_of(metric: Metric, analysis: Analysis) -> str:
+def _window_of(metric: Metric, analysis: Analysis, parts: MetricSet) -> str:
     """Return what a figure covers, with a note if steps cover little of a capture."""
     stepwise = any(name == "step" for name, _ in metric.labels)
     window = analysis.window.removeprefix("window ") + (", each step by itself" if stepwise else "")
     of_rank = tuple(pair for pair in metric.labels if pair[0] == "rank")
-    covered = min((one.value for one in analysis.metrics.find("window_coverage", of_rank)), default=1.0)
+    covered = min((one.value for one in parts.find("window_coverage", of_rank)), default=1.0)
     between = metric.name in {"window_coverage", "step_to_step"}
     if covered >= HALF or between or not (stepwise or analysis.kind == "nsys"):
         return window

@@ -347,6 +347,9 @@ SHOWN = (
     ("registers", Dimension.COUNT), ("spills", Dimension.BYTES), ("smem", Dimension.BYTES), ("waves", Dimension.PLAIN),
 )  # fmt: skip
 
+_MOVED = tuple(Column(name=name) for name in ("Metric", "Previous", "Current", "Change"))
+_APART = 20  # pairs with a table of their own
+
 
 def paired(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> list[tuple[Diagnosis, Diagnosis]]:
     """Return launches matched by name and order; unmatched ones are listed elsewhere."""
@@ -361,20 +364,20 @@ def slowdowns(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterat
     for old, new in paired(before, after):
         then, now = old.numbers.get("duration"), new.numbers.get("duration")
         if then and now:
-            yield Metric(
-                name="slowdown", value=now / then - 1, dimension=Dimension.FRACTION, labels=labels(kernel=new.name)
-            )
+            where, ratio = labels(kernel=new.name), now / then - 1
+            yield Metric(name="slowdown", value=ratio, dimension=Dimension.FRACTION, labels=where)
 
 
 def counters_compared(before: Sequence[Diagnosis], after: Sequence[Diagnosis], subject: str) -> Document:
-    """Return a table for each pair, the largest change of time first, and the kernels that are new or gone."""
+    """Return the pairs whose times changed most, a table of the others, and the kernels that are new or gone."""
     pairs = sorted(paired(before, after), key=_moved, reverse=True)
-    blocks: list[Block] = [Section(title=new.name, blocks=(moved_table(old, new),)) for old, new in pairs]
-    gone = [d.name for d in before if all(d is not old for old, _ in pairs)]
-    come = [d.name for d in after if all(d is not new for _, new in pairs)]
-    for title, names in (("Only in the first", gone), ("Only in the second", come)):
-        if names:
-            blocks.append(Section(title=title, blocks=(Bullets(items=tuple(names)),)))
+    blocks: list[Block] = [Section(title=new.name, blocks=(moved_table(old, new),)) for old, new in pairs[:_APART]]
+    if others := tuple((new.name, *row) for old, new in pairs[_APART:] for row in moved_table(old, new).rows):
+        blocks.append(Table(title="Other pairs", columns=(Column(name="Kernel"), *_MOVED), rows=others, limit=_APART))
+    matched = {id(one) for pair in pairs for one in pair}
+    for title, side in (("Only in the first", before), ("Only in the second", after)):
+        if names := tuple(one.name for one in side if id(one) not in matched):
+            blocks.append(Section(title=title, blocks=(Bullets(items=names),)))
     return Document(title=f"Kernels compared: {subject}", blocks=tuple(blocks))
 
 
@@ -394,6 +397,4 @@ def moved_table(old: Diagnosis, new: Diagnosis) -> Table:
         rows.append((name, quantity(then, dimension), quantity(now, dimension), change))
     if old.classification.evidence or new.classification.evidence:
         rows.append(("class", old.classification.bottleneck.value, new.classification.bottleneck.value, ""))
-    return Table(
-        columns=tuple(Column(name=name) for name in ("Metric", "Previous", "Current", "Change")), rows=tuple(rows)
-    )
+    return Table(columns=_MOVED, rows=tuple(rows))

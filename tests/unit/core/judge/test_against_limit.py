@@ -14,7 +14,7 @@ from pytest_perfgate.core.limits.merge import no_instruction
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.metric import Absent, Analysis, Interval, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.metric import Absent, Analysis, Interval, Labels, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.values import Better, Dimension, Work
 from tests.unit.core.judge.bench import (
@@ -287,6 +287,24 @@ def test_what_windows_leave_out_is_that_of_the_figure_s_own_rank(
     (verdict,) = judge_artifact(analysis, [parse_limit(text, kinds=BUILT_IN_KINDS)])
     assert verdict.outcome is Outcome.PASSED
     assert dict(verdict.evidence)["at"].partition("; their")[0] == at
+
+
+def test_a_limit_on_thousands_of_launches_looks_at_all_of_them_once(monkeypatch) -> None:
+    """Once for each launch, it took 35 s of CPU for 60,000 of them."""
+    find, sizes = MetricSet.find, []
+
+    def counted(self: MetricSet, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
+        sizes.append(len(self.metrics))
+        return find(self, name, scope)
+
+    monkeypatch.setattr(MetricSet, "find", counted)
+    launches = (
+        Metric(name="duration", value=1.0, dimension=Dimension.TIME, labels=labels(launch=n)) for n in range(500)
+    )
+    metrics = MetricSet(metrics=tuple(launches))
+    analysis = Analysis(kind="rocprof", subject="x", metrics=metrics, views={}, window="500 dispatches")
+    assert len(judge_artifact(analysis, [parse_limit("duration <= 1us", kinds=BUILT_IN_KINDS)])) == 500
+    assert sum(sizes) == 500
 
 
 def test_every_match_must_hold() -> None:

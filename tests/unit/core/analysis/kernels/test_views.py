@@ -306,6 +306,16 @@ def test_what_moved_what_left_and_what_came() -> None:
     assert "class" not in output
 
 
+def test_of_many_pairs_those_that_changed_most_have_tables_of_their_own() -> None:
+    first = [launch(f"k{at}", counters={}, time=1e5) for at in range(45)]
+    second = [launch(f"k{at}", counters={}, time=1e5 + at) for at in range(45)]
+    document = counters_compared(first, second, "a -> b")
+    assert [block.title for block in document.blocks] == [*(f"k{at}" for at in range(44, 24, -1)), "Other pairs"]
+    *_, others = document.blocks
+    assert (len({row[0] for row in others.rows}), others.limit, others.rows[0][:2]) == (25, 20, ("k24", "duration"))
+    assert [block.title for block in counters_compared(first[:2], second[:2], "a -> b").blocks] == ["k1", "k0"]
+
+
 def test_a_number_on_one_side_alone_has_no_change() -> None:
     more = launch(counters={**BUSY, f"sm__pipe_tensor_cycles_active{ELAPSED}": 40.0})
     rows = {row[0]: row[1:] for row in moved_table(launch(), more).rows}
