@@ -170,7 +170,7 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         return clock_event(suspicion, trial) or ruling
     if _slower_since(trial, metric, threshold):
         return confirm(suspicion, trial)
-    if far := _unexplained_time(suspicion, trial):
+    if metric.value > threshold and (far := _unexplained_time(suspicion, trial)):
         return far
     ruling = Ruling(Outcome.PASSED, f"no slower than {base_words(paired)}", visible=paired.visible, against=True)
     if paired.faster and not _accepted_speed_up(trial, allowed):

@@ -146,6 +146,14 @@ def test_a_time_three_times_the_accepted_one_is_explained_or_stays_open(
     assert (("passing", "base 1 ms in turns: the cause is gone") in verdict.evidence) is (fields == {})
 
 
+@pytest.mark.parametrize(
+    ("text", "outcome"), [("slowdown <= 250%", Outcome.PASSED), ("slowdown <= 150%", Outcome.MOVED)]
+)
+def test_within_its_limit_a_time_of_cleared_code_needs_no_explanation(text: str, outcome: Outcome) -> None:
+    evidence = paired(NOT_SLOWER, 0.0, -0.01, 0.01, base_ns=3e6, differences=(0.0,) * 10)
+    assert paired_verdict(3e6, evidence, text, context=PAIRED_CONTEXT, baseline=accepted(1e6)).outcome is outcome
+
+
 @pytest.mark.parametrize(("time", "far"), [(1.2e6, False), (1.9e6, True)])
 def test_a_passing_cause_is_told_of_a_time_beyond_chance(time: float, *, far: bool) -> None:
     assert ("passing" in dict(by_builds(time).evidence)) is far
