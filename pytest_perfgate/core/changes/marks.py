@@ -78,11 +78,13 @@ class _Reader:
 
     def _function(self, test: ast.AST, name: str, far: tuple[Mark, ...]) -> Iterator[tuple[str, tuple[Mark, ...]]]:
         assert isinstance(test, _Function)
-        if any(_dotted(getattr(one, "func", one))[-1] == "fixture" for one in test.decorator_list):
-            return  # it hands ours on, as in a class of unittest
         own = tuple(mark for one in test.decorator_list if (mark := self._mark(one)))
-        asks = _FIXTURES & {arg.arg for arg in (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)}
-        ours = any(mark.gates for mark in own) or (test.name.startswith("test") and any(mark.gates for mark in far))
+        named, decorators = test.name.startswith("test"), (getattr(one, "func", one) for one in test.decorator_list)
+        hands_on = not named and any(_dotted(one)[-1] == "fixture" for one in decorators)  # as in a class of unittest
+        asks = not hands_on and _FIXTURES & {
+            arg.arg for arg in (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)
+        }
+        ours = any(mark.gates for mark in own) or (named and any(mark.gates for mark in far))
         if not asks and not ours:
             return
         brought = dict(self._brought(test))

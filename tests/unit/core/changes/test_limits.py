@@ -391,3 +391,14 @@ def test_a_fixture_that_hands_ours_on_is_no_test(decorator: str) -> None:
     loose = 'pytestmark = pytest.mark.perfgate("slowdown <= 60%")\n'
     assert relaxed_limits(handing, loose + handing) == []
     assert relaxed_limits(handing, "") == []
+
+
+@pytest.mark.parametrize("asks", ["perfgate", ""])
+def test_a_decorator_of_the_name_fixture_hides_no_edit_of_a_test(asks: str) -> None:
+    then, now = (
+        f'import pytest\nfrom own import fixture\n{decorator}@pytest.mark.perfgate("slowdown <= {bound}%")\n'
+        f"def test_x({asks}):\n    pass\n"
+        for decorator, bound in (("", 3), ("@fixture\n", 60))
+    )
+    assert "test_x" in marked(now)
+    assert relaxed_limits(then, now)
