@@ -27,7 +27,6 @@ from pytest_perfgate.app.changed_tests import (
     widened_lines,
 )
 from pytest_perfgate.app.compare_arms import Comparison, untimed_in
-from pytest_perfgate.app.lockstep import BASE
 from pytest_perfgate.core.changes.limits import changed
 from pytest_perfgate.core.changes.marks import requirements
 from pytest_perfgate.core.changes.source import may_be_read, same_program, same_test
@@ -232,8 +231,8 @@ def with_files(
 
     A call that one side did not time in every round is not among them.
     """
-    revision = comparison.arms[BASE].revision
-    show: Show = partial(repository.show, revision) if repository is not None else lambda _: None
+    base, _ = comparison.arms
+    show: Show = partial(repository.show, base.revision) if repository is not None else lambda _: None
     tables = [p for p in _tables(comparison, repository, baselines) if p not in tests] if repository is not None else ()
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
@@ -246,10 +245,11 @@ def with_files(
         return replace(paired, bare=True, edited=edited)
 
     def _modules(nodeid: str, paired: Paired) -> Iterator[str]:
-        """Yield edited files that a test has loaded, without a test file that each side has of its own."""
+        """Yield edited files that a test has loaded, without those that each side has of its own."""
         case, loaded = comparison.cases[nodeid], () if paired.revision else comparison.beside.get(nodeid, ())
         edited = edited_imports(case, loaded, tests, root, show)
-        return (path for path in edited if not (paired.own_file and path == case.path))
+        own = {case.path, *comparison.own.paths(case)} if paired.own_file else ()
+        return (path for path in edited if path not in own)
 
     untimed = untimed_in(comparison.arms, comparison.rounds)
     return {key: with_shared_files(key.nodeid, paired) for key, paired in pairs.items() if key not in untimed}

@@ -9,9 +9,10 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, base_alone
+from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, PairedCall, base_alone
 from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
 from pytest_perfgate.app.spread import NextRound, leases, one_a_draw, widen_scatter
+from pytest_perfgate.core.changes.tests import OwnFiles
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.samples import pair_of, untimed
 from pytest_perfgate.core.limits.merge import scope_within, tails_in
@@ -59,16 +60,14 @@ class Comparison:
         self.problems: dict[str, Problem] = {}
         self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content
         """Whether both sides have, and loaded in every round so far, the same code."""
-        self.start_s = 0.0
-        """Seconds of the last round outside its tests."""
+        self.start_s = 0.0  # of the last round, outside its tests
         self.bare: dict[str, tuple[str, ...]] = {}
         """Tests that load the same files on both sides and none of the package, so that the arms do not differ."""
         self.beside: dict[str, tuple[str, ...]] = {}
         """Other files below the root that the head's process of a test loaded: tests and what lies beside them."""
         self.own = OwnFiles(stage.texts)
         self.next = NextRound(stage, arms, self.own)
-        self.figures: dict[tuple[int, int, CaseKey], Figures] = {}
-        """What a side read of a call, by the position of its round."""
+        self.figures: dict[tuple[int, int, CaseKey], Figures] = {}  # of a side's call, by the position of its round
         self.out: set[str] = set()
         self.times, self.begun, self.waits = PairTimes(()), 0.0, False  # whether tests wait for others, by the budget
         self._seconds: Mapping[str, float] = {}
@@ -128,7 +127,7 @@ class Comparison:
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Run all cases in two fresh processes; if one dies, return the rest for new ones."""
         seed, self.begun, before = 1 + number, self.stage.clock(), len(self.rounds)
-        (wanted, children), by_own = self.next.open(cases, seed, self.rounds), set(self.own.tests)
+        (wanted, children), version = self.next.open(cases, seed, self.rounds), self.own.version(cases[0].nodeid)
         early = bool(children)
         try:
             for start in wanted[len(children) :]:  # one by one: the first is ended if the second does not start
@@ -148,7 +147,7 @@ class Comparison:
             self._check_modules(pair, cases)
         lost = [case for case in cases if case.nodeid not in finished]
         self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
-        again = [case for case in lost if case.nodeid in self.own.tests.keys() - by_own]
+        again = [case for case in lost if self.own.version(case.nodeid) != version]
         for case in lost:
             if case not in again:
                 self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms))
@@ -164,9 +163,9 @@ class Comparison:
 
         finished = set()
         for met in pair.play(jobs, ahead):
-            if self.own.falls_back(self.cases[met.nodeid], met):
+            if base_alone(met) and self.own.falls_back(self.cases[met.nodeid], met.finished[BASE].text):
                 continue
-            self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
+            self.rounds.append(_round(met, phase, number, self.own.reason(met.nodeid)))
             finished.add(met.nodeid)
             if self.stage.show is not None:
                 place = f"round {number + 1} of up to {self._rounds}{_eta(self, (phase, number), cases, len(finished))}"
@@ -176,6 +175,8 @@ class Comparison:
         return finished
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
+        if not standing and self.own.take_conftests(cases, fault.what):
+            return cases  # those that share a version of their files start again together
         has = {one.nodeid for one in self.rounds if (one.phase, one.number) == at}
         lost = [standing] if standing else [case.nodeid for case in cases if case.nodeid not in has]
         for nodeid in lost:
@@ -296,11 +297,8 @@ def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
 
 
 def _round(met: PairedCall, phase: str, number: int, own: str) -> PairedRound:
-    failed = [
-        f"{side}: {one.outcome}: {one.text}"
-        for side, one in zip(("base", "head"), met.finished)
-        if one.outcome != "passed"
-    ]
+    ended = zip(("base", "head"), met.finished)
+    failed = [f"{side}: {one.outcome}: {one.text}" for side, one in ended if one.outcome != "passed"]
     return PairedRound(
         nodeid=met.nodeid,
         phase=phase,

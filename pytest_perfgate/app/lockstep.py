@@ -9,7 +9,6 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.passes import one_by_one
-from pytest_perfgate.core.changes.tests import has_test, same_test
 from pytest_perfgate.core.judge.context import limited
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Settled, Stop
@@ -38,6 +37,7 @@ from pytest_perfgate.model.protocol import (
 from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.changes.tests import Versions
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
     from pytest_perfgate.model.verdict import Arm, PairedRound
 
@@ -312,10 +312,6 @@ def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]
     return tuple(turns)
 
 
-Texts = Callable[[str], "tuple[str | None, str]"]
-"""Returns a test file's text at the base, or None, and in the working copy, by its path from the root."""
-
-
 @array_value
 class Stage:
     """What a comparison needs from outside."""
@@ -331,8 +327,8 @@ class Stage:
     clock: Callable[[], float]
     beat: TurnTiming = TurnTiming()
     budget_s: float = 0.0  # zero: as much as the design asks for
-    texts: Texts | None = None
-    """Test files at the base and here, for files of the head that the base arm cannot collect."""
+    texts: Versions | None = None
+    """Test files and conftests at the base and here, for those of the head that fail in the base arm."""
     show: Callable[[str, int, str], None] | None = None
     """Called for each test that both sides ran, with the round, the test's number in it and the test."""
     early: bool = False  # cores are free to start the next round's processes during this one
@@ -346,55 +342,3 @@ class Stage:
 def base_alone(met: PairedCall) -> bool:
     """Return whether a test raised in the base arm and passed in the head's."""
     return met.finished[BASE].outcome == "failed" and met.finished[HEAD].outcome == "passed"
-
-
-class OwnFiles:
-    """Test files that the base arm takes from its own revision, because it fails with the head's."""
-
-    def __init__(self, texts: Texts | None) -> None:
-        self._texts = texts
-        self._read: dict[str, tuple[str | None, str]] = {}
-        self.tests: dict[str, str] = {}  # the reason, by node id
-
-    def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
-        """Note the tests that the base could not collect but has in its own version of the file."""
-        for case in lost:
-            if any(error.startswith(f"{case.path}:") for error in errors):
-                self._use_base_version(case, "cannot collect this test file")
-
-    def falls_back(self, case: Case, met: PairedCall) -> bool:
-        """Return whether a test that raised only in the base arm is to be run there from its own revision."""
-        text = met.finished[BASE].text
-        return base_alone(met) and self._use_base_version(case, f"fails at this test as it is here ({text})")
-
-    def same_version(self, cases: Sequence[Case]) -> list[Case]:
-        """Return the next cases that share one version of their files, since a process collects a file only once."""
-        by_head = [case for case in cases if case.nodeid not in self.tests]
-        return by_head or list(cases)
-
-    def files(self, cases: Iterable[Case]) -> tuple[tuple[str, str], ...]:
-        """Return the files that the base arm collects instead of the head's for these cases."""
-        paths = dict.fromkeys(case.path for case in cases if case.nodeid in self.tests)
-        return tuple((path, then) for path in paths if (then := self._versions(path)[0]) is not None)
-
-    def edited(self, case: Case) -> bool:
-        """Return whether the change edits the file of a test."""
-        then, now = self._versions(case.path)
-        return then != now
-
-    def differs(self, case: Case) -> bool:
-        """Return whether a test differs between the two versions of its file."""
-        then, now = self._versions(case.path)
-        return then is not None and not same_test(then, now, case.nodeid)
-
-    def _use_base_version(self, case: Case, why: str) -> bool:
-        then, now = self._versions(case.path)
-        if case.nodeid in self.tests or then in {None, now} or not has_test(then or "", case.nodeid):
-            return False
-        self.tests[case.nodeid] = why
-        return True
-
-    def _versions(self, path: str) -> tuple[str | None, str]:
-        if path not in self._read:
-            self._read[path] = self._texts(path) if self._texts is not None else (None, "")
-        return self._read[path]

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, hold_leases, stopped
-from pytest_perfgate.app.lockstep import BASE
 from pytest_perfgate.app.measure import Blurred, measurements, report_noisy
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
@@ -156,7 +155,7 @@ class Screening:
             differences=self._pairs[key].differences,
             shift=finding.shift,
             interval=finding.interval,
-            base=self._all.arms[BASE].revision[:10],
+            base=self._all.arms[0].revision[:10],
             revision=revision,
             p=finding.p,
             threshold=self._all.design.alpha,
@@ -177,7 +176,7 @@ class Screening:
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the calls that were not timed: their figures from machine code, files and the test itself."""
         bare = Paired(
-            decision=Decision.UNDECIDED, differences=(), shift=0.0, base=self._all.arms[BASE].revision[:10],
+            decision=Decision.UNDECIDED, differences=(), shift=0.0, base=self._all.arms[0].revision[:10],
             revision=revision, same=self._all.same, problems=tuple(self._all.problems.values()),
         )  # fmt: skip
         pairs = {

@@ -17,8 +17,9 @@ from pytest_perfgate.model.protocol import FORK, ChildSpec, Collected, Job, Supp
 from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.app.lockstep import OwnFiles, Stage
+    from pytest_perfgate.app.lockstep import Stage
     from pytest_perfgate.app.measure import Rounds
+    from pytest_perfgate.core.changes.tests import OwnFiles
     from pytest_perfgate.core.judge.rounds import Pairs
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.plan import Case, CaseKey

@@ -50,28 +50,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, args: Sequence[str]) -> None:
-    """Save the environment and the clocks before a conftest can change them."""
+    """Save the environment and the clocks before a conftest can change them; a child receives its job."""
     import pytest_perfgate.clock  # noqa: F401 - saves the clocks as they are now
-    from pytest_perfgate.plugin.options import STARTED_WITH, refuse_unknown, started_with
+    from pytest_perfgate.plugin.options import CHILD, STARTED_WITH, refuse_unknown, started_with
 
     refuse_unknown(args)
     early_config.stash[STARTED_WITH] = started_with()
+    if address := os.environ.pop("PERFGATE_CHANNEL", ""):
+        from pytest_perfgate.plugin.child import receive_job
+
+        early_config.stash[CHILD] = receive_job(address, early_config)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    from pytest_perfgate.plugin.options import child_environment
+    from pytest_perfgate.plugin.options import CHILD, child_environment
 
     config.addinivalue_line("markers", _MARKER)
-    address = os.environ.pop("PERFGATE_CHANNEL", "")
-    alone = not address and "PERFGATE_PROFILE" not in os.environ and not hasattr(config, "workerinput")
+    alone = CHILD not in config.stash and "PERFGATE_PROFILE" not in os.environ and not hasattr(config, "workerinput")
     at_start = child_environment(config)
     if alone and at_start.get("CI"):
         _guard_exit(config, dict(at_start))
-    if address:
+    if CHILD in config.stash:
         from pytest_perfgate.plugin.child import ChildRole
 
-        config.pluginmanager.register(ChildRole(config, address), ROLE)
+        config.pluginmanager.register(ChildRole(config, *config.stash[CHILD]), ROLE)
     elif "PERFGATE_PROFILE" in os.environ:
         from pytest_perfgate.plugin.profiled import ProfiledRole
 

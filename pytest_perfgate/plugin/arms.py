@@ -385,11 +385,12 @@ def substitute_commit(session: SessionState, commit: str) -> tuple[str, str]:
 
 
 def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | None, str]]:
-    """Return a function that reads a test file at the base, or None if it is not there, and here."""
+    """Return a function that reads a file of the tests at the base, or None if it is not there, and here."""
     repository, root = session.gate_judge.tools.repository, session.settings.pytest.rootpath
 
     def texts(path: str) -> tuple[str | None, str]:
         then = repository.show(base, path) if repository is not None else None
-        return then, (root / path).read_text(encoding="utf-8", errors="replace")
+        here = root / path
+        return then, here.read_text(encoding="utf-8", errors="replace") if here.is_file() else ""
 
     return texts

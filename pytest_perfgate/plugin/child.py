@@ -11,6 +11,7 @@ import sys
 import types
 from contextlib import suppress
 from dataclasses import replace
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ from pytest_perfgate.wiring import parent_channel
 from pytest_perfgate.wiring.devices import unforkable, untouched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_perfgate.model.measurement import Samples
     from pytest_perfgate.model.plan import Case
@@ -89,16 +90,14 @@ class ChildBench(MeasuringBench):
 class ChildRole:
     """Hooks of a child."""
 
-    def __init__(self, config: pytest.Config, address: str) -> None:
-        self._parent = parent_channel(address)
-        self._job = job = self._received()
+    def __init__(self, config: pytest.Config, parent: Parent, job: Job) -> None:
+        self._parent, self._job = parent, job
         self._cases = {case.nodeid: case for case in job.cases}
         self._measuring = measuring_tools(config, job.root)
         self._measuring.tell_waits(lambda text: self._parent.send(Waits(text=text)))
         self._bench: ChildBench | None = None
         self._reports: list[pytest.TestReport] = []
-        self._raised: set[str] = set()
-        """Phases of the test that raised: pytest reports a strict xfail as failed although nothing raised."""
+        self._raised: set[str] = set()  # phases: pytest reports a strict xfail as failed although nothing raised
         self._errors: list[str] = []
         self._cores: set[int] = set()  # those that the process had before it kept to one of them
         config.pluginmanager.register(StandIns(), "perfgate-stand-ins")
@@ -106,12 +105,6 @@ class ChildRole:
             config.addinivalue_line("markers", line)
         for name, text in job.options:
             setattr(config.option, name, json.loads(text))
-
-    def _received(self) -> Job:
-        job = self._parent.receive()
-        if not isinstance(job, Job):
-            raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
-        return job
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
         """Do nothing: the parent leads."""
@@ -129,12 +122,6 @@ class ChildRole:
         """Select exactly the cases of the job, in its order, whatever other plugins did."""
         by_nodeid = {item.nodeid: item for item in items}
         items[:] = [by_nodeid[nodeid] for nodeid in self._cases if nodeid in by_nodeid]
-
-    def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-        """Collect a test file that this arm takes from its own revision."""
-        top, files = parent.config.rootpath, dict(self._job.files)
-        text = files.get(module_path.relative_to(top).as_posix()) if module_path.is_relative_to(top) else None
-        return None if text is None else own_module(parent, module_path, text)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -183,7 +170,8 @@ class ChildRole:
         gc.freeze()  # without this, each fork's collections would touch, and so copy, all that was imported
         sys.stdout.flush()
         sys.stderr.flush()
-        self._parent, output = self._parent.forked(unforkable)
+        channel: Any = self._parent
+        self._parent, output = channel.forked(unforkable)
         capture: Any = session.config.pluginmanager.get_plugin("capturemanager")
         capture.stop_global_capturing()
         with open(output, "ab") as own:  # noqa: PTH123 - not a path of ours: two descriptors
@@ -191,7 +179,7 @@ class ChildRole:
             os.dup2(own.fileno(), 2)
         capture.start_global_capturing()
         capture.suspend_global_capture()
-        self._job = self._received()
+        self._job = _next_job(self._parent)
         self._cases = {case.nodeid: case for case in self._job.cases}
         self.pytest_collection_modifyitems(session.items)
 
@@ -266,35 +254,47 @@ def _last_line(text: str) -> str:
     return "; next: ".join((lines_of_error.partition(": ")[2], *fix[:1]))
 
 
-class OwnModule(pytest.Module):
-    """Runs its own text under the name of the file, with asserts rewritten as pytest does."""
-
-    text = ""
-
-    def _getobj(self) -> types.ModuleType:
-        place = str(self.path)
-        linecache.cache[place] = (len(self.text), None, self.text.splitlines(keepends=True), place)
-        tree = ast.parse(self.text, place)
-        if self.config.getoption("assertmode", "rewrite") == "rewrite":
-            rewrite_asserts(tree, self.text.encode(), place, self.config)
-        module = _module(self.path, self.config.rootpath)
-        exec(compile(tree, place, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a test file of the project
-        return module
+def receive_job(address: str, config: pytest.Config) -> tuple[Parent, Job]:
+    """Return the parent and its job; files that this arm takes from its own revision load from then on."""
+    job = _next_job(parent := parent_channel(address))
+    if job.files:
+        texts = {os.path.realpath(config.rootpath / path): text for path, text in job.files}
+        sys.meta_path.insert(0, OwnFiles(texts, config))
+    return parent, job
 
 
-def own_module(parent: pytest.Collector, path: Path, text: str) -> pytest.Module:
-    """Return a collector of that text in place of the file."""
-    module: OwnModule = OwnModule.from_parent(parent, path=path)
-    module.text = text
-    return module
+def _next_job(parent: Parent) -> Job:
+    job = parent.receive()
+    if not isinstance(job, Job):
+        raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
+    return job
 
 
-def _module(path: Path, root: Path) -> types.ModuleType:
-    """Return an empty module, named by the file's place below the root."""
-    inside = path.relative_to(root) if path.is_relative_to(root) else path
-    module = types.ModuleType(".".join(inside.with_suffix("").parts))
-    module.__file__ = str(path)
-    if (path.parent / "__init__.py").is_file():
-        module.__package__ = module.__name__.rpartition(".")[0]
-    sys.modules[module.__name__] = module
-    return module
+class OwnFiles:
+    """Finds files whose text differs from that of this arm."""
+
+    def __init__(self, texts: Mapping[str, str], config: pytest.Config) -> None:
+        self._texts, self._config = texts, config
+        self._names = {Path(place).stem for place in texts}
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, *_: object) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if name.rpartition(".")[2] in self._names else None
+        place = (spec.origin if spec is not None else "") or ""
+        if spec is not None and (text := self._texts.get(os.path.realpath(place))) is not None:
+            spec.loader = OwnText(name, place, text, self._config)
+            return spec
+        return None
+
+
+class OwnText(SourceFileLoader):
+    """Loads a text in place of a file, with asserts rewritten as pytest does; it uses no bytecode."""
+
+    def __init__(self, name: str, place: str, text: str, config: pytest.Config) -> None:
+        super().__init__(name, place)
+        self._text, self._config = text, config
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        linecache.cache[self.path] = (len(self._text), None, self._text.splitlines(keepends=True), self.path)
+        tree = ast.parse(self._text, self.path)
+        rewrite_asserts(tree, self._text.encode(), self.path, self._config)
+        exec(compile(tree, self.path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a file of the project

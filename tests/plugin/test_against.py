@@ -6,8 +6,10 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.plugin.projects import Project
-from tests.plugin.two_builds import KERNEL, SLOW, SLOWER, digest, git, repository
+from tests.plugin.two_builds import KERNEL, SLOW, SLOWER, TESTS, digest, git, repository
 
 __all__ = ["repository"]
 
@@ -27,6 +29,40 @@ def test_a_slower_head_is_confirmed_and_nothing_of_the_user_is_touched(repositor
     assert git(repository.root, "worktree", "list").count("\n") <= 2
     assert digest(Path(sys.prefix)) == before
     assert not list((repository.root / ".perfgate" / "rounds").glob("*.bin"))
+
+
+CONFTEST = """
+    import pytest
+
+    @pytest.fixture
+    def size():
+        return {size}
+"""
+
+
+@SLOW
+@pytest.mark.parametrize(
+    ("conftest", "why"),
+    [
+        ("\n    from new import SIZE" + CONFTEST.format(size="SIZE"), "cannot load a conftest.py as it is here"),
+        (CONFTEST.format(size='__import__("new").SIZE'), "fails at this test as it is here"),
+    ],
+)
+def test_a_conftest_that_needs_what_only_the_head_has_is_the_base_s_own_there(
+    repository: Project, conftest: str, why: str
+) -> None:
+    repository.write("tests/conftest.py", CONFTEST.format(size=300))
+    repository.write("tests/test_kern.py", TESTS.replace("test_work(perfgate", "test_work(perfgate, size"))
+    git(repository.root, "add", "-A")
+    git(repository.root, "commit", "-q", "-m", "two")
+    repository.write("new.py", "SIZE = 300\n")
+    repository.write("kern.py", SLOWER)
+    repository.write("tests/conftest.py", conftest)
+    run = repository.run("--perfgate-against", "HEAD", "tests")
+    assert "REGRESSED" in run.says("test_work"), run.text
+    assert why in run.text
+    assert "and ran its own conftest.py" in run.text.replace("\n", " ")
+    assert run.outcome("test_other") == "passed", run.text
 
 
 @SLOW

@@ -18,6 +18,7 @@ from pytest_perfgate.core.changes.source import (
     meaning,
     module_of,
     names_of,
+    parts_of,
     reached,
     said_by,
     tests_in,
@@ -58,6 +59,13 @@ def fixture_sources(
             beside = [_by_others(side, other, above, named) for side in changed[other]]
             parts.setdefault(other, set()).update(apart(*sides) | apart(*beside))
     return {path: tuple(sorted(names)) for path, names in sorted(parts.items()) if names}
+
+
+def another_test(test: str, file: Texts, conftests: Texts) -> bool:
+    """Return whether a test means something else in two versions of its file, or by these conftests."""
+    [(path, (then, now))] = file.items()
+    same = then is None or parts_of(then).get(test) == parts_of(now or "").get(test)
+    return not same or bool(fixture_sources({path: (now or "", [test])}, conftests))
 
 
 def is_above(file: str, path: str) -> bool:

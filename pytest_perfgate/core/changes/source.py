@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Union
 
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -56,13 +57,34 @@ def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
 
 def module_of(text: str) -> ast.Module:
     """Return the file without the parts that do not affect measurements; empty if it does not parse."""
-    try:
-        module = ast.parse(text.removeprefix("\ufeff"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module(body=[], type_ignores=[])
+    module = tree_of(text) or ast.Module(body=[], type_ignores=[])
     for node in ast.walk(module):
         _bare(node)
     return module
+
+
+def tree_of(text: str) -> ast.Module | None:
+    """Return the file; None if it does not parse."""
+    try:
+        return ast.parse(text.removeprefix("\ufeff"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+@lru_cache(maxsize=8)
+def bodies_of(text: str) -> Mapping[str, str]:
+    """Return each function's body, without its name and its decorators; many cases ask for those of one file."""
+    module = tree_of(text)
+    functions = tests_in(module.body, ()) if module is not None else ()
+    return {name: _body_of(function) for name, function, _ in functions}
+
+
+def _body_of(function: _Function) -> str:
+    documented = ast.get_docstring(function) is not None
+    parts = [
+        part for part in ast.iter_child_nodes(function.args) if not (isinstance(part, ast.arg) and part.arg == "self")
+    ]
+    return "\n".join(ast.dump(part) for part in (*parts, *function.body[documented:]))
 
 
 def _bare(node: ast.AST) -> None:
@@ -327,9 +349,7 @@ class _TestSource(NamedTuple):
 
 def _source_of_test(text: str, test: str) -> _TestSource | None:
     """Return the content of a file for one test; None if the file does not parse."""
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if tree_of(text) is None:
         return None
     parts = [part for part in module_of(text).body if not (test and _is_another(part, test))]
     values: dict[str, str] = {}

@@ -1,23 +1,22 @@
-"""Tests that were renamed, moved or removed."""
+"""Tests that were renamed, moved or removed, and the files that the base has of its own."""
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
+from pytest_perfgate.core.changes.fixtures import CONFTEST, another_test
 from pytest_perfgate.core.changes.marks import marked
+from pytest_perfgate.core.changes.source import bodies_of, tree_of
 from pytest_perfgate.model.errors import nearest
 from pytest_perfgate.model.plan import CaseKey, Reach
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline
-
-_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+    from pytest_perfgate.model.plan import Case
 
 
 def same_bodies(then: str, now: str) -> dict[str, str]:
@@ -25,7 +24,7 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
 
     A body of several functions is not unique; a file that does not parse has no functions.
     """
-    before, after = _bodies(then), _bodies(now)
+    before, after = bodies_of(then), bodies_of(now)
     gone = {name: body for name, body in before.items() if name not in after}
     new = {name: body for name, body in after.items() if name not in before}
     times = Counter(gone.values()), Counter(new.values())
@@ -36,8 +35,8 @@ def same_bodies(then: str, now: str) -> dict[str, str]:
 def same_function(then: str, now: str, test: str) -> bool:
     """Return whether a test's function, without parameters and calls, has the same body in two files."""
     name, _ = function_of(test)
-    body = _bodies(then).get(name)
-    return body is not None and body == _bodies(now).get(name)
+    body = bodies_of(then).get(name)
+    return body is not None and body == bodies_of(now).get(name)
 
 
 def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -57,62 +56,17 @@ def function_of(test: str) -> tuple[str, str]:
     return name, test.removeprefix(name)
 
 
-@lru_cache(maxsize=8)
-def _bodies(text: str) -> Mapping[str, str]:
-    """Return each function's body, without its name and its decorators; many cases ask for those of one file."""
-    return {name: _body_text(function) for name, function in _functions(_tree(text), "")}
-
-
-def _tests(text: str) -> dict[str, tuple[str, list[str]]]:
-    """Return the same, with the parameters of each function."""
-    return {name: (_body_text(function), _parameters(function)) for name, function in _functions(_tree(text), "")}
-
-
-def _tree(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _functions(node: ast.AST | None, prefix: str) -> Iterator[tuple[str, _Function]]:
-    for child in ast.iter_child_nodes(node) if node is not None else ():
-        if isinstance(child, ast.ClassDef):
-            yield from _functions(child, f"{prefix}{child.name}::")
-        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield f"{prefix}{child.name}", child
-
-
-def _body_text(function: _Function) -> str:
-    documented = ast.get_docstring(function) is not None
-    parts = [
-        part for part in ast.iter_child_nodes(function.args) if not (isinstance(part, ast.arg) and part.arg == "self")
-    ]
-    return "\n".join(ast.dump(part) for part in (*parts, *function.body[documented:]))
-
-
-def _parameters(function: _Function) -> list[str]:
-    return [text for text in map(ast.dump, function.decorator_list) if "parametrize" in text]
-
-
-def same_test(then: str, now: str, nodeid: str) -> bool:
-    """Return whether a test's function and parameters are the same in both versions of its file."""
-    name = _test_of(nodeid)
-    before, after = _tests(then), _tests(now)
-    return name in after and before.get(name) == after[name]
-
-
 def has_test(text: str, nodeid: str) -> bool:
     """Return whether a file defines the function of a test."""
-    return _test_of(nodeid) in _bodies(text)
+    return _test_of(nodeid) in bodies_of(text)
 
 
 def is_new(then: str | None, now: str, nodeid: str) -> bool:
     """Return whether a test is new in this version of its file; a renamed test with the same content is not."""
     if then is None:
         return True
-    existing = {*_bodies(then), *same_bodies(then, now).values()}
-    return _tree(then) is not None and _test_of(nodeid) in _bodies(now).keys() - existing
+    existing = {*bodies_of(then), *same_bodies(then, now).values()}
+    return tree_of(then) is not None and _test_of(nodeid) in bodies_of(now).keys() - existing
 
 
 def _test_of(nodeid: str) -> str:
@@ -241,3 +195,106 @@ def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) ->
         if one.endswith(tail) and (above or not ending)
     )
     return next(candidates, "")
+
+
+Versions = Callable[[str], "tuple[str | None, str]"]
+"""Returns a file's text at the base, or None, and in the working copy, by its path from the root."""
+
+_LOADING = "while loading conftest"
+
+
+class OwnFiles:
+    """Test files and conftests that the base arm takes from its own revision, because it fails with the head's.
+
+    At each failure a test takes one more of its own: its file first, or its conftests if the base cannot load them.
+    """
+
+    def __init__(self, versions: Versions | None) -> None:
+        self._versions = versions
+        self._read: dict[str, tuple[str | None, str]] = {}
+        self._reasons: dict[str, str] = {}
+        self._files: set[str] = set()
+        self._conftests: set[str] = set()
+
+    def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
+        """Take the files of tests that the base could not collect but has in its own version."""
+        for case in lost:
+            if any(error.startswith(f"{case.path}:") for error in errors):
+                self._take_file(case, "cannot collect this test file")
+
+    def take_conftests(self, cases: Iterable[Case], error: str) -> bool:
+        """Return whether some tests take the base's conftests, since it could not load one of the head's."""
+        if _LOADING not in error:
+            return False
+        lines = [line.strip() for line in error.splitlines()]
+        last = next((line for line in reversed(lines) if line.startswith("E ")), lines[-1])
+        why = f"cannot load a {CONFTEST} as it is here ({last.removeprefix('E ').strip()})"
+        return bool([case for case in cases if self._take_conftests(case, why)])
+
+    def falls_back(self, case: Case, error: str) -> bool:
+        """Return whether a test that raised only in the base arm is to be run there with more of its own files."""
+        why = f"fails at this test as it is here ({error})"
+        return self._take_file(case, why) or (self._has(case) and self._take_conftests(case, why))
+
+    def version(self, nodeid: str) -> tuple[bool, bool]:
+        """Return whether the base runs a test from its own file, and whether it does with its own conftests."""
+        return nodeid in self._files, nodeid in self._conftests
+
+    def same_version(self, cases: Sequence[Case]) -> list[Case]:
+        """Return the next cases that share one version of their files, since a process loads a file only once."""
+        least = min((self.version(case.nodeid) for case in cases), default=(False, False))
+        return [case for case in cases if self.version(case.nodeid) == least]
+
+    def files(self, cases: Iterable[Case]) -> tuple[tuple[str, str], ...]:
+        """Return the files that the base arm loads instead of the head's for these cases."""
+        paths = dict.fromkeys(path for case in cases for path in self.paths(case))
+        return tuple((path, self._both(path)[0] or "") for path in paths)
+
+    def paths(self, case: Case) -> tuple[str, ...]:
+        """Return the files of a test that the base takes from its own revision."""
+        of_file, of_conftests = self.version(case.nodeid)
+        return (*([case.path] if of_file else ()), *(self._edited_conftests(case) if of_conftests else ()))
+
+    def reason(self, nodeid: str) -> str:
+        """Return why the base takes files of its own for a test, and which; "" if it takes none."""
+        kinds = zip(("test file", CONFTEST), self.version(nodeid))
+        names = " and ".join(name for name, taken in kinds if taken)
+        return f"{self._reasons[nodeid]}, and ran its own {names}" if names else ""
+
+    def edited(self, case: Case) -> bool:
+        """Return whether the change edits the file of a test or its conftests."""
+        then, now = self._both(case.path)
+        return then != now or bool(self._edited_conftests(case))
+
+    def differs(self, case: Case) -> bool:
+        """Return whether a test differs between the two versions of its files."""
+        conftests = {path: self._both(path) for path in self.paths(case) if path != case.path}
+        return another_test(_test_of(case.nodeid), {case.path: self._both(case.path)}, conftests)
+
+    def _take_file(self, case: Case, why: str) -> bool:
+        then, now = self._both(case.path)
+        if case.nodeid in self._files or then == now or not self._has(case):
+            return False
+        self._files.add(case.nodeid)
+        self._reasons.setdefault(case.nodeid, why)
+        return True
+
+    def _take_conftests(self, case: Case, why: str) -> bool:
+        if case.nodeid in self._conftests or not self._edited_conftests(case):
+            return False
+        self._conftests.add(case.nodeid)
+        self._reasons.setdefault(case.nodeid, why)
+        return True
+
+    def _has(self, case: Case) -> bool:
+        return has_test(self._both(case.path)[0] or "", case.nodeid)
+
+    def _edited_conftests(self, case: Case) -> list[str]:
+        """Return the conftests of a test that differ at the base, or that it lacks."""
+        above = [str(folder / CONFTEST) for folder in PurePosixPath(case.path).parents]
+        return [path for path in above if (both := self._both(path))[1] and both[0] != both[1]]
+
+    def _both(self, path: str) -> tuple[str | None, str]:
+        if path not in self._read:
+            self._read[path] = self._versions(path) if self._versions is not None else (None, "")
+        return self._read[path]

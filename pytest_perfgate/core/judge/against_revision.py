@@ -122,9 +122,9 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     if paired.shared and paired.revision:
         yield "arms", indistinguishable(paired)
     if paired.own_file:
-        yield "arms", f"the base {paired.own_file}, and ran the test file of {paired.base}"
+        yield "arms", f"the base {paired.own_file}"
     if paired.own_test:
-        yield "arms", "the test differs there: any work that it does in addition now is part of the slowdown"
+        yield "arms", "the test or what it uses differs there: any work in addition now is part of the slowdown"
     yield from paired.tunings
 
 

@@ -57,6 +57,8 @@ class World:
     beside: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     own: bool = False
     """Whether an arm finds everything once it has its own test files."""
+    unloadable: str = ""
+    """The error of the head's conftest in the base."""
     turns: list[tuple[str, str]] = field(default_factory=list)
     finished: list[tuple[str, bool]] = field(default_factory=list)
     """Which arm was told to end its call, and whether it is to take turns with its references first."""
@@ -104,11 +106,14 @@ class ScriptedChild:
         self._left: deque[str] = deque()
         self._key: CaseKey | None = None
         self._own = False
+        self._error = ""
         self._taken: list[Samples] = []
         self.closed = False
 
     def send(self, command: object) -> None:
         if isinstance(command, Job):
+            if self.label == "base" and "conftest.py" not in dict(command.files):
+                self._error = self._world.unloadable
             missing = self._world.missing.get(self.label, set())
             missing = set() if self._world.own and command.files else missing
             nodeids = [c.nodeid for c in command.cases if c.nodeid not in missing]
@@ -135,6 +140,8 @@ class ScriptedChild:
             self._end()
 
     def receive(self, timeout_s: float) -> object:
+        if self._error:
+            raise PerfgateError("child-crashed", f"{self.label} ended with exit code 4: {self._error}")
         if self._key and (self.label, self._key.nodeid) in self._world.dies:
             raise PerfgateError("child-crashed", f"{self.label} died of SIGSEGV")
         return self._out.popleft()

@@ -12,6 +12,7 @@ from pytest_perfgate.app.changed_project import unready, with_files
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, stopped
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.lockstep import _turn
+from pytest_perfgate.core.changes.tests import Versions
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.stats.costs import Want
 from pytest_perfgate.model.errors import PerfgateError
@@ -221,16 +222,20 @@ FILES = "def test_0(): return 1\ndef test_1(): return 1\n"
 EDITED = FILES.replace("def test_1(): return 1", "def test_1(): return 2\ndef test_2(): return 3")
 
 
+def versions(then: str, now: str, conftests: tuple[str | None, str] = (None, "")) -> Versions:
+    return lambda path: {"t.py": (then, now), "conftest.py": conftests}[path]
+
+
 def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that_it_has() -> None:
     lost = {"t.py::test_0", "t.py::test_1", "t.py::test_2"}
     world = World(
         time=slower("0", 0.06), modules=PROOF, missing={"base": lost}, errors=("t.py: ImportError: no new",), own=True
     )
-    stage = replace(staged(world, [], []), texts=lambda path: (FILES, EDITED))
+    stage = replace(staged(world, [], []), texts=versions(FILES, EDITED))
     comparison = Comparison((arm("base"), arm("head")), cases(3), stage, Design())
     results = with_files(heard(comparison), comparison, (), Path(), None)
     decided = {key.nodeid[-1]: (paired.decision, paired.own_file, paired.own_test) for key, paired in results.items()}
-    why = "cannot collect this test file"
+    why = "cannot collect this test file, and ran its own test file"
     assert decided == {"0": (Decision.SLOWER, why, False), "1": (Decision.NOT_SLOWER, why, True)}
     assert comparison.problems == {}
     message = "the base build could not collect it: t.py: ImportError: no new"
@@ -252,7 +257,7 @@ def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that
 def test_a_test_that_raises_in_the_base_arm_alone_is_run_there_from_its_own_file(raises, expected, trouble) -> None:
     world = World(time=slower("1", 0.06), modules=PROOF)
     world.raises = {(side, f"t.py::test_{test}", heads) for side, test, heads in raises}
-    stage = replace(staged(world, [], []), texts=lambda path: (FILES, EDITED))
+    stage = replace(staged(world, [], []), texts=versions(FILES, EDITED))
     comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
     results = with_files(heard(comparison), comparison, (), Path(), None)
     own_files = {
@@ -265,9 +270,45 @@ def test_a_test_that_raises_in_the_base_arm_alone_is_run_there_from_its_own_file
         assert {key.nodeid[-1]: paired.decision for key, paired in results.items()}["1"] is Decision.SLOWER
 
 
+LOADING = "ImportError while loading conftest 'conftest.py'.\n  conftest.py:1: in <module>\nE   {error}\n"
+THEN, NOW = "import pytest\n", "import pytest\nfrom pk.new import size\ndef other(): return size\n"
+
+
+def test_a_conftest_that_the_base_cannot_load_is_its_own_there() -> None:
+    world = World(time=slower("1", 0.06), modules=PROOF, unloadable=LOADING.format(error="ImportError: no new"))
+    stage = replace(staged(world, [], []), texts=versions(FILES, FILES, (THEN, NOW)))
+    comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
+    results = with_files(heard(comparison), comparison, (), Path(), None)
+    why = "cannot load a conftest.py as it is here (ImportError: no new), and ran its own conftest.py"
+    assert {(key.nodeid[-1], one.decision, one.own_file, one.own_test) for key, one in results.items()} == {
+        ("0", Decision.NOT_SLOWER, why, False), ("1", Decision.SLOWER, why, False),
+    }  # fmt: skip
+    assert comparison.troubles() == comparison.problems == {}
+    first, *later = world.begun
+    assert [seed for seed, _ in later].count(first[0]) == 3, "only the first round starts twice"
+
+
+def test_a_conftest_that_cannot_be_loaded_and_is_not_edited_leaves_its_tests_open() -> None:
+    world = World(time=slower("1", 0.0), modules=PROOF, unloadable=LOADING.format(error="OSError: no file"))
+    stage = replace(staged(world, [], []), texts=versions(FILES, EDITED, (THEN, THEN)))
+    comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
+    assert heard(comparison) == {}
+    assert len(world.spawned) == 2
+    assert all("OSError: no file" in why for why in comparison.troubles().values())
+
+
+def test_a_fixture_that_raises_in_the_base_alone_is_its_own_there() -> None:
+    world = World(time=slower("1", 0.06), modules=PROOF, raises={("base", "t.py::test_1", True)})
+    stage = replace(staged(world, [], []), texts=versions(FILES, FILES, (THEN, NOW)))
+    comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
+    results = with_files(heard(comparison), comparison, (), Path(), None)
+    why = "fails at this test as it is here (call: TypeError: exact), and ran its own conftest.py"
+    assert {key.nodeid[-1]: one.own_file for key, one in results.items()} == {"0": "", "1": why}
+
+
 def test_a_test_that_raises_in_both_versions_of_one_file_has_no_other_to_be_tried_with() -> None:
     world = World(time=slower("1", 0.0), modules=PROOF, raises={("base", "t.py::test_1", True)})
-    stage = replace(staged(world, [], []), texts=lambda path: (FILES, FILES))
+    stage = replace(staged(world, [], []), texts=versions(FILES, FILES))
     comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
     heard(comparison)
     assert comparison.troubles() == {"t.py::test_1": "base: failed: call: TypeError: exact"}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Iterator
+from compileall import compile_file
+from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.child import OwnModule, _last_line
+from pytest_perfgate.plugin.child import OwnFiles, _last_line
 
 
 def shown(*errors: tuple[str, str]) -> str:
@@ -39,18 +41,35 @@ def test_other_errors_are_said_by_their_first_line() -> None:
     assert _last_line("something\nelse") == "else"
 
 
-TEXT = "def size():\n    return 7\n\ndef test_size():\n    assert size() == 8\n"
+HELPER = "size = 6\n"
+TEXT = "from own_suite.helper import size\n\ndef test_size():\n    assert size + 1 == 8\n"
 
 
-def test_another_text_stands_in_for_the_file(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    (tmp_path / "test_own.py").write_text("import nowhere\n")
-    config = SimpleNamespace(rootpath=tmp_path, getoption=request.config.getoption, getini=request.config.getini)
-    collector = SimpleNamespace(path=tmp_path / "test_own.py", text=TEXT, config=config)
-    module = OwnModule._getobj(collector)
-    try:
-        assert (module.__name__, module.size()) == ("test_own", 7)
-        assert inspect.getsource(module.test_size) == "def test_size():\n    assert size() == 8\n"
-        with pytest.raises(AssertionError, match="assert 7 == 8"):
-            module.test_size()
-    finally:
-        del sys.modules["test_own"]
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package of tests whose modules raise, and a helper."""
+    folder = tmp_path / "own_suite"
+    folder.mkdir()
+    for name in ("__init__.py", "conftest.py", "test_own.py", "helper.py"):
+        (folder / name).write_text("import nowhere\n" if "t" in name[:5] else HELPER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    yield folder
+    for name in [one for one in sys.modules if one.startswith("own_suite")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("file", ["conftest", "test_own"])
+def test_another_text_stands_in_for_the_file(suite: Path, file: str, request: pytest.FixtureRequest) -> None:
+    place, name = suite / f"{file}.py", f"own_suite.{file}"
+    place.write_text("size = 1\n")
+    compile_file(str(place), quiet=1)
+    sys.meta_path.insert(0, own := OwnFiles({str(place.resolve()): TEXT}, request.config))
+    module = import_module(name)
+    assert (module.size, module.__file__, module.__package__) == (6, str(place), "own_suite")
+    assert inspect.getsource(module.test_size) == "def test_size():\n    assert size + 1 == 8\n"
+    with pytest.raises(AssertionError, match=r"\(6 \+ 1\) == 8"):
+        module.test_size()
+    assert own.find_spec("own_suite.helper", [str(suite)]) is None
+    assert own.find_spec(file, [str(suite.parent)]) is None
+    assert own.find_spec(f"nowhere.{file}", [str(suite)]) is not None, "pytest names a module by its place"

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.changes.tests import Successor as Heir
 from pytest_perfgate.core.changes.tests import (
+    OwnFiles,
     is_new,
     rename_candidates,
     renamed_nodes,
     same_bodies,
     same_function,
-    same_test,
 )
+from pytest_perfgate.core.changes.tests import Successor as Heir
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.plan import Reach
+from pytest_perfgate.model.plan import Case, Plan, Reach
 from tests.reports import DEVICE
 from tests.unit.core.judge.bench import accepted
 
@@ -36,15 +36,6 @@ NOW = (
 def test_new(perfgate): perfgate(max, [1])
 """
 )
-
-
-def test_a_test_is_the_same_by_its_function_and_its_parameters() -> None:
-    assert same_test(THEN, NOW, "t.py::TestOps::test_in")
-    assert same_test(THEN, NOW, "t.py::test_one[1]")
-    assert not same_test(THEN, NOW.replace("[1])\ndef", "[1, 2])\ndef"), "t.py::test_one[1]")
-    assert not same_test(THEN, NOW.replace("sum, [n]", "max, [n]"), "t.py::test_one[1]")
-    assert not same_test(THEN, NOW, "t.py::test_new")
-    assert not same_test(THEN, "def broken(", "t.py::test_one[1]")
 
 
 def test_what_came_with_the_change_is_new_and_what_was_renamed_is_not() -> None:
@@ -158,3 +149,81 @@ def test_of_a_renamed_function_those_with_the_same_parameters_are_the_same() -> 
 def test_a_family_that_stays_keeps_its_own_before_another_with_the_same_parameters() -> None:
     pairs = dict(rename_candidates(["t.py::test_a[1]"], ["t.py::test_b[1]", "t.py::test_a[01]"]))
     assert pairs == {"t.py::test_a[1]": "t.py::test_a[01]"}
+
+
+FIXTURE = "import pytest\n\n@pytest.fixture\ndef n(): return 1\n"
+EDITED = FIXTURE + "\n@pytest.fixture\ndef other(): return new.size\n"
+LOADING = (
+    "the base arm ended: ImportError while loading conftest 'b/conftest.py'.\nE   ImportError: no new\na last line"
+)
+
+
+def files_of_base(**conftests: tuple[str | None, str]) -> tuple[OwnFiles, Case]:
+    texts = {"b/t.py": (THEN, NOW), **{f"{name}/conftest.py": both for name, both in conftests.items()}}
+    case = Case(nodeid="b/t.py::test_one[1]", path="b/t.py", limits=(), plan=Plan())
+    return OwnFiles(lambda path: texts.get(path, (None, ""))), case
+
+
+def test_a_test_takes_one_more_of_its_own_files_at_each_failure() -> None:
+    own, case = files_of_base(b=(FIXTURE, EDITED))
+    assert (own.version(case.nodeid), own.files([case]), own.reason(case.nodeid)) == ((False, False), (), "")
+    assert own.falls_back(case, "call: TypeError")
+    assert own.files([case]) == (("b/t.py", THEN),)
+    assert own.falls_back(case, "setup: AttributeError")
+    assert own.files([case]) == (("b/t.py", THEN), ("b/conftest.py", FIXTURE))
+    why = "fails at this test as it is here (call: TypeError), and ran its own test file and conftest.py"
+    assert own.reason(case.nodeid) == why
+    assert not own.falls_back(case, "call: TypeError")
+    assert own.edited(case)
+
+
+def test_tests_whose_conftests_are_their_own_start_apart_from_others() -> None:
+    own, case = files_of_base(b=(FIXTURE, EDITED))
+    elsewhere = replace(case, nodeid="c/t.py::test_one[1]", path="c/t.py")
+    assert not own.take_conftests([elsewhere, case], "the base arm ended with SIGSEGV")
+    assert own.take_conftests([elsewhere, case], LOADING)
+    assert own.same_version([case, elsewhere]) == [elsewhere]
+    assert own.same_version([case]) == [case]
+    assert own.reason(case.nodeid) == (
+        "cannot load a conftest.py as it is here (ImportError: no new), and ran its own conftest.py"
+    )
+    assert not own.take_conftests([elsewhere, case], LOADING), "the own ones do not load either"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "differs"),
+    [
+        (FIXTURE, EDITED, False),
+        (FIXTURE, EDITED.replace("return 1", "return 2"), True),
+        (None, EDITED.replace(FIXTURE, "import pytest\n"), False),
+        (None, EDITED.replace("fixture", "fixture(autouse=True)"), True),
+        (FIXTURE, "import torch\ntorch.set_num_threads(1)\n" + FIXTURE, True),
+    ],
+)
+def test_a_test_differs_by_the_fixtures_that_it_uses(then: str | None, now: str, differs: bool) -> None:
+    own, case = files_of_base(b=(then, now))
+    assert own.take_conftests([case], LOADING)
+    assert own.differs(case) is differs
+    assert own.files([case]) == (("b/conftest.py", then or ""),)
+
+
+def test_a_test_differs_by_its_function_its_parameters_and_what_they_use() -> None:
+    helper = "def made(n): return [{n}]\n"
+    text = helper + THEN.replace("sum, [n]", "sum, made(n)")
+    for now, differs in [
+        (text.replace("gone", "kept"), False),
+        (text.replace("@pytest.mark.perfgate", "@pytest.mark.perfgate('time <= 1ms')"), False),
+        (text.replace("sum, made", "max, made"), True),
+        (text.replace("[1])\ndef", "[1, 2])\ndef"), True),
+        (text.replace("[{n}]", "[{n}] * 2"), True),
+        ("def broken(", True),
+    ]:
+        case = Case(nodeid="t.py::test_one[1]", path="t.py", limits=(), plan=Plan())
+        own = OwnFiles(lambda path, now=now: (text, now) if path == "t.py" else (None, ""))
+        assert own.differs(case) is differs, now
+
+
+def test_a_conftest_that_the_change_deletes_or_leaves_as_it_is_has_no_other_version() -> None:
+    for both in ((FIXTURE, FIXTURE), (FIXTURE, ""), (None, "")):
+        own, case = files_of_base(b=both)
+        assert not own.take_conftests([case], LOADING)
