@@ -175,9 +175,9 @@ class Comparison:
         return finished
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
-        if not standing and self.own.take_conftests(cases, fault.what):
-            return cases  # those that share a version of their files start again together
         has = {one.nodeid for one in self.rounds if (one.phase, one.number) == at}
+        if not standing and has.isdisjoint(one.nodeid for one in cases) and self.own.take_conftests(cases, fault.what):
+            return cases  # those that share a version of their files start again together
         lost = [standing] if standing else [case.nodeid for case in cases if case.nodeid not in has]
         for nodeid in lost:
             self._note(*at, nodeid, fault.what, died=bool(standing) and fault.code.name in FATAL)

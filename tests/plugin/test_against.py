@@ -44,7 +44,7 @@ CONFTEST = """
 @pytest.mark.parametrize(
     ("conftest", "why"),
     [
-        ("\n    from new import SIZE" + CONFTEST.format(size="SIZE"), "cannot load a conftest.py as it is here"),
+        ("\n    from new import SIZE" + CONFTEST.format(size="SIZE"), "cannot start with a conftest.py as it is here"),
         (CONFTEST.format(size='__import__("new").SIZE'), "fails at this test as it is here"),
     ],
 )

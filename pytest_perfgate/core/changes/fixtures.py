@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
@@ -66,6 +67,16 @@ def another_test(test: str, file: Texts, conftests: Texts) -> bool:
     [(path, (then, now))] = file.items()
     same = then is None or parts_of(then).get(test) == parts_of(now or "").get(test)
     return not same or bool(fixture_sources({path: (now or "", [test])}, conftests))
+
+
+def conftest_error(output: str, conftests: Iterable[str]) -> tuple[str, set[str]]:
+    """Return the error in the last output of a pytest that ended, and those of these conftests that it names."""
+    marks = "E", "(?:ERROR:|INTERNALERROR>)"
+    raised, ended = (re.findall(rf"^ *{mark} +(\S.*)", output, re.MULTILINE) for mark in marks)
+    message = (raised[:1] or ended[-1:] or output.splitlines())[-1].strip()
+    longest = sorted(conftests, key=len, reverse=True)
+    places = re.findall(rf"[^\s'\"]*{CONFTEST}", output)
+    return message, {one for place in places for one in [p for p in longest if f"/{place}".endswith(f"/{p}")][:1]}
 
 
 def is_above(file: str, path: str) -> bool:

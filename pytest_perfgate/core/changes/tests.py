@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.changes.fixtures import CONFTEST, another_test
+from pytest_perfgate.core.changes.fixtures import CONFTEST, another_test, conftest_error
 from pytest_perfgate.core.changes.marks import marked
 from pytest_perfgate.core.changes.source import bodies_of, tree_of
 from pytest_perfgate.model.errors import nearest
@@ -54,11 +54,6 @@ def function_of(test: str) -> tuple[str, str]:
     """Return ``Class::test`` and what follows it: parameters, the name of a call."""
     name = test.partition("#")[0].partition("[")[0]
     return name, test.removeprefix(name)
-
-
-def has_test(text: str, nodeid: str) -> bool:
-    """Return whether a file defines the function of a test."""
-    return _test_of(nodeid) in bodies_of(text)
 
 
 def is_new(then: str | None, now: str, nodeid: str) -> bool:
@@ -200,13 +195,13 @@ def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) ->
 Versions = Callable[[str], "tuple[str | None, str]"]
 """Returns a file's text at the base, or None, and in the working copy, by its path from the root."""
 
-_LOADING = "while loading conftest"
+_ENDED = "the base arm ended with exit code"
 
 
 class OwnFiles:
     """Test files and conftests that the base arm takes from its own revision, because it fails with the head's.
 
-    At each failure a test takes one more of its own: its file first, or its conftests if the base cannot load them.
+    At each failure a test takes one more of its own: its file first, or its conftests if pytest does not start there.
     """
 
     def __init__(self, versions: Versions | None) -> None:
@@ -214,27 +209,27 @@ class OwnFiles:
         self._read: dict[str, tuple[str | None, str]] = {}
         self._reasons: dict[str, str] = {}
         self._files: set[str] = set()
-        self._conftests: set[str] = set()
+        self._conftests: dict[str, bool] = {}  # whether the base has any
 
     def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
         """Take the files of tests that the base could not collect but has in its own version."""
         for case in lost:
-            if any(error.startswith(f"{case.path}:") for error in errors):
-                self._take_file(case, "cannot collect this test file")
+            for error in [one for one in errors if one.startswith(f"{case.path}: ")][:1]:
+                self._take_more(case, f"cannot collect this test file as it is here ({error[len(case.path) + 2 :]})")
 
-    def take_conftests(self, cases: Iterable[Case], error: str) -> bool:
-        """Return whether some tests take the base's conftests, since it could not load one of the head's."""
-        if _LOADING not in error:
+    def take_conftests(self, cases: Sequence[Case], error: str) -> bool:
+        """Return whether some tests take the base's conftests, since pytest ended there before the first test."""
+        if not error.startswith(_ENDED):
             return False
-        lines = [line.strip() for line in error.splitlines()]
-        last = next((line for line in reversed(lines) if line.startswith("E ")), lines[-1])
-        why = f"cannot load a {CONFTEST} as it is here ({last.removeprefix('E ').strip()})"
-        return bool([case for case in cases if self._take_conftests(case, why)])
+        edited = {case.nodeid: self._edited_conftests(case) for case in cases}
+        message, named = conftest_error(error, {path for paths in edited.values() for path in paths})
+        why = f"cannot start with a {CONFTEST} as it is here ({message})"
+        near = [case for case in cases if not named.isdisjoint(edited[case.nodeid])]
+        return bool([case for case in near or cases if self._take_conftests(case, why)])
 
     def falls_back(self, case: Case, error: str) -> bool:
         """Return whether a test that raised only in the base arm is to be run there with more of its own files."""
-        why = f"fails at this test as it is here ({error})"
-        return self._take_file(case, why) or (self._has(case) and self._take_conftests(case, why))
+        return self._take_more(case, f"fails at this test as it is here ({error})")
 
     def version(self, nodeid: str) -> tuple[bool, bool]:
         """Return whether the base runs a test from its own file, and whether it does with its own conftests."""
@@ -257,9 +252,10 @@ class OwnFiles:
 
     def reason(self, nodeid: str) -> str:
         """Return why the base takes files of its own for a test, and which; "" if it takes none."""
-        kinds = zip(("test file", CONFTEST), self.version(nodeid))
-        names = " and ".join(name for name, taken in kinds if taken)
-        return f"{self._reasons[nodeid]}, and ran its own {names}" if names else ""
+        without = not self._conftests.get(nodeid, True)
+        names = " and ".join(["test file"] * (nodeid in self._files) + [CONFTEST] * self._conftests.get(nodeid, False))
+        ran = " ".join((f"its own {names}" if names else "", f"without {CONFTEST}" if without else "")).strip()
+        return f"{self._reasons[nodeid]}, and ran {ran}" if ran else ""
 
     def edited(self, case: Case) -> bool:
         """Return whether the change edits the file of a test or its conftests."""
@@ -271,28 +267,32 @@ class OwnFiles:
         conftests = {path: self._both(path) for path in self.paths(case) if path != case.path}
         return another_test(_test_of(case.nodeid), {case.path: self._both(case.path)}, conftests)
 
+    def _take_more(self, case: Case, why: str) -> bool:
+        return self._has(case) and (self._take_file(case, why) or self._take_conftests(case, why))
+
     def _take_file(self, case: Case, why: str) -> bool:
         then, now = self._both(case.path)
-        if case.nodeid in self._files or then == now or not self._has(case):
+        if case.nodeid in self._files or then == now:
             return False
         self._files.add(case.nodeid)
         self._reasons.setdefault(case.nodeid, why)
         return True
 
     def _take_conftests(self, case: Case, why: str) -> bool:
-        if case.nodeid in self._conftests or not self._edited_conftests(case):
+        paths = self._edited_conftests(case)
+        if case.nodeid in self._conftests or not paths:
             return False
-        self._conftests.add(case.nodeid)
+        self._conftests[case.nodeid] = any(self._both(path)[0] is not None for path in paths)
         self._reasons.setdefault(case.nodeid, why)
         return True
 
     def _has(self, case: Case) -> bool:
-        return has_test(self._both(case.path)[0] or "", case.nodeid)
+        return _test_of(case.nodeid) in bodies_of(self._both(case.path)[0] or "")
 
     def _edited_conftests(self, case: Case) -> list[str]:
         """Return the conftests of a test that differ at the base, or that it lacks."""
         above = [str(folder / CONFTEST) for folder in PurePosixPath(case.path).parents]
-        return [path for path in above if (both := self._both(path))[1] and both[0] != both[1]]
+        return [path for path in above if ((both := self._both(path))[0] or "") != both[1]]
 
     def _both(self, path: str) -> tuple[str | None, str]:
         if path not in self._read:

@@ -235,7 +235,7 @@ def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that
     comparison = Comparison((arm("base"), arm("head")), cases(3), stage, Design())
     results = with_files(heard(comparison), comparison, (), Path(), None)
     decided = {key.nodeid[-1]: (paired.decision, paired.own_file, paired.own_test) for key, paired in results.items()}
-    why = "cannot collect this test file, and ran its own test file"
+    why = "cannot collect this test file as it is here (ImportError: no new), and ran its own test file"
     assert decided == {"0": (Decision.SLOWER, why, False), "1": (Decision.NOT_SLOWER, why, True)}
     assert comparison.problems == {}
     message = "the base build could not collect it: t.py: ImportError: no new"
@@ -270,7 +270,7 @@ def test_a_test_that_raises_in_the_base_arm_alone_is_run_there_from_its_own_file
         assert {key.nodeid[-1]: paired.decision for key, paired in results.items()}["1"] is Decision.SLOWER
 
 
-LOADING = "ImportError while loading conftest 'conftest.py'.\n  conftest.py:1: in <module>\nE   {error}\n"
+LOADING = "its last output:\n  conftest.py:1: in <module>\nE   {error}\n"
 THEN, NOW = "import pytest\n", "import pytest\nfrom pk.new import size\ndef other(): return size\n"
 
 
@@ -279,7 +279,7 @@ def test_a_conftest_that_the_base_cannot_load_is_its_own_there() -> None:
     stage = replace(staged(world, [], []), texts=versions(FILES, FILES, (THEN, NOW)))
     comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
     results = with_files(heard(comparison), comparison, (), Path(), None)
-    why = "cannot load a conftest.py as it is here (ImportError: no new), and ran its own conftest.py"
+    why = "cannot start with a conftest.py as it is here (ImportError: no new), and ran its own conftest.py"
     assert {(key.nodeid[-1], one.decision, one.own_file, one.own_test) for key, one in results.items()} == {
         ("0", Decision.NOT_SLOWER, why, False), ("1", Decision.SLOWER, why, False),
     }  # fmt: skip

@@ -153,8 +153,9 @@ def test_a_family_that_stays_keeps_its_own_before_another_with_the_same_paramete
 
 FIXTURE = "import pytest\n\n@pytest.fixture\ndef n(): return 1\n"
 EDITED = FIXTURE + "\n@pytest.fixture\ndef other(): return new.size\n"
+ENDED = "the base arm ended with exit code 4; its last output:\n"
 LOADING = (
-    "the base arm ended: ImportError while loading conftest 'b/conftest.py'.\nE   ImportError: no new\na last line"
+    f"{ENDED}    ImportError while loading conftest '/p/b/conftest.py'.\n    E   ImportError: no new\n    a last line"
 )
 
 
@@ -180,14 +181,55 @@ def test_a_test_takes_one_more_of_its_own_files_at_each_failure() -> None:
 def test_tests_whose_conftests_are_their_own_start_apart_from_others() -> None:
     own, case = files_of_base(b=(FIXTURE, EDITED))
     elsewhere = replace(case, nodeid="c/t.py::test_one[1]", path="c/t.py")
-    assert not own.take_conftests([elsewhere, case], "the base arm ended with SIGSEGV")
+    for other in ("the base arm died of SIGSEGV", LOADING.replace("base", "head")):
+        assert not own.take_conftests([elsewhere, case], other)
     assert own.take_conftests([elsewhere, case], LOADING)
     assert own.same_version([case, elsewhere]) == [elsewhere]
     assert own.same_version([case]) == [case]
     assert own.reason(case.nodeid) == (
-        "cannot load a conftest.py as it is here (ImportError: no new), and ran its own conftest.py"
+        "cannot start with a conftest.py as it is here (ImportError: no new), and ran its own conftest.py"
     )
     assert not own.take_conftests([elsewhere, case], LOADING), "the own ones do not load either"
+
+
+def test_tests_take_their_own_conftests_where_one_of_them_is_named_and_all_do_where_none_is() -> None:
+    texts = {f"{name}conftest.py": (FIXTURE, EDITED) for name in ("", "b/", "c/")}
+    cases = [Case(nodeid=f"{name}/t.py::t", path=f"{name}/t.py", limits=(), plan=Plan()) for name in ("b", "c", "d")]
+    for error, expected in (
+        (LOADING, [True, False, False]),
+        (LOADING.replace("/b", ""), [True, True, True]),
+        (f'{ENDED}    ERROR: Error importing plugin "new": no new', [True, True, True]),
+    ):
+        own = OwnFiles(lambda path: texts.get(path, (None, "")))
+        assert own.take_conftests(cases, error)
+        assert [own.version(case.nodeid)[1] for case in cases] == expected
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (
+            "    INTERNALERROR>     import new\n    INTERNALERROR> ImportError: no new\n    no tests ran in 0.1s",
+            "no new",
+        ),
+        ('    ERROR: Error importing plugin "new": no new', "no new"),
+        ("    E   ImportError: no new\n    E   two more lines", "ImportError: no new"),
+        ("    something else: no new", "no new"),
+    ],
+)
+def test_the_error_is_shown_that_ended_pytest(output: str, message: str) -> None:
+    own, case = files_of_base(b=(None, EDITED))
+    assert own.take_conftests([case], ENDED + output)
+    assert own.reason(case.nodeid).endswith(f"{message}), and ran without conftest.py")
+
+
+def test_a_test_that_cannot_be_collected_takes_its_own_file_and_then_its_own_conftests() -> None:
+    own, case = files_of_base(b=(None, EDITED))
+    for version in ((True, False), (True, True), (True, True)):
+        own.take([case], ["b/t.py: ImportError: no new"])
+        assert own.version(case.nodeid) == version
+    why = "cannot collect this test file as it is here (ImportError: no new)"
+    assert own.reason(case.nodeid) == f"{why}, and ran its own test file without conftest.py"
 
 
 @pytest.mark.parametrize(
@@ -223,7 +265,7 @@ def test_a_test_differs_by_its_function_its_parameters_and_what_they_use() -> No
         assert own.differs(case) is differs, now
 
 
-def test_a_conftest_that_the_change_deletes_or_leaves_as_it_is_has_no_other_version() -> None:
-    for both in ((FIXTURE, FIXTURE), (FIXTURE, ""), (None, "")):
+def test_a_conftest_that_the_change_leaves_as_it_is_has_no_other_version() -> None:
+    for both in ((FIXTURE, FIXTURE), (None, ""), ("", "")):
         own, case = files_of_base(b=both)
         assert not own.take_conftests([case], LOADING)
