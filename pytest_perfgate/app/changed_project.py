@@ -238,7 +238,7 @@ def with_files(
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
         why = next((one.own for one in comparison.rounds if one.nodeid == nodeid and one.own), "")
         another = bool(why) and comparison.own.differs(comparison.cases[nodeid])
-        paired = replace(paired, own_file=why, own_test=another)
+        paired = replace(paired, own_file=why, own_test=another, faster=paired.faster and not another)
         if nodeid not in comparison.bare:
             return replace(paired, shared=tuple(dict.fromkeys((*_modules(nodeid, paired), *tables))))
         edited = edited_imports(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)

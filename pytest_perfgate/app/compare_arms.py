@@ -150,7 +150,7 @@ class Comparison:
         again = [case for case in lost if self.own.version(case.nodeid) != version]
         for case in lost:
             if case not in again:
-                self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms))
+                self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms, self.own.reason))
         self.start_s, self.rounds[before:] = _shared(self.rounds[before:], self.stage.clock() - self.begun)
         return again
 
@@ -313,12 +313,13 @@ def _round(met: PairedCall, phase: str, number: int, own: str) -> PairedRound:
     )
 
 
-def _one_sided(pair: LockstepPair, nodeid: str, arms: Sequence[Arm]) -> str:
-    """Return which arm could not collect a test that the other did, and its error."""
+def _one_sided(pair: LockstepPair, nodeid: str, arms: Sequence[Arm], own: Callable[[str], str]) -> str:
+    """Return which arm could not collect a test that the other did, and its error or its files."""
     for side, arm in enumerate(arms):
         if nodeid not in pair.nodeids[side]:
-            reason = "; ".join(pair.errors[side]) or "it is missing"
-            hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in reason else ""
+            why = own(nodeid) if side == BASE else ""
+            reason = "; ".join(pair.errors[side]) or (f"it {why}" if why else "it is missing")
+            hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in reason and not why else ""
             return f"the {arm.name} build could not collect it: {reason}{hint}"
     return "the children ended before it"
 

@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.samples import (
 )
 from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, expired, more_rounds, run_out
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
-from pytest_perfgate.core.render.words import plural, quantity, signed
+from pytest_perfgate.core.render.words import OWN_TEST, plural, quantity, signed
 from pytest_perfgate.model.metric import Metric, Problem
 from pytest_perfgate.model.plan import LEAST, CaseKey, Choice, Decision, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -124,7 +124,10 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     if paired.own_file:
         yield "arms", f"the base {paired.own_file}"
     if paired.own_test:
-        yield "arms", "the test or what it uses differs there: any work in addition now is part of the slowdown"
+        yield (
+            OWN_TEST,
+            "it, or what it uses, is another one in the base: more work now counts as a slowdown, less hides one",
+        )
     yield from paired.tunings
 
 

@@ -138,11 +138,14 @@ class FigureLevel:
 TIMES = FigureLevel()
 
 
-def figure_note(verdict: Verdict) -> str:
-    """Return ``(128 -> 130)`` for a gated figure; without an accepted value, only its value.
+OWN_TEST = "test"
+"""The evidence that the base ran another version of the test."""
 
-    If no two builds were made, nothing was compared.
-    """
+
+def figure_note(verdict: Verdict) -> str:
+    """Return ``(128 -> 130)`` for a gated figure, without an accepted value only its value; or what is not compared."""
+    if any(name == OWN_TEST for name, _ in verdict.evidence):
+        return " (another test in the base)"
     if verdict.metric is None and verdict.outcome is Outcome.PASSED and verdict.limit.metric == "slowdown":
         return " (not compared: no code changed)"
     if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:

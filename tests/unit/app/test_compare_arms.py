@@ -306,6 +306,26 @@ def test_a_fixture_that_raises_in_the_base_alone_is_its_own_there() -> None:
     assert {key.nodeid[-1]: one.own_file for key, one in results.items()} == {"0": "", "1": why}
 
 
+def test_a_test_that_differs_in_the_base_is_not_called_faster() -> None:
+    world = World(time=slower("1", -0.3), modules=PROOF, raises={("base", "t.py::test_1", True)})
+    stage = replace(staged(world, [], []), texts=versions(FILES, EDITED))
+    comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
+    pairs = heard(comparison)
+    results = with_files(pairs, comparison, (), Path(), None)
+    (key,) = (key for key in results if key.nodeid.endswith("1"))
+    assert (pairs[key].faster, results[key].faster, results[key].own_test) == (True, False, True)
+
+
+def test_a_test_that_is_missing_beside_the_base_s_own_conftest_says_so() -> None:
+    world = World(time=slower("1", 0.06), modules=PROOF, unloadable=LOADING.format(error="ImportError: no new"))
+    world.missing = {"base": {"t.py::test_1"}}
+    stage = replace(staged(world, [], []), texts=versions(FILES, FILES, (THEN, NOW)))
+    comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
+    heard(comparison)
+    why = "it cannot start with a conftest.py as it is here (ImportError: no new), and ran its own conftest.py"
+    assert comparison.troubles() == {"t.py::test_1": f"the base build could not collect it: {why}"}
+
+
 def test_a_test_that_raises_in_both_versions_of_one_file_has_no_other_to_be_tried_with() -> None:
     world = World(time=slower("1", 0.0), modules=PROOF, raises={("base", "t.py::test_1", True)})
     stage = replace(staged(world, [], []), texts=versions(FILES, FILES))
