@@ -101,9 +101,10 @@ class CaseReport:
 
     @property
     def worst(self) -> Outcome:
-        """The worst outcome; a limit that does not apply counts only where none does."""
+        """The worst outcome; a limit that does not apply counts only where none does, or where none was given."""
         order = [Outcome.NOT_APPLICABLE, *(one for one in Outcome if one is not Outcome.NOT_APPLICABLE)]
-        return max((v.outcome for v in self.verdicts), key=order.index, default=Outcome.NOT_MEASURED)
+        alone = Outcome.NOT_MEASURED if self.measurement is None else Outcome.NOT_APPLICABLE
+        return max((v.outcome for v in self.verdicts), key=order.index, default=alone)
 
 
 @value
@@ -271,7 +272,6 @@ class Paired:
     """Notes on kernels that were tuned differently on one of the sides."""
     wants_s: float = 0.0
     """Seconds of further rounds that would decide an undecided case; 0 if none are known to help."""
-
     stands_in: str = ""
     """Which commit is the other arm, and why, if it is not the baseline's."""
     bare: bool = False

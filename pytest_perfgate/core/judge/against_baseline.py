@@ -13,8 +13,6 @@ from pytest_perfgate.core.judge.context import (
     JudgedMeasurement,
     Ruling,
     Tolerance,
-    accepted_facts,
-    facts_of,
     incomparable,
     moves,
     tolerance,
@@ -115,7 +113,7 @@ def _changed_versions(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tup
     """Return the versions that have changed since the time was accepted."""
     if trial.context.facts == "off":
         return ()
-    differences = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
+    differences = moves(baseline, trial.measurement.device)
     return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in differences)
 
 

@@ -109,10 +109,10 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
 
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure by the rounds of two builds if the accepted value leaves it open, or finds it worse."""
-    pairs, paired = _pairs_of(metric, trial), trial.paired
+    paired = trial.paired
     if paired is None or ruling.outcome not in _CONTESTED:
         return ruling
-    if pairs is None:
+    if (pairs := _pairs_of(metric, trial)) is None:
         lost = paired.rounds and metric.better is not None
         return ruling._replace(sentence=f"{ruling.sentence}; the base did not give {metric.name}") if lost else ruling
     base = f"base {paired.base}" if paired.base else "the base"

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
@@ -259,7 +260,7 @@ def _part(part: object) -> str:
 def _surroundings(baseline: Baseline, measurement: Measurement, level: str) -> str:
     if level in {"off", "shown"}:
         return ""
-    differences = moves(accepted_facts(baseline), facts_of(measurement.device), level)
+    differences = moves(baseline, measurement.device, level)
     text = ", ".join(f"{name} {then} -> {now}" for name, then, now in differences)
     return f"measured with other versions, not compared: {text}" if text else ""
 
@@ -277,21 +278,18 @@ Move = tuple[str, str, str]
 _VERSION = re.compile(r"(.*?)(\d+)(?:\.(\d+))?")
 
 
-def facts_of(device: Device) -> tuple[Fact, ...]:
-    """Return the versions that a baseline stores."""
-    facts = dict(device.facts)
-    return tuple((name, facts[name]) for name in KEPT if facts.get(name))
+@lru_cache(maxsize=256)
+def facts_of(facts: tuple[Fact, ...], prefix: str = "") -> tuple[Fact, ...]:
+    """Return the versions that a baseline stores, of a device; of an environment, where the device's have a prefix."""
+    named = dict(facts)
+    return tuple((name, text) for name in KEPT if (text := (prefix and named.get(prefix + name)) or named.get(name)))
 
 
-def accepted_facts(baseline: Baseline) -> tuple[Fact, ...]:
-    """Return the versions of the accepted run; empty if the line has no environment."""
-    then = dict(baseline.surroundings.facts) if baseline.surroundings else {}
-    facts = ((name, then.get(f"device {name}") or then.get(name, "")) for name in KEPT)
-    return tuple((name, text) for name, text in facts if text)
-
-
-def moves(then: Iterable[Fact], now: Iterable[Fact], level: str = "exact") -> tuple[Move, ...]:
-    """Return what differs at this level; a fact that one side lacks is not a difference."""
+def moves(baseline: Baseline, device: Device, level: str = "exact") -> tuple[Move, ...]:
+    """Return what differs from the accepted run at this level; a fact that one side lacks is not a difference."""
+    then = facts_of(baseline.surroundings.facts, "device ") if baseline.surroundings else ()
+    if not then or then == (now := facts_of(device.facts)):  # usual
+        return ()
     here = dict(now)
     both = ((name, was, here[name]) for name, was in then if name in here)
     return tuple(move for move in both if rounded(move[1], level) != rounded(move[2], level))

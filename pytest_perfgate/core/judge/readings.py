@@ -254,10 +254,11 @@ def word_of(report: CaseReport, verdict: Verdict) -> str:
 def tally(reports: Iterable[CaseReport]) -> str:
     """Return ``1 broken, 2 passed, 2 references``, the worst first."""
     worst = [(one, next((v for v in one.verdicts if v.outcome is one.worst), None)) for one in reports]
-    counts = Counter(word_of(one, verdict) if verdict else one.worst.value for one, verdict in worst)
-    references = counts.pop("reference", 0)
+    counts = Counter(word_of(one, v) if v else "" if one.measurement else one.worst.value for one, v in worst)
     parts = [f"{counts[word.value]} {word.value}" for word in reversed(list(Outcome)) if counts[word.value]]
-    return ", ".join([*parts, *([plural(references, "reference")] if references else [])])
+    parts += [plural(counts["reference"], "reference")] if counts["reference"] else []
+    parts += [f"{counts['']} without a limit of {'its' if counts[''] == 1 else 'their'} own"] if counts[""] else []
+    return ", ".join(parts)
 
 
 def sides(reference: Reference, time: float) -> str:

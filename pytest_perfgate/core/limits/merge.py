@@ -113,7 +113,7 @@ def names_part(limit: Limit, parts: Collection[str]) -> bool:
 
 def scope_within(limit: Limit, key: CaseKey) -> Labels:
     """Return the labels that select metrics of a call, without the call's own name."""
-    return without_case(limit) if _meant_for(limit, key) else limit.labels
+    return without_case(limit) if limit.labels and _meant_for(limit, key) else limit.labels
 
 
 def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:

@@ -11,9 +11,10 @@ from pytest_perfgate.core.judge.context import (
     LEVELS,
     REASON,
     UNKNOWN,
+    Fact,
     JudgeContext,
+    Move,
     accepted_clock,
-    accepted_facts,
     clock_of,
     facts_of,
     moved,
@@ -37,6 +38,11 @@ OLD = (("driver", "570.124.06"), ("toolkit", "12.8"), ("framework", "torch 2.12.
 NEW = (("driver", "570.195.03"), ("toolkit", "13.0"), ("framework", "torch 2.13.0"), ("power limit", "700 W"))
 
 
+def between(then: tuple[Fact, ...], now: tuple[Fact, ...], level: str = "exact") -> tuple[Move, ...]:
+    here = Device(key="k", name="n", kind="gpu", facts=now)
+    return moves(accepted(1e6, surroundings=Environment(facts=then)), here, level)
+
+
 @pytest.mark.parametrize(
     ("level", "names"),
     [
@@ -46,20 +52,19 @@ NEW = (("driver", "570.195.03"), ("toolkit", "13.0"), ("framework", "torch 2.13.
     ],
 )
 def test_versions_are_compared_as_far_as_the_level_looks(level, names) -> None:
-    assert [name for name, _, _ in moves(OLD, NEW, level)] == names
+    assert [name for name, _, _ in between(OLD, NEW, level)] == names
 
 
 def test_patches_are_seen_only_exactly() -> None:
     then, now = (("framework", "torch 2.13.0"),), (("framework", "torch 2.13.1+cu130"),)
-    assert moves(then, now, "minor") == ()
-    assert moves(then, now) == (("framework", "torch 2.13.0", "torch 2.13.1+cu130"),)
-    assert moves((("framework", "cupy 13.1"),), (("framework", "torch 13.1"),), "major")
-    assert moves((("driver", "none"),), (("driver", "unknown"),), "major")
+    assert between(then, now, "minor") == ()
+    assert between(then, now) == (("framework", "torch 2.13.0", "torch 2.13.1+cu130"),)
+    assert between((("framework", "cupy 13.1"),), (("framework", "torch 13.1"),), "major")
+    assert between((("driver", "none"),), (("driver", "unknown"),), "major")
 
 
 def test_only_versions_are_kept() -> None:
-    device = Device(key="k", name="n", kind="gpu", facts=(("cores", "2"), *NEW[::-1], ("ptxas", "")))
-    assert facts_of(device) == NEW[:3]
+    assert facts_of((("cores", "2"), *NEW[::-1], ("ptxas", ""))) == NEW[:3]
 
 
 def test_the_levels_are_those_of_the_configuration() -> None:
@@ -121,9 +126,9 @@ def test_an_unknown_clock_did_not_move() -> None:
 
 
 def test_a_fact_of_the_device_is_kept_under_its_own_name() -> None:
-    around = Environment(facts=(("device driver", "570.1"), ("driver", "1.0"), ("ptxas", "12.8")))
-    assert accepted_facts(accepted(1e6, surroundings=around)) == (("driver", "570.1"), ("ptxas", "12.8"))
-    assert accepted_facts(accepted(1e6)) == ()
+    around = (("device driver", "570.1"), ("driver", "1.0"), ("ptxas", "12.8"))
+    assert between(around, (("driver", "571.0"), ("ptxas", "12.8"))) == (("driver", "570.1", "571.0"),)
+    assert moves(accepted(1e6), Device(key="k", name="n", kind="gpu", facts=NEW)) == ()
 
 
 THEN = Environment(

@@ -218,3 +218,10 @@ def test_a_call_that_others_are_held_against_is_called_their_reference(
     reference = case("test_b", 1e6)
     counts = {"passed": "2 passed", "reference": "1 passed, 1 reference"}.get(word, f"1 {word}, 1 passed")
     assert tally([report, reference]) == counts
+
+
+def test_a_measured_call_without_a_limit_is_not_called_unmeasured() -> None:
+    free = replace(case("test_eager", 1e6), verdicts=())
+    assert tally([case("test_ours", 1e6), free]) == "1 passed, 1 without a limit of its own"
+    assert free.worst is Outcome.NOT_APPLICABLE
+    assert tally([replace(free, measurement=None)]) == "1 not measured"

@@ -249,3 +249,11 @@ def test_calls_that_state_their_work_stand_in_one_table_by_their_rate() -> None:
         "other",
         slow.measurement.device.key,
     ]
+
+
+def test_a_call_without_a_limit_needs_no_look() -> None:
+    free = replace(case("test_eager", 1e6), verdicts=())
+    slower = case("test_ours", 1e6, outcome=Outcome.REGRESSED)
+    section = next(s for s in run_document(run(slower, free)).blocks if getattr(s, "title", "") == "What needs a look")
+    assert isinstance(section, Section)
+    assert len(section.blocks) == 1
