@@ -24,6 +24,9 @@ _TIME, _PART = Dimension.TIME, Dimension.FRACTION
 _TRACED = ("case", "op", "category", "rank", "gpu", "step", "shapes", "types", "strides", "scalars")
 """Scopes of a test's own metrics that a trace splits by operator."""
 
+_RATED = (*_TRACED, "kernel", "launcher", "stream")
+"""The same of rates, which a trace also splits by kernel."""
+
 TIMING_KINDS: tuple[MetricKind, ...] = (
     MetricKind(
         name="time",
@@ -63,13 +66,13 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         scopes=("of", "family"),
         positional="of",
     ),
-    MetricKind(name="tflops", dimension=Dimension.FLOPS, better=_HIGH, doc="operations per second", scopes=_TRACED),
+    MetricKind(name="tflops", dimension=Dimension.FLOPS, better=_HIGH, doc="operations per second", scopes=_RATED),
     MetricKind(
         name="bandwidth",
         dimension=Dimension.BANDWIDTH,
         better=_HIGH,
         doc="unique bytes per second",
-        scopes=_TRACED,
+        scopes=_RATED,
     ),
     MetricKind(
         name="throughput",
@@ -91,7 +94,7 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
             dimension=_PART,
             better=_HIGH,
             doc=f"{what} {of}",
-            scopes=(*_TRACED, *(roof if not tail else ())),
+            scopes=(*(_RATED if f"{stem}{tail}" == "sol_datasheet" else _TRACED), *(roof if not tail else ())),
         )
         for stem, what, roof in (
             ("mfu", "operations per second as a fraction of", ()),

@@ -161,6 +161,7 @@ _REPORTS = {"report": "analysis", **{f"standalone_analysis_{kind}": kind for kin
 
 def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, Callable[[], Document]]:
     """Return views by name; callers add the report and the ranks."""
+    from pytest_perfgate.core.analysis.trace.metrics import kernel_block
 
     def first() -> TraceView:
         return next(again())
@@ -174,7 +175,7 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, 
         "categories": page("Categories", lambda one: tables.category_table(one.rows)),
         "ops": page("Operators", lambda one: tables.operator_table(one.rows)),
         "arguments": page("Operators by arguments", lambda one: tables.argument_table(one.rows)),
-        "kernels": page("Kernels", lambda one: tables.kernel_table(one.kernels)),
+        "kernels": page("Kernels", lambda one: kernel_block(one.survey, one.rows, one.kernels, one.roof)),
         "roofline": page("Roofline", lambda one: tables.roofline_table(one.rows, one.roof)),
         "impact": page("Impact", _impact_block),
         "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),

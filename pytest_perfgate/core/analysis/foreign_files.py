@@ -262,7 +262,7 @@ VIEWS: Mapping[str, str] = {
     "fusion": "modules whose instances launch many short kernels",
     "health": "counters of each kernel beside their healthy values, and what to do if not",
     "impact": "what each operator would gain at 20, 50 and 80 % of its roof",
-    "kernels": "time by kernel",
+    "kernels": "time by kernel, and rates where its work is known",
     "mix": "machine instructions (SASS) by kind",
     "ops": "time by operator",
     "overlap": "how much communication computation covers, by rank and stage",

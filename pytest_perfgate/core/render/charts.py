@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.render.drawing import (
@@ -31,7 +32,7 @@ from pytest_perfgate.core.render.drawing import (
 )
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Bar, Picture
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, regex, value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -213,6 +214,19 @@ def sparkline(numbers: Sequence[float]) -> str:
     if most <= 0:
         return " " * len(numbers)
     return "".join(_SPARKS[math.ceil(number / most * (len(_SPARKS) - 1)) if number > 0 else 0] for number in numbers)
+
+
+_LEADING, _FEWEST = regex(r"^([ ▁-█]+)  (?=[^ ▁-█])"), 8
+
+
+def squeezed(text: str, by: int) -> str:
+    """Return a text whose leading sparkline is so much shorter: columns that join keep the highest."""
+    line = _LEADING.match(text)
+    left = len(line[1]) - by if line else 0
+    if not line or by <= 0 or left < _FEWEST:
+        return text
+    edges = [at * len(line[1]) // left for at in range(left + 1)]
+    return "".join(map(max, (line[1][a:b] for a, b in pairwise(edges)))) + text[len(line[1]) :]
 
 
 @value

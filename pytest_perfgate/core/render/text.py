@@ -78,12 +78,13 @@ _LEAST = 40
 
 def picture_lines(drawn: Picture, room: int) -> Iterator[str]:
     """Yield the sentence, and bars if they fit: labels to the left, lengths, text to the right."""
+    from pytest_perfgate.core.render.charts import squeezed
+
     if not drawn.bars or room < _LEAST:
         yield f"[{drawn.alt}]"
         return
     yield drawn.alt
-    labels = [display_width(bar.label) for bar in drawn.bars if bar.parts or bar.text]
-    label = min(room // 3, max(labels, default=0))
+    label = min(room // 3, max((display_width(bar.label) for bar in drawn.bars if bar.parts or bar.text), default=0))
     beside = max(display_width(bar.text) for bar in drawn.bars)
     wide = room - label - beside - 4 if any(bar.parts for bar in drawn.bars) else 0
     used = [at for at in range(len(drawn.key)) if any(len(bar.parts) > at and bar.parts[at] > 0 for bar in drawn.bars)]
@@ -95,7 +96,7 @@ def picture_lines(drawn: Picture, room: int) -> Iterator[str]:
             continue
         name = bar.label if display_width(bar.label) <= label else f"{bar.label[: label - 1]}…"
         lengths = f"{_lengths(bar.parts, wide)}  " if wide >= 10 else ""
-        yield f"{name}{' ' * (label - display_width(name))}  {lengths}{bar.text}"
+        yield f"{name}{' ' * (label - display_width(name))}  {lengths}{squeezed(bar.text, label + beside + 2 - room)}"
 
 
 def _lengths(parts: Sequence[float], wide: int) -> str:
@@ -132,7 +133,7 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
     if not _fits(lines, room) and table.rows:
         ways = [(columns, heads) for heads in (1, 2) for columns in _texts_apart(table, room)]
         forms = [list(_apart(table, room, *way)) for way in ways]
-        narrow = (room < _LOG or not _fits(lines, _FAR)) and any(map(is_number, table.columns))
+        narrow = (room != _LOG or not _fits(lines, _FAR)) and any(map(is_number, table.columns))
         in_words = [list(_in_words(table, width))] if narrow else []
         lines = next((form for form in forms if _fits(form, room)), next(iter(in_words), lines))
     yield from wrapped(table.title, width)
@@ -168,7 +169,7 @@ def _texts_apart(table: Table, room: int) -> Iterator[list[int]]:
     longest = max(named, key=lambda at: max(len(row[at]) for row in rows), default=-1)
     long = longest >= 0 and max(len(row[longest]) for row in rows) >= _WORD
     yield from ([longest],) if long else ()
-    yield from (texts,) if long or room < _LOG else ()
+    yield from (texts,) if long or room != _LOG else ()
 
 
 def _apart(table: Table, width: int, above: Sequence[int], heads: int) -> Iterator[str]:

@@ -35,6 +35,8 @@ def unary(call: Call) -> Work:
 def binary(call: Call) -> Work:
     """Operands broadcast; a scalar moves nothing."""
     tensors = [at for at in (0, 1) if call.tensor(at)]
+    if not tensors:
+        raise ValueError(f"neither operand of {call.name} is a tensor")
     shape = _broadcast([call.shape(at) for at in tensors])
     widest = max(tensors, key=lambda at: (len(call.shape(at)) > 0, width(call.type(at))))
     moved = sum(call.size(at) for at in tensors) + prod(shape) * width(call.type(widest))
@@ -68,6 +70,14 @@ def softmax_backward(call: Call) -> Work:
 
 def gathered(call: Call) -> Work:
     return embedding(prod(call.shape(1)), call.shape(0)[-1], dtype=call.dtype(0), index=call.type(1))
+
+
+def selected(call: Call) -> Work:
+    """Entries along one dimension; that of a vector is its only one, recorded or not."""
+    shape = call.shape(0)
+    dim = 0 if len(shape) == 1 else call.number(1)
+    others = prod(size for at, size in enumerate(shape) if at != dim % len(shape))
+    return embedding(prod(call.shape(2)), others, dtype=call.dtype(0), index=call.type(2))
 
 
 def loss(call: Call) -> Work:
@@ -111,7 +121,7 @@ SOFTMAX = {
     "aten::_log_softmax_backward_data": softmax_backward,
 }
 
-GATHERS = {"aten::embedding": gathered, "aten::index_select": gathered}
+GATHERS = {"aten::embedding": gathered, "aten::index_select": selected}
 
 LOSSES = {"aten::cross_entropy_loss": loss}
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.metrics import rates
+from pytest_perfgate.core.analysis.trace.metrics import rated_kernels, rates
 from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
 from pytest_perfgate.core.analysis.trace.tables import listed, shapes
 from pytest_perfgate.model.metric import Labels, Metric, MetricSet, Table, labels
@@ -106,6 +107,7 @@ FIGURES: tuple[Figure, ...] = (
     *_all("arguments", _ARGUMENTS, **{name.replace("std", "deviation"): f"op_{name}" for name in _STATS}),
     *_all("kernels", _KERNEL, count="kernel_count", total="kernel_time", share="kernel_share"),
     *_all("kernels", _KERNEL, **{name.replace("std", "deviation"): f"kernel_{name}" for name in _STATS}),
+    *_all("kernels", _KERNEL, rate="tflops", bandwidth="bandwidth", of_the_roof="sol_datasheet"),
     *_all("roofline", _ARGUMENTS, calls="op_count", GPU_time="op_time", work="op_flops", bytes="op_bytes"),
     *_all("roofline", _ARGUMENTS, intensity="intensity", rate="tflops", bandwidth="bandwidth"),
     *_all("roofline", _ARGUMENTS, of_the_roof="sol_datasheet"),
@@ -167,7 +169,7 @@ def row_metrics(
         table_metrics("arguments", tables.argument_table(rows), apart, scopes, most),
         table_metrics("roofline", tables.roofline_table(rows, roof), apart, scopes, most, _ROW_RATES),
         _rated(rows, apart, roof, scopes, most),
-        _kernels(survey, kernels, scopes, most),
+        _kernels(survey, rows, kernels, roof, scopes, most),
         _modules(survey, scopes, most),
     )
     return MetricSet(metrics=tuple(made))
@@ -181,17 +183,27 @@ def _rated(
             yield from rates([row], roof, tuple(sorted((*scope, *where))))
 
 
-def _kernels(survey: Survey, rows: Sequence[KernelRow], scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
+def _kernels(
+    survey: Survey,
+    rows: Sequence[OperatorRow],
+    kernels: Sequence[KernelRow],
+    roof: Roof | None,
+    scopes: Sequence[Labels],
+    most: int,
+) -> Iterator[Metric]:
     if survey.on_host:
         return
     several = len(intervals.distinct(survey.device)) > 1
     where = [
         labels(kernel=row.name, launcher=row.launcher, stream=row.stream, **({"gpu": row.device} if several else {}))
-        for row in rows
+        for row in kernels
     ]
     sums = () if survey.has_kernels else ("kernel_time", "kernel_count")  # absent beside copies only: no row stands in
-    every = table_metrics("kernels", tables.kernel_table(rows), where, scopes, most)
+    every = table_metrics("kernels", tables.kernel_table(kernels), where, scopes, most)
     yield from (metric for metric in every if metric.name not in sums)
+    rated = rated_kernels(survey, rows, kernels, roof)
+    for metric in table_metrics("kernels", rated, where, scopes, most, ("count", "total")):
+        yield replace(metric, note=roof.note) if roof and metric.name == "sol_datasheet" else metric
 
 
 def _modules(survey: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metric]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.roofline import GIVEN, place
-from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
+from pytest_perfgate.core.analysis.roofline import BEYOND, GIVEN, above_every_peak, place
+from pytest_perfgate.core.analysis.trace.operators import (
+    KernelRow,
+    OperatorRow,
+    kernel_groups,
+    recompute_share,
+    sole_workers,
+)
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
-from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
+from pytest_perfgate.model.metric import Absent, Block, Cell, Column, Labels, Metric, MetricSet, Section, Table, labels
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension
 
@@ -313,6 +321,57 @@ def kernel_metrics(rows: Sequence[KernelRow], survey: Survey, scopes: Sequence[L
             metrics.append(_metric("kernel_count", len(lengths), _COUNT, scope))
             metrics.append(_metric("short_kernels", float(np.mean(lengths < SHORT_NS)), _PART, scope))
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
+
+
+def kernel_block(survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None) -> Block:
+    """Return the times of kernels, and their rates where work is known."""
+    from pytest_perfgate.core.analysis.trace.tables import kernel_table
+
+    times, rated = kernel_table(kernels), rated_kernels(survey, rows, kernels, roof)
+    return Section(title="Times and rates", blocks=(times, rated)) if rated.rows else times
+
+
+def rated_kernels(
+    survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None
+) -> Table:
+    """Return the rates of kernels that alone do the work of their calls; the others say why they have none."""
+    from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roofed
+
+    table = brief(kernel_table(kernels), "kind", "mean", "median", "deviation", "min", "max", "share")
+    columns = (
+        *table.columns,
+        Column(name="rate", dimension=Dimension.FLOPS),
+        Column(name="bandwidth", dimension=Dimension.BANDWIDTH),
+        Column(name="of the roof", dimension=_PART),
+        Column(name="why there is no rate"),
+    )
+    known = any(row.work for row in rows) and not survey.on_host
+    cells = _kernel_rates(survey, rows, kernels, roof) if known else ()
+    rated = tuple((*row, *more) for row, more in zip(table.rows, cells))
+    return replace(table, title="Rates", columns=columns, rows=rated, note=roofed(roof))
+
+
+def _kernel_rates(
+    survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None
+) -> Iterator[tuple[Cell, ...]]:
+    operator, sharing = sole_workers(survey, rows)
+    *_, group, groups = kernel_groups(survey)
+    least = [place(row.work, 1.0, roof).claimed if row.work and roof else None for row in rows]
+    flops, moved, ideal = (
+        np.bincount(group, np.where(sharing == 1, np.array(column, np.float64)[operator], np.nan), groups)
+        for column in (*([row.work and getattr(row.work, part) for row in rows] for part in ("flops", "bytes")), least)
+    )
+    for kernel in kernels:
+        of, count = int(group[kernel.first]), int(sharing[kernel.first])
+        rate, band, part = (float(sums[of]) / kernel.total for sums in (flops * 1e9, moved * 1e9, ideal))
+        why, figures = "", tuple(None if math.isnan(figure) else figure for figure in (rate, band, part))
+        if part > BEYOND or (roof and rate > 0 and above_every_peak(rate, roof)):
+            why, figures = "INVALID: more than the hardware can do", (*figures[:2], None)
+        elif figures[:2] == (None, None):
+            alone = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
+            many = f"one of {count} kernels of its call: --view roofline has the rate of the call"
+            why = (alone, "it prepares the memory of its call's kernel")[count == 0] if count < 2 else many
+        yield *figures, why
 
 
 def _with(scope: Labels, **more: object) -> Labels:

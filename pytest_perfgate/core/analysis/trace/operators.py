@@ -165,6 +165,8 @@ class KernelRow(Spread):
     device: int
     kind: str
     share: float
+    first: int
+    """The first of its rows in the survey."""
 
 
 def kernels(survey: Survey) -> tuple[KernelRow, ...]:
@@ -172,10 +174,7 @@ def kernels(survey: Survey) -> tuple[KernelRow, ...]:
     if not len(survey.rows):
         return ()
     trace = survey.trace
-    leaf = survey.link.leaf
-    launcher = np.where(leaf >= 0, trace.name[np.maximum(leaf, 0)], -1).astype(np.int64)
-    place = np.full(len(survey.rows), -1) if survey.on_host else trace.place[survey.rows].astype(np.int64)
-    group, groups = numbered(trace.name[survey.rows].astype(np.int64), launcher, place)
+    launcher, place, group, groups = kernel_groups(survey)
     stats = statistics((survey.end - survey.start).astype(np.float64), group, groups)
     everything = float(stats.total.sum()) or 1.0
     rows = []
@@ -191,9 +190,37 @@ def kernels(survey: Survey) -> tuple[KernelRow, ...]:
                 kind=WORDS[Kind(int(survey.kinds[at]))],
                 **spread(stats, g),
                 share=float(stats.total[g]) / everything,
+                first=at,
             )
         )
     return tuple(sorted(rows, key=lambda row: (-row.total, row.name, row.launcher, row.device, row.stream)))
+
+
+def kernel_groups(survey: Survey) -> tuple[Ints, Ints, Ints, int]:
+    """Return launcher, place and group of every row of the GPU, and the number of groups."""
+    trace, leaf = survey.trace, survey.link.leaf
+    launcher = np.where(leaf >= 0, trace.name[np.maximum(leaf, 0)], -1).astype(np.int64)
+    place = np.full(len(survey.rows), -1) if survey.on_host else trace.place[survey.rows].astype(np.int64)
+    return launcher, place, *numbered(trace.name[survey.rows].astype(np.int64), launcher, place)
+
+
+def sole_workers(survey: Survey, rows: Sequence[OperatorRow]) -> tuple[Ints, Ints]:
+    """Return for every row of the GPU which of the operators it belongs to, and how many share that call's work.
+
+    A memory set shares nothing where the call has other rows: its count is 0.
+    """
+    trace, wide = survey.trace, len(survey.trace.arguments) + 1
+    owners, instance = np.unique(survey.owner, return_inverse=True)
+    examples = np.array([row.example for row in rows], np.int64)
+    calls, known = (
+        np.where(at >= 0, trace.name[np.maximum(at, 0)].astype(np.int64) * wide + trace.argument[at] + 1, -1)
+        for at in (owners, examples)
+    )
+    order = np.argsort(known)
+    operator = order[np.searchsorted(known, calls, sorter=order)]
+    works = survey.kinds != Kind.MEMSET
+    works |= np.bincount(instance, works)[instance] == 0
+    return operator[instance], np.where(works, np.bincount(instance, works)[instance], 0).astype(np.int64)
 
 
 def hardware_table(**roofs: Roof | None) -> Table:

@@ -200,12 +200,13 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
             Column(name="bound, or why there is no model"),
         ),
         rows=tuple(table),
-        note=f"{_roofed(roof)}{_modelled(rows)}",
+        note=f"{roofed(roof)}{_modelled(rows)}",
         limit=limit,
     )
 
 
-def _roofed(roof: Roof | None) -> str:
+def roofed(roof: Roof | None) -> str:
+    """Return what the fractions of a table are of."""
     return f"Roof: {roof.note}." if roof else "No roof: the device is unknown; add --device, or --peak and --bandwidth."
 
 

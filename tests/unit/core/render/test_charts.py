@@ -15,6 +15,7 @@ from pytest_perfgate.core.render.charts import (
     merged,
     over_steps,
     sparkline,
+    squeezed,
     stacked,
     stairs,
 )
@@ -97,6 +98,20 @@ def test_many_rows_are_put_together(count: int, shown: int, size: int) -> None:
 )
 def test_a_sparkline_shows_whatever_is_there(numbers: tuple[float, ...], expected: str) -> None:
     assert sparkline(numbers) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "expected"),
+    [
+        (" ▁▂▃▄▅▆▇█ ▁█    ▁  4 % busy", 8, " ▂▄▆█▁█ ▁  4 % busy"),
+        ("                 0 % busy", 0, "                 0 % busy"),
+        ("▁▂▃▄▅▆▇█  4 % busy", 3, "▁▂▃▄▅▆▇█  4 % busy"),
+        ("1 of 5  ▁▂▃", 5, "1 of 5  ▁▂▃"),
+    ],
+    ids=["joined", "as it is", "too short already", "no leading line"],
+)
+def test_a_squeezed_line_keeps_its_peaks(text: str, by: int, expected: str) -> None:
+    assert squeezed(text, by) == expected
 
 
 def test_short_kernels_stand_out_up_to_the_border() -> None:

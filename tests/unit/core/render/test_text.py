@@ -157,6 +157,18 @@ def test_bars_fill_the_room_and_differ_by_their_glyphs(room: int) -> None:
     assert lines[-3] == "█ computation  ▒ exposed  ░ idle"
 
 
+def test_lanes_on_a_narrow_terminal_are_squeezed_alike() -> None:
+    lanes = (Bar(label="stream 7", text="█" * 60 + "  100 % busy"), Bar(label="copies", text=f"{' ' * 59}█  2 % busy"))
+    lines = render_text(Document(title="t", blocks=(replace(BARRED, bars=lanes),)), 60, 60).splitlines()[-2:]
+    assert lines == [f"stream 7  {'█' * 38}  100 % busy", f"copies    {' ' * 37}█  2 % busy"]
+
+
+def test_a_sentence_in_the_last_column_fits_a_terminal_wider_than_a_log() -> None:
+    columns = (Column(name="operator"), Column(name="calls", dimension=Dimension.COUNT), Column(name="why"))
+    document = Document(title="t", blocks=(Table(columns=columns, rows=(("aten::mm", 3, "a sentence " * 14),)),))
+    assert max(map(len, render_text(document, 100, 140).splitlines())) <= 140
+
+
 def test_a_narrow_terminal_and_a_picture_without_bars_have_the_sentence() -> None:
     assert "[Time per step]" in render_text(Document(title="t", blocks=(BARRED,)), 30)
     assert "[A roofline]" in render_text(DOCUMENT, 100)

@@ -182,6 +182,9 @@ def test_attention(name: str, arguments: list, expected: Work) -> None:
         ("aten::_softmax", [(4, 6), "-1", "False"], 72, 96),
         ("aten::_softmax_backward_data", [(4, 6), (4, 6), "-1"], 72, 144),
         ("aten::embedding", [(100, 6), ((4,), "long int")], 0, 4 * 8 + 2 * 4 * 6 * 2),
+        ("aten::index_select", [(100, 6), "0", ((4,), "long int")], 0, 4 * 8 + 2 * 4 * 6 * 2),
+        ("aten::index_select", [(5, 100, 6), "-1", ((4,), "long int")], 0, 4 * 8 + 2 * 4 * 500 * 2),
+        ("aten::index_select", [(100,), "", ((4,), "long int")], 0, 4 * 8 + 2 * 4 * 2),
         ("aten::cross_entropy_loss", [(4, 6), ((4,), "long int")], 5 * 24, 48 + 32),
     ],
 )
@@ -209,6 +212,8 @@ def test_a_kernel_of_inductor_counts_what_it_fused() -> None:
     [
         ("aten::mm", [(4, 8), NONE], "argument 1 of aten::mm is not a tensor"),
         ("aten::mm", [(4, 8, 2), (8, 6)], "do not fit"),
+        ("aten::index_select", [(100, 6), "", ((4,), "long int")], "argument 1 of aten::index_select was not recorded"),
+        ("aten::eq", ["3", "4"], "neither operand of aten::eq is a tensor"),
         ("aten::native_layer_norm_backward", [X, X, "[5]", X, X, (5,), (5,), "[True]"], "mask was not recorded"),
         ("aten::convolution_backward", [X, X, X, "", "", "", "", "", "", "1", ""], "mask was not recorded"),
         ("aten::convolution", [IMAGE, KERNEL, NONE, *PADDED, "False", "[0, 0]", ""], "was not recorded"),

@@ -159,6 +159,8 @@ def test_every_figure_has_a_kind_with_its_scopes_and_every_new_kind_a_figure(one
         ("op_median(op=aten::mm, strides=[[1, 64], [512, 1]]) <= 2us", Outcome.BROKEN),
         ("kernel_max(kernel=another_gemm, launcher=aten::mm) <= 30us", Outcome.PASSED),
         ("tflops(op=aten::mm, shapes=128x64 64x256) >= 1TFLOPS", Outcome.BROKEN),
+        ("tflops(kernel=another_gemm) >= 1TFLOPS", Outcome.BROKEN),
+        ("sol_datasheet(kernel=another_gemm, launcher=aten::mm) >= 0.1%", Outcome.PASSED),
         ("module_kernels(RMSNorm) <= 3", Outcome.BROKEN),
         ("backward_ratio(op=aten::exp) <= 2x", Outcome.PASSED),
         ("gain(op=aten::mm, target=80%) <= 100%", Outcome.PASSED),

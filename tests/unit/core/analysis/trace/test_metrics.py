@@ -174,6 +174,46 @@ def test_the_project_s_own_patterns_of_communication_are_known(tmp_path, monkeyp
     assert "tool.perfgate.communication: communication='(' is not a pattern" in capsys.readouterr().err
 
 
+def test_a_kernel_has_the_rate_of_its_calls_if_it_does_their_work_alone(kineto, tmp_path):
+    square, flops, moved = ([64, 64], [64, 64]), 2 * 64**3, 3 * 64 * 64 * 4
+    calls = {"alone": ["alone"], "split": ["split", "sum"], "filled": ["filled", "Memset"], "mixed": ["mixed"]}
+    calls["mixed again"] = ["mixed", "other"]
+    events = [
+        host("aten::odd", 9_000, 40, **shaped(*square)),
+        launch(9_001, 900),
+        kernel("odd", 9_050, 9, correlation=900),
+    ]
+    for at, names in enumerate(calls.values()):
+        begin = 1000 * at
+        events.append(host("aten::mm", begin, 40, **shaped(*square)))
+        for n, name in enumerate(names):
+            cat = "gpu_memset" if name == "Memset" else "kernel"
+            events.append(launch(begin + 5 * n + 1, 10 * at + n + 1))
+            events.append(kernel(name, begin + 50 + 20 * n, 10, correlation=10 * at + n + 1, cat=cat))
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], PEAKS)
+    rates = analysis.views["kernels"]().blocks[0].blocks[1]
+    by_name = {row[0]: row[-4:] for row in rates.rows}
+    for name in ("alone", "filled"):
+        assert by_name[name] == pytest.approx((flops / 10e-6, moved / 10e-6, flops / 10e-6 / 10e12, ""))
+        assert analysis.metrics.find("tflops", (("kernel", name),))[0].value == pytest.approx(flops / 10e-6)
+    reasons = {name: row[3].split(":")[0] for name, row in by_name.items() if row[0] is None}
+    assert reasons == {
+        "split": "one of 2 kernels of its call",
+        "sum": "one of 2 kernels of its call",
+        "Memset": "it prepares the memory of its call's kernel",
+        "mixed": "other kernels share the work of some of its calls",
+        "other": "one of 2 kernels of its call",
+        "odd": "no model for this operator",
+    }
+    assert not analysis.metrics.find("tflops", (("kernel", "split"),))
+    short = written(
+        tmp_path / "s.json",
+        [host("aten::mm", 0, 9, **shaped(*square)), launch(1, 1), kernel("g", 9, 0.01, correlation=1)],
+    )
+    fast = kineto.inspect([short], PEAKS).views["kernels"]().blocks[0].blocks[1]
+    assert fast.rows[0][-2:] == (None, "INVALID: more than the hardware can do")
+
+
 def test_more_than_the_hardware_can_do_keeps_no_limit(kineto, tmp_path):
     path = written(tmp_path / "t.json", step_events(0, 0))
     for peak, outcome in (("fp32=10TFLOPS", Outcome.PASSED), ("fp32=10MFLOPS", Outcome.INVALID)):
