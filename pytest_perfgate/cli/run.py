@@ -183,12 +183,11 @@ def report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--pictures", default="", metavar="FOLDER", help="write every picture of the page as SVG")
     to = "deliver: github, check, annotations, gitlab, webhook:URL, openmetrics:FILE, ..."
     parser.add_argument("--to", default="", metavar="NAME[:TARGET]", help=to)
-    parser.add_argument("--only-changes", action="store_true", help="leave out the table of all cases")
+    parser.add_argument("--only-changes", action="store_true", help="post without the table of all cases")
     parser.add_argument("--comment-key", default="", metavar="KEY", help="comment to edit (default: the job's)")
     parser.add_argument("--dry-run", action="store_true", help="print what --to would post, and post nothing")
-    parser.add_argument(
-        "--table", action="append", default=[], metavar="PAIR", help="two parameters: 'n x dtype', 'n x dtype of mfu'"
-    )
+    pair = "two parameters: 'n x dtype', 'n x dtype of mfu'"
+    parser.add_argument("--table", action="append", default=[], metavar="PAIR", help=pair)
     add_root(parser)
 
 
@@ -198,6 +197,8 @@ def run_report(options: Namespace) -> int:
 
     project = Project(options)
     source = options.source or options.origin
+    if not options.to and (options.only_changes or options.comment_key or options.dry_run):
+        raise PerfgateError("command-usage", "--only-changes, --comment-key and --dry-run need --to", fix="--to github")
     report = _with_tables(project.records.read(source), options.table)
     if not source:
         report = _last_record(report, project, delivers=bool(options.to))
@@ -241,8 +242,7 @@ def _verdict(report: RunReport) -> int:
     """Return the gate's exit code from its record, which a program that ends pytest with 0 cannot change."""
     from pytest_perfgate.core.judge.policy import run_code
 
-    code = run_code(report, report.status)
-    if code:
+    if code := run_code(report, report.status):
         message = f"this run ended with {code}, and so does its report; a record that is named ends with 0"
         sys.stderr.write(f"perfgate: {message}\n")
     return code

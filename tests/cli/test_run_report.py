@@ -92,6 +92,12 @@ def test_the_report_of_the_last_run_ends_in_ci_as_its_gate_did(
     assert place.perfgate("report", "r.json").code == 0, "it was named"
 
 
+@pytest.mark.parametrize("words", [["--only-changes"], ["--comment-key", "h200"], ["--dry-run"]], ids=lambda w: w[0])
+def test_what_only_a_posted_comment_has_is_refused_where_none_is_posted(project: Place, words: list[str]) -> None:
+    done = project.perfgate("report", *words, "--html", "r.html")
+    assert (done.code, "command-usage" in done.err, Path("r.html").exists()) == (2, True, False)
+
+
 def test_the_report_for_a_program(project: Place) -> None:
     assert len(json.loads(project.perfgate("report", "--json").out)["cases"]) == 2
 

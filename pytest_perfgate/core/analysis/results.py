@@ -340,16 +340,19 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
     """Yield limits that were missed or not measured, and unhealthy figures."""
     from pytest_perfgate.core.analysis.kernels.views import health_sentence, unhealthy
 
+    several = len({case.measurement.device.key for case in cases if case.measurement is not None}) > 1
     for case in cases:
+        device = case.measurement.device if several and case.measurement is not None else None
+        name = f"{case.key} ({device.name or device.key})" if device is not None else str(case.key)
         for verdict in case.verdicts:
             if verdict.outcome in _ISSUES:
                 metric = verdict.metric
                 text = shown(partial(quantity, metric.value, metric.dimension), str) if metric is not None else ""
                 figure = f"{text}, limit " if text else ""
-                yield f"{case.key}: {verdict.outcome.value}, {figure}{verdict.limit.text}; {verdict.sentence}"
+                yield f"{name}: {verdict.outcome.value}, {figure}{verdict.limit.text}; {verdict.sentence}"
         metrics = case.measurement.metrics if case.measurement is not None else MetricSet()
-        numbers = {name: longest.value for name in _HEALTH if (longest := of_longest(metrics, name)) is not None}
-        yield from (f"{case.key}: {health_sentence(row, number, numbers)}" for row, number in unhealthy(numbers))
+        numbers = {key: longest.value for key in _HEALTH if (longest := of_longest(metrics, key)) is not None}
+        yield from (f"{name}: {health_sentence(row, number, numbers)}" for row, number in unhealthy(numbers))
 
 
 _ISSUES = (Outcome.BROKEN, Outcome.REGRESSED, Outcome.INVALID, Outcome.NOT_MEASURED)

@@ -61,6 +61,11 @@ def render_openmetrics(report: RunReport) -> str:
     Commit and run are not labels, because a series continues from run to run.
     """
     families: dict[tuple[str, str], list[str]] = {}
+    failed: dict[str, int] = {}
+    for case in report.cases:
+        device = {"device": case.measurement.device.key} if case.measurement is not None else {}
+        labels_of_case = _labels({"case": str(case.key), **device})
+        failed[labels_of_case] = max(failed.get(labels_of_case, 0), int(case.effect is Effect.FAIL))
     for case, measurement, metrics in _measured(report):
         where = {"case": str(case.key), "device": measurement.device.key}
         for metric in metrics:
@@ -68,8 +73,8 @@ def render_openmetrics(report: RunReport) -> str:
             name = "_".join(filter(None, ("perfgate", re.sub(r"[^a-zA-Z0-9_]", "_", metric.name), unit)))
             labels = {**{_label(label): text for label, text in metric.labels}, **where}
             families.setdefault((name, unit), []).append(f"{name}{_labels(labels)} {metric.value * factor:.9g}")
-        failed = int(case.effect is Effect.FAIL)
-        families.setdefault(("perfgate_failed", ""), []).append(f"perfgate_failed{_labels(where)} {failed}")
+    if failed:
+        families["perfgate_failed", ""] = [f"perfgate_failed{labels} {code}" for labels, code in failed.items()]
     lines = []
     for (name, unit), samples in families.items():
         lines += [f"# TYPE {name} gauge", *([f"# UNIT {name} {unit}"] if unit else []), *dict.fromkeys(samples)]

@@ -71,7 +71,7 @@ def render_entry(
             instead = partial(_unshown, key)
             before_it = known.get(place_of(key, metrics))
             lines += shown(partial(_case_lines, key, metrics, before_it), instead)
-            lines += [*_gated_lines(cases, key), ""]
+            lines += [*_gated_lines(cases, metrics), ""]
     lines += [*_bare_lines(bare, known), ""] if bare else []
     lines += [kernels.rstrip(), ""] if kernels else []
     by_run = (f"- {_one_line(text)}{_BY_RUN}" for text in issues_of(cases))
@@ -85,9 +85,9 @@ _BY_RUN = " _(by the run)_"
 """Marks an issue that the run generates, which is written again and not kept as a person's text."""
 
 
-def _gated_lines(cases: Sequence[CaseReport], key: CaseKey) -> Iterator[str]:
+def _gated_lines(cases: Sequence[CaseReport], measurement: Measurement) -> Iterator[str]:
     """Yield each figure with an accepted value, with both values and the outcome."""
-    verdicts = [v for case in cases if case.key == key for v in case.verdicts if v.figure is not None]
+    verdicts = [v for case in cases if case.measurement is measurement for v in case.verdicts if v.figure is not None]
     if verdicts:
         yield from ("", "| Gated figure | Accepted -> now | Change | Limit |  |", "|---|---|---:|---|---|")
     for v in verdicts:

@@ -105,8 +105,8 @@ def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
     failed = [case for case in report.cases if case.effect is Effect.FAIL]
     several = len({shard.device for shard in report.shards}) > 1
     for case in failed[:most]:
-        device = case.measurement.device.key if several and case.measurement is not None else ""
-        yield render_block(case).partition("\n")[0] + (f"  on {device}" if device else "")
+        where = f"on {key}" if (key := _device(case)) else " ".join(verdict.sentence for verdict in case.verdicts[:1])
+        yield render_block(case).partition("\n")[0] + (f"  {where}" if several and where else "")
     if len(failed) > most:
         yield f"and {len(failed) - most} more"
 

@@ -19,7 +19,7 @@ from pytest_perfgate.core.render.exports import (
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.metric import Metric, Problem, labels
-from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.plan import CaseKey, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 from tests.reports import case, run
@@ -82,13 +82,24 @@ def test_openmetrics_keep_the_rules_and_the_base_units() -> None:
     times = by_name["perfgate_time_seconds"]
     assert sorted(times.values()) == pytest.approx([2e-4, 1e-3])
     assert all('device="NVIDIA-H200"' in own and "c0ffee" not in own for own in times)
-    assert sorted(by_name["perfgate_failed"].values()) == [0, 1]
+    assert sorted(by_name["perfgate_failed"].values()) == [0, 0, 1]
     assert list(by_name["perfgate_peak_memory_bytes"].values()) == [2.0**20]
     ((speedup, value),) = by_name["perfgate_speedup_ratio"].items()
     assert (value, 'over="torch"' in speedup) == (1.5, True)
     ((own, _),) = by_name["perfgate_my_own"].items()
     assert r'of_device="a\"\\\nb"' in own
     assert families(render_openmetrics(EMPTY)) == {}
+
+
+def test_openmetrics_count_what_failed_without_a_figure() -> None:
+    """A case of a lost shard left no sample, so an alert on perfgate_failed stayed silent."""
+    lost = replace(SLOW, measurement=None)
+    by_name = families(render_openmetrics(run(SLOW, lost, replace(lost, key=CaseKey(nodeid="t.py::b")))))
+    assert by_name["perfgate_failed"] == {
+        '{case="t.py::b"}': 1,
+        r'{case="tests/test_k.py::test_a[\"q\"\\n]"}': 1,
+        r'{case="tests/test_k.py::test_a[\"q\"\\n]",device="NVIDIA-H200"}': 1,
+    }
 
 
 BMF = {
@@ -163,7 +174,10 @@ def test_the_action_reads_it() -> None:
 @pytest.mark.parametrize("report", [EMPTY, run(replace(SLOW, measurement=None))], ids=["no case", "nothing measured"])
 def test_what_was_not_measured_is_not_there(name: str, report: RunReport) -> None:
     text = FORMS[name](report)
-    assert text == "# EOF\n" if name == "openmetrics" else json.loads(text) in ([], {})
+    if name == "openmetrics":
+        assert list(families(text)) == (["perfgate_failed"] if report.cases else [])
+    else:
+        assert json.loads(text) in ([], {})
 
 
 def test_every_figure_has_a_row() -> None:

@@ -20,7 +20,7 @@ from pytest_perfgate.core.render.logs import (
 )
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.measurement import Figure, Sitting
 from pytest_perfgate.model.metric import Finding, Metric, MetricSet, labels
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
@@ -246,6 +246,20 @@ def test_issues_are_those_that_the_run_knows_beside_those_that_people_wrote() ->
     assert paragraphs == {"Issues": "odd sizes spill"}
     assert render_entry(Version(name="v2"), [SLOW], paragraphs) == text
     assert "by the run" not in render_entry(Version(name="v2"), [CASE])
+
+
+def test_issues_and_gated_figures_of_several_devices_stand_with_their_own() -> None:
+    cases = []
+    for device, registers in ((DEVICE, 128.0), (Device(key="NVIDIA-A100", name="NVIDIA A100", kind="gpu"), 96.0)):
+        slow = case("test_k", 1.2e6, 1e6, Outcome.REGRESSED, device=device)
+        figure = Figure(name="registers", value=registers, dimension=Dimension.COUNT)
+        cases.append(replace(slow, verdicts=(replace(slow.verdicts[0], figure=figure),)))
+    text = render_entry(Version(name="v2"), cases)
+    own, other = text.partition("**Issues**")[0].split("### ")[1:]
+    assert ("| 128 ->" in own, "| 96 ->" in own) == (True, False)
+    assert ("| 128 ->" in other, "| 96 ->" in other) == (False, True)
+    issues = text.partition("**Issues**")[2]
+    assert all(f"test_k ({name}): regressed" in issues for name in ("NVIDIA H200", "NVIDIA A100"))
 
 
 def test_a_case_that_was_not_measured_is_an_issue() -> None:

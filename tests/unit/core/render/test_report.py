@@ -203,6 +203,8 @@ def test_a_log_names_what_failed_with_its_device() -> None:
     assert lines[0].endswith("on NVIDIA-H200")
     assert lines[2:] == ["and 1 more"]
     assert list(failed_lines(run(good))) == []
+    lost = replace(bad[0], measurement=None)
+    assert next(failed_lines(run(lost, shards=shards))).endswith(f"  {lost.verdicts[0].sentence}"), "no device to name"
 
 
 def test_a_report_draws_every_accepted_figure_over_time() -> None:
