@@ -50,7 +50,7 @@ def test_other_packings_are_known_by_their_first_bytes(head):
         (b"Time (%),Total Time (ns)", "is a table of nsys stats", "--type=sqlite"),
         (b",rank,idle_time(us),compute_time(us)\n0,0,552069.0", "is a table of HTA", "the traces"),
         (
-            gzip.compress(b"\n\4\b\1\x10\2\n\4\b\3\x10\4"),
+            gzip.compress(b"\n\4\b\1\x10\2\n\4\b\3\x10\4", mtime=0),
             "is a gzip file, and inside output of a profiler of the host",
             "nsys",
         ),
