@@ -183,6 +183,27 @@ def test_a_function_is_named_after_what_it_does(folder: str) -> None:
     ] == []
 
 
+def homonyms(folder: Path) -> dict[str, list[str]]:
+    """Return public classes of one name in several modules, but for protocols beside a class that fulfils them."""
+    places: dict[str, list[str]] = {}
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                protocol = any(isinstance(base, ast.Name) and base.id == "Protocol" for base in node.bases)
+                places.setdefault(node.name, []).append("" if protocol else path.relative_to(folder).as_posix())
+    return {name: files for name, files in places.items() if len([*filter(None, files)]) > 1}
+
+
+def test_the_name_of_a_class_means_one_thing() -> None:
+    assert homonyms(ROOT / "pytest_perfgate") == {}
+
+
+def test_a_class_name_with_two_meanings_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("class Job: ...\nclass Card(Protocol): ...\nclass _Own: ...\n")
+    (tmp_path / "b.py").write_text("class Job: ...\nclass Card: ...\nclass _Own: ...\n")
+    assert homonyms(tmp_path) == {"Job": ["a.py", "b.py"]}
+
+
 @pytest.mark.parametrize("text", ["def f(heir): ...", "spoken = 1", "class A:\n    twin: int = 0", "self.crew = 1"])
 def test_a_metaphor_is_seen_as_a_local(tmp_path: Path, text: str) -> None:
     (tmp_path / "module.py").write_text(text)

@@ -66,7 +66,7 @@ def test_a_public_module_has_its_names_and_lists_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["pytest_perfgate", "pytest_perfgate.model"])
 def test_a_name_that_is_loaded_late_is_what_a_type_checker_reads(name: str) -> None:
-    """``Code`` is two things in the model, for one."""
+    """Two modules below the package may define one name."""
     package = importlib.import_module(name)
     declared = {}
     for node in ast.walk(ast.parse(Path(package.__file__).read_text(encoding="utf-8"))):
