@@ -257,14 +257,13 @@ def analysis_report(
     advice = (
         tuple(recommendations(longest)) if by_code else (_advice(longest, 1.0 if len(diagnoses) == 1 else share, mfu),)
     )
+    findings = tuple(dict.fromkeys(_findings(diagnoses)))
     return Document(
         title=title,
         blocks=(
             Section(title="Summary", blocks=(Paragraph(text=f"{longest.name}{part}: {class_or_code(longest)}."),)),
             Section(title="Metrics", blocks=(Bullets(items=tuple(_metrics(diagnoses, total, extra))),)),
-            Section(
-                title="Findings", blocks=(Bullets(items=tuple(dict.fromkeys(_findings(diagnoses))), ordered=True),)
-            ),
+            Section(title="Findings", blocks=(Bullets(items=findings, ordered=True),)),
             Section(title="Recommendations", blocks=advice),
         ),
     )

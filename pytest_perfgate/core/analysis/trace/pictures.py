@@ -153,10 +153,9 @@ def streams_picture(survey: Sequence[tuple[str, Survey]], of: int = 1) -> Pictur
     share = bare / sum(group.length for group in groups)
     exposure = f"communication is exposed {share * 100:.1f} % of the time" if bare else "no communication is exposed"
     ranks = "" if of < 2 else f" of {RANKS} of {of} ranks" if of > RANKS else f" of {of} ranks"
-    alt, key = f"A lane per stream{ranks}; {exposure}", LANE_KEY
     if all(one.on_host for _, one in survey[:RANKS]):
-        alt, key = f"When operators run on the host{ranks}", (("compute", "operators run"),)
-    return timeline("timeline", alt, groups, key)
+        return timeline("timeline", f"When operators run on the host{ranks}", groups, (("compute", "operators run"),))
+    return timeline("timeline", f"A lane per stream{ranks}; {exposure}", groups, LANE_KEY)
 
 
 def _devices(title: str, survey: Survey) -> Iterator[Group]:
