@@ -180,7 +180,7 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
 
     kind, fix = foreign(head)
     if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
-        fix = "unpack it: gunzip FILE"
+        kind, fix = kind or "is a gzip file", "unpack it: gunzip FILE"
     what = kind or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
     kinds = "kinds: " + ", ".join(kind_title(one.name) for one in inspectors)
     thing = "folder" if path.is_dir() else "file"

@@ -292,7 +292,7 @@ def _steps_block(one: TraceView) -> Block:
         text = f"marks {marked:,} step{'s' * (marked > 1)}, and no {work} lies in" if marked else "marks no steps"
         return Paragraph(text=f"The trace {text}{' one of them' * (marked > 0)}.")
     table = tables.ranks_table(lines, "step", on_host=one.survey.on_host)
-    classes = {part.label: _class_of(one, part, len(parts)) for part in parts}
+    classes = {part.stretch: _class_of(one, part, len(parts)) for part in parts}
     if not any(classes.values()):
         return table
     named = (Column(name="limited by"),)

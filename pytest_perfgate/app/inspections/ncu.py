@@ -133,7 +133,7 @@ class Ncu:
             path, head = path.with_suffix(""), unpacked_head(head)
         if head.startswith(b"NVR\0"):
             return True
-        if path.suffix not in {".csv", ".txt", ".log", ".out", ""}:
+        if path.suffix in {".md", ".rst", ".py", ".html"}:  # these quote pages
             return False
         return _is_page(head) or (
             self._long_head is not None and len(head) >= _HEAD and _is_page(self._long_head(file))
@@ -232,8 +232,9 @@ class Rocprof:
     def recognises(self, path: Path, head: bytes) -> bool:
         if path.is_dir():
             return any(any(path.rglob(name)) for name in _FILES)
+        archive = head.startswith(b"PK\3\4") or head[257:262] == b"ustar"
         columns = {cell.strip(b' "\r') for cell in _text(head).partition(b"\n")[0].split(b",")}
-        return any(columns.issuperset(mark) for mark in MARKS)
+        return not archive and any(columns.issuperset(mark) for mark in MARKS)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         diagnoses = self._diagnosed(paths, options)

@@ -92,7 +92,8 @@ class Benchmarks:
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         del options
         results, window, untimed = self._results(paths)
-        document = Document(title=f"{self.name}: {_names(paths)}", subtitle=window, blocks=(result_table(results),))
+        table = result_table(results, untimed)
+        document = Document(title=f"{self.name}: {_names(paths)}", subtitle=window, blocks=(table,))
         return Analysis(
             kind=self.name,
             subject=_names(paths),

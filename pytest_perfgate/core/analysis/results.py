@@ -229,7 +229,8 @@ def _metrics(result: BenchResult) -> Iterator[Metric]:
             yield Metric(name=name, value=rate, dimension=dimension, labels=scope)
 
 
-def result_table(results: Results) -> Table:
+def result_table(results: Results, untimed: int = 0) -> Table:
+    """Return one row for each benchmark, and how many have no time."""
     columns = (
         Column(name="benchmark"),
         Column(name="time", dimension=_TIME),
@@ -240,7 +241,7 @@ def result_table(results: Results) -> Table:
         Column(name="note"),
     )
     rows = tuple((r.name, r.time, r.statistic, r.scatter, r.samples, r.device, r.skipped) for r in results)
-    return Table(columns=columns, rows=rows)
+    return Table(columns=columns, rows=rows, note="".join(f"{finding.title}." for finding in unread(untimed)))
 
 
 def _keyed(results: Results) -> dict[tuple[str, str, int], BenchResult]:
@@ -318,7 +319,8 @@ def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tup
 
 def unread(count: int) -> tuple[Finding, ...]:
     """Return a finding on a file's content other than times."""
-    return (Finding(title=f"{count} benchmarks of memory or another unit are not read"),) if count else ()
+    what = f"{plural(count, 'benchmark')} of memory or another unit {'is' if count == 1 else 'are'} not read"
+    return (Finding(title=what),) if count else ()
 
 
 def _some(keys: Sequence[tuple[str, str, int]]) -> str:

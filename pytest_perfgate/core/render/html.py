@@ -142,7 +142,7 @@ def _cell(cell: Cell, text: str, side: str) -> str:
     if side == "text" and len(text) <= _SHORT:
         return f'<td class="text short">{html_escape(text)}</td>'
     whole = _JOINT.sub(_BREAK, html_escape(text)) if side == "text" else html_escape(text)
-    if len(text) > _LONG and "<" in text:  # the arguments of a template, which would fill the screen
+    if len(text) > _LONG and ("<" in text or " " not in text):  # template arguments, or a word that fills the screen
         whole = f"<details><summary>{html_escape(f'{text[:100]}…{text[-60:]}')}</summary>{whole}</details>"
     return f'<td class="{side}">{whole}</td>'
 
@@ -186,7 +186,7 @@ figure .wide svg { width:60rem } figure .narrow { display:none }
   figure .narrow svg { width:100% } th, td { padding:.4rem .5rem }
   table { --edge:1px 0 var(--line), .4rem 0 .4rem -.3rem var(--shade); --most:45vw } }
 details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 } td summary { margin:0 }
-@media print { nav { display:none } .table { overflow:visible } }
+td.text:has(summary) { min-width:min(10rem, 45vw) } @media print { nav { display:none } .table { overflow:visible } }
 """
 
 _MARKDOWN = 100

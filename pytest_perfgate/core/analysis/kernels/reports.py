@@ -19,9 +19,7 @@ from pytest_perfgate.model.values import Dimension, array_value
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.roofline import Placement
 
-SCHEMA = 1
-
-_TOP = 3
+SCHEMA, _TOP, _LONG = 1, 3, 120
 
 _STAGES = ("Stage", "Duration (us)", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key Issue")
 
@@ -259,12 +257,13 @@ def analysis_report(
     advice = (
         tuple(recommendations(longest)) if by_code else (_advice(longest, 1.0 if len(diagnoses) == 1 else share, mfu),)
     )
+    findings = tuple(dict.fromkeys(_findings(diagnoses)))
     return Document(
         title=title,
         blocks=(
             Section(title="Summary", blocks=(Paragraph(text=f"{longest.name}{part}: {class_or_code(longest)}."),)),
             Section(title="Metrics", blocks=(Bullets(items=tuple(_metrics(diagnoses, total, extra))),)),
-            Section(title="Findings", blocks=(Bullets(items=tuple(_findings(diagnoses)), ordered=True),)),
+            Section(title="Findings", blocks=(Bullets(items=findings, ordered=True),)),
             Section(title="Recommendations", blocks=advice),
         ),
     )
@@ -299,11 +298,12 @@ _DRAM = "dram__bytes.sum.per_second"
 
 def _findings(diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
     for d in sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True):
-        ill = ((row, n) for row, n in unhealthy(d.numbers) if not _noted(d, row))
-        yield f"{d.name}: {class_or_code(d)}"
-        yield from (f"{d.name}: {note}" for note in d.classification.notes)
-        yield from (f"{d.name}: {health_sentence(row, n, d.numbers)}" for row, n in ill)
-        yield from (f"{d.name}: {f.title} — {f.detail}" for f in d.facts.findings if f.gain)
+        name, ill = d.name, ((row, n) for row, n in unhealthy(d.numbers) if not _noted(d, row))
+        name = name if len(name) <= _LONG else f"{name[: _LONG - 41]}…{name[-40:]}"
+        yield f"{name}: {class_or_code(d)}"
+        yield from (f"{name}: {note}" for note in d.classification.notes)
+        yield from (f"{name}: {health_sentence(row, n, d.numbers)}" for row, n in ill)
+        yield from (f"{name}: {f.title} — {f.detail}" for f in d.facts.findings if f.gain)
 
 
 def _noted(diagnosis: Diagnosis, row: Health) -> bool:

@@ -153,8 +153,9 @@ def streams_picture(survey: Sequence[tuple[str, Survey]], of: int = 1) -> Pictur
     share = bare / sum(group.length for group in groups)
     exposure = f"communication is exposed {share * 100:.1f} % of the time" if bare else "no communication is exposed"
     ranks = "" if of < 2 else f" of {RANKS} of {of} ranks" if of > RANKS else f" of {of} ranks"
-    alt = f"A lane per stream{ranks}; {exposure}"
-    return timeline("timeline", alt, groups, LANE_KEY)
+    if all(one.on_host for _, one in survey[:RANKS]):
+        return timeline("timeline", f"When operators run on the host{ranks}", groups, (("compute", "operators run"),))
+    return timeline("timeline", f"A lane per stream{ranks}; {exposure}", groups, LANE_KEY)
 
 
 def _devices(title: str, survey: Survey) -> Iterator[Group]:
@@ -199,8 +200,8 @@ def _lanes(survey: Survey, here: NDArray[np.bool_], bare: Spans) -> Iterator[Lan
             ("exposed", intervals.crossed(talk, bare)),
         )
         whole = bool((kinds == Kind.COMMUNICATION).all())
-        queue = survey.trace.queues[at].stream if survey.trace.queues and not survey.on_host else "host"
-        yield Lane(label=f"stream {queue}{', communication' if whole else ''}", spans=spans)
+        name = f"stream {survey.trace.queues[at].stream if survey.trace.queues else 'host'}"
+        yield Lane(label="host" if survey.on_host else f"{name}{', communication' if whole else ''}", spans=spans)
 
 
 def utilisation_picture(
@@ -285,7 +286,7 @@ def tree_picture(survey: Survey, before: Survey | None = None) -> Picture:
         raise nothing("no GPU work is linked to what launched it", "profile with the activities CPU and CUDA")
     root = _node("all", now, _calls(before) if before else None)
     whole = quantity(root.amount, Dimension.TIME, 3)
-    alt = f"GPU time by what launched it: {whole}"
+    alt = f"{'Host time by what called it' if survey.on_host else 'GPU time by what launched it'}: {whole}"
     alt += f", before {quantity(root.before, Dimension.TIME, 3)}" if root.before is not None else ""
     return icicle("tree", alt, root)
 

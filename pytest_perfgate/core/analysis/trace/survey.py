@@ -99,6 +99,11 @@ class Survey:
         return f"{named}, on the host: this program has no GPU" if self.on_host else named
 
     @property
+    def stretch(self) -> str:
+        """The name of its window alone, where others stand beside it."""
+        return self.window.label if self.window else self.label
+
+    @property
     def strange(self) -> str:
         """The events of unknown categories; "" if there are none."""
         names = [f"{name} ({count:,})" for name, count in self.trace.foreign[:4]]
@@ -212,7 +217,7 @@ def timelines(survey: Survey) -> dict[int, Timeline]:
 def step_lines(parts: Sequence[Survey]) -> list[tuple[str, Timeline]]:
     """Return a breakdown for each step and device."""
     return [
-        (f"{part.label}, device {device}" if len(by_device) > 1 else part.label, line)
+        (f"{part.stretch}, device {device}" if len(by_device) > 1 else part.stretch, line)
         for part in parts
         for by_device in [timelines(part)]
         for device, line in by_device.items()

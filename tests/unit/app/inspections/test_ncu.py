@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,28 @@ def page(path: Path, *names: str) -> Path:
     who = '"(1, 1, 1)","(1, 1, 1)","8.0","Duration","us"'
     path.write_text(HEAD + "".join(f'"{at}","{name}",{who},"{at + 1}"\n' for at, name in enumerate(names)))
     return path
+
+
+@pytest.mark.parametrize("name", ["page.csv", "page.csv.bak", "page", "page.1"])
+def test_the_content_of_a_page_tells_what_it_is_and_not_its_name(tmp_path: Path, name: str) -> None:
+    file = page(tmp_path / name, "first")
+    assert Ncu(read_ncu, DeviceCatalogue).recognises(file, file.read_bytes())
+    assert not Ncu(read_ncu, DeviceCatalogue).recognises(tmp_path / "docs.md", file.read_bytes())
+
+
+def test_a_table_in_an_archive_that_does_not_compress_is_an_archive(tmp_path: Path) -> None:
+    table = tmp_path / "kernel_trace.csv"
+    table.write_text(
+        '"Kind","Kernel_Id","Kernel_Name","Start_Timestamp","End_Timestamp"\n"KERNEL_DISPATCH",1,"k",1,2\n'
+    )
+    rocprof = Rocprof(lambda paths: (), DeviceCatalogue)
+    assert rocprof.recognises(table, table.read_bytes())
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.write(table, "kernel_trace.csv")
+    with tarfile.open(tmp_path / "a.tar", "w") as packed:
+        packed.add(table, "kernel_trace.csv")
+    for name in ("a.zip", "a.tar"):
+        assert not rocprof.recognises(tmp_path / name, (tmp_path / name).read_bytes()[:4096])
 
 
 def test_two_reports_without_a_kernel_in_common_are_not_compared(tmp_path: Path) -> None:

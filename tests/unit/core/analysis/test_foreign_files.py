@@ -153,10 +153,22 @@ def test_what_they_do_not_tell_is_not_guessed(head: bytes) -> None:
     assert foreign(head) == ("", "")
 
 
+class Everything:
+    """An inspector that recognises any file."""
+
+    name = "rocprof"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return bool(path and head)
+
+
 def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read() -> None:
     inspectors = [benchmarks_of(tool) for tool in ("nvbench", "google-benchmark", "asv")]
     error = unknown(Path("a.json.gz"), gzip.compress(b'{"context": {"num_cpus": 2}}'), inspectors)
     assert error.fix == "unpack it: gunzip FILE"
+    assert error.what == "the file is a gzip file, and inside JSON that is not a trace"
+    table = unknown(Path("k.csv.gz"), gzip.compress(b'"Kind","Kernel_Name"'), [Everything()])
+    assert (table.what, table.fix) == ("the file is a gzip file", "unpack it: gunzip FILE")
     other = unknown(Path("a.json.gz"), gzip.compress(b'{"a": 1}'), inspectors)
     assert other.fix == "kinds: nvbench, google-benchmark, asv"
 

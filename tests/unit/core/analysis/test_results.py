@@ -136,6 +136,8 @@ def test_results_as_metrics() -> None:
     assert [a.why for a in metrics.absent] == ["no device"]
     assert {m.name for m in benchmarks.metrics_of(NEW).metrics} == {"time", "bandwidth"}
     assert len(benchmarks.result_table(OLD).rows) == 3
+    assert benchmarks.result_table(OLD, untimed=1).note == "1 benchmark of memory or another unit is not read."
+    assert benchmarks.result_table(OLD, untimed=2).note == "2 benchmarks of memory or another unit are not read."
 
 
 def test_results_against_each_other() -> None:

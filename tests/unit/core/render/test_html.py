@@ -29,11 +29,11 @@ def test_a_long_name_breaks_between_its_words() -> None:
     assert '<td class="text">aten::<wbr>_flash_<wbr>attention_<wbr>forward&lt;&amp;&gt;</td>' in page
 
 
-def test_the_arguments_of_a_long_template_are_folded_and_prose_is_not() -> None:
+def test_the_arguments_of_a_long_template_and_a_long_word_are_folded_and_prose_is_not() -> None:
     name, prose = f"void scan<{'config, ' * 60}int>(float*)", "a sentence that says more " * 15
-    table = Table(title="", columns=(Column(name="a"),), rows=((name,), (prose,)))
+    table = Table(title="", columns=(Column(name="a"),), rows=((name,), ("Cijk_Alik_" * 40,), (prose,)))
     page = render_html(Document(title="t", blocks=(table,)))
-    assert page.count("<summary>") == 1
+    assert page.count("<summary>") == 2
     assert "int&gt;(float*)</summary>void scan&lt;config" in page
 
 

@@ -113,3 +113,13 @@ def test_a_block_that_cannot_start_is_held_by_itself() -> None:
     assert diagnosis.occupancy.blocks == 0
     assert "Limiting: the block itself" in page
     assert "is not known" not in page
+
+
+def test_launches_of_one_finding_share_a_sentence_with_a_name_of_a_line() -> None:
+    name = f"void detail::trampoline_kernel<{'config, ' * 200}int>(int)"
+    launches = [launch(name, counters={}, time=time) for time in (1e3, 2e3, 3e3)]
+    (findings,) = (part for part in analysis_report(launches, "T").blocks if part.title == "Findings")
+    (sentence,) = findings.blocks[0].items
+    assert len(sentence) < 200
+    assert sentence.startswith("void detail::trampoline_kernel<")
+    assert "int>(int): class not collected" in sentence

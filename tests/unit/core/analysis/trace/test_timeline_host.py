@@ -59,6 +59,18 @@ def test_what_only_calls_others_does_not_stand_for_them(kineto, tmp_path) -> Non
     assert analysis.metrics.find("idle")[0].value == 0
 
 
+def test_its_pictures_speak_of_the_host_and_name_each_step_alone(kineto, tmp_path) -> None:
+    marks = [host(f"ProfilerStep#{n}", 200 * n, 150, cat="user_annotation") for n in range(2)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", [*marks, *linear(0), *linear(200)])], {})
+    drawn = {name: analysis.pictures[name]() for name in ("steps", "timeline", "tree")}
+    assert [bar.label for bar in drawn["steps"].bars] == ["step 0", "step 1"]
+    assert [bar.label for bar in drawn["timeline"].bars] == ["host"]
+    assert "communication" not in drawn["timeline"].alt
+    assert drawn["tree"].alt.startswith("Host time")
+    (table,) = analysis.views["steps"]().blocks
+    assert [row[0] for row in table.rows] == ["ProfilerStep#0", "ProfilerStep#1"]
+
+
 def test_a_step_mark_without_operators_says_that(kineto, tmp_path) -> None:
     events = [host("aten::mm", 0, 50), host("ProfilerStep#1", 60, 1, cat="user_annotation")]
     _, analysis = times(kineto, tmp_path, events)
