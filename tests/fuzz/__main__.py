@@ -20,6 +20,8 @@ def main() -> int:
     parser.add_argument("--show", type=int, metavar="NUMBER", help="write that mutant to standard output")
     options = parser.parse_args()
     names = [name for name in READERS if options.only in name]
+    if not names:
+        parser.error(f"no reader's name holds '{options.only}': {', '.join(READERS)}")
     if options.show is not None:
         (name,) = names
         draw = f"{options.seed}/{name}/{options.show}"

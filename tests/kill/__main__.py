@@ -18,8 +18,11 @@ def main() -> int:
     parser.add_argument("--only", default="", help="kinds whose name holds this text")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    names = [name for name in SCENARIOS if options.only in name]
+    if not names:
+        parser.error(f"no kind holds '{options.only}': {', '.join(SCENARIOS)}")
     lines, faults = ["| what was killed | times | at work | lost or left | seconds |", "| --- " * 5 + "|"], 0
-    for name in (name for name in SCENARIOS if options.only in name):
+    for name in names:
         began = time.monotonic()
         kills = list(killed(name, options.times, options.seed))
         bad = [kill for kill in kills if kill.faults]

@@ -96,7 +96,7 @@ def compared(before: RunReport, after: RunReport) -> MetricSet:
                 dimension=Dimension.FRACTION,
                 labels=_scope(case, several=several),
                 interval=Interval(low=new.low / old.high - 1, high=new.high / old.low - 1),
-                note="two sittings: the machine may have moved between them",
+                note="two runs: the machine may have changed between them",
             )
             for case, old, new in pairs(before, after)
         )
@@ -114,7 +114,7 @@ def comparison_table(before: RunReport, after: RunReport) -> Table:
         Column(name="after", dimension=Dimension.TIME),
         Column(name="slowdown", dimension=Dimension.FRACTION, digits=3),
     )
-    return Table(columns=columns, rows=rows)
+    return Table(columns=columns, rows=rows, note="; ".join(filter(None, _unpaired(before, after))))
 
 
 def _named(case: CaseReport, *, several: bool) -> str:
@@ -129,14 +129,21 @@ def _fastest(pair: Pair) -> float:
 
 def dropped(before: RunReport, after: RunReport) -> tuple[Problem, ...]:
     """Return the cases that the later run lacks, or measured in another way."""
+    what, _ = _unpaired(before, after)
+    return (Problem(code="benchmark-dropped", what=what, retry=False),) if what else ()
+
+
+def _unpaired(before: RunReport, after: RunReport) -> tuple[str, str]:
+    """Return the cases that only the earlier and only the later run timed in this way."""
     paired = {place_of(case.key, case.measurement) for case, *_ in pairs(before, after) if case.measurement}
-    several = _several(before)
-    lost = [c for c in before.cases if c.measurement and place_of(c.key, c.measurement) not in paired]
-    gone = [_named(case, several=several) for case in lost]
-    if not gone:
-        return ()
-    what = f"{plural(len(gone), 'case')} of the earlier run without a counterpart measured alike: {', '.join(gone[:5])}"
-    return (Problem(code="benchmark-dropped", what=what, retry=False),)
+
+    def of(report: RunReport, which: str) -> str:
+        timed = ((c, c.measurement) for c in report.cases if c.measurement and c.measurement.metrics.find("time"))
+        names = [_named(c, several=_several(report)) for c, own in timed if place_of(c.key, own) not in paired]
+        alone = f"{plural(len(names), 'case')} of the {which} run without a counterpart measured alike"
+        return f"{alone}: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else ""
+
+    return of(before, "earlier"), of(after, "later")
 
 
 @value
@@ -291,9 +298,11 @@ def benchmark_comparison_table(before: Results, after: Results) -> Table:
         Column(name="device"),
     )
     rows = sorted(((r.name, old, new, new / old - 1, r.device) for r, old, new in _pairs(before, after)), key=_slowest)
-    return Table(
-        columns=columns, rows=tuple(rows), note="within-process figures of one run each: a screen, no confirmation"
-    )
+    findings, problems = differing(before, after)
+    fresh = (f"{finding.title}: {finding.detail}" for finding in findings)
+    screen = "within-process figures of one run each: a screen, no confirmation"
+    note = "; ".join((*(problem.what for problem in problems), *fresh, screen))
+    return Table(columns=columns, rows=tuple(rows), note=note)
 
 
 def _slowest(row: tuple[str, float, float, float, str]) -> float:

@@ -269,7 +269,6 @@ def escape(text: str) -> str:
 
 
 _COMMENT_ROWS = 20
-
 _ORDER = list(Outcome)
 
 
@@ -282,13 +281,14 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     lines += [f"**{sentence(HEADING)}**", "", *_bullets(edits), ""] if edits else []
     lines += [f"{summary_line(report)} {_place(report)}".rstrip(), ""]
     notes = other_notes(report.cases, report.notes)
-    words = ((f"**{word}** " if (word := note_word(note)) else "", note) for note in notes)
-    lines += [*(f"- {word}{calm(escape(note.sentence))}" for word, note in words), ""] if notes else []
+    words = [f"**{word}** " if (word := note_word(note)) else "" for note in notes]
+    lines += [*(f"- {word}{calm(escape(note.sentence))}" for word, note in zip(words, notes)), ""] if notes else []
     for case in shown_cases[:_COMMENT_ROWS]:
         block = render_block(case).rstrip("\n")
         fence = "`" * (3 + block.count("```"))
         lines += [f"{fence}text", block, fence, ""]
     lines += [f"and {len(shown_cases) - _COMMENT_ROWS} more", ""] if len(shown_cases) > _COMMENT_ROWS else []
+    lines += ["RECORD is the record of this run, an artifact of its job.", ""] if "--from RECORD" in str(lines) else []
     if only_changes:
         return "\n".join(lines).rstrip() + "\n"
     families, count = tuple(families_of(report, drawn=False)), plural(len(cases), "case")

@@ -93,9 +93,9 @@ def _failed_notes(report: RunReport) -> int:
 
 def summary_line(report: RunReport) -> str:
     """Return the number of cases by outcome, and whether these are all cases."""
-    text = tally(report.cases)
-    parts = [f"{plural(len(report.cases), 'case')}: {text}" if text else "No case was measured"]
-    parts += [] if report.complete else ["the run was interrupted: this is its part"]
+    parts = [f"{plural(len(report.cases), 'case')}: {tally(report.cases)}" if report.cases else "No case was measured"]
+    cut = [f"shard {one.index}/{one.count} cut short" for one in report.shards if one.count > 1 and not one.complete]
+    parts += [] if report.complete else cut or ["the run was interrupted: this is its part"]
     parts += [_left_out(report)] if report.filtered and report.mode != "check" else []
     return "; ".join(parts) + "."
 

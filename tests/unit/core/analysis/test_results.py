@@ -143,7 +143,8 @@ def test_results_as_metrics() -> None:
 def test_results_against_each_other() -> None:
     (slowdown,) = benchmarks.comparison_metrics(OLD, NEW).metrics
     assert slowdown.value == pytest.approx(0.5)
-    assert benchmarks.benchmark_comparison_table(OLD, NEW).rows[0][0] == "a"
+    table = benchmarks.benchmark_comparison_table(OLD, NEW)
+    assert (table.rows[0][0], "gone" in table.note, "1 new benchmark: new" in table.note) == ("a", True, True)
     findings, problems = benchmarks.differing(OLD, NEW)
     assert findings[0].detail == "new"
     assert "gone" in problems[0].what
@@ -163,6 +164,9 @@ def test_runs_against_each_other() -> None:
     assert "test_b" in runs.dropped(old, new)[0].what
     assert runs.dropped(old, old) == ()
     assert len(runs.comparison_table(old, new).rows) == 1
+    assert runs.comparison_table(old, new).note == runs.dropped(old, new)[0].what, "a case that is gone is named"
+    assert "the later run without a counterpart" in runs.comparison_table(new, old).note
+    assert runs.comparison_table(old, old).note == ""
     metrics = runs.metrics_of_run(new)
     assert {dict(m.labels)["case"] for m in metrics.metrics} == {"tests/test_k.py::test_a"}
     assert len(metrics.absent) == 1
@@ -179,6 +183,13 @@ def test_a_time_whose_interval_reaches_zero_is_no_time_to_divide_by() -> None:
         assert not compared(*pair).metrics
         assert not comparison_table(*pair).rows
         assert dropped(*pair)
+
+
+def test_a_case_that_neither_run_timed_has_no_counterpart_to_miss() -> None:
+    """A test that reads a file has figures and no time."""
+    read = case("test_a", 1e6)
+    read = replace(read, measurement=replace(read.measurement, metrics=MetricSet()))
+    assert (dropped(run(read), run(read)), comparison_table(run(read), run(read)).note) == ((), "")
 
 
 def test_runs_measured_in_other_ways_are_not_compared() -> None:

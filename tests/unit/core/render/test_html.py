@@ -72,6 +72,14 @@ def test_a_comment_with_many_failures_is_short() -> None:
     assert text.count("```text") == 20
 
 
+def test_a_comment_says_which_record_its_next_step_names() -> None:
+    """The log of a run in CI says it too, and people read the comment."""
+    slow = case("test_a", 1.2e6, 1e6, Outcome.REGRESSED)
+    verdict = replace(slow.verdicts[0], next=("perfgate accept --from RECORD 'test_a' --reason '...'",))
+    here, elsewhere = render_comment(run(slow)), render_comment(run(replace(slow, verdicts=(verdict,))))
+    assert ("RECORD is" in here, elsewhere.count("RECORD is")) == (False, 1)
+
+
 def test_a_comment_names_commit_and_device_and_calls_nobody() -> None:
     own = case("test_a", 1e6)
     device = replace(own.measurement.device, name="`@all`\nH200")

@@ -144,6 +144,8 @@ def test_the_summary_says_what_is_missing() -> None:
     assert summary_line(run(SLOW, complete=False, filtered=True)).endswith(
         "this is its part; only the named or selected tests."
     )
+    shards = tuple(Shard(index=index, count=2, complete=index == 1) for index in (1, 2))
+    assert summary_line(run(SLOW, complete=False, shards=shards)).endswith("; shard 2/2 cut short.")
 
 
 def test_what_was_accepted_stands_on_top() -> None:
