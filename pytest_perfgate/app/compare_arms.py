@@ -63,8 +63,7 @@ class Comparison:
         self.start_s = 0.0  # of the last round, outside its tests
         self.bare: dict[str, tuple[str, ...]] = {}
         """Tests that load the same files on both sides and none of the package, so that the arms do not differ."""
-        self.beside: dict[str, tuple[str, ...]] = {}
-        """Other files below the root that the head's process of a test loaded: tests and what lies beside them."""
+        self.beside: dict[str, tuple[str, ...]] = {}  # files below the root, of no package, that a test's head loaded
         self.own = OwnFiles(stage.texts)
         self.next = NextRound(stage, arms, self.own)
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}  # of a side's call, by the position of its round
@@ -78,6 +77,7 @@ class Comparison:
         """Continue with the rounds that an interrupted run of the same arms kept."""
         self.rounds, self._reckoned = [one for one in rounds if one.nodeid in self.cases], 0
         self.out = {one.nodeid for one in self.rounds if _fails(self.rounds, one.nodeid)}
+        self.own.take_again([(self.cases[one.nodeid], one.own) for one in self.rounds])
 
     @property
     def left_s(self) -> float:

@@ -83,7 +83,7 @@ def rename_candidates(
     yield from renamed.items()
     taken = set(renamed.values())
     lost, added = [name for name in gone if name not in renamed], [name for name in new if name not in taken]
-    for among in (_family, _parallel, _any):
+    for among in (_family, _parallel, lambda new: lambda _: new):
         paired = dict(_paired(lost, added, among(added)))
         yield from paired.items()
         taken = set(paired.values())
@@ -117,10 +117,6 @@ def _parallel(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
     """Return a function that finds new tests of other functions with the same parameters and call."""
     groups = _grouped(new, _rest)
     return lambda name: groups.get(_rest(name), ()) if _rest(name) else ()
-
-
-def _any(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
-    return lambda _name: new
 
 
 def _rest(name: str) -> str:
@@ -183,19 +179,14 @@ def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) ->
     tails = {f"/{device}/{path}.yaml": False}
     parts = PurePosixPath(below).parts
     tails |= {f"/{device}/{'/'.join(parts[at:])}/{path}.yaml": True for at in range(len(parts))}
-    candidates = (
-        one
-        for one, ending in files.items()
-        for tail, above in tails.items()
-        if one.endswith(tail) and (above or not ending)
-    )
-    return next(candidates, "")
+    ends = ((one, above or not ending, tail) for one, ending in files.items() for tail, above in tails.items())
+    return next((one for one, counts, tail in ends if counts and one.endswith(tail)), "")
 
 
 Versions = Callable[[str], "tuple[str | None, str]"]
 """Returns a file's text at the base, or None, and in the working copy, by its path from the root."""
 
-_ENDED = "the base arm ended with exit code"
+_ENDED, _RAN = "the base arm ended with exit code", ", and ran "
 
 
 class OwnFiles:
@@ -231,6 +222,14 @@ class OwnFiles:
         """Return whether a test that raised only in the base arm is to be run there with more of its own files."""
         return self._take_more(case, f"fails at this test as it is here ({error})")
 
+    def take_again(self, reasons: Iterable[tuple[Case, str]]) -> None:
+        """Take the files that the base took for these reasons in a run that was cut short."""
+        for case, reason in reasons:
+            why, _, ran = reason.rpartition(_RAN)
+            for files, take in (("test file", self._take_file), (CONFTEST, self._take_conftests)):
+                if files in ran:
+                    take(case, why)
+
     def version(self, nodeid: str) -> tuple[bool, bool]:
         """Return whether the base runs a test from its own file, and whether it does with its own conftests."""
         return nodeid in self._files, nodeid in self._conftests
@@ -255,7 +254,7 @@ class OwnFiles:
         without = not self._conftests.get(nodeid, True)
         names = " and ".join(["test file"] * (nodeid in self._files) + [CONFTEST] * self._conftests.get(nodeid, False))
         ran = " ".join((f"its own {names}" if names else "", f"without {CONFTEST}" if without else "")).strip()
-        return f"{self._reasons[nodeid]}, and ran {ran}" if ran else ""
+        return f"{self._reasons[nodeid]}{_RAN}{ran}" if ran else ""
 
     def edited(self, case: Case) -> bool:
         """Return whether the change edits the file of a test or its conftests."""
@@ -268,7 +267,8 @@ class OwnFiles:
         return another_test(_test_of(case.nodeid), {case.path: self._both(case.path)}, conftests)
 
     def _take_more(self, case: Case, why: str) -> bool:
-        return self._has(case) and (self._take_file(case, why) or self._take_conftests(case, why))
+        has = _test_of(case.nodeid) in bodies_of(self._both(case.path)[0] or "")
+        return has and (self._take_file(case, why) or self._take_conftests(case, why))
 
     def _take_file(self, case: Case, why: str) -> bool:
         then, now = self._both(case.path)
@@ -285,9 +285,6 @@ class OwnFiles:
         self._conftests[case.nodeid] = any(self._both(path)[0] is not None for path in paths)
         self._reasons.setdefault(case.nodeid, why)
         return True
-
-    def _has(self, case: Case) -> bool:
-        return _test_of(case.nodeid) in bodies_of(self._both(case.path)[0] or "")
 
     def _edited_conftests(self, case: Case) -> list[str]:
         """Return the conftests of a test that differ at the base, or that it lacks."""

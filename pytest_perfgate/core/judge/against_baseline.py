@@ -330,17 +330,15 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
         then = f"this change accepts {now} from a run that detects more; it judges once it is merged"
     else:
-        all_steps = tuple(deciding(trial))
-        decide = tuple(step for step in all_steps if ROUNDS not in step)  # more rounds do not improve an accepted run
-        then, steps = _MAY_BE_OFF, decide or (*all_steps, trial.accepting(REASON))
-    return Ruling(
-        outcome=Outcome.UNDECIDED,
-        sentence=f"{_too_noisy(allowed)}: {then}",
-        next=steps,
-        metric=metric,
-        visible=visible,
-        against=True,
-    )
+        then, steps = _MAY_BE_OFF, _better_accepted(trial)
+    text = f"{_too_noisy(allowed)}: {then}"
+    return Ruling(outcome=Outcome.UNDECIDED, sentence=text, next=steps, metric=metric, visible=visible, against=True)
+
+
+def _better_accepted(trial: JudgedMeasurement) -> tuple[str, ...]:
+    """Return what decides where the accepted run is too noisy: more rounds of this one do not improve it."""
+    steps = tuple(deciding(trial))
+    return tuple(step for step in steps if ROUNDS not in step) or (*steps, trial.accepting(REASON))
 
 
 def _too_noisy(allowed: Tolerance) -> str:
@@ -356,7 +354,7 @@ def _unless_grouped(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedM
 def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visible: float) -> Ruling:
     ruling = undecided(metric, trial, allowed.threshold)
     if allowed.blind > allowed.threshold:  # the accepted time itself is too vague
-        ruling = ruling._replace(next=(*ruling.next, trial.accepting(REASON)))
+        ruling = ruling._replace(next=_better_accepted(trial))
     if allowed.own > allowed.bound:
         text = f"{ruling.sentence}; unchanged code moves by {signed(allowed.own)} here, more than the limit"
         ruling = ruling._replace(sentence=text)

@@ -145,7 +145,7 @@ OWN_TEST = "test"
 def figure_note(verdict: Verdict) -> str:
     """Return ``(128 -> 130)`` for a gated figure, without an accepted value only its value; or what is not compared."""
     if any(name == OWN_TEST for name, _ in verdict.evidence):
-        return " (another test in the base)"
+        return " (test or fixture differs in the base)"
     if verdict.metric is None and verdict.outcome is Outcome.PASSED and verdict.limit.metric == "slowdown":
         return " (not compared: no code changed)"
     if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:

@@ -232,6 +232,16 @@ def test_a_test_that_cannot_be_collected_takes_its_own_file_and_then_its_own_con
     assert own.reason(case.nodeid) == f"{why}, and ran its own test file without conftest.py"
 
 
+def test_a_resumed_run_takes_the_files_that_the_one_before_it_took() -> None:
+    for error, conftest in ((LOADING, FIXTURE), (LOADING, None), ("", None)):
+        (before, case), (own, _) = files_of_base(b=(conftest, EDITED)), files_of_base(b=(conftest, EDITED))
+        before.take_conftests([case], error)
+        before.falls_back(case, "call: TypeError, and ran away")
+        own.take_again([(case, before.reason(case.nodeid)), (case, "")])
+        assert own.version(case.nodeid) == before.version(case.nodeid) == (True, bool(error))
+        assert own.reason(case.nodeid) == before.reason(case.nodeid)
+
+
 @pytest.mark.parametrize(
     ("then", "now", "differs"),
     [

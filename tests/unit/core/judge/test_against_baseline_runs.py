@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.context import JudgeContext, Unpaired
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.model.measurement import Baseline, Environment, Identity
 from pytest_perfgate.model.plan import Mode, Outcome
@@ -94,15 +94,24 @@ def test_a_speed_up_that_the_change_accepts_while_it_holds_is_not_announced(
 
 
 @pytest.mark.parametrize(
-    ("blind", "own", "accepts", "finer"), [(0.0, 0.0, False, False), (0.2, 0.0, True, False), (0.0, 0.08, False, True)]
+    ("blind", "own", "unversioned", "step", "finer"),
+    [
+        (0.0, 0.0, False, "--perfgate-rounds", False),
+        (0.2, 0.0, False, "--perfgate-against", False),
+        (0.2, 0.0, True, "perfgate accept", False),
+        (0.0, 0.08, False, "--perfgate-rounds", True),
+    ],
 )
 def test_an_interval_across_the_limit_names_what_else_is_too_coarse(
-    blind: float, own: float, *, accepts: bool, finer: bool
+    blind: float, own: float, step: str, *, unversioned: bool, finer: bool
 ) -> None:
-    context = replace(CONTEXT, own_shift=own)
+    """A time that nothing decided is accepted only where its accepted code cannot be built."""
+    unpaired = Unpaired(why="there is no git repository here", unversioned=True) if unversioned else None
+    context = replace(CONTEXT, own_shift=own, unpaired=unpaired)
     result = verdict(1.0e6, baseline=accepted(1e6, blind=blind), shape=(0.9, 1.0, 1.1), context=context)
     assert result.outcome is Outcome.UNDECIDED
-    assert any("perfgate accept" in step for step in result.next) is accepts
+    assert any(step in one for one in result.next)
+    assert unversioned or not any("perfgate accept" in one for one in result.next)
     assert ("unchanged code moves by +8.0 % here, more than the limit" in result.sentence) is finer
 
 

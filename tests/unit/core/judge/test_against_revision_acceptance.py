@@ -94,7 +94,7 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
 @pytest.mark.parametrize("revision", [True, False])
 def test_a_case_whose_test_differs_in_the_base_says_so_wherever_it_is_listed(revision: bool) -> None:
     evidence = paired(Decision.NOT_SLOWER, -0.4, -0.5, -0.3, revision=revision)
-    for own, note in ((True, " (another test in the base)"), (False, "")):
+    for own, note in ((True, " (test or fixture differs in the base)"), (False, "")):
         verdict = beside(1e6, replace(evidence, own_file="it fails", own_test=own), baseline=accepted(1e6))
         assert (verdict.outcome, figure_note(verdict)) == (Outcome.PASSED, note)
 
