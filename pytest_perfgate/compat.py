@@ -69,13 +69,13 @@ class Stats:
 
     @property
     def stats(self) -> Any:
-        from pytest_perfgate.core.stats.inference import Figures
+        from pytest_perfgate.core.stats.inference import SampleStatistics
 
         samples = self._benchmark.samples()
         if not samples:
             what = f"benchmark.stats of {self._benchmark.fullname} was read, and no sample of it was kept"
             raise PerfgateError("not-measured", what)
-        return Figures([duration / 1e9 for process in samples for duration in process.durations])
+        return SampleStatistics([duration / 1e9 for process in samples for duration in process.durations])
 
     @property
     def iterations(self) -> int:

@@ -33,7 +33,7 @@ _SUMMARIES: Mapping[str, Callable[[Sequence[float]], Any]] = {
 }
 
 
-class Measuring:
+class CurrentBenchmark:
     """Measures the current benchmark; outside of a test the library's own timers do."""
 
     gate: Perfgate | None = None
@@ -81,11 +81,11 @@ def _test(
     benchmark: Callable[..., Any], name: str, points: Sequence[tuple[str, dict[str, Any]]]
 ) -> Callable[..., None]:
     def test(perfgate: Perfgate, point: Mapping[str, Any]) -> None:
-        Measuring.gate, Measuring.calls = perfgate, 0
+        CurrentBenchmark.gate, CurrentBenchmark.calls = perfgate, 0
         try:
             benchmark(**point)
         finally:
-            Measuring.gate = None
+            CurrentBenchmark.gate = None
 
     test.__name__ = test.__qualname__ = name
     test.__module__, test.__doc__ = benchmark.__module__, benchmark.__doc__
@@ -105,14 +105,14 @@ def _measured(timer: Callable[..., Any]) -> Callable[..., Any]:
     form = signature(timer)
 
     def measure(fn: Callable[[], Any], *args: Any, **named: Any) -> Any:
-        gate = Measuring.gate
+        gate = CurrentBenchmark.gate
         if gate is None:
             return timer(fn, *args, **named)
         options = form.bind(fn, *args, **named).arguments
         inputs = options.get("grad_to_none") or ()
         begin = HOST_CLOCK.wall()
-        Measuring.calls += 1
-        name = f"timing {Measuring.calls}" if Measuring.calls > 1 else ""
+        CurrentBenchmark.calls += 1
+        name = f"timing {CurrentBenchmark.calls}" if CurrentBenchmark.calls > 1 else ""
         view = gate(fn, setup=partial(_forget, inputs) if inputs else None, name=name)
         once = HOST_CLOCK.wall() - begin
         durations = [one for process in gate.kept(view.key) for one in process.durations] if gate.measures else [once]

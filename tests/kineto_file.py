@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from pytest_perfgate.adapters.readers.kineto import read_kineto
-from pytest_perfgate.core.analysis.trace.survey import Settings, survey
+from pytest_perfgate.core.analysis.trace.survey import AnalysisSettings, survey
 
 
 def kernel(name, start, length, *, correlation=0, stream=7, device=0, cat="kernel", **args):
@@ -44,4 +44,4 @@ def written(path: Path, events, *, indent=None, **header) -> Path:
 
 def surveyed(path: Path, events, settings=None, **header):
     (trace,) = read_kineto(written(path, events, **header))
-    return survey(trace, settings or Settings())
+    return survey(trace, settings or AnalysisSettings())

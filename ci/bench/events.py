@@ -18,8 +18,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from pytest_perfgate.adapters.runtimes.torch import TorchEvent
-from pytest_perfgate.adapters.timers.bench import Bench, Rules
-from pytest_perfgate.adapters.timers.event_pairs import Pairs, queued
+from pytest_perfgate.adapters.timers.bench import Rules, TimedCall
+from pytest_perfgate.adapters.timers.event_pairs import EventPairs, queued
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.testing import SimulatedGpu
 
@@ -87,8 +87,8 @@ def kernel() -> None:
 def ours(event: Callable[[], Any]) -> float:
     """Return the nanoseconds of one pair in our loop, its reading included."""
     rules = Rules(stop=lambda *_: None, warm=lambda *_: True)
-    bench = Bench(call=kernel, plan=Plan(), runtime=Nothing(), rules=rules)
-    pairs = Pairs((event(), event()) for _ in range(PAIRS))
+    bench = TimedCall(call=kernel, plan=Plan(), runtime=Nothing(), rules=rules)
+    pairs = EventPairs((event(), event()) for _ in range(PAIRS))
     return timed(lambda: queued(bench, pairs))
 
 

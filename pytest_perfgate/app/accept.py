@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import (
     Change,
-    Decision,
+    Proposal,
     decide,
     mark_slower_successors,
     on_one_core,
@@ -81,7 +81,7 @@ def _selected(cases: Sequence[CaseReport], selects: Selects, names: Sequence[str
     return selected
 
 
-def decisions(report: RunReport, request: Request, store: BaselineStore, sittings: Sittings) -> tuple[Decision, ...]:
+def decisions(report: RunReport, request: Request, store: BaselineStore, sittings: Sittings) -> tuple[Proposal, ...]:
     """Return what accepting would do to each selected case, without writing."""
     lines = Lines(store)
     meant = spelled(request.names)
@@ -122,7 +122,7 @@ def _signature_of(request: Request, case: CaseReport, meant: Selects, line: Base
     return signature if pages is None else replace(signature, same_code=True, pages=pages)
 
 
-def _orphans(report: RunReport, decided: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
+def _orphans(report: RunReport, decided: Sequence[Proposal], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
     """Return lines without a test: those that this change removed and, after a complete run, those without a case."""
     new = [d.after for d in decided if d.change is Change.NEW and d.after is not None]
     complete = report.complete and not report.filtered
@@ -137,7 +137,7 @@ def _orphans(report: RunReport, decided: Sequence[Decision], base: str, store: B
     return tuple(gone.values())
 
 
-def check_decisions(decided: Sequence[Decision], request: Request, again: str = "") -> None:
+def check_decisions(decided: Sequence[Proposal], request: Request, again: str = "") -> None:
     """Refuse the whole request if part of it may not be written; ``again`` is the command that gives a reason."""
     asking = {
         Change.SLOWER: "slower",
@@ -163,19 +163,19 @@ def check_decisions(decided: Sequence[Decision], request: Request, again: str = 
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
 
 
-def _asks_as(decision: Decision) -> Change:
+def _asks_as(decision: Proposal) -> Change:
     """Return the change that a reason is needed for: WORSE if a figure got worse, whatever the time did."""
     return Change.WORSE if any(step.asks for step in decision.figures) else decision.change
 
 
-def refuse_pinned(decided: Sequence[Decision]) -> None:
+def refuse_pinned(decided: Sequence[Proposal]) -> None:
     """Refuse what was measured against a revision: base and head were pinned to one core."""
     if pinned := [str(d.report.key) for d in decided if d.change is Change.PINNED]:
         what = f"{plural(len(pinned), 'case')} measured on one core, against a revision: {first_of(pinned, _NAMED)}"
         raise PerfgateError("accept-pinned", what)
 
 
-def refuse_busy_machine(decided: Sequence[Decision], request: Request, again: str) -> None:
+def refuse_busy_machine(decided: Sequence[Proposal], request: Request, again: str) -> None:
     """In CI, refuse measurements taken while other programs were busy, unless a reason is given."""
     names = [str(d.report.key) for d in decided if d.writes and d.report.measurement
              and busy_processors(d.report.measurement.processes)]  # fmt: skip
@@ -199,14 +199,14 @@ def code_of(commit: str, repository: Repository, baselines: str) -> Callable[[st
     return cache(since)
 
 
-def says_nothing_new(decision: Decision) -> bool:
+def says_nothing_new(decision: Proposal) -> bool:
     """Return whether the given reason repeats that of the judging line, from the same day."""
     judged = decision.report.baseline
     judged_line = judged is not None and not judged.local  # local lines are not reviewed
     return judged_line and decision.after is not None and not decision.after.explains(judged)
 
 
-def _after(decision: Decision) -> str:
+def _after(decision: Proposal) -> str:
     if decision.change is Change.SLOWER and decision.why:
         return f" (not one more run: {decision.why})"
     return f" (after {decision.predecessor.key})" if decision.predecessor is not None else ""
@@ -219,7 +219,7 @@ def measured_commit(environment: Environment, repository: Repository | None) -> 
     return commit_name(repository.head(), dirty=repository.dirty())
 
 
-def accept(decided: Sequence[Decision], store: BaselineStore) -> tuple[str, ...]:
+def accept(decided: Sequence[Proposal], store: BaselineStore) -> tuple[str, ...]:
     """Write the lines of these decisions, and return the paths of the changed files."""
     lines = [d.after for d in decided if d.after is not None]
     try:

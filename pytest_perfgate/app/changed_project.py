@@ -13,9 +13,9 @@ from pytest_perfgate.app.changed_tests import (
     ASKING,
     NOTHING,
     WORDS,
-    Change,
     Check,
     Differences,
+    JudgedChange,
     compared_revision,
     fixture_parts,
     improved,
@@ -49,14 +49,14 @@ _UNNAMED = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib", ".pth", "sitecustom
 """Files that Python may load in place of a source, or at its start."""
 
 
-def tracked_files(change: Change) -> Differences:
+def tracked_files(change: JudgedChange) -> Differences:
     """Return committed files of ``.perfgate``: the change could have written the history and local baselines there."""
     repository = change.gate_judge.tools.repository
     paths = repository.files("HEAD", FOLDER) if repository is not None else ()
     return Differences(names=tuple(path for path in paths if path != f"{FOLDER}/.gitignore"))
 
 
-def binary_files(change: Change) -> Differences:
+def binary_files(change: JudgedChange) -> Differences:
     """Return changed files that Python loads, but that do not show their content in a review of sources."""
     files = [path for path in change.repository.changed(change.base) if path.endswith(_UNNAMED)]
     there = frozenset(change.repository.files("HEAD", ".")) if files else frozenset()
@@ -69,7 +69,7 @@ _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_
 """Names by which a conftest keeps files from being collected."""
 
 
-def absent_tests(change: Change) -> Differences:
+def absent_tests(change: JudgedChange) -> Differences:
     """Return the tests that only the revision has, in a whole run against it; they were not compared."""
     suite = change.suite
     if not suite.complete or suite.reach.unknown:
@@ -89,12 +89,12 @@ def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str
                 yield from absent(path, text or "", text, present, suite.reach)
 
 
-def changed_requirements(change: Change) -> Differences:
+def changed_requirements(change: JudgedChange) -> Differences:
     """Return the declared dependencies that the change adds or removes."""
     return Differences(names=requirements(*(one.get(DEPENDENCIES, "[]") for one in _settings(change))))
 
 
-def changed_settings(change: Change) -> Differences:
+def changed_settings(change: JudgedChange) -> Differences:
     """Return the settings that the change edits; it is judged by the edited ones."""
     then, now = ({key: text for key, text in one.items() if key != DEPENDENCIES} for one in _settings(change))
     names = changed(then, now)
@@ -105,7 +105,7 @@ def _merge_base(gate_judge: GateJudge) -> str:
     return gate_judge.accepted.base.commit
 
 
-def _settings(change: Change) -> tuple[Mapping[str, str], Mapping[str, str]]:
+def _settings(change: JudgedChange) -> tuple[Mapping[str, str], Mapping[str, str]]:
     return change.gate_judge.tools.settings(change.base), change.gate_judge.tools.settings("")
 
 
@@ -115,7 +115,7 @@ def any_lines(gate_judge: GateJudge, revision: str) -> bool:
     return store is not None and any(store.paths(device, revision) for device in store.devices())
 
 
-def moved_root_lines(change: Change) -> Differences:
+def moved_root_lines(change: JudgedChange) -> Differences:
     """Return lines that came with the change and are slower than those of the project's earlier folder."""
     gate_judge, base = change.gate_judge, change.base
     new = [(r.baseline, r.key.path) for r in change.reports if r.baseline is not None and not r.baseline.local]

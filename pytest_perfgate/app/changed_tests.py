@@ -50,7 +50,7 @@ class Unanswered(Exception):
 
 
 @value
-class Change:
+class JudgedChange:
     """A run, and the commit that a check compares its files with."""
 
     gate_judge: GateJudge
@@ -99,8 +99,8 @@ class Check:
     """One kind of note on what a change does: what is read, how it is compared, and how it is worded."""
 
     kind: str
-    compare: Callable[[Change], Differences]
-    sentence: Callable[[Change, int], str]
+    compare: Callable[[JudgedChange], Differences]
+    sentence: Callable[[JudgedChange, int], str]
     """Returns the sentence of a check, from the change and the number of names."""
     against: Callable[[GateJudge], str] | None = None
     """Returns the commit to compare with; "" gives no note. None if the check needs no commit."""
@@ -113,7 +113,7 @@ class Check:
     effect: Callable[[GateJudge], Effect] = warning
 
 
-def change_notes(check: Check, change: Change) -> Iterator[SuiteNote]:
+def change_notes(check: Check, change: JudgedChange) -> Iterator[SuiteNote]:
     """Run one check, and yield a note if it finds differences or git does not answer."""
     gate_judge = change.gate_judge
     if check.ci and not gate_judge.context.policy.ci:
@@ -135,7 +135,7 @@ def change_notes(check: Check, change: Change) -> Iterator[SuiteNote]:
         yield SuiteNote(kind=check.kind, effect=effect, text=text, names=differences.names)
 
 
-def fixture_parts(change: Change) -> Differences:
+def fixture_parts(change: JudgedChange) -> Differences:
     """Return each file that tests import parts from and that changed: unedited tests may now measure or check less."""
     gate_judge = change.gate_judge
     tests: dict[str, set[str]] = defaultdict(set)
@@ -174,7 +174,7 @@ def _around_all(gate_judge: GateJudge) -> Collection[str]:
     return {word for one in plugins for word in (one if isinstance(one, list) else str(one).split())}
 
 
-def relaxed_limits(change: Change) -> Differences:
+def relaxed_limits(change: JudgedChange) -> Differences:
     """Return the limits and settings that the change removes or alters."""
     gate_judge = change.gate_judge
     kinds, limits = gate_judge.tools.kinds or by_name(), _project_limits(change.cases.values())
@@ -192,7 +192,7 @@ def _project_limits(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]
     return limits
 
 
-def reworked_tests(change: Change) -> Differences:
+def reworked_tests(change: JudgedChange) -> Differences:
     """Return the tests that the change edits, since they may measure something else than was accepted."""
     edited = [report for report in change.reports if judged_by_line(change.gate_judge, report)]
     return Differences(names=tuple(_names(change.gate_judge, edited, change.texts())) if edited else ())
@@ -253,19 +253,19 @@ def improved(gate_judge: GateJudge) -> Effect:
     return effect(Outcome.IMPROVED, gate_judge.context.policy, gate_judge.context.mode)
 
 
-def loosened_lines(change: Change) -> Differences:
+def loosened_lines(change: JudgedChange) -> Differences:
     """Return the edited lines that are slower than what is measured."""
     edits = ((report, loosened(then, now, report.measurement)) for report, then, now in _edits(change))
     return Differences(names=tuple(f"{report.key}: {sentence}" for report, sentence in edits if sentence))
 
 
-def widened_lines(change: Change) -> Differences:
+def widened_lines(change: JudgedChange) -> Differences:
     """Return the edited lines that demand less in another way."""
     edits = ((report, widened(then, now)) for report, then, now in _edits(change))
     return Differences(names=tuple(f"{report.key}: {', '.join(parts)}" for report, parts in edits if parts))
 
 
-def _edits(change: Change) -> Iterator[tuple[CaseReport, Baseline, Baseline]]:
+def _edits(change: JudgedChange) -> Iterator[tuple[CaseReport, Baseline, Baseline]]:
     """Yield the lines that the change edits, in a full run; none if the policy passes them."""
     gate_judge = change.gate_judge
     if gate_judge.context.mode is not Mode.FULL or improved(gate_judge) is Effect.PASS:
@@ -284,7 +284,7 @@ def _edit(gate_judge: GateJudge, report: CaseReport) -> tuple[Baseline, Baseline
     return (then, edited) if then is not None and edited is not None else None
 
 
-def newly_marked(change: Change) -> Differences:
+def newly_marked(change: JudgedChange) -> Differences:
     """Return deselected tests with an accepted line whose marks the change edits."""
     deselected = {line.key.nodeid for line in change.suite.baselines} & change.suite.deselected
     if not deselected:
@@ -300,7 +300,7 @@ def _edited(then: str | None, now: str | None, test: str) -> bool:
     return None not in (before, after) and before != after
 
 
-def renamed_lines(change: Change) -> Differences:
+def renamed_lines(change: JudgedChange) -> Differences:
     """Return new lines that replace removed ones, the slowest first; harmless if none is slower."""
     pairs = sorted(_successors(change.gate_judge, change.reports), key=lambda successor: -successor.slower)
     slower = any(successor.slower > _least(successor, change.reports) for successor in pairs)

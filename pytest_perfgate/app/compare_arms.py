@@ -21,7 +21,7 @@ from pytest_perfgate.core.stats.costs import PairTimes, left_words
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import FigurePairs, matches
 from pytest_perfgate.model.plan import LEAST, Case, CaseKey
-from pytest_perfgate.model.protocol import Capture, CaseResult, Job, code_alone
+from pytest_perfgate.model.protocol import Capture, CaseResult, ChildJob, code_alone
 from pytest_perfgate.model.verdict import Arm, PairedRound
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Comparison:
         return again
 
     def _played(
-        self, pair: LockstepPair, phase: str, number: int, cases: Sequence[Case], jobs: Sequence[Job]
+        self, pair: LockstepPair, phase: str, number: int, cases: Sequence[Case], jobs: Sequence[ChildJob]
     ) -> set[str]:
         def ahead() -> None:
             if pair.untouched and number + 1 < self._last:

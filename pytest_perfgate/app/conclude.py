@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_perfgate.app.accepted import sittings
 from pytest_perfgate.app.changed_project import CHANGES
-from pytest_perfgate.app.changed_tests import Change, change_notes, renamed_cases
+from pytest_perfgate.app.changed_tests import JudgedChange, change_notes, renamed_cases
 from pytest_perfgate.app.inspect import LOST
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift, fixed_anchor
@@ -74,7 +74,7 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered or ending.shard.count > 1,
     )
-    change = Change(gate_judge=gate_judge, cases=cases, reports=reports, suite=suite)
+    change = JudgedChange(gate_judge=gate_judge, cases=cases, reports=reports, suite=suite)
     parts: tuple[Callable[[], Iterable[SuiteNote]], ...] = (
         partial(judge_suite, reports, suite),
         partial(_unanchored, gate_judge, reports),

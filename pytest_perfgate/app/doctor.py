@@ -31,7 +31,7 @@ class Level(str, enum.Enum):
 
 
 @value
-class Finding:
+class Remark:
     """One finding of a check."""
 
     name: str
@@ -40,13 +40,13 @@ class Finding:
     fix: str = ""
 
 
-Check = Callable[[Any], Iterable[Finding]]
+Check = Callable[[Any], Iterable[Remark]]
 """Takes the project and returns findings."""
 
 
-def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Finding, ...]:
+def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Remark, ...]:
     """Return the findings of all checks, in their order."""
-    findings: list[Finding] = []
+    findings: list[Remark] = []
     for name, check in checks:
         findings += [
             one
@@ -56,12 +56,12 @@ def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Finding
     return tuple(findings)
 
 
-def _reported(finding: Finding, before: Sequence[Finding]) -> bool:
+def _reported(finding: Remark, before: Sequence[Remark]) -> bool:
     """Return whether an earlier check reported the same fault."""
     return any((one.level, one.what) == (finding.level, finding.what) for one in before)
 
 
-def _findings_of(name: str, check: Check, project: Any) -> Iterable[Finding]:
+def _findings_of(name: str, check: Check, project: Any) -> Iterable[Remark]:
     try:
         return tuple(check(project))
     except PerfgateError as error:
@@ -69,18 +69,18 @@ def _findings_of(name: str, check: Check, project: Any) -> Iterable[Finding]:
     except (OSError, ValueError, ImportError) as fault:
         if isinstance(fault, OSError) and speaks_of_a_file(fault):
             return (_finding(name, errors_refusal(fault)),)
-        return (Finding(name=name, level=Level.BAD, what=f"{type(fault).__name__}: {fault}"),)
+        return (Remark(name=name, level=Level.BAD, what=f"{type(fault).__name__}: {fault}"),)
 
 
-def _finding(name: str, error: PerfgateError) -> Finding:
+def _finding(name: str, error: PerfgateError) -> Remark:
     where = f"{error.place}: " if error.place else ""
-    return Finding(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", fix=error.fix)
+    return Remark(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", fix=error.fix)
 
 
-def brief(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def brief(findings: Iterable[Remark]) -> tuple[Remark, ...]:
     """Return the findings with all that is well in one line a check, and the number of further ones."""
-    good: dict[str, list[Finding]] = {}
-    brief_findings: list[Finding] = []
+    good: dict[str, list[Remark]] = {}
+    brief_findings: list[Remark] = []
     for finding in findings:
         if finding.level is not Level.GOOD:
             brief_findings.append(finding)
@@ -92,7 +92,7 @@ def brief(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(_counted(finding, good.get(finding.name, [finding])) for finding in brief_findings)
 
 
-def _counted(finding: Finding, like: Sequence[Finding]) -> Finding:
+def _counted(finding: Remark, like: Sequence[Remark]) -> Remark:
     if finding is not like[0] or len(like) == 1:
         return finding
     return replace(finding, what=f"{finding.what}; {len(like) - 1} more")
@@ -126,7 +126,7 @@ class Part:
 
 
 @value
-class Group:
+class DeviceGroup:
     """A device with its parts, or without a device, what keeps its libraries from finding one."""
 
     title: str
@@ -141,7 +141,7 @@ def screen(doctor_tools: DoctorTools, same: tuple[float, float] | None, width: i
     return "".join([render_screen(shown, width), *lines])
 
 
-def groups(doctor_tools: DoctorTools) -> tuple[Group, ...]:
+def groups(doctor_tools: DoctorTools) -> tuple[DeviceGroup, ...]:
     """Return the groups: GPUs, or the reasons for their absence, then the host."""
     users: dict[str, list[Runtime]] = {}
     devices: dict[str, Device] = {}
@@ -154,7 +154,7 @@ def groups(doctor_tools: DoctorTools) -> tuple[Group, ...]:
     return (*(gpus or [_no_gpu(doctor_tools)]), *rest)
 
 
-def _gpu(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
+def _gpu(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> DeviceGroup:
     names = {runtime.name for runtime in runtimes}
     works = tuple(name_and_version(finding) for finding in doctor_tools.libraries if finding.name in names)
     libraries = Part(name="libraries", works=works, fails=tuple(f for f in doctor_tools.libraries if not f.usable))
@@ -162,27 +162,27 @@ def _gpu(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime])
         "profilers", [finding for finding in doctor_tools.profilers if finding.name in {*_OF_CUDA, TIMED}]
     )
     timers = (_timers(doctor_tools, runtime) for runtime in runtimes)
-    return Group(
+    return DeviceGroup(
         title=_title(device), parts=(libraries, *timers, *_clocks(doctor_tools), profilers, *_visible(doctor_tools))
     )
 
 
-def _no_gpu(doctor_tools: DoctorTools) -> Group:
+def _no_gpu(doctor_tools: DoctorTools) -> DeviceGroup:
     libraries = Part(name="libraries", fails=tuple(finding for finding in doctor_tools.libraries if not finding.usable))
     profilers = _split("profilers", [finding for finding in doctor_tools.profilers if finding.name in _OF_CUDA])
     text = ", ".join(f"{count} x {name}" for name, count in Counter(doctor_tools.driven).items())
     title = f"No GPU that a library can use, though the driver sees {text}" if text else "No GPU that a library can use"
-    return Group(title=title, parts=(libraries, *_clocks(doctor_tools), profilers, *_visible(doctor_tools)))
+    return DeviceGroup(title=title, parts=(libraries, *_clocks(doctor_tools), profilers, *_visible(doctor_tools)))
 
 
-def _host_group(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
+def _host_group(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> DeviceGroup:
     """Return the host, and what a library offers as a device on the same processor."""
     plain = any(runtime.name == "host" for runtime in runtimes)
     timers = tuple(_timers(doctor_tools, runtime) for runtime in runtimes)
     excluded = _OF_CUDA if any(isinstance(runtime, SupportsWait) for runtime in runtimes) else {*_OF_CUDA, TIMED}
     mine = [f for f in doctor_tools.profilers if (f.name not in excluded if plain else f.name == TIMED)]
     settings = (_split("settings", doctor_tools.host_permissions),) if plain else ()
-    return Group(title=_title(device), parts=(*timers, _split("profilers", mine), *settings))
+    return DeviceGroup(title=_title(device), parts=(*timers, _split("profilers", mine), *settings))
 
 
 def _title(device: Device) -> str:

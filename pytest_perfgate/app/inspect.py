@@ -251,7 +251,7 @@ class _Cleaner:
 
 
 @value
-class Look:
+class InspectContext:
     """What a command needs to read files."""
 
     inspectors: tuple[Inspector, ...]
@@ -261,7 +261,7 @@ class Look:
 
 
 @value
-class JudgingLook(Look):
+class JudgingLook(InspectContext):
     """What a command needs to judge files."""
 
     policy: Policy
@@ -283,7 +283,7 @@ def parse_strict_policy(pairs: Sequence[str]) -> Policy:
     return parse_policy(pairs, ci=True, place="--policy")
 
 
-def analysed(paths: Sequence[Path], texts: Sequence[str], look: Look) -> Analysis:
+def analysed(paths: Sequence[Path], texts: Sequence[str], look: InspectContext) -> Analysis:
     """Return the analysis of one job, with the figures that limits ask for."""
     inspector = choose(paths, look.options, inspectors=look.inspectors, peek=look.peek)
     return inspector.inspect(paths, _options(inspector, look, texts))
@@ -310,7 +310,7 @@ def compare(
     return analysis, judge_artifact(analysis, limits, look.policy)
 
 
-def _options(inspector: Inspector, look: Look, texts: Sequence[str]) -> Mapping[str, str]:
+def _options(inspector: Inspector, look: InspectContext, texts: Sequence[str]) -> Mapping[str, str]:
     """Return the options, with the limits' texts if the inspector's figures depend on them."""
     wants = any(name == "limits" for name, _ in inspector.options)
     return {**look.options, "limits": "\n".join(texts)} if wants else look.options

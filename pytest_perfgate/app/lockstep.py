@@ -20,6 +20,7 @@ from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
     Child,
+    ChildJob,
     ChildSpawner,
     ChildSpec,
     Collected,
@@ -27,7 +28,6 @@ from pytest_perfgate.model.protocol import (
     Finish,
     Finished,
     Go,
-    Job,
     Measure,
     Ready,
     Skip,
@@ -99,7 +99,7 @@ class LockstepPair:
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
         self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
 
-    def play(self, jobs: Sequence[Job], met: Callable[[], None] = lambda: None) -> Iterator[PairedCall]:
+    def play(self, jobs: Sequence[ChildJob], met: Callable[[], None] = lambda: None) -> Iterator[PairedCall]:
         """Yield every test that both sides collected, in order; ``met`` is called after the collection."""
         plans = {case.nodeid: case.plan for case in jobs[HEAD].cases}
         for child, job in zip(self._children, jobs):
@@ -319,7 +319,7 @@ class Stage:
     spawner: ChildSpawner
     spec: Callable[[Arm, Sequence[Case], int], ChildSpec]
     """Specifies a child of an arm; the number of the round is the seed that both sides share."""
-    job: Job
+    job: ChildJob
     timeout_s: float
     say: Callable[[str], None]
     keep: Callable[[Sequence[PairedRound]], None]

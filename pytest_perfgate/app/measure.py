@@ -25,6 +25,7 @@ from pytest_perfgate.model.protocol import (
     Capture,
     CaseResult,
     Child,
+    ChildJob,
     ChildSpawner,
     ChildSpec,
     Collected,
@@ -32,7 +33,6 @@ from pytest_perfgate.model.protocol import (
     Finish,
     Finished,
     Go,
-    Job,
     Measure,
     Ready,
     Skip,
@@ -59,7 +59,7 @@ class ChildSettings:
 
     spawner: ChildSpawner
     spec: Callable[[Sequence[Case]], ChildSpec]
-    job: Job
+    job: ChildJob
     """The job without its cases."""
     timeout_s: float
     progress: Progress
@@ -239,7 +239,7 @@ def one_child_each(cases: Sequence[Case]) -> list[list[Case]]:
 
 def conversation(
     child: Child,
-    job: Job,
+    job: ChildJob,
     timeout_s: float,
     leaning: Callable[[CaseKey], str] = lambda key: "",  # noqa: ARG005
 ) -> Iterator[Ready | Finished | Collected | Waits]:

@@ -14,7 +14,7 @@ from pytest_perfgate.app.measure import Blurred, measurements, report_noisy
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
-from pytest_perfgate.core.judge.rounds import Finding, Pairs, figure_finding, look, more_slow, wanted
+from pytest_perfgate.core.judge.rounds import Pairs, RoundsResult, figure_finding, look, more_slow, wanted
 from pytest_perfgate.core.judge.samples import busy_processors, power_limited
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.render.words import about, plural, span
@@ -66,7 +66,7 @@ class Screening:
         """``among`` is the number of cases that two builds decide in the run, including other comparisons."""
         self._all, self._counts, self._among, self._to_decide = comparison, counts, among, to_decide
         self._pairs: dict[CaseKey, Pairs] = {}
-        self._found: dict[CaseKey, Finding] = {}
+        self._found: dict[CaseKey, RoundsResult] = {}
         self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
         self.late = Late(comparison, expected)
 
@@ -111,7 +111,7 @@ class Screening:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
         self._look()
         wants, untimed = dict[str, Want](), _untimed(self._all, self._found)
-        played = _played(self._all, (*self._found, *untimed))
+        played = _rounds_played(self._all, (*self._found, *untimed))
         for key, result in self._found.items():
             want = self._want(key, result)
             wanted = wants.get(key.nodeid)
@@ -130,26 +130,26 @@ class Screening:
         nearest = () if plan.rounds else tuple(fits)[:1]  # its estimate is rough, and the time is free
         return over | (self._beyond - set(nearest)) | late
 
-    def _is_open(self, key: CaseKey, played: int, result: Finding | None = None) -> bool:
+    def _is_open(self, key: CaseKey, played: int, result: RoundsResult | None = None) -> bool:
         """Return whether a further round may decide the time or a figure of a call."""
         request = self._to_decide(key)
         if result is not None and not result.settled and (request.time or played < LEAST):
             return True
         return played < self._all.design.last and open_figures(self._all, key, request, played)
 
-    def _want(self, key: CaseKey, finding: Finding) -> Want:
+    def _want(self, key: CaseKey, finding: RoundsResult) -> Want:
         """Return what a case needs until the last round."""
         counts, design = self._counts(key), self._all.design
         rounds = min(wanted(finding, counts, design), max(1, design.last - finding.rounds))
         return Want(rounds=rounds, seconds=self._all.cost(key.nodeid), suspected=finding.shift >= counts)
 
-    def _wants_s(self, key: CaseKey, finding: Finding) -> float:
+    def _wants_s(self, key: CaseKey, finding: RoundsResult) -> float:
         """Return the seconds that would decide an open case; more rounds do not help against groups of processes."""
         if finding.decision is not Decision.UNDECIDED or finding.unstable:
             return 0.0
         return wanted(finding, self._counts(key), self._all.design) * (self._all.cost(key.nodeid) + self._all.start_s)
 
-    def _paired(self, key: CaseKey, finding: Finding, revision: bool) -> Paired:
+    def _paired(self, key: CaseKey, finding: RoundsResult, revision: bool) -> Paired:
         return Paired(
             decision=finding.decision,
             differences=self._pairs[key].differences,
@@ -191,7 +191,7 @@ class Screening:
 
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
-        played = _played(self._all, self._found)
+        played = _rounds_played(self._all, self._found)
         open_times = {key for key, one in self._found.items() if one.decision is Decision.UNDECIDED}
         open_cases = {key for key, count in played.items() if open_figures(self._all, key, self._to_decide(key), count)}
         open_cases |= {key for key in open_times if self._to_decide(key).time}
@@ -237,7 +237,7 @@ class Late:
         return {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
 
 
-def _played(comparison: Comparison, keys: Iterable[CaseKey]) -> Mapping[CaseKey, int]:
+def _rounds_played(comparison: Comparison, keys: Iterable[CaseKey]) -> Mapping[CaseKey, int]:
     """Return the number of rounds of each call's test."""
     rounds = Counter(met.nodeid for met in comparison.rounds if met.phase == ROUND)
     return {key: rounds[key.nodeid] for key in keys}
@@ -359,7 +359,7 @@ class FirstSitting:
                 far[one.key.nodeid] = max(one.half / one.asks, far.get(one.key.nodeid, 0.0))
         return sorted(far, key=far.__getitem__)
 
-    def go_on(
+    def play_more(
         self,
         cases: Sequence[Case],
         play: Callable[[Sequence[Case], int], None],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.protocol import FORK, ChildSpec, Collected, Job, SupportsFork
+from pytest_perfgate.model.protocol import FORK, ChildJob, ChildSpec, Collected, SupportsFork
 from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
@@ -154,14 +154,14 @@ class Start:
     """The arguments with which a process is started."""
 
     spec: ChildSpec
-    job: Job
+    job: ChildJob
 
     def serves(self, other: Start) -> bool:
         """Return whether a process started with these can serve for the other: same arm and seed, and its tests too."""
         mine, theirs = ({case.nodeid for case in one.job.cases} for one in (self, other))
         return mine >= theirs and self._surroundings() == other._surroundings()
 
-    def _surroundings(self) -> tuple[ChildSpec, Job]:
+    def _surroundings(self) -> tuple[ChildSpec, ChildJob]:
         return replace(self.spec, argv=()), replace(self.job, cases=())
 
 
@@ -183,14 +183,14 @@ def leases(rounds: Iterable[PairedRound]) -> list[str]:
 class EarlyChild:
     """A child that has received its job: it collects, and waits before its first test."""
 
-    def __init__(self, child: Child, job: Job) -> None:
+    def __init__(self, child: Child, job: ChildJob) -> None:
         self.label, self._child = child.label, child
         self._fault: PerfgateError | None = None
         self._sending = threading.Thread(target=self._sent, args=(job,), name="perfgate-next", daemon=True)
         self._sending.start()
 
     def send(self, command: Command) -> None:
-        if not isinstance(command, Job):
+        if not isinstance(command, ChildJob):
             self._child.send(command)
             return
         self._sending.join()
@@ -212,7 +212,7 @@ class EarlyChild:
     def tail(self) -> str:
         return self._child.tail()
 
-    def _sent(self, job: Job) -> None:
+    def _sent(self, job: ChildJob) -> None:
         """Send a child its job once it has started, without waiting for the start."""
         try:
             self._child.send(job)

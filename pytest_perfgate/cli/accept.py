@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from pytest_perfgate.app.accept import Request, Sittings
-    from pytest_perfgate.core.judge.acceptance import Decision
+    from pytest_perfgate.core.judge.acceptance import Proposal
     from pytest_perfgate.core.judge.accepted_line import Signature
     from pytest_perfgate.model.measurement import Sitting
     from pytest_perfgate.model.verdict import CaseReport, RunReport
@@ -85,7 +85,7 @@ def _unreasoned(command: Sequence[str]) -> list[str]:
     return plain_words
 
 
-def refusal(decisions: Sequence[Decision], request: Request) -> str:
+def refusal(decisions: Sequence[Proposal], request: Request) -> str:
     """Return why these lines would be refused; "" if they would not."""
     from pytest_perfgate.app.accept import check_decisions
 
@@ -96,7 +96,7 @@ def refusal(decisions: Sequence[Decision], request: Request) -> str:
     return ""
 
 
-def _foresee(decisions: Sequence[Decision], refused: str, options: Namespace) -> None:
+def _foresee(decisions: Sequence[Proposal], refused: str, options: Namespace) -> None:
     """Show what would be written, and what prevents it."""
     from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
@@ -189,7 +189,7 @@ def _end(text: str, today: date) -> str:
 
 
 def _notes(
-    decisions: Sequence[Decision], options: Namespace, project: Project, report: RunReport
+    decisions: Sequence[Proposal], options: Namespace, project: Project, report: RunReport
 ) -> list[dict[str, str]]:
     """Return notes on the lines: which stay in this checkout, which no commit holds, and what to do."""
     from pytest_perfgate.model.measurement import DIRTY
@@ -234,7 +234,7 @@ def sittings_of(project: Project) -> Sittings:
 
 
 def _show(
-    decisions: Sequence[Decision], paths: Sequence[str], options: Namespace, project: Project, report: RunReport
+    decisions: Sequence[Proposal], paths: Sequence[str], options: Namespace, project: Project, report: RunReport
 ) -> None:
     from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
@@ -295,10 +295,10 @@ def run_review(options: Namespace) -> int:
     return 0
 
 
-def _walk(decisions: Sequence[Decision], signature: Signature) -> list[Decision]:
+def _walk(decisions: Sequence[Proposal], signature: Signature) -> list[Proposal]:
     from pytest_perfgate.core.render.block import decision_lines, render_block
 
-    chosen: list[Decision] = []
+    chosen: list[Proposal] = []
     for number, decision in enumerate(decisions, 1):
         write(f"\n[{number}/{len(decisions)}]  " + "\n".join(decision_lines(decision)))
         write(render_block(decision.report, columns()).rstrip("\n"))
@@ -322,7 +322,7 @@ def _answer() -> str:
         write(_KEYS)
 
 
-def _with_reason(decision: Decision, signature: Signature) -> Decision:
+def _with_reason(decision: Proposal, signature: Signature) -> Proposal:
     """Return the decision with the entered reason; a slower time requires one."""
     from pytest_perfgate.app.accept import says_nothing_new
 

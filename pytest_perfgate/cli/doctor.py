@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.doctor import Check, Finding, Level
+from pytest_perfgate.app.doctor import Check, Level, Remark
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import columns, from_zero, plain, room, write, write_json
 from pytest_perfgate.core.render.words import plural
@@ -72,11 +72,11 @@ def run_doctor(options: Namespace) -> int:
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
 
 
-def _unexamined(options: Namespace, findings: Sequence[Finding], what: str, fix: str) -> int:
+def _unexamined(options: Namespace, findings: Sequence[Remark], what: str, fix: str) -> int:
     """Report what is known if the settings are unreadable, or a required package is missing."""
-    from pytest_perfgate.app.doctor import Finding, Level
+    from pytest_perfgate.app.doctor import Level, Remark
 
-    machine = Finding(name="machine", level=Level.BAD, what=what, fix=fix)
+    machine = Remark(name="machine", level=Level.BAD, what=what, fix=fix)
     if options.json:
         write_json({"findings": plain((*findings, machine))})
     else:
@@ -84,7 +84,7 @@ def _unexamined(options: Namespace, findings: Sequence[Finding], what: str, fix:
     return 1
 
 
-def finding_lines(finding: Finding, *, verbose: bool, width: int = 100) -> list[str]:
+def finding_lines(finding: Remark, *, verbose: bool, width: int = 100) -> list[str]:
     """Return lines of at most so many columns; a fix stays whole, to be copied, and good findings take one line."""
     line = f"{finding.level.value:<4}  {finding.name:<9}  {finding.what}"
     if verbose:
@@ -128,13 +128,13 @@ DRIVER = (
 MERGE_DRIVER = f"git config merge.perfgate.driver '{DRIVER}'"
 
 
-def python(project: Project) -> Iterator[Finding]:
+def python(project: Project) -> Iterator[Remark]:
     del project
     text = f"{platform.python_implementation()} {platform.python_version()} in {sys.prefix}"
-    yield Finding(name="python", level=Level.GOOD, what=text)
+    yield Remark(name="python", level=Level.GOOD, what=text)
 
 
-def plugin(project: Project) -> Iterator[Finding]:
+def plugin(project: Project) -> Iterator[Remark]:
     """Yield whether pytest will load perfgate, or what prevents that."""
     from importlib import import_module, metadata
 
@@ -142,7 +142,7 @@ def plugin(project: Project) -> Iterator[Finding]:
     for place in (project.root / "pytest_perfgate" / "__init__.py", project.root / "pytest_perfgate.py"):
         if place.is_file() and not place.resolve().is_relative_to(home):
             what = f"{place.relative_to(project.root)} of the project hides the plugin: pytest would load it instead"
-            yield Finding(name="plugin", level=Level.BAD, what=what, fix="give it another name")
+            yield Remark(name="plugin", level=Level.BAD, what=what, fix="give it another name")
             return
     names = [e.value for e in metadata.entry_points(group="pytest11") if e.value.startswith("pytest_perfgate")]
     what = (
@@ -151,10 +151,10 @@ def plugin(project: Project) -> Iterator[Finding]:
         else "pytest does not load the plugin"
     )
     fix = "" if names else "pip install pytest-perfgate, or -p pytest_perfgate.plugin"
-    yield Finding(name="plugin", level=Level.GOOD if names else Level.BAD, what=what, fix=fix)
+    yield Remark(name="plugin", level=Level.GOOD if names else Level.BAD, what=what, fix=fix)
 
 
-def package(project: Project) -> Iterator[Finding]:
+def package(project: Project) -> Iterator[Remark]:
     """Yield packages of this checkout that an import takes from another one, whose code a run would measure."""
     from importlib.util import find_spec
 
@@ -168,25 +168,25 @@ def package(project: Project) -> Iterator[Finding]:
         return None if spec is None else (spec.origin or "") if spec.has_location else ""
 
     for text in imported_elsewhere(project.root, project.config, origin):
-        yield Finding(name="package", level=Level.NOTE, what=text, fix=INSTALL)
+        yield Remark(name="package", level=Level.NOTE, what=text, fix=INSTALL)
 
 
-def git(project: Project) -> Iterator[Finding]:
+def git(project: Project) -> Iterator[Remark]:
     """Yield whose accepted lines judge here, and why if it is not an earlier revision's."""
     repository = project.repository
     base = repository.base()
     at = f"{repository.branch() or 'detached'} at {repository.head()[:7]}; " if repository.head() else ""
     if base.commit:
         what = f"{at}baselines of {base.commit[:7]}, {base.name}, judge"
-        yield Finding(name="git", level=Level.GOOD, what=what)
+        yield Remark(name="git", level=Level.GOOD, what=what)
     elif base.why:
         what = f"{at}the work tree's baselines judge: {base.why}"
-        yield Finding(name="git", level=Level.NOTE, what=what, fix=base.fix)
+        yield Remark(name="git", level=Level.NOTE, what=what, fix=base.fix)
     else:
-        yield Finding(name="git", level=Level.GOOD, what=f"{at}{base.name}: the work tree's baselines judge")
+        yield Remark(name="git", level=Level.GOOD, what=f"{at}{base.name}: the work tree's baselines judge")
 
 
-def settings(project: Project) -> Iterator[Finding]:
+def settings(project: Project) -> Iterator[Remark]:
     """Yield the settings; if they are unreadable, the other checks use the defaults."""
     from pytest_perfgate.wiring import configuration
 
@@ -197,22 +197,22 @@ def settings(project: Project) -> Iterator[Finding]:
         project.config = Config()
         raise
     what = f"[tool.perfgate] of {config.source}" if config.source else "no [tool.perfgate]: defaults throughout"
-    yield Finding(name="settings", level=Level.GOOD, what=what)
+    yield Remark(name="settings", level=Level.GOOD, what=what)
     if not config.devices:
         what = "no device is listed: every baseline stays in this checkout"
         fix = '[tool.perfgate] devices = ["NVIDIA-H200*"]: the devices that count'
-        yield Finding(name="settings", level=Level.NOTE, what=what, fix=fix)
+        yield Remark(name="settings", level=Level.NOTE, what=what, fix=fix)
 
 
-def hooks(project: Project) -> Iterator[Finding]:
+def hooks(project: Project) -> Iterator[Remark]:
     from pytest_perfgate import wiring
 
     tools = wiring.command_line_tools(project.root, project.config)
-    yield Finding(name="hooks", level=Level.GOOD, what=f"files read: {', '.join(i.name for i in tools.inspectors)}")
+    yield Remark(name="hooks", level=Level.GOOD, what=f"files read: {', '.join(i.name for i in tools.inspectors)}")
     for path in invisible(project.root, project.config.plugins):
         what = f"{path.as_posix()} has hooks that perfgate's commands do not see"
         fix = 'move them to a module and name it in [tool.perfgate] plugins = ["..."]'
-        yield Finding(name="hooks", level=Level.NOTE, what=what, fix=fix)
+        yield Remark(name="hooks", level=Level.NOTE, what=what, fix=fix)
 
 
 def build_fix(project: Project) -> str:
@@ -222,7 +222,7 @@ def build_fix(project: Project) -> str:
     return taken_for_package(project.root, project.config)
 
 
-def baselines(project: Project) -> Iterator[Finding]:
+def baselines(project: Project) -> Iterator[Remark]:
     from pytest_perfgate.wiring import configuration
 
     devices = project.baselines.devices()
@@ -230,9 +230,9 @@ def baselines(project: Project) -> Iterator[Finding]:
         lines = project.baselines.read_all(device)
         where, fix = _place_of(project, device, {line.key.path for line in lines.values()})
         level = Level.NOTE if fix else Level.GOOD
-        yield Finding(name="baselines", level=level, what=f"{device}: {plural(len(lines), 'case')}, {where}", fix=fix)
+        yield Remark(name="baselines", level=level, what=f"{device}: {plural(len(lines), 'case')}, {where}", fix=fix)
     if project.root.joinpath(project.config.baselines).is_dir() and (fix := build_fix(project)):
-        yield Finding(name="baselines", level=Level.NOTE, what=UNBUILDABLE.format(project.config.baselines), fix=fix)
+        yield Remark(name="baselines", level=Level.NOTE, what=UNBUILDABLE.format(project.config.baselines), fix=fix)
     if devices:
         return
     try:
@@ -241,7 +241,7 @@ def baselines(project: Project) -> Iterator[Finding]:
         what, fix = "not looked for: the settings that name their folder do not read", ""
     else:
         what, fix = "none yet", "pytest --perfgate=full, perfgate accept"
-    yield Finding(name="baselines", level=Level.NOTE, what=what, fix=fix)
+    yield Remark(name="baselines", level=Level.NOTE, what=what, fix=fix)
 
 
 def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str, str]:
@@ -264,7 +264,7 @@ def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str,
     return f"not committed: {why}", f"git add {project.config.baselines}, git commit"
 
 
-def commits(project: Project) -> Iterator[Finding]:
+def commits(project: Project) -> Iterator[Remark]:
     """Yield whether suspects can be measured against the commits that their lines name."""
     store, repository = project.baselines, project.repository
     lines = [line for device in store.devices() for line in store.read_all(device).values()]
@@ -273,16 +273,16 @@ def commits(project: Project) -> Iterator[Finding]:
     count = sum(commit in gone for commit in named)
     if count and repository.brought(min(gone), project.config.baselines):
         what = "not in this clone, as after a squash or a rebase: the commit that brought them is used instead"
-        yield Finding(name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}")
+        yield Remark(name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}")
     elif count:
         what = "not in this clone: their suspects cannot be compared with it"
         fix = "git fetch --unshallow, or accept again from a commit that is here"
-        yield Finding(
+        yield Remark(
             name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}", fix=fix
         )
 
 
-def merging(project: Project) -> Iterator[Finding]:
+def merging(project: Project) -> Iterator[Remark]:
     """Yield whether parallel acceptances merge automatically: git must ask for the driver, and know it."""
     from pytest_perfgate.wiring import stores
 
@@ -294,9 +294,9 @@ def merging(project: Project) -> Iterator[Finding]:
     missing = [] if git_says.attribute else [f"echo '{MERGE_LINE}' >> .gitattributes"]
     missing += [] if "merge-file" in git_says.driver else [MERGE_DRIVER]
     if not missing:
-        yield Finding(name="merging", level=Level.GOOD, what="baselines merge by 'perfgate merge-driver'")
+        yield Remark(name="merging", level=Level.GOOD, what="baselines merge by 'perfgate merge-driver'")
         return
-    yield Finding(name="merging", level=Level.NOTE, what=_unmerged(git_says), fix="; ".join(missing))
+    yield Remark(name="merging", level=Level.NOTE, what=_unmerged(git_says), fix="; ".join(missing))
 
 
 def _unmerged(git_says: Merging) -> str:
@@ -307,27 +307,27 @@ def _unmerged(git_says: Merging) -> str:
     return "if the merge driver does not start, git keeps our side and drops the other without a marker"
 
 
-def record(project: Project) -> Iterator[Finding]:
+def record(project: Project) -> Iterator[Remark]:
     from pytest_perfgate.core.render.report import summary_line
 
     if not (project.root / ".perfgate" / "records" / "last").exists():
-        yield Finding(name="record", level=Level.NOTE, what="no run has left one", fix="pytest --perfgate=full")
+        yield Remark(name="record", level=Level.NOTE, what="no run has left one", fix="pytest --perfgate=full")
         return
     if why := project.records.pointer.closed():
         fix = "wait while a run goes on; otherwise run the gate again, or name an earlier record: ls .perfgate/records"
-        yield Finding(name="record", level=Level.NOTE, what=why, fix=fix)
+        yield Remark(name="record", level=Level.NOTE, what=why, fix=fix)
         return
     report = project.records.read()
-    yield Finding(name="record", level=Level.GOOD, what=f"{report.started}, {report.mode}: {summary_line(report)}")
+    yield Remark(name="record", level=Level.GOOD, what=f"{report.started}, {report.mode}: {summary_line(report)}")
 
 
-def history(project: Project) -> Iterator[Finding]:
+def history(project: Project) -> Iterator[Remark]:
     keys = project.history.keys()
     devices = plural(len({device for device, _ in keys}), "device")
-    yield Finding(name="history", level=Level.GOOD, what=f"{plural(len(keys), 'case')} on {devices}")
+    yield Remark(name="history", level=Level.GOOD, what=f"{plural(len(keys), 'case')} on {devices}")
 
 
-def leftovers(project: Project) -> Iterator[Finding]:
+def leftovers(project: Project) -> Iterator[Remark]:
     """Yield what a crash may have left behind."""
     roots = (project.root / ".perfgate", project.root / project.config.baselines)
     files = [
@@ -335,10 +335,10 @@ def leftovers(project: Project) -> Iterator[Finding]:
     ]
     for path in files:
         what = f"{project.shown(path)} is an incomplete file that a crash left"
-        yield Finding(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {project.shown(path)}")
+        yield Remark(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {project.shown(path)}")
     if project.repository.present() and not _ignored(project):
         what, fix = "git does not ignore .perfgate/", "echo .perfgate/ >> .gitignore"
-        yield Finding(name="leftovers", level=Level.NOTE, what=what, fix=fix)
+        yield Remark(name="leftovers", level=Level.NOTE, what=what, fix=fix)
 
 
 def _ignored(project: Project) -> bool:
@@ -347,7 +347,7 @@ def _ignored(project: Project) -> bool:
     return own.is_file() or (ignore_file.is_file() and ".perfgate" in ignore_file.read_text(errors="replace"))
 
 
-def arms(project: Project) -> Iterator[Finding]:
+def arms(project: Project) -> Iterator[Remark]:
     """Yield what a killed run of two arms left behind."""
     from pytest_perfgate.wiring import stores
 
@@ -355,7 +355,7 @@ def arms(project: Project) -> Iterator[Finding]:
         return
     for one in stores.leftovers(project.root, project.config):
         name = project.shown(Path(one.path)) if "/" in one.path else f"process {one.path}"
-        yield Finding(name="arms", level=Level.NOTE, what=f"{name} is {one.what}", fix=one.fix)
+        yield Remark(name="arms", level=Level.NOTE, what=f"{name} is {one.what}", fix=one.fix)
 
 
 CHECKS: list[tuple[str, Check]] = [

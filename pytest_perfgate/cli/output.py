@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.app.inspect import JudgingLook, Look, led_by_pictures, parse_strict_policy, picture, view
+from pytest_perfgate.app.inspect import InspectContext, JudgingLook, led_by_pictures, parse_strict_policy, picture, view
 from pytest_perfgate.cli import terminal_columns
 from pytest_perfgate.core.render.words import figure_note, plural
 from pytest_perfgate.model.errors import PerfgateError
@@ -169,7 +169,7 @@ def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
     return True
 
 
-def look(options: argparse.Namespace) -> Look:
+def look(options: argparse.Namespace) -> InspectContext:
     """Return the tools of this command line with the given options."""
     from pytest_perfgate.wiring import command_line_tools
 
@@ -180,7 +180,7 @@ def look(options: argparse.Namespace) -> Look:
             raise PerfgateError("option-unknown", f"--set {pair} has no value", fix="--set NAME=VALUE")
         chosen[name] = text
     tools = command_line_tools(Path.cwd())
-    return Look(inspectors=tools.inspectors, peek=tools.peek, kinds=tools.kinds, options=chosen)
+    return InspectContext(inspectors=tools.inspectors, peek=tools.peek, kinds=tools.kinds, options=chosen)
 
 
 def judging_look(options: argparse.Namespace) -> JudgingLook:

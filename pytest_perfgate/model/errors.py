@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.model.values import first_of
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.codes import Code
+    from pytest_perfgate.model.codes import ErrorCode
 
 
 @lru_cache(maxsize=1)
-def codes() -> Mapping[str, Code]:
+def codes() -> Mapping[str, ErrorCode]:
     """Return every error code by name; the tables are read with the first error, since most commands have none."""
     return {code.name: code for table in tables() for code in table}
 
 
-def tables() -> Sequence[Sequence[Code]]:
+def tables() -> Sequence[Sequence[ErrorCode]]:
     """Return the tables of codes, one a subject; a test keeps names unique and documented."""
     from pytest_perfgate.model.codes import device, gate, profiles, run, store
 
@@ -44,7 +44,7 @@ class PerfgateError(Exception):
     """An error of perfgate: what happened and where, why it matters, what fixes it."""
 
     def __init__(self, code: str, what: str, *, why: str = "", fix: str = "", place: str = "") -> None:
-        self.code: Code = codes()[code]
+        self.code: ErrorCode = codes()[code]
         self.what = what
         self.why = why or self.code.why
         self.fix = fix or self.code.fix

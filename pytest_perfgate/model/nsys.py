@@ -224,7 +224,7 @@ MIXED, UNKNOWN = "mixed", "unknown"
 
 
 @value
-class Reading:
+class ReadOptions:
     """How the exports of a job are read, by the options."""
 
     preset: Preset
@@ -279,7 +279,7 @@ class Window:
 
 
 @array_value
-class Lane:
+class RankLane:
     """One rank inside its window: kernels clipped to it, with what is known of each."""
 
     rank: Rank
@@ -364,7 +364,7 @@ class TimeRow:
 class RankResult:
     """Everything about one rank."""
 
-    lane: Lane
+    lane: RankLane
     streams: tuple[StreamRow, ...]
     overlaps: tuple[OverlapRow, ...]
     whole: OverlapRow | None
@@ -387,7 +387,7 @@ class RankResult:
 class Job:
     """All ranks of one job, from one file or several."""
 
-    reading: Reading
+    reading: ReadOptions
     files: tuple[ExportFacts, ...]
     ranks: tuple[RankResult, ...]
     notes: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ class ChildSpec:
 
 
 @value
-class Job:
+class ChildJob:
     """Parent: the cases to run, in this order, and facts of the parent's session."""
 
     cases: tuple[Case, ...]
@@ -209,7 +209,7 @@ class Bye:
     """Other modules below the root, tests and what lies beside them: (path from the root, hash)."""
 
 
-Command = Union[Job, Go, Skip, Measure, Finish, Fork, Reap]
+Command = Union[ChildJob, Go, Skip, Measure, Finish, Fork, Reap]
 
 Answer = Union[Hello, Collected, Ready, Entered, Waits, Taken, Finished, Bye, Forked, Reaped]
 

@@ -71,9 +71,9 @@ class Calibrating:
             if clock.seconds() >= until:
                 break
             self._by, self._forking = by, phase == FORKED
-            count = _played(comparison, phase) + 1
+            count = _round_numbers(comparison, phase) + 1
             comparison.play(phase, dict.fromkeys(comparison.cases, count))
-            if _played(comparison, phase) < count:
+            if _round_numbers(comparison, phase) < count:
                 progress.tell(f"no test runs:  {_trouble(comparison)}")
                 break
             remaining = max(0.0, until - clock.seconds())
@@ -88,7 +88,7 @@ class Calibrating:
         kinds: list[tuple[str, float | None]] = [(ROUND, None)]
         kinds += [(phase_of(by), by) for by in INJECTED] if slowing else []
         while True:
-            if _played(comparison, ROUND) < LEAST:
+            if _round_numbers(comparison, ROUND) < LEAST:
                 yield kinds[0]
                 continue
             if forking:
@@ -96,7 +96,7 @@ class Calibrating:
 
                 forking = False
                 kinds += [(FORKED, None)] if on_devices(comparison.cases.values(), comparison.rounds) else []
-            yield min(kinds, key=lambda kind: _played(comparison, kind[0]))
+            yield min(kinds, key=lambda kind: _round_numbers(comparison, kind[0]))
 
     def _stage(self, progress: Progress) -> Stage:
         config, project = self._config, self._gate.settings.project
@@ -119,7 +119,7 @@ class Calibrating:
         return replace(plain, env=tuple(sorted(env.items())), label=f"the {arm.name} side")
 
 
-def _played(comparison: Comparison, phase: str) -> int:
+def _round_numbers(comparison: Comparison, phase: str) -> int:
     return len({one.number for one in comparison.rounds if one.phase == phase})
 
 

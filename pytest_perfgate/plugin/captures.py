@@ -60,7 +60,7 @@ _HAND_OVER = "perfgate.attach('kernel', THING): a cubin, a fatbin, an object fil
 
 
 @value
-class Code:
+class MachineCode:
     """The analysis of a test's machine code."""
 
     metrics: MetricSet
@@ -110,7 +110,7 @@ def with_code(
     return (measuring.capture_brought(case.plan, alone),)
 
 
-def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Inspector) -> Code:
+def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Inspector) -> MachineCode:
     """Analyse the machine code among these files; if it cannot be read, every metric is absent with the reason."""
     try:
         single = {artifact.path: artifact for artifact in artifacts}
@@ -118,17 +118,17 @@ def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Ins
         over = [_name(one) for path, one in single.items() if path not in dict(code)]
         if not code:
             why = f"none of {first_of(over, _NAMED)} is machine code" if over else _NOTHING
-            return Code(metrics=_absent(why, _HAND_OVER), handed=False)
+            return MachineCode(metrics=_absent(why, _HAND_OVER), handed=False)
         inspector_of_code: Any = inspector
         analysis = _analysed(inspector_of_code, code, "\n".join(limits))
     except PerfgateError as fault:
         if fault.code.family is Family.TOOL:
-            return Code(metrics=_absent(fault.what, fault.fix))
+            return MachineCode(metrics=_absent(fault.what, fault.fix))
         where = f"{fault.place}: " if fault.place else ""
         fix = f"; {fault.fix}" if fault.fix else ""
         problem = Problem(code=fault.code.name, what=f"{where}{fault.what}{fix}", retry=False)
-        return Code(metrics=_absent(fault.what, fault.fix), problems=(problem,))
-    return Code(
+        return MachineCode(metrics=_absent(fault.what, fault.fix), problems=(problem,))
+    return MachineCode(
         metrics=analysis.metrics, findings=(*analysis.findings, *_passed_over(over)), problems=analysis.problems
     )
 

@@ -23,12 +23,12 @@ from pytest_perfgate.model.protocol import (
     START,
     Bye,
     Capture,
+    ChildJob,
     Collected,
     Entered,
     Finish,
     Finished,
     Go,
-    Job,
     Measure,
     Parent,
     Ready,
@@ -90,7 +90,7 @@ class ChildBench(MeasuringBench):
 class ChildRole:
     """Hooks of a child."""
 
-    def __init__(self, config: pytest.Config, parent: Parent, job: Job) -> None:
+    def __init__(self, config: pytest.Config, parent: Parent, job: ChildJob) -> None:
         self._parent, self._job = parent, job
         self._cases = {case.nodeid: case for case in job.cases}
         self._measuring = measuring_tools(config, job.root)
@@ -254,23 +254,23 @@ def _last_line(text: str) -> str:
     return "; next: ".join((lines_of_error.partition(": ")[2], *fix[:1]))
 
 
-def receive_job(address: str, config: pytest.Config) -> tuple[Parent, Job]:
+def receive_job(address: str, config: pytest.Config) -> tuple[Parent, ChildJob]:
     """Return the parent and its job; files that this arm takes from its own revision load from then on."""
     job = _next_job(parent := parent_channel(address))
     if job.files:
         texts = {os.path.realpath(config.rootpath / path): text for path, text in job.files}
-        sys.meta_path.insert(0, OwnFiles(texts, config))
+        sys.meta_path.insert(0, OwnFileFinder(texts, config))
     return parent, job
 
 
-def _next_job(parent: Parent) -> Job:
+def _next_job(parent: Parent) -> ChildJob:
     job = parent.receive()
-    if not isinstance(job, Job):
+    if not isinstance(job, ChildJob):
         raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
     return job
 
 
-class OwnFiles:
+class OwnFileFinder:
     """Finds files whose text differs from that of this arm."""
 
     def __init__(self, texts: Mapping[str, str], config: pytest.Config) -> None:

@@ -19,7 +19,7 @@ from pytest_perfgate.app.measure import ChildSettings
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.plan import LEAST
-from pytest_perfgate.model.protocol import ChildSpec, Job
+from pytest_perfgate.model.protocol import ChildJob, ChildSpec
 from pytest_perfgate.model.values import first_of
 from pytest_perfgate.plugin.measuring import COLD
 
@@ -194,9 +194,9 @@ def environment(inherited: Iterable[tuple[str, str]], folder: str = "") -> dict[
     return variables
 
 
-def child_job(config: pytest.Config) -> Job:
+def child_job(config: pytest.Config) -> ChildJob:
     """Return the job of a child, which is sent over the channel and not on the command line."""
-    return Job(
+    return ChildJob(
         cases=(), options=tuple(_own_options(config)), markers=tuple(_markers(config)), root=str(config.rootpath)
     )
 

@@ -70,7 +70,7 @@ def measure_ahead(session: SessionState) -> None:
         devices = fleet(progress.tell)
         run_spread(rounds, cases, devices)
         took = seconds() - begun
-        go_on(session, rounds, devices, progress, took)
+        measure_more(session, rounds, devices, progress, took)
         results = captured(session, rounds.results(), progress.tell)
     except BaseException:
         keep_measured(session, {nodeid: result for nodeid, result in rounds.results().items() if result.captures})
@@ -84,7 +84,7 @@ def measure_ahead(session: SessionState) -> None:
     judge_measured(session, results)
 
 
-def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progress, took: float) -> None:
+def measure_more(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progress, took: float) -> None:
     """Measure more processes of cases that this run will be accepted from, unless their number was set."""
     results = rounds.results()
     cases = [result.case for result in results.values() if result.case.plan.rounds == Plan().rounds]
@@ -101,7 +101,7 @@ def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progr
     within_s = session.left_s() if session.settings.ci else min(SPENDS_S, session.left_s())
     start_s = costs_of(results, took).get(STARTING, START_S)
     sitting = FirstSitting(rounds, judge, seconds, first=not two_builds)
-    sitting.go_on(cases, play, progress.tell, within_s, start_s)
+    sitting.play_more(cases, play, progress.tell, within_s, start_s)
 
 
 def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:

@@ -11,12 +11,12 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_perfgate.model.protocol import Job, Parent
+    from pytest_perfgate.model.protocol import ChildJob, Parent
 
 STARTED_WITH = pytest.StashKey["dict[str, str]"]()
 """The environment of the process, saved before any conftest ran."""
 
-CHILD: pytest.StashKey[tuple[Parent, Job]] = pytest.StashKey()
+CHILD: pytest.StashKey[tuple[Parent, ChildJob]] = pytest.StashKey()
 """The parent of a measuring child, and its job."""
 
 

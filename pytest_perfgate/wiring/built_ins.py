@@ -110,18 +110,18 @@ class BuiltIns:
     def pytest_perfgate_profilers(self) -> list[Profiler]:
         from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
         from pytest_perfgate.adapters.profilers.in_process import CubinKeeper, Cupti, EventTimes, Torch
-        from pytest_perfgate.adapters.profilers.tools import Ncu, Nsys, recording
+        from pytest_perfgate.adapters.profilers.tools import NcuProfiler, NsysProfiler, recording
         from pytest_perfgate.wiring import configuration
         from pytest_perfgate.wiring.profiling import scrubber
 
         config = configuration(Path.cwd())
         return [
-            Nsys(scrubber(), config.launcher, config.timeout),
+            NsysProfiler(scrubber(), config.launcher, config.timeout),
             Torch(),
             Cupti(CuptiRecorder()),
             EventTimes(),
-            Ncu(recording, config.launcher, name="annotation"),
-            Ncu(recording, config.launcher, name="ncu"),
+            NcuProfiler(recording, config.launcher, name="annotation"),
+            NcuProfiler(recording, config.launcher, name="ncu"),
             CubinKeeper(),
         ]
 

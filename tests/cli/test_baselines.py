@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.app.doctor import Finding, Level
+from pytest_perfgate.app.doctor import Level, Remark
 from pytest_perfgate.cli.dispatch import Project
 from pytest_perfgate.cli.doctor import DRIVER, baselines, merging
 from pytest_perfgate.model.errors import PerfgateError
@@ -21,7 +21,7 @@ def git(root: Path, *words: str, check: bool = True) -> subprocess.CompletedProc
     return subprocess.run(["git", *identity, *words], cwd=root, check=check, capture_output=True, text=True)
 
 
-def finding_of(place: Place) -> Finding:
+def finding_of(place: Place) -> Remark:
     """What the doctor says of merging."""
     (finding,) = merging(SimpleNamespace(root=place.root, config=SimpleNamespace(baselines="baselines")))
     return finding

@@ -15,7 +15,7 @@ from pytest_perfgate.app.measure import conversation
 from pytest_perfgate.app.spread import PRELOADED
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.model.protocol import START, ChildSpec, Collected, Finished, Job
+from pytest_perfgate.model.protocol import START, ChildJob, ChildSpec, Collected, Finished
 from tests.plugin.forked import inherited
 
 SUITE = """
@@ -53,9 +53,9 @@ PLAN = Plan(budget_ns=2e6, warmup_ns=1e5, min_samples=3, max_samples=5)
 HOW = "fork of preload 1: PYTORCH_NVML_BASED_CUDA_CHECK=1"
 
 
-def job(*names: str, **more) -> Job:
+def job(*names: str, **more) -> ChildJob:
     cases = tuple(Case(nodeid=f"test_s.py::{name}", limits=(), plan=PLAN) for name in names)
-    return Job(cases=cases, **more)
+    return ChildJob(cases=cases, **more)
 
 
 class Suite:

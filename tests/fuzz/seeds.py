@@ -20,7 +20,7 @@ from pytest_perfgate.adapters.system.processes import started
 from pytest_perfgate.model.device import Ceilings
 from pytest_perfgate.model.measurement import Environment, Samples, Sitting, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Outcome, Plan
-from pytest_perfgate.model.protocol import Bye, Entered, Finished, Go, Hello, Job, Measure, Taken
+from pytest_perfgate.model.protocol import Bye, ChildJob, Entered, Finished, Go, Hello, Measure, Taken
 from pytest_perfgate.model.verdict import RunReport
 from tests import reports
 from tests.kineto_file import document, host, kernel, launch
@@ -306,7 +306,7 @@ def _messages() -> Iterator[object]:
     samples = Samples(durations=(1.0, 2.0, 3.0), timer="host", stop=Stop.SETTLED)
     yield from (Go(), Hello(token="t" * 32, pid=7), Measure(plan=Plan(budget_ns=2e7)), Entered(key=key, samples=3))
     yield from (Taken(key=key, samples=samples), Bye(modules=(("a.py", "00"),)))
-    yield Job(cases=(Case(nodeid=key.nodeid, limits=(reports.LIMIT,), plan=Plan()),), options=(("x", "1"),))
+    yield ChildJob(cases=(Case(nodeid=key.nodeid, limits=(reports.LIMIT,), plan=Plan()),), options=(("x", "1"),))
     yield Finished(nodeid=key.nodeid, outcome="passed", raised=((key, "call raised ValueError: odd"),))
 
 

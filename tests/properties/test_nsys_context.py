@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_perfgate.core.analysis.nsys.lanes import innermost, launches
 from pytest_perfgate.core.analysis.nsys.overlap import all_communication, overlaps, times
-from pytest_perfgate.model.nsys import Activity, Calls, Lane, Rank, Window, activity
+from pytest_perfgate.model.nsys import Activity, Calls, Rank, RankLane, Window, activity
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=14)
 
@@ -39,14 +39,14 @@ def test_kernels_meet_the_first_call_of_their_process_and_correlation(kernels, c
         assert when[number] == (min(mine) if mine else -1)
 
 
-def lane(kernels: list[tuple[int, int, int, bool, int]]) -> Lane:
+def lane(kernels: list[tuple[int, int, int, bool, int]]) -> RankLane:
     """(start, length, stream, talks, stage) as one rank's window of 0..100."""
     columns = [np.array([k[i] for k in kernels], dtype=np.int64) for i in (0, 1, 2, 4)]
     start, length, stream, stage = columns
     zero = np.zeros(len(kernels), dtype=np.int64)
     none = activity([np.empty(0, dtype=np.int64)] * 7)
     rows: Activity = activity([start, start + length, zero, zero, stream, zero, zero])
-    return Lane(
+    return RankLane(
         rank=Rank(name="0", pid=1, device=0), window=Window(start=0, end=100, how="given"), kernels=rows, names=("k",),
         talks=np.array([k[3] for k in kernels], dtype=bool), stage=stage, stages=("s0", "s1"),
         purpose=zero - 1, purposes=(), linked=zero == 0, copies=none,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.readers.kineto import read_kineto
-from pytest_perfgate.core.analysis.trace.survey import Settings, survey
+from pytest_perfgate.core.analysis.trace.survey import AnalysisSettings, survey
 from pytest_perfgate.wiring import built_ins
 
 CORPUS = os.environ.get("PERFGATE_CORPUS", "")
@@ -22,7 +22,7 @@ def corpus() -> Path:
 
 @lru_cache(maxsize=64)
 def surveyed(path: Path):
-    return tuple(survey(trace, Settings()) for trace in read_kineto(path))
+    return tuple(survey(trace, AnalysisSettings()) for trace in read_kineto(path))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 from peers import Ruling
 from suites import TESTS, Suite
 
-from pytest_perfgate.core.judge.rounds import IN_CI, Design, Finding, Pairs, finding, look, more_slow
+from pytest_perfgate.core.judge.rounds import IN_CI, Design, Pairs, RoundsResult, finding, look, more_slow
 from pytest_perfgate.model.plan import Decision
 
 LIMIT = 0.03
@@ -57,7 +57,7 @@ class Variant:
         return Ruling(slower, np.zeros(TESTS, bool), np.zeros(TESTS, bool), count, count)
 
     @staticmethod
-    def _ruling(findings: dict[int, Finding], rounds: float) -> Ruling:
+    def _ruling(findings: dict[int, RoundsResult], rounds: float) -> Ruling:
         alarm = np.array([f.decision is Decision.SLOWER for f in findings.values()])
         open_ = np.array([f.decision is Decision.UNDECIDED for f in findings.values()])
         unstable = np.array([f.unstable for f in findings.values()]) & open_

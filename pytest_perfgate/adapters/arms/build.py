@@ -30,7 +30,7 @@ _FLAGS = ("CC", "CFLAGS", "CPATH", "CPPFLAGS", "LIBRARY_PATH", "C_INCLUDE_PATH",
 
 
 @value
-class Site:
+class BuildPlaces:
     """The places of a build: the folder to install into, a scratch folder, the log, and the commands' environment."""
 
     packages: Path
@@ -39,7 +39,7 @@ class Site:
     environment: tuple[tuple[str, str], ...] = ()
 
 
-def build_into(site: Site, source: Path, settings: ArmSettings) -> None:
+def build_into(site: BuildPlaces, source: Path, settings: ArmSettings) -> None:
     """Install every project of a checkout, non-editable; the log keeps all output."""
     site.log.touch()
     for project in settings.projects:
@@ -142,7 +142,7 @@ def _is_code(path: Path) -> bool:
     return path.name.endswith((".py", *EXTENSION_SUFFIXES))
 
 
-def _by_command(lines: Sequence[str], folder: Path, site: Site, timeout_s: float) -> None:
+def _by_command(lines: Sequence[str], folder: Path, site: BuildPlaces, timeout_s: float) -> None:
     """Run each line as a command; paths are inserted after splitting, so that they may contain spaces."""
     fill = {"{source}": folder, "{site}": site.packages, "{build}": site.scratch, "{python}": Path(sys.executable)}
     shutil.rmtree(site.scratch, ignore_errors=True)
@@ -154,7 +154,7 @@ def _by_command(lines: Sequence[str], folder: Path, site: Site, timeout_s: float
     shutil.rmtree(site.scratch, ignore_errors=True)
 
 
-def _build(command: Sequence[str], folder: Path, site: Site, timeout_s: float) -> None:
+def _build(command: Sequence[str], folder: Path, site: BuildPlaces, timeout_s: float) -> None:
     """Run one command of a build; raise with the tail of its log if it fails."""
     variables = {**dict(site.environment), "PWD": str(folder)}
     try:
@@ -177,7 +177,7 @@ def _filled(part: str, fill: dict[str, Path]) -> str:
     return part
 
 
-def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
+def _by_pip(folder: Path, site: BuildPlaces, timeout_s: float) -> None:
     """Install with pip, without isolation if this environment has the build tools: faster, and equal on both sides."""
     missing = missing_tools(folder)
     line = [*_installer(), "--target", str(site.packages), *([] if missing else ["--no-build-isolation"])]

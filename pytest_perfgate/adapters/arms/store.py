@@ -14,7 +14,7 @@ from typing import TypedDict
 import msgspec
 
 from pytest_perfgate.adapters.arms.build import (
-    Site,
+    BuildPlaces,
     build_environment,
     build_into,
     explained,
@@ -197,9 +197,9 @@ class ArmStore:
             raise nothing_in(inside, "nothing in its checkout can be imported from the root, src or pythonpath")
         return _facts(python, inside, tree, tuple(sorted(modules)))
 
-    def _site(self, folder: Path, packages: Path) -> Site:
+    def _site(self, folder: Path, packages: Path) -> BuildPlaces:
         variables = build_environment(os.pathsep.join(self._outer_entries()))
-        return Site(packages=packages, scratch=folder / "build", log=folder / "build.log", environment=variables)
+        return BuildPlaces(packages=packages, scratch=folder / "build", log=folder / "build.log", environment=variables)
 
 
 def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> Built:

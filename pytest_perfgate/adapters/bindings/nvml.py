@@ -67,7 +67,7 @@ class Counts(NamedTuple):
 
 
 @value
-class Health:
+class CardHealth:
     """A card's report of its own errors; None for what it does not report."""
 
     uncorrected: int | None = None
@@ -333,7 +333,7 @@ class NvmlDevice(NvmlCard):
         return degrees if degrees and degrees < HOTTEST else None
 
     @time_limited
-    def health(self) -> Health:
+    def health(self) -> CardHealth:
         """Return its memory errors, as far as it counts them."""
         nvml, handle = self._nvml, self._handle
 
@@ -345,7 +345,7 @@ class NvmlDevice(NvmlCard):
         uncorrected, corrected = (self._query(partial(count, kind)) for kind in kinds)
         rows = self._query(lambda: nvml.nvmlDeviceGetRemappedRows(handle))
         retired = self._query(lambda: nvml.nvmlDeviceGetRetiredPagesPendingStatus(handle))
-        return Health(
+        return CardHealth(
             uncorrected=uncorrected,
             corrected=corrected,
             remapped=rows[0] + rows[1] if rows else None,

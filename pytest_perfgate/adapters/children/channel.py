@@ -142,7 +142,7 @@ T = TypeVar("T")
 _KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        protocol.Job, protocol.Go, protocol.Skip, protocol.Measure, protocol.Finish, protocol.Hello,
+        protocol.ChildJob, protocol.Go, protocol.Skip, protocol.Measure, protocol.Finish, protocol.Hello,
         protocol.Collected, protocol.Ready, protocol.Entered, protocol.Waits, protocol.Taken, protocol.Finished,
         protocol.Bye, protocol.Fork, protocol.Reap, protocol.Forked, protocol.Reaped,
     )

@@ -127,13 +127,13 @@ class LocalSpawner:
             raise PerfgateError("child-start", f"{_command(spec)[0]} does not start: {fault}") from fault
         WATCHER.begin(process.pid)
         _pin(process.pid, spec.cpus)
-        return LocalChild(spec.label, Family(process, mark), (listener, token), output)
+        return LocalChild(spec.label, ProcessFamily(process, mark), (listener, token), output)
 
 
 class LocalChild:
     """One running child."""
 
-    def __init__(self, label: str, family: Family, door: tuple[socket.socket, str], output: IO[bytes]) -> None:
+    def __init__(self, label: str, family: ProcessFamily, door: tuple[socket.socket, str], output: IO[bytes]) -> None:
         self.label, self._family, self._door, self._output = label, family, door, output
         self._process = family.leader
         self._line: Line | None = None
@@ -152,7 +152,7 @@ class LocalChild:
             listener.close()
             raise
         WATCHER.begin(pid)
-        return LocalChild(self.label, Family(ForkedProcess(pid, self._request), mark), (listener, token), output)
+        return LocalChild(self.label, ProcessFamily(ForkedProcess(pid, self._request), mark), (listener, token), output)
 
     def _forked(self, order: Fork) -> int:
         answer = self._request(order)
@@ -271,7 +271,7 @@ def _pin(pid: int, cpus: tuple[int, ...]) -> None:
         os.sched_setaffinity(pid, cpus)
 
 
-class Family:
+class ProcessFamily:
     """A child and what it started: its process group, and on Linux processes that moved to another session."""
 
     def __init__(self, leader: subprocess.Popen[bytes] | ForkedProcess, mark: str) -> None:

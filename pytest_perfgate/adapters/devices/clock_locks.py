@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from pytest_perfgate.adapters.devices.clock_watch import PERIOD_S, Lock, Watched, lock_faults
+from pytest_perfgate.adapters.devices.clock_watch import PERIOD_S, LockedClocks, Watched, lock_faults
 from pytest_perfgate.adapters.system.files import replace_content
 from pytest_perfgate.adapters.system.processes import alive, started
 from pytest_perfgate.model.errors import PerfgateError
@@ -351,7 +351,7 @@ SETTLING = 20
 """How often a newly locked clock is read."""
 
 
-def read_back(card: Watched, lock: Lock, sleep: Callable[[float], None]) -> str:
+def read_back(card: Watched, lock: LockedClocks, sleep: Callable[[float], None]) -> str:
     """Wait at most a second until a lock takes effect: an idle card may show an idle clock until it has work."""
     clock = card.sample().sm_hz
     if lock.sm_hz is None:

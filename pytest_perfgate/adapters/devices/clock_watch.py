@@ -29,7 +29,7 @@ class Watched(Protocol):
     def processes(self) -> Pids | None: ...
 
 
-class Look(NamedTuple):
+class MarkedReading(NamedTuple):
     """One reading, and the sampling marks before and after it."""
 
     sample: ClockSample
@@ -39,7 +39,7 @@ class Look(NamedTuple):
     """The number of the warm-up that began before it."""
 
 
-class Reading(NamedTuple):
+class CounterReading(NamedTuple):
     """Counters, with the sampling mark and the time of reading them."""
 
     counts: Counts
@@ -52,8 +52,8 @@ class DeviceSampler:
 
     def __init__(self, device: Watched, other_processes: Callable[[Pids], Others], sampling: Sampling) -> None:
         self._device, self._other_processes, self._sampling = device, other_processes, sampling
-        self._looks: list[Look] = []
-        self._readings: list[Reading] = []
+        self._looks: list[MarkedReading] = []
+        self._readings: list[CounterReading] = []
         self._mark = sampling.mark
         self.foreign: set[int] = set()
         self.elsewhere: set[int] = set()
@@ -67,7 +67,7 @@ class DeviceSampler:
             self._count(last=last)
             before, load = self._sampling.mark, self._sampling.loads
             sample = self._device.sample()
-            self._looks.append(Look(sample, before, self._sampling.mark, load))
+            self._looks.append(MarkedReading(sample, before, self._sampling.mark, load))
             pids = self._device.processes()
             self.blind = self.blind or pids is None
             others = self._other_processes(pids or ())
@@ -83,7 +83,7 @@ class DeviceSampler:
         """Read the counters if sampling has begun or ended since the last reading, and at the end."""
         mark = self._sampling.mark
         if last or not self._readings or self._readings[-1].mark != mark:
-            self._readings.append(Reading(self._device.violations(), mark, HOST_CLOCK.wall()))
+            self._readings.append(CounterReading(self._device.violations(), mark, HOST_CLOCK.wall()))
 
     @property
     def counted(self) -> bool:
@@ -142,7 +142,7 @@ def reasons(sample: ClockSample) -> set[str]:
     return {name for bit, name in REASONS.items() if sample.reasons & bit & ~HARMLESS}
 
 
-def shares(readings: Sequence[Reading], *, throughout: bool = False) -> dict[str, float]:
+def shares(readings: Sequence[CounterReading], *, throughout: bool = False) -> dict[str, float]:
     """Return the increase of counters between readings, as a share of the time of sampling, or of all time.
 
     A region too short for a reading between its begin and its end counts with the time around it.
@@ -158,7 +158,7 @@ def shares(readings: Sequence[Reading], *, throughout: bool = False) -> dict[str
     return {name: grown / passed for name, grown in counts.items() if grown > 0} if passed > 0 else {}
 
 
-def _elapsed(one: Reading, other: Reading) -> int:
+def _elapsed(one: CounterReading, other: CounterReading) -> int:
     """Return the time between two readings, in the card's own ticks if it has them, else in nanoseconds."""
     if one.counts.ticks is not None and other.counts.ticks is not None:
         return other.counts.ticks - one.counts.ticks
@@ -187,7 +187,7 @@ LEAST, NEAR_LIMIT = 7, 0.8
 """The least readings of a load, since power is read 0.2 s late, and the share of the limit below which it may vary."""
 
 
-class Lock(NamedTuple):
+class LockedClocks(NamedTuple):
     """The clocks at which a device is locked; None for one that is not locked."""
 
     sm_hz: float | None = None
@@ -198,7 +198,7 @@ class Lock(NamedTuple):
     """Whether the SM clock is only an upper bound, so that a lower one is not a fault."""
 
 
-UNLOCKED = Lock()
+UNLOCKED = LockedClocks()
 
 
 class DeviceWatch:
@@ -208,7 +208,7 @@ class DeviceWatch:
         self,
         device: Watched,
         *,
-        lock: Lock = UNLOCKED,
+        lock: LockedClocks = UNLOCKED,
         other_processes: Callable[[Pids], Others] = lambda pids: Others(),  # noqa: ARG005 - none by default
         period_s: float = PERIOD_S,
         sampling: Sampling = SAMPLING,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.border import silence
-from pytest_perfgate.adapters.bindings.nvml import Health, Nvml, XidListener
+from pytest_perfgate.adapters.bindings.nvml import CardHealth, Nvml, XidListener
 from pytest_perfgate.adapters.devices.clock_locks import Card, OwnLock, read_back, run_head, take_lock
-from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, Lock
+from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, LockedClocks
 from pytest_perfgate.adapters.system.processes import Others, others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
@@ -31,7 +31,7 @@ CLOSE, FAR, PATIENCE_S = 10.0, 20.0, 180.0
 class SupportsHealth(Protocol):
     """A card that counts memory errors of its own, and reports those that its driver records."""
 
-    def health(self) -> Health: ...
+    def health(self) -> CardHealth: ...
 
     def listener(self) -> XidListener | None: ...
 
@@ -129,10 +129,10 @@ class CardClocks:
         if health := health_text(after):
             watch.note("memory errors", health)
 
-    def _lock_of(self, lock: OwnLock) -> Lock:
+    def _lock_of(self, lock: OwnLock) -> LockedClocks:
         """Return a lock for the watch; some libraries lock only an upper bound."""
         cap = bool(getattr(self._library, "cap", False))
-        return Lock(lock.sm_hz, lock.memory_hz, base=lock.sm_hz is None, cap=cap)
+        return LockedClocks(lock.sm_hz, lock.memory_hz, base=lock.sm_hz is None, cap=cap)
 
     def _reach(self, device: Device) -> Availability:
         """Return whether the library can query this card; one that hangs is an error, not a missing library."""
@@ -175,7 +175,7 @@ class CardClocks:
         return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", text),)),)
 
 
-def faults_of(before: Health, after: Health, xids: Sequence[int] = ()) -> Iterator[str]:
+def faults_of(before: CardHealth, after: CardHealth, xids: Sequence[int] = ()) -> Iterator[str]:
     """Yield why a card's measurement between two states of its health is unreliable."""
     grown = (after.uncorrected or 0) - (before.uncorrected or 0)
     if grown > 0:
@@ -190,7 +190,7 @@ def faults_of(before: Health, after: Health, xids: Sequence[int] = ()) -> Iterat
         yield "a bad row of its memory waits for a reset of the card"
 
 
-def health_text(health: Health) -> str:
+def health_text(health: CardHealth) -> str:
     """Return ``2 corrected, 0 not, 1 row replaced``; "" for a card that counts nothing."""
     parts = [
         f"{health.corrected} corrected" if health.corrected is not None else "",

@@ -47,7 +47,7 @@ _TAIL_LINES = 20
 _REMOTE = frozenset({"ssh", "rsh"})
 
 
-class Nsys:
+class NsysProfiler:
     """One capture of nsys at a time; ``scrub`` removes secrets from what is kept."""
 
     name = "nsys"
@@ -237,7 +237,7 @@ _NCU_VERSION = re.compile(r"Version (\d{4}\.\d+\.\d+)")
 NcuSwitch = Callable[[], AbstractContextManager[None]]
 
 
-class Ncu:
+class NcuProfiler:
     """``annotation`` requests the sections for classification; ``ncu`` also source and machine code."""
 
     def __init__(
@@ -248,11 +248,11 @@ class Ncu:
         self._deep = name == "ncu"
         self._filters = tuple(filters)
 
-    def only(self, kernel: str, launches: int = 0) -> Ncu:
+    def only(self, kernel: str, launches: int = 0) -> NcuProfiler:
         """Return it for kernels with this in their name, and so many launches, since each one is replayed."""
         named = ("--kernel-name", f"regex:{re.escape(kernel)}") if kernel else ()
         counted = ("--launch-count", str(launches)) if launches else ()
-        return Ncu(self._switch, self._launcher, name=self.name, filters=(*named, *counted))
+        return NcuProfiler(self._switch, self._launcher, name=self.name, filters=(*named, *counted))
 
     def availability(self) -> Availability:
         """Return ncu's version as it runs: behind the launcher."""

@@ -35,7 +35,7 @@ def text_of(data: bytes) -> str:
     return data.decode("utf-8-sig", "surrogateescape").translate(_WINDOWS)
 
 
-class Lines:
+class PageLines:
     """The lines of a page from its header on, numbered as in the file."""
 
     def __init__(self, lines: Sequence[str], mark: str, first: int, fault: Fault) -> None:

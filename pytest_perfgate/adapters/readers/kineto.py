@@ -17,7 +17,7 @@ import numpy as np
 from pytest_perfgate.adapters.readers import kineto_text as text
 from pytest_perfgate.adapters.readers.kineto_assembly import traces_of
 from pytest_perfgate.adapters.readers.kineto_columns import Columns
-from pytest_perfgate.adapters.readers.kineto_text import AROUND, LIST, WHOLE, Document, Event, Header, loose_events
+from pytest_perfgate.adapters.readers.kineto_text import AROUND, LIST, WHOLE, FullFile, Header, Slice, loose_events
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _joined(first: Header, second: Header) -> Header:
     return Header(**{name: getattr(first, name) or getattr(second, name) for name in names})
 
 
-def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Header | list[Event]]:
+def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Header | list[Slice]]:
     """Yield the header and lists of events, in the order of the file."""
     stream = text.blocks(path, start, end)
     rest, offset, bare, searched = b"", start, False, 0
@@ -217,7 +217,7 @@ def _unopened(head: bytes, path: Path) -> PerfgateError:
     return PerfgateError("trace-not-a-trace", what, place=str(path))
 
 
-def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Event]]:
+def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Slice]]:
     prefix = b'{"traceEvents":['
     data = prefix + rest
     try:
@@ -231,7 +231,7 @@ def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Even
     yield document
 
 
-def _repaired_document(data: bytes, offset: int, path: Path, first: Exception) -> Document:
+def _repaired_document(data: bytes, offset: int, path: Path, first: Exception) -> FullFile:
     _refuse_overwritten(data.rstrip(b"\0"), offset, path, closely=True)
     clean = text.repaired(data)
     try:
@@ -242,10 +242,10 @@ def _repaired_document(data: bytes, offset: int, path: Path, first: Exception) -
         raise _malformed(first, data, offset, path) from first
     events = loose_events(loose.get("traceEvents"))
     names = {field.name: loose.get(field.encode_name) for field in msgspec.structs.fields(Header)}
-    return Document(events=events, **names)
+    return FullFile(events=events, **names)
 
 
-def _decoded_list(text_of_list: bytes | memoryview, offset: int, path: Path) -> list[Event]:
+def _decoded_list(text_of_list: bytes | memoryview, offset: int, path: Path) -> list[Slice]:
     try:
         return LIST.decode(text_of_list)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_perfgate.adapters.readers.kineto_text import NOTHING, Arguments, Event
+from pytest_perfgate.adapters.readers.kineto_text import NOTHING, Arguments, Slice
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import GPU, Category, Message
 
@@ -115,7 +115,7 @@ class Columns:
         self.device_memory = False
         """The number of GPU events without a start or a duration."""
 
-    def add(self, events: Sequence[Event]) -> None:
+    def add(self, events: Sequence[Slice]) -> None:
         """Add one chunk of events."""
         chosen, table = self._usable_events(events)
         if chosen:
@@ -124,7 +124,7 @@ class Columns:
             self.rows += len(chosen)
         self.seen += len(events)
 
-    def _usable_events(self, events: Sequence[Event]) -> tuple[list[Event], dict[str, NDArray[Any]]]:
+    def _usable_events(self, events: Sequence[Slice]) -> tuple[list[Slice], dict[str, NDArray[Any]]]:
         """Return events of a known category and time, and their columns; a loop over each would double the time."""
         kinds = [_NUMBERS.get(event.cat, _UNSURE) if event.ph == "X" else _PARTS for event in events]
         kind = np.frombuffer(bytes(kinds), np.uint8)
@@ -164,7 +164,7 @@ class Columns:
             return list(compress(chosen, usable.tolist())), {name: column[usable] for name, column in table.items()}
         return chosen, table
 
-    def _readable(self, event: Event, category: int | None) -> int | None:
+    def _readable(self, event: Slice, category: int | None) -> int | None:
         """Return the category of a complete event; count one that is left out."""
         if category is None and not event.cat:
             category = _LEGACY.get(event.pid)
@@ -177,7 +177,7 @@ class Columns:
             return int(category)
         return None
 
-    def _unlisted(self, event: Event) -> None:
+    def _unlisted(self, event: Slice) -> None:
         """Handle arrows, names of threads, counters, and work written in two parts, which are not complete events."""
         if event.ph == "M":
             _label(self.labels, event)
@@ -188,14 +188,14 @@ class Columns:
         elif event.name == "[memory]" and event.args is not None and event.args.memory_of not in {0, -1, None}:
             self.device_memory = True
 
-    def _count_split(self, event: Event, category: Category) -> None:
+    def _count_split(self, event: Slice, category: Category) -> None:
         """Count work that is not one event with a start and a duration, as all versions of PyTorch write it."""
         if event.ph in _APART:
             self.dropped[APART] += 1
         if category in GPU or event.ph in _APART:
             self.split_events[f"{event.cat} (phase {event.ph or 'missing'})"] += 1
 
-    def _describe(self, events: list[Event], table: dict[str, NDArray[Any]]) -> None:
+    def _describe(self, events: list[Slice], table: dict[str, NDArray[Any]]) -> None:
         """Add the columns of the events' names, places and arguments."""
         category, count = table["category"], len(events)
         args = [event.args or _NONE for event in events]
@@ -216,7 +216,7 @@ class Columns:
             self.messages.update((self.rows + row, message(arg)) for row, arg in rows)
 
     def _places(
-        self, events: list[Event], args: list[Arguments], ranks: list[Any], on_device: NDArray[np.bool_]
+        self, events: list[Slice], args: list[Arguments], ranks: list[Any], on_device: NDArray[np.bool_]
     ) -> NDArray[np.int32]:
         places = np.empty(len(events), np.int32)
         device = np.flatnonzero(on_device)
@@ -246,7 +246,7 @@ def _described(arguments: Interned[bytes], args: list[Arguments], category: NDAr
     return column
 
 
-def _label(labels: dict[tuple[str, Any, Any], str], event: Event) -> None:
+def _label(labels: dict[tuple[str, Any, Any], str], event: Slice) -> None:
     """Store the name of a process or thread."""
     args = event.args
     if args is not None and (text := args.labels if event.name == "process_labels" else args.name) is not None:

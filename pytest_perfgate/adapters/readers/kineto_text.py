@@ -235,7 +235,7 @@ class Arguments(msgspec.Struct, gc=False):
     dtype: Any = None
 
 
-class Event(msgspec.Struct, gc=False):
+class Slice(msgspec.Struct, gc=False):
     """One event."""
 
     ph: str = ""
@@ -259,29 +259,29 @@ class Header(msgspec.Struct):
     base: Any = msgspec.field(name="baseTimeNanoseconds", default=None)
 
 
-class Document(Header):
+class FullFile(Header):
     """A whole file at once."""
 
-    events: Union[list[Event], None] = msgspec.field(name="traceEvents", default=None)
+    events: Union[list[Slice], None] = msgspec.field(name="traceEvents", default=None)
 
 
-LIST = msgspec.json.Decoder(list[Event])
-WHOLE = msgspec.json.Decoder(Document)
+LIST = msgspec.json.Decoder(list[Slice])
+WHOLE = msgspec.json.Decoder(FullFile)
 AROUND = msgspec.json.Decoder(Header)
 
-UNREADABLE = Event(ph="X", cat="that is not an event")
+UNREADABLE = Slice(ph="X", cat="that is not an event")
 """Stands for something that is not an event, so that it is counted among those left out."""
 
 
-def loose_events(array: object) -> list[Event]:
+def loose_events(array: object) -> list[Slice]:
     """Return the events of untyped JSON, converted one by one."""
     return [_coerced(raw) if isinstance(raw, dict) else UNREADABLE for raw in array] if isinstance(array, list) else []
 
 
-def _coerced(raw: dict[str, Any]) -> Event:
+def _coerced(raw: dict[str, Any]) -> Slice:
     """Return an event with all fields of the right type; one without a time is counted by its category."""
     args = raw.get("args")
-    event = _filled(Event(), {name: value for name, value in raw.items() if name != "args"})
+    event = _filled(Slice(), {name: value for name, value in raw.items() if name != "args"})
     event.args = _filled(Arguments(), args) if isinstance(args, dict) else None
     return event if event.ph or event.cat or not raw else UNREADABLE
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_perfgate.adapters.readers.fields import (
-    Lines,
+    PageLines,
     Row,
     decimal_comma,
     header_of,
@@ -142,7 +142,7 @@ def _rows(page: str, first: int, place: str) -> list[Numbered]:
     lines = [line if '"' in line else _SHAPE.sub(r'"\g<0>"', line) for line in io.StringIO(page)]
     quoted, mark = lines[0].startswith('"'), ";" if lines[0].count(";") > lines[0].count(",") else ","
     table_lines = [line if not line.startswith("==") else "\n" for line in lines]
-    records = list(Lines(table_lines, mark, first, fault).records())
+    records = list(PageLines(table_lines, mark, first, fault).records())
     header = header_of(records[0][1], first, fault)
     rows: list[Numbered] = []
     for line, cells in records[1:]:

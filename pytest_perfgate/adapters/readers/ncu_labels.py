@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.readers.fields import Lines, parse_numeral
+from pytest_perfgate.adapters.readers.fields import PageLines, parse_numeral
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources, SourceLine
 from pytest_perfgate.model.values import TIME_UNITS, array_value
@@ -254,7 +254,9 @@ def _rows(text: str, place: str) -> Iterator[tuple[int, list[str]]]:
     header = match[0] if match else ""
     mark = ";" if header.count(";") > header.count(",") else ","
     lines = [line if not line.startswith("==") else "\n" for line in io.StringIO(text)]
-    return Lines(lines, mark, 1, lambda what, why: PerfgateError("ncu-report", what, why=why, place=place)).records()
+    return PageLines(
+        lines, mark, 1, lambda what, why: PerfgateError("ncu-report", what, why=why, place=place)
+    ).records()
 
 
 def _blocks(rows: Iterator[tuple[int, list[str]]], place: str) -> Iterator[_Block]:

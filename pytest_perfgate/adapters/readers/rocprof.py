@@ -13,7 +13,7 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.readers.fields import (
-    Lines,
+    PageLines,
     Row,
     header_of,
     refuse_repeated,
@@ -134,7 +134,7 @@ def _rows(path: Path) -> list[tuple[int, Row]]:
     fault = partial(_fault, path)
     text = text_of(path.read_bytes())
     refuse_zeros(text, fault)
-    records = Lines(list(io.StringIO(text)), ",", 1, fault).records()
+    records = PageLines(list(io.StringIO(text)), ",", 1, fault).records()
     first = next(records, None)
     if first is None:
         return []

@@ -44,7 +44,7 @@ _KEPT = 100
 """The number of records that are kept; older ones are removed when a new one is written."""
 
 
-class Source(NamedTuple):
+class RecordSource(NamedTuple):
     """One record, wherever it is stored."""
 
     name: str
@@ -97,7 +97,7 @@ class Records:
                 path = self._named(name) if Path(name) != self.folder else self.folder
                 yield from map(str, _records_below(path)) if path.is_dir() else (str(path),)
 
-    def sources(self, names: Sequence[str] = ()) -> Iterator[Source]:
+    def sources(self, names: Sequence[str] = ()) -> Iterator[RecordSource]:
         """Yield the records in these places."""
         return map(_source, self.places(names))
 
@@ -142,14 +142,14 @@ def _records_below(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _source(name: str) -> Source:
+def _source(name: str) -> RecordSource:
     """Return a record, or why it is unreadable."""
     place = without_secrets(name) if _SCHEME.match(name) else name
     try:
         data = fetched(name) if _SCHEME.match(name) else _content(Path(name))
     except PerfgateError as fault:
-        return Source(place, "", fault=fault)
-    return Source(place, hashlib.sha256(data).hexdigest(), partial(_figures, data, name, place))
+        return RecordSource(place, "", fault=fault)
+    return RecordSource(place, hashlib.sha256(data).hexdigest(), partial(_figures, data, name, place))
 
 
 def _content(path: Path) -> bytes:

@@ -8,7 +8,7 @@ from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
+from pytest_perfgate.adapters.timers.bench import Rules, TimedCall, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
@@ -49,7 +49,7 @@ TRIAL_PAIRS = 32
 
 
 @value
-class Choice:
+class TimerChoice:
     """The timers in order of preference, with the reason."""
 
     names: tuple[str, ...]
@@ -101,11 +101,11 @@ class AutoTimer:
         code = "timer-too-coarse" if "short" in choice.why else "timer-unsuited"
         raise PerfgateError(code, f"{choice.why}; {'; '.join(passed)}")
 
-    def choice(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Choice:
+    def choice(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> TimerChoice:
         """Return which timers fit this call, from a short trial."""
         if not isinstance(runtime, SupportsWait):
-            return Choice(names=("host",), why=f"the {runtime.name} runtime works on the host")
-        bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
+            return TimerChoice(names=("host",), why=f"the {runtime.name} runtime works on the host")
+        bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
         bench.once()
         empty = calibrated(bench)
@@ -114,28 +114,28 @@ class AutoTimer:
         return preferring(chosen(median(trial) * calls, empty, dry, plan.leaning), plan.leaning)
 
 
-def preferring(choice: Choice, leaning: str) -> Choice:
+def preferring(choice: TimerChoice, leaning: str) -> TimerChoice:
     """Put the earlier timer first; any but events can time what events can, and events sometimes refuse."""
     if not leaning or leaning == "events" or choice.names == ("host",):
         return choice
     others = tuple(name for name in choice.names if name != leaning)
-    return Choice(names=(leaning, *others), why=f"{choice.why}; taken for this call before")
+    return TimerChoice(names=(leaning, *others), why=f"{choice.why}; taken for this call before")
 
 
-def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "") -> Choice:
+def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "") -> TimerChoice:
     """Return timers for a call too short for events, for a slow host, or for the usual case."""
     times = duration / (empty.overhead + empty.resolution)
     text = f"a sample takes {duration:.0f} ns, {times:.0f} times the overhead and resolution of an event pair"
     if duration < empty.shortest * (STAYS if leaning == "events" else MARGIN):
-        return Choice(names=("cupti", "graph"), why=f"{text}, too short for it")
+        return TimerChoice(names=("cupti", "graph"), why=f"{text}, too short for it")
     if dry:
-        return Choice(
+        return TimerChoice(
             names=("cupti", "blocking", "graph"), why=f"{text}, but the host launches more slowly than the device works"
         )
     off = empty.uncertain / duration
     if leaning == "events" or off <= EXACT:
-        return Choice(names=("events", "cupti", "graph"), why=text)
-    return Choice(names=("cupti", "events", "graph"), why=f"{text}; events may read {off * 100:.1f} % too long")
+        return TimerChoice(names=("events", "cupti", "graph"), why=text)
+    return TimerChoice(names=("cupti", "events", "graph"), why=f"{text}; events may read {off * 100:.1f} % too long")
 
 
 MOST_CALLS = 1000
@@ -173,7 +173,7 @@ class GraphTimer:
         return availability
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
-        bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
+        bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         turns = rotation(bench)
         empty = calibrated(bench)
         warmth = bench.warm()
@@ -209,7 +209,7 @@ class GraphTimer:
         )
 
 
-def recorded(bench: Bench, turns: Sequence[Call], empty: Empty) -> Recording:
+def recorded(bench: TimedCall, turns: Sequence[Call], empty: Empty) -> Recording:
     """Record as many calls as a pair of events can time, and at least as many as there are buffers."""
     calls = max(bench.plan.calls, len(turns), FIRST_CALLS)
     one, many = _time(bench, turns, 1), _time(bench, turns, calls)
@@ -225,18 +225,18 @@ def recorded(bench: Bench, turns: Sequence[Call], empty: Empty) -> Recording:
     return Recording(replay=_capture_graph(bench, turns, calls), calls=calls, buffers=len(turns))
 
 
-def _time(bench: Bench, turns: Sequence[Call], calls: int) -> float:
+def _time(bench: TimedCall, turns: Sequence[Call], calls: int) -> float:
     """Return the time of a graph of so many calls."""
     replays = _replays(bench, _capture_graph(bench, turns, calls))
     replays.once()
     return median(queued(replays, allocate(bench.runtime, TRIALS))[0])
 
 
-def _capture_graph(bench: Bench, turns: Sequence[Call], calls: int) -> Call:
+def _capture_graph(bench: TimedCall, turns: Sequence[Call], calls: int) -> Call:
     return bench.runtime.capture(_in_turn([turns[at % len(turns)] for at in range(calls)]))
 
 
-def rotation(bench: Bench) -> list[Call]:
+def rotation(bench: TimedCall) -> list[Call]:
     """Return the call bound to each of its buffers: one when warm, more than twice the cache when cold."""
     if bench.plan.cache is not Cache.COLD:
         bench.ready()
@@ -277,7 +277,7 @@ def _in_turn(calls: Sequence[Call]) -> Call:
     return run
 
 
-def _replays(bench: Bench, replay: Call) -> Bench:
+def _replays(bench: TimedCall, replay: Call) -> TimedCall:
     """Return a bench for replays, which are not flushed and need no inputs: rotating buffers keep them cold."""
     return replace(bench, call=replay, setup=None, plan=replace(bench.plan, cache=Cache.WARM, calls=0))
 

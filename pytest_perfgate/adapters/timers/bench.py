@@ -70,7 +70,7 @@ class Rules:
 
 
 @array_value
-class Bench:
+class TimedCall:
     """What is timed, on what, by which plan."""
 
     call: Call

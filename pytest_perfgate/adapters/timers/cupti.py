@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER
 from pytest_perfgate.adapters.timers.bench import (
-    Bench,
     Rules,
+    TimedCall,
     Undisturbed,
     Warmth,
     checked_readings,
@@ -52,7 +52,7 @@ class Recorder(Protocol):
 
 
 @value
-class Activity:
+class CallActivity:
     """The work of the device for one call."""
 
     busy: float
@@ -89,7 +89,7 @@ class CuptiTimer:
         return self._recorder.availability() if availability.usable else availability
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
-        bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
+        bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         availability = self.availability(runtime)
         if not availability.usable:
             raise PerfgateError("timer-unsuited", f"timer 'cupti' with runtime {runtime.name!r}: {availability.why}")
@@ -102,8 +102,8 @@ class CuptiTimer:
                 discarded.append(Discard(reason=f"{lost.what} ({size // 1024} KiB buffers)", count=lost.samples))
         raise PerfgateError("cupti-dropped", "; ".join(d.reason for d in discarded))
 
-    def _measured(self, bench: Bench, size: int, warmth: Warmth, discarded: Sequence[Discard]) -> Samples:
-        activities: list[Activity] = []
+    def _measured(self, bench: TimedCall, size: int, warmth: Warmth, discarded: Sequence[Discard]) -> Samples:
+        activities: list[CallActivity] = []
 
         def take() -> list[float]:
             chunk = self._chunk(bench, len(activities))
@@ -129,13 +129,13 @@ class CuptiTimer:
             notes=(*bench.runtime.notes(), *warmth.notes, *_notes(activities)),
         )
 
-    def _proof_failure(self, bench: Bench) -> str:
+    def _proof_failure(self, bench: TimedCall) -> str:
         if self._elsewhere is not None:
             return self._elsewhere()
         counts = self._recorder.counts_drops(bench.once)
         return "" if counts else "a record without room was lost, and it was not counted"
 
-    def _chunk(self, bench: Bench, first: int, count: int = CHUNK) -> list[Activity]:
+    def _chunk(self, bench: TimedCall, first: int, count: int = CHUNK) -> list[CallActivity]:
         """Return the activities of some calls; a single call fits any buffer and shows how many records it leaves."""
         recorder = self._recorder
         ids = range(first + 1, first + 1 + count)
@@ -161,7 +161,7 @@ class CuptiTimer:
         return activities
 
 
-def _activity(records: Sequence[Any], call: int) -> Activity:
+def _activity(records: Sequence[Any], call: int) -> CallActivity:
     """Return a call's activity: busy is the union of the intervals, span from the first start to the last end."""
     if not records:
         raise PerfgateError("timer-broken", f"call {call} left no kernel record: it launched nothing that CUPTI saw")
@@ -173,7 +173,7 @@ def _activity(records: Sequence[Any], call: int) -> Activity:
     for record in sorted(records, key=lambda r: int(r.start)):
         busy += max(0, record.end - max(record.start, reach))
         reach = max(reach, record.end)
-    return Activity(
+    return CallActivity(
         busy=float(busy),
         span=float(reach - min(r.start for r in records)),
         kernels=len(records),
@@ -182,14 +182,14 @@ def _activity(records: Sequence[Any], call: int) -> Activity:
     )
 
 
-def _same_kernels(activities: Sequence[Activity]) -> None:
+def _same_kernels(activities: Sequence[CallActivity]) -> None:
     """Refuse calls that differ in their number of kernels, since lost records would look the same."""
     counts = {activity.kernels for activity in activities}
     if len(counts) > 1:
         raise Dropped(f"calls left between {min(counts)} and {max(counts)} records", len(activities))
 
 
-def _notes(activities: Sequence[Activity]) -> tuple[tuple[str, str], ...]:
+def _notes(activities: Sequence[CallActivity]) -> tuple[tuple[str, str], ...]:
     busy, alone = median(a.busy for a in activities), median(a.alone for a in activities)
     first = activities[0]
     return (

@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from pytest_perfgate.adapters.timers.bench import Bench, Undisturbed, checked_readings
+from pytest_perfgate.adapters.timers.bench import TimedCall, Undisturbed, checked_readings
 from pytest_perfgate.model.device import SupportsLook, SupportsRelease, SupportsSpin
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
@@ -92,7 +92,7 @@ class Empty:
         return TIMES * (self.overhead + self.resolution)
 
 
-class Pairs(list["Pair"]):
+class EventPairs(list["Pair"]):
     """Pairs of events with their methods looked up once."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
@@ -113,12 +113,12 @@ def chunk_of(duration: float) -> int:
     return int(max(1.0, min(_MOST_PAIRS, _CHUNK_NS / duration)))
 
 
-def allocate(runtime: QueueRuntime, count: int) -> Pairs:
+def allocate(runtime: QueueRuntime, count: int) -> EventPairs:
     """Create pairs in advance, because creating an event during timing would be timed."""
-    return Pairs((runtime.event(), runtime.event()) for _ in range(count))
+    return EventPairs((runtime.event(), runtime.event()) for _ in range(count))
 
 
-def read(pairs: Pairs) -> list[float]:
+def read(pairs: EventPairs) -> list[float]:
     """Return the readings of pairs in nanoseconds; an event that the device never recorded raises."""
     try:
         if pairs.milliseconds:
@@ -167,7 +167,7 @@ def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1, play
         )
 
 
-def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
+def idle_pairs(bench: TimedCall, count: int = TRIALS) -> list[float]:
     """Return calls on an idle queue, one by one, so that the device waits for the host as in a plain program."""
     pairs = allocate(bench.runtime, count)
     begun = bench.clock()
@@ -182,7 +182,7 @@ def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
     return durations
 
 
-def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], bool]:
+def queued(bench: TimedCall, pairs: EventPairs, calls: int = 1) -> tuple[list[float], bool]:
     """Return samples before one synchronisation, and whether the queue ran empty meanwhile."""
     loop = _plain if calls == 1 and not bench.prepares else _prepared
     clock, synchronize = bench.clock, bench.runtime.synchronize
@@ -201,7 +201,7 @@ def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], boo
     return durations, ended - enqueued < 0.1 * (ended - begun)
 
 
-def _plain(bench: Bench, records: list[tuple[Record, Record]], calls: int) -> None:
+def _plain(bench: TimedCall, records: list[tuple[Record, Record]], calls: int) -> None:
     """Record calls in the tightest loop: its cost on the host limits how short calls may be to keep the queue full."""
     del calls
     call = bench.call
@@ -211,7 +211,7 @@ def _plain(bench: Bench, records: list[tuple[Record, Record]], calls: int) -> No
         end()
 
 
-def _prepared(bench: Bench, records: list[tuple[Record, Record]], calls: int) -> None:
+def _prepared(bench: TimedCall, records: list[tuple[Record, Record]], calls: int) -> None:
     """Record calls with fresh inputs, a cold cache, or several calls between two events."""
     call, turns = bench.call, range(calls)
     for start, end in records:
@@ -236,7 +236,7 @@ def record_calls(start: Event, end: Event, call: Call, calls: int = 1) -> None:
     end.record()
 
 
-def find_other_work(bench: Bench) -> Outside:
+def find_other_work(bench: TimedCall) -> Outside:
     """Return whether work remains on another queue after the last event of a call.
 
     For a short call it would be lost in the noise of waiting, but over many calls in a row it adds up. A delayed host
@@ -264,14 +264,14 @@ def _allowed(aside: Aside) -> float:
     return max(0.05 * aside.lasted, 20_000.0)
 
 
-def _keeps_time(bench: Bench, rates: Sequence[float]) -> None:
+def _keeps_time(bench: TimedCall, rates: Sequence[float]) -> None:
     """Raise if events around work that the host only waited for never read most of that wait."""
     if max(rates) < SLOW and bench.runtime.device().kind == "gpu":
         what = f"events read at most {max(rates):.2g} of the time that the host waited for the work between them"
         raise PerfgateError("timer-broken", what)
 
 
-def _work_after(bench: Bench, calls: int) -> Aside:
+def _work_after(bench: TimedCall, calls: int) -> Aside:
     """Return the time of so many calls, and how long the device works after their last event."""
     runtime, clock = bench.runtime, bench.clock
     idle, waits_after, lasted, waits = [], [], [], []
@@ -289,7 +289,7 @@ def _work_after(bench: Bench, calls: int) -> Aside:
         runtime.synchronize()
         ended = clock()
         waits_after.append(ended - passed)
-        lasted += read(Pairs([(start, end)]))
+        lasted += read(EventPairs([(start, end)]))
         believable(lasted[-1], ended - begun, 1, "events")
         waits.append((passed - enclosing, enqueued - enclosing, lasted[-1]))
     usual = median(idle)
@@ -321,7 +321,7 @@ DOUBTFUL = 0.01
 _offsets: WeakKeyDictionary[QueueRuntime, dict[str, Empty]] = WeakKeyDictionary()
 
 
-def calibrated(bench: Bench) -> Empty:
+def calibrated(bench: TimedCall) -> Empty:
     """Return the pair's offset on this device, fitted once a process, or else the reading of an empty pair."""
     runtime = bench.runtime
     device = runtime.device()
@@ -363,10 +363,10 @@ def agreement_note(took: float, empty: Empty) -> tuple[tuple[str, str], ...]:
 _UNKNOWN = {True: "a pause between two kernels counts as work", False: "the cost of a pair of events is not known here"}
 
 
-def _measure_offset(bench: Bench) -> Empty:
+def _measure_offset(bench: TimedCall) -> Empty:
     empty, runtime = empty_pair(bench.runtime), bench.runtime
     kernel = runtime.spin if isinstance(runtime, SupportsSpin) else runtime.flush
-    equal = Bench(call=kernel, plan=Plan(), runtime=runtime, rules=bench.rules)
+    equal = TimedCall(call=kernel, plan=Plan(), runtime=runtime, rules=bench.rules)
     try:
         equal.once()
         points = [(count, _reading(equal, count)) for _ in range(ROUNDS) for count in COUNTS]
@@ -383,7 +383,7 @@ def _measure_offset(bench: Bench) -> Empty:
     return Empty(overhead=offset, resolution=max(RESOLUTION_NS, 2 * doubt), taken_off=offset)
 
 
-def _reading(equal: Bench, count: int) -> float:
+def _reading(equal: TimedCall, count: int) -> float:
     """Return a pair's reading around so many equal kernels in a full queue."""
     return median(queued(equal, allocate(equal.runtime, 3), count)[0]) * count
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.timers.bench import Bench, Rules, checked_readings, queue_availability, queue_of
+from pytest_perfgate.adapters.timers.bench import Rules, TimedCall, checked_readings, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
+    EventPairs,
     Outside,
-    Pairs,
     agreement_note,
     allocate,
     believable,
@@ -49,7 +49,7 @@ class EventsTimer:
         return queue_availability(self.name, runtime)
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
-        bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
+        bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
         empty = calibrated(bench)
         warmth = bench.warm()
@@ -84,7 +84,7 @@ class EventsTimer:
 class _Queue:
     """Chunks of samples, with a count of those in which the device waited for the host."""
 
-    def __init__(self, bench: Bench, pairs: Pairs, calls: int) -> None:
+    def __init__(self, bench: TimedCall, pairs: EventPairs, calls: int) -> None:
         self._bench, self._pairs, self._calls = bench, pairs, calls
         self._chunks = self._dry = 0
 
@@ -98,7 +98,7 @@ class _Queue:
         return durations
 
 
-def launch_gap(bench: Bench, durations: Sequence[float]) -> float | None:
+def launch_gap(bench: TimedCall, durations: Sequence[float]) -> float | None:
     """Return how much longer a call takes on an idle queue than the device needs; turns have it of their warm-up."""
     return None if bench.plan.in_turns else max(0.0, median(idle_pairs(bench)) - median(durations))
 
@@ -137,7 +137,7 @@ class BlockingTimer:
         return availability
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
-        bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
+        bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
         empty = calibrated(bench)
         warmth = bench.warm()
@@ -169,7 +169,7 @@ class BlockingTimer:
             ),
         )
 
-    def _check_queue(self, bench: Bench, pair: Pairs) -> None:
+    def _check_queue(self, bench: TimedCall, pair: EventPairs) -> None:
         """Check that events before and after a wait of the host are close together in a held queue."""
         ((start, end),) = pair
         for _ in range(PROOFS):
@@ -188,7 +188,7 @@ class BlockingTimer:
         what = f"a queue that was to be held back worked meanwhile: events {gap / 1e6:.3g} ms apart behind the block"
         raise PerfgateError("timer-broken", what, fix='timer="events", or "graph"')
 
-    def blocked(self, bench: Bench, pair: Pairs, calls: int = 1) -> float:
+    def blocked(self, bench: TimedCall, pair: EventPairs, calls: int = 1) -> float:
         """Return one sample from a blocked queue, in nanoseconds per call."""
         bench.ready()
         bench.runtime.synchronize()

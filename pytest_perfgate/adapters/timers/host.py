@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 from pytest_perfgate.adapters.system.processes import queued_ns
 from pytest_perfgate.adapters.timers.bench import (
     COLD,
-    Bench,
     CpuLoad,
     NoCpuLoad,
     Rules,
+    TimedCall,
     Undisturbed,
     checked_readings,
     queue_availability,
@@ -85,7 +85,7 @@ class HostTimer:
             rules = Rules(stop=self._rule, warm=self._warm, clock=clock)
             queue = queue_of(runtime, self.name)
             cpu_load = load_of(clock)
-            bench = Bench(call=call, plan=plan, runtime=queue, rules=rules, setup=setup)
+            bench = TimedCall(call=call, plan=plan, runtime=queue, rules=rules, setup=setup)
             return with_cpu_load(cpu_load, synchronised(bench, resolution))
         prepare = _prepared(setup, plan, runtime)
         with Undisturbed():
@@ -279,7 +279,7 @@ def _slice(durations: Sequence[float], first: float, batch: int) -> int:
     return max(1, min(_MOST_A_SLICE, int(_SLICE_NS / max(one, 1.0))))
 
 
-def synchronised(bench: Bench, resolution: float) -> Samples:
+def synchronised(bench: TimedCall, resolution: float) -> Samples:
     """Time calls between two waits for the device; the cost of launching and waiting is included, and noted."""
     calls = bench.batch()
     warmth = bench.warm()

@@ -42,7 +42,7 @@ from pytest_perfgate.core.analysis.trace.comparison import (
 )
 from pytest_perfgate.core.analysis.trace.matching import (
     Edit,
-    Pair,
+    Match,
     Roofs,
     by_arguments,
     by_category,
@@ -316,7 +316,7 @@ def _collectives(before: TraceView, after: TraceView) -> Block:
     return collective_pairs(collectives(before.survey, 0), collectives(after.survey, 0))
 
 
-Pairs = tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair], Sequence[Pair]]
+Pairs = tuple[Sequence[Match], Sequence[Match], Sequence[Match], Sequence[Match]]
 
 
 def _pair_pages(
@@ -365,7 +365,7 @@ def _metrics(
     )
 
 
-def _by_scope(**scopes: Sequence[Pair]) -> MetricSet:
+def _by_scope(**scopes: Sequence[Match]) -> MetricSet:
     metrics = MetricSet()
     for scope, pairs in scopes.items():
         metrics |= pair_metrics(scope, pairs)
@@ -381,7 +381,7 @@ def _framing(before: TraceView, after: TraceView) -> str:
     return " · ".join(lines)
 
 
-def _findings(pairs: Sequence[Pair]) -> tuple[Finding, ...]:
+def _findings(pairs: Sequence[Match]) -> tuple[Finding, ...]:
     findings_of_all = []
     for pair in pairs:
         if not pair.unexpected or pair.ratio is None or pair.expected is None:

@@ -20,7 +20,7 @@ from pytest_perfgate.core.analysis.trace.bottleneck import (
 )
 from pytest_perfgate.core.analysis.trace.figures import names_rows, row_metrics
 from pytest_perfgate.core.analysis.trace.findings import findings
-from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
+from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob
 from pytest_perfgate.core.analysis.trace.metrics import (
     kernel_metrics,
     operator_metrics,
@@ -33,7 +33,7 @@ from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
 from pytest_perfgate.core.analysis.trace.rates import impact_metrics, utilisation
 from pytest_perfgate.core.analysis.trace.survey import (
     MOST,
-    Settings,
+    AnalysisSettings,
     Survey,
     pooled,
     scoped_metrics,
@@ -256,7 +256,7 @@ OPTIONS = (
 class TraceOptions:
     """The parsed options."""
 
-    settings: Settings
+    settings: AnalysisSettings
     window: str = ""
     device: str = ""
     reference: str = ""
@@ -304,7 +304,7 @@ def parse_options(
     rates = options.get("rates", "datasheet")
     if rates not in RATES:
         raise PerfgateError("trace-option", f"rates={rates!r}", fix=" or ".join(RATES))
-    settings = Settings(
+    settings = AnalysisSettings(
         communication=_patterns(options.get("communication", ""), project),
         micro_ns=round(1e3 * _number(options, "micro", 10.0)),
         floor=_number(options, "floor", 0.9, most=1.0, fix="a fraction from 0 to 1, such as 0.9"),
@@ -379,7 +379,7 @@ class TraceReader:
         number, path = numbered
         return tuple(self.figures(trace, number + at) for at, trace in enumerate(self.read(path)))
 
-    def reread(self, job: Job) -> Iterator[TraceView]:
+    def reread(self, job: TraceJob) -> Iterator[TraceView]:
         """Yield the traces once more, in the order of ranks."""
         path: str = ""
         traces: tuple[Trace, ...] = ()
@@ -392,6 +392,6 @@ class TraceReader:
             yield self.view_of(fitting[0])
 
 
-def job_of(ranks: Iterable[RankFigures]) -> Job:
+def job_of(ranks: Iterable[RankFigures]) -> TraceJob:
     """Return the ranks, given in any order, as a job."""
-    return Job.of(ranks).settled
+    return TraceJob.of(ranks).settled

@@ -12,7 +12,7 @@ from pytest_perfgate.core.analysis.decisions import findings_block
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, throughput, wants_replay, window_class
-from pytest_perfgate.core.analysis.trace.job import Job, RankFigures, meeting_document
+from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob, meeting_document
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, collectives, operators, selection_table
 from pytest_perfgate.core.analysis.trace.passes import (
     fusion_candidates,
@@ -84,7 +84,7 @@ _GLANCE = 16
 """Ranks that a report shows before it folds the others."""
 
 
-def _draw(name: str, again: Callable[[], Iterator[TraceView]], job: Job | None = None) -> Picture:
+def _draw(name: str, again: Callable[[], Iterator[TraceView]], job: TraceJob | None = None) -> Picture:
     """Draw one picture; its code is imported only here."""
     from pytest_perfgate.core.analysis.trace import pictures
 
@@ -129,7 +129,7 @@ def analysis_of(view: TraceView) -> Analysis:
     )
 
 
-def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]]) -> Analysis:
+def job_analysis(job: TraceJob, again: Callable[[], Iterator[TraceView]]) -> Analysis:
     """Return the analysis of several ranks; ``again`` reads their traces once more, one at a time."""
     meeting, subject = job.meeting, job.subject
     problems = tuple(problem for one in job.ranks for problem in one.problems)
@@ -223,7 +223,7 @@ def _replayed(one: TraceView) -> str:
     return f"Written to {zipped}. Run it where PyTorch is: unzip {zipped} -d replay && python replay/replay.py"
 
 
-def _ranks_section(job: Job, limit: int = 0) -> Section:
+def _ranks_section(job: TraceJob, limit: int = 0) -> Section:
     """Return every rank with all its devices in one table."""
     lines = [
         (str(one.rank) if len(one.lines) == 1 else f"{one.rank}, device {device}", line)
@@ -248,7 +248,7 @@ def _coverage(one: RankFigures) -> float | None:
     return metrics[0].value if metrics else None
 
 
-def _overview(job: Job, subject: str) -> Document:
+def _overview(job: TraceJob, subject: str) -> Document:
     return Document(
         title=f"Traces of {subject}",
         subtitle=f"window: {job.window}",
@@ -260,7 +260,7 @@ def _overview(job: Job, subject: str) -> Document:
     )
 
 
-def _of_job(job: Job, subject: str, page: Document) -> Document:
+def _of_job(job: TraceJob, subject: str, page: Document) -> Document:
     """Return the report of the first rank after the summary of all ranks."""
     late = straggler(job.meeting.shared)
     prefix = f"Rank {late} waits least and so arrives last. " if late is not None else ""

@@ -15,7 +15,7 @@ from pytest_perfgate.core.analysis.foreign_files import foreign
 from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.nsys import overlap, views
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
-from pytest_perfgate.core.analysis.nsys.lanes import Recorded, check_copies, check_distinct, hidden_talkers, lanes
+from pytest_perfgate.core.analysis.nsys.lanes import ExportContent, check_copies, check_distinct, hidden_talkers, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import (
     findings,
     invalid_findings,
@@ -38,7 +38,7 @@ from pytest_perfgate.model.nsys import (
     Ranges,
     Rank,
     RankResult,
-    Reading,
+    ReadOptions,
     Window,
 )
 from pytest_perfgate.model.profiles import REPORTS, SQLITE
@@ -71,7 +71,7 @@ class Nsys:
     ) -> None:
         self._read, self._project, self._sheets = read, dict(project or {}), sheets
 
-    def _options(self, options: Mapping[str, str]) -> Reading:
+    def _options(self, options: Mapping[str, str]) -> ReadOptions:
         """Return the given options over the project's; a given window replaces the project's, also its anchor."""
         window = {"anchor", "start", "end"}
         far = {name: text for name, text in self._project.items() if name not in window or not window & set(options)}
@@ -141,7 +141,7 @@ class Nsys:
             pictures={name: partial(_draw, name, old, new) for name in ("overlap", "ranks")},
         )
 
-    def _job(self, paths: Sequence[Path], reading: Reading) -> tuple[Job, tuple[NsysExport, ...]]:
+    def _job(self, paths: Sequence[Path], reading: ReadOptions) -> tuple[Job, tuple[NsysExport, ...]]:
         exports = tuple(self._read(path) for path in _in_order(paths))
         results: list[RankResult] = []
         ranks: list[Rank] = []
@@ -185,7 +185,7 @@ def _in_order(paths: Sequence[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: [(text, int(part or -1)) for text, part in _NUMBERED.findall(str(path))])
 
 
-def _analysed(export: NsysExport, reading: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
+def _analysed(export: NsysExport, reading: ReadOptions, file: int, first: int) -> tuple[list[RankResult], list[str]]:
     """Return the ranks of one file, and what was left out of it."""
     ranges = _included_ranges(export.ranges(), reading)
     ranks_of_file = ranks(ranges, export.processes(), reading.preset, file, first, export.threads())
@@ -204,7 +204,7 @@ def _analysed(export: NsysExport, reading: Reading, file: int, first: int) -> tu
             raise PerfgateError("nsys-damaged", "its kernels are not where their table says", place=export.facts().path)
         fix = f"kernels run in {min(one.first for one in ran)}..{max(one.last for one in ran)} ns"
         raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path, fix=fix)
-    recorded = Recorded(
+    recorded = ExportContent(
         kernels=kernels,
         copies=export.copies(low, high),
         calls=export.calls(int(kernels.correlation.min()), int(kernels.correlation.max())),
@@ -222,26 +222,26 @@ def _analysed(export: NsysExport, reading: Reading, file: int, first: int) -> tu
     return [overlap.result(lane, launches, waits) for lane in lanes(recorded, chosen, reading)], omitted
 
 
-def _included_ranges(ranges: Ranges, reading: Reading) -> Ranges:
+def _included_ranges(ranges: Ranges, reading: ReadOptions) -> Ranges:
     """Return all ranges; in the original tool's mode, without those that start before time zero."""
     return ranges.where(ranges.start >= 0) if reading.original else ranges
 
 
-def _extents(export: NsysExport, reading: Reading) -> list[Extent]:
+def _extents(export: NsysExport, reading: ReadOptions) -> list[Extent]:
     """Return where kernels run; in the original tool's mode, from time zero on."""
     if not reading.original:
         return list(export.extents())
     return [replace(one, first=max(one.first, 0)) for one in export.extents() if one.last > 0]
 
 
-def _early_note(export: NsysExport, reading: Reading) -> list[str]:
+def _early_note(export: NsysExport, reading: ReadOptions) -> list[str]:
     """Return a note on kernels before time zero, which the original tool's mode ignores."""
     count = int((export.kernels(-_FAR, 0).start < 0).sum()) if reading.original else 0
     which = f"{count:,} kernels of {export.facts().path} that start before time zero"
     return [f"left out: {which}, as compat=pithtrain does"] if count else []
 
 
-def _without_process(recorded: Recorded, path: str) -> list[str]:
+def _without_process(recorded: ExportContent, path: str) -> list[str]:
     """Return notes on copies and ranges without a process, which are in no rank's figures."""
     copies, ranges = int((recorded.copies.pid == 0).sum()), int((recorded.ranges.tid < 0).sum())
     counted = ((copies, "copies"), (ranges, "ranges"))

@@ -29,7 +29,7 @@ Test = tuple[str, str, Union[str, float]]
 
 
 @value
-class Row:
+class AdviceRow:
     name: str
     when: tuple[Test, ...]
     advice: str
@@ -53,8 +53,8 @@ _TWICE, _PRESSURE, _ACCUMULATORS, _CAP = (
 
 _OCCUPANCY = "smaller tiles lower the reuse of what was loaded"
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[AdviceRow, ...] = (
+    AdviceRow(
         name="Software pipelining with cp.async",
         when=(("class", "==", "memory"), ("ratio", "<", 5.0), ("cliff_distance", ">=", 0.0), ("async_copies", "==", 0)),
         advice="overlap global loads with compute: cp.async (LDGSTS), or bulk copies from sm_90 on",
@@ -63,39 +63,39 @@ ROWS: tuple[Row, ...] = (
         doubt="35 % was seen on one integer GEMM with 8 IMMA a tile; other kernels differ",
         conflicts=(_TWICE,),
     ),
-    Row(
+    AdviceRow(
         name="Change the algorithm",
         when=(("class", "==", "memory"), ("ratio", ">", 20.0), ("warps", ">=", 8.0)),
         advice="load less: implicit GEMM, split-Q, im2col; do not add cp.async",
         why="enough warps compute between loads: latency is hidden already, the bytes themselves are the limit",
         doubt="cp.async cost 5 % on a flash attention kernel with 64 HMMA a tile",
     ),
-    Row(
+    AdviceRow(
         name="Tighten stalls on independent FFMA",
         when=(("class", "==", "compute"), ("mix", "==", "FFMA"), ("ffma_stall", ">=", 2.0)),
         advice="independent FFMA can issue every cycle or two: more accumulators in flight, or edit the control words",
         conflicts=(_ACCUMULATORS,),
     ),
-    Row(
+    AdviceRow(
         name="More reuse for the tensor cores",
         when=(("class", "==", "compute"), ("mix", "==", "HMMA")),
         advice="larger M and N tiles, a longer K loop; the stall of HMMA itself is the hardware's minimum on Ampere",
         conflicts=(_PRESSURE,),
     ),
-    Row(
+    AdviceRow(
         name="Tighten stalls on IMMA",
         when=(("class", "==", "compute"), ("mix", "==", "IMMA"), ("imma_stall", ">=", 4.0)),
         advice="the compiler's S04 for IMMA is cautious: S02 is possible by editing the control words",
         gain=(0.0, 0.20),
         doubt="15-20 % has been claimed; one careful measurement found 1.6 %, and 0 % where it was pipelined",
     ),
-    Row(
+    AdviceRow(
         name="More warps a multiprocessor",
         when=(("class", "==", "latency"), ("theoretical_warps", "<", 8.0)),
         advice="less shared memory or fewer registers a block, until 8 warps a multiprocessor or more fit",
         conflicts=(_OCCUPANCY, _CAP),
     ),
-    Row(
+    AdviceRow(
         name="Step back from the shared-memory cliff",
         when=(("cliff_distance", "<", 0.0), ("cliff_moot", "==", "no")),
         advice="a smaller tile, so that two blocks fit; or accept one block with more compute for each load",
@@ -103,13 +103,13 @@ ROWS: tuple[Row, ...] = (
         doubt="one block less cost a factor of two on GA104; a kernel that hides latency itself loses less",
         conflicts=(_OCCUPANCY,),
     ),
-    Row(
+    AdviceRow(
         name="Measure cp.async both ways",
         when=(("ratio", ">=", 5.0), ("ratio", "<=", 20.0), ("class", "==", "memory")),
         advice="time it with and without cp.async: between 5 and 20 compute instructions a load it can go either way",
         conflicts=(_TWICE,),
     ),
-    Row(
+    AdviceRow(
         name="Fewer trips through L1 and shared memory",
         when=(("class", "==", "latency"), ("inside", ">=", 0.60)),
         advice="reuse in registers (a tile of results a thread), wider loads, coalesced addresses",
@@ -117,36 +117,36 @@ ROWS: tuple[Row, ...] = (
         conflicts=(_PRESSURE,),
         up_to_roof=False,
     ),
-    Row(
+    AdviceRow(
         name="Fewer, longer launches",
         when=(("class", "==", "launch"),),
         why="the host does not launch fast enough to keep the device busy",
         advice="a CUDA graph, fused small kernels, or a persistent kernel",
     ),
-    Row(
+    AdviceRow(
         name="Overlap communication",
         when=(("class", "==", "communication"),),
         why="nothing computes beside collectives that the next work waits for",
         advice="overlap on streams and in buckets, smaller or fewer collectives, check the topology",
     ),
-    Row(
+    AdviceRow(
         name="Remove blocking synchronisations",
         when=(("class", "==", "synchronisation"),),
         why="the host waits until the device is done, and then the device until the host has launched again",
         advice="keep values on the device; wait on events instead of the whole device",
     ),
-    Row(
+    AdviceRow(
         name="Better locality in L2",
         when=(("class", "==", "memory"), ("l2_hit", "<", 0.80)),
         advice="swizzle the schedule, tile size, layout, TMA hints, head grouping",
     ),
-    Row(
+    AdviceRow(
         name="Measure larger problems",
         when=(("class", "==", "latency"), ("small_problem", "==", "yes")),
         advice="measure again at 1024 to 8192 before believing it: a small problem looks latency-bound",
         up_to_roof=False,
     ),
-    Row(
+    AdviceRow(
         name="Avoid local memory",
         when=(("local_instructions", ">", 0.0),),
         advice="smaller tiles, fewer accumulators, so that nothing goes through local memory",
@@ -154,32 +154,32 @@ ROWS: tuple[Row, ...] = (
         conflicts=(_OCCUPANCY,),
         up_to_roof=False,
     ),
-    Row(
+    AdviceRow(
         name="Fill the device",
         when=(("waves", "<", 1.0),),
         advice="more blocks: smaller tiles, split-K, or a larger problem; some multiprocessors have nothing to do",
         up_to_roof=False,
     ),
-    Row(
+    AdviceRow(
         name="Sixteen-byte loads",
         when=(("load_heavy", "==", "yes"), ("wide_loads", "<", 0.5), ("narrow_loads_in_loop", ">", 0.0)),
         advice="load 16 bytes a thread (float4, or eight halves) where rows are aligned",
         why="up to four times as many load instructions move the same bytes, and each takes a slot to issue",
         up_to_roof=False,
     ),
-    Row(
+    AdviceRow(
         name="Fewer barriers",
         when=(("class", "==", "latency"), ("barriers_a_stage", ">", 2.0)),
         advice="one barrier a stage suffices with two buffers; named barriers or mbarrier between warps",
         conflicts=(_TWICE,),
     ),
-    Row(
+    AdviceRow(
         name="Collect the leading stall",
         when=(("class", "==", "latency"), ("cause", "==", "not collected")),
         advice="know what warps wait for before changing anything: perfgate profile NODEID --mode annotation",
         up_to_roof=False,
     ),
-    Row(
+    AdviceRow(
         name="Micro-benchmark",
         when=(),
         advice="no row stands out: time each candidate change alone, then combine what paid",
@@ -189,7 +189,7 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 
-def recommendations(situation: Situation, rows: Sequence[Row] = ROWS) -> tuple[Finding, ...]:
+def recommendations(situation: Situation, rows: Sequence[AdviceRow] = ROWS) -> tuple[Finding, ...]:
     """Return advice whose conditions all hold, the largest gain first, each with what triggered it."""
     findings = [_finding(row, situation) for row in rows if not row.last and _applies(row, situation)]
     if not findings:
@@ -197,7 +197,7 @@ def recommendations(situation: Situation, rows: Sequence[Row] = ROWS) -> tuple[F
     return tuple(sorted(findings, key=_promise, reverse=True))
 
 
-def _applies(row: Row, situation: Situation) -> bool:
+def _applies(row: AdviceRow, situation: Situation) -> bool:
     return all(_holds(test, situation) for test in row.when)
 
 
@@ -213,7 +213,7 @@ def _promise(finding: Finding) -> float:
     return (finding.gain.low + finding.gain.high) / 2 if finding.gain else -1.0
 
 
-def _finding(row: Row, situation: Situation) -> Finding:
+def _finding(row: AdviceRow, situation: Situation) -> Finding:
     gain, doubt = _gain(row, situation)
     return Finding(
         title=row.name,
@@ -263,7 +263,7 @@ NOTHING = "Nothing that the known patterns cover."
 _WINDOWS, _OF_WINDOW = {"communication", "synchronisation", "launch"}, "the part of the window that it takes"
 
 
-def _gain(row: Row, situation: Situation) -> tuple[Interval | None, str]:
+def _gain(row: AdviceRow, situation: Situation) -> tuple[Interval | None, str]:
     """Return the gain that was measured elsewhere, limited by the room under the nearest roof."""
     room = situation.get("room")
     if row.gain is None:

@@ -87,7 +87,7 @@ MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Ch
 
 
 @value
-class Decision:
+class Proposal:
     """One case of a record, and what accepting it would write."""
 
     report: CaseReport
@@ -133,7 +133,7 @@ class Decision:
 
 def decide(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
-) -> Decision:
+) -> Proposal:
     """Decide what accepting this case would write, without writing."""
     timed = before if before is not None and before.time else None
     decision = replace(_decision(report, timed, sittings, signature, add=add), before=before)
@@ -174,16 +174,16 @@ def blindness(report: CaseReport) -> float | None:
 
 def _decision(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool
-) -> Decision:
+) -> Proposal:
     measurement = report.measurement
     time = _time(measurement)
     if time is None:
-        return Decision(report=report, change=Change.UNTIMED, before=before, why="nothing was timed")
+        return Proposal(report=report, change=Change.UNTIMED, before=before, why="nothing was timed")
     assert measurement is not None
     problems = (*report.problems, *measurement.problems)
     if problems or not 0 < time.value < math.inf:
         why = problems[0].what if problems else f"a time of {time.value} ns is impossible"
-        return Decision(report=report, change=Change.UNTRUSTED, before=before, why=why)
+        return Proposal(report=report, change=Change.UNTRUSTED, before=before, why=why)
     change = _change(report, before, time, by_run=not (add or signature.named))
     if before is not None and uncompared(report, before, time, signature.when):
         change = Change.OTHER
@@ -192,16 +192,16 @@ def _decision(
         still = change is Change.KEPT
         apart = apart_from(before, measurement, signature, still=still, far=_fails(report, before, time))
         if not apart and (why := _counted_already(before, time, signature)):
-            return Decision(report=report, change=Change.COUNTED, before=before, why=why)
+            return Proposal(report=report, change=Change.COUNTED, before=before, why=why)
         if not apart:
             after, why = with_sitting(before, time.value, measurement, signature), "" if still else signature.pages
-            return Decision(report=report, change=Change.SITTING, before=before, after=after, why=why)
+            return Proposal(report=report, change=Change.SITTING, before=before, after=after, why=why)
     line = line_of(measurement, time, sittings, signature)
     if change is Change.KEPT:
         assert before is not None
         return _with_kept_time(report, before, line, signature, shift(before, time))
     ends = before is not None and bool(before.expires) and _runs_out(before, signature)
-    decision = Decision(
+    decision = Proposal(
         report=report, change=change, before=before, after=line, why=apart, ends=ends, anchor=signature.creep
     )
     if before is None or not before.expires or decision.asks:
@@ -217,23 +217,23 @@ def _fails(report: CaseReport, before: Baseline, time: Metric) -> bool:
 
 def _with_kept_time(
     report: CaseReport, before: Baseline, line: Baseline, signature: Signature, shifted: float
-) -> Decision:
+) -> Proposal:
     """Decide what a line gains if its time is unchanged, or if nothing confirms that it changed.
 
     Other programs only slow a run, so a faster one that detects more is the better estimate, and a slower one is not.
     """
     if _runs_out(before, signature):
-        return Decision(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
+        return Proposal(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
     if _saw_more(report, before) and -before.blind <= shifted <= 0:
-        return Decision(report=report, change=Change.SHARPER, before=before, after=carried(line, before, signature))
+        return Proposal(report=report, change=Change.SHARPER, before=before, after=carried(line, before, signature))
     if signature.anchor and before.anchor:
         after = renewed(before, replace(signature, expires=before.expires))
-        return Decision(report=report, change=Change.ANCHORED, before=before, after=after)
+        return Proposal(report=report, change=Change.ANCHORED, before=before, after=after)
     after = committed(before, signature)
     if after.commit != before.commit and abs(shifted) <= before.blind:
-        return Decision(report=report, change=Change.COMMITTED, before=before, after=after)
+        return Proposal(report=report, change=Change.COMMITTED, before=before, after=after)
     why = "nothing confirms that it moved: name the test or case to accept it" if shifted else "within noise"
-    return Decision(report=report, change=Change.KEPT, before=before, why=why)
+    return Proposal(report=report, change=Change.KEPT, before=before, why=why)
 
 
 def _saw_more(report: CaseReport, before: Baseline) -> bool:
@@ -277,7 +277,7 @@ def _change(report: CaseReport, before: Baseline | None, time: Metric, *, by_run
     return Change.SLOWER if time.value > before.time else Change.FASTER
 
 
-def too_few_processes(decision: Decision, report: RunReport) -> Decision:
+def too_few_processes(decision: Proposal, report: RunReport) -> Proposal:
     """Add what the run lacks to the decision, and the number of its processes to the line."""
     if decision.change not in MEASURED | {Change.SITTING}:
         return decision
@@ -302,16 +302,16 @@ def _lacking(report: RunReport, count: int) -> str:
     return ""
 
 
-def unmoved(decision: Decision) -> Decision:
+def unmoved(decision: Proposal) -> Proposal:
     """Refuse a slower time if base and head were equally fast: the line would hide a slowdown of that size."""
     if decision.change is not Change.SLOWER or not _machine_moved(decision.report):
         return decision
     what = f"not one more run: {decision.why}" if decision.why else "the machine moved, not the code"
     why = f"{what}; name the test or case to accept it"
-    return Decision(report=decision.report, change=Change.MOVED, before=decision.before, why=why)
+    return Proposal(report=decision.report, change=Change.MOVED, before=decision.before, why=why)
 
 
-def unasked(decision: Decision, families: Mapping[str, bool]) -> Decision:
+def unasked(decision: Proposal, families: Mapping[str, bool]) -> Proposal:
     """Refuse a new line that no limit needs: the next complete run would report it as superfluous.
 
     ``families`` are those with a limit on a mean, and whether one of these is on the slowdown.
@@ -323,7 +323,7 @@ def unasked(decision: Decision, families: Mapping[str, bool]) -> Decision:
     if decision.change is not Change.NEW or wants_slowdown:
         return decision
     change = Change.UNASKED if before is None else Change.KEPT
-    return Decision(report=report, change=change, before=before, why="none of its limits needs an accepted time")
+    return Proposal(report=report, change=change, before=before, why="none of its limits needs an accepted time")
 
 
 def on_one_core(reports: Iterable[CaseReport]) -> bool:
@@ -332,7 +332,7 @@ def on_one_core(reports: Iterable[CaseReport]) -> bool:
     return any(case.arms is not None for case in cases) and any(map(pinned, cases))
 
 
-def unpinned(decision: Decision, *, beside: bool) -> Decision:
+def unpinned(decision: Proposal, *, beside: bool) -> Proposal:
     """Refuse a line measured on one core, unless the earlier line was too: ordinary runs are not comparable with it."""
     report, before = decision.report, decision.before
     if not (beside and decision.writes and pinned(report)):
@@ -342,7 +342,7 @@ def unpinned(decision: Decision, *, beside: bool) -> Decision:
     if was is not None and was.affinity == report.measurement.identity.affinity:
         return decision
     why = "--perfgate-against pins base and head; no other run could be compared with such a line"
-    return Decision(report=report, change=Change.PINNED, before=before, why=why)
+    return Proposal(report=report, change=Change.PINNED, before=before, why=why)
 
 
 def pinned(report: CaseReport) -> bool:
@@ -355,7 +355,7 @@ def _machine_moved(report: CaseReport) -> bool:
     return Outcome.MOVED in outcomes and Outcome.REGRESSED not in outcomes
 
 
-def mark_slower_successors(decisions: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Decision, ...]:
+def mark_slower_successors(decisions: Sequence[Proposal], gone: Sequence[Baseline]) -> tuple[Proposal, ...]:
     """Mark new lines that are slower than a removed line of a similar name; these need a reason."""
     new = {str(d.report.key): d for d in decisions if d.change is Change.NEW}
     slower = {

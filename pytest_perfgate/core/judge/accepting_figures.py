@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.judge.acceptance import Change, Decision
+from pytest_perfgate.core.judge.acceptance import Change, Proposal
 from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried
 from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, selected_figures
 from pytest_perfgate.core.judge.context import surroundings
@@ -39,7 +39,7 @@ _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.SUSPECT, Outcom
 Known = Mapping[tuple[str, Labels], Figure]
 
 
-def with_figures(decision: Decision, named: Sequence[str], signature: Signature, *, add: bool) -> Decision:
+def with_figures(decision: Proposal, named: Sequence[str], signature: Signature, *, add: bool) -> Proposal:
     """Return the decision with the figures that the limits of its case name, and those requested by name."""
     report, before = decision.report, decision.before
     measurement = report.measurement
@@ -73,7 +73,7 @@ def _change(before: Baseline | None, steps: Sequence[FigureStep]) -> Change:
     return Change.ADDED if any(step.before is None for step in steps) else Change.SITTING
 
 
-def _line(decision: Decision, measurement: Measurement, signature: Signature) -> Baseline:
+def _line(decision: Proposal, measurement: Measurement, signature: Signature) -> Baseline:
     """Return the earlier line under this signature, or an empty one without a time."""
     before = decision.before
     if before is not None:

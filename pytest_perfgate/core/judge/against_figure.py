@@ -166,7 +166,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     if metric.value == then.value and metric.interval is None and _allows(limit, 0.0, 0.0):
         return figure_kept(metric, then)
-    ruling = _compare(Comparison(limit, metric, then), trial)
+    ruling = _compare(FigureComparison(limit, metric, then), trial)
     sides = sides_of(metric, then, trial) if metric.name == SPEEDUP else None
     if sides is not None:
         ruling = _by_the_reference(ruling._replace(evidence=(*ruling.evidence, *sides.facts)), sides, trial)
@@ -204,7 +204,7 @@ class Moved(NamedTuple):
     high: float
 
 
-class Comparison(NamedTuple):
+class FigureComparison(NamedTuple):
     """One figure and its accepted value."""
 
     limit: Limit
@@ -230,7 +230,7 @@ class Comparison(NamedTuple):
         return figure_text(self.then, self.metric)
 
 
-def _compare(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
+def _compare(pair: FigureComparison, trial: JudgedMeasurement) -> Ruling:
     moved, play, reach = pair.moved, 0.0, None
     if not is_exact(pair.metric, trial.context):
         play, reach = _rounding(pair), _reach(pair, trial)
@@ -270,19 +270,19 @@ def is_exact(metric: Metric, context: JudgeContext) -> bool:
     return metric.exact or (kind is not None and kind.exact)
 
 
-def _rounding(pair: Comparison) -> float:
+def _rounding(pair: FigureComparison) -> float:
     """Return the change that the digits of a line may hide; a count is stored with all of its own."""
     whole = pair.then.dimension in COUNTS and not (pair.metric.value % 1 or pair.then.value % 1)
     return 0.0 if whole else _ROUNDED * _unit(pair)
 
 
-def _unit(pair: Comparison) -> float:
+def _unit(pair: FigureComparison) -> float:
     """Return a relative scatter of 1 in the unit of the limit; a percentage scatters in points."""
     relative = pair.limit.compare is Compare.RELATIVE
     return 1.0 if relative or pair.then.dimension is Dimension.FRACTION else abs(pair.then.value)
 
 
-def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
+def _reach(pair: FigureComparison, trial: JudgedMeasurement) -> float:
     """Return how far one more run may differ by chance, in the unit of the limit.
 
     It is 0 if neither runs nor processes show the scatter, so that the limit alone decides.
@@ -307,7 +307,7 @@ def _chance(expected: float, scatter: float, sittings: int, gates: int) -> float
     return predict(expected, scatter=scatter, sittings=sittings, gates=gates).log_reach
 
 
-def _within_limit(pair: Comparison, moved: Moved, reach: float | None, trial: JudgedMeasurement) -> Ruling:
+def _within_limit(pair: FigureComparison, moved: Moved, reach: float | None, trial: JudgedMeasurement) -> Ruling:
     """Return PASSED, or IMPROVED if it is better beyond chance; an exact figure has no such ``reach``."""
     better = better_of(pair.metric, trial.context.kinds)
     ahead = -moved.high if better is Better.LOWER else moved.low if better is Better.HIGHER else 0.0
@@ -321,7 +321,7 @@ def _within_limit(pair: Comparison, moved: Moved, reach: float | None, trial: Ju
     return figure_kept(pair.metric, pair.then, reach)
 
 
-def _beyond_limit(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
+def _beyond_limit(pair: FigureComparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
     """Judge a figure worse than accepted: accepted by the change itself, beyond chance, or not confirmed."""
     text = f"{pair.texts}, {change_text(moved.value, pair.limit, pair.metric.dimension)}"
     if not pair.then.value and pair.metric.value and pair.limit.compare is Compare.RELATIVE:
@@ -347,7 +347,7 @@ def _beyond_limit(pair: Comparison, moved: Moved, reach: float, trial: JudgedMea
     return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,) if more else (), visible=reach)
 
 
-def _accepted_by_change(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
+def _accepted_by_change(pair: FigureComparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
     """Return the ruling on a line that the change edits: accepted if it has a reason and agrees."""
     edited, line = trial.context.edited, trial.baseline
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
@@ -359,7 +359,7 @@ def _accepted_by_change(pair: Comparison, text: str, trial: JudgedMeasurement) -
         sentence = f"worse than accepted: {text}, and this change edits the accepted value without a reason"
         return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=(trial.accepting(REASON),))
     play = 0.0 if is_exact(pair.metric, trial.context) else _rounding(pair)
-    again = Comparison(pair.limit, pair.metric, new)
+    again = FigureComparison(pair.limit, pair.metric, new)
     if _keeps(pair.limit, again.moved, play) is False:
         return None
     accepts = f'{text}; this change accepts {quantity(new.value, new.dimension)}: "{edited.why}"'

@@ -19,7 +19,7 @@ from pytest_perfgate.core.judge.against_revision import (
     unheld_line,
 )
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
-from pytest_perfgate.core.judge.metrics import DERIVED, MAKERS, Call, Derived, timed_metrics, timing
+from pytest_perfgate.core.judge.metrics import DERIVED, MAKERS, CallMetrics, Derived, timed_metrics, timing
 from pytest_perfgate.core.judge.policy import suspects
 from pytest_perfgate.core.judge.readings import FILE, is_reference, references_of
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
@@ -169,7 +169,7 @@ class Extended(Derived):
     _others: dict[str, list[Metric]]
     _gaps: tuple[Absent, ...]
 
-    def __init__(self, call: Call, others: MetricSet) -> None:
+    def __init__(self, call: CallMetrics, others: MetricSet) -> None:
         super().__init__(call)
         by_name: dict[str, list[Metric]] = {}
         for one in others.metrics:

@@ -65,7 +65,7 @@ def timed_metrics(
         why = "the samples cannot be trusted" if measurement.processes else "nothing was timed"
         fix = "" if measurement.processes else _instead(measurement.metrics.names())
         return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, fix))
-    return Derived(Call(measurement, baseline, summary, tails))
+    return Derived(CallMetrics(measurement, baseline, summary, tails))
 
 
 def _instead(names: Sequence[str]) -> str:
@@ -73,7 +73,7 @@ def _instead(names: Sequence[str]) -> str:
     return f"give the test a limit on a figure that it read: {first_of(names, _NAMED)}" if names else ""
 
 
-class Call:
+class CallMetrics:
     """One timed call, whose metrics are computed by name, each once."""
 
     def __init__(
@@ -121,9 +121,9 @@ class Derived(MetricSet):
     """
 
     __slots__ = ("call",)
-    call: Call
+    call: CallMetrics
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: CallMetrics) -> None:
         object.__setattr__(self, "call", call)
 
     @property
@@ -164,13 +164,13 @@ def _absent(made: Made) -> tuple[Absent, ...]:
     return tuple([one for one in made if isinstance(one, Absent)])
 
 
-def _time(call: Call, _name: str) -> Made:
+def _time(call: CallMetrics, _name: str) -> Made:
     timing = call.timing
     middle = Metric(name="time", value=timing.time, dimension=Dimension.TIME, interval=timing.interval)
     return (middle, *(tail_of(call.measurement.processes, tail) for tail in call.tails))
 
 
-def _slowdown(call: Call, _name: str) -> Made:
+def _slowdown(call: CallMetrics, _name: str) -> Made:
     """Time over accepted time, minus one."""
     timing, baseline = call.timing, call.baseline
     if baseline is None or baseline.time <= 0:
@@ -180,11 +180,11 @@ def _slowdown(call: Call, _name: str) -> Made:
     return (Metric(name="slowdown", value=timing.time / then - 1, dimension=Dimension.FRACTION, interval=interval),)
 
 
-def _speedup(call: Call, _name: str) -> Made:
+def _speedup(call: CallMetrics, _name: str) -> Made:
     return speedups(call.measurement.references, call.timing)
 
 
-def _cv(call: Call, _name: str) -> Made:
+def _cv(call: CallMetrics, _name: str) -> Made:
     """Return the variation of the samples of a process, as a fraction of their mean."""
     samples = [process.durations for process in call.measurement.processes if len(process.durations) > 1]
     if len(samples) < len(call.measurement.processes):
@@ -194,12 +194,12 @@ def _cv(call: Call, _name: str) -> Made:
     return (middle_process("cv", Dimension.FRACTION, sorted(fractions)),)
 
 
-def _launch_gap(call: Call, _name: str) -> Made:
+def _launch_gap(call: CallMetrics, _name: str) -> Made:
     gaps = sorted([p.launch_gap for p in call.measurement.processes if p.launch_gap is not None])
     return (middle_process("launch_gap", Dimension.TIME, gaps),) if gaps else (_NO_GAP,)
 
 
-def _of_kernels(call: Call, _name: str) -> Made:
+def _of_kernels(call: CallMetrics, _name: str) -> Made:
     """Figures of a timer that records kernels: first start to last end, and the busy part of that."""
     processes = [process for process in call.measurement.processes if process.busy]
     if not processes or len(processes) < len(call.measurement.processes):
@@ -220,12 +220,12 @@ def middle_process(name: str, dimension: Dimension, numbers: list[float]) -> Met
     return Metric(name=name, value=median(numbers), dimension=dimension, interval=interval)
 
 
-def _of_work(call: Call, name: str) -> Made:
+def _of_work(call: CallMetrics, name: str) -> Made:
     figures = call.absolute
     return figures.figure(name) if isinstance(figures, Absolute) else [a for a in figures if a.name == name]
 
 
-_TIMED: Mapping[str, Callable[[Call, str], Made]] = {
+_TIMED: Mapping[str, Callable[[CallMetrics, str], Made]] = {
     "time": _time,
     "slowdown": _slowdown,
     "speedup": _speedup,
@@ -259,7 +259,7 @@ class Net(NamedTuple):
         return amount / self.time, Interval(low=amount / self.high, high=amount / self.low, confidence=self.confidence)
 
 
-class Part(NamedTuple):
+class RoofPart(NamedTuple):
     """A fraction of a roof with its value; without an interval it does not apply."""
 
     of: Fraction
@@ -277,8 +277,8 @@ class Absolute:
 
     def __init__(self, measurement: Measurement, work: Work, timed: Net) -> None:
         self._measurement, self._work, self._timed = measurement, work, timed
-        self._compute: dict[int, Part] = {}
-        self._memory: dict[int, Part] = {}
+        self._compute: dict[int, RoofPart] = {}
+        self._memory: dict[int, RoofPart] = {}
 
     def figure(self, name: str) -> Made:
         """Return all metrics of one name of ``OF_WORK``, or the reason of their absence."""
@@ -310,21 +310,21 @@ class Absolute:
         parts = (self._of_compute(roof), self._of_memory(roof))
         return _sol(name, parts, (_sides(self._work, roof), alias))
 
-    def _of_compute(self, roof: Roof) -> Part:
+    def _of_compute(self, roof: Roof) -> RoofPart:
         fraction = self._compute.get(id(roof))
         if fraction is None:
             fraction = self._compute[id(roof)] = self._part(of_compute(self._work, roof))
         return fraction
 
-    def _of_memory(self, roof: Roof) -> Part:
+    def _of_memory(self, roof: Roof) -> RoofPart:
         fraction = self._memory.get(id(roof))
         if fraction is None:
             at = self._measurement
             fraction = self._memory[id(roof)] = self._part(of_memory(self._work, roof, at.device, at.identity))
         return fraction
 
-    def _part(self, of: Fraction) -> Part:
-        return Part(of) if of.least_ns is None else Part(of, *self._timed.under(of.least_ns))
+    def _part(self, of: Fraction) -> RoofPart:
+        return RoofPart(of) if of.least_ns is None else RoofPart(of, *self._timed.under(of.least_ns))
 
 
 _ASK = {"throughput": "pass work=work.items(n, 'rows')", "bandwidth": "pass work=work.copy(bytes)"}
@@ -343,14 +343,14 @@ def absolute(measurement: Measurement, summary: Summary) -> Absolute | tuple[Abs
     return Absolute(measurement, measurement.work, timed)
 
 
-def _mfu(name: str, compute: Part, alias: str) -> Metric | Absent:
+def _mfu(name: str, compute: RoofPart, alias: str) -> Metric | Absent:
     """Return the compute part alone."""
     if compute.interval is None:
         return Absent(name=name, why=compute.of.why, fix=compute.of.fix)
     return compute.metric(name, note=alias)
 
 
-def _sol(name: str, parts: tuple[Part, Part], notes: tuple[str, str]) -> Made:
+def _sol(name: str, parts: tuple[RoofPart, RoofPart], notes: tuple[str, str]) -> Made:
     """Return the larger part, its roof, and what is known of the other; ``sol`` itself also by roof."""
     known_parts = [part for part in parts if part.interval is not None]
     lacking = [f"{part.of.roof} {part.of.why}" for part in parts if part.interval is None]

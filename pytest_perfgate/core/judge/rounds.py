@@ -117,7 +117,7 @@ class Pairs:
 
 
 @value
-class Finding:
+class RoundsResult:
     """The result of the pairs of one case."""
 
     rounds: int
@@ -141,7 +141,7 @@ class Finding:
     """Slow processes of head and base, if those were the finding."""
 
 
-class Reading(NamedTuple):
+class ShiftReading(NamedTuple):
     """Differences without a limit: the shift and the interval that clears, as logarithms."""
 
     shift: float
@@ -150,12 +150,12 @@ class Reading(NamedTuple):
     """One-sided, of "above zero"."""
 
 
-def exact(d: Sequence[float]) -> Reading:
+def exact(d: Sequence[float]) -> ShiftReading:
     """Return the reading of fresh pairs by the exact test, for any scatter."""
-    return Reading(*shift_and_interval(d, 1 - 2 * CLEARS), signed_rank)
+    return ShiftReading(*shift_and_interval(d, 1 - 2 * CLEARS), signed_rank)
 
 
-def by_draws(means: Sequence[float], floor: float) -> Reading:
+def by_draws(means: Sequence[float], floor: float) -> ShiftReading:
     """Return the reading of draws too few for an exact test: Student's, with at least the scatter of fresh pairs.
 
     Draws of fewer rounds scatter more; for symmetric differences the test then errs less. (B. Efron, 1969.)
@@ -167,10 +167,10 @@ def by_draws(means: Sequence[float], floor: float) -> Reading:
     def above(shifted: Sequence[float]) -> float:
         return t_tail(fmean(shifted) / error, dof) if error else float(fmean(shifted) <= 0)
 
-    return Reading(mean, Interval(low=mean - reach, high=mean + reach, confidence=1 - 2 * CLEARS), above)
+    return ShiftReading(mean, Interval(low=mean - reach, high=mean + reach, confidence=1 - 2 * CLEARS), above)
 
 
-def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Finding:
+def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> RoundsResult:
     """Return shift, interval, groups of processes, and the decision of this look alone."""
     design = design or Design()
     count, looks, draws = len(pairs.base), design.looks, pairs.draws
@@ -186,7 +186,7 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Fin
     clear = ends and is_look(count) and bounds.high < threshold
     ahead = shift <= -math.log1p(max(threshold, 0.0))
     faster = looks[0] in reached and ahead and test(beyond([-x for x in d], threshold)) <= design.level
-    return Finding(
+    return RoundsResult(
         rounds=count,
         shift=math.expm1(shift),
         interval=bounds,
@@ -210,7 +210,7 @@ def is_look(count: int) -> bool:
     return count >= LEAST and (count <= OFTEN or count % 10 == 0)
 
 
-def look(before: Finding | None, pairs: Pairs, threshold: float, design: Design) -> Finding:
+def look(before: RoundsResult | None, pairs: Pairs, threshold: float, design: Design) -> RoundsResult:
     """Look at the rounds of a case in order, from the last look on; the first look that decides is final.
 
     A cleared case that seems faster gets rounds up to the look that could show it, and stays cleared.
@@ -263,8 +263,8 @@ def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
 
 
 def more_slow(
-    findings: Mapping[K, Finding], pairs: Mapping[K, Pairs], thresholds: Mapping[K, float], alpha: float
-) -> dict[K, Finding]:
+    findings: Mapping[K, RoundsResult], pairs: Mapping[K, Pairs], thresholds: Mapping[K, float], alpha: float
+) -> dict[K, RoundsResult]:
     """Find undecided cases with more slow processes in the head than in the base, by Fisher's exact test.
 
     On a busy machine the differences of rounds form groups, not the times. All such cases share the error rate.
@@ -295,7 +295,7 @@ MOST = 200
 _POWER = 0.8
 
 
-def wanted(finding: Finding, threshold: float, design: Design) -> int:
+def wanted(finding: RoundsResult, threshold: float, design: Design) -> int:
     """Return the rounds until a case of this shift and scatter is decided, with a power of four fifths."""
     if finding.decision is not Decision.UNDECIDED:
         return max(0, design.looks[0] - finding.rounds)
@@ -303,7 +303,7 @@ def wanted(finding: Finding, threshold: float, design: Design) -> int:
     return max(1, needs(finding, threshold, design) - finding.rounds)
 
 
-def slower_rounds(finding: Finding, threshold: float, design: Design) -> int:
+def slower_rounds(finding: RoundsResult, threshold: float, design: Design) -> int:
     """Return the first coming look at which a case of this shift and scatter is found slower."""
     gap = math.log1p(finding.shift) - MARGIN * math.log1p(max(threshold, 0.0))
     needs = _rounds(NormalDist().inv_cdf(1 - design.level), finding.scatter, gap)
@@ -311,7 +311,7 @@ def slower_rounds(finding: Finding, threshold: float, design: Design) -> int:
     return next(ahead, max(needs, finding.rounds + 1))
 
 
-def clearing_rounds(finding: Finding, threshold: float, design: Design) -> int:  # noqa: ARG001 - like the other one
+def clearing_rounds(finding: RoundsResult, threshold: float, design: Design) -> int:  # noqa: ARG001 - like the other one
     """Return the rounds after which the interval of this shift and scatter is below the threshold."""
     gap = math.log1p(max(threshold, 0.0)) - math.log1p(finding.shift)
     return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), finding.scatter, gap))

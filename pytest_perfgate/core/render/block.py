@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Decision
+from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Proposal
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.render.text import wrapped
 from pytest_perfgate.core.render.words import (
@@ -253,7 +253,7 @@ _AGAIN = "run again on a quieter machine, or keep it: full runs then build base 
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 
 
-def acceptance_lines(decisions: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:
+def acceptance_lines(decisions: Sequence[Proposal], *, dry: bool = False) -> Iterator[str]:
     """Yield one line for each case that changes or cannot; the rest is counted, and each warning appears once."""
     several = len({_device(decision) for decision in decisions} - {""}) > 1
     for decision in decisions:
@@ -270,18 +270,18 @@ def acceptance_lines(decisions: Sequence[Decision], *, dry: bool = False) -> Ite
     yield from _warnings([d for d in decisions if d.writes or d.change in _SAID])
 
 
-def _step(decision: Decision) -> float:
+def _step(decision: Proposal) -> float:
     """Return how much slower the new time is; 0 without both times."""
     before, after = decision.before, decision.after
     return after.time / before.time - 1 if after and after.time and before and before.time else 0.0
 
 
-def _device(decision: Decision) -> str:
+def _device(decision: Proposal) -> str:
     """Return the device of a measurement; a merged record has several."""
     return decision.report.measurement.device.key if decision.report.measurement else ""
 
 
-def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
+def _warnings(shown: Sequence[Proposal]) -> Iterator[str]:
     """Yield warnings that apply to several decisions, with their number."""
     few = Counter(d.few_processes for d in shown if d.few_processes)
     for few_processes, count in few.items():
@@ -296,19 +296,19 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
         yield f"warning  {far} of {plural(len(shown), 'case')} {TOO_FAR}"
 
 
-def _asks_for_time(decision: Decision) -> bool:
+def _asks_for_time(decision: Proposal) -> bool:
     """Return whether a limit uses the time, not only a speed-up, which stores the time as well."""
     verdicts = decision.report.verdicts
     return not verdicts or any(v.limit.metric != "speedup" for v in verdicts)
 
 
-def _busy_note(shown: Sequence[Decision]) -> str:
+def _busy_note(shown: Sequence[Proposal]) -> str:
     """Return how busy other programs kept the machine."""
     most = max((busy_processors(d.report.measurement.processes) for d in shown if d.report.measurement), default=0.0)
     return f": other programs used {most:.1f} processors meanwhile" if most else ""
 
 
-def _warning(decision: Decision) -> str:
+def _warning(decision: Proposal) -> str:
     """Return the warning on a run that is too noisy for its limit, has too few processes, or drifts."""
     warnings = [f"{decision.few_processes}; {_WHOLE}"] if decision.few_processes else []
     if decision.blind is not None:
@@ -317,14 +317,14 @@ def _warning(decision: Decision) -> str:
     return "; ".join([*warnings, *([TOO_FAR] if decision.creeps else [])])
 
 
-def decision_lines(decision: Decision) -> Iterator[str]:
+def decision_lines(decision: Proposal) -> Iterator[str]:
     """Yield the case, then and now, and what to know before it is accepted."""
     yield from (_time_line(decision), *_figure_lines(decision))
     if warning := _warning(decision):
         yield f"  warning  {warning}"
 
 
-def _figure_lines(decision: Decision) -> Iterator[str]:
+def _figure_lines(decision: Proposal) -> Iterator[str]:
     """Yield what happens to each figure that changed."""
     return (f"  {step_text(step)}" for step in decision.figures)
 
@@ -352,7 +352,7 @@ def _moved(then: Figure, now: Figure) -> str:
     return signed((now.value - then.value) / abs(then.value))
 
 
-def _time_line(decision: Decision) -> str:
+def _time_line(decision: Proposal) -> str:
     name = printable(str(decision.report.key))
     if decision.after is None or not decision.after.time:
         return f"{decision.change.value:<9}  {name}  {decision.why}".rstrip()
@@ -364,7 +364,7 @@ def _time_line(decision: Decision) -> str:
     return f"{decision.change.value:<9}  {name}  {then} -> {now}  {shift}{f'  ({decision.why})' * bool(decision.why)}"
 
 
-def _heritage(decision: Decision) -> str:
+def _heritage(decision: Proposal) -> str:
     """Return the removed case that a new line replaces, with the change of its time."""
     if decision.predecessor is None or decision.after is None:
         return ""
@@ -373,7 +373,7 @@ def _heritage(decision: Decision) -> str:
     return f"  {shift} after {printable(str(decision.predecessor.key))}, which is gone ({then})"
 
 
-def acceptance_json(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
+def acceptance_json(decisions: Sequence[Proposal]) -> list[dict[str, Any]]:
     return [
         {
             "case": str(d.report.key),

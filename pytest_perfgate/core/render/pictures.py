@@ -62,7 +62,7 @@ def _tight(numbers: Sequence[float], label: str) -> Axis:
 
 
 @value
-class Level:
+class ReferenceLine:
     """A time that others are compared with: its name, and its scatter."""
 
     name: str
@@ -71,14 +71,14 @@ class Level:
     scatter: float = 0.0
 
 
-def levels(baseline: Baseline | None) -> tuple[Level, ...]:
+def levels(baseline: Baseline | None) -> tuple[ReferenceLine, ...]:
     """Return the accepted time, and the anchor if it is another time."""
     if baseline is None or not 0 < baseline.time < math.inf:
         return ()
-    accepted = Level(name="accepted", time=baseline.time, dash="5 4", scatter=baseline.scatter)
+    accepted = ReferenceLine(name="accepted", time=baseline.time, dash="5 4", scatter=baseline.scatter)
     if not baseline.anchor or math.isclose(baseline.anchor, baseline.time, rel_tol=1e-6):
         return (accepted,)
-    return accepted, Level(name="anchor", time=baseline.anchor, dash="2 3")
+    return accepted, ReferenceLine(name="anchor", time=baseline.anchor, dash="2 3")
 
 
 def distribution_picture(case: CaseReport, sittings: Sequence[Sitting] = ()) -> Picture | None:
@@ -128,7 +128,7 @@ def _binned(numbers: Sequence[float], axis: Axis) -> list[int]:
     return counts
 
 
-Rows = tuple[Sequence[Sequence[float]], Sequence[float], Sequence[Level]]
+Rows = tuple[Sequence[Sequence[float]], Sequence[float], Sequence[ReferenceLine]]
 """Samples by process, times of earlier runs, and the times that they are compared with."""
 
 
@@ -164,7 +164,7 @@ def _strip(counts: Sequence[int], corner: Place, room: tuple[float, float]) -> I
 
 
 def _levels_across(
-    references: Sequence[Level], axis: Axis, across: tuple[float, float], down: tuple[float, float]
+    references: Sequence[ReferenceLine], axis: Axis, across: tuple[float, float], down: tuple[float, float]
 ) -> Iterator[str]:
     """Yield each level as a line through all rows, named, with a band of two scatters if that is known."""
     left, room = across
@@ -297,7 +297,7 @@ def timeline(
     return responsive("history", draw, alt, (), [Bar(label="history", text=spark)])
 
 
-Line = tuple[Sequence["Sitting"], Sequence["ChangePoint"], Sequence[Level], FigureLevel]
+Line = tuple[Sequence["Sitting"], Sequence["ChangePoint"], Sequence[ReferenceLine], FigureLevel]
 """Sittings, their change points, the levels that they are compared with, and the figure."""
 
 
@@ -343,7 +343,7 @@ def _sitting(frame: Frame, at: int, one: Sitting, of: FigureLevel) -> str:
     return f"{ring}{cross}{dot(frame, at, one.time, title=title, radius=1.5)}"
 
 
-def _reference_lines(frame: Frame, references: Sequence[Level], of: FigureLevel) -> Iterator[str]:
+def _reference_lines(frame: Frame, references: Sequence[ReferenceLine], of: FigureLevel) -> Iterator[str]:
     """Yield lines across; the accepted time is named at their right end, the anchor at the left."""
     for row, one in enumerate(references):
         start, end = frame.at(frame.x.low, one.time), frame.at(frame.x.high, one.time)

@@ -290,7 +290,7 @@ FENCE = 1.5
 """The distance of Tukey's fence from a quartile, in interquartile ranges."""
 
 
-class Figures:
+class SampleStatistics:
     """The statistics of one benchmark's samples; there must be at least one."""
 
     def __init__(self, data: Sequence[float]) -> None:

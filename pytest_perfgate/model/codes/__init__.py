@@ -30,7 +30,7 @@ class Family(enum.Enum):
 
 
 @value
-class Code:
+class ErrorCode:
     """One error code: its name is its anchor on the page of errors."""
 
     name: str

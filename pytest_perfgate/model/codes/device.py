@@ -2,258 +2,258 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes import Code, Family
+from pytest_perfgate.model.codes import ErrorCode, Family
 
-DEVICE_CODES: tuple[Code, ...] = (
-    Code(
+DEVICE_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="device-entry",
         family=Family.CONFIGURATION,
         title="A device's data sheet is not valid",
         why="a wrong peak makes every fraction of it wrong",
         fix="see docs/devices.md for the keys and their units",
     ),
-    Code(
+    ErrorCode(
         name="device-unknown",
         family=Family.DEVICE,
         title="No device of the catalogue or of this machine has this name",
         why="without its data sheet there is no peak to compare a measurement with",
         fix="`perfgate devices` lists the catalogue; add your own under [tool.perfgate.device.NAME]",
     ),
-    Code(
+    ErrorCode(
         name="device-faulty",
         family=Family.DEVICE,
         title="The card reported errors of its own while it was measured",
         why="a card that corrects, replaces or loses memory is slower than others of its kind, or wrong",
         fix="take the card out of the pool; nvidia-smi -q -d ECC,ROW_REMAPPER says more; reset it, then measure",
     ),
-    Code(
+    ErrorCode(
         name="devices-few",
         family=Family.DEVICE,
         title="A case needs more devices of one kind than this process sees",
         why="on fewer devices it would be another measurement",
         fix="run it where there are enough, or lower devices= of its marker; `perfgate devices --here` lists them",
     ),
-    Code(
+    ErrorCode(
         name="runtime-unavailable",
         family=Family.DEVICE,
         title="A GPU library that was asked for does not work here",
         why="another library would measure something else",
         fix="`perfgate doctor` says what each library needs",
     ),
-    Code(
+    ErrorCode(
         name="runtime-unknown",
         family=Family.USAGE,
         title="No runtime has this name",
         fix="`perfgate doctor` lists the runtimes",
     ),
-    Code(
+    ErrorCode(
         name="graph-unsupported",
         family=Family.DEVICE,
         title="The call cannot be captured as a graph",
         why="a graph timer replays a recording, and there is none",
         fix='use timer="cupti", timer="blocking" or timer="events"',
     ),
-    Code(
+    ErrorCode(
         name="block-unsupported",
         family=Family.DEVICE,
         title="The queue cannot be held back with this library",
         why="without a full queue the time of the host is measured",
         fix='use timer="cupti", timer="graph" or timer="events"',
     ),
-    Code(
+    ErrorCode(
         name="timer-unknown",
         family=Family.USAGE,
         title="No timer has this name",
         fix="`perfgate doctor` lists the timers",
     ),
-    Code(
+    ErrorCode(
         name="timer-unsuited",
         family=Family.DEVICE,
         title="A timer does not fit the library that the test uses",
         why="another timer would measure another quantity",
         fix='leave timer="auto", or name one that `perfgate doctor` shows as usable',
     ),
-    Code(
+    ErrorCode(
         name="timer-too-coarse",
         family=Family.DEVICE,
         title="The kernel is too short for this timer",
         why="below twenty times its overhead and resolution, an event pair mostly measures itself",
         fix='use timer="cupti" or timer="graph", or calls=N to time a batch',
     ),
-    Code(
+    ErrorCode(
         name="timer-broken",
         family=Family.DEVICE,
         title="An instrument gave a reading that cannot be a time",
         why="a number from a failed instrument is worse than none",
         fix="`perfgate doctor` tests each timer",
     ),
-    Code(
+    ErrorCode(
         name="timer-deadlock",
         family=Family.DEVICE,
         title="The call waits for the device while the queue is held back",
         why="a call that synchronises can never finish behind a blocked queue",
         fix='use timer="events" or timer="cupti" for a call that synchronises',
     ),
-    Code(
+    ErrorCode(
         name="cache-cold-batch",
         family=Family.USAGE,
         title="Calls in one graph or batch cannot be kept cold without buffers to rotate",
         why="such calls follow each other at once, so one set of inputs stays in the cache",
         fix='pass setup= that makes fresh inputs, or use timer="cupti" or timer="events"',
     ),
-    Code(
+    ErrorCode(
         name="cupti-dropped",
         family=Family.DEVICE,
         title="CUPTI dropped activity records",
         why="a call without all its records looks faster than it was",
         fix="fewer kernels a call, or another timer",
     ),
-    Code(
+    ErrorCode(
         name="cupti-unproved",
         family=Family.DEVICE,
         title="CUPTI's counter of dropped records does not count",
         why="records that are lost unseen make a call look faster than it was",
         fix='use timer="graph" or timer="events", or another release of cupti-python',
     ),
-    Code(
+    ErrorCode(
         name="cupti-busy",
         family=Family.DEVICE,
         title="Another tool holds CUPTI in this process",
         why="CUPTI has one subscriber a process; torch.profiler, nsys and ncu are such tools",
         fix='leave the other tool out, or use timer="events"',
     ),
-    Code(
+    ErrorCode(
         name="device-lost",
         family=Family.DEVICE,
         title="The device stopped answering",
         why="nothing that was measured around it can be trusted",
         fix="see the driver's log (`dmesg`, Xid), then run `perfgate doctor`",
     ),
-    Code(
+    ErrorCode(
         name="driver-silent",
         family=Family.DEVICE,
         title="The device's management library did not answer",
         why="a hanging driver blocks every caller, and measurements beside it cannot be trusted",
         fix="see whether nvidia-smi (or amd-smi) answers, and the driver's log (`dmesg`); reload the driver",
     ),
-    Code(
+    ErrorCode(
         name="cache-size-unknown",
         family=Family.DEVICE,
         title="The size of the last cache is not known",
         why="a flush smaller than the cache leaves it warm while the result says cold",
         fix='add l2_mib to [tool.perfgate.device.NAME], or measure with cache="warm"',
     ),
-    Code(
+    ErrorCode(
         name="device-unmapped",
         family=Family.DEVICE,
         title="A device of the GPU library is not found in the driver's management library",
         why="clocks of another card would be read or set",
         fix="compare `nvidia-smi -L` with CUDA_VISIBLE_DEVICES; `perfgate doctor` shows both",
     ),
-    Code(
+    ErrorCode(
         name="clocks-denied",
         family=Family.PERMISSION,
         title="Locking clocks is not permitted",
         why="clocks that move are noise, and only an administrator may lock them",
         fix="run as root, or use --perfgate-clocks=observe",
     ),
-    Code(
+    ErrorCode(
         name="clocks-unsupported",
         family=Family.DEVICE,
         title="This device does not support that change of its clocks",
         fix="use --perfgate-clocks=observe",
     ),
-    Code(
+    ErrorCode(
         name="clocks-held",
         family=Family.DEVICE,
         title="Another process holds the lock on this device's clocks",
         why="two owners would undo each other's settings",
         fix="wait for it to end; `perfgate clocks show` names it",
     ),
-    Code(
+    ErrorCode(
         name="clocks-not-restored",
         family=Family.DEVICE,
         title="The clocks could not be restored",
         why="the card stays locked for everybody on this machine",
         fix="run `perfgate clocks reset`, or `nvidia-smi -rgc -rmc` as an administrator",
     ),
-    Code(
+    ErrorCode(
         name="locks-unusable",
         family=Family.DEVICE,
         title="The folder of locks and leases cannot be used",
         why="without it two measurements on one device do not know of each other, and a lock left behind has no name",
         fix="free space there, or let the owner remove another user's files; PERFGATE_LOCKS names another folder",
     ),
-    Code(
+    ErrorCode(
         name="platform-unsupported",
         family=Family.DEVICE,
         title="This system cannot measure",
         why="leases, the end of children and restored clocks need POSIX",
         fix="run it under Linux, macOS or WSL; reading, comparing and accepting records need no device",
     ),
-    Code(
+    ErrorCode(
         name="lease-held",
         family=Family.DEVICE,
         title="Another process is measuring on this device",
         why="two measurements on one device disturb each other",
         fix="wait for it to end, or end it (its number is above), and run again",
     ),
-    Code(
+    ErrorCode(
         name="ceilings-none",
         family=Family.DEVICE,
         title="No ceiling could be measured",
         why="an empty file would replace one that has ceilings",
         fix="each load says why, above; `perfgate doctor` says what works here",
     ),
-    Code(
+    ErrorCode(
         name="ceilings-unreadable",
         family=Family.CONFIGURATION,
         title="A file of measured ceilings cannot be read",
         fix="run `perfgate ceilings` to measure again",
     ),
-    Code(
+    ErrorCode(
         name="work-escaped",
         family=Family.DEVICE,
         title="Work of the call ran outside the events that time it",
         why="work on another stream is not in the time",
         fix='let the call wait for its own streams, or measure with timer="cupti"',
     ),
-    Code(
+    ErrorCode(
         name="output-not-written",
         family=Family.DEVICE,
         title="The call did not write the whole of its output",
         why="values that perfgate had written there were unchanged: the result may be left over from another call",
         fix="return only what the call writes; for a call that works in place, pass setup= that makes it fresh",
     ),
-    Code(
+    ErrorCode(
         name="input-changed",
         family=Family.DEVICE,
         title="The call changed one of its inputs",
         why="each timed call then works on other data than the one before",
         fix="pass setup= that makes fresh inputs, or return the array that the call is meant to change",
     ),
-    Code(
+    ErrorCode(
         name="throttled",
         family=Family.DEVICE,
         title="The device was throttled while it was measured",
         why="the time is that of a slower device",
         fix="measure again when it is cool, or lock a clock that its power can hold",
     ),
-    Code(
+    ErrorCode(
         name="foreign-process",
         family=Family.DEVICE,
         title="Another process used the device while it was measured",
         why="the time is that of a shared device",
         fix="wait for it to end, or pick another device",
     ),
-    Code(
+    ErrorCode(
         name="clock-moved",
         family=Family.DEVICE,
         title="A locked clock did not stay where it was locked",
         why="the time is that of another clock",
         fix="`perfgate clocks show` says who else touches it",
     ),
-    Code(
+    ErrorCode(
         name="hot",
         family=Family.DEVICE,
         title="The device stayed within ten degrees of slowing down",

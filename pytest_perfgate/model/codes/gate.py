@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes import Code, Family
+from pytest_perfgate.model.codes import ErrorCode, Family
 
-GATE_CODES: tuple[Code, ...] = (
-    Code(
+GATE_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="limit-syntax",
         family=Family.USAGE,
         title="A limit is not of the form METRIC[(SCOPE)] OP VALUE[UNIT]",
         why="a limit that cannot be read cannot be kept",
         fix="write it as METRIC OP VALUE[UNIT], such as time <= 2ms; docs/limits.md has the grammar",
     ),
-    Code(
+    ErrorCode(
         name="limit-unknown-metric",
         family=Family.USAGE,
         title="A limit names a metric that nothing produces",
@@ -21,35 +21,35 @@ GATE_CODES: tuple[Code, ...] = (
         'perfgate.metric("loss", value) in it; '
         "a plugin declares metrics with the hook pytest_perfgate_metrics",
     ),
-    Code(
+    ErrorCode(
         name="limit-unit",
         family=Family.USAGE,
         title="A limit's unit does not fit its metric",
         why="the number would be compared with another quantity",
         fix="use a unit of the metric's dimension: docs/limits.md lists them",
     ),
-    Code(
+    ErrorCode(
         name="limit-scope",
         family=Family.USAGE,
         title="A limit's scope is unknown to its metric or matches nothing",
         why="a scope that matches nothing would pass in silence",
         fix="use a scope that the metric has (docs/limits.md) and a value that the measurement holds",
     ),
-    Code(
+    ErrorCode(
         name="limit-number",
         family=Family.USAGE,
         title="A limit's number is missing or impossible",
         why="a number that the metric cannot reach limits nothing",
         fix="write a number that the metric can reach: mfu >= 55%, time <= 2ms",
     ),
-    Code(
+    ErrorCode(
         name="limit-direction",
         family=Family.USAGE,
         title="A limit points the wrong way",
         why="the opposite of the intended limit fails good work or passes bad work",
         fix="reverse the sign: <= for a metric that should be small, >= for one that should be large",
     ),
-    Code(
+    ErrorCode(
         name="reference-changed",
         family=Family.USAGE,
         title="A call cannot be made again beside its reference",
@@ -58,7 +58,7 @@ GATE_CODES: tuple[Code, ...] = (
         fix="pass the inputs as arguments, perfgate(fn, a, b, name=...), or do not change the variable until both "
         "were measured",
     ),
-    Code(
+    ErrorCode(
         name="reference-missing",
         family=Family.ARTIFACT,
         title="A file does not hold the reference time of a speed-up",
@@ -66,35 +66,35 @@ GATE_CODES: tuple[Code, ...] = (
         fix="give the path from where pytest starts, and the benchmark after a #: over='file:cublas.json#gemm'; "
         "perfgate inspect FILE lists the benchmarks",
     ),
-    Code(
+    ErrorCode(
         name="reference-unlike",
         family=Family.RECORD,
         title="A call and its reference were timed by different instruments",
         why="a kernel's own time has no launch in it, and a host time has; their ratio is not a speed-up",
         fix='time both alike: @pytest.mark.perfgate(..., timer="host")',
     ),
-    Code(
+    ErrorCode(
         name="policy-unknown",
         family=Family.USAGE,
         title="A policy names an outcome or a choice that does not exist",
         why="a policy that is not understood would be ignored, and an outcome would pass that should fail",
         fix="use a key and a choice of the table in docs/outcomes.md: --perfgate-policy undecided=fail",
     ),
-    Code(
+    ErrorCode(
         name="bad-timing",
         family=Family.RECORD,
         title="A sample is zero, negative or not a number",
         why="statistics of such samples mean nothing",
         fix="measure again; if it persists, the timer is too coarse for this call: raise calls=",
     ),
-    Code(
+    ErrorCode(
         name="no-samples",
         family=Family.RECORD,
         title="Every sample was discarded, or none was taken",
         why="a median of nothing would be a silent zero",
         fix="find out why the instrument discarded them, and measure again",
     ),
-    Code(
+    ErrorCode(
         name="above-peak",
         family=Family.RECORD,
         title="The measurement is faster than the hardware can be",
@@ -103,50 +103,50 @@ GATE_CODES: tuple[Code, ...] = (
     ),
 )
 
-ARM_CODES: tuple[Code, ...] = (
-    Code(
+ARM_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="no-repository",
         family=Family.REPOSITORY,
         title="There is no git repository here",
         why="the base of a comparison is a revision in a repository",
         fix="run inside the repository, or judge against the accepted baseline without --perfgate-against",
     ),
-    Code(
+    ErrorCode(
         name="revision-missing",
         family=Family.REPOSITORY,
         title="A revision is not in this clone",
         why="the base to compare with cannot be checked out",
         fix="git fetch origin REVISION",
     ),
-    Code(
+    ErrorCode(
         name="revision-shallow",
         family=Family.REPOSITORY,
         title="A revision lies beyond the end of a shallow clone",
         why="the base to compare with was never fetched",
         fix="git fetch --unshallow   (in CI: fetch-depth: 0)",
     ),
-    Code(
+    ErrorCode(
         name="git-failed",
         family=Family.REPOSITORY,
         title="A git command that a comparison needs failed",
         why="git checks out the base and reads the working copy",
         fix="run that git command by hand and fix what it reports",
     ),
-    Code(
+    ErrorCode(
         name="lfs-missing",
         family=Family.REPOSITORY,
         title="A build has pointers of git-lfs instead of files",
         why="a package built or run with pointers is not the package of that revision",
         fix="git lfs install && git lfs fetch --all, then run again",
     ),
-    Code(
+    ErrorCode(
         name="submodule-missing",
         family=Family.REPOSITORY,
         title="A submodule of the revision could not be checked out",
         why="a package built without its submodule is not the package of that revision",
         fix="git submodule update --init --recursive, then run again",
     ),
-    Code(
+    ErrorCode(
         name="arm-no-project",
         family=Family.BUILD,
         title="There is no package at a revision",
@@ -154,42 +154,42 @@ ARM_CODES: tuple[Code, ...] = (
         fix='name its folder or its modules: projects = ["path"] or packages = ["name"] in [tool.perfgate]; where '
         'tests load a library by its path, build = "make" or the like',
     ),
-    Code(
+    ErrorCode(
         name="arm-build-failed",
         family=Family.BUILD,
         title="The package could not be built for the base or the head",
         why="both sides must be built the same way before they can be compared",
         fix='fix the build, or set build = "COMMAND" in [tool.perfgate]',
     ),
-    Code(
+    ErrorCode(
         name="arm-busy",
         family=Family.BUILD,
         title="Another run is still making the same build",
         why="two runs that make one build at once would spoil it",
         fix="end that process, or wait for it, then run again",
     ),
-    Code(
+    ErrorCode(
         name="arm-no-room",
         family=Family.BUILD,
         title="The disk was full during a build",
         why="base and head each need room for a checkout, an environment and a build",
         fix="free space and run again; rm -r .perfgate/arms removes all builds, TMPDIR=FOLDER builds elsewhere",
     ),
-    Code(
+    ErrorCode(
         name="arm-not-made",
         family=Family.BUILD,
         title="The folder of a build could not be made",
         why="base and head each have a checkout and an environment under .perfgate/arms",
         fix="fix what the system reports; rm -r .perfgate/arms starts afresh",
     ),
-    Code(
+    ErrorCode(
         name="arm-empty",
         family=Family.BUILD,
         title="A build installed no importable module",
         why="the tests would import whatever else is on the path",
         fix="let the build command install into {site}",
     ),
-    Code(
+    ErrorCode(
         name="arm-foreign-module",
         family=Family.CHILD,
         title="Base or head loaded modules of another build",
@@ -199,36 +199,36 @@ ARM_CODES: tuple[Code, ...] = (
     ),
 )
 
-VERDICT_CODES: tuple[Code, ...] = (
-    Code(
+VERDICT_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="arm-no-commit",
         family=Family.REPOSITORY,
         title="A baseline names no commit",
         why="a suspect is confirmed by a comparison with the commit that was accepted",
         fix="accept it again inside the repository: perfgate accept NODEID --reason TEXT",
     ),
-    Code(
+    ErrorCode(
         name="arm-no-merge-base",
         family=Family.REPOSITORY,
         title="There is no merge base with a target branch",
         why="--perfgate-against without a revision compares with it",
         fix="name a revision: --perfgate-against main; or fetch the target branch",
     ),
-    Code(
+    ErrorCode(
         name="calibration-wrong",
         family=Family.RECORD,
         title="A calibration has too few rounds, or could not measure",
         why="rates of few rounds say nothing",
         fix="perfgate calibrate --minutes 20",
     ),
-    Code(
+    ErrorCode(
         name="judging-failed",
         family=Family.RECORD,
         title="perfgate itself failed while it judged one case",
         why="the case has no verdict, so it fails; the others are judged, and its samples are in the record",
         fix="this is a fault of perfgate: report it with the record (pytest --perfgate-json PATH)",
     ),
-    Code(
+    ErrorCode(
         name="showing-failed",
         family=Family.RECORD,
         title="perfgate itself, or a plugin, failed while it showed or wrote a result",

@@ -2,156 +2,156 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes import Code, Family
+from pytest_perfgate.model.codes import ErrorCode, Family
 
-TRACE_CODES: tuple[Code, ...] = (
-    Code(
+TRACE_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="trace-unreadable",
         family=Family.ARTIFACT,
         title="A trace cannot be read from disk",
         why="no figure can be given for a file that does not open or unpack",
         fix="check the path; copy the file again if it came over a network",
     ),
-    Code(
+    ErrorCode(
         name="trace-truncated",
         family=Family.ARTIFACT,
         title="A trace ends in the middle",
         why="its last events are missing, so totals, overlap and idle time would be wrong",
         fix="profile again and let the profiler's context end before the process exits",
     ),
-    Code(
+    ErrorCode(
         name="trace-trailing",
         family=Family.ARTIFACT,
         title="Something else follows a trace in its file",
         why="two writes to one file cause this, and the first may be the older one",
         fix="copy the file again from where it was made; gzip -t FILE tells whether a packed one is whole",
     ),
-    Code(
+    ErrorCode(
         name="trace-encoding",
         family=Family.ARTIFACT,
         title="A trace is text of another encoding",
         why="a trace is UTF-8, as the profiler writes it; something has converted this one since",
         fix="copy the file again as the profiler wrote it, or convert it: iconv -f UTF-16 -t UTF-8",
     ),
-    Code(
+    ErrorCode(
         name="trace-foreign",
         family=Family.ARTIFACT,
         title="A list of trace events has no event of PyTorch",
         why="an event of an unknown category may be GPU or host work: a figure of it would be a guess",
         fix="give a trace of torch.profiler (export_chrome_trace), or profile the program with nsys, ncu or rocprofv3",
     ),
-    Code(
+    ErrorCode(
         name="trace-durations",
         family=Family.ARTIFACT,
         title="Too many GPU events of a trace have no readable duration",
         why="a negative or overflowed duration says nothing: busy time, overlap and idle time would be guesses",
         fix="profile again with a newer PyTorch, or fewer steps; or accept the guess with --set floor=0.5",
     ),
-    Code(
+    ErrorCode(
         name="trace-malformed",
         family=Family.ARTIFACT,
         title="A trace is not JSON, even after known defects of writers are repaired",
         why="what follows the broken byte cannot be trusted",
         fix="look at the named byte; export the trace again",
     ),
-    Code(
+    ErrorCode(
         name="trace-two-documents",
         family=Family.ARTIFACT,
         title="A file holds more than one JSON document",
         why="two traces written to one file overlap in time and would be added up",
         fix="write one file a rank: put the rank into the file's name",
     ),
-    Code(
+    ErrorCode(
         name="trace-not-a-trace",
         family=Family.ARTIFACT,
         title="A JSON file has no list of trace events",
         why="there is nothing to measure in it",
         fix="give a file written by torch.profiler's export_chrome_trace or tensorboard_trace_handler",
     ),
-    Code(
+    ErrorCode(
         name="trace-empty",
         family=Family.ARTIFACT,
         title="A trace holds no event with a duration",
         why="a figure of nothing would read as zero",
         fix="profile at least one step; with a schedule, let an active step finish",
     ),
-    Code(
+    ErrorCode(
         name="trace-memory",
         family=Family.ARTIFACT,
         title="A trace does not fit this machine's memory",
         why="reading a trace takes about half of its unpacked size, in one process or two",
         fix="profile fewer steps, raise the limit of the process, or look at it on a larger machine",
     ),
-    Code(
+    ErrorCode(
         name="trace-window",
         family=Family.ARTIFACT,
         title="A window matches nothing in the trace",
         why="figures of an empty window would pass every limit",
         fix="name a step or annotation that the trace has",
     ),
-    Code(
+    ErrorCode(
         name="trace-option",
         family=Family.USAGE,
         title="An option of the trace inspector has a wrong value",
         fix="perfgate inspect --help lists the options",
     ),
-    Code(
+    ErrorCode(
         name="trace-no-operation",
         family=Family.ARTIFACT,
         title="No operation of that name is in the trace",
         why="there is nothing to print, replay or judge",
         fix="perfgate inspect FILE --view all shows the operations of the trace",
     ),
-    Code(
+    ErrorCode(
         name="trace-ranks",
         family=Family.ARTIFACT,
         title="Several files claim one rank",
         why="adding them up would count the rank twice",
         fix="give each rank's file once",
     ),
-    Code(
+    ErrorCode(
         name="cluster-tool",
         family=Family.TOOL,
         title="The cluster for reading traces does not answer",
         why="reading thousands of files here instead could take hours and the machine's memory",
         fix="start a scheduler and workers with this package on them, or leave workers= away",
     ),
-    Code(
+    ErrorCode(
         name="cluster-lost",
         family=Family.TOOL,
         title="Workers of the cluster died while they read a file",
         why="the figures of its rank are missing, and a job without one of its ranks would be judged as another job",
         fix="give workers more memory (dask worker --memory-limit), or read the file alone: perfgate inspect FILE",
     ),
-    Code(
+    ErrorCode(
         name="workbook-tool",
         family=Family.TOOL,
         title="A workbook needs openpyxl",
         why="nothing else here writes .xlsx files",
         fix="install the xlsx extra (openpyxl), or take the same tables as CSV: --csv FOLDER",
     ),
-    Code(
+    ErrorCode(
         name="picture-tool",
         family=Family.TOOL,
         title="No program here converts a picture to PNG",
         why="pictures are drawn as SVG, and another program must convert them",
         fix="pip install cairosvg, or have rsvg-convert or chromium on the PATH; or name a file that ends in .svg",
     ),
-    Code(
+    ErrorCode(
         name="workbook-rows",
         family=Family.USAGE,
         title="A table has more rows than a sheet of a workbook holds",
         why="a workbook with fewer rows would look complete",
         fix="take it as CSV: --csv FOLDER",
     ),
-    Code(
+    ErrorCode(
         name="torch-tool",
         family=Family.TOOL,
         title="PyTorch's profiler cannot run here",
         why="a capture that did not happen has nothing to judge",
         fix="perfgate doctor says what is missing; choose another capture, or install a torch with Kineto",
     ),
-    Code(
+    ErrorCode(
         name="trace-coverage",
         family=Family.ARTIFACT,
         title="Too little of the GPU time is linked to a launch",
@@ -160,117 +160,117 @@ TRACE_CODES: tuple[Code, ...] = (
     ),
 )
 
-NSYS_CODES: tuple[Code, ...] = (
-    Code(
+NSYS_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="nsys-missing",
         family=Family.ARTIFACT,
         title="The export is not there, empty, or cannot be read",
         fix="name a file written by: nsys export --type=sqlite REPORT.nsys-rep",
     ),
-    Code(
+    ErrorCode(
         name="nsys-not-export",
         family=Family.ARTIFACT,
         title="The file is not an SQLite export of Nsight Systems",
         why="only the SQLite export has the tables that overlap is read from",
         fix="nsys export --type=sqlite --output=REPORT.sqlite REPORT.nsys-rep",
     ),
-    Code(
+    ErrorCode(
         name="nsys-schema",
         family=Family.ARTIFACT,
         title="The export has tables or columns of no known version",
         why="missing columns would be guessed, and wrong figures would look right",
         fix="export the report again, whole: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep",
     ),
-    Code(
+    ErrorCode(
         name="nsys-damaged",
         family=Family.ARTIFACT,
         title="The export is cut short or damaged",
         why="figures from half a file would be wrong and look right",
         fix="export it again: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep",
     ),
-    Code(
+    ErrorCode(
         name="nsys-unfinished",
         family=Family.ARTIFACT,
         title="The export has changes that lie in a journal beside it",
         why="the file is opened read-only and would be read without them",
         fix="wait for the writer to finish, then: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
     ),
-    Code(
+    ErrorCode(
         name="nsys-no-kernels",
         family=Family.ARTIFACT,
         title="The export has no GPU kernels",
         why="overlap, exposure and idle time are statements about kernels",
         fix="capture with: nsys profile --trace=cuda,nvtx … and check that the capture range held GPU work",
     ),
-    Code(
+    ErrorCode(
         name="nsys-graphs",
         family=Family.ARTIFACT,
         title="CUDA graphs hide the kernels",
         why="a graph was traced as one block, so what ran inside it cannot be told apart",
         fix="capture with: nsys profile --cuda-graph-trace=node …",
     ),
-    Code(
+    ErrorCode(
         name="nsys-unlinked",
         family=Family.ARTIFACT,
         title="The launches of too many communication kernels were not recorded",
         why="a stage is told by where a kernel was launched",
         fix="capture the CUDA runtime too: nsys profile --trace=cuda,nvtx …",
     ),
-    Code(
+    ErrorCode(
         name="nsys-silent",
         family=Family.ARTIFACT,
         title="A rank or a stage has no communication",
         why="an overlap of nothing is neither 0 nor 100 %",
         fix="name a window, a rank or a stage that communicates, or drop the limit on it",
     ),
-    Code(
+    ErrorCode(
         name="nsys-anchor",
         family=Family.USAGE,
         title="No NVTX range matches the anchor",
         why="the window would be another one than was asked for",
         fix="perfgate inspect FILE --view list names the views; a pattern may hold * and ?",
     ),
-    Code(
+    ErrorCode(
         name="nsys-window",
         family=Family.USAGE,
         title="The window holds no kernel, or is not a start and an end",
         why="a figure means nothing without its window",
         fix="name a step, an anchor, or --start and --end such as 1.5ms, in which kernels ran",
     ),
-    Code(
+    ErrorCode(
         name="nsys-option",
         family=Family.USAGE,
         title="An option for an nsys export has a wrong value",
         fix="perfgate inspect --help lists the options",
     ),
-    Code(
+    ErrorCode(
         name="nsys-ranks",
         family=Family.ARTIFACT,
         title="Two files or processes claim the same rank",
         why="their rows would be added up as one",
         fix="give each file of one job once; files of two jobs are compared with: perfgate compare BEFORE AFTER",
     ),
-    Code(
+    ErrorCode(
         name="nsys-report",
         family=Family.TOOL,
         title="A report must be exported first, and nsys failed or is not on the PATH",
         why="the report's own format is not published; only nsys reads it",
         fix="put nsys on the PATH, or export the report where nsys is: nsys export --type=sqlite REPORT.nsys-rep",
     ),
-    Code(
+    ErrorCode(
         name="nsys-tool",
         family=Family.TOOL,
         title="nsys is missing or too old for a capture",
         why="older versions lack --capture-range-end or node-level graph tracing",
         fix="install Nsight Systems 2022.2 or newer, or put it behind the launcher",
     ),
-    Code(
+    ErrorCode(
         name="nsys-child",
         family=Family.CHILD,
         title="The run under nsys failed or took too long",
         fix="run the test without the capture first, then raise timeout in [tool.perfgate]",
     ),
-    Code(
+    ErrorCode(
         name="nsys-scrub",
         family=Family.ARTIFACT,
         title="An export could not be scrubbed",
@@ -281,71 +281,71 @@ NSYS_CODES: tuple[Code, ...] = (
 
 _INSTALL = "pip install 'pytest-perfgate[ncu]', or put the CUDA toolkit's bin folder on PATH"
 
-KERNEL_CODES: tuple[Code, ...] = (
-    Code(
+KERNEL_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="kernel-tool",
         family=Family.TOOL,
         title="A tool that reads machine code or reports is not installed",
         why="the file cannot be read without it",
         fix=_INSTALL,
     ),
-    Code(
+    ErrorCode(
         name="kernel-tool-failed",
         family=Family.TOOL,
         title="A tool that reads machine code failed",
         why="nothing it printed can be trusted",
         fix="update nvidia-cuda-nvdisasm and nvidia-cuda-cuobjdump, and report it with the tool's words if it stays",
     ),
-    Code(
+    ErrorCode(
         name="kernel-none",
         family=Family.ARTIFACT,
         title="A file holds no machine code of a GPU kernel",
         why="a limit on a kernel that is not there would pass in silence",
         fix="name a cubin, a fatbin, an object file of nvcc, or a directory that holds some",
     ),
-    Code(
+    ErrorCode(
         name="kernel-unmatched",
         family=Family.USAGE,
         title="No kernel of a file has this name",
         why="a limit on a kernel that is not there would pass in silence",
         fix="perfgate inspect FILE lists the kernels; a part of a name selects all that hold it",
     ),
-    Code(
+    ErrorCode(
         name="kernel-broken",
         family=Family.ARTIFACT,
         title="A cubin is cut short or damaged",
         why="the readable part may be half of it",
         fix="build it again",
     ),
-    Code(
+    ErrorCode(
         name="kernel-stripped",
         family=Family.ARTIFACT,
         title="A cubin was stripped of its symbols",
         why="the symbols tell which code belongs to which kernel",
         fix="give the cubin as the compiler wrote it",
     ),
-    Code(
+    ErrorCode(
         name="kernel-arch",
         family=Family.ARTIFACT,
         title="A kernel is for an architecture that the disassembler or the catalogue does not know",
         why="its registers and instructions would be read wrongly",
         fix="update nvidia-cuda-nvdisasm and nvidia-cuda-cuobjdump, or name a known architecture",
     ),
-    Code(
+    ErrorCode(
         name="kernel-option",
         family=Family.USAGE,
         title="An option of an inspector has a wrong value",
         why="a launch that was not understood would be judged as another",
         fix="perfgate inspect --help lists the options; a launch reads threads=256, smem=48KiB, arch=sm_90",
     ),
-    Code(
+    ErrorCode(
         name="ncu-report",
         family=Family.ARTIFACT,
         title="An Nsight Compute report cannot be read",
         why="it is cut short, of a newer version, or something else",
         fix="write it again, or export it with `ncu --import FILE --csv --page raw`",
     ),
-    Code(
+    ErrorCode(
         name="ncu-permission",
         family=Family.PERMISSION,
         title="The driver does not let this user read performance counters (ERR_NVGPUCTRPERM)",
@@ -353,35 +353,35 @@ KERNEL_CODES: tuple[Code, ...] = (
         fix="as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/perf.conf, "
         "then reload the driver; in a container add --cap-add=SYS_ADMIN",
     ),
-    Code(
+    ErrorCode(
         name="ncu-nothing",
         family=Family.ARTIFACT,
         title="ncu profiled no kernel",
         why="the region launched none, or it was filtered out",
         fix="enter the region around the launches, and synchronise before leaving it",
     ),
-    Code(
+    ErrorCode(
         name="rocprof-csv",
         family=Family.ARTIFACT,
         title="A CSV of rocprof cannot be read",
         why="its columns are of no known version",
         fix="write it with rocprofv3 --output-format csv, and give the file as it was written",
     ),
-    Code(
+    ErrorCode(
         name="profile-mode",
         family=Family.USAGE,
         title="No profiler has this name",
         why="a profile that was not taken says nothing",
         fix="use torch, nsys, ncu, cubin or a profiler of a plugin: perfgate doctor lists them",
     ),
-    Code(
+    ErrorCode(
         name="profile-tool",
         family=Family.TOOL,
         title="A profiler does not work on this machine",
         why="a profile that was not taken says nothing",
         fix="perfgate doctor says what is missing and how to get it",
     ),
-    Code(
+    ErrorCode(
         name="profile-child",
         family=Family.CHILD,
         title="The test failed under the profiler",

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes import Code, Family
+from pytest_perfgate.model.codes import ErrorCode, Family
 
-RUN_CODES: tuple[Code, ...] = (
-    Code(
+RUN_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="rounds-differ",
         family=Family.CHILD,
         title="The rounds of one run did not measure the same thing",
         why="one figure cannot summarise processes that measured different things",
         fix="make the call, its notes and its threads the same in every process",
     ),
-    Code(
+    ErrorCode(
         name="package-elsewhere",
         family=Family.CHILD,
         title="A package of this checkout was imported from another one, or from an older copy of it",
@@ -20,62 +20,62 @@ RUN_CODES: tuple[Code, ...] = (
         fix="install this checkout: pip install -e . (where the other folder is right, name the packages under test in "
         "packages of [tool.perfgate])",
     ),
-    Code(
+    ErrorCode(
         name="config-unreadable",
         family=Family.CONFIGURATION,
         title="The configuration file cannot be read",
         why="limits may be written in it, and they would be lost in silence",
         fix="fix the file at the line that is named; `perfgate doctor` reads it again",
     ),
-    Code(
+    ErrorCode(
         name="config-unknown-key",
         family=Family.CONFIGURATION,
         title="[tool.perfgate] has a key that nothing reads",
         why="the setting would silently do nothing",
         fix="write the key that is meant, or delete the line",
     ),
-    Code(
+    ErrorCode(
         name="config-value",
         family=Family.CONFIGURATION,
         title="A setting of [tool.perfgate] has the wrong form",
         fix="write what is expected there, or delete the line: the default holds then",
     ),
-    Code(
+    ErrorCode(
         name="shard-unknown",
         family=Family.USAGE,
         title="Nothing says which part of the tests this job runs",
         why="jobs that divide the tests differently measure some twice and others never",
         fix="--perfgate-shard K/N with K from 1, or PERFGATE_SHARD=K/N and --perfgate-shard auto: docs/ci.md, Shards",
     ),
-    Code(
+    ErrorCode(
         name="shard-foreign",
         family=Family.USAGE,
         title="Another plugin divides a run that has gated tests",
         why="the gate would miss the tests of other jobs, and each job would spend the whole chance of a false alarm",
         fix="use --perfgate-shard K/N instead",
     ),
-    Code(
+    ErrorCode(
         name="run-overruled",
         family=Family.USAGE,
         title="A failed run in CI was ended as if it had passed",
         why="the check would be green over limits that were missed",
         fix="remove what ends the run; [tool.perfgate.policy] decides which outcomes fail",
     ),
-    Code(
+    ErrorCode(
         name="plugin-hidden",
         family=Family.USAGE,
         title="Something in the project hides the plugin",
         why="Python finds a folder or a file pytest_perfgate of the project first: no limit would be checked",
         fix="give it another name",
     ),
-    Code(
+    ErrorCode(
         name="run-listed",
         family=Family.USAGE,
         title="In CI the project's own settings made pytest list something and run no test",
         why="no gated test was run, and the check would be green over limits that were never checked",
         fix="take it out of addopts; on the command line it still lists",
     ),
-    Code(
+    ErrorCode(
         name="marker-wrong",
         family=Family.USAGE,
         title="A perfgate marker has an argument that it does not know",
@@ -83,74 +83,74 @@ RUN_CODES: tuple[Code, ...] = (
         fix="positional texts are limits; keywords: on, capture, timer, runtime, cache, clocks, data, "
         "rounds, budget, devices",
     ),
-    Code(
+    ErrorCode(
         name="test-outside",
         family=Family.USAGE,
         title="A gated test lies outside the rootdir",
         why="another project's settings and baselines would judge it, and a child of that project cannot find it",
         fix="run each project by itself, from its own folder; a pytest.ini above both makes them one project",
     ),
-    Code(
+    ErrorCode(
         name="call-wrong",
         family=Family.USAGE,
         title="The perfgate fixture was used in a way that cannot be measured",
         fix="call it as perfgate(fn, *args, work=..., name=...): docs/fixture.md",
     ),
-    Code(
+    ErrorCode(
         name="check-failed",
         family=Family.USAGE,
         title="check= refused what the call returned",
         why="a wrong result is worthless, however fast it comes",
         fix="fix the kernel, or the check",
     ),
-    Code(
+    ErrorCode(
         name="not-measured",
         family=Family.USAGE,
         title="A metric was read that this run did not measure",
         why="nothing is measured under --perfgate=off, and a metric that does not exist has no value",
         fix="guard the line with `if perfgate.measures:`, or use --perfgate=quick",
     ),
-    Code(
+    ErrorCode(
         name="option-wrong",
         family=Family.USAGE,
         title="A perfgate option has a value that it does not take",
         fix="pytest --help lists the values under perfgate",
     ),
-    Code(
+    ErrorCode(
         name="device-other",
         family=Family.DEVICE,
         title="A case ran on another device than --perfgate-device names",
         why="its figures would be compared with those of the device that was asked for",
         fix="name the device that the test uses, or make the test use the one that is named",
     ),
-    Code(
+    ErrorCode(
         name="child-start",
         family=Family.CHILD,
         title="A measuring child could not be started",
         fix="check the launcher in [tool.perfgate] and the interpreter",
     ),
-    Code(
+    ErrorCode(
         name="child-crashed",
         family=Family.CHILD,
         title="A measuring child died",
         why="the case it was in has no measurement; the others went on in a new child",
         fix="run the test alone with --perfgate=off to see it die",
     ),
-    Code(
+    ErrorCode(
         name="child-hung",
         family=Family.CHILD,
         title="A measuring child stopped answering",
         why="it was ended with everything it had started",
         fix="raise timeout in [tool.perfgate], or find out what the test waits for",
     ),
-    Code(
+    ErrorCode(
         name="child-garbled",
         family=Family.CHILD,
         title="A measuring child sent something that is not a message",
         why="nothing after it can be trusted",
         fix="look for code in the test that writes to file descriptors; otherwise report it with the record",
     ),
-    Code(
+    ErrorCode(
         name="child-orphan",
         family=Family.CHILD,
         title="A measuring child found no parent",
@@ -159,104 +159,104 @@ RUN_CODES: tuple[Code, ...] = (
     ),
 )
 
-ARTIFACT_CODES: tuple[Code, ...] = (
-    Code(
+ARTIFACT_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="artifact-missing",
         family=Family.USAGE,
         title="A file that was named is not there or cannot be read",
         why="a file that cannot be read cannot be judged",
         fix="check the path: ls -l FILE",
     ),
-    Code(
+    ErrorCode(
         name="artifact-unknown",
         family=Family.ARTIFACT,
         title="No reader knows this kind of file",
         why="readers recognise a file by its content",
         fix="give one of the kinds that the message lists; a plugin can add one",
     ),
-    Code(
+    ErrorCode(
         name="artifact-mixed",
         family=Family.USAGE,
         title="Files of different kinds were given as one job",
         why="files that are read together are of one kind, and of one program",
         fix="inspect one kind at a time",
     ),
-    Code(
+    ErrorCode(
         name="artifact-unreadable",
         family=Family.ARTIFACT,
         title="A file of a known kind cannot be read",
         why="a check of an unreadable file would mean nothing",
         fix="check that the file is complete, and write it again with the tool that made it",
     ),
-    Code(
+    ErrorCode(
         name="benchmark-dropped",
         family=Family.ARTIFACT,
         title="A benchmark of the earlier file is not in the later one",
         why="a comparison of what is left would pass without it",
         fix="run it again, or compare files of the same benchmarks",
     ),
-    Code(
+    ErrorCode(
         name="benchmark-unlike",
         family=Family.ARTIFACT,
         title="A benchmark has different kinds of figures in the two files",
         why="a median against a mean, or the host's clock against the device's, is not a slowdown",
         fix="write both files with one version of the tool and one set of options",
     ),
-    Code(
+    ErrorCode(
         name="file-refused",
         family=Family.USAGE,
         title="The system refuses to open or write a file",
         why="what was asked for cannot be read from there or left there",
         fix="check who may read and write there (ls -l), or name another place",
     ),
-    Code(
+    ErrorCode(
         name="file-missing",
         family=Family.USAGE,
         title="A file or its folder does not exist",
         why="what was asked for cannot be read from there or left there",
         fix="check the path; mkdir -p makes a folder",
     ),
-    Code(
+    ErrorCode(
         name="file-kind",
         family=Family.USAGE,
         title="A folder was given for a file, or a file for a folder",
         why="what was asked for cannot be read from there or left there",
         fix="name the file itself, or another folder",
     ),
-    Code(
+    ErrorCode(
         name="file-full",
         family=Family.CONFIGURATION,
         title="The disk or its quota is full",
         why="the file is incomplete; do not read figures from it",
         fix="free some space, or name another disk (TMPDIR for temporary files), and do it again",
     ),
-    Code(
+    ErrorCode(
         name="file-broken",
         family=Family.ARTIFACT,
         title="The disk or the network under a file fails",
         why="the data that was read may differ from the data that was written",
         fix="look at the system's log (dmesg) and copy the file again from where it was made",
     ),
-    Code(
+    ErrorCode(
         name="view-unknown",
         family=Family.USAGE,
         title="A kind of file has no such view",
         fix="perfgate inspect FILE --view list names them",
     ),
-    Code(
+    ErrorCode(
         name="picture-none",
         family=Family.USAGE,
         title="This file has no such picture",
         fix="perfgate inspect FILE --view pictures draws all pictures, and gives the reason for each that is missing",
     ),
-    Code(
+    ErrorCode(
         name="option-unknown",
         family=Family.USAGE,
         title="This kind of file does not have this option",
         why="it would be silently ignored",
         fix="leave it out; perfgate inspect --help lists the options of each kind",
     ),
-    Code(
+    ErrorCode(
         name="limit-missing",
         family=Family.USAGE,
         title="perfgate check was given no limit",

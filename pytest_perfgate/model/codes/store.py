@@ -2,226 +2,226 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes import Code, Family
+from pytest_perfgate.model.codes import ErrorCode, Family
 
 _LOST = "a baseline that cannot be read would let its tests pass unjudged; nothing was changed"
 
-STORE_CODES: tuple[Code, ...] = (
-    Code(
+STORE_CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         name="baseline-unreadable",
         family=Family.BASELINE,
         title="A baseline file is not valid YAML of baselines",
         why=_LOST,
         fix="fix the file by hand, or restore it: git checkout -- FILE",
     ),
-    Code(
+    ErrorCode(
         name="baseline-conflict",
         family=Family.BASELINE,
         title="A baseline file holds the markers of an unfinished merge",
         why=_LOST,
         fix="keep one line for each case, delete the markers; perfgate doctor checks the merge driver",
     ),
-    Code(
+    ErrorCode(
         name="baseline-duplicate",
         family=Family.BASELINE,
         title="A baseline file says the same thing twice",
         why="it would be unknown which of the two was accepted",
         fix="delete one of the two lines",
     ),
-    Code(
+    ErrorCode(
         name="baseline-value",
         family=Family.BASELINE,
         title="A value in a baseline file has the wrong type, unit or range",
         why=_LOST,
         fix="fix the value by hand, or restore the file: git checkout -- FILE",
     ),
-    Code(
+    ErrorCode(
         name="baseline-version",
         family=Family.BASELINE,
         title="A baseline file was written by a later version",
         why="fields that this version does not know may change what was accepted",
         fix="upgrade: pip install --upgrade pytest-perfgate",
     ),
-    Code(
+    ErrorCode(
         name="baseline-path",
         family=Family.BASELINE,
         title="A device or a test cannot name a baseline file",
         why="the file would lie outside the folder of baselines",
         fix="give the device or the test a name without .. and without a leading /",
     ),
-    Code(
+    ErrorCode(
         name="baseline-unwritable",
         family=Family.BASELINE,
         title="A baseline line could not be read back",
         why="a file that cannot be read stops every later run; nothing was changed",
         fix="report it with the name of the test; meanwhile give the parameter another id",
     ),
-    Code(
+    ErrorCode(
         name="merge-unlike",
         family=Family.RECORD,
         title="The records to merge are not shards of one run",
         why="a report on two commits, or on different limits or tests, would be wrong for both; nothing was written",
         fix="name the records of one commit and one run, from jobs that were started with the same options",
     ),
-    Code(
+    ErrorCode(
         name="merge-twice",
         family=Family.RECORD,
         title="A shard or a case is in more than one record",
         why="it is unknown which of two results counts, and a duplicate may hide a missing one; nothing was written",
         fix="name one record of each shard: after a retry of a job, the newer one",
     ),
-    Code(
+    ErrorCode(
         name="record-missing",
         family=Family.RECORD,
         title="There is no record of a run",
         why="this command reads the record of a run and measures nothing itself",
         fix="run the gate first: pytest --perfgate=full",
     ),
-    Code(
+    ErrorCode(
         name="record-unreadable",
         family=Family.RECORD,
         title="A record cannot be read",
         why="nothing can be accepted, shown or compared from it",
         fix="run the gate again, or name another record",
     ),
-    Code(
+    ErrorCode(
         name="record-version",
         family=Family.RECORD,
         title="A record was written by a later version",
         why="its fields may mean something else",
         fix="upgrade: pip install --upgrade pytest-perfgate",
     ),
-    Code(
+    ErrorCode(
         name="record-outdated",
         family=Family.RECORD,
         title="The last record is of another commit, or of another run of CI",
         why="a report must describe the commit that is checked out and this run, and these were not measured",
         fix="run the gate first, or name the record: perfgate report RECORD --to NAME",
     ),
-    Code(
+    ErrorCode(
         name="record-partial",
         family=Family.RECORD,
         title="The last record is of a run that was cut short",
         why="tests that it did not reach were not judged, and pytest may have ended with 0 all the same",
         fix="find what ended the run, and run the gate again; a record that is named is reported as it is",
     ),
-    Code(
+    ErrorCode(
         name="record-fetch",
         family=Family.RECORD,
         title="A record could not be fetched",
         why="nothing can be accepted, shown or compared from it",
         fix="check the address and your access, or download the file and name its path",
     ),
-    Code(
+    ErrorCode(
         name="history-unreadable",
         family=Family.HISTORY,
         title="The history database is damaged or of another program",
         why="runs would be lost or mixed with something else",
         fix="move the file away; the next run begins a new one",
     ),
-    Code(
+    ErrorCode(
         name="history-version",
         family=Family.HISTORY,
         title="The history database was written by a later version",
         why="its columns may mean something else",
         fix="upgrade: pip install --upgrade pytest-perfgate",
     ),
-    Code(
+    ErrorCode(
         name="history-address",
         family=Family.USAGE,
         title="The history has an unknown kind of address",
         why="its runs would go into a folder of that name, where nobody looks for them",
         fix="name a file, such as .perfgate/history.db, or an address postgresql://USER@HOST/NAME",
     ),
-    Code(
+    ErrorCode(
         name="history-unreachable",
         family=Family.HISTORY,
         title="The database of the history does not answer",
         why="runs that it did not confirm may be missing there; adding them again counts nothing twice",
         fix="check that the server runs and accepts this user, then: perfgate history add",
     ),
-    Code(
+    ErrorCode(
         name="history-driver",
         family=Family.HISTORY,
         title="The driver of PostgreSQL is not installed",
         why="the setting history names an address of PostgreSQL",
         fix="pip install 'pytest-perfgate[postgres]'",
     ),
-    Code(
+    ErrorCode(
         name="history-empty",
         family=Family.USAGE,
         title="The history has no case of that name",
         fix="check the name (perfgate report lists the cases); full runs are remembered: pytest --perfgate=full",
     ),
-    Code(
+    ErrorCode(
         name="review-terminal",
         family=Family.USAGE,
         title="Review needs a terminal",
         fix="perfgate accept NODEID --reason TEXT",
     ),
-    Code(
+    ErrorCode(
         name="accept-reason",
         family=Family.USAGE,
         title="A slower time is accepted without a reason",
         why="the reason is what a reviewer judges and what later readers find",
         fix="add --reason TEXT",
     ),
-    Code(
+    ErrorCode(
         name="accept-selection",
         family=Family.USAGE,
         title="The record has no such case",
         why="an empty result would look like an answer",
         fix="perfgate report lists the cases of the record",
     ),
-    Code(
+    ErrorCode(
         name="accept-pinned",
         family=Family.USAGE,
         title="A time of --perfgate-against cannot be accepted",
         why="it pins base and head to one core; no run without --perfgate-against could be compared with such a line",
         fix="measure with pytest --perfgate=full, and accept that",
     ),
-    Code(
+    ErrorCode(
         name="accept-ci",
         family=Family.USAGE,
         title="Baselines are not written in CI",
         why="a gate that moves its own baseline judges nothing",
         fix="accept in a checkout with --from RECORD, or pass --in-ci if this job is meant to write them",
     ),
-    Code(
+    ErrorCode(
         name="accept-untrusted",
         family=Family.USAGE,
         title="An untrustworthy measurement cannot be accepted",
         why="later runs would be judged by it",
         fix="fix what the problem names and measure again",
     ),
-    Code(
+    ErrorCode(
         name="prune-incomplete",
         family=Family.USAGE,
         title="Only a full, unfiltered run that passed may prune",
         why="a test that was not selected would lose its baseline",
         fix="run everything first: pytest --perfgate=full",
     ),
-    Code(
+    ErrorCode(
         name="explain-unknown",
         family=Family.USAGE,
         title="perfgate explain was given a word that it does not know",
         why="it explains error codes, outcomes, terms, metrics, settings, commands, views and rules of advice",
         fix="perfgate explain lists every word",
     ),
-    Code(
+    ErrorCode(
         name="command-usage",
         family=Family.USAGE,
         title="A command was not understood",
         fix="perfgate --help",
     ),
-    Code(
+    ErrorCode(
         name="plugin-broken",
         family=Family.CONFIGURATION,
         title="A perfgate plugin cannot be loaded",
         why="its metrics, readers or timers would be silently missing",
         fix="install it, or take it out of [tool.perfgate] plugins",
     ),
-    Code(
+    ErrorCode(
         name="file-unwritable",
         family=Family.CONFIGURATION,
         title="A record or a baseline cannot be written",
@@ -229,14 +229,14 @@ STORE_CODES: tuple[Code, ...] = (
         fix="make the folder writable, or free its disk, and run again; --perfgate-json PATH keeps the record "
         "elsewhere too, for perfgate accept --from PATH",
     ),
-    Code(
+    ErrorCode(
         name="delivery-failed",
         family=Family.DELIVERY,
         title="A report could not be delivered",
         why="no one would read it",
         fix="check the address, the token and the network; perfgate report RECORD --to NAME delivers again",
     ),
-    Code(
+    ErrorCode(
         name="repository-missing",
         family=Family.REPOSITORY,
         title="git cannot tell what was accepted before this change",

@@ -11,10 +11,10 @@ import pytest
 def test_lists_and_packed_sequences_repeat():
     pytest.importorskip("torch", reason="replaying needs torch")
     from pytest_perfgate.adapters.replay_runner import replay
-    from pytest_perfgate.core.analysis.operators import Call
+    from pytest_perfgate.core.analysis.operators import OperatorCall
     from pytest_perfgate.core.analysis.trace.passes import inputs
 
-    foreach = Call(
+    foreach = OperatorCall(
         name="aten::_foreach_add_",
         dims=(((8, 4), (3,)), ((8, 4), (3,)), ()),
         types=("TensorList", "TensorList", "Scalar"),
@@ -27,7 +27,7 @@ def test_lists_and_packed_sequences_repeat():
     assert "error" not in done, done
     heads, ends = ((10, 4, 8), "float"), ((4,), "int")
     arguments = [heads, heads, heads, ends, ends]
-    packed = Call(
+    packed = OperatorCall(
         name="aten::_flash_attention_forward",
         dims=(*(shape for shape, _ in arguments), (), (), (), ()),
         types=(*(kind for _, kind in arguments), "Scalar", "Scalar", "Scalar", "Scalar"),

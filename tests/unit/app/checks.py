@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_perfgate.app.changed_project import CHANGES
-from pytest_perfgate.app.changed_tests import Change, change_notes
+from pytest_perfgate.app.changed_tests import JudgedChange, change_notes
 from pytest_perfgate.model.plan import Case
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
@@ -21,4 +21,6 @@ def notes_on(
 ) -> list[SuiteNote]:
     """Notes of the one check with this name."""
     (check,) = (check for check in CHANGES if check.kind == kind)
-    return list(change_notes(check, Change(gate_judge=gate_judge, cases=cases or {}, reports=reports, suite=suite)))
+    return list(
+        change_notes(check, JudgedChange(gate_judge=gate_judge, cases=cases or {}, reports=reports, suite=suite))
+    )

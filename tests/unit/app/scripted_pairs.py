@@ -19,13 +19,13 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
+    ChildJob,
     ChildSpec,
     Collected,
     Entered,
     Finish,
     Finished,
     Go,
-    Job,
     Measure,
     Ready,
     Skip,
@@ -111,7 +111,7 @@ class ScriptedChild:
         self.closed = False
 
     def send(self, command: object) -> None:
-        if isinstance(command, Job):
+        if isinstance(command, ChildJob):
             if self.label == "base" and "conftest.py" not in dict(command.files):
                 self._error = self._world.unloadable
             missing = self._world.missing.get(self.label, set())
@@ -230,7 +230,7 @@ def staged(world: World, lines: list[str], counts: list[int], budget_s: float = 
         hold=hold,
         spawner=world,
         spec=spec,
-        job=Job(cases=()),
+        job=ChildJob(cases=()),
         timeout_s=1,
         say=lines.append,
         keep=lambda rounds: counts.append(len(rounds)),

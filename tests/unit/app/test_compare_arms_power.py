@@ -13,7 +13,7 @@ from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.judge.samples import pair_of
 from pytest_perfgate.model.plan import Decision
-from pytest_perfgate.model.protocol import Job
+from pytest_perfgate.model.protocol import ChildJob
 from pytest_perfgate.model.verdict import Paired
 from tests.unit.app.power_card import Build, Card, PoweredWorld
 from tests.unit.app.scripted_pairs import arm, cases, spec
@@ -21,7 +21,7 @@ from tests.unit.app.scripted_pairs import arm, cases, spec
 
 def compared(base: Build, head: Build, card: Card | None = None) -> tuple[Paired, Comparison, PoweredWorld]:
     world = PoweredWorld(card or Card(), base, head)
-    stage = Stage(spawner=world, spec=spec, job=Job(cases=()), timeout_s=1, say=lambda text: None,
+    stage = Stage(spawner=world, spec=spec, job=ChildJob(cases=()), timeout_s=1, say=lambda text: None,
                   keep=lambda rounds: None, clock=lambda: 0.0)  # fmt: skip
     comparison = Comparison((arm("base"), arm("head")), cases(1), stage, Design())
     hearing = Hearing(comparison, lambda key: 0.03)

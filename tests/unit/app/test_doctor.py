@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pytest_perfgate.app.diagnosis import DoctorTools as Ward
 from pytest_perfgate.app.diagnosis import timed_here, unsuited
-from pytest_perfgate.app.doctor import Finding, Level, brief, groups, screen
+from pytest_perfgate.app.doctor import Level, Remark, brief, groups, screen
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -145,7 +145,7 @@ def test_event_mode_is_there_where_a_device_has_events() -> None:
 
 
 def test_what_is_well_has_one_line_a_check() -> None:
-    good = [Finding(name="baselines", level=Level.GOOD, what=f"device {at}") for at in range(3)]
-    bad = Finding(name="baselines", level=Level.BAD, what="broken")
+    good = [Remark(name="baselines", level=Level.GOOD, what=f"device {at}") for at in range(3)]
+    bad = Remark(name="baselines", level=Level.BAD, what="broken")
     assert [finding.what for finding in brief([good[0], bad, *good[1:]])] == ["device 0; 2 more", "broken"]
     assert brief([good[0]]) == (good[0],)

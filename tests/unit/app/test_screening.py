@@ -229,17 +229,17 @@ class Bench:
             tools=TOOLS, limits=lambda one, _m: one.limits, accepted=SimpleNamespace(judging=judging)
         )
 
-    def go_on(self, within_s: float = 30.0, start_s: float = 0.1) -> list[int]:
+    def play_more(self, within_s: float = 30.0, start_s: float = 0.1) -> list[int]:
         """How many processes each case came to."""
         rounds: Any = self
         sitting = FirstSitting(rounds, self.judge, lambda: self.now)
-        sitting.go_on(self.cases, self.round, self.told.append, within_s, start_s)
+        sitting.play_more(self.cases, self.round, self.told.append, within_s, start_s)
         return [len(captures) for captures in self.captures.values()]
 
 
 def test_processes_are_added_until_the_limit_is_seen_and_only_to_what_does_not_see_it() -> None:
     bench = Bench(case("narrow", "slowdown <= 3%"), case("wide", "slowdown <= 50%"))
-    narrow, wide = bench.go_on()
+    narrow, wide = bench.play_more()
     assert wide == 3
     assert 3 < narrow < MOST
     assert blurred(bench.results()["t.py::narrow"], bench.judge) == ()
@@ -248,7 +248,7 @@ def test_processes_are_added_until_the_limit_is_seen_and_only_to_what_does_not_s
 
 def test_ten_processes_are_the_most_and_what_is_still_missing_is_said_with_what_would_bring_it() -> None:
     bench = Bench(case("hard", "slowdown <= 1%"))
-    assert bench.go_on() == [MOST]
+    assert bench.play_more() == [MOST]
     assert len(bench.told) == 2
     assert bench.told[1].startswith("hard can detect ")
     assert "after 10 processes, and its limit needs 1.0 %; next: --perfgate-rounds=" in bench.told[1]
@@ -257,18 +257,18 @@ def test_ten_processes_are_the_most_and_what_is_still_missing_is_said_with_what_
 
 def test_the_time_for_it_bounds_it_and_is_said_before() -> None:
     bench = Bench(case("hard", "slowdown <= 1%"), round_s=2.0)
-    (count,) = bench.go_on(within_s=7.0)
+    (count,) = bench.play_more(within_s=7.0)
     assert (count, bench.now) == (6, 6.0)
     assert bench.told[0].endswith("up to 7 more rounds, at most 7 s")
     short = Bench(case("hard", "slowdown <= 1%"), round_s=2.0)
-    assert short.go_on(within_s=1.0) == [3]
+    assert short.play_more(within_s=1.0) == [3]
     assert len(short.told) == 1, "nothing is announced that is not done"
     assert "after 3 processes" in short.told[0]
 
 
 def test_what_is_nearest_to_its_limit_goes_first_where_not_all_fit() -> None:
     bench = Bench(case("far", "slowdown <= 0.5%"), case("near", "slowdown <= 3%"), round_s=2.0)
-    far, near = bench.go_on(within_s=4.0)
+    far, near = bench.play_more(within_s=4.0)
     assert near > far == 3
     assert bench.played[3] == (3, ["t.py::near"])
 
@@ -287,7 +287,7 @@ def test_what_will_not_be_accepted_and_judged_by_has_no_more_processes(limits: t
     bench = Bench(case("one", *limits))
     for name, setting in change.items():
         setattr(bench, name, setting)
-    assert bench.go_on() == [3]
+    assert bench.play_more() == [3]
     assert bench.told == []
 
 
@@ -295,16 +295,16 @@ def test_a_line_that_cannot_see_its_limit_is_to_be_accepted_anew_and_has_more_pr
     """That of a quick run, or beside neighbours, stayed blind: each full run had three processes, and saw no better."""
     bench = Bench(case("one", "slowdown <= 3%"))
     bench.accepted["t.py::one"] = SimpleNamespace(blind=2.0)
-    assert 3 < bench.go_on()[0] < MOST
+    assert 3 < bench.play_more()[0] < MOST
     busy = Bench(case("one", "slowdown <= 3%"), others=1.5)
     busy.accepted["t.py::one"] = SimpleNamespace(blind=2.0)
-    assert (busy.go_on(), busy.told) == ([3], [])
+    assert (busy.play_more(), busy.told) == ([3], [])
 
 
 def test_beside_busy_neighbours_more_processes_help_nothing_and_that_is_said() -> None:
     """They may agree with each other and all be slow: the line is marked so, and judges like one that cannot see."""
     bench = Bench(case("one", "slowdown <= 3%"), case("two", "slowdown <= 3%"), others=1.5)
-    assert bench.go_on() == [3, 3]
+    assert bench.play_more() == [3, 3]
     (text,) = bench.told
     assert text.startswith("2 new times may be too slow: other programs used 1.5 processors meanwhile")
     assert text.endswith("before you accept")
@@ -323,7 +323,7 @@ def test_a_limit_that_does_not_read_is_left_to_the_judge() -> None:
 
 def test_of_many_that_stay_short_some_are_named() -> None:
     bench = Bench(*(case(f"c{at}", "slowdown <= 1%") for at in range(8)), round_s=0.01)
-    bench.go_on()
+    bench.play_more()
     assert len(bench.told) == 1 + 5 + 1
     assert bench.told[-1] == "and 3 more, which `perfgate accept` names"
 
@@ -389,7 +389,7 @@ def test_an_open_speed_up_has_more_processes_whatever_decides_times(
     bench = SpeedupBench(case("one", text), scatter=scatter)
     rounds: Any = bench
     sitting = FirstSitting(rounds, bench.judge, lambda: bench.now, first=first)
-    sitting.go_on(bench.cases, bench.round, bench.told.append, 30.0, 0.1)
+    sitting.play_more(bench.cases, bench.round, bench.told.append, 30.0, 0.1)
     assert len(bench.captures["t.py::one"]) == processes
     assert bool(bench.told) is (processes > 3)
 

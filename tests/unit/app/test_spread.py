@@ -20,12 +20,12 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
+    ChildJob,
     ChildSpec,
     Collected,
     Entered,
     Finished,
     Go,
-    Job,
     Measure,
     Ready,
     Taken,
@@ -43,7 +43,7 @@ class Child:
         self.spawner, self.env, self.answers, self.closed = spawner, env, [], threading.Event()
 
     def send(self, command) -> None:
-        if isinstance(command, Job):
+        if isinstance(command, ChildJob):
             self.cases = list(command.cases)
             nodeids = tuple(c.nodeid for c in self.cases)
             self.answers = [Collected(nodeids=nodeids, untouched=self.spawner.untouched), self._ready()]
@@ -136,7 +136,7 @@ def cards(count: int, name: str = "H200") -> tuple[Device, ...]:
 
 def prepared(spawner, cases, devices, *, early=False):
     crew = Crew(
-        spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=(("A", "1"),)), job=Job(cases=()),
+        spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=(("A", "1"),)), job=ChildJob(cases=()),
         timeout_s=5, progress=lambda *arguments: None, clock=lambda: 0.0, early=early,
     )  # fmt: skip
     rounds = Rounds(cases, crew)
@@ -287,7 +287,7 @@ def test_a_case_stays_on_its_device_whatever_else_is_selected(spawner) -> None:
 def test_an_interrupt_ends_every_lane(spawner) -> None:
     spawner.hangs = True
     crew = Crew(
-        spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=()), job=Job(cases=()),
+        spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=()), job=ChildJob(cases=()),
         timeout_s=5, progress=lambda *arguments: None, clock=lambda: 0.0,
     )  # fmt: skip
     cases = [case("gpu", runtime="torch")]
@@ -311,7 +311,12 @@ def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(spawner) -> N
         return ChildSpec(argv=(), python=(), cwd=Path(), env=())
 
     crew = Crew(
-        spawner=spawner, spec=spec, job=Job(cases=()), timeout_s=5, progress=lambda *arguments: None, clock=lambda: 0.0
+        spawner=spawner,
+        spec=spec,
+        job=ChildJob(cases=()),
+        timeout_s=5,
+        progress=lambda *arguments: None,
+        clock=lambda: 0.0,
     )
     rounds = Rounds(cases, crew)
     rounds.run()

@@ -14,7 +14,7 @@ from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.plan import CaseKey, Decision
-from pytest_perfgate.model.protocol import START, Capture, ChildSpec, Collected, Job, Ready, Taken
+from pytest_perfgate.model.protocol import START, Capture, ChildJob, ChildSpec, Collected, Ready, Taken
 from pytest_perfgate.model.verdict import PairedRound
 from tests.unit.app.scripted_pairs import (
     PROOF,
@@ -181,10 +181,10 @@ class ForkingChild(ScriptedChild):
     start = ""
 
     def send(self, command: object) -> None:
-        if isinstance(command, Job) and command.preload:
+        if isinstance(command, ChildJob) and command.preload:
             self._out.append(Collected(nodeids=(), untouched=True))
             return
-        self.start = command.start if isinstance(command, Job) else self.start
+        self.start = command.start if isinstance(command, ChildJob) else self.start
         super().send(command)
 
     def receive(self, timeout_s: float) -> object:

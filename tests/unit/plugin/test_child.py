@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.child import OwnFiles, _last_line
+from pytest_perfgate.plugin.child import OwnFileFinder, _last_line
 
 
 def shown(*errors: tuple[str, str]) -> str:
@@ -64,7 +64,7 @@ def test_another_text_stands_in_for_the_file(suite: Path, file: str, request: py
     place, name = suite / f"{file}.py", f"own_suite.{file}"
     place.write_text("size = 1\n")
     compile_file(str(place), quiet=1)
-    sys.meta_path.insert(0, own := OwnFiles({str(place.resolve()): TEXT}, request.config))
+    sys.meta_path.insert(0, own := OwnFileFinder({str(place.resolve()): TEXT}, request.config))
     module = import_module(name)
     assert (module.size, module.__file__, module.__package__) == (6, str(place), "own_suite")
     assert inspect.getsource(module.test_size) == "def test_size():\n    assert size + 1 == 8\n"

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.records import Records
-from pytest_perfgate.app.doctor import Finding, Level, examined
+from pytest_perfgate.app.doctor import Level, Remark, examined
 from pytest_perfgate.cli.doctor import finding_lines
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.limits.grammar import parse_limit
@@ -129,12 +129,12 @@ def test_a_fault_that_two_checks_meet_is_told_once() -> None:
 
 def test_what_fixes_it_can_be_copied_whole() -> None:
     long = "echo 'baselines/**/*.yaml merge=perfgate' >> .gitattributes; " + "git config merge.perfgate.driver x; " * 4
-    lines = finding_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", fix=long), verbose=False)
+    lines = finding_lines(Remark(name="merging", level=Level.NOTE, what="it may conflict", fix=long), verbose=False)
     assert lines == ["note  merging    it may conflict", f"{' ' * 17}> {long}"]
-    short = Finding(name="record", level=Level.NOTE, what="none", fix="pytest --perfgate=full")
+    short = Remark(name="record", level=Level.NOTE, what="none", fix="pytest --perfgate=full")
     assert finding_lines(short, verbose=False) == ["note  record     none > pytest --perfgate=full"]
     assert finding_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
-    assert finding_lines(Finding(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")
+    assert finding_lines(Remark(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")
 
 
 def test_a_fault_that_many_tests_meet_is_told_whole_once() -> None:

@@ -20,7 +20,7 @@ from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Instruments
-from pytest_perfgate.model.protocol import Bye, Entered, Finish, Go, Job, Measure, Ready
+from pytest_perfgate.model.protocol import Bye, ChildJob, Entered, Finish, Go, Measure, Ready
 from pytest_perfgate.plugin import measuring as slowing
 from pytest_perfgate.plugin.calls import MeasuredCall, Schedule
 from pytest_perfgate.plugin.measuring import Measuring
@@ -85,7 +85,7 @@ def test_a_child_says_what_its_call_asks_for() -> None:
     sent: list[Any] = []
     child: Any = SimpleNamespace(send=sent.append, receive=lambda timeout_s: next(answers))
     case = Case(nodeid=KEY.nodeid, limits=(), plan=SHORT)
-    assert list(conversation(child, Job(cases=(case,)), 1.0)) == [Ready(nodeid=KEY.nodeid)]
+    assert list(conversation(child, ChildJob(cases=(case,)), 1.0)) == [Ready(nodeid=KEY.nodeid)]
     assert sent[1:] == [Go(), Measure(plan=at_least(SHORT, 30))]
     assert not any(isinstance(one, Finish) for one in sent)
 
@@ -95,7 +95,7 @@ def test_a_call_is_told_the_timer_that_it_was_measured_with_before() -> None:
     sent: list[Any] = []
     child: Any = SimpleNamespace(send=sent.append, receive=lambda timeout_s: next(answers))
     case = Case(nodeid=KEY.nodeid, limits=(), plan=SHORT)
-    list(conversation(child, Job(cases=(case,)), 1.0, {KEY: "graph"}.get))
+    list(conversation(child, ChildJob(cases=(case,)), 1.0, {KEY: "graph"}.get))
     assert sent[-1] == Measure(plan=replace(SHORT, leaning="graph"))
 
 

@@ -16,7 +16,7 @@ from pytest_perfgate.core.judge.policy import CI, LOCAL, effect
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
-from pytest_perfgate.model.protocol import Job
+from pytest_perfgate.model.protocol import ChildJob
 from pytest_perfgate.plugin.measure_ahead import fit_results
 from pytest_perfgate.plugin.state import SessionState as Docket
 from pytest_perfgate.plugin.state import Settings, outside, spare
@@ -65,7 +65,7 @@ def measured(world: World, *, stopping: bool = False, tell: Any = len) -> Rounds
     crew = Crew(
         spawner=world,
         spec=lambda some: spec(arm("head"), some, 1),
-        job=Job(cases=()),
+        job=ChildJob(cases=()),
         timeout_s=1,
         progress=lambda *arguments: None,
         clock=lambda: 0.0,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.core.analysis.classify import Bottleneck
 from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items, gain_text, sentence
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, class_or_code, code_evidence, weighted
-from pytest_perfgate.core.analysis.kernels.sass_facts import Change, changes, same_code
+from pytest_perfgate.core.analysis.kernels.sass_facts import FactChange, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import Health, health_sentence, moved_table, paired, unhealthy
 from pytest_perfgate.core.render.words import ABSENT, quantity, significant
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
@@ -390,11 +390,11 @@ def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
     )
 
 
-def _size(change: Change) -> float:
+def _size(change: FactChange) -> float:
     return abs((change.after or 0) - (change.before or 0))
 
 
-def _row(change: Change) -> tuple[str, str, str, str]:
+def _row(change: FactChange) -> tuple[str, str, str, str]:
     before, after = change.before or 0, change.after or 0
     shown = [quantity(number, Dimension.COUNT) for number in (before, after)]
     return change.what, shown[0], shown[1], f"{after - before:+,.0f}"

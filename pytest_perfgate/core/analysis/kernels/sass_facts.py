@@ -302,7 +302,7 @@ def _stretches(loops_of_kernel: tuple[Loop, ...]) -> Iterator[tuple[int, int]]:
 
 
 @value
-class Change:
+class FactChange:
     """One fact of a kernel before and after; ``None`` if a build lacks it."""
 
     what: str
@@ -323,12 +323,12 @@ def identity(code: KernelCode) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def changes(before: KernelFacts, after: KernelFacts) -> tuple[Change, ...]:
+def changes(before: KernelFacts, after: KernelFacts) -> tuple[FactChange, ...]:
     """Return what differs: resources first, then instructions, the inner loop after the whole kernel."""
     here, there = dict(_changed_facts(before)), dict(_changed_facts(after))
     names = [*here, *(name for name in there if name not in here)]
     return tuple(
-        Change(what=name, before=here.get(name), after=there.get(name))
+        FactChange(what=name, before=here.get(name), after=there.get(name))
         for name in names
         if here.get(name, 0) != there.get(name, 0)
     )

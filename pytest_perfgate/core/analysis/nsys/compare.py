@@ -25,7 +25,7 @@ from pytest_perfgate.model.metric import (
     Table,
     labels,
 )
-from pytest_perfgate.model.nsys import Job, Lane, OverlapRow, RankResult
+from pytest_perfgate.model.nsys import Job, OverlapRow, RankLane, RankResult
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Pair:
+class JobPair:
     """One thing on both sides; ``None`` if a side does not have it."""
 
     rank: str
@@ -60,26 +60,26 @@ class Pair:
 
 
 @value
-class Comparison:
+class JobComparison:
     """Two jobs compared, the greatest difference first."""
 
-    total: Pair
+    total: JobPair
     """Time in kernels, over all ranks."""
-    communication: Pair
-    step: Pair
+    communication: JobPair
+    step: JobPair
     """The time that a user waits: of windows if an anchor chose them, otherwise busy time; mean over ranks."""
-    kernels: tuple[Pair, ...]
-    stages: tuple[Pair, ...]
-    ranks: tuple[Pair, ...]
+    kernels: tuple[JobPair, ...]
+    stages: tuple[JobPair, ...]
+    ranks: tuple[JobPair, ...]
     anchored: bool
     talkers: tuple[str, ...] = ()
     """Names of the communication kernels, of either side."""
 
 
-def comparison(before: Job, after: Job) -> Comparison:
+def comparison(before: Job, after: Job) -> JobComparison:
     """Compare everything that can be matched by name, and list the rest."""
     anchored = all(_anchored(job) for job in (before, after))
-    return Comparison(
+    return JobComparison(
         total=_summed("", "all kernels", before, after, lambda lane: np.ones(len(lane.talks), dtype=bool)),
         communication=_summed("", "communication", before, after, lambda lane: lane.talks),
         step=_step(before, after, anchored=anchored),
@@ -91,7 +91,7 @@ def comparison(before: Job, after: Job) -> Comparison:
     )
 
 
-def _talkers(lane: Lane) -> set[str]:
+def _talkers(lane: RankLane) -> set[str]:
     return {lane.names[at] for at in np.unique(lane.kernels.name[lane.talks])}
 
 
@@ -104,18 +104,18 @@ def _wait(result: RankResult, *, anchored: bool) -> int:
     return result.time.window_ns if anchored else result.time.busy_ns
 
 
-def _step(before: Job, after: Job, *, anchored: bool) -> Pair:
+def _step(before: Job, after: Job, *, anchored: bool) -> JobPair:
     old, new = (float(np.mean([_wait(r, anchored=anchored) for r in job.ranks])) for job in (before, after))
-    return Pair(rank="", name="window" if anchored else "busy time", before_ns=old, after_ns=new)
+    return JobPair(rank="", name="window" if anchored else "busy time", before_ns=old, after_ns=new)
 
 
-def _summed(rank: str, name: str, before: Job, after: Job, chosen: Callable[[Lane], Mask]) -> Pair:
+def _summed(rank: str, name: str, before: Job, after: Job, chosen: Callable[[RankLane], Mask]) -> JobPair:
     totals = [[_total(r.lane, chosen(r.lane)) for r in job.ranks] for job in (before, after)]
     (old, old_count), (new, new_count) = ((sum(t for t, _ in side), sum(n for _, n in side)) for side in totals)
-    return Pair(rank=rank, name=name, before_ns=old, after_ns=new, before_count=old_count, after_count=new_count)
+    return JobPair(rank=rank, name=name, before_ns=old, after_ns=new, before_count=old_count, after_count=new_count)
 
 
-def _total(lane: Lane, kept: Mask) -> tuple[float, int]:
+def _total(lane: RankLane, kept: Mask) -> tuple[float, int]:
     lengths = (lane.kernels.end - lane.kernels.start)[kept]
     return float(lengths.sum()), len(lengths)
 
@@ -123,7 +123,7 @@ def _total(lane: Lane, kept: Mask) -> tuple[float, int]:
 Named = Callable[[RankResult], Iterable[tuple[str, float, int]]]
 
 
-def _matched(before: Job, after: Job, named: Named) -> Iterator[Pair]:
+def _matched(before: Job, after: Job, named: Named) -> Iterator[JobPair]:
     """Yield one pair for each rank and name, in the order of the first side that has it."""
     sides = [
         {(r.rank.name, name): (amount, count) for r in job.ranks for name, amount, count in named(r)}
@@ -131,7 +131,7 @@ def _matched(before: Job, after: Job, named: Named) -> Iterator[Pair]:
     ]
     for key in dict.fromkeys([*sides[0], *sides[1]]):
         old, new = sides[0].get(key), sides[1].get(key)
-        yield Pair(
+        yield JobPair(
             rank=key[0],
             name=key[1],
             before_ns=old[0] if old else None,
@@ -158,13 +158,13 @@ def _stages(result: RankResult) -> Iterator[tuple[str, float, int]]:
             yield stage, float(intervals.covered(lane.kernels.start[on], lane.kernels.end[on])), int(on.sum())
 
 
-def _sorted(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+def _sorted(pairs: Iterable[JobPair]) -> tuple[JobPair, ...]:
     return tuple(sorted(pairs, key=lambda pair: -abs(pair.difference)))
 
 
-def comparison_metrics(comparison: Comparison, after: Job) -> MetricSet:
+def comparison_metrics(comparison: JobComparison, after: Job) -> MetricSet:
     """Return ``slowdown`` of the step, each rank, stage and kernel, and the figures of the second side."""
-    rows: list[tuple[Pair, Labels]] = [(comparison.step, ())]
+    rows: list[tuple[JobPair, Labels]] = [(comparison.step, ())]
     rows += [(pair, labels(rank=pair.rank)) for pair in comparison.ranks]
     rows += [(pair, labels(rank=pair.rank, stage=pair.name)) for pair in comparison.stages]
     rows += [(pair, labels(rank=pair.rank, kernel=pair.name)) for pair in comparison.kernels]
@@ -181,7 +181,7 @@ _SHOWN = 20
 _ABSENT = "-"
 
 
-def difference(comparison: Comparison, before: Job, after: Job) -> Document:
+def difference(comparison: JobComparison, before: Job, after: Job) -> Document:
     """Return sentences on the whole, then ranks, stages with their overlap, and kernels."""
     tables = (
         _table("Ranks", comparison.ranks, "rank", comparison.step.name),
@@ -195,7 +195,7 @@ def difference(comparison: Comparison, before: Job, after: Job) -> Document:
     return Document(title="Before and after", blocks=tuple(blocks))
 
 
-def sentences(comparison: Comparison) -> str:
+def sentences(comparison: JobComparison) -> str:
     """Return sentences on the waiting time, the kernels, the communication, and the greatest difference."""
     step, total = comparison.step, comparison.total
     lines = [f"The {step.name} of a rank went {_change(step)}; time in kernels went {_change(total)}."]
@@ -210,7 +210,7 @@ def sentences(comparison: Comparison) -> str:
     return " ".join(lines)
 
 
-def _change(pair: Pair) -> str:
+def _change(pair: JobPair) -> str:
     if pair.before_ns is None or pair.after_ns is None:
         side = "after" if pair.before_ns is None else "before"
         return f"{quantity(pair.after_ns or pair.before_ns, Dimension.TIME)}, only {side}"
@@ -223,7 +223,7 @@ def _launches(count: int) -> str:
     return f" in {count:,} kernel{'s' if count != 1 else ''}" if count else ""
 
 
-def _table(title: str, pairs: Iterable[Pair], what: str, how: str = "", limit: int = 0) -> Table:
+def _table(title: str, pairs: Iterable[JobPair], what: str, how: str = "", limit: int = 0) -> Table:
     named = [views.text("rank")] + ([views.text(what)] if what != "rank" else [])
     columns = [*named, views.count("count before"), views.count("count after"), *_sides()]
     rows = []

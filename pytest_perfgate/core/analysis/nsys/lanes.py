@@ -11,7 +11,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import Activity, Calls, Lane, Preset, Ranges, Rank, Reading, Window, pid_of
+from pytest_perfgate.model.nsys import Activity, Calls, Preset, Ranges, Rank, RankLane, ReadOptions, Window, pid_of
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _ORIGINAL = re.compile(r"^nccl", re.IGNORECASE)
 
 
 @array_value
-class Recorded:
+class ExportContent:
     """The content of one export around its windows."""
 
     kernels: Activity
@@ -36,7 +36,7 @@ class Recorded:
     names: Mapping[int, str]
 
 
-def lanes(recorded: Recorded, windows: Mapping[Rank, Window], reading: Reading) -> tuple[Lane, ...]:
+def lanes(recorded: ExportContent, windows: Mapping[Rank, Window], reading: ReadOptions) -> tuple[RankLane, ...]:
     """Return one lane for each rank that has a window."""
     kernels = recorded.kernels
     when, thread, linked = launches(kernels, recorded.calls)
@@ -50,7 +50,7 @@ def lanes(recorded: Recorded, windows: Mapping[Rank, Window], reading: Reading) 
     for rank, window in windows.items():
         rows, cut, straddlers = _inside(whole, rank, window, whole_only=reading.original)
         result.append(
-            Lane(
+            RankLane(
                 rank=rank,
                 window=window,
                 kernels=_clipped(whole.where(rows), window),
@@ -123,7 +123,7 @@ def _names(ids: Ints, names: Mapping[int, str]) -> tuple[Ints, tuple[str, ...]]:
     return number.astype(np.int64), tuple(names.get(int(known), f"kernel {known}") for known in distinct)
 
 
-def _talking(names: Sequence[str], reading: Reading) -> NDArray[np.bool_]:
+def _talking(names: Sequence[str], reading: ReadOptions) -> NDArray[np.bool_]:
     pattern = _ORIGINAL if reading.original else intervals.communication(reading.preset.communication)
     return np.array([bool(pattern.search(name)) for name in names], dtype=bool)
 
@@ -236,7 +236,7 @@ _ANONYMOUS = re.compile(r"<unnamed>|\(anonymous namespace\)")
 _INNERMOST = re.compile(r"<[^<>()]*>|\([^<>()]*\)")
 
 
-def hidden_talkers(names: Mapping[int, str], reading: Reading) -> tuple[int, ...]:
+def hidden_talkers(names: Mapping[int, str], reading: ReadOptions) -> tuple[int, ...]:
     """Return the full names that show communication only by their namespace; the original tool reads short names."""
     if reading.original:
         return ()

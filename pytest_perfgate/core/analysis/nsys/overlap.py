@@ -15,8 +15,8 @@ from pytest_perfgate.model.nsys import (
     COMPUTE,
     MIXED,
     UNKNOWN,
-    Lane,
     OverlapRow,
+    RankLane,
     RankResult,
     StreamRow,
     TimedCalls,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-def overlaps(lane: Lane) -> tuple[OverlapRow, ...]:
+def overlaps(lane: RankLane) -> tuple[OverlapRow, ...]:
     """Return stages by name, then what is outside of stages by its purpose; barriers are listed elsewhere."""
     cover = computation(lane)
     asynchronous = lane.talks & ~np.isin(lane.kernels.stream, list(computing_streams(lane)))
@@ -48,23 +48,23 @@ def overlaps(lane: Lane) -> tuple[OverlapRow, ...]:
     return tuple(rows)
 
 
-def all_communication(lane: Lane) -> OverlapRow | None:
+def all_communication(lane: RankLane) -> OverlapRow | None:
     """Return all communication of the window with barriers; ``None`` if there is none."""
     return _row(lane, lane.talks, computation(lane), "", outside=False) if lane.talks.any() else None
 
 
-def computation(lane: Lane) -> intervals.Spans:
+def computation(lane: RankLane) -> intervals.Spans:
     """Return the union of all that is not communication, on any stream."""
     return intervals.union(lane.kernels.start[~lane.talks], lane.kernels.end[~lane.talks])
 
 
-def exposed(lane: Lane) -> intervals.Spans:
+def exposed(lane: RankLane) -> intervals.Spans:
     """Return when communication runs and nothing computes."""
     talk = intervals.union(lane.kernels.start[lane.talks], lane.kernels.end[lane.talks])
     return intervals.without(talk, computation(lane))
 
 
-def members(lane: Lane, row: OverlapRow) -> list[float]:
+def members(lane: RankLane, row: OverlapRow) -> list[float]:
     """Return how much of each kernel of a row is hidden."""
     asynchronous = lane.talks & ~np.isin(lane.kernels.stream, list(computing_streams(lane)))
     names, of = (lane.purposes, lane.purpose) if row.outside else (lane.stages, lane.stage)
@@ -76,7 +76,7 @@ def members(lane: Lane, row: OverlapRow) -> list[float]:
     return parts
 
 
-def _row(lane: Lane, chosen: Mask, cover: intervals.Spans, name: str, *, outside: bool) -> OverlapRow:
+def _row(lane: RankLane, chosen: Mask, cover: intervals.Spans, name: str, *, outside: bool) -> OverlapRow:
     start, end = lane.kernels.start[chosen], lane.kernels.end[chosen]
     lengths = end - start
     hidden = intervals.covered_by(start, end, cover)
@@ -95,7 +95,7 @@ def _row(lane: Lane, chosen: Mask, cover: intervals.Spans, name: str, *, outside
     )
 
 
-def computation_by_stage(lane: Lane) -> tuple[tuple[str, int], ...]:
+def computation_by_stage(lane: RankLane) -> tuple[tuple[str, int], ...]:
     """Return compute by stage, as unions."""
     return tuple(
         (lane.stages[at], intervals.covered(lane.kernels.start[chosen], lane.kernels.end[chosen]))
@@ -104,17 +104,17 @@ def computation_by_stage(lane: Lane) -> tuple[tuple[str, int], ...]:
     )
 
 
-def streams(lane: Lane) -> tuple[StreamRow, ...]:
+def streams(lane: RankLane) -> tuple[StreamRow, ...]:
     """Return the streams that are active in the window, whatever their counts and durations."""
     return tuple(_stream_row(lane, int(stream)) for stream in np.unique(lane.kernels.stream))
 
 
-def computing_streams(lane: Lane) -> frozenset[int]:
+def computing_streams(lane: RankLane) -> frozenset[int]:
     """Return the streams on which anything other than communication ran."""
     return frozenset(np.unique(lane.kernels.stream[~lane.talks]).tolist())
 
 
-def _stream_row(lane: Lane, stream: int) -> StreamRow:
+def _stream_row(lane: RankLane, stream: int) -> StreamRow:
     on = lane.kernels.stream == stream
     talks = lane.talks[on]
     start, end = lane.kernels.start[on], lane.kernels.end[on]
@@ -133,7 +133,7 @@ def _stream_row(lane: Lane, stream: int) -> StreamRow:
     )
 
 
-def _kernels_by_purpose(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
+def _kernels_by_purpose(lane: RankLane, on: NDArray[np.bool_]) -> dict[str, int]:
     """Count kernels by the purpose of their launch; those that an edge cuts only count if there are no others."""
     cut = (lane.kernels.start == lane.window.start) | (lane.kernels.end == lane.window.end)
     whole = on & ~cut
@@ -141,7 +141,7 @@ def _kernels_by_purpose(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
     return {lane.purposes[at] if at >= 0 else UNKNOWN: n for at, n in zip(codes.tolist(), counts.tolist())}
 
 
-def times(lane: Lane) -> TimeRow:
+def times(lane: RankLane) -> TimeRow:
     """Return computation, exposed communication, exposed copies and idle time of the window."""
     kernels, copies = lane.kernels, lane.copies
     compute = computation(lane)
@@ -165,7 +165,7 @@ def stages(ranks: Sequence[RankResult]) -> tuple[str, ...]:
     return tuple(sorted({stage for result in ranks for stage, _ in result.compute}))
 
 
-def result(lane: Lane, launches: TimedCalls | None = None, waits: TimedCalls | None = None) -> RankResult:
+def result(lane: RankLane, launches: TimedCalls | None = None, waits: TimedCalls | None = None) -> RankResult:
     """Return the result of one rank; launching and waiting calls may be those of a whole file."""
     launching = _launching(lane, launches) if launches is not None else None
     waiting = _waiting(lane, waits) if waits is not None and launching is not None else None
@@ -182,7 +182,7 @@ def result(lane: Lane, launches: TimedCalls | None = None, waits: TimedCalls | N
     )
 
 
-def _launching(lane: Lane, launches: TimedCalls) -> int | None:
+def _launching(lane: RankLane, launches: TimedCalls) -> int | None:
     """Return the launch time in the window; ``None`` if the process launched nothing in it."""
     process, start, end = launches
     window, mine = lane.window, process == lane.rank.pid
@@ -190,18 +190,18 @@ def _launching(lane: Lane, launches: TimedCalls) -> int | None:
     return intervals.covered(start, end) if mine.any() else None
 
 
-def _waiting(lane: Lane, waits: TimedCalls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _waiting(lane: RankLane, waits: TimedCalls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return start and end of the waits of this process."""
     process, start, end = waits
     mine = process == lane.rank.pid
     return start[mine], end[mine]
 
 
-def _inside(lane: Lane, calls: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
+def _inside(lane: RankLane, calls: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
     return int(np.count_nonzero((calls[0] < lane.window.end) & (calls[1] > lane.window.start)))
 
 
-def _idle_behind(lane: Lane, waits: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
+def _idle_behind(lane: RankLane, waits: tuple[NDArray[np.int64], NDArray[np.int64]]) -> int:
     busy = intervals.union(
         np.append(lane.kernels.start, lane.copies.start), np.append(lane.kernels.end, lane.copies.end)
     )

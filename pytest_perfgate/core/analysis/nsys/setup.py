@@ -12,7 +12,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import AS_GIVEN, OPEN, Extent, Preset, Ranges, Rank, Reading, Window, pid_of
+from pytest_perfgate.model.nsys import AS_GIVEN, OPEN, Extent, Preset, Ranges, Rank, ReadOptions, Window, pid_of
 from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def order(rank: Rank) -> tuple[int, str]:
 
 
 def windows(
-    ranges: Ranges, ranks: Sequence[Rank], reading: Reading, extents: Callable[[], Sequence[Extent]]
+    ranges: Ranges, ranks: Sequence[Rank], reading: ReadOptions, extents: Callable[[], Sequence[Extent]]
 ) -> dict[Rank, Window]:
     """Return a window for each rank; none for a rank without the anchor that others have."""
     if reading.span is not None:
@@ -221,7 +221,7 @@ OPTIONS: tuple[tuple[str, str], ...] = (
 )
 
 
-def reading(options: Mapping[str, str]) -> Reading:
+def reading(options: Mapping[str, str]) -> ReadOptions:
     """Return the reading by the options, over the preset's patterns."""
     known = [name for name, _ in OPTIONS]
     for name in options:
@@ -232,7 +232,7 @@ def reading(options: Mapping[str, str]) -> Reading:
     compat = options.get("compat", "")
     if compat not in {"", "pithtrain"}:
         raise PerfgateError("nsys-option", f"compat={compat!r}", fix="the only choice is compat=pithtrain")
-    return Reading(
+    return ReadOptions(
         preset=_preset(options),
         anchor=options.get("anchor", ""),
         span=_span(options),

@@ -24,7 +24,7 @@ from pytest_perfgate.core.render.charts import (
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Block, Cell, Document, Paragraph, Picture, Table
-from pytest_perfgate.model.nsys import COMPUTE, Job, Lane, RankResult, StreamRow, stream_name
+from pytest_perfgate.model.nsys import COMPUTE, Job, RankLane, RankResult, StreamRow, stream_name
 from pytest_perfgate.model.values import Dimension
 
 _RANKS = 8
@@ -72,7 +72,7 @@ def _spans(result: RankResult) -> list[tuple[str, int, int, int, str, str]]:
     return spans
 
 
-def _stage(lane: Lane, at: int) -> str:
+def _stage(lane: RankLane, at: int) -> str:
     """Return a kernel's stage, or outside of stages its purpose in brackets."""
     if lane.stage[at] >= 0:
         return lane.stages[int(lane.stage[at])]

@@ -16,7 +16,7 @@ _NUMBER = regex(r"-?\d+")
 
 
 @value
-class Call:
+class OperatorCall:
     """Arguments by position. An absent tensor is ``[]`` with an empty type."""
 
     name: str
@@ -85,11 +85,11 @@ class Call:
         return tuple(at for at in range(min(len(self.types), len(self.dims))) if self.tensor(at))
 
 
-def parse_call(name: str, arguments: Sequence[bytes]) -> Call:
+def parse_call(name: str, arguments: Sequence[bytes]) -> OperatorCall:
     """Return the call of this recorded JSON; unreadable arguments count as not recorded."""
     dims, types, strides, concrete = (_parsed(text) for text in arguments)
     shaped = tuple(sizes if isinstance(sizes, tuple) else () for sizes in dims)
-    return Call(
+    return OperatorCall(
         name=name,
         dims=shaped + ((),) * (len(types) - len(shaped)) if shaped else (),
         types=tuple(map(str, types)),
@@ -110,7 +110,7 @@ def _frozen(parts: list[Any]) -> tuple[Any, ...]:
     return tuple(_frozen(item) if isinstance(item, list) else item for item in parts)
 
 
-Model = Callable[[Call], Work]
+Model = Callable[[OperatorCall], Work]
 
 _FAMILIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("GEMM", layers.MODELS),
@@ -166,7 +166,7 @@ def category_of(name: str, kernel: str = "") -> str:
     return "other"
 
 
-def work_of(call: Call, extra: Mapping[str, Callable[..., Work]] | None = None) -> tuple[Work | None, str]:
+def work_of(call: OperatorCall, extra: Mapping[str, Callable[..., Work]] | None = None) -> tuple[Work | None, str]:
     """Return the work of a recorded call, or ``None`` and the reason; never zero without a model."""
     model = model_of(call.name, extra)
     if model is None:

@@ -19,32 +19,32 @@ from pytest_perfgate.core.analysis.work_layers import (
 from pytest_perfgate.model.values import Work, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators import Call
+    from pytest_perfgate.core.analysis.operators import OperatorCall
 
 
-def heads_first(call: Call, at: int = 0, causal: int = 4) -> tuple[tuple[int, int, int, int], dict[str, int]]:
+def heads_first(call: OperatorCall, at: int = 0, causal: int = 4) -> tuple[tuple[int, int, int, int], dict[str, int]]:
     """Read Q, K, V as (batch, heads, sequence, dim)."""
     (batch, heads, queries, dim), k, v = call.shape(at), call.shape(at + 1), call.shape(at + 2)
     options = {"keys": k[2], "kv_heads": k[1], "value_dim": v[3], "causal": call.flag(causal)}
     return (batch, heads, queries, dim), options
 
 
-def flash(call: Call) -> Work:
+def flash(call: OperatorCall) -> Work:
     shape, options = heads_first(call, causal=4)
     return attention(*shape, dtype=call.dtype(0), **options)  # type: ignore[arg-type]
 
 
-def efficient(call: Call) -> Work:
+def efficient(call: OperatorCall) -> Work:
     shape, options = heads_first(call, causal=6)
     return attention(*shape, dtype=call.dtype(0), **options)  # type: ignore[arg-type]
 
 
-def composite(call: Call) -> Work:
+def composite(call: OperatorCall) -> Work:
     shape, options = heads_first(call, causal=5)
     return attention(*shape, dtype=call.dtype(0), **options)  # type: ignore[arg-type]
 
 
-def flash_function(call: Call) -> Work:
+def flash_function(call: OperatorCall) -> Work:
     q, k, v = call.shape(0), call.shape(1), call.shape(2)
     batch, queries, heads, dim = q
     causal = any(call.flag(at) for at in (5, 6))
@@ -52,17 +52,17 @@ def flash_function(call: Call) -> Work:
     return attention(batch, heads, queries, dim, dtype=call.dtype(0), **options)  # type: ignore[arg-type]
 
 
-def flash_function_backward(call: Call) -> Work:
+def flash_function_backward(call: OperatorCall) -> Work:
     """Read gradient, Q, K, V, output, statistics, the three results, dropout, scale, causal."""
     (batch, queries, heads, dim), k, v = call.shape(1), call.shape(2), call.shape(3)
     options = {"keys": k[1], "kv_heads": k[2], "value_dim": v[3], "causal": call.flag(11), "bottom_right": True}
     return attention_backward(batch, heads, queries, dim, dtype=call.dtype(1), **options)  # type: ignore[arg-type]
 
 
-def gradient(causal: int) -> Callable[[Call], Work]:
+def gradient(causal: int) -> Callable[[OperatorCall], Work]:
     """Return the model of a backward operator with its causal flag at this position."""
 
-    def counted(call: Call) -> Work:
+    def counted(call: OperatorCall) -> Work:
         shape, options = heads_first(call, at=1, causal=causal)
         return attention_backward(*shape, dtype=call.dtype(1), **options)  # type: ignore[arg-type]
 
@@ -80,10 +80,10 @@ class Layout:
     numbered: bool = False
     """Whether the mask is a number: 1 from the top left, 2 from the bottom right."""
 
-    def causal(self, call: Call) -> bool:
+    def causal(self, call: OperatorCall) -> bool:
         return call.text(self.mask) in {"1", "2"} if self.numbered else call.flag(self.mask)
 
-    def aligned(self, call: Call) -> bool:
+    def aligned(self, call: OperatorCall) -> bool:
         """Return whether the causal diagonal ends at the last key."""
         return not (self.numbered and call.text(self.mask) == "1")
 
@@ -96,7 +96,7 @@ PACKED_FORWARD = {
 }
 
 
-def forward(call: Call) -> Work:
+def forward(call: OperatorCall) -> Work:
     return _counted(call, PACKED_FORWARD[call.name], backward=False)
 
 
@@ -120,7 +120,7 @@ PACKED_BACKWARD = {
 }
 
 
-def backward(call: Call) -> Work:
+def backward(call: OperatorCall) -> Work:
     return _counted(call, PACKED_BACKWARD[call.name], backward=True)
 
 
@@ -131,7 +131,7 @@ BACKWARD = {
 }
 
 
-def _counted(call: Call, layout: Layout, *, backward: bool) -> Work:
+def _counted(call: OperatorCall, layout: Layout, *, backward: bool) -> Work:
     if call.tensor(layout.lengths):
         return _packed(call, layout, backward=backward)
     (batch, queries, heads, dim), k, v = (call.shape(layout.query + at) for at in range(3))
@@ -150,7 +150,7 @@ def _counted(call: Call, layout: Layout, *, backward: bool) -> Work:
     )
 
 
-def _packed(call: Call, layout: Layout, *, backward: bool) -> Work:
+def _packed(call: OperatorCall, layout: Layout, *, backward: bool) -> Work:
     q, k, v = (call.shape(layout.query + at)[-3:] for at in range(3))
     sizes = Heads(query=q[1], key=k[1], dim=q[2], value_dim=v[2])
     dtype, causal = call.dtype(layout.query), layout.causal(call)
@@ -186,7 +186,7 @@ def _lengths(ends: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(after - before for before, after in pairwise(ends))
 
 
-def _longest(call: Call, at: int, total: int) -> int:
+def _longest(call: OperatorCall, at: int, total: int) -> int:
     """Return the recorded longest, at most the total."""
     numbers = call.numbers(at)
     return min(numbers[0], total) if numbers and numbers[0] > 0 else total
@@ -203,7 +203,7 @@ def _note(packing: Packing, least: int, most: int) -> str:
     )
 
 
-def packed_ends(call: Call) -> dict[int, tuple[int, ...]]:
+def packed_ends(call: OperatorCall) -> dict[int, tuple[int, ...]]:
     """Return running sums that replace unrecorded lengths of packed sequences, as equal as possible."""
     layout = PACKED_FORWARD.get(call.name) or PACKED_BACKWARD.get(call.name)
     if layout is None or not (call.tensor(layout.lengths) and call.tensor(layout.lengths + 1)):

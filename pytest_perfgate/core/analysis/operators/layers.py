@@ -18,32 +18,32 @@ from pytest_perfgate.core.analysis.work_layers import (
 )
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators import Call
+    from pytest_perfgate.core.analysis.operators import OperatorCall
     from pytest_perfgate.model.values import Work
 
 
-def mm(call: Call) -> Work:
+def mm(call: OperatorCall) -> Work:
     (m, k), n = call.shape(0), call.shape(1)[1]
     return gemm(m, n, k, dtype=call.dtype(0))
 
 
-def addmm(call: Call) -> Work:
+def addmm(call: OperatorCall) -> Work:
     (m, k), n = call.shape(1), call.shape(2)[1]
     sizes = (1, m, n, k)
     return mixed_gemm(sizes, (call.type(1), call.type(2), call.type(1)), bias=call.type(0))
 
 
-def batched(call: Call) -> Work:
+def batched(call: OperatorCall) -> Work:
     (batch, m, k), n = call.shape(0), call.shape(1)[2]
     return bmm(batch, m, n, k, dtype=call.dtype(0))
 
 
-def baddbmm(call: Call) -> Work:
+def baddbmm(call: OperatorCall) -> Work:
     (batch, m, k), n = call.shape(1), call.shape(2)[2]
     return bmm(batch, m, n, k, dtype=call.dtype(1), bias=True)
 
 
-def linear(call: Call) -> Work:
+def linear(call: OperatorCall) -> Work:
     x, weight = call.shape(0), call.shape(1)
     out, k = weight if len(weight) == 2 else (1, weight[0])
     sizes = (1, prod(x[:-1]), out, k)
@@ -51,7 +51,7 @@ def linear(call: Call) -> Work:
     return mixed_gemm(sizes, (call.type(0), call.type(1), call.type(0)), bias=bias)
 
 
-def scaled_mm(call: Call) -> Work:
+def scaled_mm(call: OperatorCall) -> Work:
     """The result is bf16 unless both operands are wider: fp8 products are never stored as fp8 by default."""
     (m, k), n = call.shape(0), call.shape(1)[1]
     out = "bf16" if call.dtype(0) in {"fp8", "fp4", "int8"} else call.type(0)
@@ -59,23 +59,23 @@ def scaled_mm(call: Call) -> Work:
     return mixed_gemm((1, m, n, k), (call.type(0), call.type(1), out), bias=bias)
 
 
-def mv(call: Call) -> Work:
+def mv(call: OperatorCall) -> Work:
     m, k = call.shape(0)
     return gemm(m, 1, k, dtype=call.dtype(0))
 
 
-def dot(call: Call) -> Work:
+def dot(call: OperatorCall) -> Work:
     return gemm(1, 1, call.shape(0)[0], dtype=call.dtype(0))
 
 
-def grouped(call: Call) -> Work:
+def grouped(call: OperatorCall) -> Work:
     rows, k = call.shape(0)[-2:]
     groups, first, second = call.shape(1)
     n = second if first == k else first
     return grouped_gemm(rows, n, k, groups, dtype=call.dtype(0))
 
 
-def experts(call: Call) -> Work:
+def experts(call: OperatorCall) -> Work:
     """Read the tokens, both weights of every expert, the weights of each token's experts."""
     (tokens, model), (count, first, _), top = call.shape(0), call.shape(1), call.shape(3)[1]
     inner = call.shape(2)[2]
@@ -99,7 +99,7 @@ MODELS = {
 }
 
 
-def convolution(call: Call) -> Work:
+def convolution(call: OperatorCall) -> Work:
     return conv(
         call.shape(0),
         call.shape(1),
@@ -114,7 +114,7 @@ def convolution(call: Call) -> Work:
     )
 
 
-def cudnn(call: Call) -> Work:
+def cudnn(call: OperatorCall) -> Work:
     return conv(
         call.shape(0),
         call.shape(1),
@@ -126,7 +126,7 @@ def cudnn(call: Call) -> Work:
     )
 
 
-def miopen(call: Call) -> Work:
+def miopen(call: OperatorCall) -> Work:
     return conv(
         call.shape(0),
         call.shape(1),
@@ -139,7 +139,7 @@ def miopen(call: Call) -> Work:
     )
 
 
-def backward(call: Call) -> Work:
+def backward(call: OperatorCall) -> Work:
     mask = call.flags(10)
     if len(mask) != 3:
         raise ValueError("the output mask was not recorded")
@@ -167,64 +167,64 @@ FORWARD = {
 BACKWARD = {"aten::convolution_backward": backward}
 
 
-def batch(call: Call, training: int = 5) -> Work:
+def batch(call: OperatorCall, training: int = 5) -> Work:
     shape = call.shape(0)
     return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(1), training=call.flag(training))
 
 
-def layer(call: Call) -> Work:
+def layer(call: OperatorCall) -> Work:
     """Statistics are always computed, since a row is normalised by its own."""
     shape, inner = call.shape(0), prod(call.numbers(1))
     return norm(shape, inner, dtype=call.dtype(0), affine=call.tensor(2), training=True)
 
 
-def group(call: Call) -> Work:
+def group(call: OperatorCall) -> Work:
     shape = call.shape(0)
     return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(2), training=True)
 
 
-def native_group(call: Call) -> Work:
+def native_group(call: OperatorCall) -> Work:
     shape = call.shape(0)
     return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(1), training=True)
 
 
-def instance(call: Call) -> Work:
+def instance(call: OperatorCall) -> Work:
     shape = call.shape(0)
     return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(1), training=call.flag(5))
 
 
-def root_mean_square(call: Call) -> Work:
+def root_mean_square(call: OperatorCall) -> Work:
     return rms_norm(call.shape(0), prod(call.numbers(1)), dtype=call.dtype(0), affine=call.tensor(2))
 
 
-def batch_backward(call: Call) -> Work:
+def batch_backward(call: OperatorCall) -> Work:
     shape = call.shape(0)
     return norm_backward(shape, shape[1], dtype=call.dtype(0), mask=_mask(call, 9), affine=call.tensor(2))
 
 
-def miopen_backward(call: Call) -> Work:
+def miopen_backward(call: OperatorCall) -> Work:
     shape = call.shape(0)
     return norm_backward(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(2))
 
 
-def layer_backward(call: Call) -> Work:
+def layer_backward(call: OperatorCall) -> Work:
     shape, inner = call.shape(0), prod(call.numbers(2))
     return norm_backward(shape, inner, dtype=call.dtype(0), mask=_mask(call, 7), affine=call.tensor(5))
 
 
-def group_backward(call: Call) -> Work:
+def group_backward(call: OperatorCall) -> Work:
     shape = call.shape(0)
     return norm_backward(shape, shape[1], dtype=call.dtype(0), mask=_mask(call, 9), affine=call.tensor(4))
 
 
-def rms_backward(call: Call) -> Work:
+def rms_backward(call: OperatorCall) -> Work:
     shape, inner = call.shape(0), prod(call.numbers(2))
     mask = call.flags(5)
     whole = (mask[0], mask[1], False) if len(mask) == 2 else (True, True, False)
     return norm_backward(shape, inner, dtype=call.dtype(0), mask=whole, affine=call.tensor(4))
 
 
-def _mask(call: Call, at: int) -> tuple[bool, bool, bool]:
+def _mask(call: OperatorCall, at: int) -> tuple[bool, bool, bool]:
     flags = call.flags(at)
     if len(flags) != 3:
         raise ValueError("the output mask was not recorded")

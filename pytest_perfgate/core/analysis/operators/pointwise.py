@@ -12,7 +12,7 @@ from pytest_perfgate.core.analysis.work_layers import softmax as softmaxed
 from pytest_perfgate.model.values import Work, regex, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators import Call
+    from pytest_perfgate.core.analysis.operators import OperatorCall
 
 _UNARY = (
     "abs clamp clamp_min clamp_max cos elu erf exp gelu hardswish hardtanh leaky_relu log log1p logical_not neg pow "
@@ -27,12 +27,12 @@ _BINARY = (
 _REDUCTIONS = "sum mean amax amin max min prod norm linalg_vector_norm all any argmax argmin var std logsumexp"
 
 
-def unary(call: Call) -> Work:
+def unary(call: OperatorCall) -> Work:
     count = prod(call.shape(0))
     return streamed(count, 2 * call.size(0), call.dtype(0), "elementwise")
 
 
-def binary(call: Call) -> Work:
+def binary(call: OperatorCall) -> Work:
     """Operands broadcast; a scalar moves nothing."""
     tensors = [at for at in (0, 1) if call.tensor(at)]
     shape = _broadcast([call.shape(at) for at in tensors])
@@ -41,41 +41,41 @@ def binary(call: Call) -> Work:
     return streamed(prod(shape), moved, call.dtype(widest), "elementwise")
 
 
-def copied(call: Call) -> Work:
+def copied(call: OperatorCall) -> Work:
     """The source is read in its dtype, the target written in its own."""
     count = prod(call.shape(0))
     return streamed(0, count * (width(call.type(0)) + width(call.type(1))), call.dtype(0), "copy")
 
 
-def filled(call: Call) -> Work:
+def filled(call: OperatorCall) -> Work:
     return streamed(0, call.size(0), call.dtype(0), "fill")
 
 
-def reduction(call: Call) -> Work:
+def reduction(call: OperatorCall) -> Work:
     shape = call.shape(0)
     dims = call.numbers(1) if call.type(1) in {"ScalarList", "Scalar"} else ()
     usable = [d for d in dims if -len(shape) <= d < len(shape)]
     return reduced(shape, dtype=call.dtype(0), dims=usable or None)
 
 
-def softmax(call: Call) -> Work:
+def softmax(call: OperatorCall) -> Work:
     return softmaxed(call.shape(0), dtype=call.dtype(0))
 
 
-def softmax_backward(call: Call) -> Work:
+def softmax_backward(call: OperatorCall) -> Work:
     return softmaxed(call.shape(0), dtype=call.dtype(0), backward=True)
 
 
-def gathered(call: Call) -> Work:
+def gathered(call: OperatorCall) -> Work:
     return embedding(prod(call.shape(1)), call.shape(0)[-1], dtype=call.dtype(0), index=call.type(1))
 
 
-def loss(call: Call) -> Work:
+def loss(call: OperatorCall) -> Work:
     rows, vocabulary = call.shape(0)
     return cross_entropy(rows, vocabulary, dtype=call.dtype(0))
 
 
-def rotated(call: Call) -> Work:
+def rotated(call: OperatorCall) -> Work:
     """Read positions, then the queries and keys that are rotated in place."""
     both = [at for at in (1, 2) if call.tensor(at)]
     count = sum(prod(call.shape(at)) for at in both)
@@ -130,7 +130,7 @@ _FLOPS = {"zero": 0, "copy": 0, "norm": 2, "addcmul": 3, "addcdiv": 3, "lerp": 3
 
 
 @value
-class Passes:
+class ElementPasses:
     """The lists that an operator reads and writes, by their number, and its operations."""
 
     reads: tuple[int, ...]
@@ -139,9 +139,9 @@ class Passes:
 
 
 _OPTIMISERS = {
-    "adam": Passes(reads=(0, 1, 2, 3), writes=(0, 2, 3), flops=13),
-    "adamw": Passes(reads=(0, 1, 2, 3), writes=(0, 2, 3), flops=15),
-    "sgd": Passes(reads=(0, 1, 2), writes=(0, 2), flops=4),
+    "adam": ElementPasses(reads=(0, 1, 2, 3), writes=(0, 2, 3), flops=13),
+    "adamw": ElementPasses(reads=(0, 1, 2, 3), writes=(0, 2, 3), flops=15),
+    "sgd": ElementPasses(reads=(0, 1, 2), writes=(0, 2), flops=4),
 }
 """Parameters, gradients, then the moments; the largest second moments of amsgrad are read and written too."""
 
@@ -151,7 +151,7 @@ def is_list_operator(name: str) -> bool:
     return bool(_EACH.match(name) or _FUSED.match(name))
 
 
-def each(call: Call) -> Work:
+def each(call: OperatorCall) -> Work:
     """One pass over lists of tensors."""
     lists = [at for at in range(len(call.types)) if call.type(at) == "TensorList"]
     sizes = [elements(call, at) for at in lists]
@@ -166,14 +166,14 @@ def each(call: Call) -> Work:
     return _listed(passes.flops * nonzero[0], moved, sorts)
 
 
-def joined(call: Call) -> Work:
+def joined(call: OperatorCall) -> Work:
     """Concatenated tensors: each is read once and written once."""
     if call.type(0) != "TensorList":
         raise ValueError(f"argument 0 of {call.name} is not a list of tensors")
     return _listed(0, 2 * elements(call, 0) * _width(element_types(call.kernel), 0), element_types(call.kernel))
 
 
-def elements(call: Call, at: int) -> int:
+def elements(call: OperatorCall, at: int) -> int:
     """Return the elements of all tensors of a list; an absent optional tensor has none."""
     shapes = call.dims[at] if at < len(call.dims) else ()
     return sum(prod(shape) for shape in shapes if shape and all(isinstance(n, int) for n in shape))
@@ -191,22 +191,22 @@ def element_types(kernel: str) -> tuple[str, ...]:
     return tuple(names if "CopyFunctor" in kernel else names[:1])
 
 
-def _passes(name: str, sizes: list[int]) -> Passes:
+def _passes(name: str, sizes: list[int]) -> ElementPasses:
     """Return the passes over lists as long as the first; step counters and the like are ignored."""
     fused = _FUSED.match(name)
     if fused:
         plan = _OPTIMISERS[fused.group(1)]
         more = (4,) if len(sizes) > 4 and sizes[4] == sizes[0] else ()
-        return Passes(reads=(*plan.reads, *more), writes=(*plan.writes, *more), flops=plan.flops)
+        return ElementPasses(reads=(*plan.reads, *more), writes=(*plan.writes, *more), flops=plan.flops)
     match = _EACH.match(name)
     stem, in_place = (match.group(1), bool(match.group(2))) if match else ("", False)
     whole = tuple(at for at, size in enumerate(sizes) if size == sizes[0])
     flops = _FLOPS.get(stem, 1)
     if stem == "zero":
-        return Passes(reads=(), writes=(0,), flops=flops)
+        return ElementPasses(reads=(), writes=(0,), flops=flops)
     if stem == "copy":
-        return Passes(reads=(1,) if in_place else (0,), writes=(0,), flops=flops)
-    return Passes(reads=whole, writes=() if stem == "norm" else (0,), flops=flops)
+        return ElementPasses(reads=(1,) if in_place else (0,), writes=(0,), flops=flops)
+    return ElementPasses(reads=whole, writes=() if stem == "norm" else (0,), flops=flops)
 
 
 def _width(sorts: tuple[str, ...], at: int) -> float:
@@ -250,7 +250,7 @@ _FREE = {
 _WORDS = regex(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
-def triton(call: Call) -> Work:
+def triton(call: OperatorCall) -> Work:
     """One operation an element of each computing fused operator, over the largest traced tensor."""
     tensors = call.tensors()
     if not tensors:

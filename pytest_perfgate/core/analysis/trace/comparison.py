@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.operators import category_of
 from pytest_perfgate.core.analysis.trace.bottleneck import fusion_of
-from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Pair
+from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Match
 from pytest_perfgate.core.analysis.trace.operators import hardware_table
 from pytest_perfgate.core.analysis.trace.tables import brief
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
@@ -52,7 +52,7 @@ ON_HOST = ("computation", "idle", "busy", "total")
 UNLIKE = "one trace is of the host, the other of a GPU: their times are not compared"
 
 
-def pair_metrics(scope: str, pairs: Iterable[Pair]) -> MetricSet:
+def pair_metrics(scope: str, pairs: Iterable[Match]) -> MetricSet:
     """Return both times, calls, difference, slowdown, and the expected ratio; missing ones are absent."""
     metrics, absent = [], []
     for pair in pairs:
@@ -113,7 +113,7 @@ def whole_slowdown(before: Timeline | None, after: Timeline | None, parts: Seque
     return whole | part_metrics(before, after, parts)
 
 
-def pair_table(pairs: Sequence[Pair], of: str, limit: int = 0) -> Table:
+def pair_table(pairs: Sequence[Match], of: str, limit: int = 0) -> Table:
     """Return one row for each pair, the largest first."""
     return Table(
         columns=(
@@ -236,7 +236,7 @@ def _by_message(of_rank: Sequence[Collective]) -> dict[tuple[str, float | None, 
     return groups
 
 
-def key_findings(lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> tuple[str, ...]:
+def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[str, ...]:
     """Return the main points: the change, which side of the roof caused it, what hardware does not explain."""
     known = [pair for pair in pairs if pair.before is not None and pair.after is not None]
     spent = {side: sum(pair.total[0] for pair in known if pair.bound == side) for side in ("memory", "compute")}
@@ -302,7 +302,7 @@ _ASIDE = ("calls, reference", "calls, target", "difference")
 """Columns that are left out of a page for decisions."""
 
 
-def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> Document:
+def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> Document:
     """Return what differs in neutral terms, with recommendations for the target only."""
     from pytest_perfgate.core.analysis.trace.findings import outside_section
 
@@ -334,7 +334,7 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: R
     )
 
 
-def _advised(pair: Pair, number: int) -> Section:
+def _advised(pair: Match, number: int) -> Section:
     """Return what the hardware does not explain, and both paths."""
     items = (
         f"Gap: {_change(pair.ratio)} than the reference, where the hardware explains {_change(pair.expected)}",
@@ -346,7 +346,7 @@ def _advised(pair: Pair, number: int) -> Section:
     return Section(title=f"Priority {number}: {pair.name} {pair.detail}".rstrip(), blocks=blocks)
 
 
-def _detailed(pair: Pair, number: int, roofs: Roofs) -> Section:
+def _detailed(pair: Match, number: int, roofs: Roofs) -> Section:
     """Return one operator with both times, the expected ratio and its reason."""
     reason = _reason(pair.bound, roofs)
     expected = f"{_change(pair.expected)}, bound by {pair.bound}" + (f". {reason}" if reason else "")
@@ -368,7 +368,7 @@ def _change(ratio: float | None) -> str:
 
 
 def comparative_rough(
-    subject: str, lines: Lines, parts: tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair]], note: str
+    subject: str, lines: Lines, parts: tuple[Sequence[Match], Sequence[Match], Sequence[Match]], note: str
 ) -> Document:
     """Return every table of the comparison."""
     blocks: list[Block] = [Paragraph(text=note)]
@@ -379,14 +379,14 @@ def comparative_rough(
     return Document(title=f"Comparison of {subject} (rough)", blocks=tuple(blocks))
 
 
-def _saving(pair: Pair) -> float | None:
+def _saving(pair: Match) -> float | None:
     """Return the target's time beyond what the hardware explains, over all calls."""
     if pair.before is None or pair.after is None or pair.expected is None:
         return None
     return (pair.after - pair.before * pair.expected) * pair.calls[1]
 
 
-def _saved(pair: Pair) -> str:
+def _saved(pair: Match) -> str:
     saved = _saving(pair)
     return "unknown" if saved is None else f"up to {quantity(saved, Dimension.TIME)} of the target's GPU time"
 

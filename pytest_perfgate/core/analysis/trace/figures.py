@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Figure:
+class ViewFigure:
     """A column, or a row, of a view and its metric."""
 
     view: str
@@ -32,9 +32,9 @@ class Figure:
     scopes: str = ""
 
 
-def _all(view: str, scopes: str, **named: str) -> tuple[Figure, ...]:
+def _all(view: str, scopes: str, **named: str) -> tuple[ViewFigure, ...]:
     """Return figures of one view: the metric of each column, with underscores for spaces."""
-    return tuple(Figure(view=view, shown=k.replace("_", " "), metric=m, scopes=scopes) for k, m in named.items())
+    return tuple(ViewFigure(view=view, shown=k.replace("_", " "), metric=m, scopes=scopes) for k, m in named.items())
 
 
 _STATS = ("mean", "median", "std", "min", "max")
@@ -95,7 +95,7 @@ _SIDES = {
     "expected": "expected_slowdown",
 }
 
-FIGURES: tuple[Figure, ...] = (
+FIGURES: tuple[ViewFigure, ...] = (
     *_all("timeline", "rank, gpu, step", **_LINE),
     *_all("timeline", "rank, gpu, step", **{f"{name},_of_the_window": metric for name, metric in _SHARE.items()}),
     *_all("steps", "step, rank, gpu", **_RANKED),

@@ -75,16 +75,16 @@ class RankFigures:
 
 
 @value
-class Job:
+class TraceJob:
     """Some ranks of a job, in the order of ranks."""
 
     ranks: tuple[RankFigures, ...] = ()
 
-    def __or__(self, other: Job) -> Job:
-        return Job.of((*self.ranks, *other.ranks))
+    def __or__(self, other: TraceJob) -> TraceJob:
+        return TraceJob.of((*self.ranks, *other.ranks))
 
     @classmethod
-    def of(cls, ranks: Iterable[RankFigures]) -> Job:
+    def of(cls, ranks: Iterable[RankFigures]) -> TraceJob:
         """Return a job of all ranks at once; adding them one by one would sort them each time."""
         by_rank: dict[int, RankFigures] = {}
         for one in ranks:
@@ -95,7 +95,7 @@ class Job:
         return cls(ranks=tuple(by_rank[rank] for rank in sorted(by_rank)))
 
     @property
-    def settled(self) -> Job:
+    def settled(self) -> TraceJob:
         """Return the complete job; a profile of the host beside those of GPUs has lost its GPU activity."""
         with_gpu = [one for one in self.ranks if one.lines and not one.on_host]
         if not with_gpu or len(with_gpu) == len(self.ranks):
@@ -104,12 +104,12 @@ class Job:
             (m.name, tuple(one for one in m.labels if one[0] != "rank")) for r in with_gpu for m in r.metrics.metrics
         }
         there, ordered = {one.rank for one in with_gpu}, sorted(wanted)
-        return Job(ranks=tuple(one if one.rank in there else one.silenced(ordered) for one in self.ranks))
+        return TraceJob(ranks=tuple(one if one.rank in there else one.silenced(ordered) for one in self.ranks))
 
     @property
-    def measured(self) -> Job:
+    def measured(self) -> TraceJob:
         """The ranks with figures, or all if none has any."""
-        return Job(ranks=tuple(one for one in self.ranks if one.lines) or self.ranks)
+        return TraceJob(ranks=tuple(one for one in self.ranks if one.lines) or self.ranks)
 
     @property
     def subject(self) -> str:

@@ -13,7 +13,7 @@ from pytest_perfgate.model.values import regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
-    from pytest_perfgate.core.analysis.trace.tree import Node
+    from pytest_perfgate.core.analysis.trace.tree import OperatorNode
     from pytest_perfgate.model.device import Roof
 
 BEYOND = 1.5
@@ -24,7 +24,7 @@ SELECTION = 2.0
 
 
 @value
-class Pair:
+class Match:
     """One thing in both traces, or in one."""
 
     name: str
@@ -61,7 +61,7 @@ class Pair:
         return self.remark.startswith("unexpected")
 
 
-def by_arguments(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
+def by_arguments(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Match, ...]:
     """Match operators with equal arguments; of a layer, those that every library's operator has."""
     shared = shared_names(before, after)
     return _paired(
@@ -72,7 +72,7 @@ def by_arguments(before: Sequence[OperatorRow], after: Sequence[OperatorRow], ro
     )
 
 
-def by_operator(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
+def by_operator(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Match, ...]:
     """Match operators by name."""
     shared = shared_names(before, after)
     return _paired(before, after, lambda row: (shared.get(row.name, row.name), ""), roofs)
@@ -89,12 +89,12 @@ def shared_names(before: Sequence[OperatorRow], after: Sequence[OperatorRow]) ->
     return {name: layer for side in layers for name, layer in side.items() if layer in both}
 
 
-def by_category(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
+def by_category(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Match, ...]:
     """Match families of operators."""
     return _paired(before, after, lambda row: (row.category, ""), roofs)
 
 
-def by_kernel(before: Sequence[KernelRow], after: Sequence[KernelRow]) -> tuple[Pair, ...]:
+def by_kernel(before: Sequence[KernelRow], after: Sequence[KernelRow]) -> tuple[Match, ...]:
     """Match kernels by name."""
     first, second = _kernels(before), _kernels(after)
     pairs = [_pair(name, "", first.get(name), second.get(name)) for name in dict.fromkeys((*first, *second))]
@@ -127,7 +127,7 @@ def _paired(
     after: Sequence[OperatorRow],
     key: Callable[[OperatorRow], tuple[str, str]],
     roofs: Roofs,
-) -> tuple[Pair, ...]:
+) -> tuple[Match, ...]:
     first, second = _grouped(before, key), _grouped(after, key)
     pairs = []
     for name in dict.fromkeys((*first, *second)):
@@ -176,8 +176,8 @@ def _pair(
     after: tuple[int, float] | None,
     bind: str = "",
     expected: float | None = None,
-) -> Pair:
-    return Pair(
+) -> Match:
+    return Match(
         name=name,
         detail=detail,
         before=before[1] / before[0] if before else None,
@@ -204,7 +204,7 @@ class Edit:
     """The number of operators in the difference."""
 
 
-def edits(before: Node, after: Node, path: str = "") -> tuple[Edit, ...]:
+def edits(before: OperatorNode, after: OperatorNode, path: str = "") -> tuple[Edit, ...]:
     """Return the changes that turn one tree into the other."""
     if before.key == after.key:
         return ()
@@ -222,7 +222,9 @@ def edits(before: Node, after: Node, path: str = "") -> tuple[Edit, ...]:
     return tuple(changes)
 
 
-def aligned(one: Sequence[Node], two: Sequence[Node]) -> list[tuple[Node | None, Node | None]]:
+def aligned(
+    one: Sequence[OperatorNode], two: Sequence[OperatorNode]
+) -> list[tuple[OperatorNode | None, OperatorNode | None]]:
     """Match children at the least cost: equal ones cost nothing, those of one name little."""
     head = 0
     while head < min(len(one), len(two)) and one[head].key == two[head].key:
@@ -238,17 +240,17 @@ def aligned(one: Sequence[Node], two: Sequence[Node]) -> list[tuple[Node | None,
     return _backtracked(cost, first, second)
 
 
-def _swap(left: Node, right: Node) -> int:
+def _swap(left: OperatorNode, right: OperatorNode) -> int:
     if left.key == right.key:
         return 0
     return 1 + abs(left.size - right.size) if left.name == right.name else left.size + right.size
 
 
 def _backtracked(
-    cost: np.ndarray[tuple[int, ...], np.dtype[np.int64]], first: Sequence[Node], second: Sequence[Node]
-) -> list[tuple[Node | None, Node | None]]:
+    cost: np.ndarray[tuple[int, ...], np.dtype[np.int64]], first: Sequence[OperatorNode], second: Sequence[OperatorNode]
+) -> list[tuple[OperatorNode | None, OperatorNode | None]]:
     i, j = len(first), len(second)
-    pairs: list[tuple[Node | None, Node | None]] = []
+    pairs: list[tuple[OperatorNode | None, OperatorNode | None]] = []
     while i or j:
         if i and j and cost[i, j] == cost[i - 1, j - 1] + _swap(first[i - 1], second[j - 1]):
             i, j = i - 1, j - 1
@@ -265,7 +267,7 @@ def _backtracked(
     return pairs[::-1]
 
 
-def _counted(before: Node, after: Node, path: str) -> tuple[Edit, ...]:
+def _counted(before: OperatorNode, after: OperatorNode, path: str) -> tuple[Edit, ...]:
     counts: dict[str, int] = defaultdict(int)
     for sign, side in ((-1, before), (1, after)):
         for child in side.children:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.operators import Call, category_of, parse_call, work_of
+from pytest_perfgate.core.analysis.operators import OperatorCall, category_of, parse_call, work_of
 from pytest_perfgate.core.analysis.trace.ranks import Collective
 from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey
 from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered, spread, statistics
@@ -37,7 +37,7 @@ class OperatorRow(Spread):
     """One operator with one set of arguments; its times are those of its kernels on the device."""
 
     name: str
-    call: Call
+    call: OperatorCall
     category: str
     work: Work | None
     why: str
@@ -105,7 +105,7 @@ def operators(survey: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.total, row.name, str(row.call.dims), row.kernel)))
 
 
-def _work(survey: Survey, call: Call) -> tuple[Work | None, str]:
+def _work(survey: Survey, call: OperatorCall) -> tuple[Work | None, str]:
     """Return the work of a call; a copy over the host's link has no roof of the device."""
     if _LINK.search(call.kernel):
         return None, "it copies between host and device: the link's peak is not in a trace"
@@ -132,12 +132,12 @@ def recompute_share(survey: Survey) -> float | None:
     return float(spent[inside].sum() / total) if total else None
 
 
-def _call(survey: Survey, row: int) -> Call:
+def _call(survey: Survey, row: int) -> OperatorCall:
     if row < 0:
-        return Call(name=OUTSIDE)
+        return OperatorCall(name=OUTSIDE)
     trace = survey.trace
     name, argument = trace.names[trace.name[row]], int(trace.argument[row])
-    return parse_call(name, trace.arguments[argument]) if argument >= 0 else Call(name=name)
+    return parse_call(name, trace.arguments[argument]) if argument >= 0 else OperatorCall(name=name)
 
 
 def _longest_kernels(survey: Survey, group: Ints, groups: int) -> list[int]:
@@ -353,7 +353,7 @@ def _message(survey: Survey, at: int) -> Message | None:
     return None
 
 
-def _sent(call: Call) -> float:
+def _sent(call: OperatorCall) -> float:
     """Return the bytes of a collective's tensors; 0 if a shape is not numeric."""
     try:
         return sum(call.size(i) for i in call.tensors())

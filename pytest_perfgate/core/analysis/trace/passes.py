@@ -19,7 +19,7 @@ from pytest_perfgate.model.profiles import HOST, Category
 from pytest_perfgate.model.values import Dimension, regex, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators import Call
+    from pytest_perfgate.core.analysis.operators import OperatorCall
     from pytest_perfgate.core.analysis.trace.operators import OperatorRow
     from pytest_perfgate.core.analysis.trace.survey import Survey
 
@@ -140,7 +140,7 @@ ENGINE = "autograd::engine::evaluate_function"
 
 
 @value
-class Passes:
+class OperatorPasses:
     """A forward operator's calls and GPU time, and those of its gradients."""
 
     name: str
@@ -151,7 +151,7 @@ class Passes:
     backward: float
 
 
-def passes(survey: Survey) -> tuple[Passes, ...]:
+def passes(survey: Survey) -> tuple[OperatorPasses, ...]:
     """Return forward operators with a sequence number, those with the longest passes first."""
     trace = survey.trace
     numbered = np.flatnonzero((trace.sequence >= 0) & (trace.category == Category.OPERATOR))
@@ -168,7 +168,7 @@ def passes(survey: Survey) -> tuple[Passes, ...]:
             entry[1] += 1
             entry[3] += float(times[other])
     made = (
-        Passes(name=name, calls=int(calls), matched=int(matched), forward=forward, backward=backward)
+        OperatorPasses(name=name, calls=int(calls), matched=int(matched), forward=forward, backward=backward)
         for name, (calls, matched, forward, backward) in totals.items()
         if forward or backward
     )
@@ -200,7 +200,7 @@ def _in_backward(survey: Survey, row: int) -> bool:
     return False
 
 
-def passes_table(operators_with_passes: tuple[Passes, ...]) -> Table:
+def passes_table(operators_with_passes: tuple[OperatorPasses, ...]) -> Table:
     """Return one row for each forward operator."""
     time, count = Dimension.TIME, Dimension.COUNT
     return Table(
@@ -253,7 +253,7 @@ def _operation(row: OperatorRow) -> dict[str, Any]:
     }
 
 
-def inputs(call: Call) -> list[dict[str, Any]]:
+def inputs(call: OperatorCall) -> list[dict[str, Any]]:
     """Return arguments by position with their kinds; contents only if an operator cannot run on random ones."""
     made = [_input(call, at) for at in range(len(call.types))]
     for at, values in packed_ends(call).items():
@@ -261,7 +261,7 @@ def inputs(call: Call) -> list[dict[str, Any]]:
     return made
 
 
-def _input(call: Call, at: int) -> dict[str, Any]:
+def _input(call: OperatorCall, at: int) -> dict[str, Any]:
     if call.tensor(at):
         strides = call.strides[at] if at < len(call.strides) else ()
         return {
@@ -277,7 +277,7 @@ def _input(call: Call, at: int) -> dict[str, Any]:
     return {"kind": "none"} if scalar is None else {"kind": "scalar", "value": scalar}
 
 
-def _list(call: Call, at: int) -> dict[str, Any]:
+def _list(call: OperatorCall, at: int) -> dict[str, Any]:
     """Return a list of tensors, with the kernel's element type, or one as wide if only the width is known."""
     sorts = element_types(call.kernel)
     before = sum(call.type(earlier) == "TensorList" for earlier in range(at))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pytest_perfgate.core.analysis.intervals import Spans
-    from pytest_perfgate.core.analysis.trace.job import Job
+    from pytest_perfgate.core.analysis.trace.job import TraceJob
     from pytest_perfgate.core.analysis.trace.survey import Survey
     from pytest_perfgate.core.analysis.trace.timeline import Timeline
     from pytest_perfgate.model.device import Roof
@@ -80,7 +80,7 @@ def of_trace(name: str, view: InspectedTrace) -> Picture:
     return draw[name]()
 
 
-def of_job(name: str, job: Job, traces: Iterator[InspectedTrace]) -> Picture:
+def of_job(name: str, job: TraceJob, traces: Iterator[InspectedTrace]) -> Picture:
     """Draw one picture of several ranks; operators and kernels are those of the first."""
     if name == "timeline":
         some = zip(job.measured.ranks, islice(traces, RANKS))

@@ -38,7 +38,7 @@ MODEL = "--view roofline says why; a model is one function: pytest_perfgate_oper
 
 
 @array_value
-class Calls:
+class CallRates:
     """One entry for each argument set: a call's work, and its least time by the roofs; NaN is unknown."""
 
     flops: Floats
@@ -87,9 +87,9 @@ def rate_text(metric: Metric) -> str:
     return f"INVALID, {text} of the peak is more than the hardware can do" if wrong else text
 
 
-def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> Calls:
+def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> CallRates:
     placements = [place(row.work, 1.0, roof or Roof(basis=Basis.DATASHEET)) if row.work else None for row in rows]
-    return Calls(
+    return CallRates(
         flops=_column([row.work.flops if row.work else None for row in rows]),
         bytes=_column([row.work.bytes if row.work else None for row in rows]),
         compute=_column([_compute(row, at) for row, at in zip(rows, placements)]),
@@ -107,7 +107,7 @@ def _column(values: Sequence[float | None]) -> Floats:
 
 
 def _figures(
-    calls: Calls, counts: Floats, spent: Floats, span: float, roof: Roof | None
+    calls: CallRates, counts: Floats, spent: Floats, span: float, roof: Roof | None
 ) -> Iterator[tuple[str, float, Dimension, str]]:
     """Yield names, numbers, dimensions and notes of one stretch of one or more devices."""
     everything = float(spent.sum())

@@ -11,7 +11,7 @@ import numpy as np
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.intervals import gpu_rows, kinds
 from pytest_perfgate.core.analysis.operators import model_of
-from pytest_perfgate.core.analysis.trace.timeline import Timeline, Window, busy, parse_window, steps, timeline
+from pytest_perfgate.core.analysis.trace.timeline import Timeline, TraceWindow, busy, parse_window, steps, timeline
 from pytest_perfgate.core.analysis.trace.tree import Linkage, Tree, call_tree, link, operators, sent, standing
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, Metric, MetricSet, labels
@@ -41,7 +41,7 @@ _OF_DEVICES = regex(
 
 
 @value
-class Settings:
+class AnalysisSettings:
     """The user's settings for an analysis."""
 
     communication: tuple[str, ...] = ()
@@ -66,8 +66,8 @@ class Survey:
     """The device of each GPU row."""
     owner: Ints
     """The operator row that each GPU row belongs to; -1 if unknown."""
-    window: Window | None
-    settings: Settings
+    window: TraceWindow | None
+    settings: AnalysisSettings
     on_host: bool = False
     """Whether the trace is of a program without a GPU, with working operators in place of kernels."""
 
@@ -133,7 +133,7 @@ class Survey:
         return float(spent[self.link.launch >= 0].sum() / total) if total else None
 
 
-def survey(trace: Trace, settings: Settings, window: Window | None = None) -> Survey:
+def survey(trace: Trace, settings: AnalysisSettings, window: TraceWindow | None = None) -> Survey:
     """Survey a trace; with a window, only the GPU rows that touch it."""
     tree = call_tree(trace)
     rows = gpu_rows(trace)
@@ -155,12 +155,12 @@ def survey(trace: Trace, settings: Settings, window: Window | None = None) -> Su
     return within(whole, window) if window else whole
 
 
-def within(whole: Survey, window: Window) -> Survey:
+def within(whole: Survey, window: TraceWindow) -> Survey:
     """Return the same survey in a window."""
     return through(whole, [window])[0]
 
 
-def through(whole: Survey, windows: Sequence[Window]) -> list[Survey]:
+def through(whole: Survey, windows: Sequence[TraceWindow]) -> list[Survey]:
     """Return the same survey in each of several windows."""
     rows = whole.link.rows
     starts, ends = whole.trace.start[rows], whole.trace.end[rows]
@@ -175,7 +175,7 @@ def through(whole: Survey, windows: Sequence[Window]) -> list[Survey]:
     return parts
 
 
-def narrowed(whole: Survey, kept: Ints, window: Window | None = None) -> Survey:
+def narrowed(whole: Survey, kept: Ints, window: TraceWindow | None = None) -> Survey:
     """Return the same survey with some of its GPU rows, in its own or a given window."""
     return Survey(
         trace=whole.trace,
@@ -242,7 +242,7 @@ def of_host_only(trace: Trace) -> bool:
     return not trace.devices and not bool(device_side.any())
 
 
-def _owners(trace: Trace, tree: Tree, leaf: Ints, settings: Settings) -> Ints:
+def _owners(trace: Trace, tree: Tree, leaf: Ints, settings: AnalysisSettings) -> Ints:
     """Return the nearest operator at or above the launcher that has a model, else the launcher."""
     modelled = np.array([model_of(name, settings.models) is not None for name in trace.names] or [False])
     owner: Ints = leaf.copy()
@@ -268,12 +268,12 @@ BEHIND = "by launches"
 """The note on windows by launched work, because the GPU runs later than the host."""
 
 
-def steps_of(survey: Survey) -> tuple[Window, ...]:
+def steps_of(survey: Survey) -> tuple[TraceWindow, ...]:
     """Return the steps of a trace; none if it marks none, or no GPU work belongs to one."""
     return _of_the_gpu(survey, steps(survey.trace))
 
 
-def windows_of(survey: Survey, text: str) -> tuple[Window, ...]:
+def windows_of(survey: Survey, text: str) -> tuple[TraceWindow, ...]:
     """Return the windows that an option names."""
     marked = parse_window(survey.trace, text)
     every = steps(survey.trace)
@@ -290,14 +290,14 @@ def windows_of(survey: Survey, text: str) -> tuple[Window, ...]:
     return windows
 
 
-def _numbered(windows: Sequence[Window]) -> tuple[Window, ...]:
+def _numbered(windows: Sequence[TraceWindow]) -> tuple[TraceWindow, ...]:
     """Number the instances of an annotation as steps are."""
     if len(windows) < 2:
         return tuple(windows)
     return tuple(replace(w, label=f"{w.label} ({n})", step=str(n)) for n, w in enumerate(windows, 1))
 
 
-def _of_the_gpu(survey: Survey, windows: Sequence[Window]) -> tuple[Window, ...]:
+def _of_the_gpu(survey: Survey, windows: Sequence[TraceWindow]) -> tuple[TraceWindow, ...]:
     """Return the host's windows if all they launch ends in them, else the hulls of what they launched."""
     linked = np.flatnonzero(survey.link.launch >= 0)
     if survey.on_host or not len(linked) or not any(window.on_host for window in windows):

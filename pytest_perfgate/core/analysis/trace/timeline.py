@@ -125,7 +125,7 @@ def _pauses(every: Spans, low: int, high: int) -> Ints:
 
 
 @array_value
-class Stats:
+class GroupStats:
     """Statistics with one entry for each group."""
 
     count: Ints
@@ -152,7 +152,7 @@ class Spread:
     high: float
 
 
-def spread(stats: Stats, group: int) -> dict[str, Any]:
+def spread(stats: GroupStats, group: int) -> dict[str, Any]:
     """Return the fields of one group's spread."""
     fields = ("total", "mean", "median", "std", "low", "high")
     return {"count": int(stats.count[group]), **{name: float(getattr(stats, name)[group]) for name in fields}}
@@ -174,7 +174,7 @@ def busy(starts: Ints, ends: Ints, group: Ints, groups: int) -> Ints:
     return np.array([intervals.covered(starts[group == g], ends[group == g]) for g in range(groups)], np.int64)
 
 
-def statistics(values: Floats, group: Ints, groups: int) -> Stats:
+def statistics(values: Floats, group: Ints, groups: int) -> GroupStats:
     """Return count, sum, mean, median, sample deviation, extremes and first row; no group may be empty."""
     order = np.lexsort((values, group))
     ranked = values[order]
@@ -188,7 +188,7 @@ def statistics(values: Floats, group: Ints, groups: int) -> Stats:
         std = np.sqrt(spread / (count - 1))
     first = np.full(groups, len(values), np.int64)
     np.minimum.at(first, group, np.arange(len(values)))
-    return Stats(
+    return GroupStats(
         count=count,
         total=total,
         mean=mean,
@@ -216,7 +216,7 @@ _RANGE = regex(rf"^(\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*\.\.\s*(\d+(?:\.\d+)?)\s*(
 
 
 @value
-class Window:
+class TraceWindow:
     """A stretch of a trace, in its own nanoseconds, with its name."""
 
     label: str
@@ -231,7 +231,7 @@ class Window:
         return self.start, self.end
 
 
-def steps(trace: Trace) -> tuple[Window, ...]:
+def steps(trace: Trace) -> tuple[TraceWindow, ...]:
     """Return windows of profiler steps by the GPU, else by the host; PyTorch 1 recorded them as operators."""
     for category in (Category.GPU_ANNOTATION, Category.ANNOTATION, Category.OPERATOR):
         marked = [w for w in ranges(trace, "ProfilerStep#*", category) if w.step]
@@ -240,11 +240,11 @@ def steps(trace: Trace) -> tuple[Window, ...]:
     return ()
 
 
-def ranges(trace: Trace, pattern: str, category: Category) -> tuple[Window, ...]:
+def ranges(trace: Trace, pattern: str, category: Category) -> tuple[TraceWindow, ...]:
     """Return windows of matching ranges; one on several streams is their hull."""
     wanted = {i for i, name in enumerate(trace.names) if fnmatchcase(name, pattern) or name == pattern}
     rows = np.flatnonzero((trace.category == category) & np.isin(trace.name, list(wanted)))
-    hulls: dict[tuple[str, int], Window] = {}
+    hulls: dict[tuple[str, int], TraceWindow] = {}
     for row in rows[np.argsort(trace.start[rows], kind="stable")].tolist():
         name, start, end = trace.names[trace.name[row]], int(trace.start[row]), int(trace.end[row])
         step = _STEP.match(name)
@@ -252,11 +252,11 @@ def ranges(trace: Trace, pattern: str, category: Category) -> tuple[Window, ...]
         before = hulls.get(key)
         low, high = (min(before.start, start), max(before.end, end)) if before else (start, end)
         at_host, number = category != Category.GPU_ANNOTATION, step.group(1) if step else ""
-        hulls[key] = Window(label=name, start=low, end=high, step=number, on_host=at_host)
+        hulls[key] = TraceWindow(label=name, start=low, end=high, step=number, on_host=at_host)
     return tuple(hulls.values())
 
 
-def parse_window(trace: Trace, text: str) -> tuple[Window, ...]:
+def parse_window(trace: Trace, text: str) -> tuple[TraceWindow, ...]:
     """Return the windows of an option: ``steps``, ``step=3``, ``annotation=NAME`` or ``2ms..5ms``."""
     text = text.strip()
     if text in {"", "whole"}:
@@ -267,9 +267,9 @@ def parse_window(trace: Trace, text: str) -> tuple[Window, ...]:
         start, end = float(low) * TIME_UNITS[unit or end_unit], float(high) * TIME_UNITS[end_unit]
         if end <= start:
             raise PerfgateError("trace-option", f"the window {text!r} ends before it starts")
-        return (Window(label=f"from {text}", start=round(start), end=round(end)),)
+        return (TraceWindow(label=f"from {text}", start=round(start), end=round(end)),)
     kind, _, name = text.partition("=")
-    windows: tuple[Window, ...]
+    windows: tuple[TraceWindow, ...]
     if kind in {"steps", "step"}:
         windows = tuple(w for w in steps(trace) if not name or fnmatchcase(w.step, name))
     else:

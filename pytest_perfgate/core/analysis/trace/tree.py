@@ -240,16 +240,16 @@ def _latest(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
 
 
 @value
-class Node:
+class OperatorNode:
     """An operator with the operators below it that launch GPU work."""
 
     name: str
-    children: tuple[Node, ...] = ()
+    children: tuple[OperatorNode, ...] = ()
     size: int = 1
     key: int = 0
 
 
-def forest(survey: Survey) -> Node:
+def forest(survey: Survey) -> OperatorNode:
     """Return operators that launch GPU work, under one root."""
     trace = survey.trace
     alive = np.zeros(len(trace), bool)
@@ -264,7 +264,7 @@ def forest(survey: Survey) -> Node:
     above = np.where(survey.tree.parent[order] >= 0, survey.tree.operator[np.maximum(survey.tree.parent[order], 0)], -1)
     for row, parent in zip(order.tolist(), above.tolist()):
         children[parent].append(row)
-    made: dict[int, Node] = {}
+    made: dict[int, OperatorNode] = {}
     for row in _deepest_first(children):
         made[row] = node(trace.names[trace.name[row]], tuple(made[c] for c in children[row]))
     return node("", tuple(made[c] for c in children[-1]))
@@ -280,9 +280,9 @@ def _deepest_first(children: dict[int, list[int]]) -> list[int]:
     return walked[::-1]
 
 
-def node(name: str, children: tuple[Node, ...] = ()) -> Node:
+def node(name: str, children: tuple[OperatorNode, ...] = ()) -> OperatorNode:
     """Return a node with the key that equal subtrees share."""
-    return Node(
+    return OperatorNode(
         name=name,
         children=children,
         size=1 + sum(c.size for c in children),

@@ -14,7 +14,7 @@ from pytest_perfgate.core.analysis.work import known_dtype, width
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators import Call
+    from pytest_perfgate.core.analysis.operators import OperatorCall
 
 UNARY = {
     f"aten::{n}"
@@ -74,7 +74,7 @@ _SHEETS = (
 
 
 @value
-class Figures:
+class PeerWork:
     """Work as the reference counts it."""
 
     flops: float
@@ -117,7 +117,7 @@ def category(name: str, kernel: str) -> str:
     return "other"
 
 
-def figures(call: Call, kernels: tuple[str, ...] = ()) -> Figures:
+def figures(call: OperatorCall, kernels: tuple[str, ...] = ()) -> PeerWork:
     """Return work and parameters of a call; raise if the arguments do not fit."""
     sheet = sheet_of(call.name)
     _insist_on_arguments(call, sheet)
@@ -133,13 +133,13 @@ def figures(call: Call, kernels: tuple[str, ...] = ()) -> Figures:
     }.get(sheet)
     if sheet == "Normalization":
         flops, moved = norm_figures(call)
-        return Figures(flops=flops, moved=moved, spec=_spec("vector", call.type(0)), parameters=norm_parameters(call))
+        return PeerWork(flops=flops, moved=moved, spec=_spec("vector", call.type(0)), parameters=norm_parameters(call))
     if maker is None:
         raise ValueError("no model")
     return maker(call, kernels)
 
 
-def _product(call: Call, kernels: tuple[str, ...]) -> Figures:
+def _product(call: OperatorCall, kernels: tuple[str, ...]) -> PeerWork:
     work = MODELS[call.name](call)
     first = 1 if call.name in {"aten::addmm", "aten::baddbmm"} else 0
     a, b = call.shape(first), call.shape(first + 1)
@@ -161,12 +161,12 @@ def _product(call: Call, kernels: tuple[str, ...]) -> Figures:
     return _figures(work.flops, work.bytes, _spec("matrix", call.type(first)), parameters)
 
 
-def _stride(call: Call, at: int) -> Any:
+def _stride(call: OperatorCall, at: int) -> Any:
     """Return an argument's stride, which older versions do not record."""
     return call.strides[at] if at < len(call.strides) else None
 
 
-def _insist_on_arguments(call: Call, sheet: str) -> None:
+def _insist_on_arguments(call: OperatorCall, sheet: str) -> None:
     """Raise if an argument that the reference reads is missing, as in calls of older versions."""
     needed = {
         "UnaryElementwise": call.strides,
@@ -182,7 +182,7 @@ _WITHOUT_VALUES = {"aten::group_norm", "aten::native_group_norm", "aten::cudnn_b
 """Normalisations of which the reference reads no value."""
 
 
-def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
+def _convolution(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     """A bias is never counted: its recorded value is an empty text, which counts as false."""
     from pytest_perfgate.core.analysis.work_layers import conv
 
@@ -191,7 +191,7 @@ def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
     return _figures(work.flops, work.bytes, _spec("matrix", call.type(0)), _conv_parameters(call, 0, options, False))
 
 
-def _convolution_backward(call: Call, _: tuple[str, ...]) -> Figures:
+def _convolution_backward(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     """Gradients of the input and of the weight, whatever the mask; an empty list means no bias."""
     out, x, w = call.shape(0), call.shape(1), call.shape(2)
     options = _conv_options(call, 4)
@@ -202,7 +202,7 @@ def _convolution_backward(call: Call, _: tuple[str, ...]) -> Figures:
     return _figures(flops, moved, _spec("matrix", call.type(1)), _conv_parameters(call, 1, options, bias))
 
 
-def _conv_options(call: Call, at: int) -> dict[str, Any]:
+def _conv_options(call: OperatorCall, at: int) -> dict[str, Any]:
     names = ("stride", "padding", "dilation")
     pairs = {name: call.numbers(at + number) for number, name in enumerate(names)}
     return {
@@ -213,7 +213,7 @@ def _conv_options(call: Call, at: int) -> dict[str, Any]:
     }
 
 
-def _conv_parameters(call: Call, at: int, options: dict[str, Any], bias: object) -> list[tuple[str, Any]]:
+def _conv_parameters(call: OperatorCall, at: int, options: dict[str, Any], bias: object) -> list[tuple[str, Any]]:
     """Return the columns of its sheet, with the input at this position and the weight at the next."""
     return [
         ("convNd", f"conv{len(call.shape(at)) - 2}d"),
@@ -227,7 +227,7 @@ def _conv_parameters(call: Call, at: int, options: dict[str, Any], bias: object)
     ]
 
 
-def _attention(call: Call, _: tuple[str, ...]) -> Figures:
+def _attention(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     """A causal mask halves the products for equal numbers of queries and keys; otherwise there is no figure."""
     library = call.name in FLASH
     q, k, v = (_heads_first(call.shape(at)) if library else call.shape(at) for at in (0, 1, 2))
@@ -259,7 +259,7 @@ def _heads_first(shape: Sequence[int]) -> tuple[int, ...]:
     return (shape[0], shape[2], shape[1], shape[3])
 
 
-def _unary(call: Call, _: tuple[str, ...]) -> Figures:
+def _unary(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     second = len(call.dims) > 1 and bool(call.dims[1])
     out = call.type(1) if second else None
     count = prod(call.shape(0))
@@ -273,7 +273,7 @@ def _unary(call: Call, _: tuple[str, ...]) -> Figures:
     return _figures(count, moved, _spec("vector", call.type(0)), parameters)
 
 
-def _binary(call: Call, _: tuple[str, ...]) -> Figures:
+def _binary(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     """A scalar operand counts as four bytes; of two tensors the wider element is written."""
     one, two = (tuple(call.dims[at]) for at in (0, 1))
     count = prod(np.broadcast_shapes(one, two))
@@ -291,11 +291,11 @@ def _binary(call: Call, _: tuple[str, ...]) -> Figures:
     return _figures(count, moved, _spec("vector", call.type(0)), parameters)
 
 
-def _reduction(call: Call, _: tuple[str, ...]) -> Figures:
+def _reduction(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     """The result counts as one element whatever the reduced dimensions; without shapes there is no work."""
     if not call.dims:
         parameters = [("num_input_elems", 0), ("num_output_elems", 0), ("dtype_in_out", (None, None))]
-        return Figures(flops=0.0, moved=None, spec="", parameters=tuple(parameters))
+        return PeerWork(flops=0.0, moved=None, spec="", parameters=tuple(parameters))
     count = prod(call.shape(0) if call.types else call.dims[0])
     written = count if "cum" in call.name else 1
     parameters = [
@@ -305,10 +305,10 @@ def _reduction(call: Call, _: tuple[str, ...]) -> Figures:
         ("reduce_type", next((word for word in _REDUCED if word in call.name), "sum")),
     ]
     moved = (count + written) * _bytes(call.type(0)) if call.types else None
-    return Figures(flops=count, moved=moved, spec=_spec("vector", call.type(0)), parameters=tuple(parameters))
+    return PeerWork(flops=count, moved=moved, spec=_spec("vector", call.type(0)), parameters=tuple(parameters))
 
 
-def _triton(call: Call, _: tuple[str, ...]) -> Figures:
+def _triton(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     """Costs by fused name over the launch grid; pointwise kernels write their first tensor once more."""
     from pytest_perfgate.core.analysis.operators.pointwise import fused_operators
 
@@ -331,8 +331,8 @@ def _triton(call: Call, _: tuple[str, ...]) -> Figures:
     return _figures(flops, moved, f"vector_{first}" if first else "", parameters)
 
 
-def _figures(flops: float | None, moved: float | None, spec: str, parameters: list[tuple[str, Any]]) -> Figures:
-    return Figures(flops=flops or 0.0, moved=moved or 0.0, spec=spec, parameters=tuple(parameters))
+def _figures(flops: float | None, moved: float | None, spec: str, parameters: list[tuple[str, Any]]) -> PeerWork:
+    return PeerWork(flops=flops or 0.0, moved=moved or 0.0, spec=spec, parameters=tuple(parameters))
 
 
 def _bytes(dtype: str) -> float:
@@ -344,7 +344,7 @@ def _spec(unit: str, dtype: str) -> str:
     return f"{unit}_{plain}" if plain.startswith(("fp", "bf")) else ""
 
 
-def norm_figures(call: Call) -> tuple[float, float]:
+def norm_figures(call: OperatorCall) -> tuple[float, float]:
     """Return operations and bytes."""
     count, channels, size = prod(call.shape(0)), _channels(call), call.size(0) / max(prod(call.shape(0)), 1)
     backward, squared = call.name.endswith("_backward"), "rms" in call.name
@@ -363,7 +363,7 @@ def norm_figures(call: Call) -> tuple[float, float]:
     return 9 * count, size * (3 * count + vectors * channels)
 
 
-def norm_parameters(call: Call) -> tuple[tuple[str, Any], ...]:
+def norm_parameters(call: OperatorCall) -> tuple[tuple[str, Any], ...]:
     """Return the columns of its sheet."""
     backward, squared = call.name.endswith("_backward"), "rms" in call.name
     library = "miopen" in call.name or "cudnn" in call.name
@@ -385,7 +385,7 @@ def norm_parameters(call: Call) -> tuple[tuple[str, Any], ...]:
     return tuple(parameters)
 
 
-def _channels(call: Call) -> int:
+def _channels(call: OperatorCall) -> int:
     shape = call.shape(0)
     backward = call.name.endswith("_backward")
     if "layer" in call.name or "rms" in call.name:
@@ -395,5 +395,5 @@ def _channels(call: Call) -> int:
     return shape[1]
 
 
-def _has_bias(call: Call) -> bool:
+def _has_bias(call: OperatorCall) -> bool:
     return call.tensor(6) or not call.name.endswith("_backward")

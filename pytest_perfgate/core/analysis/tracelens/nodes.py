@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.operators import Call, parse_call
-from pytest_perfgate.core.analysis.tracelens.models import Figures, modelled
+from pytest_perfgate.core.analysis.operators import OperatorCall, parse_call
+from pytest_perfgate.core.analysis.tracelens.models import PeerWork, modelled
 from pytest_perfgate.model.profiles import Category, Kind, Trace
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Forest:
         for row in sorted(self.below):
             if self.category[row] == Category.OPERATOR:
                 self.children[self.parents[row]].append(row)
-        self.worked: dict[tuple[object, ...], Figures | None] = {}
+        self.worked: dict[tuple[object, ...], PeerWork | None] = {}
         """The work of a call, by its signature and its kernels."""
         self._names: list[int] = trace.name.tolist()
         self._arguments: list[int] = trace.argument.tolist()
@@ -90,7 +90,7 @@ class Forest:
         """Return a key of the call's name and arguments; thousands of calls share few."""
         return self._names[row], self._arguments[row]
 
-    def call(self, row: int) -> Call:
+    def call(self, row: int) -> OperatorCall:
         return self._call(*self.signature(row))
 
     def _recorded_arguments(self, name: int, argument: int) -> tuple[object, ...]:
@@ -115,12 +115,12 @@ class Forest:
         return thread.process_name or _NAMELESS, thread.process_label or _NAMELESS, thread.name or _NAMELESS
 
 
-def _call(trace: Trace, name: int, argument: int) -> Call:
+def _call(trace: Trace, name: int, argument: int) -> OperatorCall:
     text = trace.names[name]
-    return parse_call(text, trace.arguments[argument]) if argument >= 0 else Call(name=text)
+    return parse_call(text, trace.arguments[argument]) if argument >= 0 else OperatorCall(name=text)
 
 
-def recorded(call: Call) -> tuple[object, ...]:
+def recorded(call: OperatorCall) -> tuple[object, ...]:
     """Return the recorded arguments; older versions lack some that newer ones record beside shapes."""
     parts = (call.dims, call.types, call.strides, call.concrete)
     return tuple(part if part or not any(parts) else None for part in parts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.tracelens.models import Figures, category, figures, sheet_of
+from pytest_perfgate.core.analysis.tracelens.models import PeerWork, category, figures, sheet_of
 from pytest_perfgate.core.analysis.tracelens.nodes import (
     PARTS,
     Forest,
@@ -211,7 +211,7 @@ def _floats(group: Sequence[Row], column: str) -> list[float]:
     return [float(row[column]) for row in group]  # type: ignore[arg-type]
 
 
-def _measured(forest: Forest, at: int, below: Sequence[int], made: Figures | None) -> Row:
+def _measured(forest: Forest, at: int, below: Sequence[int], made: PeerWork | None) -> Row:
     spent = forest.busy(below)
     row: Row = {"Kernel Time (µs)": spent, "kernels": details(forest, below), "UID": int(forest.trace.index[at])}
     row |= {"duration_us": float(forest.length[at])}
@@ -225,7 +225,7 @@ def _measured(forest: Forest, at: int, below: Sequence[int], made: Figures | Non
     return row
 
 
-def _worked(forest: Forest, at: int) -> Figures | None:
+def _worked(forest: Forest, at: int) -> PeerWork | None:
     """Return the work of a call, shared by all with the same arguments and kernels."""
     kernels = tuple(forest.name(row) for row in forest.below.get(at, ()))
     key = (*forest.signature(at), kernels)

@@ -28,7 +28,7 @@ from pytest_perfgate.adapters.children.channel import (
 from pytest_perfgate.adapters.children.spawn import LocalChild, LocalSpawner
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.model.protocol import Bye, ChildSpec, Entered, Go, Hello, Job, Measure, Ready
+from pytest_perfgate.model.protocol import Bye, ChildJob, ChildSpec, Entered, Go, Hello, Measure, Ready
 from tests.waits import runs, until
 
 MESSAGES = [
@@ -179,7 +179,7 @@ def test_sending_does_not_inherit_the_patience_of_receiving() -> None:
     line, other = Line(here), Line(there)
     with pytest.raises(TimeoutError):
         line.receive(0.01)
-    large = Job(cases=(), options=tuple((f"option{number}", "x" * 1000) for number in range(3000)))
+    large = ChildJob(cases=(), options=tuple((f"option{number}", "x" * 1000) for number in range(3000)))
     got: list[object] = []
 
     def late() -> None:
@@ -196,7 +196,7 @@ def test_sending_does_not_inherit_the_patience_of_receiving() -> None:
 def test_a_child_that_reads_nothing_is_hung(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spawn, "_SEND_S", 0.3)
     child = spawned(CALLS + "time.sleep(60)")
-    large = Job(cases=(), options=tuple((f"option{number}", "x" * 1000) for number in range(20_000)))
+    large = ChildJob(cases=(), options=tuple((f"option{number}", "x" * 1000) for number in range(20_000)))
     with pytest.raises(PerfgateError, match="read nothing") as caught:
         child.send(large)
     assert caught.value.code.name == "child-hung"

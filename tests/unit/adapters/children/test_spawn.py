@@ -195,5 +195,5 @@ def test_all_processes_are_read_once_for_a_child_that_has_ended(monkeypatch, cod
     monkeypatch.setattr(cluster, "_lives", lambda *_: False)
     monkeypatch.setattr(cluster.os, "killpg", lambda *_: None)
     monkeypatch.setattr(cluster.os, "kill", lambda *_: None)
-    cluster.Family(SimpleNamespace(pid=1, poll=lambda: code, wait=lambda timeout: 0), "m").end()
+    cluster.ProcessFamily(SimpleNamespace(pid=1, poll=lambda: code, wait=lambda timeout: 0), "m").end()
     assert read == ["m"] * readings

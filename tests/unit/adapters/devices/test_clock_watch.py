@@ -11,7 +11,7 @@ import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
 from pytest_perfgate.adapters.devices.clock_locks import read_back
-from pytest_perfgate.adapters.devices.clock_watch import DeviceWatch, Lock, Reading, shares, still
+from pytest_perfgate.adapters.devices.clock_watch import CounterReading, DeviceWatch, LockedClocks, shares, still
 from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Sampling
@@ -67,7 +67,7 @@ def looks(device: Device, count: int) -> None:
 
 
 def test_clocks_count_while_samples_are_taken_and_at_no_other_time(device, sampling) -> None:
-    watch = watched(device, lock=Lock(1.98e9))
+    watch = watched(device, lock=LockedClocks(1.98e9))
     device.reasons = 0x4
     watch.begin()
     looks(device, 1)
@@ -82,7 +82,7 @@ def test_clocks_count_while_samples_are_taken_and_at_no_other_time(device, sampl
 
 
 def test_what_no_timer_samples_is_watched_throughout(device) -> None:
-    watch = watched(device, lock=Lock(1.98e9))
+    watch = watched(device, lock=LockedClocks(1.98e9))
     watch.begin()
     watch.end()
     assert set(watch.clock_hz()) == {345e6}
@@ -103,7 +103,7 @@ def test_a_region_without_a_look_has_no_clock(device, sampling) -> None:
 
 @pytest.mark.parametrize(("clock", "codes"), [(345e6, []), (1.98e9, ["clock-moved"])])
 def test_a_lock_that_nobody_saw_is_believed_where_the_looks_beside_it_found_it(device, sampling, clock, codes) -> None:
-    watch = watched(device, lock=Lock(clock))
+    watch = watched(device, lock=LockedClocks(clock))
     watch.begin()
     looks(device, 1)
     sampling.tell(None)
@@ -114,7 +114,7 @@ def test_a_lock_that_nobody_saw_is_believed_where_the_looks_beside_it_found_it(d
 
 
 @pytest.mark.parametrize("clock", [0.0, (2**32 - 1) * 1e6])
-@pytest.mark.parametrize(("lock", "codes"), [(Lock(), []), (Lock(1.98e9), ["clock-moved"])])
+@pytest.mark.parametrize(("lock", "codes"), [(LockedClocks(), []), (LockedClocks(1.98e9), ["clock-moved"])])
 def test_what_cannot_be_a_clock_is_none(device, sampling, clock, lock, codes) -> None:
     device.clock = clock
     watch = watched(device, lock=lock)
@@ -187,10 +187,10 @@ def test_a_driver_that_hangs_at_the_first_look_is_an_error(device) -> None:
     device.answers.set()
 
 
-def readings(*points: tuple[int, int, int], ticks: bool = False) -> list[Reading]:
+def readings(*points: tuple[int, int, int], ticks: bool = False) -> list[CounterReading]:
     """Of a mark, a time, and what the power cap has held by then."""
     return [
-        Reading(Counts({"cap": capped}, at if ticks else None), mark, 7 * at if ticks else at)
+        CounterReading(Counts({"cap": capped}, at if ticks else None), mark, 7 * at if ticks else at)
         for mark, at, capped in points
     ]
 
@@ -214,7 +214,7 @@ def test_a_card_that_counts_in_ticks_is_held_against_its_own() -> None:
 
 
 def test_a_lock_is_read_back_when_it_has_settled(device, sampling) -> None:
-    lock, slept = Lock(1.98e9), []
+    lock, slept = LockedClocks(1.98e9), []
 
     def settle(seconds: float) -> None:
         slept.append(seconds)
@@ -224,12 +224,12 @@ def test_a_lock_is_read_back_when_it_has_settled(device, sampling) -> None:
     assert len(slept) == 3
     sampling.mark = 0
     assert "set to 1980 MHz, read 345 MHz without load" in read_back(device, lock, lambda _: None)
-    assert read_back(device, Lock(1.98e9, cap=True), slept.append) == "read back at 345 MHz"
-    assert "unknown clock" in read_back(device, Lock(base=True), slept.append)
+    assert read_back(device, LockedClocks(1.98e9, cap=True), slept.append) == "read back at 345 MHz"
+    assert "unknown clock" in read_back(device, LockedClocks(base=True), slept.append)
 
 
 def test_a_lock_at_base_must_stay_where_it_was_found(device, sampling) -> None:
-    watch = watched(device, lock=Lock(base=True))
+    watch = watched(device, lock=LockedClocks(base=True))
     watch.begin()
     looks(device, 1)
     for clock in (1.2e9, 1.2e9, 1.5e9):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.profilers.in_process import CubinKeeper
-from pytest_perfgate.adapters.profilers.tools import SECTIONS, Ncu, Nsys, with_launcher
+from pytest_perfgate.adapters.profilers.tools import SECTIONS, NcuProfiler, NsysProfiler, with_launcher
 from pytest_perfgate.adapters.readers.nsys_connection import connect
 from pytest_perfgate.adapters.readers.nsys_export import Export
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys, scrub
@@ -45,7 +45,7 @@ def bins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def words(policy: ClockPolicy = ClockPolicy.OBSERVE, **options: object) -> list[str]:
-    return Ncu(nullcontext, **options).command(["python", "-m", "x"], Path("/out"), Plan(clocks=policy))  # type: ignore[arg-type]
+    return NcuProfiler(nullcontext, **options).command(["python", "-m", "x"], Path("/out"), Plan(clocks=policy))  # type: ignore[arg-type]
 
 
 def test_it_asks_for_targeted_sections_of_the_region_alone() -> None:
@@ -70,7 +70,7 @@ def test_it_asks_for_targeted_sections_of_the_region_alone() -> None:
     ],
 )
 def test_some_kernels_alone_are_collected(kernel: str, launches: int, filters: list[str]) -> None:
-    whole = Ncu(nullcontext, name="ncu")
+    whole = NcuProfiler(nullcontext, name="ncu")
     command = whole.only(kernel, launches).command(["x"], Path("/out"), Plan())
     assert command[command.index("--force-overwrite") - len(filters) : command.index("--force-overwrite")] == filters
     assert "--import-source" in command
@@ -93,22 +93,22 @@ def test_the_launcher_stands_in_front_and_a_remote_shell_gets_one_quoted_word() 
 
 def test_a_tool_that_is_not_here_is_unavailable_with_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    availability = Ncu(nullcontext).availability()
+    availability = NcuProfiler(nullcontext).availability()
     assert not availability.usable
     assert "launcher" in availability.fix
 
 
 def test_the_version_is_asked(bins: Path) -> None:
     fake(bins, "ncu", 'echo "Version 2025.3.1.0 (build 1)"')
-    assert Ncu(nullcontext).availability().version == "2025.3.1"
+    assert NcuProfiler(nullcontext).availability().version == "2025.3.1"
     fake(bins, "ncu", "exit 3")
-    assert not Ncu(nullcontext).availability().usable
+    assert not NcuProfiler(nullcontext).availability().usable
 
 
 def test_a_missing_permission_is_explained_with_its_fix(tmp_path: Path) -> None:
     (tmp_path / "profiler.log").write_text("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n")
     with pytest.raises(PerfgateError) as caught:
-        Ncu(nullcontext).artifacts(tmp_path)
+        NcuProfiler(nullcontext).artifacts(tmp_path)
     assert caught.value.code.name == "ncu-permission"
     assert "NVreg_RestrictProfilingToAdminUsers=0" in str(caught.value)
     assert caught.value.exit == 18
@@ -117,7 +117,7 @@ def test_a_missing_permission_is_explained_with_its_fix(tmp_path: Path) -> None:
 def test_no_kernel_is_an_error_with_what_ncu_said(tmp_path: Path) -> None:
     (tmp_path / "profiler.log").write_text("==WARNING== No kernels were profiled.\n")
     with pytest.raises(PerfgateError, match="No kernels were profiled"):
-        Ncu(nullcontext).artifacts(tmp_path)
+        NcuProfiler(nullcontext).artifacts(tmp_path)
 
 
 def test_of_several_errors_of_ncu_the_first_is_the_cause(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_of_several_errors_of_ncu_the_first_is_the_cause(tmp_path: Path) -> None
         "==ERROR== An error occurred while trying to profile.\n==WARNING== No kernels were profiled.\n"
     )
     with pytest.raises(PerfgateError, match="DCGM"):
-        Ncu(nullcontext).artifacts(tmp_path)
+        NcuProfiler(nullcontext).artifacts(tmp_path)
 
 
 def test_the_machine_code_that_was_handed_over_is_found(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def fake_nsys(tmp_path, monkeypatch):
     return write
 
 
-def take(profiler: Nsys, program: list[str], out: Path, timeout_s: float = 60.0) -> tuple[Artifact, ...]:
+def take(profiler: NsysProfiler, program: list[str], out: Path, timeout_s: float = 60.0) -> tuple[Artifact, ...]:
     """What a profile does with it: run the child with its output in a file, then ask for what was left."""
     out.mkdir(parents=True, exist_ok=True)
     command = profiler.command(program, out, Plan())
@@ -167,7 +167,7 @@ def take(profiler: Nsys, program: list[str], out: Path, timeout_s: float = 60.0)
 
 
 def test_a_child_runs_under_the_flags_and_leaves_one_clean_export(fake_nsys, tmp_path) -> None:
-    artifacts = take(Nsys(scrub), [sys.executable, "-c", "print('hello')"], tmp_path / "out")
+    artifacts = take(NsysProfiler(scrub), [sys.executable, "-c", "print('hello')"], tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["capture.sqlite"]
     flags = (tmp_path / "flags").read_text().split()
     wanted = {
@@ -185,7 +185,7 @@ def test_a_child_runs_under_the_flags_and_leaves_one_clean_export(fake_nsys, tmp
 def test_a_child_that_fails_shows_what_it_said(fake_nsys, tmp_path) -> None:
     program = [sys.executable, "-c", "import sys; print('CUDA out of memory'); sys.exit(3)"]
     with pytest.raises(AssertionError, match="3"):
-        take(Nsys(scrub), program, tmp_path / "out")
+        take(NsysProfiler(scrub), program, tmp_path / "out")
     assert "CUDA out of memory" in ProfileFolders(tmp_path).tail(tmp_path, "log")
 
 
@@ -193,33 +193,33 @@ def test_a_child_that_hangs_is_ended_with_all_it_started(fake_nsys, tmp_path, mo
     program = ["/bin/sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 60"]
     patient(monkeypatch, lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     with pytest.raises(AssertionError, match="124"):
-        take(Nsys(scrub), program, tmp_path / "out", 0.5)
+        take(NsysProfiler(scrub), program, tmp_path / "out", 0.5)
     assert ended(int((tmp_path / "pid").read_text()))
 
 
 def test_a_range_that_never_opened_is_said(fake_nsys, tmp_path) -> None:
     fake_nsys(leave=":")
     with pytest.raises(PerfgateError, match="the capture range never started"):
-        take(Nsys(scrub), ["true"], tmp_path / "out")
+        take(NsysProfiler(scrub), ["true"], tmp_path / "out")
 
 
 @pytest.mark.parametrize(("version", "usable"), [("2021.5.1.118", False), ("2022.2.1.31", True), ("nonsense", False)])
 def test_versions_are_checked(fake_nsys, version, usable) -> None:
     fake_nsys(version=version)
-    available = Nsys(scrub).availability()
+    available = NsysProfiler(scrub).availability()
     assert available.usable is usable
     assert usable or available.why
 
 
 def test_without_nsys_the_reason_is_said(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    available = Nsys(scrub).availability()
+    available = NsysProfiler(scrub).availability()
     assert not available.usable
     assert available.why == "nsys is not on the PATH"
 
 
 def test_a_launcher_stands_before_nsys(fake_nsys, tmp_path) -> None:
-    command = Nsys(scrub, ("srun", "-N1")).command(["python", "-m", "pytest"], tmp_path, Plan())
+    command = NsysProfiler(scrub, ("srun", "-N1")).command(["python", "-m", "pytest"], tmp_path, Plan())
     assert list(command[:4]) == ["srun", "-N1", "nsys", "profile"]
     assert list(command[-3:]) == ["python", "-m", "pytest"]
 
@@ -235,7 +235,7 @@ def test_a_capture_goes_through_a_remote_shell(fake_nsys, tmp_path) -> None:
     ssh.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
     ssh.chmod(0o755)
     program = [sys.executable, "-c", "print('a b $HOME')"]
-    (artifact,) = take(Nsys(scrub, ("ssh", "node1")), program, tmp_path / "out dir")
+    (artifact,) = take(NsysProfiler(scrub, ("ssh", "node1")), program, tmp_path / "out dir")
     assert Path(artifact.path).parent == tmp_path / "out dir"
 
 
@@ -262,7 +262,7 @@ def test_a_real_capture_of_ranges_goes_through_the_whole_path(tmp_path, monkeypa
     library = nvtx_library()
     if not library:
         pytest.skip("no libnvToolsExt writes the ranges")
-    profiler = Nsys(scrub, ranged=False, timeout_s=120)
+    profiler = NsysProfiler(scrub, ranged=False, timeout_s=120)
     available = profiler.availability()
     if not available.usable:
         pytest.skip(available.why)

@@ -18,10 +18,10 @@ from pytest_perfgate import clock
 from pytest_perfgate.adapters.timers import bench as module
 from pytest_perfgate.adapters.timers.bench import (
     SETTLE_NS,
-    Bench,
     CpuLoad,
     NoCpuLoad,
     Rules,
+    TimedCall,
     Undisturbed,
     parse_busy,
     with_cpu_load,
@@ -234,11 +234,11 @@ def test_what_monitors_calls_waits_and_goes_on() -> None:
     assert "inside" not in names
 
 
-def bench(plan: Plan = Plan(), steady=lambda: True) -> Bench:
+def bench(plan: Plan = Plan(), steady=lambda: True) -> TimedCall:
     gpu, sampling = SimulatedGpu(), Sampling()
     sampling.ask(lambda: steady(gpu.now) if steady.__code__.co_argcount else steady())
     rules = Rules(stop=Stopping(), warm=WarmUp(), clock=gpu.clock, sampling=sampling)
-    return Bench(call=lambda: gpu.kernel(100_000.0), plan=plan, runtime=gpu, rules=rules)
+    return TimedCall(call=lambda: gpu.kernel(100_000.0), plan=plan, runtime=gpu, rules=rules)
 
 
 def test_a_call_whose_time_holds_still_is_warm_where_the_device_is() -> None:

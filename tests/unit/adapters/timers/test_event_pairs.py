@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from pytest_perfgate.adapters.timers.bench import Bench
+from pytest_perfgate.adapters.timers.bench import TimedCall
 from pytest_perfgate.adapters.timers.event_pairs import (
     DOUBTFUL,
     GAP_NS,
@@ -116,7 +116,7 @@ def test_a_processor_behind_a_queue_has_none_taken_off(rules) -> None:
             return Device(key="host", name="PoCL", kind="host", index=index)
 
     gpu = OnHost()
-    assert calibrated(Bench(call=lambda: None, plan=Plan(), runtime=gpu, rules=rules)).taken_off == 0.0
+    assert calibrated(TimedCall(call=lambda: None, plan=Plan(), runtime=gpu, rules=rules)).taken_off == 0.0
     assert gpu.flushes == 0
 
 

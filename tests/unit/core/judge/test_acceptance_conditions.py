@@ -9,7 +9,7 @@ import pytest
 from pytest_perfgate.app.accept import Request, refuse_busy_machine
 from pytest_perfgate.core.judge.acceptance import (
     Change,
-    Decision,
+    Proposal,
     blindness,
     decide,
     loosened,
@@ -37,7 +37,7 @@ OTHER = Identity(device=DEVICE.key, threads="9")
 
 def decided(
     time: float, before: Baseline | None, signature: Signature = TODAY, *, add: bool = False, **fields
-) -> Decision:
+) -> Proposal:
     report = case("test_a", time, 1e6, **fields)
     return decide(replace(report, baseline=before), before, (), signature, add=add)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.acceptance import Change, Decision
+from pytest_perfgate.core.judge.acceptance import Change, Proposal
 from pytest_perfgate.core.judge.accepted_line import FigureStep
 from pytest_perfgate.model.measurement import Baseline
 from tests.reports import case
@@ -19,8 +19,8 @@ WORSE = FigureStep(before=figure("registers", 128), after=figure("registers", 13
 BETTER = FigureStep(before=figure("registers", 128), after=figure("registers", 120), better=True)
 
 
-def decision(change: Change, before: Baseline | None = LINE, **fields) -> Decision:
-    return Decision(report=REPORT, change=change, before=before, **fields)
+def decision(change: Change, before: Baseline | None = LINE, **fields) -> Proposal:
+    return Proposal(report=REPORT, change=change, before=before, **fields)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def decision(change: Change, before: Baseline | None = LINE, **fields) -> Decisi
         (decision(Change.NEW, None, figures=(WORSE,)), True),
     ],
 )
-def test_what_gets_worse_or_outlives_its_end_needs_a_reason(made: Decision, *, asks: bool) -> None:
+def test_what_gets_worse_or_outlives_its_end_needs_a_reason(made: Proposal, *, asks: bool) -> None:
     """Lines that only this checkout has may get worse, or be measured differently, without one."""
     assert made.asks is asks
 

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from pytest_perfgate.core.judge.acceptance import Change, Decision, decide
+from pytest_perfgate.core.judge.acceptance import Change, Proposal, decide
 from pytest_perfgate.core.judge.accepted_line import (
     LIMIT,
     Signature,
@@ -112,7 +112,7 @@ def line_with_end(**fields) -> Baseline:
     return baseline("test_a", 1e6, **{"who": "then", "why": "slow until the rewrite", "expires": END} | fields)
 
 
-def decided(time: float, before: Baseline, signature: Signature = TODAY, *, add: bool = False) -> Decision:
+def decided(time: float, before: Baseline, signature: Signature = TODAY, *, add: bool = False) -> Proposal:
     report = case("test_a", time, 1e6, Outcome.UNDECIDED)
     return decide(replace(report, baseline=before), before, (), signature, add=add)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.acceptance import Change, Decision, decide, unasked
+from pytest_perfgate.core.judge.acceptance import Change, Proposal, decide, unasked
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.accepting_figures import (
     accepted_figure,
@@ -44,7 +44,7 @@ def report(
 
 def decision(
     case_report: CaseReport, before: Baseline | None, *names: str, signature: Signature = TODAY, add: bool = False
-) -> Decision:
+) -> Proposal:
     made = unasked(decide(case_report, before, (), signature, add=add), {})
     return with_figures(made, names, signature, add=add)
 
@@ -207,7 +207,7 @@ def memory(value: float, apart: float = 0.0, dimension: Dimension = COUNT, **fie
     return Metric(name="memory", value=value, dimension=dimension, interval=interval, **fields)
 
 
-def named_step(now: Metric, then: Figure, *, add: bool = False) -> Decision:
+def named_step(now: Metric, then: Figure, *, add: bool = False) -> Proposal:
     """Accept a figure by its name: no limit judges it."""
     before = accepted(1e6, figures=(then,))
     return decision(report(("slowdown <= 3%",), now, before=before, timed=True), before, "memory", add=add)
@@ -285,7 +285,7 @@ def test_the_worst_change_of_several_figures_names_the_decision(
     before = accepted(0.0, figures=tuple(figure("memory", 1000.0, labels=one.labels) for one in durations(*now)))
     case_report = report(("change(metric(memory)) <= 50%",), *durations(*now), before=before)
     made = with_figures(
-        Decision(report=case_report, before=before, after=None, change=Change.KEPT), ["memory"], TODAY, add=add
+        Proposal(report=case_report, before=before, after=None, change=Change.KEPT), ["memory"], TODAY, add=add
     )
     assert made.change is (Change.KEPT if not made.figures else change)
 
@@ -354,7 +354,7 @@ def test_what_is_counted_keeps_every_digit(metric: Metric, value: float) -> None
 def test_a_run_that_is_not_accepted_leaves_its_figures(change: Change) -> None:
     before = accepted(1e6, figures=(figure("memory", 1000.0),))
     case_report = report(("slowdown <= 3%",), memory(2000.0), before=before, timed=True)
-    unaccepted = Decision(report=case_report, before=before, after=None, change=change)
+    unaccepted = Proposal(report=case_report, before=before, after=None, change=change)
     assert with_figures(unaccepted, ["memory"], TODAY, add=False) is unaccepted
     unchanged = replace(unaccepted, change=Change.KEPT)
     assert with_figures(unchanged, ["memory"], TODAY, add=False).change is Change.WORSE
@@ -378,7 +378,7 @@ def test_a_line_of_figures_alone_is_kept_where_none_moved(
     change: Change, figures: tuple[Figure, ...], expected: tuple[Change, str]
 ) -> None:
     before = accepted(0.0, figures=figures)
-    made = Decision(
+    made = Proposal(
         report=report(("slowdown <= 3%",), before=before), before=before, after=None, change=change, why="why"
     )
     after = with_figures(made, (), TODAY, add=False)

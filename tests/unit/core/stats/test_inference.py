@@ -11,8 +11,8 @@ import pytest
 from pytest_perfgate.core.stats.inference import (
     EXACT_UP_TO,
     FIGURES,
-    Figures,
     Prior,
+    SampleStatistics,
     at_most,
     calls_needed,
     clopper_pearson,
@@ -240,7 +240,7 @@ def test_every_figure_is_pytest_benchmark_s(count: int) -> None:
     theirs = pytest.importorskip("pytest_benchmark.stats").Stats()
     source = random.Random(count)
     theirs.data = [source.lognormvariate(-9, 0.4) for _ in range(count)]
-    figures = Figures(theirs.data)
+    figures = SampleStatistics(theirs.data)
     assert set(theirs.fields) == set(FIGURES)
     for name in FIGURES:
         expected = getattr(theirs, name)
@@ -248,7 +248,7 @@ def test_every_figure_is_pytest_benchmark_s(count: int) -> None:
 
 
 def test_figures_by_hand() -> None:
-    figures = Figures([4.0, 1.0, 2.0, 3.0, 100.0])
+    figures = SampleStatistics([4.0, 1.0, 2.0, 3.0, 100.0])
     assert (figures.min, figures.max, figures.mean, figures.median, figures.rounds) == (1.0, 100.0, 22.0, 3.0, 5)
     assert (figures.q1, figures.q3, figures.iqr) == (1.75, 28.0, 26.25)
     assert (figures.iqr_outliers, figures.hd15iqr, figures.ld15iqr) == (1, 4.0, 1.0)
@@ -256,12 +256,12 @@ def test_figures_by_hand() -> None:
     assert figures.ops == 5 / 110
     assert figures.data == [4.0, 1.0, 2.0, 3.0, 100.0], "in the order in which they were taken"
     assert figures
-    assert Figures([0.0]).ops == 0.0
+    assert SampleStatistics([0.0]).ops == 0.0
 
 
 def test_of_nothing_there_is_nothing_to_say() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        Figures([])
+        SampleStatistics([])
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 10, 13, 14, 20, 59, 100, 299])

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate import work
-from pytest_perfgate.core.analysis.operators import CATEGORIES, MODELS, Call, category_of, model_of, parse_call, work_of
+from pytest_perfgate.core.analysis.operators import (
+    CATEGORIES,
+    MODELS,
+    OperatorCall,
+    category_of,
+    model_of,
+    parse_call,
+    work_of,
+)
 from pytest_perfgate.core.analysis.operators.pointwise import fused_operators
 from pytest_perfgate.model.values import Work
 
@@ -15,7 +23,7 @@ Argument = object
 """A shape in half precision, (shape, type), the text of a scalar, or nothing."""
 
 
-def called(name: str, *arguments: Argument) -> Call:
+def called(name: str, *arguments: Argument) -> OperatorCall:
     dims, types, concrete = [], [], []
     for argument in arguments:
         shaped = (
@@ -26,7 +34,7 @@ def called(name: str, *arguments: Argument) -> Call:
         dims.append(tuple(shaped) if tensor else ())
         types.append(kind if tensor else "Scalar" if isinstance(argument, str) else "")
         concrete.append(argument if isinstance(argument, str) else "")
-    return Call(name=name, dims=tuple(dims), types=tuple(types), concrete=tuple(concrete))
+    return OperatorCall(name=name, dims=tuple(dims), types=tuple(types), concrete=tuple(concrete))
 
 
 def counted(name: str, *arguments: Argument) -> tuple[float, float]:
@@ -190,7 +198,7 @@ def test_what_streams(name: str, arguments: list, flops: float, moved: float) ->
 
 
 def test_a_reduction_over_some_dimensions_keeps_the_others() -> None:
-    call = Call(name="aten::sum", dims=((4, 6), ()), types=(HALF, "ScalarList"), concrete=("", "[1]"))
+    call = OperatorCall(name="aten::sum", dims=((4, 6), ()), types=(HALF, "ScalarList"), concrete=("", "[1]"))
     amount, _ = work_of(call)
     assert amount.bytes == 48 + 8
 
@@ -225,13 +233,13 @@ def test_what_does_not_fit_says_why(name: str, arguments: list, why: str) -> Non
 
 
 def test_without_shapes_nothing_is_counted() -> None:
-    assert work_of(Call(name="aten::mm")) == (None, "the trace has no shapes: profile with record_shapes=True")
+    assert work_of(OperatorCall(name="aten::mm")) == (None, "the trace has no shapes: profile with record_shapes=True")
 
 
 def test_a_model_of_the_user_comes_first() -> None:
     mine = {"aten::mm": lambda call: work.custom(flops=7.0)}
     assert model_of("aten::mm", mine) is mine["aten::mm"]
-    assert work_of(Call(name="aten::mm"), mine)[0].flops == 7.0
+    assert work_of(OperatorCall(name="aten::mm"), mine)[0].flops == 7.0
 
 
 def test_every_model_has_a_category_and_unknown_ones_have_one_too() -> None:

@@ -7,7 +7,7 @@ from math import prod
 import pytest
 
 from pytest_perfgate import work
-from pytest_perfgate.core.analysis.operators import MODELS, Call, category_of, parse_call, work_of
+from pytest_perfgate.core.analysis.operators import MODELS, OperatorCall, category_of, parse_call, work_of
 from tests.kineto_operators import CALLS, ROWS, W, X, recorded
 
 
@@ -85,7 +85,7 @@ EXPECTED = {
 
 def called(name, arguments):
     lists = recorded(arguments)
-    return Call(
+    return OperatorCall(
         name=name,
         dims=tuple(map(tuple, lists["Input Dims"])),
         types=tuple(lists["Input type"]),
@@ -104,16 +104,16 @@ def test_a_recorded_call_has_the_work_of_its_family():
 
 def test_arguments_that_do_not_fit_are_a_reason_and_no_zero():
     for name in MODELS:
-        amount, why = work_of(Call(name=name, dims=((),), types=("Scalar",), concrete=("1",)))
+        amount, why = work_of(OperatorCall(name=name, dims=((),), types=("Scalar",), concrete=("1",)))
         assert amount is None, name
         assert "arguments do not fit the model" in why
-        assert work_of(Call(name=name)) == (None, "the trace has no shapes: profile with record_shapes=True")
+        assert work_of(OperatorCall(name=name)) == (None, "the trace has no shapes: profile with record_shapes=True")
         assert category_of(name) != "other", name
 
 
 @pytest.mark.parametrize("side", [-1, 1 << 63, int("1" * 400), 1.5, None])
 def test_a_side_that_no_tensor_has_is_a_reason(side) -> None:
-    amount, why = work_of(Call(name="aten::mm", dims=((2, side), (side, 2)), types=("float", "float")))
+    amount, why = work_of(OperatorCall(name="aten::mm", dims=((2, side), (side, 2)), types=("float", "float")))
     assert amount is None
     assert "arguments do not fit the model" in why
 
@@ -123,7 +123,7 @@ def test_an_argument_that_no_operator_takes_is_a_reason(padding) -> None:
     texts = ("", "", "", "[1, 1]", f"[1, {padding}]", "[1, 1]", "False", "[0, 0]", "1")
     dims = ((8, 16, 32, 32), (32, 16, 3, 3), (32,), *((),) * 6)
     types = (*("float",) * 3, *("ScalarList",) * 3, "Scalar", "ScalarList", "Scalar")
-    amount, why = work_of(Call(name="aten::convolution", dims=dims, types=types, concrete=texts))
+    amount, why = work_of(OperatorCall(name="aten::convolution", dims=dims, types=types, concrete=texts))
     assert amount is None
     assert "arguments do not fit the model" in why
 
@@ -135,7 +135,7 @@ def test_types_without_shapes_are_no_shapes_of_one_element() -> None:
 
 def test_work_beyond_any_number_is_a_reason() -> None:
     shape = (1 << 62,) * 40
-    amount, why = work_of(Call(name="aten::add", dims=(shape, shape), types=("float", "float")))
+    amount, why = work_of(OperatorCall(name="aten::add", dims=(shape, shape), types=("float", "float")))
     assert amount is None
     assert "arguments do not fit the model" in why
 
@@ -156,7 +156,7 @@ def call(name, *arguments, kernel=""):
         dims.append(argument[0] if tensor else tuple(argument) if listed else ())
         types.append(argument[1] if tensor else "TensorList" if listed else "Scalar" if argument else "")
         concrete.append("" if tensor or listed else argument)
-    return Call(name=name, dims=tuple(dims), types=tuple(types), concrete=tuple(concrete), kernel=kernel)
+    return OperatorCall(name=name, dims=tuple(dims), types=tuple(types), concrete=tuple(concrete), kernel=kernel)
 
 
 def packed(tokens, ends, longest, causal="False", lengths=""):
@@ -164,7 +164,7 @@ def packed(tokens, ends, longest, causal="False", lengths=""):
     made = call(FLASH, q, q, q, ((ends,), "int"), ((ends,), "int"), str(longest), str(longest), "0.", causal)
     concrete = list(made.concrete)
     concrete[3] = concrete[4] = lengths
-    return Call(name=FLASH, dims=made.dims, types=made.types, concrete=tuple(concrete))
+    return OperatorCall(name=FLASH, dims=made.dims, types=made.types, concrete=tuple(concrete))
 
 
 def test_packed_sequences_of_one_length_are_exact():

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_perfgate.app.inspect import every_view
-from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
+from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob
 from pytest_perfgate.core.analysis.trace.ranks import Collective, meeting_metrics
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
@@ -43,11 +43,11 @@ def rank_of(number, spans):
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault
 @given(st.lists(st.lists(SPANS, max_size=5), min_size=1, max_size=6), st.data())
 def test_joining_is_associative_and_knows_no_order(ranks, data):
-    parts = [Job(ranks=(rank_of(n, spans),)) for n, spans in enumerate(ranks)]
+    parts = [TraceJob(ranks=(rank_of(n, spans),)) for n, spans in enumerate(ranks)]
     whole = reduce(or_, parts)
     shuffled = data.draw(st.permutations(parts))
     cut = data.draw(st.integers(0, len(parts)))
-    again = reduce(or_, shuffled[:cut], Job()) | reduce(or_, shuffled[cut:], Job())
+    again = reduce(or_, shuffled[:cut], TraceJob()) | reduce(or_, shuffled[cut:], TraceJob())
     assert again == whole
     assert meeting_metrics(again.meeting) == meeting_metrics(whole.meeting)
     assert [m.value for m in whole.metrics.find("idle")] == list(range(len(parts)))
@@ -55,7 +55,7 @@ def test_joining_is_associative_and_knows_no_order(ranks, data):
 
 def test_a_rank_is_joined_once():
     with pytest.raises(PerfgateError, match="rank 3 is claimed by rank3 and rank3"):
-        Job(ranks=(rank_of(3, []),)) | Job(ranks=(rank_of(3, []),))
+        TraceJob(ranks=(rank_of(3, []),)) | TraceJob(ranks=(rank_of(3, []),))
 
 
 def test_ranks_in_one_file_or_several_say_the_same(kineto, tmp_path):
@@ -165,7 +165,7 @@ def test_ranks_of_another_class_do_not_have_the_like() -> None:
         replace(rank_of(rank, []), findings=(Finding(title="bound", detail="So.", trigger=f"class={name}"),))
         for rank, name in classes.items()
     ]
-    details = {finding.trigger: finding.detail for finding in Job.of(ranks).findings}
+    details = {finding.trigger: finding.detail for finding in TraceJob.of(ranks).findings}
     assert details == {"class=communication": "So. 1 more rank has the same.", "class=latency": "So."}
 
 
@@ -175,4 +175,4 @@ def test_advice_that_follows_from_a_class_stands_beside_it() -> None:
         Finding(title="Overlap", trigger="class=communication", advice="overlap it"),
     )
     ranks = tuple(replace(rank_of(number, []), findings=findings) for number in (0, 1))
-    assert [finding.advice for finding in Job(ranks=ranks).findings] == ["", "overlap it"]
+    assert [finding.advice for finding in TraceJob(ranks=ranks).findings] == ["", "overlap it"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.analysis.trace.operators import hardware_table, operators, recompute_share, short_name
-from pytest_perfgate.core.analysis.trace.survey import Settings, survey, timelines
+from pytest_perfgate.core.analysis.trace.survey import AnalysisSettings, survey, timelines
 from pytest_perfgate.core.render.words import ABSENT
 from pytest_perfgate.model.device import Basis, Roof
 from tests.kineto_file import host, kernel, launch, surveyed
@@ -26,7 +26,7 @@ def test_a_user_s_operator_gets_its_work(tmp_path):
 
     shapes = {"Input Dims": [[4, 8]], "Input type": ["float"], "Input Strides": [[8, 1]], "Concrete Inputs": [""]}
     events = [host("mine::op", 0, 10, **shapes), launch(1, 1), kernel("k", 5, 5, correlation=1)]
-    settings = Settings(models={"mine::op": lambda call: work.elementwise(call.shape(0), dtype=call.dtype(0))})
+    settings = AnalysisSettings(models={"mine::op": lambda call: work.elementwise(call.shape(0), dtype=call.dtype(0))})
     (row,) = operators(surveyed(tmp_path / "t.json", events, settings))
     assert row.work.flops == 32
 
@@ -47,7 +47,7 @@ def test_operators_and_kernels_of_the_corpus_account_for_all_linked_time(look, c
         surveyed = look(name)
         (line,) = timelines(surveyed).values()
         assert sum(row.total for row in operators(surveyed)) >= line.busy * 0.999
-        assert survey(surveyed.trace, Settings()).coverage == surveyed.coverage
+        assert survey(surveyed.trace, AnalysisSettings()).coverage == surveyed.coverage
 
 
 def test_names_and_peaks_fit_a_page():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.trace.survey import Settings, timelines, within
+from pytest_perfgate.core.analysis.trace.survey import AnalysisSettings, timelines, within
 from pytest_perfgate.core.analysis.trace.timeline import parse_window, steps
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Kind
@@ -13,7 +13,7 @@ from tests.kineto_file import host, kernel, surveyed
 
 def test_a_user_s_pattern_finds_more_communication(tmp_path):
     events = [kernel("my_ring_step", 0, 1)]
-    survey = surveyed(tmp_path / "t.json", events, Settings(communication=("my_ring",)))
+    survey = surveyed(tmp_path / "t.json", events, AnalysisSettings(communication=("my_ring",)))
     assert survey.kinds.tolist() == [Kind.COMMUNICATION]
 
 
