@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -40,7 +40,10 @@ _LOCAL = 1
 
 def read_ncu(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
     """Return every kernel launch of these reports, in their order."""
-    return tuple(facts for path in paths for facts in _read(Path(path)))
+    with tempfile.TemporaryDirectory(prefix="perfgate-ncu-") as room:
+        parts = [_part(Path(path), Path(room) / f"{number}.ncu-rep") for number, path in enumerate(paths)]
+        reports = _read_apart([part for part in parts if isinstance(part, _Report)], Path(room) / "kernels")
+        return tuple(facts for part in parts for facts in (next(reports) if isinstance(part, _Report) else part))
 
 
 def long_head(path: Path) -> bytes:
@@ -52,20 +55,24 @@ def long_head(path: Path) -> bytes:
     return unpacked_head(head, _LONG) if head.startswith(_GZIP) else head
 
 
-def _read(path: Path) -> Iterator[KernelFacts]:
+class _Report(NamedTuple):
+    path: str
+    place: str
+    announced: int
+    notes: dict[str, str]
+
+
+def _part(path: Path, plain: Path) -> _Report | tuple[KernelFacts, ...]:
+    """Return a report that another process is to read, unpacked where it is packed; the kernels of a page."""
     data, place = path.read_bytes(), str(path)
-    packed = data.startswith(_GZIP)
-    if packed:
-        data = _unpacked(data, place)
+    if data.startswith(_GZIP):
+        data, path = _unpacked(data, place), plain
+        plain.write_bytes(data)
     if not data.startswith(MAGIC):
-        yield from parse_csv(data, place)
-    elif packed:
-        with tempfile.TemporaryDirectory(prefix="perfgate-ncu-") as room:
-            plain = Path(room) / "unpacked.ncu-rep"
-            plain.write_bytes(data)
-            yield from _report(plain, data, place)
-    else:
-        yield from _report(path, data, place)
+        return tuple(parse_csv(data, place))
+    version = _VERSION.search(data)
+    notes = {"profiler": f"ncu {version[1].decode()}"} if version else {}
+    return _Report(str(path), place, check_whole(data, place), notes)
 
 
 def _unpacked(data: bytes, place: str) -> bytes:
@@ -75,32 +82,25 @@ def _unpacked(data: bytes, place: str) -> bytes:
         raise PerfgateError("ncu-report", f"the gzip file is damaged or cut short: {error}", place=place) from error
 
 
-def _report(path: Path, data: bytes, place: str) -> Iterator[KernelFacts]:
-    announced = check_whole(data, place)
-    version = _VERSION.search(data)
-    notes = {"profiler": f"ncu {version[1].decode()}"} if version else {}
-    for facts in _read_apart(path, place, announced):
-        yield replace(facts, notes=notes)
-
-
-def _read_apart(path: Path, place: str, announced: int) -> tuple[KernelFacts, ...]:
-    """Read a report in another process: ncu's module crashes in one that has loaded torch and CUPTI, on an H100."""
+def _read_apart(reports: Sequence[_Report], result: Path) -> Iterator[tuple[KernelFacts, ...]]:
+    """Yield the kernels of each report, read in another process: ncu's module crashes in one with torch and CUPTI."""
     from pytest_perfgate.adapters.system.processes import run_captured
 
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    with tempfile.TemporaryDirectory(prefix="perfgate-ncu-") as room:
-        result = Path(room) / "kernels"
-        command = [sys.executable, "-m", __name__, str(path), place, str(announced), str(result)]
-        done = run_captured(command, None, env=env)
-        if done.returncode or not result.is_file():
+    todo = result.with_suffix(".todo")
+    todo.write_bytes(msgspec.msgpack.encode([one[:3] for one in reports]))
+    done = run_captured([sys.executable, "-m", __name__, str(todo), str(result)], None, env=env)
+    for number, one in enumerate(reports):
+        part = result.with_suffix(f".{number}")
+        if not part.is_file():
             words = done.stderr.decode("utf-8", "replace").strip().splitlines()
             died = [f"signal {-done.returncode}", *words[:1]] if done.returncode < 0 else [*words[-1:], "no result"]
             what = f"the process that reads it with ncu_report ended with {': '.join(died)}"
-            raise PerfgateError("ncu-report", what, place=place)
-        code, what, kernels = msgspec.msgpack.decode(result.read_bytes(), type=tuple[str, str, tuple[KernelFacts, ...]])
-    if code:
-        raise PerfgateError(code, what, place=place)
-    return kernels
+            raise PerfgateError("ncu-report", what, place=one.place)
+        code, what, kernels = msgspec.msgpack.decode(part.read_bytes(), type=tuple[str, str, tuple[KernelFacts, ...]])
+        if code:
+            raise PerfgateError(code, what, place=one.place)
+        yield tuple(replace(facts, notes=one.notes) for facts in kernels)
 
 
 def _read_here(path: Path, place: str, announced: int) -> Iterator[KernelFacts]:
@@ -386,15 +386,15 @@ def _by_address(action: Any, name: str) -> Mapping[int, float]:
     return {address(i): number(i) for i in range(metric.num_instances())}
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Write the kernels of one report, or the error, into a file for ``_read_apart``."""
-    path, place, announced, result = arguments
-    try:
-        outcome = ("", "", tuple(_read_here(Path(path), place, int(announced))))
-    except PerfgateError as error:
-        outcome = (error.code.name, error.what, ())
-    Path(result).write_bytes(msgspec.msgpack.encode(outcome))
+def main(todo: str, result: str) -> None:
+    """Write the kernels of each report, or its error, into a file of its own for ``_read_apart``."""
+    for number, (path, place, announced) in enumerate(msgspec.msgpack.decode(Path(todo).read_bytes())):
+        try:
+            outcome = ("", "", tuple(_read_here(Path(path), place, announced)))
+        except PerfgateError as error:
+            outcome = (error.code.name, error.what, ())
+        Path(result).with_suffix(f".{number}").write_bytes(msgspec.msgpack.encode(outcome))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

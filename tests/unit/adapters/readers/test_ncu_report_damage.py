@@ -12,6 +12,8 @@ from pytest_perfgate.adapters.readers.ncu_report import (
     long_head,
     read_ncu,
 )
+from pytest_perfgate.adapters.system import processes
+from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
@@ -252,11 +254,26 @@ def test_a_page_behind_much_that_the_program_printed_is_told(tmp_path: Path, nam
     assert [k.name for k in read_ncu([path])] == ["k", "j"]
 
 
+def test_all_reports_are_read_by_one_process_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start of the process, and of NVIDIA's module in it, takes longer than any of them."""
+    pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
+    data = {name: ncu_file([(f"{name}(int)", {"gpu__time_duration.sum": 5.0})]) for name in ("k", "j", "i")}
+    paths = [written(tmp_path, content, f"{name}.ncu-rep") for name, content in data.items()]
+    paths[1] = written(tmp_path, gzip.compress(data["j"]), "j.ncu-rep.gz")
+    page = written(tmp_path, (LONG_HEADER + K).encode(), "page.csv")
+    starts = []
+    monkeypatch.setattr(processes, "run_captured", lambda *a, **k: starts.append(a) or run_captured(*a, **k))
+    assert [one.name for one in read_ncu([paths[0], page, *paths[1:]])] == ["k(int)", "k", "j(int)", "i(int)"]
+    assert len(starts) == 1
+
+
 def test_a_block_that_announces_more_than_it_holds_is_refused(tmp_path: Path) -> None:
     """The library aborts its process where a source is announced and none follows."""
     pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
     data = ncu_file([("k(int)", {"gpu__time_duration.sum": 5.0})])
     at = data.index(b"\x08\x00\x10\x00\x22")
     for damaged in (data[: at + 1] + b"\x01" + data[at + 2 :], data[: at + 3] + b"\x01" + data[at + 4 :]):
-        with pytest.raises(PerfgateError, match="ended with signal 6"):
-            read_ncu([written(tmp_path, damaged)])
+        whole, cut = written(tmp_path, data, "whole.ncu-rep"), written(tmp_path, damaged, "damaged.ncu-rep")
+        with pytest.raises(PerfgateError, match="ended with signal 6") as error:
+            read_ncu([whole, cut, whole])
+        assert error.value.place == str(cut)
