@@ -232,10 +232,10 @@ def test_a_lock_at_base_must_stay_where_it_was_found(device, sampling) -> None:
     watch = watched(device, lock=LockedClocks(base=True))
     watch.begin()
     looks(device, 1)
-    for clock in (1.2e9, 1.2e9, 1.5e9):
-        device.clock, count = clock, len(watch.clock_hz())
+    clocks = (1.2e9, 1.2e9, 1.5e9)
+    for number, device.clock in enumerate(clocks, 1):
         with sampling.region():
-            assert until(lambda count=count: len(watch.clock_hz()) > count)
+            assert until(lambda number=number: watch.clock_hz() == clocks[:number])
     watch.end()
     (problem,) = watch.problems()
     assert dict(problem.evidence)["locked at"] == "1200 MHz"
