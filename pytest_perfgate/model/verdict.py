@@ -323,7 +323,7 @@ class PairedRound:
     died: bool = False
     """Whether a child ended in this test without a message."""
     own: str = ""
-    """Why the base ran its own version of the test file."""
+    """Why the base ran files of its own revision for the test, and which."""
     base_alone: bool = False
     """Whether the test raised in the base arm and passed in the head's."""
 

@@ -126,7 +126,7 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     if paired.own_test:
         yield (
             OWN_TEST,
-            "it, or what it uses, is another one in the base: more work now counts as a slowdown, less hides one",
+            "the base ran another version of it or of what it uses: more work now counts as a slowdown, less hides one",
         )
     yield from paired.tunings
 
