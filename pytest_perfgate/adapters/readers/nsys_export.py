@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -148,13 +148,8 @@ class Export:
         return tuple(places)
 
     def extents(self) -> tuple[Extent, ...]:
-        key, table = self._key("0"), tables.TIMED
-        firsts = sums(chunks(self._db, tables.KERNELS, [key, "start"], table))
-        lasts = sums(chunks(self._db, tables.KERNELS, [key, "end"], table))
-        return tuple(
-            Extent(pid=who[0], device=who[1], first=row[2], last=lasts[who][3], kernels=row[0])
-            for who, row in sorted(firsts.items())
-        )
+        place = ", ".join(self._column(tables.KERNELS, name) for name in ("globalPid", "deviceId"))
+        return _extents(self._db, place, several=len(self.processes()) != 1)
 
     def _key(self, name: str) -> str:
         pid, device = (self._column(tables.KERNELS, column) for column in ("globalPid", "deviceId"))
@@ -264,6 +259,22 @@ class Export:
     def timed(self, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
         _insist_on_times(self._db, tables.RUNTIME)
         return read_timed(self._db, low, high, kinds)
+
+
+def _extents(db: Connection, place: str, *, several: bool) -> tuple[Extent, ...]:
+    """Return the span of each process and device; without groups, SQLite need not sort the kernels."""
+    listed = f"{place}, count(*), CAST(min(start) AS INTEGER), CAST(max(end) AS INTEGER)"
+    edges: dict[tuple[int, int], list[Any]] = {}
+    for row in db.rows(
+        f"SELECT {listed} FROM {db.source(tables.KERNELS)} WHERE {tables.TIMED}{' GROUP BY 1, 2' if several else ''}"
+    ):
+        process, device, _ = _place((*row[:2], 0), db.path)
+        edges.setdefault((process & _PROCESS, device), []).append(row[2:])
+    return tuple(
+        Extent(pid=pid, device=device, first=min(row[1] for row in rows), last=max(row[2] for row in rows),
+               kernels=sum(row[0] for row in rows))
+        for (pid, device), rows in sorted(edges.items())
+    )  # fmt: skip
 
 
 Key = tuple[int, int, int]

@@ -26,7 +26,7 @@ from pytest_perfgate.core.analysis.nsys.metrics import (
 )
 from pytest_perfgate.core.analysis.nsys.setup import OPTIONS, order, ranks, reading, windows
 from pytest_perfgate.core.analysis.nsys.views import class_findings, coverage_findings
-from pytest_perfgate.core.render.words import distinct_names, pair_of_names
+from pytest_perfgate.core.render.words import distinct_names, pair_of_names, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document, Finding, Picture
 from pytest_perfgate.model.nsys import (
@@ -237,15 +237,15 @@ def _extents(export: NsysExport, reading: ReadOptions) -> list[Extent]:
 def _early_note(export: NsysExport, reading: ReadOptions) -> list[str]:
     """Return a note on kernels before time zero, which the original tool's mode ignores."""
     count = int((export.kernels(-_FAR, 0).start < 0).sum()) if reading.original else 0
-    which = f"{count:,} kernels of {export.facts().path} that start before time zero"
+    which = f"{plural(count, 'kernel')} before time zero in {export.facts().path}"
     return [f"left out: {which}, as compat=pithtrain does"] if count else []
 
 
 def _without_process(recorded: ExportContent, path: str) -> list[str]:
     """Return notes on copies and ranges without a process, which are in no rank's figures."""
     copies, ranges = int((recorded.copies.pid == 0).sum()), int((recorded.ranges.tid < 0).sum())
-    counted = ((copies, "copies"), (ranges, "ranges"))
-    return [f"left out: {count:,} {what} that {path} gives to no process" for count, what in counted if count]
+    counted = (copies, plural(copies, "copy", "copies")), (ranges, plural(ranges, "range"))
+    return [f"left out: {text} that {path} gives to no process" for count, text in counted if count]
 
 
 def _spans(chosen: Mapping[Rank, Window]) -> dict[int, tuple[int, int]]:

@@ -138,7 +138,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         family=Family.HISTORY,
         title="The database of the history does not answer",
         why="runs that it did not confirm may be missing there; adding them again counts nothing twice",
-        fix="check that the server runs and accepts this user, then: perfgate history add",
+        fix="check that the server runs and accepts this user, then repeat it; after a run: perfgate history add",
     ),
     ErrorCode(
         name="history-driver",

@@ -14,6 +14,7 @@ from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, labels
+from pytest_perfgate.model.nsys import Extent
 from tests.nsys_file import ExportMaker, process, quicken, small_export
 from tests.unit.adapters.readers.nsys_forms import COPY, DOUBTED, REFUSED, SAME, SET, K, N, table
 
@@ -94,8 +95,23 @@ def test_what_belongs_to_no_process_is_said_to_be_left_out(tmp_path) -> None:
         f"UPDATE {N} SET globalTid = NULL WHERE text LIKE 'rank%'",
     ]
     titles = " ".join(finding.title for finding in inspected(made(tmp_path / "x.sqlite", change)).findings)
-    assert "left out: 1 copies that" in titles
-    assert "left out: 1 ranges that" in titles
+    assert "left out: 1 copy that" in titles
+    assert "left out: 1 range that" in titles
+
+
+def test_the_spans_of_one_place_and_of_several(tmp_path) -> None:
+    single, several = (ExportMaker(tmp_path / f"{name}.sqlite") for name in ("single", "several"))
+    for maker in (single, several):
+        maker.kernel(7, 300, 400, "first")
+        maker.kernel(7, 100, 900, "longer")
+    several.kernel(7, 50, 60, "other", device=1)
+    several.kernel(8, 500, 2000, "other")
+    assert read_nsys(single.done()).extents() == (Extent(pid=7, device=0, first=100, last=900, kernels=2),)
+    assert read_nsys(several.done()).extents() == (
+        Extent(pid=7, device=0, first=100, last=900, kernels=2),
+        Extent(pid=7, device=1, first=50, last=60, kernels=1),
+        Extent(pid=8, device=0, first=500, last=2000, kernels=1),
+    )
 
 
 def test_communication_that_takes_no_time_has_no_overlap(tmp_path) -> None:
