@@ -363,10 +363,13 @@ def _kernel_rates(
     )
     for kernel in kernels:
         of, count = int(group[kernel.first]), int(sharing[kernel.first])
-        rate, band, part = (float(sums[of]) / kernel.total for sums in (flops * 1e9, moved * 1e9, ideal))
+        total = kernel.total or math.nan
+        rate, band, part = (float(sums[of]) / total for sums in (flops * 1e9, moved * 1e9, ideal))
         why, figures = "", tuple(None if math.isnan(figure) else figure for figure in (rate, band, part))
         if part > BEYOND or (roof and rate > 0 and above_every_peak(rate, roof)):
             why, figures = "INVALID: more than the hardware can do", (*figures[:2], None)
+        elif not kernel.total:
+            why = "it takes no time in this trace"
         elif figures[:2] == (None, None):
             alone = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
             many = f"one of {count} kernels of its call: --view roofline has the rate of the call"

@@ -206,12 +206,11 @@ def test_a_kernel_has_the_rate_of_its_calls_if_it_does_their_work_alone(kineto, 
         "odd": "no model for this operator",
     }
     assert not analysis.metrics.find("tflops", (("kernel", "split"),))
-    short = written(
-        tmp_path / "s.json",
-        [host("aten::mm", 0, 9, **shaped(*square)), launch(1, 1), kernel("g", 9, 0.01, correlation=1)],
-    )
-    fast = kineto.inspect([short], PEAKS).views["kernels"]().blocks[0].blocks[1]
-    assert fast.rows[0][-2:] == (None, "INVALID: more than the hardware can do")
+    for took, why in ((0.01, "INVALID: more than the hardware can do"), (0, "it takes no time in this trace")):
+        events = [host("aten::mm", 0, 9, **shaped(*square)), launch(1, 1), kernel("g", 9, took, correlation=1)]
+        events += [host("aten::mm", 50, 9, **shaped(*square)), launch(51, 2), kernel("h", 59, 100, correlation=2)]
+        rates = kineto.inspect([written(tmp_path / "s.json", events)], PEAKS).views["kernels"]().blocks[0].blocks[1]
+        assert [row[-2:] for row in rates.rows if row[0] is None or row[-1]] == [(None, why)]
 
 
 def test_more_than_the_hardware_can_do_keeps_no_limit(kineto, tmp_path):
