@@ -53,6 +53,24 @@ def _odd(rng: Random, tree: Any, places: list[tuple[Any, Any]]) -> Any:
     return tree
 
 
+def _all_odd(rng: Random, tree: Any, places: list[tuple[Any, Any]]) -> Any:
+    """Every number of one field becomes the same, or those of a few objects do; fields of many objects come first."""
+    numbers = [(inside, key) for inside, key in places if isinstance(inside, dict) and _is_number(inside[key])]
+    for _ in range(rng.choice((1, 3, 5)) if numbers else 0):
+        changed, odd, part = rng.choice(numbers)[1], rng.choice(SAME), rng.choice((1.0, 0.5, 0.1))
+        for inside, key in numbers:
+            if key == changed and rng.random() < part:
+                inside[key] = odd
+    return tree
+
+
+SAME = (0, 0, 0, 0, 1, -1, 1e-9, 1e18, 1e308)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _lost(rng: Random, tree: Any, places: list[tuple[Any, Any]]) -> Any:
     inside, key = rng.choice(places)
     del inside[key]
@@ -128,6 +146,7 @@ JSON: Mapping[str, Way] = {
     "cut": Way(cut, same=True),
     "value odd": Way(_tree(_odd)),
     "value lost": Way(_tree(_lost)),
+    "field odd": Way(_tree(_all_odd)),
     "field lost": Way(_tree(_all_lost)),
     "field renamed": Way(_tree(_renamed)),
     "deeper": Way(_tree(_deep)),
@@ -195,6 +214,15 @@ def _cell(rng: Random, rows: list[list[str]]) -> list[list[str]]:
     return rows
 
 
+def _column(rng: Random, rows: list[list[str]]) -> list[list[str]]:
+    """Every number of one column becomes the same."""
+    at, odd = rng.randrange(len(rows[0])), f"{rng.choice(SAME):g}"
+    for row in rows[1:]:
+        if at < len(row) and row[at].replace(".", "").replace(",", "").isdigit():
+            row[at] = odd
+    return rows
+
+
 def _columns(rng: Random, rows: list[list[str]]) -> list[list[str]]:
     """The same columns in another order, where all rows have them."""
     if len({len(row) for row in rows}) > 1:
@@ -213,6 +241,7 @@ CSV: Mapping[str, Way] = {
     "row longer": Way(_table(_longer), same=True),
     "row shorter": Way(_table(_shorter), same=True),
     "cell odd": Way(_table(_cell)),
+    "column odd": Way(_table(_column)),
     "columns turned": Way(_table(_columns), same=True),
     "appended": Way(appended, same=True),
     "zeroed": Way(BYTES["zeroed"].make, same=True),

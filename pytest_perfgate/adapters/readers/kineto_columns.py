@@ -392,7 +392,7 @@ def _width(dtype: str) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return float(value) if type(value) in {int, float} and 0 <= value < 1 << 63 else None
 
 
 def _bytes(count: Any, size: int | None) -> float | None:

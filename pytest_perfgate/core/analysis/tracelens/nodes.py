@@ -221,7 +221,7 @@ def _columns(lists: Kernels) -> list[tuple[str, object, list[float]]]:
 
 def _entry(name: str, stream: object, spent: Sequence[float]) -> str:
     """Return numbers as numpy prints them; sums and extremes of whole numbers stay whole."""
-    times = np.asarray(spent)
+    times = np.asarray(spent if max(spent) < 1 << 63 else [float(one) for one in spent])
     parts = {
         "total_duration_us": times.sum(),
         "mean_duration_us": times.mean(),

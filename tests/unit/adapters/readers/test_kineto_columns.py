@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 
+import msgspec
 import pytest
 
+from pytest_perfgate.adapters.readers import kineto_columns
+from pytest_perfgate.adapters.readers.kineto_text import Arguments
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from tests.kineto_file import document, host, kernel, launch, written
@@ -120,3 +123,10 @@ def test_a_wide_text_in_a_gzip_is_unpacked_first(kineto, tmp_path):
     path = tmp_path / "t.json.gz"
     path.write_bytes(gzip.compress(TEXT.decode().encode("utf-16")))
     assert refused(kineto, path).fix.startswith("convert it: gzip -dc t.json.gz | iconv -f UTF-16 -t UTF-8 > ")
+
+
+@pytest.mark.parametrize("count", [-1, 1e308, 1 << 64, True, "many"])
+def test_a_message_has_no_size_if_its_count_cannot_be_one(count) -> None:
+    fields = {"Collective name": "allreduce", "In msg nelems": count, "Out msg nelems": 10, "dtype": "Float"}
+    recorded = kineto_columns.message(msgspec.convert(fields, Arguments))
+    assert (recorded.sent, recorded.received) == (None, 40)

@@ -297,3 +297,8 @@ def test_a_fused_kernel_counts_types_by_their_names_in_c(tmp_path, dtype: str, m
     events = one_call("triton_poi_fused_add_cos_sin_0", 20, **arguments, **{"Concrete Inputs": ["", "", "", "800"]})
     (row,) = reference_tables(surveyed(tmp_path / "t.json", list(events)))["unified_perf_summary"]
     assert (row["GFLOPS"], row["Data Moved (MB)"]) == (pytest.approx(800e-9), pytest.approx(moved / 2**20))
+
+
+def test_times_beyond_64_bits_are_summed_as_floats() -> None:
+    summary = nodes.kernel_summary([[("gemm", 7, 1 << 64)], [("gemm", 7, 0)]])
+    assert "'total_duration_us': np.float64(1.8446744073709552e+19)" in summary
