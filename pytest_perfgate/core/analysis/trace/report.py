@@ -57,7 +57,8 @@ def report_document(
         blocks.append(Section(title=title, blocks=(timeline_table(line, on_host=survey.on_host),)))
     if rows:
         blocks += _tables(survey, rows, kernels, roof)
-    blocks.append(Section(title="Findings", blocks=(findings_block(findings),)))
+    besides = [f for f in findings if f.advice or not f.trigger.startswith("class=")]  # the class is on top
+    blocks.append(Section(title="Findings", blocks=(findings_block(besides),)))
     blocks.append(Section(title="Not observable in a trace", blocks=(unseen_block(),)))
     return Document(title=f"Trace {name_of(survey)}", subtitle=subtitle(survey), blocks=tuple(blocks))
 
@@ -268,13 +269,14 @@ def standalone_fair(content: ReportContent) -> Document:
 def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]] = ()) -> Document:
     """Return the report in four sections: summary, metrics, findings, recommendations; ``extra`` adds metrics."""
     advice, survey, line = advice_of(content), content.survey, content.line
-    classes = [f"{f.title}: {f.detail}" for f in content.findings if f.trigger.startswith("class=") and not f.advice]
-    summary = " ".join([_sentence(survey, line, ranked_operators(content.rows)), *classes])
+    classes = [f for f in content.findings if f.trigger.startswith("class=") and not f.advice]
+    summary = [*(f"{f.title}: {f.detail}" for f in classes), _sentence(survey, line, ranked_operators(content.rows))]
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(survey, line).rows)]
     texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
     made = advice_blocks([replace(one, anchor="") for one in advice.made])
-    return four_sections((f"Trace {name_of(survey)}", subtitle(survey)), summary, texts, content.findings, made)
+    heading, besides = (f"Trace {name_of(survey)}", subtitle(survey)), [f for f in content.findings if f not in classes]
+    return four_sections(heading, " ".join(summary), (f"{name}: {text}" for name, text in texts), besides, made)
 
 
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
