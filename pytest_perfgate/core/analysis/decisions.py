@@ -120,7 +120,7 @@ ROWS: tuple[AdviceRow, ...] = (
     AdviceRow(
         name="Fewer, longer launches",
         when=(("class", "==", "launch"),),
-        why="the host does not launch fast enough to keep the device busy",
+        why="starting kernels takes much of the time, on the host or between short kernels",
         advice="a CUDA graph, fused small kernels, or a persistent kernel",
     ),
     AdviceRow(

@@ -173,14 +173,14 @@ def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str,
     if not ranked:
         return f"{text}."
     name, spent, share = ranked[0]
-    return f"{text}. {name} is the largest operator: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
+    largest = "What no operator launched is the largest part" if name == OUTSIDE else f"{name} is the largest operator"
+    return f"{text}. {largest}: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
 
 
 def _metrics(survey: Survey, line: Timeline | None) -> Table:
     cells: list[tuple[str, str]] = []
     if line is not None:
-        cells.append(("window", quantity(line.total, _TIME)))
-        cells.append(("total compute time", quantity(line.computation, _TIME)))
+        cells += [("window", quantity(line.total, _TIME)), ("total compute time", quantity(line.computation, _TIME))]
     if line is not None and survey.on_host:
         cells.append(("operators run", _part(line.share(line.computation))))
     elif line is not None:
@@ -282,8 +282,7 @@ def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]] =
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
     """Yield the largest MFU of this mix of operators, and the operator with most impact on it."""
     moved: Counter[str] = Counter()
-    at_peak = least = 0.0
-    wrong = False
+    at_peak, least, wrong = 0.0, 0.0, False
     for row in rows:
         if row.work is None:
             continue
@@ -294,7 +293,8 @@ def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[st
             at_peak += at.compute * row.total
             least += at.ideal_ns * row.count
     if least and not wrong:
-        yield "MFU with every operator at its roof, without idle time", _part(at_peak / least)
+        alone = "" if all(row.work is not None for row in rows) else " (of operators with a model)"
+        yield "MFU with every operator at its roof, without idle time", _part(at_peak / least) + alone
     if moved.total():
         name, most = moved.most_common(1)[0]
         yield "most bytes", f"{name}, {_part(most / moved.total())} of those of operators with a model"
