@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 SCHEMA, _TOP, _LONG = 1, 3, 120
 
+_LOCAL = "a local estimate"
+"""The doubt of a gain that the profiler estimates for a part of the kernel."""
+
 _STAGES = ("Stage", "Duration (us)", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key Issue")
 
 
@@ -143,10 +146,13 @@ def _own(diagnoses: Sequence[Diagnosis]) -> list[Chance]:
     return [(d, finding) for d in longest_first for finding in d.advice if finding.trigger != NO_ROW]
 
 
-def _saving(chance: Chance) -> float:
+def _saving(chance: Chance) -> tuple[int, float]:
+    """Return the time that it may save; estimates of a part of the kernel rank below those of all of it."""
     diagnosis, finding = chance
-    gain = finding.gain.high if finding.gain else -1.0
-    return diagnosis.numbers.get("duration", 1.0) * gain / (1 + gain) if gain >= 0 else -1.0
+    if finding.gain is None:
+        return 0, 0.0
+    gain = finding.gain.high
+    return 1 if finding.doubt.startswith(_LOCAL) else 2, diagnosis.numbers.get("duration", 1.0) * gain / (1 + gain)
 
 
 def _by_title(chances: Iterable[Chance]) -> list[list[Chance]]:
