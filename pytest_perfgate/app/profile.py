@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, ClockPolicy, Plan
 from pytest_perfgate.model.protocol import (
+    FIRST_FAILURE,
     LOG,
     STATIC,
     TOLD,
@@ -134,7 +135,7 @@ def _run(
         result = parse_profiling_result(tools.folders.read_json(folder, TOLD))
         if code == 0 and result.outcome != "failed":
             _check_entered(result, key, assigned)
-            return result, attempt > 0
+            return result, attempt > 0 or FIRST_FAILURE in dict(result.facts)
         if not attempt:
             _raise_final(profiler, result, code, folder, tools)
     how = f"failed: {result.text}" if result.text else f"ended with exit code {code}"

@@ -172,8 +172,8 @@ def run_explain(options: argparse.Namespace) -> int:
 
 def explain(word: str) -> Document:
     """Return the explanation of a word, or else what mentions it; the error for an unknown one names the nearest."""
-    sections = tuple(filter(None, (kind(word) for kind in (_code, _outcome, _word, _metric, _setting, _program))))
-    if sections:
+    kinds = (kind(word) for kind in (_code, _outcome, _word, _metric, _setting))
+    if sections := (*filter(None, kinds), *_programs(word)):
         return Document(title=word, blocks=sections)
     entries = tuple(_entries())
     if at := having(word, [f"{name} {text} {also}" for _, name, text, also in entries]):
@@ -280,11 +280,10 @@ def _setting(word: str) -> Section | None:
     )
 
 
-def _program(word: str) -> Section | None:
+def _programs(word: str) -> Iterator[Section]:
     for kind, name, text, _ in _entries():
         if name == word.casefold() and kind in _CALLS:
-            return _section(kind.capitalize(), f"{text[0].upper()}{text[1:]}.", page=_CALLS[kind].format(name))
-    return None
+            yield _section(kind.capitalize(), f"{text[0].upper()}{text[1:]}.", page=_CALLS[kind].format(name))
 
 
 _CALLS = {"command": "perfgate {} --help", "view": "perfgate inspect FILE --view {}"}

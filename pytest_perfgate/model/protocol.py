@@ -322,8 +322,8 @@ START, FORK = "start", "fork of preload "
 VARIABLE = "PERFGATE_PROFILE"
 """The variable that tells a child which profiler to enter around the region, and where its folder is."""
 
-LOG, TOLD = "profiler.log", "child.json"
-"""Files in the folder of a profile: the child's output, and its result."""
+LOG, TOLD, FIRST_FAILURE = "profiler.log", "child.json", "first_failure"
+"""Files in the folder of a profile: the child's output, and its result; the fact that says why its warm-up failed."""
 
 
 def external(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import Case, CaseKey, ClockPolicy, Plan
-from pytest_perfgate.model.protocol import TIMED, TOLD, Assignment, parse_assignment
+from pytest_perfgate.model.protocol import FIRST_FAILURE, TIMED, TOLD, Assignment, parse_assignment
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 from pytest_perfgate.plugin.fixture import Perfgate
@@ -104,7 +104,9 @@ class ProfiledRole:
         self._error: tuple[str, str, str] = ("", "", "")
         self._watch: Watch | None = None
         self._warm = False
-        """Whether this is the warm-up run, in which nothing is watched and errors are ignored."""
+        """Whether this is the warm-up run, in which nothing is watched and errors are only noted."""
+        self._first = ""
+        """What the warm-up run failed with."""
         _quieten(config, self._assigned)
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
@@ -130,7 +132,8 @@ class ProfiledRole:
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Run the test once without the profiler, which would otherwise see mostly compilers and tuners."""
         self._warm = True
-        runtestprotocol(item, log=False, nextitem=NextItem(item))  # type: ignore[arg-type]
+        reports = runtestprotocol(item, log=False, nextitem=NextItem(item))  # type: ignore[arg-type]
+        self._first = next((_failure(report) for report in reports if report.failed), "")
         self._warm, self._error = False, ("", "", "")
 
     @pytest.hookimpl(tryfirst=True)
@@ -142,7 +145,7 @@ class ProfiledRole:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self._outcome, self._said = "failed", (report.longreprtext.strip().splitlines() or [""])[-1]
+            self._outcome, self._said = "failed", _failure(report)
         elif report.skipped and self._outcome == "passed":
             self._outcome = "skipped"
             self._said = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
@@ -150,6 +153,7 @@ class ProfiledRole:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         facts = self._watch.facts() if self._watch is not None else {}
+        facts |= {FIRST_FAILURE: self._first} if self._first else {}
         notes = {name: text for bench in self._benches for name, text in bench.notes.items()}
         result = {
             "outcome": self._outcome,
@@ -161,6 +165,12 @@ class ProfiledRole:
         }
         path = Path(self._assigned.out) / TOLD
         path.write_text(json.dumps(result, default=str), encoding="utf-8")
+
+
+def _failure(report: pytest.TestReport) -> str:
+    """Return the message of the error; of what has none, the last line."""
+    message = str(getattr(getattr(report.longrepr, "reprcrash", None), "message", "")).strip()
+    return message.partition("\n")[0] or (report.longreprtext.strip().splitlines() or ["it failed"])[-1]
 
 
 class NextItem:

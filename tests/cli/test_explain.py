@@ -60,6 +60,12 @@ def test_a_word_of_two_kinds_has_both(place: Place) -> None:
     assert "Metric: mfu" in out
 
 
+def test_a_command_that_is_a_view_too_has_both(place: Place) -> None:
+    output = place.perfgate("explain", "report").out
+    assert "More: perfgate report --help" in output
+    assert "More: perfgate inspect FILE --view report" in output
+
+
 def fault_of(text: str) -> str:
     try:
         parse_limit(text, kinds=by_name())

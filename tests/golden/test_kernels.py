@@ -16,7 +16,7 @@ from pytest_perfgate.app.inspections.cubin import Cubin, limits_by_arch
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
-from pytest_perfgate.core.analysis.kernels.reports import CONTRACT_SCHEMA, ContractInputs, contract_data
+from pytest_perfgate.core.analysis.kernels.reports import ContractInputs, contract_data
 from pytest_perfgate.core.analysis.roofline import place, ridge
 from pytest_perfgate.core.render.html import render_html, render_markdown
 from pytest_perfgate.core.render.text import render_text
@@ -28,6 +28,53 @@ from tests.kernels import disassembly, kernel
 HERE = Path(__file__).parent / "kernels"
 ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 PAGE = Path("ncu_stages.csv")
+
+
+SCHEMA: dict = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "perfgate profiler contract",
+    "type": "object",
+    "required": ["schema", "kernel", "version", "configuration", "stages", "bottleneck", "opportunities", "baseline"],
+    "properties": {
+        "schema": {"const": 1},
+        "kernel": {"type": "string"},
+        "version": {"type": ["string", "null"], "description": "of the kernel, as stated"},
+        "configuration": {
+            "type": "object",
+            "description": "of the longest stage and its profiler, with what was stated of the call",
+            "additionalProperties": {"type": ["string", "null"]},
+        },
+        "stages": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["name", "class", "duration", "tc_util", "dram", "sm", "occupancy", "l2_hit"],
+                "properties": {
+                    "duration": {"type": ["number", "null"], "description": "nanoseconds"},
+                    **{
+                        n: {"type": ["number", "null"], "description": "0 to 1"}
+                        for n in ("tc_util", "dram", "sm", "occupancy", "l2_hit")
+                    },
+                },
+            },
+        },
+        "bottleneck": {"type": "object", "required": ["class", "measured", "evidence", "runner_up", "distance"]},
+        "opportunities": {
+            "type": "array",
+            "maxItems": 3,
+            "items": {
+                "type": "object",
+                "required": ["name", "kernel", "gain", "trigger", "advice", "doubt", "conflicts"],
+            },
+        },
+        "baseline": {
+            "type": "array",
+            "description": "stages that an earlier report has too",
+            "items": {"type": "object", "required": ["name", "previous", "current"]},
+        },
+    },
+}
 
 
 def hold_to(name: str, text: str) -> None:
@@ -103,7 +150,7 @@ def test_the_contract_as_json_keeps_its_schema() -> None:
         [diagnose(k, k.name, limits.get(k.arch)) for k in page([PAGE])], ContractInputs(version="v3")
     )
     hold_to("contract.json", json.dumps(contract, indent=2) + "\n")
-    check(contract, CONTRACT_SCHEMA)
+    check(contract, SCHEMA)
 
 
 def check(value: object, schema: dict) -> None:

@@ -107,6 +107,28 @@ def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) ->
     assert not (project / ".perfgate" / "records").exists(), "a profiled run is not a record"
 
 
+@pytest.mark.corpus
+def test_a_warm_up_that_fails_is_said(project: Path) -> None:
+    pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
+    fails_once = """
+from pathlib import Path
+import torch
+def test_k(perfgate):
+    if not Path("tuned").exists():
+        Path("tuned").touch()
+        raise RuntimeError("launch failed after tuning")
+    perfgate(lambda: torch.log("kernel"))
+"""
+    (project / "test_k.py").write_text(fails_once)
+    output = perfgate(project, "profile", "test_k.py::test_k", FAKE_REPORT=str(corpus("ncu/matmul_h100.ncu-rep")))
+    assert "this is the second" in output
+    (folder,) = (project / ".perfgate" / "profiles" / "annotation").glob("*/*/*")
+    parameters = json.loads((folder / "params.json").read_text())
+    assert parameters["second_try"] is True
+    assert "launch failed after tuning" in parameters["first_failure"]
+    assert "this is the second" in (folder / "report.md").read_text()
+
+
 @pytest.mark.nvcc
 def test_kernels_that_a_test_hands_over_need_no_gpu(project: Path) -> None:
     from tests.tools import has_tools

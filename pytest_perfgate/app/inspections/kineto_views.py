@@ -24,7 +24,7 @@ from pytest_perfgate.core.analysis.trace.passes import (
     stack_document,
 )
 from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler
-from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, rate_text, utilisation
+from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, known_part, rate_text, utilisation
 from pytest_perfgate.core.analysis.trace.report import (
     ReportContent,
     analysis_document,
@@ -372,6 +372,7 @@ def _analysis_page(one: TraceView) -> Document:
     )
     shown = {m.name: rate_text(m) for m in (*of_steps, *metrics)}
     extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
+    extra += [("known work", part)] if (part := known_part(one.rows)) and shown else []
     return analysis_document(content_of(one), extra)
 
 

@@ -122,7 +122,12 @@ class Classification:
 
     @property
     def sentence(self) -> str:
-        return f"{self._named}: {', '.join(self.evidence)}{self._near}" if self.evidence else self._named
+        return f"{self.named}: {self.reasons}" if self.evidence else self.named
+
+    @property
+    def reasons(self) -> str:
+        """Return the numbers behind the class, and the distance to the next class."""
+        return f"{', '.join(self.evidence)}{self._near}"
 
     @property
     def of_window(self) -> str:
@@ -132,24 +137,30 @@ class Classification:
     @property
     def short(self) -> str:
         """Return the class and the distance to the next, for use beside separate evidence."""
-        return f"{self._named}{self._near}" if self.evidence else self._named
+        return f"{self.named}{self._near}" if self.evidence else self.named
 
     @property
-    def _named(self) -> str:
-        text = f"{self.bottleneck.value}{'-bound' if self.bottleneck in _BOUND else ''}"
+    def named(self) -> str:
+        text = bound_name(self.bottleneck)
         return text if self.measured else f"{text} (a bound from intensity, not a measurement)"
 
     @property
     def _near(self) -> str:
         if self.runner_up is None or self.distance is None or not self.measured:
             return ""
-        return f"; {self.runner_up.value} is {self.distance * 100:.1f} points away"
+        return f"; {self.distance * 100:.1f} points from {bound_name(self.runner_up)}"
 
 
 _BOUND = {
     Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION, Bottleneck.LAUNCH,
     Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.LATENCY,
 }  # fmt: skip
+
+
+def bound_name(bottleneck: Bottleneck) -> str:
+    """Return ``memory-bound``; a class that is no bound keeps its name."""
+    return f"{bottleneck.value}{'-bound' if bottleneck in _BOUND else ''}"
+
 
 Margin = Callable[[Signals, Thresholds], "float | None"]
 """Returns how far inside its region a class is, as a fraction; negative outside, ``None`` if not collected."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Union
 
 from pytest_perfgate.core.analysis.occupancy import MOST_REGISTERS
@@ -120,7 +120,7 @@ ROWS: tuple[AdviceRow, ...] = (
     AdviceRow(
         name="Fewer, longer launches",
         when=(("class", "==", "launch"),),
-        why="the host does not launch fast enough to keep the device busy",
+        why="starting kernels takes much of the time, on the host or between short kernels",
         advice="a CUDA graph, fused small kernels, or a persistent kernel",
     ),
     AdviceRow(
@@ -243,7 +243,7 @@ def conflict_text(name: str, situation: Situation) -> str:
         return f"{name} need more registers: occupancy may fall, or registers spill"
     if most >= MOST_REGISTERS:
         return f"{name} need more registers: over {MOST_REGISTERS} a thread they spill ({now:.0f} now)"
-    fewer = "no block fits" if blocks <= 1 else f"{blocks - 1:.0f} blocks or fewer fit"
+    fewer = "no block fits" if blocks <= 1 else f"at most {blocks - 1:.0f} block{'s fit' if blocks > 2 else ' fits'}"
     return f"{name} need more registers: with over {most:.0f} a thread ({now:.0f} now) {fewer}"
 
 
@@ -310,7 +310,7 @@ def sentence(text: str) -> str:
 def four_sections(
     heading: tuple[str, str],
     summary: str,
-    metrics: Sequence[tuple[str, str]],
+    metrics: Iterable[str],
     findings: Sequence[Finding],
     advice: tuple[Block, ...] = (),
 ) -> Document:
@@ -324,7 +324,7 @@ def four_sections(
         subtitle=note,
         blocks=(
             Section(title="Summary", blocks=(Paragraph(text=summary),)),
-            Section(title="Metrics", blocks=(Bullets(items=tuple(f"{name}: {text}" for name, text in metrics)),)),
+            Section(title="Metrics", blocks=(Bullets(items=tuple(metrics)),)),
             Section(title="Findings", blocks=(Bullets(items=facts, ordered=True),)),
             Section(title="Recommendations", blocks=advice or (first,)),
         ),

@@ -362,7 +362,11 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
                 figure = f"{text}, limit " if text else ""
                 yield f"{name}: {verdict.outcome.value}, {figure}{verdict.limit.text}; {verdict.sentence}"
         metrics = case.measurement.metrics if case.measurement is not None else MetricSet()
-        numbers = {key: longest.value for key in _HEALTH if (longest := of_longest(metrics, key)) is not None}
+        longest = {key: metric for key in _HEALTH if (metric := of_longest(metrics, key)) is not None}
+        archs = {dict(metric.labels).get("arch", "") for metric in longest.values()} - {""}
+        if archs and device is not None and device.kind == "host":  # the figures are of the device of a report
+            name = f"{case.key} ({', '.join(sorted(archs))})"
+        numbers = {key: metric.value for key, metric in longest.items()}
         yield from (f"{name}: {health_sentence(row, number, numbers)}" for row, number in unhealthy(numbers))
 
 

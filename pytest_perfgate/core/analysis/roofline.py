@@ -222,11 +222,7 @@ def _note(device: Device, spec: DeviceSpec) -> str:
 
 COLD = "cold"
 
-_KNOWN = {
-    Basis.CLOCK: Basis.CLOCK.value,
-    Basis.DATASHEET: Basis.DATASHEET.value,
-    Basis.CEILING: "measured ceiling",
-}
+_KNOWN = {Basis.CLOCK: Basis.CLOCK.value, Basis.DATASHEET: Basis.DATASHEET.value, Basis.CEILING: "measured ceiling"}
 
 
 class Fraction(NamedTuple):
@@ -248,6 +244,10 @@ def of_compute(work: Work, roof: Roof) -> Fraction:
     return Fraction(roof="compute", least_ns=work.flops / rate * 1e9)
 
 
+IN_CACHE = "not applicable: fits in the cache"
+"""Why memory does not limit a call whose data stays in the cache."""
+
+
 def of_memory(work: Work, roof: Roof, device: Device, identity: Identity) -> Fraction:
     """Return the time of moving the bytes at the memory's bandwidth, if they come from memory."""
     if not work.bytes:
@@ -259,7 +259,7 @@ def of_memory(work: Work, roof: Roof, device: Device, identity: Identity) -> Fra
         if not cache:
             return Fraction(roof="memory", why="warm cache of unknown size", fix="measure with cache='cold'")
         if (work.working_set or work.bytes) <= cache:
-            return Fraction(roof="memory", why="not applicable: fits in the cache", fix="measure with cache='cold'")
+            return Fraction(roof="memory", why=IN_CACHE, fix="measure with cache='cold'")
     return Fraction(roof="memory", least_ns=work.bytes / roof.bandwidth * 1e9)
 
 

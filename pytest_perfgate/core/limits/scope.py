@@ -241,6 +241,16 @@ def change_end(written: Written, opened: int, at: int) -> int:
     return at + rest.index(")") + 1
 
 
+def _worsening(head: str, number: float, better: Better | None) -> str:
+    """Return a limit on a change without its unit, in the direction that limits what gets worse."""
+    figure, _, sign = head.rpartition(" ")
+    if better is Better.HIGHER and "<" in sign:
+        return f"{figure} {sign.replace('<', '>')} {-abs(number):g}"
+    if better is Better.LOWER and ">" in sign:
+        return f"{figure} {sign.replace('>', '<')} {abs(number):g}"
+    return f"{head} {number:g}"
+
+
 def change_bound(
     written: Written, span: Span, kind: MetricKind, bound: tuple[float, str, str]
 ) -> tuple[float, Dimension, Compare]:
@@ -251,7 +261,7 @@ def change_bound(
     """
     number, unit, head = bound
     own = kind.dimension
-    points = f"write {head} {number:g}{_POINTS}, {_POINTS} for points of a percentage"
+    points = f"write {_worsening(head, number, kind.better)}{_POINTS}, {_POINTS} for points of a percentage"
     if own is Dimension.FRACTION:
         if unit == "%":
             what = f"'{kind.name}' is a percentage itself: its change is written in points"

@@ -146,9 +146,8 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
 def _of_report(measurement: Measurement) -> str:
     """Return a note if the figures are from a report of another device than the test's."""
     archs = {dict(m.labels).get("arch", "") for m in measurement.metrics.metrics} - {""}
-    return (
-        f"; figures of {', '.join(sorted(archs))} by its report" if archs and measurement.device.kind == "host" else ""
-    )
+    note = f"; figures of {', '.join(sorted(archs))} by its report"
+    return note if archs and measurement.device.kind == "host" else ""
 
 
 def _previous_line(before: Previous | None) -> str:
@@ -201,16 +200,17 @@ def _against(metric: Metric, better: Better, measurement: Measurement, then: flo
 
 def _bottleneck(measurement: Measurement) -> str:
     findings = (f for f in measurement.findings if "bound" in f"{f.title} {f.detail.partition(':')[0]}".lower())
-    finding = next(findings, None)
-    if finding:
+    if finding := next(findings, None):
         return _one_line(": ".join(filter(None, (finding.title, finding.detail))))
     sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
     if sol is None:
         return ABSENT
     from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
+    from pytest_perfgate.core.analysis.roofline import IN_CACHE
 
     parts = {dict(m.labels)["roof"]: m.value for m in measurement.metrics.metrics if m.name == "sol" and m.labels}
-    classified = classify(Signals(compute=parts.get("compute"), memory=parts.get("memory")))
+    memory = parts.get("memory", 0.0 if IN_CACHE in sol.note else None)
+    classified = classify(Signals(compute=parts.get("compute"), memory=memory))
     word = f"{classified.short}. " if classified.bottleneck is not Bottleneck.NOT_COLLECTED else ""
     return f"{word}{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}"
 

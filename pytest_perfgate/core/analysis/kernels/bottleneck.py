@@ -393,7 +393,7 @@ def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, st
     if placed.compute is not None:
         yield "MFU", quantity(placed.compute, Dimension.FRACTION, 3)
     if placed.fraction:
-        yield "% of SOL", f"{quantity(placed.fraction, Dimension.FRACTION, 3)} (room for {1 / placed.fraction:.2f} x)"
+        yield "% of SOL", f"{quantity(placed.fraction, Dimension.FRACTION, 3)} (room for {1 / placed.fraction:,.2f} x)"
     if placed.bandwidth is not None:
         part = f" ({quantity(placed.memory, Dimension.FRACTION, 3)} of peak)" if placed.memory is not None else ""
         yield "Bandwidth of unique bytes", quantity(placed.bandwidth, Dimension.BANDWIDTH) + part

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.core.analysis.classify import Bottleneck
-from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items, gain_text, sentence
+from pytest_perfgate.core.analysis.classify import Bottleneck, bound_name
+from pytest_perfgate.core.analysis.decisions import NO_ROW, NOTHING, advice_items, gain_text, sentence
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, class_or_code, code_evidence, weighted
 from pytest_perfgate.core.analysis.kernels.sass_facts import FactChange, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import Health, health_sentence, moved_table, paired, unhealthy
-from pytest_perfgate.core.render.words import ABSENT, quantity, significant
+from pytest_perfgate.core.render.words import ABSENT, plural, quantity, significant
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
 from pytest_perfgate.model.values import Dimension, array_value
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.roofline import Placement
 
 SCHEMA, _TOP, _LONG = 1, 3, 120
+
+_LOCAL = "a local estimate"
+"""The doubt of a gain that the profiler estimates for a part of the kernel."""
 
 _STAGES = ("Stage", "Duration (us)", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key Issue")
 
@@ -48,7 +52,7 @@ def contract_document(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | N
             blocks=(Table(columns=tuple(Column(name=n) for n in _STAGES), rows=tuple(map(_stage, diagnoses))),),
         ),
         Section(title=f"Bottleneck: {bottleneck_name(longest)}", blocks=(Paragraph(text=cause),)),
-        Section(title="Top 3 Opportunities", blocks=(Bullets(items=tuple(_opportunities(longest)), ordered=True),)),
+        Section(title="Top 3 Opportunities", blocks=(Bullets(items=tuple(_opportunities(diagnoses)), ordered=True),)),
     ]
     for old, new in paired(inputs.baseline, diagnoses):
         sections.append(Section(title=f"vs Baseline: {new.name}", blocks=(moved_table(old, new),)))
@@ -97,10 +101,7 @@ def _configuration(diagnosis: Diagnosis) -> dict[str, str]:
 
 def bottleneck_name(diagnosis: Diagnosis) -> str:
     """Return ``Memory-bound``; a class that is not a bound keeps its name."""
-    name: Bottleneck = diagnosis.classification.bottleneck
-    if name in (Bottleneck.INVALID, Bottleneck.BALANCED, Bottleneck.NOT_COLLECTED):
-        return str(name.value).capitalize()
-    return f"{name.value.capitalize()}-bound"
+    return bound_name(diagnosis.classification.bottleneck).capitalize()
 
 
 def root_cause(diagnosis: Diagnosis) -> str:
@@ -121,26 +122,57 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 
 def _issue(diagnosis: Diagnosis) -> str:
-    first = (*diagnosis.advice, *top_opportunities(diagnosis))
+    first = (*diagnosis.advice, *(finding for _, finding in top_opportunities([diagnosis])))
     titles = (finding.title for finding in first if finding.trigger != NO_ROW)
     ill = (f"{row.name} {quantity(number, row.dimension, 3)}" for row, number in unhealthy(diagnosis.numbers))
     return next(titles, None) or next(ill, "none seen")
 
 
-def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """Return our advice and the profiler's rules by possible gain, always with our first one."""
-    own = [f for f in diagnosis.advice if f.trigger != NO_ROW]
-    every = [*own, *(f for f in diagnosis.facts.findings if f.gain)]
-    ranked = sorted(every, key=lambda f: f.gain.high if f.gain else -1.0, reverse=True)
+Chance = tuple[Diagnosis, Finding]
+"""A piece of advice with its kernel."""
+
+
+def top_opportunities(diagnoses: Sequence[Diagnosis]) -> tuple[Chance, ...]:
+    """Return our advice and the profiler's rules by the time that they may save, always with our first one."""
+    own, rules = _own(diagnoses), [(d, f) for d in diagnoses for f in d.facts.findings if f.gain]
+    ranked = [some[0] for some in _by_title(sorted([*own, *rules], key=_saving, reverse=True))]
     top = ranked[:_TOP]
     return tuple(top if not own or own[0] in top else [*top[: _TOP - 1], own[0]])
 
 
-def _opportunities(diagnosis: Diagnosis) -> Iterator[str]:
-    for finding in top_opportunities(diagnosis):
+def _own(diagnoses: Sequence[Diagnosis]) -> list[Chance]:
+    """Return our advice, that of the longest kernel first."""
+    longest_first = sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True)
+    return [(d, finding) for d in longest_first for finding in d.advice if finding.trigger != NO_ROW]
+
+
+def _saving(chance: Chance) -> tuple[int, float]:
+    """Return the time that it may save; estimates of a part of the kernel rank below those of all of it."""
+    diagnosis, finding = chance
+    if finding.gain is None:
+        return 0, 0.0
+    gain = finding.gain.high
+    return 1 if finding.doubt.startswith(_LOCAL) else 2, diagnosis.numbers.get("duration", 1.0) * gain / (1 + gain)
+
+
+def _by_title(chances: Iterable[Chance]) -> list[list[Chance]]:
+    """Return the same advice for several kernels once."""
+    titles: dict[str, list[Chance]] = {}
+    for chance in chances:
+        titles.setdefault(chance[1].title, []).append(chance)
+    return list(titles.values())
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONG else f"{name[: _LONG - 41]}…{name[-40:]}"
+
+
+def _opportunities(diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
+    for diagnosis, finding in top_opportunities(diagnoses):
+        kernel = f"{_short(diagnosis.name)}: " if len(diagnoses) > 1 else ""
         gain = f"est. {finding.gain.high * 100:.0f} % gain at most" if finding.gain else gain_text(finding)
         doubt = f" ({finding.doubt.removeprefix('at most ')})" if finding.doubt else ""
-        yield f"{finding.title} — {gain}{doubt} — trigger: {finding.trigger}"
+        yield f"{kernel}{finding.title} — {gain}{doubt} — trigger: {finding.trigger}"
 
 
 def contract_data(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | None = None) -> dict[str, Any]:
@@ -164,13 +196,14 @@ def contract_data(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | None 
         "opportunities": [
             {
                 "name": finding.title,
+                "kernel": diagnosis.name,
                 "gain": [finding.gain.low, finding.gain.high] if finding.gain else None,
                 "trigger": finding.trigger,
                 "advice": finding.advice,
                 "doubt": finding.doubt,
                 "conflicts": list(finding.conflicts),
             }
-            for finding in top_opportunities(longest)
+            for diagnosis, finding in top_opportunities(diagnoses)
         ],
         "baseline": [
             {"name": new.name, "previous": _stage_data(old), "current": _stage_data(new)}
@@ -189,59 +222,6 @@ def _stage_data(diagnosis: Diagnosis) -> dict[str, Any]:
     return {"name": diagnosis.name, "class": diagnosis.classification.bottleneck.value, **numbers}
 
 
-CONTRACT_SCHEMA: Mapping[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "perfgate profiler contract",
-    "type": "object",
-    "required": [
-        "schema",
-        "kernel",
-        "version",
-        "configuration",
-        "stages",
-        "bottleneck",
-        "opportunities",
-        "baseline",
-    ],
-    "properties": {
-        "schema": {"const": SCHEMA},
-        "kernel": {"type": "string"},
-        "version": {"type": ["string", "null"], "description": "of the kernel, as stated"},
-        "configuration": {
-            "type": "object",
-            "description": "of the longest stage and its profiler, with what was stated of the call",
-            "additionalProperties": {"type": ["string", "null"]},
-        },
-        "stages": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["name", "class", "duration", "tc_util", "dram", "sm", "occupancy", "l2_hit"],
-                "properties": {
-                    "duration": {"type": ["number", "null"], "description": "nanoseconds"},
-                    **{
-                        n: {"type": ["number", "null"], "description": "0 to 1"}
-                        for n in ("tc_util", "dram", "sm", "occupancy", "l2_hit")
-                    },
-                },
-            },
-        },
-        "bottleneck": {"type": "object", "required": ["class", "measured", "evidence", "runner_up", "distance"]},
-        "opportunities": {
-            "type": "array",
-            "maxItems": _TOP,
-            "items": {"type": "object", "required": ["name", "gain", "trigger", "advice", "doubt", "conflicts"]},
-        },
-        "baseline": {
-            "type": "array",
-            "description": "stages that an earlier report has too",
-            "items": {"type": "object", "required": ["name", "previous", "current"]},
-        },
-    },
-}
-
-
 def analysis_report(
     diagnoses: Sequence[Diagnosis], title: str, extra: Sequence[tuple[str, str]] = (), placed: Placement | None = None
 ) -> Document:
@@ -254,14 +234,16 @@ def analysis_report(
     from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
 
     by_code = longest.classification.bottleneck is Bottleneck.NOT_COLLECTED
-    advice = (
-        tuple(recommendations(longest)) if by_code else (_advice(longest, 1.0 if len(diagnoses) == 1 else share, mfu),)
-    )
-    findings = tuple(dict.fromkeys(_findings(diagnoses)))
+    advice = tuple(recommendations(longest)) if by_code else (_advice(diagnoses, total, mfu),)
+    findings = tuple(dict.fromkeys(_findings(diagnoses, longest))) or (NOTHING,)
+    others = Counter(d.classification.named for d in diagnoses if d is not longest)
+    rest = f" The others: {', '.join(f'{count} {name}' for name, count in others.items())}." if others else ""
     return Document(
         title=title,
         blocks=(
-            Section(title="Summary", blocks=(Paragraph(text=f"{longest.name}{part}: {class_or_code(longest)}."),)),
+            Section(
+                title="Summary", blocks=(Paragraph(text=f"{longest.name}{part}: {class_or_code(longest)}.{rest}"),)
+            ),
             Section(title="Metrics", blocks=(Bullets(items=tuple(_metrics(diagnoses, total, extra))),)),
             Section(title="Findings", blocks=(Bullets(items=findings, ordered=True),)),
             Section(title="Recommendations", blocks=advice),
@@ -273,21 +255,23 @@ def _metrics(diagnoses: Sequence[Diagnosis], total: float, extra: Sequence[tuple
     yield from (f"{name}: {text}" for name, text in extra)
     yield f"Kernel count: {len(diagnoses)}"
     yield f"Kernel time: {quantity(total or None, Dimension.TIME)}"
+    parts = {words: weighted(diagnoses, name) for name, words in _COUNTED}
     moved = [(d.facts.counters.get(_DRAM), d.numbers.get("duration")) for d in diagnoses]
     if total and all(counter is not None and spent for counter, spent in moved):
         rate = sum(counter.value * spent for counter, spent in moved if counter is not None and spent) / total
-        yield f"Memory bandwidth: {quantity(rate, Dimension.BANDWIDTH)}"
-    parts = {words: weighted(diagnoses, name) for name, words in _COUNTED}
-    yield from (
-        f"{words}: {quantity(part, Dimension.FRACTION, 3)}" for words, part in parts.items() if part is not None
-    )
+        dram = parts.pop(_OF_PEAK)
+        of_peak = f" ({_part(dram)} of its peak)" if dram is not None else ""
+        yield f"Memory bandwidth: {quantity(rate, Dimension.BANDWIDTH)}{of_peak}"
+    yield from (f"{words}: {_part(part)}" for words, part in parts.items() if part is not None)
     if missing := [words for words, part in parts.items() if part is None]:
         yield f"Not collected: {'; '.join(missing)}"
 
 
+_OF_PEAK = "Memory bandwidth, of its peak"
+
 _COUNTED = (
     ("tc_util", "Tensor-core utilisation"),
-    ("dram", "Memory bandwidth, of its peak"),
+    ("dram", _OF_PEAK),
     ("sm", "Multiprocessor throughput, of its peak"),
     ("occupancy", "Achieved occupancy"),
     ("l2_hit", "L2 hit rate"),
@@ -296,11 +280,12 @@ _COUNTED = (
 _DRAM = "dram__bytes.sum.per_second"
 
 
-def _findings(diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
+def _findings(diagnoses: Sequence[Diagnosis], longest: Diagnosis) -> Iterator[str]:
+    """Yield what stands out, the longest kernel first; its class is in the summary."""
     for d in sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True):
-        name, ill = d.name, ((row, n) for row, n in unhealthy(d.numbers) if not _noted(d, row))
-        name = name if len(name) <= _LONG else f"{name[: _LONG - 41]}…{name[-40:]}"
-        yield f"{name}: {class_or_code(d)}"
+        name, ill = _short(d.name), ((row, n) for row, n in unhealthy(d.numbers) if not _noted(d, row))
+        if d is not longest:
+            yield f"{name}: {class_or_code(d)}"
         yield from (f"{name}: {note}" for note in d.classification.notes)
         yield from (f"{name}: {health_sentence(row, n, d.numbers)}" for row, n in ill)
         yield from (f"{name}: {f.title} — {f.detail}" for f in d.facts.findings if f.gain)
@@ -311,21 +296,29 @@ def _noted(diagnosis: Diagnosis, row: Health) -> bool:
     return row.name == "l2_hit" and bool(diagnosis.classification.notes)
 
 
-def _advice(longest: Diagnosis, share: float | None, mfu: float | None) -> Block:
-    advice = [f for f in longest.advice if f.trigger != NO_ROW] or longest.advice
-    items = (f"{item}{_of_all(finding, share, mfu)}" for item, finding in zip(advice_items(advice), advice))
+def _advice(diagnoses: Sequence[Diagnosis], total: float, mfu: float | None) -> Block:
+    """Return what to try, for the longest kernel first; advice for several kernels once, for the one with most time."""
+    chances = _own(diagnoses) or [(longest_stage(diagnoses), f) for f in longest_stage(diagnoses).advice]
+    items = []
+    for (diagnosis, finding), *more in _by_title(chances):
+        share = 1.0 if len(diagnoses) == 1 else diagnosis.numbers.get("duration", 0.0) / total if total else None
+        also = f" and {plural(len(more), 'more kernel')}" if more else ""
+        kernel = f"{_short(diagnosis.name)}{also}: " if len(diagnoses) > 1 else ""
+        items.append(f"{kernel}{next(advice_items([finding]))}{_of_all(finding, share, mfu)}")
     return Bullets(items=tuple(items), ordered=True)
 
 
 def _of_all(finding: Finding, share: float | None, mfu: float | None) -> str:
-    """Return the gain of the longest kernel as a share of the whole."""
+    """Return the gain of a kernel as a share of the whole."""
     if finding.gain is None or share is None:
         return ""
     times = 1 / (1 - share + share / (1 + finding.gain.high))
-    more = (
-        f", MFU {quantity(mfu, Dimension.FRACTION, 3)} to {quantity(mfu * times, Dimension.FRACTION, 3)}" if mfu else ""
-    )
-    return f" Of the whole: at most {quantity(times - 1, Dimension.FRACTION, 2)} more throughput{more}."
+    after = f", MFU {_part(mfu)} to {_part(mfu * times)}" if mfu else ""
+    return f" Of the whole: at most {quantity(times - 1, Dimension.FRACTION, 2)} more throughput{after}."
+
+
+def _part(fraction: float) -> str:
+    return quantity(fraction, Dimension.FRACTION, 3)
 
 
 MOST = 10

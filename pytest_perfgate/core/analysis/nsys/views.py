@@ -267,37 +267,44 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
 
 def analysis(job: Job, findings: Sequence[Finding]) -> Document:
     """Return the report in four sections: summary, metrics of every rank, findings, recommendations."""
-    classes = [f for f in findings if f.trigger.startswith("class=")]
-    texts = [f"{f.title}: {f.detail}" for f in classes if not f.advice or f.trigger == "class=invalid"]
-    summary = " ".join([sentences(job), *texts])
+    classes = [f for f in findings if f.trigger == "class=invalid" or (f.trigger[:6] == "class=" and not f.advice)]
+    summary = [f"{f.title}: {f.detail}" for f in classes] + ([] if problems(job) else [*class_sentences(job.ranks)])
     stated = {f.title: f.detail.rstrip(".") for f in findings if f.title.startswith("Stated work of rank ")}
-    metrics = [pair for result in job.ranks for pair in _rank_metrics(result, alone=len(job.ranks) == 1)]
-    rest = [f for f in findings if f.title not in stated]
-    return four_sections(("Report", window_text(job.ranks)), summary, [*stated.items(), *metrics], rest)
+    metrics = [*(f"{name}: {figure}" for name, figure in stated.items()), *_metrics(job.ranks)]
+    rest = [f for f in findings if f.title not in stated and (f.advice or f not in classes)]
+    return four_sections(("Report", window_text(job.ranks)), " ".join([*summary, sentences(job)]), metrics, rest)
 
 
-def _rank_metrics(result: RankResult, *, alone: bool) -> Iterator[tuple[str, str]]:
+def _metrics(ranks: Sequence[RankResult]) -> Iterator[str]:
+    """Yield each metric of a window; of several ranks the least and the greatest."""
+    rows: dict[str, list[tuple[float, str, str]]] = {}
+    for result in ranks:
+        for name, number, dimension in _rank_metrics(result):
+            figure = quantity(number, dimension, 3 if dimension is Dimension.FRACTION else 4)
+            figure = f"{figure.removesuffix('/s').strip()} windows/s" if dimension is Dimension.RATE else figure
+            rows.setdefault(name, []).append((number, figure, result.rank.name))
+    for name, pairs in rows.items():
+        (_, least, first), (_, most, last) = min(pairs), max(pairs)
+        span = least if least == most else f"{least} (rank {first}) to {most} (rank {last})"
+        yield f"{name}: {span}{f', of {len(pairs)} of {len(ranks)} ranks' if len(pairs) < len(ranks) else ''}"
+
+
+def _rank_metrics(result: RankResult) -> Iterator[tuple[str, float, Dimension]]:
     """Yield throughput, use of the device, and communication of one rank's window."""
     spent, window = result.time, max(result.time.window_ns, 1)
     apart = result.lane.window.apart
-    often = f"{quantity(1e9 / apart, Dimension.RATE).removesuffix('/s').strip()} windows/s" if apart else ""
-    rates = [("throughput", often)] if often else []
-    parts = (
-        ("GPU utilisation", window - spent.idle_ns),
-        ("computation", spent.computation_ns),
-        ("exposed communication", spent.exposed_comm_ns),
-        ("exposed copies", spent.exposed_copies_ns),
-        ("idle", spent.idle_ns),
-        ("host launching", result.launch_ns),
-        ("blocking synchronisation", result.sync_ns),
-    )
-    rates.append(("window", quantity(float(spent.window_ns), Dimension.TIME)))
-    rates += [(name, quantity(amount / window, Dimension.FRACTION, 3)) for name, amount in parts if amount is not None]
+    if apart:
+        yield "throughput", 1e9 / apart, Dimension.RATE
+    yield "window", float(spent.window_ns), Dimension.TIME
+    parts = (("GPU utilisation", window - spent.idle_ns), ("computation", spent.computation_ns),
+             ("exposed communication", spent.exposed_comm_ns), ("exposed copies", spent.exposed_copies_ns),
+             ("idle", spent.idle_ns), ("host launching", result.launch_ns),
+             ("blocking synchronisation", result.sync_ns))  # fmt: skip
+    yield from ((name, amount / window, Dimension.FRACTION) for name, amount in parts if amount is not None)
     if result.whole is not None:
-        rates.append(("overlap", quantity(result.whole.overlap, Dimension.FRACTION, 3)))
+        yield "overlap", result.whole.overlap, Dimension.FRACTION
     counts = (("kernels", len(result.lane.kernels)), ("blocking synchronisations", result.sync_count))
-    rates += [(name, f"{number:,}") for name, number in counts if number is not None]
-    yield from (rates if alone else ((f"rank {result.rank.name}: {name}", text) for name, text in rates))
+    yield from ((name, float(number), Dimension.COUNT) for name, number in counts if number is not None)
 
 
 _CLOSE_NS = 10_000
@@ -342,10 +349,8 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
             continue
         names, (_, first) = rank_names([result for result, _ in mine]), mine[0]
         yield Finding(
-            title=f"The window of {names} is {first.short}",
-            detail=f"{', '.join(first.evidence)}."
-            if len(mine) == 1
-            else f"Rank {mine[0][0].rank.name}: {', '.join(first.evidence)}.",
+            title=f"The window of {names} is {first.named}",
+            detail=f"{first.reasons}{f' (rank {mine[0][0].rank.name})' if len(mine) > 1 else ''}.",
             trigger=f"class={bottleneck.value}",
             severity=Severity.WARNING if bottleneck in _HELD else Severity.NOTE,
         )
@@ -353,13 +358,9 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
             yield from recommendations(first.facts)
 
 
-def _kernels_hold(result: RankResult) -> bool:
-    return rank_class(result).bottleneck is Bottleneck.NOT_COLLECTED
-
-
 def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
     """Yield the windows that only their kernels limit, and the stages that wait for communication."""
-    open_ranks = [r for r in ranks if len(r.lane.kernels) and _kernels_hold(r)]
+    open_ranks = [r for r in ranks if len(r.lane.kernels) and rank_class(r).bottleneck is Bottleneck.NOT_COLLECTED]
     if open_ranks:
         yield (
             f"Kernels limit the window of {rank_names(open_ranks)}, not communication, synchronisation or launches. "

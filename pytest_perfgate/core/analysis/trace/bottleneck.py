@@ -155,8 +155,8 @@ def window_findings(classified: Classification | None) -> Iterator[Finding]:
         return
     limited_by_host = classified.bottleneck in (Bottleneck.LAUNCH, Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION)
     yield Finding(
-        title=f"The window is {classified.short}",
-        detail=f"{', '.join(classified.evidence)}.",
+        title=f"The window is {classified.named}",
+        detail=f"{classified.reasons}.",
         trigger=f"class={classified.bottleneck.value}",
         severity=Severity.WARNING if limited_by_host else Severity.NOTE,
     )
@@ -347,7 +347,7 @@ def _operator(group: Sequence[Impact]) -> Recommendation:
     calls, share = sum(i.row.count for i in group), sum(i.row.share for i in group)
     least = min(i.fraction for i in group)
     reached = " to ".join(dict.fromkeys(f"{part * 100:.0f} %" for part in (least, max(i.fraction for i in group))))
-    kernel = ", ".join(part for part in (library(row.kernel), tile(row.kernel)) if part) or "kernel of unknown library"
+    kernel = ", ".join(filter(None, (library(row.kernel), tile(row.kernel)))) or "a kernel of no known library"
     length = short_sequence(row)
     path_b = f"kernel only: {kernel} runs it; look at its selection and tile"
     path_b = f"kernel only: {kernel} runs it over {length} queries: {COMPARE_FIRST}" if length else path_b

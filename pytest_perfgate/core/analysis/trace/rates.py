@@ -142,6 +142,13 @@ def _note(spent: Floats, known: NDArray[np.bool_]) -> str:
     return f"over the whole window, idle time included; {part * 100:.1f} % of operators' time has known work{rest}"
 
 
+def known_part(rows: Sequence[OperatorRow]) -> str:
+    """Return how much of operators' time has known work; "" if all of it."""
+    total = sum(row.total for row in rows)
+    part = sum(row.total for row in rows if row.work is not None) / total if total else 1.0
+    return "" if part > 0.9995 else f"{part * 100:.1f} % of operators' time; the rest counts as no work"
+
+
 def _only(spent: Floats, known: NDArray[np.bool_]) -> str:
     part = float(spent[known].sum() / spent.sum())
     return f"of operators with known work, {part * 100:.1f} % of operators' time"

@@ -57,7 +57,8 @@ def report_document(
         blocks.append(Section(title=title, blocks=(timeline_table(line, on_host=survey.on_host),)))
     if rows:
         blocks += _tables(survey, rows, kernels, roof)
-    blocks.append(Section(title="Findings", blocks=(findings_block(findings),)))
+    besides = [f for f in findings if f.advice or not f.trigger.startswith("class=")]  # the class is on top
+    blocks.append(Section(title="Findings", blocks=(findings_block(besides),)))
     blocks.append(Section(title="Not observable in a trace", blocks=(unseen_block(),)))
     return Document(title=f"Trace {name_of(survey)}", subtitle=subtitle(survey), blocks=tuple(blocks))
 
@@ -172,14 +173,14 @@ def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str,
     if not ranked:
         return f"{text}."
     name, spent, share = ranked[0]
-    return f"{text}. {name} is the largest operator: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
+    largest = "What no operator launched is the largest part" if name == OUTSIDE else f"{name} is the largest operator"
+    return f"{text}. {largest}: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
 
 
 def _metrics(survey: Survey, line: Timeline | None) -> Table:
     cells: list[tuple[str, str]] = []
     if line is not None:
-        cells.append(("window", quantity(line.total, _TIME)))
-        cells.append(("total compute time", quantity(line.computation, _TIME)))
+        cells += [("window", quantity(line.total, _TIME)), ("total compute time", quantity(line.computation, _TIME))]
     if line is not None and survey.on_host:
         cells.append(("operators run", _part(line.share(line.computation))))
     elif line is not None:
@@ -268,20 +269,20 @@ def standalone_fair(content: ReportContent) -> Document:
 def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]] = ()) -> Document:
     """Return the report in four sections: summary, metrics, findings, recommendations; ``extra`` adds metrics."""
     advice, survey, line = advice_of(content), content.survey, content.line
-    classes = [f"{f.title}: {f.detail}" for f in content.findings if f.trigger.startswith("class=") and not f.advice]
-    summary = " ".join([_sentence(survey, line, ranked_operators(content.rows)), *classes])
+    classes = [f for f in content.findings if f.trigger.startswith("class=") and not f.advice]
+    summary = [*(f"{f.title}: {f.detail}" for f in classes), _sentence(survey, line, ranked_operators(content.rows))]
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(survey, line).rows)]
     texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
     made = advice_blocks([replace(one, anchor="") for one in advice.made])
-    return four_sections((f"Trace {name_of(survey)}", subtitle(survey)), summary, texts, content.findings, made)
+    heading, besides = (f"Trace {name_of(survey)}", subtitle(survey)), [f for f in content.findings if f not in classes]
+    return four_sections(heading, " ".join(summary), (f"{name}: {text}" for name, text in texts), besides, made)
 
 
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
     """Yield the largest MFU of this mix of operators, and the operator with most impact on it."""
     moved: Counter[str] = Counter()
-    at_peak = least = 0.0
-    wrong = False
+    at_peak, least, wrong = 0.0, 0.0, False
     for row in rows:
         if row.work is None:
             continue
@@ -292,7 +293,8 @@ def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[st
             at_peak += at.compute * row.total
             least += at.ideal_ns * row.count
     if least and not wrong:
-        yield "MFU with every operator at its roof, without idle time", _part(at_peak / least)
+        alone = "" if all(row.work is not None for row in rows) else " (of operators with a model)"
+        yield "MFU with every operator at its roof, without idle time", _part(at_peak / least) + alone
     if moved.total():
         name, most = moved.most_common(1)[0]
         yield "most bytes", f"{name}, {_part(most / moved.total())} of those of operators with a model"

@@ -83,7 +83,7 @@ WARPS = {"class": "latency", "theoretical_warps": 4.0}
         ({**TWICE, "blocks": 2, "doubled_blocks": 0}, "would not fit"),
         ({**TWICE, "blocks": 5, "doubled_blocks": 5}, None),
         (REUSE, "occupancy may fall, or registers spill"),
-        ({**REUSE, "registers": 66, "register_edge": 72, "blocks": 7}, "over 72 a thread (66 now) 6 blocks or fewer fit"),
+        ({**REUSE, "registers": 66, "register_edge": 72, "blocks": 7}, "over 72 a thread (66 now) at most 6 blocks fit"),
         ({**REUSE, "registers": 66, "register_edge": 128, "blocks": 1}, "no block fits"),
         ({**REUSE, "registers": 66, "register_edge": 255, "blocks": 1}, "they spill (66 now)"),
         ({**WARPS, "spills": 0.0}, "may spill"),

@@ -43,6 +43,8 @@ def test_a_change_of_a_metric(text, metric, labels, bound, dimension, compare) -
     ("text", "code", "fix"),
     [
         ("change(overlap) >= -2%", "limit-unit", "change(overlap) >= -2pp"),
+        ("change(overlap) <= 2%", "limit-unit", "change(overlap) >= -2pp"),
+        ("change(idle) >= 2%", "limit-unit", "change(idle) <= 2pp"),
         ("change(overlap) >= -0.5", "limit-unit", "pp"),
         ("change(smem) <= 4", "limit-unit", "change(smem) <= 4%, or change(smem) <= 4B"),
         ("change(smem) <= 1", "limit-unit", "change(smem) <= 1%"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.analysis.results import Previous, previous_of
+from pytest_perfgate.core.analysis.roofline import IN_CACHE
 from pytest_perfgate.core.judge.acceptance import decide
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines, render_block
@@ -285,6 +286,8 @@ def test_figures_of_a_report_name_their_parameters_device_and_duration() -> None
     assert ", b=32, t=4096):" in text
     assert "| Duration | 51 ms |" in text
     assert "l2_hit 40 %" in text
+    both = render_entry(Version(name="v2"), [replace(CASE, measurement=read), CASE])
+    assert f"- {CASE.key} (sm_90): l2_hit 40 %" in both
 
 
 def test_without_a_capture_the_class_follows_from_both_roofs() -> None:
@@ -293,3 +296,12 @@ def test_without_a_capture_the_class_follows_from_both_roofs() -> None:
     text = entry(Metric(name="sol", value=0.8, dimension=Dimension.FRACTION, note="compute roof"), *made)
     assert "**Bottleneck**: compute-bound" in text
     assert "80 % of SOL" in text
+
+
+def test_data_that_stays_in_the_cache_is_not_bound_by_memory() -> None:
+    one = Metric(name="sol", value=0.5, dimension=Dimension.FRACTION, labels=labels(roof="compute"))
+    note = f"compute roof; memory {IN_CACHE}"
+    text = entry(Metric(name="sol", value=0.5, dimension=Dimension.FRACTION, note=note), one)
+    assert "**Bottleneck**: compute-bound; " in text
+    text = entry(Metric(name="sol", value=0.5, dimension=Dimension.FRACTION, note="compute roof"), one)
+    assert "**Bottleneck**: 50 % of SOL" in text

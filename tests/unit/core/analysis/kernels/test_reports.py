@@ -84,8 +84,24 @@ def test_the_key_issue_is_among_the_opportunities_whatever_it_gains() -> None:
     rules = tuple(Finding(title=f"rule {n}", gain=Interval(low=0.0, high=0.1 * n)) for n in range(1, 5))
     diagnosis = replace(diagnosis, facts=replace(diagnosis.facts, findings=rules))
     assert diagnosis.advice[0].gain is None
-    assert [f.title for f in top_opportunities(diagnosis)] == ["rule 4", "rule 3", diagnosis.advice[0].title]
+    assert [f.title for _, f in top_opportunities([diagnosis])] == ["rule 4", "rule 3", diagnosis.advice[0].title]
     assert contract_data([diagnosis])["opportunities"][-1]["gain"] is None
+
+
+def test_opportunities_of_all_kernels_are_ranked_by_the_time_that_they_may_save() -> None:
+    most = Finding(title="most", gain=Interval(low=0.0, high=0.5))
+    long = launch("long", time=9e5, counters=dict.fromkeys(BUSY, 30.0))
+    short = launch("short", time=1e5, counters=dict.fromkeys(BUSY, 30.0))
+    with_rules = [
+        replace(d, facts=replace(d.facts, findings=(replace(most, title=f"{d.name} {most.title}"),)))
+        for d in (short, long)
+    ]
+    top = [(d.name, f.title) for d, f in top_opportunities(with_rules)]
+    assert top == [("long", "long most"), ("short", "short most"), ("long", long.advice[0].title)]
+    page = render_text(analysis_report(with_rules, "T"), 10_000)
+    assert "The others: 1 latency-bound." in page
+    assert f"1. long and 1 more kernel: {long.advice[0].title}" in page
+    assert [o["kernel"] for o in contract_data(with_rules)["opportunities"]] == ["long", "short", "long"]
 
 
 def test_few_blocks_and_not_registers_hold_occupancy_down() -> None:

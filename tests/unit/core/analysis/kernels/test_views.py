@@ -346,13 +346,14 @@ def test_the_contract_as_data_has_version_configuration_and_baseline() -> None:
 
 def test_opportunities_are_ranked_by_what_they_could_gain() -> None:
     own = Finding(title="Better locality in L2", trigger="class=memory")
-    spread = Finding(title="A local estimate", trigger="rule", gain=Interval(low=0.0, high=0.9), doubt="local")
-    large = Finding(title="A larger one", trigger="rule", gain=Interval(low=0.0, high=0.95))
+    part = {"gain": Interval(low=0.0, high=0.99), "doubt": "a local estimate: of the part it concerns"}
+    spread = Finding(title="A local estimate", trigger="rule", **part)
+    large = Finding(title="One of the whole", trigger="rule", gain=Interval(low=0.0, high=0.3))
     diagnosis = replace(launch(), advice=(own,))
     diagnosis = replace(diagnosis, facts=replace(diagnosis.facts, findings=(spread, large)))
-    assert [f.title for f in top_opportunities(diagnosis)] == [large.title, spread.title, own.title]
+    assert [f.title for _, f in top_opportunities([diagnosis])] == [large.title, spread.title, own.title]
     nothing = replace(diagnosis, advice=(replace(own, trigger=NO_ROW),))
-    assert top_opportunities(nothing)[0].title == large.title
+    assert top_opportunities([nothing])[0][1].title == large.title
 
 
 WELL = {"tc_util": 0.7, "dram": 0.3, "occupancy": 0.3, "l2_hit": 0.9, "spills": 0.0, "waves": 2.0}

@@ -159,6 +159,20 @@ def test_the_report_has_four_sections_and_every_rank(tmp_path: Path) -> None:
         assert finding.title in text
 
 
+def test_the_report_of_several_ranks_has_the_least_and_the_greatest_figures(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.kernel(1, 0, 1_000_000, "gemm", device=0)
+    maker.kernel(2, 0, 400_000, "gemm", device=1)
+    maker.kernel(2, 900_000, 1_000_000, "gemm", device=1)
+    analysis = inspected(maker)
+    text = render_text(analysis.views["analysis"](), 10_000)
+    assert text.count("The window of rank 1 is latency-bound: the device idles for 50.0 % of the window") == 1
+    assert "- idle: 0 % (rank 0) to 50 % (rank 1)\n" in text
+    assert "- kernels: 1 (rank 0) to 2 (rank 1)\n" in text
+    assert "- exposed communication: 0 %\n" in text
+    assert "Kernels limit the window of rank 0" in text.partition("Metrics")[0]
+
+
 def test_one_rank_is_looked_at_where_it_is_named(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     for pid in (1, 2):
