@@ -204,7 +204,8 @@ def sentences(comparison: JobComparison) -> str:
         lines.append(f"Communication went {_change(comparison.communication)}{alone}.")
     if comparison.kernels:
         top = comparison.kernels[0]
-        lines.append(f"The greatest difference is {top.name} on rank {top.rank}: {_change(top)}.")
+        of_top = f"The greatest difference is {top.name} on rank {top.rank}: {_change(top)}."
+        lines.append(of_top if top.difference else "Every kernel took the same time on both sides.")
     if not comparison.anchored:
         lines.append("The windows are whole captures: they compare only if both did the same work.")
     return " ".join(lines)
