@@ -84,7 +84,8 @@ def in_short(diagnosis: Diagnosis) -> str:
     classification, evidence = diagnosis.classification, list(code_evidence(diagnosis))
     collected = classification.bottleneck is not Bottleneck.NOT_COLLECTED
     parts = [_sentence(classification.sentence)] if collected else []
-    parts += [_sentence(", ".join(evidence))] if evidence else []
+    refused = 1 if diagnosis.occupancy and diagnosis.occupancy.why_none else 0
+    parts += [_sentence(", ".join(part)) for part in (evidence[:refused], evidence[refused:]) if part]
     first = next((f for f in diagnosis.advice if f.trigger != NO_ROW), None)
     parts += [f"First to try: {first.title[:1].lower()}{first.title[1:]} ({first.trigger})."] if first else []
     return " ".join(parts) or "Nothing was collected."
@@ -109,7 +110,7 @@ def _baseline(time: Timing) -> Iterator[str]:
     if time.time_ns is not None:
         yield f"Kernel time: {quantity(time.time_ns, Dimension.TIME)} by {time.by}"
     if placed and placed.impossible:
-        yield f"Effective rate and bandwidth: INVALID: {placed.impossible}"
+        yield f"Effective rate and bandwidth: INVALID: {placed.impossible}. Next: {_CHECK}"
         return
     if placed and placed.flops_rate is not None:
         yield f"Effective rate: {quantity(placed.flops_rate, Dimension.FLOPS)}"
@@ -140,6 +141,7 @@ def _missing(names: Sequence[str], printed: Sequence[str] = (), device: str = ""
 
 def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     classification, placed = diagnosis.classification, time.placement
+    wrong = placed.impossible if placed else ""
     if placed and placed.intensity is not None:
         yield f"Arithmetic intensity: {quantity(placed.intensity, Dimension.INTENSITY)}"
     if time.ridge is not None:
@@ -147,12 +149,12 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     yield from _doubted(diagnosis, time)
     if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         yield f"Classification: {classification.short}"
-        yield from (f"{line[:1].upper()}{line[1:]}" for line in classification.evidence)
+        yield from (f"{line[:1].upper()}{line[1:]}" for line in classification.evidence if line != wrong)
     yield from (f"Note: {note}" for note in classification.notes)
     if diagnosis.pipe:
         yield f"Busiest pipe that computes: {diagnosis.pipe[0]}, {quantity(diagnosis.pipe[1], Dimension.FRACTION, 3)}"
-    if placed and placed.impossible:
-        yield f"Attained fraction: INVALID: {placed.impossible}"
+    if wrong:
+        yield "Attained fraction: INVALID, as above" + (f" ({time.basis})" if time.basis else "")
     elif placed and placed.fraction is not None:
         basis = f" of {time.basis}" if time.basis else ""
         yield f"Attained fraction: {quantity(placed.fraction, Dimension.FRACTION, 3)}{basis}"
@@ -200,12 +202,11 @@ def _of_this_code(hint: str, diagnosis: Diagnosis) -> str:
 
 def recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
     advice = diagnosis.advice
-    if diagnosis.classification.bottleneck is Bottleneck.NOT_COLLECTED:
+    unknown = {Bottleneck.NOT_COLLECTED: f"not collected ({_COUNTERS})", Bottleneck.INVALID: "invalid"}
+    if state := unknown.get(diagnosis.classification.bottleneck):
         advice = tuple(finding for finding in advice if finding.trigger != NO_ROW)
-        yield Paragraph(
-            text=f"The class is not collected ({_COUNTERS}), so advice that depends on it "
-            "is not given." + (" What the code alone shows:" if advice else " Nothing stands out in the code alone.")
-        )
+        rest = "What the code alone shows:" if advice else "Nothing stands out in the code alone."
+        yield Paragraph(text=f"The class is {state}, so advice that depends on it is not given. {rest}")
     if advice:
         yield Bullets(items=tuple(advice_items(advice)), ordered=True)
 
