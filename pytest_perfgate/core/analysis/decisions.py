@@ -97,7 +97,7 @@ ROWS: tuple[AdviceRow, ...] = (
     ),
     AdviceRow(
         name="Step back from the shared-memory cliff",
-        when=(("cliff_distance", "<", 0.0), ("cliff_moot", "==", "no")),
+        when=(("cliff_distance", "<", 0.0),),
         advice="a smaller tile, so that two blocks fit; or accept one block with more compute for each load",
         gain=(0.0, 1.0),
         doubt="one block less cost a factor of two on GA104; a kernel that hides latency itself loses less",

@@ -199,9 +199,8 @@ def _situation(
         known["inside"] = inside[1]
     if pipe and pipe[0] in _HEAVY:
         known["mix"] = _HEAVY[pipe[0]]
-    if step:
+    if step and not (step.crossed and step.moot):
         known["cliff_distance"] = step.edge - step.shared
-        known["cliff_moot"] = step.moot or "no"
     return known
 
 
@@ -344,15 +343,17 @@ def class_or_code(diagnosis: Diagnosis) -> str:
 def code_evidence(diagnosis: Diagnosis) -> Iterator[str]:
     """Yield what resources and machine code show of a kernel, in a few words."""
     numbers, occupied = diagnosis.numbers, diagnosis.occupancy
+    if occupied is not None and occupied.why_none:
+        yield occupied.why_none
     if "registers" in numbers:
         yield f"{numbers['registers']:.0f} registers"
     if numbers.get("spills"):
         touched = sum(diagnosis.whole.counts.get(name, 0) for name in LOCAL) if diagnosis.whole else 0
         by = f" ({touched:,} LDL and STL)" if touched else ""
         yield f"{numbers['spills']:,.0f} bytes of local memory a thread{by}"
-    if occupied is not None:
+    if occupied is not None and not occupied.why_none:
         blocks = f"{occupied.blocks} block{'' if occupied.blocks == 1 else 's'}"
-        yield occupied.why_none or f"{blocks} and {occupied.warps} warps/SM by {', '.join(occupied.limiting)}"
+        yield f"{blocks} and {occupied.warps} warps/SM by {', '.join(occupied.limiting)}"
     yield from _loop(diagnosis)
 
 

@@ -193,16 +193,7 @@ CONTRACT_SCHEMA: Mapping[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "perfgate profiler contract",
     "type": "object",
-    "required": [
-        "schema",
-        "kernel",
-        "version",
-        "configuration",
-        "stages",
-        "bottleneck",
-        "opportunities",
-        "baseline",
-    ],
+    "required": ["schema", "kernel", "version", "configuration", "stages", "bottleneck", "opportunities", "baseline"],
     "properties": {
         "schema": {"const": SCHEMA},
         "kernel": {"type": "string"},
@@ -253,7 +244,7 @@ def analysis_report(
     part = f" ({quantity(share, Dimension.FRACTION, 3)} of the time)" if share is not None else ""
     from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
 
-    by_code = longest.classification.bottleneck is Bottleneck.NOT_COLLECTED
+    by_code = longest.classification.bottleneck in (Bottleneck.NOT_COLLECTED, Bottleneck.INVALID)
     advice = (
         tuple(recommendations(longest)) if by_code else (_advice(longest, 1.0 if len(diagnoses) == 1 else share, mfu),)
     )
@@ -272,7 +263,8 @@ def analysis_report(
 def _metrics(diagnoses: Sequence[Diagnosis], total: float, extra: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield from (f"{name}: {text}" for name, text in extra)
     yield f"Kernel count: {len(diagnoses)}"
-    yield f"Kernel time: {quantity(total or None, Dimension.TIME)}"
+    if total or "Kernel time" not in dict(extra):
+        yield f"Kernel time: {quantity(total or None, Dimension.TIME)}"
     moved = [(d.facts.counters.get(_DRAM), d.numbers.get("duration")) for d in diagnoses]
     if total and all(counter is not None and spent for counter, spent in moved):
         rate = sum(counter.value * spent for counter, spent in moved if counter is not None and spent) / total

@@ -70,15 +70,15 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
     achieved = diagnosis.numbers.get("occupancy")
     yield Bullets(
         items=(
-            options.why_none or theoretical_warps(options, sm, diagnosis.numbers),
-            *_capped(options, sm, facts),
+            options.why_none[:1].upper() + options.why_none[1:] or theoretical_warps(options, sm, diagnosis.numbers),
+            *_capped(options, sm, facts, diagnosis.numbers.get("spills", 0.0)),
             f"Achieved occupancy: {quantity(achieved, Dimension.FRACTION, 3)}"
             + ("" if achieved is not None else " (perfgate profile NODEID --mode annotation)"),
         )
     )
 
 
-def _capped(fit: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[str]:
+def _capped(fit: Occupancy, sm: SmLimits, facts: KernelFacts, spilled: float) -> Iterator[str]:
     """Yield the effect of a cap on registers, if they alone limit the blocks."""
     if fit.why_none or fit.limiting != ("registers",) or facts.resources is None:
         return
@@ -87,7 +87,8 @@ def _capped(fit: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[str]:
     if cap is not None:
         bounds = f"--maxrregcount={cap}, or __launch_bounds__({fit.threads}, {fit.blocks + 1})"
         most = f"{cap} registers a thread at the most, {registers} now"
-        yield f"A block more with {most} ({bounds}); what does not fit spills"
+        also = f", as {spilled:,.0f} bytes a thread do already" if spilled else ""
+        yield f"A block more with {most} ({bounds}); what does not fit spills{also}"
 
 
 _SIZES = (64, 128, 256, 512, 1024)
