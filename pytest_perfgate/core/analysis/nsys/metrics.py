@@ -366,7 +366,8 @@ def _worst(job: Job) -> str:
         )
     barrier = sum(row.barrier_ns for result in job.ranks for row in result.streams)
     if barrier:
-        return f"{quantity(barrier, _TIME)} of it ran on streams that also compute, and held up their other kernels."
+        part = "All" if barrier == sum(r.time.communication_ns for r in job.ranks) else quantity(barrier, _TIME)
+        return f"{part} of it ran on streams that also compute, and held up their other kernels."
     if any(result.whole is not None for result in job.ranks):
         return "None of it was exposed."
     return _longest(job)

@@ -364,7 +364,7 @@ def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
     if open_ranks:
         yield (
             f"Kernels limit the window of {rank_names(open_ranks)}, not communication, synchronisation or launches. "
-            "An export has no counters that show how they do: perfgate profile NODEID --mode annotation."
+            "An export has no counters that show what limits a kernel: perfgate profile NODEID --mode annotation."
         )
     stages = [
         f"{row.stage} of rank {result.rank.name}"
