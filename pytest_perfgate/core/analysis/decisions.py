@@ -14,7 +14,7 @@ Fact = Union[str, float]
 Situation = Mapping[str, Fact]
 """Known facts of a kernel by name; unknown ones are absent."""
 
-NO_ROW = "no other row applies"
+NO_ROW = "no other advice applies"
 
 _ASKS = {
     "<": lambda have, want: have < want,
@@ -182,7 +182,7 @@ ROWS: tuple[AdviceRow, ...] = (
     AdviceRow(
         name="Micro-benchmark",
         when=(),
-        advice="no row stands out: time each candidate change alone, then combine what paid",
+        advice="time each candidate change alone, then combine what paid",
         last=True,
         up_to_roof=False,
     ),
