@@ -66,7 +66,7 @@ def earlier_report(options: Mapping[str, str]) -> list[Path]:
     """Return the file of the option ``baseline``; raise if it does not exist."""
     path = Path(options["baseline"])
     if not path.exists():
-        raise PerfgateError("kernel-option", f"baseline={path}: there is no such file")
+        raise PerfgateError("artifact-missing", f"baseline={path}: there is no such file")
     return [path]
 
 

@@ -20,7 +20,7 @@ from pytest_perfgate.core.analysis.roofline import (
     rated,
     ridge,
 )
-from pytest_perfgate.core.analysis.work import known_dtype
+from pytest_perfgate.core.analysis.work import OF_INSTRUCTIONS, WIDTHS, known_dtype
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
@@ -39,6 +39,7 @@ class Timing:
     ridge: float | None = None
     dtype: str = ""
     basis: str = ""
+    stated: tuple[str, ...] = ()
 
 
 _FLOPS, _BYTES = "--set flops=137.4GFLOP", "--set bytes=201MB"
@@ -52,6 +53,8 @@ _STATED = {
     "balance point": ("--set dtype=fp16", "--device 'H100 SXM'"),
 }
 """How to state what no file contains."""
+
+_OPTION = re.compile(r"--(?:set )?(\w+).*")
 
 _COUNTERS = "perfgate profile NODEID --mode annotation"
 
@@ -68,7 +71,7 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
         subtitle=where,
         blocks=(
             Paragraph(text=in_short(diagnosis)),
-            Section(title="Baseline", blocks=(_listed(_baseline(time), _missing(_unknown(time))),)),
+            Section(title="Baseline", blocks=(_listed(_baseline(time), _missing(_unknown(time), time.stated)),)),
             Section(title="Roofline", blocks=(_listed(_roofline(diagnosis, time), _no_roofline(diagnosis, time)),)),
             Section(title="Occupancy", blocks=tuple(occupancy_section(diagnosis))),
             Section(title="Compute/load ratio", blocks=tuple(ratio_section(diagnosis))),
@@ -129,9 +132,9 @@ def _unknown(time: Timing) -> list[str]:
     return [name for name, there in known.items() if not there]
 
 
-def _missing(names: Sequence[str], printed: Sequence[str] = (), device: str = "") -> str:
-    """Return what is missing and how to state it, without what was printed before or is known of the device."""
-    flags = [flag for name in names for flag in _STATED.get(name, ()) if not (device and flag.startswith("--device"))]
+def _missing(names: Sequence[str], stated: Sequence[str], printed: Sequence[str] = ()) -> str:
+    """Return what is missing and how to state it, without what was stated or printed before."""
+    flags = [flag for name in names for flag in _STATED.get(name, ()) if _OPTION.sub(r"\1", flag) not in stated]
     fresh = " ".join(dict.fromkeys(flag for flag in flags if flag not in printed))
     above = "the work as above" if any(flag in printed for flag in flags) else ""
     how = " and ".join(filter(None, (above, fresh)))
@@ -160,17 +163,10 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
         yield f"Attained fraction: {quantity(placed.fraction, Dimension.FRACTION, 3)}{basis}"
 
 
-_COMPUTES = {
-    "IMMA": ("int8", "uint8", "int4"), "HMMA": ("fp16", "bf16", "tf32", "fp16_acc16"), "FFMA": ("fp32",),
-    "QMMA": ("fp8", "fp8_acc32", "fp6"), "DMMA": ("fp64", "fp64_tc"), "DFMA": ("fp64",), "HFMA2": ("fp16", "bf16"),
-}  # fmt: skip
-"""The types that instructions compute in."""
-
-
 def _doubted(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     """Yield a stated type that the machine code does not compute in, so that the peak would be wrong."""
     inner = diagnosis.inner.compute if diagnosis.inner else ""
-    types = _COMPUTES.get(inner, ())
+    types = OF_INSTRUCTIONS.get(inner, ())
     if time.dtype and types and time.dtype not in types:
         yield f"Doubt: {time.dtype} is stated, but the main loop computes with {inner} ({' or '.join(types)})"
 
@@ -183,7 +179,8 @@ def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
     missing += ["balance point"] if time.ridge is None else []
     missing += ["attained fraction"] if not placed or (placed.fraction is None and not placed.impossible) else []
     above = [flag for name in _unknown(time) for flag in _STATED[name]]
-    lines += [_of_this_code(_missing(missing, above, diagnosis.facts.device), diagnosis)] if missing else []
+    stated = (*time.stated, "device") if diagnosis.facts.device else time.stated
+    lines += [_of_this_code(_missing(missing, stated, above), diagnosis)] if missing else []
     return "; ".join(lines[:1] + [text[:1].lower() + text[1:] for text in lines[1:]])
 
 
@@ -195,7 +192,7 @@ _DEVICES = {
 
 def _of_this_code(hint: str, diagnosis: Diagnosis) -> str:
     """Return the hint with a type that this code computes in, and a device that runs it."""
-    dtype = _COMPUTES.get(diagnosis.inner.compute if diagnosis.inner else "", ("fp16",))[0]
+    dtype = OF_INSTRUCTIONS.get(diagnosis.inner.compute if diagnosis.inner else "", ("fp16",))[0]
     device = _DEVICES.get(diagnosis.facts.arch.rstrip("a"), "H100 SXM")
     return hint.replace("dtype=fp16", f"dtype={dtype}").replace("H100 SXM", device)
 
@@ -237,6 +234,8 @@ class Stated:
     roof: Roof | None = None
     device: str = ""
     dtype: str = ""
+    names: tuple[str, ...] = ()
+    """What was stated, with ``device`` for any roof of the type."""
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -259,16 +258,21 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
     dtype = options.get("dtype", "")
     if dtype and known_dtype(dtype) is None:
         raise PerfgateError(
-            "kernel-option", f"dtype={dtype} is not a type that is known here", fix="fp16, bf16, fp32, …"
+            "kernel-option", f"dtype={dtype} is no known type", fix=f"one of {', '.join(sorted(WIDTHS))}"
         )
     work = Work(flops=flops, bytes=moved, dtype=known_dtype(dtype) or "", items=items, unit=unit, working_set=moved)
+    roof = _roof(options, spec)
     return Stated(
         problem=options.get("problem", ""),
         time_ns=_amount(options, "time", Dimension.TIME),
         work=work if any(number is not None for number in (flops, moved, items)) else None,
-        roof=_roof(options, spec),
+        roof=roof,
         device=spec.name if spec else "",
         dtype=known_dtype(dtype) or "",
+        names=(
+            *(name for name, text in options.items() if text),
+            *(["device"] if roof and (not dtype or roof.rate(dtype)) else []),
+        ),
     )
 
 
@@ -305,6 +309,7 @@ def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
         ridge=ridge(stated.roof, stated.dtype) if stated.roof else None,
         dtype=stated.dtype,
         basis=stated.roof.note if stated.roof else "",
+        stated=stated.names,
     )
 
 
@@ -354,15 +359,10 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     values |= dict.fromkeys(_OF_TIME if placed.impossible else ())
     over = f"stated work over {quantity(time_ns, Dimension.TIME)} by {by}"
     sheet = f"{over}; {stated.roof.note}" if stated.roof else over
+    notes = dict.fromkeys(("mfu_datasheet", "sol_datasheet"), sheet)
     rows = [(*part, values[part[0]]) for part in _PARTS]
     metrics = [
-        Metric(
-            name=name,
-            value=value,
-            dimension=dimension,
-            source="stated",
-            note=sheet if name.endswith("_datasheet") else over,
-        )
+        Metric(name=name, value=value, dimension=dimension, source="stated", note=notes.get(name, over))
         for name, dimension, _, _, value in rows
         if value is not None
     ]

@@ -318,9 +318,9 @@ def _requested_launch(scope: Mapping[str, str]) -> RequestedLaunch:
 
 def _number(name: str, text: str) -> int:
     read = _SIZE.fullmatch(text.strip())
-    if not read:
-        example = "48KiB" if name == "smem" else "256"
-        raise PerfgateError("kernel-option", f"{name}={text} is not a number", fix=f"write {name}={example}")
+    if not read or (name == "threads" and not int(read[1])):
+        unit, example = ("bytes", "48KiB") if name == "smem" else ("threads", "256")
+        raise PerfgateError("kernel-option", f"{name}={text} is no number of {unit}", fix=f"write {name}={example}")
     return int(read[1]) * _UNITS[read[2] or ""]
 
 

@@ -69,6 +69,23 @@ def test_everything_stated_leaves_nothing_to_ask_for() -> None:
     assert "Attained fraction" in page
 
 
+def test_a_hint_names_only_what_was_not_stated() -> None:
+    stated = parse_stated({"flops": "100GFLOP", "dtype": "int8"}, None)
+    page = render_text(bottleneck_report(diagnose(launch().facts, "k", None), timing(stated, None, "--set time")), 400)
+    assert "(state them: --set problem='GEMM, M=N=K=4096' --set time=11.2ms --set bytes=201MB)" in page
+    assert "--set flops" not in page
+    other = parse_stated({"dtype": "int8", "peak": "fp16=100TFLOPS"}, None)
+    assert "device" not in other.names, "the roof has no peak of this type"
+
+
+def test_a_type_that_is_not_known_is_answered_with_those_that_are() -> None:
+    with pytest.raises(PerfgateError) as caught:
+        parse_stated({"dtype": "int9"}, None)
+    assert caught.value.code.name == "kernel-option"
+    assert "fp16" in caught.value.fix
+    assert "int8" in caught.value.fix
+
+
 def test_items_alone_are_a_throughput() -> None:
     figures = dict(run_figures(parse_stated({"items": "10"}, CARD), 1e9))
     assert figures == {"Throughput": "10 items/s"}
