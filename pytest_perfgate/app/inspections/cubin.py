@@ -178,7 +178,7 @@ class Cubin:
             )
         if stated and stated.time_ns and len(wanted) > 1:
             what = f"time= is of one kernel, and {len(wanted)} are here"
-            raise PerfgateError("kernel-option", what, fix=f"kernel={wanted[0].name}")
+            raise PerfgateError("kernel-option", what, fix=f"--set kernel={wanted[0].name}")
         names, kernel_facts = labels_of(wanted), signals(stated, stated.time_ns) if stated else None
         return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch), kernel_facts) for k in wanted]
 

@@ -106,6 +106,13 @@ def test_a_file_against_itself_names_no_greatest_difference() -> None:
     text = render_text(Nsys(read_nsys).compare([GOLDEN], [GOLDEN], {}).views["difference"](), 300)
     assert "Every kernel took the same time on both sides." in text
     assert "greatest difference" not in text
+    assert text.count("window 10000..20000 ns") == text.count("before and after: window") == 1
+
+
+def test_the_original_way_compares_no_work_outside_of_stages() -> None:
+    sides = [Nsys(read_nsys).compare([GOLDEN], [GOLDEN], options) for options in ({}, {"compat": "pithtrain"})]
+    texts = [render_text(side.views["difference"](), 300) for side in sides]
+    assert ["(pp_p2p)" in text for text in texts] == [True, False]
 
 
 def test_the_original_way_classifies_the_streams() -> None:
