@@ -212,7 +212,7 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(
         name="nsys",
         kind="options",
-        doc="how exports are read: `[tool.perfgate.nsys]`: preset, anchor, stage and others",
+        doc="how exports are read: `[tool.perfgate.nsys]`: preset (pithtrain, megatron, ddp), anchor, stage and others",
     ),
     ConfigKey(name="device", kind="tables", doc="data sheets of your own devices: `[tool.perfgate.device.NAME]`"),
 )

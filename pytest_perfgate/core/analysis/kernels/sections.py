@@ -109,9 +109,13 @@ def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
                  Column(name="Warps/SM", dimension=Dimension.COUNT),
                  Column(name="Occupancy", dimension=Dimension.FRACTION, digits=3), Column(name="Limited by")),
         rows=tuple((n, h.blocks, h.warps, h.fraction, h.why_none or ", ".join(h.limiting)) for n, h in options),
-        note=f"The launch is not known (--set threads=256 --set smem=48KiB); {registers} registers a thread and "
+        note=f"The launch is not known ({_launch_hint(facts)}); {registers} registers a thread and "
         f"{quantity(shared, Dimension.BYTES)} of static shared memory decide this.{bound}",
     )  # fmt: skip
+
+
+def _launch_hint(facts: KernelFacts) -> str:
+    return f"--threads {min(256, facts.most_threads or 256)} --set smem=48KiB"
 
 
 def _unknown(facts: KernelFacts) -> str:
@@ -281,7 +285,7 @@ def _static_cliff(diagnosis: Diagnosis) -> str:
         return "Shared memory a block: not collected."
     own = quantity(shared_of(diagnosis.facts), Dimension.BYTES)
     at = f"the cliff is at {quantity(edge(diagnosis.sm), Dimension.BYTES)}; " if diagnosis.sm else ""
-    unknown = "what the launch adds is not known (--set threads=256 --set smem=48KiB)"
+    unknown = f"what the launch adds is not known ({_launch_hint(diagnosis.facts)})"
     how = (diagnosis.occupancy and diagnosis.occupancy.why_none) or unknown
     return f"Static shared memory a block: {own}; {at}{how}."
 
