@@ -84,11 +84,12 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
 
 def in_short(diagnosis: Diagnosis) -> str:
     """Return the class, what the code shows, and the first thing to try."""
-    classification, evidence = diagnosis.classification, list(code_evidence(diagnosis))
-    collected = classification.bottleneck is not Bottleneck.NOT_COLLECTED
-    parts = [_sentence(classification.sentence)] if collected else []
-    refused = 1 if diagnosis.occupancy and diagnosis.occupancy.why_none else 0
-    parts += [_sentence(", ".join(part)) for part in (evidence[:refused], evidence[refused:]) if part]
+    classification = diagnosis.classification
+    parts = [_sentence(classification.sentence)] if classification.bottleneck is not Bottleneck.NOT_COLLECTED else []
+    evidence = [text for text in code_evidence(diagnosis) if text not in classification.evidence]
+    if diagnosis.occupancy and diagnosis.occupancy.why_none in evidence:
+        parts.append(_sentence(evidence.pop(0)))
+    parts += [_sentence(", ".join(evidence))] if evidence else []
     first = next((f for f in diagnosis.advice if f.trigger != NO_ROW), None)
     parts += [f"First to try: {first.title[:1].lower()}{first.title[1:]} ({first.trigger})."] if first else []
     return " ".join(parts) or "Nothing was collected."
@@ -291,8 +292,7 @@ def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> floa
     text = options.get(name)
     if text is None:
         return None
-    match = _AMOUNT.fullmatch(text)
-    units = UNITS[dimension]
+    match, units = _AMOUNT.fullmatch(text), UNITS[dimension]
     if match is None or match[2] not in units or not float(match[1]) > 0:
         known = ", ".join(list(units)[:6])
         raise PerfgateError("kernel-option", f"{name}={text} cannot be read", fix=f"a number with a unit: {known}")

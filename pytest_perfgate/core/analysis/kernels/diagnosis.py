@@ -71,7 +71,9 @@ def diagnose(
 ) -> Diagnosis:
     """Return everything that follows from the facts; ``signals`` and ``extra`` add the caller's knowledge."""
     plain_numbers = [
-        (entry.name, full, number) for entry, full, number in plain(facts.counters) if _usable(entry.name, facts)
+        (entry.name, full, number)
+        for entry, full, number in plain(facts.counters)
+        if entry.name != "duration" or facts.duration is not None  # a time of zero or less is no duration
     ]
     numbers = {**{n: number for n, _, number in plain_numbers}, **dict(_static_numbers(facts)), **(extra or {})}
     loop = main_loop(facts.code) if facts.code else None
@@ -112,11 +114,6 @@ def diagnose(
     )
 
 
-def _usable(name: str, facts: KernelFacts) -> bool:
-    """Return whether a counter is usable: a time that is zero or less is not a duration."""
-    return name != "duration" or facts.duration is not None
-
-
 def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
     if facts.resources is not None:
         yield "registers", facts.resources.registers
@@ -148,7 +145,9 @@ def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cli
 
 
 def _with_warps(signals: Signals, fit: Occupancy | None, numbers: Mapping[str, float]) -> Signals:
-    """Return the caller's signals of the roofs with the warps that the launch allows."""
+    """Return the caller's signals of the roofs with the warps of the launch, or why it cannot start."""
+    if fit and fit.why_none:
+        return replace(signals, problems=(*signals.problems, fit.why_none))
     return replace(signals, warps=resident(fit, numbers)) if fit and signals.warps is None else signals
 
 

@@ -287,7 +287,8 @@ def _static_cliff(diagnosis: Diagnosis) -> str:
     at = f"the cliff is at {quantity(edge(diagnosis.sm), Dimension.BYTES)}; " if diagnosis.sm else ""
     unknown = f"what the launch adds is not known ({_launch_hint(diagnosis.facts)})"
     how = (diagnosis.occupancy and diagnosis.occupancy.why_none) or unknown
-    return f"Static shared memory a block: {own}; {at}{how}."
+    kind = "Shared memory" if diagnosis.facts.launch else "Static shared memory"
+    return f"{kind} a block: {own}; {at}{how}."
 
 
 def _next_drop(diagnosis: Diagnosis) -> str:

@@ -169,6 +169,20 @@ def test_a_launch_that_cannot_start_is_the_first_sentence() -> None:
     assert f"- {cannot}" in page
 
 
+def test_a_time_of_a_launch_that_cannot_start_is_invalid() -> None:
+    stated = {"time": "1ms", "flops": "1GFLOP", "bytes": "1MB", "dtype": "fp16", "device": "GA104"}
+    page = bottleneck("attention_tile.sm_86.cubin", threads="128", **stated)
+    assert "Invalid: a block of 128 threads cannot start: compiled for 32 threads at the most" in page
+    assert page.count("cannot start") == 4, "the first sentence, roofline, occupancy and cliff"
+    assert "More warps" not in page
+
+
+def test_shared_memory_of_a_launch_is_not_called_static() -> None:
+    page = bottleneck("gemm_tiled.sm_86.cubin", threads="128", smem="100KiB")
+    assert "A block cannot have 108.1 KiB of shared memory: 99 KiB at the most." in page
+    assert "Static shared memory" not in page
+
+
 def test_a_register_cap_for_a_kernel_that_spills_says_so() -> None:
     assert "what does not fit spills, as 624 bytes a thread do already" in bottleneck(
         "spilling.sm_86.cubin", threads="128"

@@ -159,7 +159,7 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
     assert "A block more" not in text(occupancy_section(over))
     assert over.cliff is None
     none = launch(resources=Resources(registers=64, shared=300 * 1024))
-    assert "cannot be had" in text(occupancy_section(none))
+    assert "cannot have" in text(occupancy_section(none))
 
 
 @pytest.mark.parametrize(
