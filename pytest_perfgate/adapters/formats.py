@@ -228,7 +228,7 @@ def _viewed(analysis: Analysis, view: str) -> Document:
     name = view or next(iter(analysis.views))
     if name not in analysis.views:
         there = ", ".join(analysis.views)
-        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", fix=f"one of: {there}")
+        raise PerfgateError("view-unknown", f"{analysis.kind} files have no view '{name}'", fix=f"one of: {there}")
     return analysis.views[name]()
 
 

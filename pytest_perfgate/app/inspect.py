@@ -78,7 +78,7 @@ def view(analysis: Analysis, name: str = "") -> Document:
     name = analysis.reports.get("report", name) if name not in views and name in ("analysis", "report") else name
     if name not in views:
         there, kind = ", ".join(views_of(analysis)), kind_title(analysis.kind)
-        raise PerfgateError("view-unknown", f"a {kind} file has no view '{name}'", fix=f"one of: {there}")
+        raise PerfgateError("view-unknown", f"{kind} files have no view '{name}'", fix=f"one of: {there}")
     return views[name]()
 
 
@@ -95,7 +95,7 @@ def picture(analysis: Analysis, name: str) -> Picture:
     """Return one picture; raise with the reason if it cannot be drawn."""
     if name not in analysis.pictures:
         fix = f"one of: {', '.join(analysis.pictures)}" if analysis.pictures else "perfgate inspect FILE"
-        raise PerfgateError("view-unknown", f"a {kind_title(analysis.kind)} file has no picture '{name}'", fix=fix)
+        raise PerfgateError("view-unknown", f"{kind_title(analysis.kind)} files have no picture '{name}'", fix=fix)
     return analysis.pictures[name]()
 
 
@@ -191,7 +191,7 @@ def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
     strange, title = [name for name in options if name not in dict(inspector.options)], kind_title(inspector.name)
     if strange:
         fix = f"options for {title}: {', '.join(dict(inspector.options)) or 'none'}"
-        raise PerfgateError("option-unknown", f"'{strange[0]}' means nothing to a {title} file", fix=fix)
+        raise PerfgateError("option-unknown", f"'{strange[0]}' means nothing to {title} files", fix=fix)
 
 
 class Shareable:

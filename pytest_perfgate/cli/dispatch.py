@@ -150,8 +150,9 @@ class _HintingParser(argparse.ArgumentParser):
             return ""
         flags = [option for action in self._actions for option in action.option_strings]
         wrong = [word.partition("=")[0] for word in words.split() if word.startswith("--")]
-        near = [close for word in wrong for close in get_close_matches(word, flags, n=1)]
-        return f"\n  next  did you mean {' and '.join(near)}?" if near else ""
+        near = " and ".join(close for word in wrong for close in get_close_matches(word, flags, n=1))
+        stated = " ".join(f"--set {word[2:]}=VALUE" for word in wrong) if "--set" in flags else ""
+        return f"\n  next  did you mean {' or '.join(filter(None, (stated, near)))}?" if stated or near else ""
 
 
 class _JsonParser(_HintingParser):

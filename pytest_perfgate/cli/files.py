@@ -345,9 +345,9 @@ def scrub_sentence(scrubbed: Scrubbed) -> str:
     from pytest_perfgate.core.render.words import plural
 
     tables = f"without {', '.join(scrubbed.tables)}" if scrubbed.tables else "there was no table of the environment"
-    texts = "1 text" if scrubbed.strings == 1 else f"{scrubbed.strings:,} texts"
-    lines = f", and without {texts} that nothing in it points to" if scrubbed.strings else ""
-    named = f"; {plural(scrubbed.named, 'text')} named a person, a machine or a home folder, and no longer"
+    texts = f"{', and' if scrubbed.tables else ';'} without {plural(scrubbed.strings, 'text')}"
+    lines = f"{texts} that nothing in it points to" if scrubbed.strings else ""
+    named = f"; names of people, machines and home folders are gone from {plural(scrubbed.named, 'text')}"
     return f"{scrubbed.out}: {tables}{lines}{named if scrubbed.named else ''}"
 
 

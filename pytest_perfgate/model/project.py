@@ -210,7 +210,9 @@ KEYS: tuple[ConfigKey, ...] = (
     ),
     ConfigKey(name="communication", kind="texts", doc="patterns of the project's communication kernels"),
     ConfigKey(
-        name="nsys", kind="options", doc="how exports are read: `[tool.perfgate.nsys]` with preset, anchor, stage, ..."
+        name="nsys",
+        kind="options",
+        doc="how exports are read: `[tool.perfgate.nsys]`: preset (pithtrain, megatron, ddp), anchor, stage and others",
     ),
     ConfigKey(name="device", kind="tables", doc="data sheets of your own devices: `[tool.perfgate.device.NAME]`"),
 )

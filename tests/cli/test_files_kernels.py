@@ -57,7 +57,7 @@ def test_the_log_says_what_changed_in_the_kernels(project: Place) -> None:
         (["inspect", PAGE, "--set", "flops=many"], "flops=many cannot be read"),
         (["inspect", PAGE, "--set", "flops=3GB"], "a number with a unit: FLOP"),
         (["inspect", PAGE, "--set", "items=a lot"], "items='8192 tokens'"),
-        (["inspect", PAGE, "--set", "dtype=huge"], "dtype=huge is not a type"),
+        (["inspect", PAGE, "--set", "dtype=huge"], "dtype=huge is no known type"),
         (["inspect", PAGE, "--device", "Abacus"], "device=Abacus is not one device"),
         (["inspect", PAGE, "--device", "A100"], "A100-SXM4-40GB, A100-SXM4-80GB"),
         (["inspect", PAGE, "--code", "out"], "has no code to write"),

@@ -159,7 +159,7 @@ label = 'worker (\\d+)'
     [
         ((), 0, "b: there was no table of the environment"),
         (("T_ENV",), 1, "b: without T_ENV, and without 1 text that nothing in it points to"),
-        ((), 2, "b: there was no table of the environment, and without 2 texts that nothing in it points to"),
+        ((), 2, "b: there was no table of the environment; without 2 texts that nothing in it points to"),
     ],
 )
 def test_the_sentence_names_what_the_copy_lacks(tables, strings, sentence) -> None:

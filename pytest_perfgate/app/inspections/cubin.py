@@ -36,11 +36,11 @@ from pytest_perfgate.core.analysis.kernels.views import (
     slowdowns,
 )
 from pytest_perfgate.core.analysis.occupancy import LIMITS
-from pytest_perfgate.core.render.words import distinct_names, pair_of_names, plural
+from pytest_perfgate.core.render.words import distinct_names, pair_of_names, plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Labels, MetricSet, Picture
 from pytest_perfgate.model.profiles import CODE_SUFFIXES, PTXAS_LOG, SOURCE, Disassembly, KernelFacts, Launch
-from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.values import Dimension, array_value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import DeviceSpec, SmLimits
@@ -54,6 +54,8 @@ _HEADS = (b"\x50\xed\x55\xba", b"\x7fELF", b"!<arch>\n", b"__CLANG_OFFLOAD_BUNDL
 
 _PTX = b".target"
 
+_BY = "--set time"
+
 
 def limits_by_arch(catalogue: Iterable[DeviceSpec]) -> dict[str, SmLimits]:
     """Return the limits of a multiprocessor by architecture; entries that users add take precedence."""
@@ -64,7 +66,7 @@ def earlier_report(options: Mapping[str, str]) -> list[Path]:
     """Return the file of the option ``baseline``; raise if it does not exist."""
     path = Path(options["baseline"])
     if not path.exists():
-        raise PerfgateError("kernel-option", f"baseline={path}: there is no such file")
+        raise PerfgateError("artifact-missing", f"baseline={path}: there is no such file")
     return [path]
 
 
@@ -113,7 +115,7 @@ class Cubin:
         limits, stated = limits_by_arch(catalogue), parse_stated(options, spec_of(options, catalogue))
         diagnoses = self._diagnosed(paths, options, limits, stated)
         earlier = self._diagnosed(earlier_report(options), options, limits) if "baseline" in options else []
-        launches = requested_launches(options)
+        launches, time_ns = requested_launches(options), stated.time_ns
         shown = _for_architecture(diagnoses, options, limits, stated)
         subject = ", ".join(str(path) for path in paths)
         title = title_of(paths)
@@ -123,14 +125,14 @@ class Cubin:
             subject=subject,
             devices=tuple(dict.fromkeys(d.facts.arch for d in diagnoses)),
             metrics=metrics_of(diagnoses, self.name, requested_opcodes(options))
-            | stated_metrics(stated, stated.time_ns, "--set time")
+            | stated_metrics(stated, time_ns, _BY)
             | MetricSet(metrics=tuple(requested_metrics(diagnoses, launches, limits))),
             views={
                 "overview": lambda: code_overview(shown, title),
-                "bottleneck": lambda: bottleneck_view(shown, title, timing(stated, stated.time_ns, "--set time")),
+                "bottleneck": lambda: bottleneck_view(shown, title, timing(stated, time_ns, _BY)),
                 "mix": lambda: mix_view(diagnoses, title),
                 "report": lambda: analysis_report(
-                    shown, title, tuple(run_figures(stated, stated.time_ns)), stated.placed(stated.time_ns)
+                    shown, title, (*_stated_time(stated), *run_figures(stated, time_ns)), stated.placed(time_ns)
                 ),
                 "devlog": lambda: devlog_part(shown, earlier),
                 **(more if earlier else {}),
@@ -151,7 +153,7 @@ class Cubin:
             kind=self.name,
             subject=subject,
             metrics=metrics_of(new, self.name, requested_opcodes(options))
-            | stated_metrics(stated, stated.time_ns, "--set time")
+            | stated_metrics(stated, stated.time_ns, _BY)
             | MetricSet(metrics=tuple(requested_metrics(new, requested_launches(options), limits))),
             views={"changes": lambda: changes_view(old, new, _changed(_listed(before), _listed(after)))},
             window=_window(new),
@@ -176,9 +178,13 @@ class Cubin:
             )
         if stated and stated.time_ns and len(wanted) > 1:
             what = f"time= is of one kernel, and {len(wanted)} are here"
-            raise PerfgateError("kernel-option", what, fix=f"kernel={wanted[0].name}")
+            raise PerfgateError("kernel-option", what, fix=f"--set kernel={wanted[0].name}")
         names, kernel_facts = labels_of(wanted), signals(stated, stated.time_ns) if stated else None
         return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch), kernel_facts) for k in wanted]
+
+
+def _stated_time(stated: Stated) -> tuple[tuple[str, str], ...]:
+    return (("Kernel time", f"{quantity(stated.time_ns, Dimension.TIME)} by {_BY}"),) if stated.time_ns else ()
 
 
 def _command(build: str) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from pytest_perfgate.core.analysis.foreign_files import foreign
 from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.nsys import overlap, views
-from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
+from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference, window_texts
 from pytest_perfgate.core.analysis.nsys.lanes import ExportContent, check_copies, check_distinct, hidden_talkers, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import (
     findings,
@@ -136,8 +136,9 @@ class Nsys:
             views={"difference": lambda: difference(compared, old, new)},
             findings=findings(new),
             problems=(*problems(old), *problems(new)),
-            window=f"before {window_text(old.ranks)}; after {window_text(new.ranks)}"
-            + ("; the two have no kernel in common" if incomparable else ""),
+            window="; ".join(
+                (*window_texts(old, new), *(["the two have no kernel in common"] if incomparable else []))
+            ),
             pictures={name: partial(_draw, name, old, new) for name in ("overlap", "ranks")},
         )
 

@@ -14,7 +14,7 @@ Fact = Union[str, float]
 Situation = Mapping[str, Fact]
 """Known facts of a kernel by name; unknown ones are absent."""
 
-NO_ROW = "no other row applies"
+NO_ROW = "no other advice applies"
 
 _ASKS = {
     "<": lambda have, want: have < want,
@@ -97,7 +97,7 @@ ROWS: tuple[AdviceRow, ...] = (
     ),
     AdviceRow(
         name="Step back from the shared-memory cliff",
-        when=(("cliff_distance", "<", 0.0), ("cliff_moot", "==", "no")),
+        when=(("cliff_distance", "<", 0.0),),
         advice="a smaller tile, so that two blocks fit; or accept one block with more compute for each load",
         gain=(0.0, 1.0),
         doubt="one block less cost a factor of two on GA104; a kernel that hides latency itself loses less",
@@ -182,7 +182,7 @@ ROWS: tuple[AdviceRow, ...] = (
     AdviceRow(
         name="Micro-benchmark",
         when=(),
-        advice="no row stands out: time each candidate change alone, then combine what paid",
+        advice="time each candidate change alone, then combine what paid",
         last=True,
         up_to_roof=False,
     ),

@@ -111,9 +111,10 @@ def _impossible(sm: SmLimits, threads: int, registers: int, shared: int) -> str:
     if not 0 < threads <= MOST_THREADS:
         return f"a block of {threads} threads cannot start: 1 to {MOST_THREADS} can"
     if registers > MOST_REGISTERS:
-        return f"{registers} registers a thread cannot be had: {MOST_REGISTERS} can"
+        return f"a thread cannot have {registers} registers: {MOST_REGISTERS} at the most"
     if shared > sm.smem_block_bytes:
-        return f"{shared} bytes of shared memory a block cannot be had: {sm.smem_block_bytes} can"
+        most = f"{sm.smem_block_bytes / 1024:.4g} KiB at the most"
+        return f"a block cannot have {shared / 1024:.4g} KiB of shared memory: {most}"
     return ""
 
 

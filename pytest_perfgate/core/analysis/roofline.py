@@ -59,12 +59,16 @@ class Placement:
         """Why this is impossible; "" if it is not."""
         if self.untyped:
             return self.untyped
-        sides = (("compute", self.compute, "the peak of its type"), ("memory", self.memory, "the bandwidth"))
-        beyond = [(words, part, peak) for words, part, peak in sides if part is not None and part > BEYOND]
-        if not beyond:
+        sides = (
+            (self.compute or 0.0, "compute", "the peak of its type", self.flops_rate or 0.0, Dimension.FLOPS),
+            (self.memory or 0.0, "memory", "the bandwidth", self.bandwidth or 0.0, Dimension.BANDWIDTH),
+        )
+        part, words, peak, rate, unit = max(sides, key=lambda one: one[0])
+        if part <= BEYOND:
             return ""
-        words, part, peak = max(beyond, key=lambda one: one[1])
-        return f"{words} {part * 100:.1f} % of its roof is more than the hardware can do: {peak} or the work is wrong"
+        of = f"{quantity(rate, unit)} of {quantity(rate / part, unit)}"
+        beside = f"{words} {part * 100:,.1f} % of its roof ({of})"
+        return f"{beside} is more than the hardware can do: {peak} or the work is wrong"
 
 
 def place(work: Work, time_ns: float, roof: Roof) -> Placement:
@@ -277,12 +281,6 @@ def _without_rate(dtype: str, roof: Roof) -> Fraction:
 
 def _fix(roof: Roof) -> str:
     return "perfgate ceilings" if roof.basis is Basis.CEILING else "add the rate to the device in [tool.perfgate]"
-
-
-def balance_point(work: Work, roof: Roof) -> float | None:
-    """Return the operations per byte above which compute limits."""
-    rate = roof.rate(work.dtype)
-    return rate / roof.bandwidth if rate and roof.bandwidth else None
 
 
 def roof_of(device: Device, tail: str) -> tuple[Roof | None, str]:

@@ -160,6 +160,13 @@ _ALIASES = {
 }
 
 
+OF_INSTRUCTIONS = {
+    "IMMA": ("int8", "uint8", "int4"), "HMMA": ("fp16", "bf16", "tf32", "fp16_acc16"), "FFMA": ("fp32",),
+    "QMMA": ("fp8", "fp8_acc32", "fp6"), "DMMA": ("fp64", "fp64_tc"), "DFMA": ("fp64",), "HFMA2": ("fp16", "bf16"),
+}  # fmt: skip
+"""The types that machine instructions compute in."""
+
+
 def known_dtype(dtype: Dtype) -> str | None:
     """Return the canonical name of an element type, or ``None`` if it is not one."""
     plain = _name(dtype).strip().lower().removeprefix("torch.").removeprefix("numpy.")

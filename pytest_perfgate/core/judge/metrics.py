@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
+from pytest_perfgate.core.analysis.roofline import Fraction, no_roof, of_compute, of_memory, ridge, roof_of
 from pytest_perfgate.core.judge.readings import speedups, tail_of
 from pytest_perfgate.core.judge.samples import sound
 from pytest_perfgate.core.stats.summary import Summary, deviation, median, middle, summary, t_quantile
@@ -366,7 +366,7 @@ def _sol(name: str, parts: tuple[RoofPart, RoofPart], notes: tuple[str, str]) ->
 
 def _sides(work: Work, roof: Roof) -> str:
     """Return operations per byte of the work, and those from which compute limits."""
-    edge = balance_point(work, roof)
+    edge = ridge(roof, work.dtype)
     if work.intensity is None or edge is None:
         return ""
     return f"{work.intensity:.3g} FLOP/B, ridge at {edge:.3g}"

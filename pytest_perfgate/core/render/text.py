@@ -249,10 +249,8 @@ def cell_text(cell: Cell, column: Column) -> str:
         return column.absent
     if isinstance(cell, str):
         return cell
-    if column.unit == "ns":
-        return f"{cell:.0f}"
     if column.unit:
-        return significant(cell / _UNITS.get(column.unit, 1.0), column.digits)
+        return f"{cell:.0f}" if column.unit == "ns" else significant(cell / _UNITS.get(column.unit, 1.0), column.digits)
     return quantity(float(cell), column.dimension, column.digits)
 
 
@@ -263,7 +261,9 @@ def is_absent(cell: Cell) -> bool:
 
 def heading(column: Column) -> str:
     """Return the name with the unit of the column; a name such as ``busy_ns`` is ``busy``: its cells have a unit."""
-    return f"{column.name} ({column.unit})" if column.unit else column.name.removesuffix("_ns")
+    if column.unit and not column.name.endswith(f"_{column.unit}"):
+        return f"{column.name} ({column.unit})"
+    return column.name if column.unit else column.name.removesuffix("_ns")
 
 
 def is_number(column: Column) -> bool:

@@ -276,5 +276,5 @@ def test_the_report_in_four_sections_has_both_of_its_names(own: str, other: str)
         reports={"report": own},
     )
     assert view(one, own) is view(one, other) is page
-    with pytest.raises(PerfgateError, match="has no view 'analysis'"):
+    with pytest.raises(PerfgateError, match="have no view 'analysis'"):
         view(replace(one, reports={}, views={"overview": lambda: page}), "analysis")

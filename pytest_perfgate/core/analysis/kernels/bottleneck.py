@@ -20,7 +20,7 @@ from pytest_perfgate.core.analysis.roofline import (
     rated,
     ridge,
 )
-from pytest_perfgate.core.analysis.work import known_dtype
+from pytest_perfgate.core.analysis.work import OF_INSTRUCTIONS, WIDTHS, known_dtype
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
@@ -39,6 +39,7 @@ class Timing:
     ridge: float | None = None
     dtype: str = ""
     basis: str = ""
+    stated: tuple[str, ...] = ()
 
 
 _FLOPS, _BYTES = "--set flops=137.4GFLOP", "--set bytes=201MB"
@@ -52,6 +53,8 @@ _STATED = {
     "balance point": ("--set dtype=fp16", "--device 'H100 SXM'"),
 }
 """How to state what no file contains."""
+
+_OPTION = re.compile(r"--(?:set )?(\w+).*")
 
 _COUNTERS = "perfgate profile NODEID --mode annotation"
 
@@ -68,7 +71,7 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
         subtitle=where,
         blocks=(
             Paragraph(text=in_short(diagnosis)),
-            Section(title="Baseline", blocks=(_listed(_baseline(time), _missing(_unknown(time))),)),
+            Section(title="Baseline", blocks=(_listed(_baseline(time), _missing(_unknown(time), time.stated)),)),
             Section(title="Roofline", blocks=(_listed(_roofline(diagnosis, time), _no_roofline(diagnosis, time)),)),
             Section(title="Occupancy", blocks=tuple(occupancy_section(diagnosis))),
             Section(title="Compute/load ratio", blocks=tuple(ratio_section(diagnosis))),
@@ -81,9 +84,11 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
 
 def in_short(diagnosis: Diagnosis) -> str:
     """Return the class, what the code shows, and the first thing to try."""
-    classification, evidence = diagnosis.classification, list(code_evidence(diagnosis))
-    collected = classification.bottleneck is not Bottleneck.NOT_COLLECTED
-    parts = [_sentence(classification.sentence)] if collected else []
+    classification = diagnosis.classification
+    parts = [_sentence(classification.sentence)] if classification.bottleneck is not Bottleneck.NOT_COLLECTED else []
+    evidence = [text for text in code_evidence(diagnosis) if text not in classification.evidence]
+    if diagnosis.occupancy and diagnosis.occupancy.why_none in evidence:
+        parts.append(_sentence(evidence.pop(0)))
     parts += [_sentence(", ".join(evidence))] if evidence else []
     first = next((f for f in diagnosis.advice if f.trigger != NO_ROW), None)
     parts += [f"First to try: {first.title[:1].lower()}{first.title[1:]} ({first.trigger})."] if first else []
@@ -109,7 +114,7 @@ def _baseline(time: Timing) -> Iterator[str]:
     if time.time_ns is not None:
         yield f"Kernel time: {quantity(time.time_ns, Dimension.TIME)} by {time.by}"
     if placed and placed.impossible:
-        yield f"Effective rate and bandwidth: INVALID: {placed.impossible}"
+        yield f"Effective rate and bandwidth: INVALID: {placed.impossible}. Next: {_CHECK}"
         return
     if placed and placed.flops_rate is not None:
         yield f"Effective rate: {quantity(placed.flops_rate, Dimension.FLOPS)}"
@@ -128,9 +133,9 @@ def _unknown(time: Timing) -> list[str]:
     return [name for name, there in known.items() if not there]
 
 
-def _missing(names: Sequence[str], printed: Sequence[str] = (), device: str = "") -> str:
-    """Return what is missing and how to state it, without what was printed before or is known of the device."""
-    flags = [flag for name in names for flag in _STATED.get(name, ()) if not (device and flag.startswith("--device"))]
+def _missing(names: Sequence[str], stated: Sequence[str], printed: Sequence[str] = ()) -> str:
+    """Return what is missing and how to state it, without what was stated or printed before."""
+    flags = [flag for name in names for flag in _STATED.get(name, ()) if _OPTION.sub(r"\1", flag) not in stated]
     fresh = " ".join(dict.fromkeys(flag for flag in flags if flag not in printed))
     above = "the work as above" if any(flag in printed for flag in flags) else ""
     how = " and ".join(filter(None, (above, fresh)))
@@ -140,6 +145,7 @@ def _missing(names: Sequence[str], printed: Sequence[str] = (), device: str = ""
 
 def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     classification, placed = diagnosis.classification, time.placement
+    wrong = placed.impossible if placed else ""
     if placed and placed.intensity is not None:
         yield f"Arithmetic intensity: {quantity(placed.intensity, Dimension.INTENSITY)}"
     if time.ridge is not None:
@@ -147,28 +153,21 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     yield from _doubted(diagnosis, time)
     if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         yield f"Classification: {classification.short}"
-        yield from (f"{line[:1].upper()}{line[1:]}" for line in classification.evidence)
+        yield from (f"{line[:1].upper()}{line[1:]}" for line in classification.evidence if line != wrong)
     yield from (f"Note: {note}" for note in classification.notes)
     if diagnosis.pipe:
         yield f"Busiest pipe that computes: {diagnosis.pipe[0]}, {quantity(diagnosis.pipe[1], Dimension.FRACTION, 3)}"
-    if placed and placed.impossible:
-        yield f"Attained fraction: INVALID: {placed.impossible}"
+    if wrong:
+        yield "Attained fraction: INVALID, as above" + (f" ({time.basis})" if time.basis else "")
     elif placed and placed.fraction is not None:
         basis = f" of {time.basis}" if time.basis else ""
         yield f"Attained fraction: {quantity(placed.fraction, Dimension.FRACTION, 3)}{basis}"
 
 
-_COMPUTES = {
-    "IMMA": ("int8", "uint8", "int4"), "HMMA": ("fp16", "bf16", "tf32", "fp16_acc16"), "FFMA": ("fp32",),
-    "QMMA": ("fp8", "fp8_acc32", "fp6"), "DMMA": ("fp64", "fp64_tc"), "DFMA": ("fp64",), "HFMA2": ("fp16", "bf16"),
-}  # fmt: skip
-"""The types that instructions compute in."""
-
-
 def _doubted(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     """Yield a stated type that the machine code does not compute in, so that the peak would be wrong."""
     inner = diagnosis.inner.compute if diagnosis.inner else ""
-    types = _COMPUTES.get(inner, ())
+    types = OF_INSTRUCTIONS.get(inner, ())
     if time.dtype and types and time.dtype not in types:
         yield f"Doubt: {time.dtype} is stated, but the main loop computes with {inner} ({' or '.join(types)})"
 
@@ -181,7 +180,8 @@ def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
     missing += ["balance point"] if time.ridge is None else []
     missing += ["attained fraction"] if not placed or (placed.fraction is None and not placed.impossible) else []
     above = [flag for name in _unknown(time) for flag in _STATED[name]]
-    lines += [_of_this_code(_missing(missing, above, diagnosis.facts.device), diagnosis)] if missing else []
+    stated = (*time.stated, "device") if diagnosis.facts.device else time.stated
+    lines += [_of_this_code(_missing(missing, stated, above), diagnosis)] if missing else []
     return "; ".join(lines[:1] + [text[:1].lower() + text[1:] for text in lines[1:]])
 
 
@@ -193,19 +193,18 @@ _DEVICES = {
 
 def _of_this_code(hint: str, diagnosis: Diagnosis) -> str:
     """Return the hint with a type that this code computes in, and a device that runs it."""
-    dtype = _COMPUTES.get(diagnosis.inner.compute if diagnosis.inner else "", ("fp16",))[0]
+    dtype = OF_INSTRUCTIONS.get(diagnosis.inner.compute if diagnosis.inner else "", ("fp16",))[0]
     device = _DEVICES.get(diagnosis.facts.arch.rstrip("a"), "H100 SXM")
     return hint.replace("dtype=fp16", f"dtype={dtype}").replace("H100 SXM", device)
 
 
 def recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
     advice = diagnosis.advice
-    if diagnosis.classification.bottleneck is Bottleneck.NOT_COLLECTED:
+    unknown = {Bottleneck.NOT_COLLECTED: f"not collected ({_COUNTERS})", Bottleneck.INVALID: "invalid"}
+    if state := unknown.get(diagnosis.classification.bottleneck):
         advice = tuple(finding for finding in advice if finding.trigger != NO_ROW)
-        yield Paragraph(
-            text=f"The class is not collected ({_COUNTERS}), so advice that depends on it "
-            "is not given." + (" What the code alone shows:" if advice else " Nothing stands out in the code alone.")
-        )
+        rest = "What the code alone shows:" if advice else "Nothing stands out in the code alone."
+        yield Paragraph(text=f"The class is {state}, so advice that depends on it is not given. {rest}")
     if advice:
         yield Bullets(items=tuple(advice_items(advice)), ordered=True)
 
@@ -236,6 +235,8 @@ class Stated:
     roof: Roof | None = None
     device: str = ""
     dtype: str = ""
+    names: tuple[str, ...] = ()
+    """What was stated, with ``device`` for any roof of the type."""
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -258,16 +259,21 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
     dtype = options.get("dtype", "")
     if dtype and known_dtype(dtype) is None:
         raise PerfgateError(
-            "kernel-option", f"dtype={dtype} is not a type that is known here", fix="fp16, bf16, fp32, …"
+            "kernel-option", f"dtype={dtype} is no known type", fix=f"one of {', '.join(sorted(WIDTHS))}"
         )
     work = Work(flops=flops, bytes=moved, dtype=known_dtype(dtype) or "", items=items, unit=unit, working_set=moved)
+    roof = _roof(options, spec)
     return Stated(
         problem=options.get("problem", ""),
         time_ns=_amount(options, "time", Dimension.TIME),
         work=work if any(number is not None for number in (flops, moved, items)) else None,
-        roof=_roof(options, spec),
+        roof=roof,
         device=spec.name if spec else "",
         dtype=known_dtype(dtype) or "",
+        names=(
+            *(name for name, text in options.items() if text),
+            *(["device"] if roof and (not dtype or roof.rate(dtype)) else []),
+        ),
     )
 
 
@@ -286,8 +292,7 @@ def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> floa
     text = options.get(name)
     if text is None:
         return None
-    match = _AMOUNT.fullmatch(text)
-    units = UNITS[dimension]
+    match, units = _AMOUNT.fullmatch(text), UNITS[dimension]
     if match is None or match[2] not in units or not float(match[1]) > 0:
         known = ", ".join(list(units)[:6])
         raise PerfgateError("kernel-option", f"{name}={text} cannot be read", fix=f"a number with a unit: {known}")
@@ -304,6 +309,7 @@ def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
         ridge=ridge(stated.roof, stated.dtype) if stated.roof else None,
         dtype=stated.dtype,
         basis=stated.roof.note if stated.roof else "",
+        stated=stated.names,
     )
 
 
@@ -353,15 +359,10 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     values |= dict.fromkeys(_OF_TIME if placed.impossible else ())
     over = f"stated work over {quantity(time_ns, Dimension.TIME)} by {by}"
     sheet = f"{over}; {stated.roof.note}" if stated.roof else over
+    notes = dict.fromkeys(("mfu_datasheet", "sol_datasheet"), sheet)
     rows = [(*part, values[part[0]]) for part in _PARTS]
     metrics = [
-        Metric(
-            name=name,
-            value=value,
-            dimension=dimension,
-            source="stated",
-            note=sheet if name.endswith("_datasheet") else over,
-        )
+        Metric(name=name, value=value, dimension=dimension, source="stated", note=notes.get(name, over))
         for name, dimension, _, _, value in rows
         if value is not None
     ]

@@ -71,7 +71,9 @@ def diagnose(
 ) -> Diagnosis:
     """Return everything that follows from the facts; ``signals`` and ``extra`` add the caller's knowledge."""
     plain_numbers = [
-        (entry.name, full, number) for entry, full, number in plain(facts.counters) if _usable(entry.name, facts)
+        (entry.name, full, number)
+        for entry, full, number in plain(facts.counters)
+        if entry.name != "duration" or facts.duration is not None  # a time of zero or less is no duration
     ]
     numbers = {**{n: number for n, _, number in plain_numbers}, **dict(_static_numbers(facts)), **(extra or {})}
     loop = main_loop(facts.code) if facts.code else None
@@ -112,11 +114,6 @@ def diagnose(
     )
 
 
-def _usable(name: str, facts: KernelFacts) -> bool:
-    """Return whether a counter is usable: a time that is zero or less is not a duration."""
-    return name != "duration" or facts.duration is not None
-
-
 def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
     if facts.resources is not None:
         yield "registers", facts.resources.registers
@@ -148,7 +145,9 @@ def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cli
 
 
 def _with_warps(signals: Signals, fit: Occupancy | None, numbers: Mapping[str, float]) -> Signals:
-    """Return the caller's signals of the roofs with the warps that the launch allows."""
+    """Return the caller's signals of the roofs with the warps of the launch, or why it cannot start."""
+    if fit and fit.why_none:
+        return replace(signals, problems=(*signals.problems, fit.why_none))
     return replace(signals, warps=resident(fit, numbers)) if fit and signals.warps is None else signals
 
 
@@ -199,9 +198,8 @@ def _situation(
         known["inside"] = inside[1]
     if pipe and pipe[0] in _HEAVY:
         known["mix"] = _HEAVY[pipe[0]]
-    if step:
+    if step and not (step.crossed and step.moot):
         known["cliff_distance"] = step.edge - step.shared
-        known["cliff_moot"] = step.moot or "no"
     return known
 
 
@@ -344,15 +342,17 @@ def class_or_code(diagnosis: Diagnosis) -> str:
 def code_evidence(diagnosis: Diagnosis) -> Iterator[str]:
     """Yield what resources and machine code show of a kernel, in a few words."""
     numbers, occupied = diagnosis.numbers, diagnosis.occupancy
+    if occupied is not None and occupied.why_none:
+        yield occupied.why_none
     if "registers" in numbers:
         yield f"{numbers['registers']:.0f} registers"
     if numbers.get("spills"):
         touched = sum(diagnosis.whole.counts.get(name, 0) for name in LOCAL) if diagnosis.whole else 0
         by = f" ({touched:,} LDL and STL)" if touched else ""
         yield f"{numbers['spills']:,.0f} bytes of local memory a thread{by}"
-    if occupied is not None:
+    if occupied is not None and not occupied.why_none:
         blocks = f"{occupied.blocks} block{'' if occupied.blocks == 1 else 's'}"
-        yield occupied.why_none or f"{blocks} and {occupied.warps} warps/SM by {', '.join(occupied.limiting)}"
+        yield f"{blocks} and {occupied.warps} warps/SM by {', '.join(occupied.limiting)}"
     yield from _loop(diagnosis)
 
 

@@ -318,8 +318,9 @@ def _requested_launch(scope: Mapping[str, str]) -> RequestedLaunch:
 
 def _number(name: str, text: str) -> int:
     read = _SIZE.fullmatch(text.strip())
-    if not read:
-        raise PerfgateError("kernel-option", f"{name}={text} is not a number", fix=f"write {name}=256 or {name}=48KiB")
+    if not read or (name == "threads" and not int(read[1])):
+        unit, example = ("bytes", "48KiB") if name == "smem" else ("threads", "256")
+        raise PerfgateError("kernel-option", f"{name}={text} is no number of {unit}", fix=f"write {name}={example}")
     return int(read[1]) * _UNITS[read[2] or ""]
 
 

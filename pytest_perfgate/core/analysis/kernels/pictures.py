@@ -206,7 +206,7 @@ def _limits(fit: Occupancy, sm: SmLimits) -> Iterator[Bar]:
     for name, blocks in fit.limits:
         suffix = ", the limit" if name in fit.limiting else ""
         yield Bar(label=name, parts=(blocks / most,), text=f"{plural(blocks, 'block')}{suffix}")
-    yield Bar(label="warps", parts=(fit.fraction,), text=f"{fit.warps} of {sm.warps}")
+    yield Bar(label="resident warps", parts=(fit.fraction,), text=f"{fit.warps} of {sm.warps}")
 
 
 def _panels(launch: Launch, resources: Resources, sm: SmLimits, shared: int) -> Iterator[Panel]:

@@ -233,7 +233,7 @@ def analysis_report(
     part = f" ({quantity(share, Dimension.FRACTION, 3)} of the time)" if share is not None else ""
     from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
 
-    by_code = longest.classification.bottleneck is Bottleneck.NOT_COLLECTED
+    by_code = longest.classification.bottleneck in (Bottleneck.NOT_COLLECTED, Bottleneck.INVALID)
     advice = tuple(recommendations(longest)) if by_code else (_advice(diagnoses, total, mfu),)
     findings = tuple(dict.fromkeys(_findings(diagnoses, longest))) or (NOTHING,)
     others = Counter(d.classification.named for d in diagnoses if d is not longest)
@@ -254,7 +254,8 @@ def analysis_report(
 def _metrics(diagnoses: Sequence[Diagnosis], total: float, extra: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield from (f"{name}: {text}" for name, text in extra)
     yield f"Kernel count: {len(diagnoses)}"
-    yield f"Kernel time: {quantity(total or None, Dimension.TIME)}"
+    if total or "Kernel time" not in dict(extra):
+        yield f"Kernel time: {quantity(total or None, Dimension.TIME)}"
     parts = {words: weighted(diagnoses, name) for name, words in _COUNTED}
     moved = [(d.facts.counters.get(_DRAM), d.numbers.get("duration")) for d in diagnoses]
     if total and all(counter is not None and spent for counter, spent in moved):

@@ -328,10 +328,20 @@ def changes(before: KernelFacts, after: KernelFacts) -> tuple[FactChange, ...]:
     here, there = dict(_changed_facts(before)), dict(_changed_facts(after))
     names = [*here, *(name for name in there if name not in here)]
     return tuple(
-        FactChange(what=name, before=here.get(name), after=there.get(name))
+        FactChange(what=name, before=_fact(here, name), after=_fact(there, name))
         for name in names
         if here.get(name, 0) != there.get(name, 0)
     )
+
+
+_NEVER_ZERO = ("registers", "shared memory", "stack", "spills", "stall cycles")
+
+
+def _fact(facts: Mapping[str, float], name: str) -> float | None:
+    """Return a fact; of code that is known, an instruction that does not occur counts as zero."""
+    what = name.removeprefix("loop: ")
+    counted = ("instructions" if what == name else "loop: instructions") in facts
+    return facts.get(name, 0 if counted and what not in _NEVER_ZERO else None)
 
 
 def _changed_facts(facts: KernelFacts) -> Iterator[tuple[str, float]]:

@@ -70,15 +70,15 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
     achieved = diagnosis.numbers.get("occupancy")
     yield Bullets(
         items=(
-            options.why_none or theoretical_warps(options, sm, diagnosis.numbers),
-            *_capped(options, sm, facts),
+            options.why_none[:1].upper() + options.why_none[1:] or theoretical_warps(options, sm, diagnosis.numbers),
+            *_capped(options, sm, facts, diagnosis.numbers.get("spills", 0.0)),
             f"Achieved occupancy: {quantity(achieved, Dimension.FRACTION, 3)}"
             + ("" if achieved is not None else " (perfgate profile NODEID --mode annotation)"),
         )
     )
 
 
-def _capped(fit: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[str]:
+def _capped(fit: Occupancy, sm: SmLimits, facts: KernelFacts, spilled: float) -> Iterator[str]:
     """Yield the effect of a cap on registers, if they alone limit the blocks."""
     if fit.why_none or fit.limiting != ("registers",) or facts.resources is None:
         return
@@ -87,7 +87,8 @@ def _capped(fit: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[str]:
     if cap is not None:
         bounds = f"--maxrregcount={cap}, or __launch_bounds__({fit.threads}, {fit.blocks + 1})"
         most = f"{cap} registers a thread at the most, {registers} now"
-        yield f"A block more with {most} ({bounds}); what does not fit spills"
+        also = f", as {spilled:,.0f} bytes a thread do already" if spilled else ""
+        yield f"A block more with {most} ({bounds}); what does not fit spills{also}"
 
 
 _SIZES = (64, 128, 256, 512, 1024)
@@ -108,9 +109,13 @@ def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
                  Column(name="Warps/SM", dimension=Dimension.COUNT),
                  Column(name="Occupancy", dimension=Dimension.FRACTION, digits=3), Column(name="Limited by")),
         rows=tuple((n, h.blocks, h.warps, h.fraction, h.why_none or ", ".join(h.limiting)) for n, h in options),
-        note=f"The launch is not known (--set threads=256 --set smem=48KiB); {registers} registers a thread and "
+        note=f"The launch is not known ({_launch_hint(facts)}); {registers} registers a thread and "
         f"{quantity(shared, Dimension.BYTES)} of static shared memory decide this.{bound}",
     )  # fmt: skip
+
+
+def _launch_hint(facts: KernelFacts) -> str:
+    return f"--threads {min(256, facts.most_threads or 256)} --set smem=48KiB"
 
 
 def _unknown(facts: KernelFacts) -> str:
@@ -280,9 +285,10 @@ def _static_cliff(diagnosis: Diagnosis) -> str:
         return "Shared memory a block: not collected."
     own = quantity(shared_of(diagnosis.facts), Dimension.BYTES)
     at = f"the cliff is at {quantity(edge(diagnosis.sm), Dimension.BYTES)}; " if diagnosis.sm else ""
-    unknown = "what the launch adds is not known (--set threads=256 --set smem=48KiB)"
+    unknown = f"what the launch adds is not known ({_launch_hint(diagnosis.facts)})"
     how = (diagnosis.occupancy and diagnosis.occupancy.why_none) or unknown
-    return f"Static shared memory a block: {own}; {at}{how}."
+    kind = "Shared memory" if diagnosis.facts.launch else "Static shared memory"
+    return f"{kind} a block: {own}; {at}{how}."
 
 
 def _next_drop(diagnosis: Diagnosis) -> str:

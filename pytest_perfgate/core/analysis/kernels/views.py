@@ -62,7 +62,7 @@ def _code_row(diagnosis: Diagnosis) -> tuple[Cell, ...]:
         diagnosis.numbers.get("spills"),
         diagnosis.numbers.get("smem"),
         occupied.fraction if occupied else None,
-        ", ".join(occupied.limiting) if occupied else "launch not known",
+        ", ".join(occupied.limiting) if occupied else "launch not known (--threads)",
         whole.counts.get("MMA") if whole else None,
         inner.wide if inner else None,
         f"{inner.ratio:.3g}" if inner and inner.ratio is not None else "-",

@@ -189,10 +189,15 @@ def difference(comparison: JobComparison, before: Job, after: Job) -> Document:
         _table("Stages: all that each launched, by union", comparison.stages, "stage"),
         _table("Kernels", comparison.kernels, "kernel", limit=_SHOWN),
     )
-    windows = Bullets(items=(f"before: {window_text(before.ranks)}", f"after: {window_text(after.ranks)}"))
-    blocks: list[Block] = [Paragraph(text=sentences(comparison)), windows]
+    blocks: list[Block] = [Paragraph(text=sentences(comparison)), Bullets(items=window_texts(before, after))]
     blocks += [table for table in tables if table.rows]
     return Document(title="Before and after", blocks=tuple(blocks))
+
+
+def window_texts(before: Job, after: Job) -> tuple[str, ...]:
+    """Return the window of each side, or of both where it is the same."""
+    old, new = window_text(before.ranks), window_text(after.ranks)
+    return (f"before and after: {old}",) if old == new else (f"before: {old}", f"after: {new}")
 
 
 def sentences(comparison: JobComparison) -> str:
@@ -204,7 +209,8 @@ def sentences(comparison: JobComparison) -> str:
         lines.append(f"Communication went {_change(comparison.communication)}{alone}.")
     if comparison.kernels:
         top = comparison.kernels[0]
-        lines.append(f"The greatest difference is {top.name} on rank {top.rank}: {_change(top)}.")
+        of_top = f"The greatest difference is {top.name} on rank {top.rank}: {_change(top)}."
+        lines.append(of_top if top.difference else "Every kernel took the same time on both sides.")
     if not comparison.anchored:
         lines.append("The windows are whole captures: they compare only if both did the same work.")
     return " ".join(lines)
@@ -254,6 +260,7 @@ def _overlaps(before: Job, after: Job) -> Table:
             (r.rank.name, _name(row)): figures(row, original=job.reading.original)
             for r in job.ranks
             for row in r.overlaps
+            if not (job.reading.original and row.outside)
         }
         for job in (before, after)
     ]

@@ -260,7 +260,17 @@ def doubts(job: Job) -> tuple[Finding, ...]:
     findings += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
     for result in job.ranks:
         findings += [*_empty(result), *_mixed(result)]
-    return (*findings, *_silent(job))
+    return (*findings, *_silent(job), *(_not_counted(job.ranks) if job.reading.original else ()))
+
+
+def _not_counted(ranks: Sequence[RankResult]) -> Iterator[Finding]:
+    """Yield how many kernels the original tool's mode leaves out: cut by an edge, or outside every stage."""
+    cut = sum(result.lane.straddlers for result in ranks)
+    outside = sum(row.kernels for result in ranks for row in result.overlaps if row.outside)
+    parts = (f"{plural(cut, 'kernel')} across an edge of the window" if cut else "",
+             f"{plural(outside, 'kernel')} of communication outside every stage" if outside else "")  # fmt: skip
+    if any(parts):
+        yield Finding(title=f"left out: {' and '.join(filter(None, parts))}, as compat=pithtrain does")
 
 
 def _empty(result: RankResult) -> Iterator[Finding]:
@@ -356,7 +366,8 @@ def _worst(job: Job) -> str:
         )
     barrier = sum(row.barrier_ns for result in job.ranks for row in result.streams)
     if barrier:
-        return f"{quantity(barrier, _TIME)} of it ran on streams that also compute, and held up their other kernels."
+        part = "All" if barrier == sum(r.time.communication_ns for r in job.ranks) else quantity(barrier, _TIME)
+        return f"{part} of it ran on streams that also compute, and held up their other kernels."
     if any(result.whole is not None for result in job.ranks):
         return "None of it was exposed."
     return _longest(job)

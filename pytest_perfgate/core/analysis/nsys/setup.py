@@ -281,7 +281,7 @@ def _span(options: Mapping[str, str]) -> tuple[int, int] | None:
     if "start" not in options and "end" not in options:
         return None
     if "start" not in options or "end" not in options:
-        raise PerfgateError("nsys-window", "start and end go together", fix="--set start=NS --set end=NS")
+        raise PerfgateError("nsys-window", "start and end go together", fix="--start NS --end NS")
     if "anchor" in options:
         raise PerfgateError("nsys-window", "an anchor and a start are two windows", fix="drop one of them")
     start, end = (_nanoseconds(name, options[name]) for name in ("start", "end"))

@@ -89,6 +89,8 @@ def notes(job: Job, *, led: bool = False) -> tuple[Block, ...]:
 _ALWAYS = (text("pid"), text("rank"), text("stage"), time("exposed_ns"), part("overlap"),
            part("overlap_min"), part("overlap_max"))  # fmt: skip
 
+_ORIGINAL = (*_ALWAYS[:3], ns("exposed_ns"), *_ALWAYS[4:])
+
 _SUMS = (time("exposed_sum"), part("overlap_sum"))
 
 _NO_ROWS = "no communication on a stream of its own in the window"
@@ -137,12 +139,11 @@ def overlap_table(job: Job) -> Table:
     """Return stages, then what is outside of them in brackets."""
     original = job.reading.original
     rows = [_row(result, row, original=original) for result in job.ranks for row in _listed(result, original)]
-    note = "(name): outside any stage, by purpose. "
-    note += "_sum: per kernel; the others by union of what runs at once." if not original else ""
-    heads = (*_ALWAYS, *_LAST) if original else (*_ALWAYS, *_SUMS, *_LAST)
+    note = "(name): outside any stage, by purpose. _sum: per kernel; the others by union of what runs at once."
+    heads = (*_ORIGINAL, *_LAST) if original else (*_ALWAYS, *_SUMS, *_LAST)
     silent = "no communication in the window" if all(r.whole is None for r in job.ranks) else _NO_ROWS
     title = "" if original else "Communication by rank and stage"
-    return Table(title=title, columns=heads, rows=tuple(rows), note=note.strip() if rows else silent)
+    return Table(title=title, columns=heads, rows=tuple(rows), note=silent if not rows else "" if original else note)
 
 
 def _listed(result: RankResult, original: bool) -> tuple[OverlapRow, ...]:
@@ -364,7 +365,7 @@ def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
     if open_ranks:
         yield (
             f"Kernels limit the window of {rank_names(open_ranks)}, not communication, synchronisation or launches. "
-            "An export has no counters that show how they do: perfgate profile NODEID --mode annotation."
+            "An export has no counters that show what limits a kernel: perfgate profile NODEID --mode annotation."
         )
     stages = [
         f"{row.stage} of rank {result.rank.name}"

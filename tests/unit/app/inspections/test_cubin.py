@@ -107,6 +107,8 @@ def test_code_compiled_for_the_asked_architecture_answers_alone() -> None:
     [
         ({"threads": "many"}, "kernel-option"),
         ({"threads": "-1"}, "kernel-option"),
+        ({"threads": "0"}, "kernel-option"),
+        ({"baseline": "gone.cubin"}, "artifact-missing"),
         ({"threads": "128", "arch": "sm_999"}, "kernel-arch"),
         ({"limits": "occupancy_limit(arch=sm_1, threads=32) >= 1%"}, "kernel-arch"),
         ({"kernel": "nowhere"}, "kernel-unmatched"),
@@ -154,6 +156,50 @@ def test_a_stated_type_that_the_code_does_not_compute_in_is_doubted(dtype: str, 
     options = stated | ({"dtype": dtype} if dtype else {})
     shown = render_text(CUBIN.inspect([Path("gemm_tiled.sm_86.cubin")], options).views["bottleneck"]())
     assert ("Doubt: int8 is stated, but the main loop computes with FFMA (fp32)" in shown) is doubted
+
+
+def bottleneck(name: str, **options: str) -> str:
+    return render_text(CUBIN.inspect([Path(name)], options).views["bottleneck"](), 300)
+
+
+def test_a_launch_that_cannot_start_is_the_first_sentence() -> None:
+    page = bottleneck("attention_tile.sm_86.cubin", threads="128")
+    cannot = "A block of 128 threads cannot start: compiled for 32 threads at the most (__launch_bounds__)"
+    assert f"{cannot}. 130 registers, 64 HMMA for 128 loads in the main loop." in page
+    assert f"- {cannot}" in page
+
+
+def test_a_time_of_a_launch_that_cannot_start_is_invalid() -> None:
+    stated = {"time": "1ms", "flops": "1GFLOP", "bytes": "1MB", "dtype": "fp16", "device": "GA104"}
+    page = bottleneck("attention_tile.sm_86.cubin", threads="128", **stated)
+    assert "Invalid: a block of 128 threads cannot start: compiled for 32 threads at the most" in page
+    assert page.count("cannot start") == 4, "the first sentence, roofline, occupancy and cliff"
+    assert "More warps" not in page
+
+
+def test_shared_memory_of_a_launch_is_not_called_static() -> None:
+    page = bottleneck("gemm_tiled.sm_86.cubin", threads="128", smem="100KiB")
+    assert "A block cannot have 108.1 KiB of shared memory: 99 KiB at the most." in page
+    assert "Static shared memory" not in page
+
+
+def test_a_register_cap_for_a_kernel_that_spills_says_so() -> None:
+    assert "what does not fit spills, as 624 bytes a thread do already" in bottleneck(
+        "spilling.sm_86.cubin", threads="128"
+    )
+    assert "do already" not in bottleneck("gemm_tiled.sm_86.cubin", threads="128")
+
+
+def test_advice_to_step_back_is_not_given_where_the_cliff_is_moot() -> None:
+    assert "Step back" in bottleneck("above_cliff.sm_86.cubin", threads="128")
+    assert "Step back" not in bottleneck("above_cliff.sm_86.cubin", threads="1024"), "warps allow one block anyway"
+
+
+def test_the_report_has_the_stated_time() -> None:
+    stated = {"threads": "256", "time": "11.2ms", "flops": "137.4GFLOP", "bytes": "201MB", "dtype": "fp32"}
+    page = render_text(CUBIN.inspect([Path("gemm_tiled.sm_86.cubin")], stated).views["report"]())
+    assert "Kernel time: 11.2 ms by --set time" in page
+    assert "Kernel time: not collected" not in page
 
 
 def test_a_page_is_headed_with_few_names() -> None:

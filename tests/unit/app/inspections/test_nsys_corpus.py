@@ -93,6 +93,28 @@ def test_the_original_way_gives_the_original_figures(rank: str) -> None:
     assert {row["window"] for row in rows} == {"10000..20000"}
 
 
+def test_the_original_way_prints_plain_nanoseconds_and_what_it_leaves_out() -> None:
+    page = render_text(inspect(GOLDEN, compat="pithtrain").views["overlap"](), 300)
+    (head,) = [line.split() for line in page.splitlines() if line.startswith("pid ") and "stage" in line]
+    assert head[:7] == ["pid", "rank", "stage", "exposed_ns", "overlap", "overlap_min", "overlap_max"]
+    assert ["100", "0", "stage4_f", "1000"] in [line.split()[:4] for line in page.splitlines()]
+    assert "2 kernels across an edge of the window and 3 kernels of communication outside every stage" in page
+    assert "outside" not in render_text(inspect(GOLDEN).views["streams"]())
+
+
+def test_a_file_against_itself_names_no_greatest_difference() -> None:
+    text = render_text(Nsys(read_nsys).compare([GOLDEN], [GOLDEN], {}).views["difference"](), 300)
+    assert "Every kernel took the same time on both sides." in text
+    assert "greatest difference" not in text
+    assert text.count("window 10000..20000 ns") == text.count("before and after: window") == 1
+
+
+def test_the_original_way_compares_no_work_outside_of_stages() -> None:
+    sides = [Nsys(read_nsys).compare([GOLDEN], [GOLDEN], options) for options in ({}, {"compat": "pithtrain"})]
+    texts = [render_text(side.views["difference"](), 300) for side in sides]
+    assert ["(pp_p2p)" in text for text in texts] == [True, False]
+
+
 def test_the_original_way_classifies_the_streams() -> None:
     rows = table(inspect(GOLDEN, compat="pithtrain"), "streams")
     streams = {(r["rank"], r["stream"]): (r["kind"], r["purpose"], r["busy_ns"], r["barrier_ns"]) for r in rows}

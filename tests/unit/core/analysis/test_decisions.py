@@ -20,7 +20,7 @@ def titles(**situation: object) -> list[str]:
         ({"class": "compute", "mix": "HMMA"}, "More reuse for the tensor cores"),
         ({"class": "compute", "mix": "IMMA", "imma_stall": 4.0}, "Tighten stalls on IMMA"),
         ({"class": "latency", "theoretical_warps": 4.0}, "More warps a multiprocessor"),
-        ({"cliff_distance": -7168.0, "cliff_moot": "no"}, "Step back from the shared-memory cliff"),
+        ({"cliff_distance": -7168.0}, "Step back from the shared-memory cliff"),
         ({"class": "memory", "ratio": 10.0}, "Measure cp.async both ways"),
         ({"class": "latency", "inside": 0.9}, "Fewer trips through L1 and shared memory"),
         ({"class": "launch"}, "Fewer, longer launches"),
@@ -45,10 +45,6 @@ def test_every_recommendation_names_its_trigger_and_value() -> None:
     assert "ratio=2.5" in finding.trigger
     assert "class=memory" in finding.trigger
     assert finding.conflicts
-
-
-def test_advice_to_step_back_is_not_given_where_the_cliff_is_moot() -> None:
-    assert "Step back" not in str(titles(cliff_distance=-1.0, cliff_moot="registers"))
 
 
 def test_unknown_facts_and_nan_trigger_nothing() -> None:

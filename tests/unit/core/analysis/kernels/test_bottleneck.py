@@ -14,6 +14,7 @@ from pytest_perfgate.core.analysis.kernels.bottleneck import (
     stated_metrics,
     timing,
 )
+from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
@@ -68,6 +69,23 @@ def test_everything_stated_leaves_nothing_to_ask_for() -> None:
     assert "Attained fraction" in page
 
 
+def test_a_hint_names_only_what_was_not_stated() -> None:
+    stated = parse_stated({"flops": "100GFLOP", "dtype": "int8"}, None)
+    page = render_text(bottleneck_report(diagnose(launch().facts, "k", None), timing(stated, None, "--set time")), 400)
+    assert "(state them: --set problem='GEMM, M=N=K=4096' --set time=11.2ms --set bytes=201MB)" in page
+    assert "--set flops" not in page
+    other = parse_stated({"dtype": "int8", "peak": "fp16=100TFLOPS"}, None)
+    assert "device" not in other.names, "the roof has no peak of this type"
+
+
+def test_a_type_that_is_not_known_is_answered_with_those_that_are() -> None:
+    with pytest.raises(PerfgateError) as caught:
+        parse_stated({"dtype": "int9"}, None)
+    assert caught.value.code.name == "kernel-option"
+    assert "fp16" in caught.value.fix
+    assert "int8" in caught.value.fix
+
+
 def test_items_alone_are_a_throughput() -> None:
     figures = dict(run_figures(parse_stated({"items": "10"}, CARD), 1e9))
     assert figures == {"Throughput": "10 items/s"}
@@ -89,6 +107,17 @@ def test_more_than_the_hardware_can_do_is_invalid_and_says_what_may_be_wrong() -
     assert "MFU" not in figures
     placed = stated.placed(stated.time_ns)
     assert placed.impossible == classification.evidence[0]
+
+
+def test_invalid_figures_are_explained_with_both_rates_and_bring_no_advice() -> None:
+    stated = parse_stated({"flops": "550GFLOP", "bytes": "300MB", "dtype": "int8", "time": "1ms"}, CARD)
+    timed = timing(stated, stated.time_ns, "device events")
+    impossible = diagnose(launch().facts, "k", None, signals(stated, stated.time_ns))
+    page = render_text(bottleneck_report(impossible, timed), 400)
+    assert page.count("316.1 % of its roof (550 TFLOPS of 174 TFLOPS) is more than the hardware can do") == 2
+    assert "Attained fraction: INVALID, as above (datasheet peak of GeForce RTX 3070 Ti)" in page
+    assert "The class is invalid, so advice that depends on it is not given." in page
+    assert "Micro-benchmark" not in page
 
 
 def test_what_given_peaks_leave_out_is_that_of_the_device() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -190,9 +191,16 @@ def test_the_difference_of_two_builds_names_what_changed() -> None:
         c.what: (c.before, c.after) for c in changes(kernel("copy_narrow", "sm_86"), kernel("copy_wide", "sm_86"))
     }
     assert differences["registers"] == (10, 12)
-    assert differences["loop: 4-byte loads"] == (1, None)
-    assert differences["loop: 16-byte loads"] == (None, 1)
+    assert differences["loop: 4-byte loads"] == (1, 0)
+    assert differences["loop: 16-byte loads"] == (0, 1)
     assert changes(kernel("copy_wide", "sm_86"), kernel("copy_wide", "sm_86")) == ()
+
+
+def test_an_instruction_that_does_not_occur_is_zero_where_the_code_is_known() -> None:
+    gemm = kernel("gemm_naive", "sm_86")
+    pairs = (gemm, kernel("copy_wide", "sm_86")), (gemm, replace(gemm, code=None))
+    decoded, bare = ({c.what: (c.before, c.after) for c in changes(*pair)} for pair in pairs)
+    assert (decoded["FFMA"], bare["FFMA"]) == ((29, 0), (29, None))
 
 
 @pytest.mark.parametrize(

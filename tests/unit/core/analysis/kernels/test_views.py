@@ -159,7 +159,7 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
     assert "A block more" not in text(occupancy_section(over))
     assert over.cliff is None
     none = launch(resources=Resources(registers=64, shared=300 * 1024))
-    assert "cannot be had" in text(occupancy_section(none))
+    assert "cannot have" in text(occupancy_section(none))
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_the_analysis_report_of_code_says_what_the_code_shows() -> None:
     assert "gemm_tiled: class not collected; 123 registers, 2 blocks and 16 warps/SM by registers, 512 FFMA" in output
     assert "Not collected: Tensor-core utilisation; Memory bandwidth, of its peak" in output
     assert "Nothing stands out in the code alone" in output
-    assert "no other row applies" not in output
+    assert "no other advice applies" not in output
 
 
 def test_launches_of_which_the_same_is_said_are_told_once() -> None:
