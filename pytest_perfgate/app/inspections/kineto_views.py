@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.analysis.decisions import findings_block
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, throughput, wants_replay, window_class
+from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, wants_replay, window_class
 from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob, meeting_document
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, collectives, operators, selection_table
 from pytest_perfgate.core.analysis.trace.passes import (
@@ -24,7 +24,7 @@ from pytest_perfgate.core.analysis.trace.passes import (
     stack_document,
 )
 from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler
-from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, rate_text, utilisation
+from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, rate_text, throughput, utilisation
 from pytest_perfgate.core.analysis.trace.report import (
     ReportContent,
     analysis_document,

@@ -122,7 +122,12 @@ class Classification:
 
     @property
     def sentence(self) -> str:
-        return f"{self._named}: {', '.join(self.evidence)}{self._near}" if self.evidence else self._named
+        return f"{self.named}: {self.reason}" if self.evidence else self.named
+
+    @property
+    def reason(self) -> str:
+        """Return the numbers that the class follows from, and the distance to the next."""
+        return f"{', '.join(self.evidence)}{self._near}"
 
     @property
     def of_window(self) -> str:
@@ -132,10 +137,11 @@ class Classification:
     @property
     def short(self) -> str:
         """Return the class and the distance to the next, for use beside separate evidence."""
-        return f"{self._named}{self._near}" if self.evidence else self._named
+        return f"{self.named}{self._near}" if self.evidence else self.named
 
     @property
-    def _named(self) -> str:
+    def named(self) -> str:
+        """Return the class alone."""
         text = f"{self.bottleneck.value}{'-bound' if self.bottleneck in _BOUND else ''}"
         return text if self.measured else f"{text} (a bound from intensity, not a measurement)"
 

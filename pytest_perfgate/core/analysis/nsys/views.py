@@ -342,10 +342,8 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
             continue
         names, (_, first) = rank_names([result for result, _ in mine]), mine[0]
         yield Finding(
-            title=f"The window of {names} is {first.short}",
-            detail=f"{', '.join(first.evidence)}."
-            if len(mine) == 1
-            else f"Rank {mine[0][0].rank.name}: {', '.join(first.evidence)}.",
+            title=f"The window of {names} is {first.named}",
+            detail=f"{first.reason}." if len(mine) == 1 else f"Rank {mine[0][0].rank.name}: {first.reason}.",
             trigger=f"class={bottleneck.value}",
             severity=Severity.WARNING if bottleneck in _HELD else Severity.NOTE,
         )

@@ -26,6 +26,11 @@ _SIMPLE = {"aten::add", "aten::add_", "aten::mul", "aten::mul_", "aten::copy_"}
 
 COMPARE_FIRST = "compare with another device at the same length before calling it a kernel problem"
 
+UNFUSED, FOLD = "Attention is not fused", "fold the batch into a larger product"
+
+PRODUCTS = ("aten::bmm", "aten::baddbmm")
+"""Batched products, of which unfused attention has two."""
+
 PERFETTO = "open the trace in https://ui.perfetto.dev and look at what the host does in the gaps"
 
 
@@ -221,14 +226,14 @@ def short_sequence(row: OperatorRow) -> int:
 
 def _attention(rows: Sequence[OperatorRow], roof: Roof | None, total: float) -> Iterator[Finding]:
     soft = _first_of(rows, "aten::_softmax", "aten::softmax")
-    product = _first_of(rows, "aten::bmm", "aten::baddbmm")
+    product = _first_of(rows, *PRODUCTS)
     softened, multiplied = (sum(row.count for row in group) for group in (soft, product))
     if softened and multiplied >= 2 * softened:
         together = (*soft, *product)
         spent = sum(row.share for row in together)
         shares = [sum(row.total for row in together) * (1 - 1 / times) / (total or math.inf) for times in _FUSED]
         yield Finding(
-            title="Attention is not fused",
+            title=UNFUSED,
             detail=f"{soft[0].name} {softened:,} times, {product[0].name} {multiplied:,} times, {spent * 100:.0f} % "
             f"together. Fused kernels are {_FUSED[0]} to {_FUSED[1]} times as fast.",
             trigger=f"op_count(op={soft[0].name})={softened}",
@@ -283,7 +288,7 @@ def _shapes(row: OperatorRow) -> list[tuple[int, ...]]:
 
 def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
     for row in rows:
-        if row.name not in {"aten::bmm", "aten::baddbmm"} or row.work is None:
+        if row.name not in PRODUCTS or row.work is None:
             continue
         shapes = _shapes(row)
         if not shapes or not all(shapes):  # a batched product has no scalar operand: the trace is unusual
@@ -296,7 +301,7 @@ def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[F
                 title=f"Tiny batched products: {batch:,} of at most {max(sizes)}",
                 detail=f"{row.name} takes {row.share * 100:.0f} % of operator time{reached}.",
                 trigger=f"batch={batch}",
-                advice="fold the batch into a larger product, or replay it to look at kernel selection",
+                advice=f"{FOLD}, or replay it to look at kernel selection",
                 scope=row.name,
             )
 

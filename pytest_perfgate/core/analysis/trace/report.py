@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.decisions import findings_block, four_sections
 from pytest_perfgate.core.analysis.roofline import band, place
-from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.bottleneck import (
-    Recommendation,
-    advice_blocks,
-    advised,
-    anchor_of,
-    left_over,
-    wants_replay,
-)
+from pytest_perfgate.core.analysis.trace import bottleneck, tables
 from pytest_perfgate.core.analysis.trace.operators import (
     KernelRow,
     OperatorRow,
@@ -57,7 +49,7 @@ def report_document(
         blocks.append(Section(title=title, blocks=(timeline_table(line, on_host=survey.on_host),)))
     if rows:
         blocks += _tables(survey, rows, kernels, roof)
-    blocks.append(Section(title="Findings", blocks=(findings_block(findings),)))
+    blocks.append(Section(title="Findings", blocks=(findings_block([f for f in findings if not _is_class(f)]),)))
     blocks.append(Section(title="Not observable in a trace", blocks=(unseen_block(),)))
     return Document(title=f"Trace {name_of(survey)}", subtitle=subtitle(survey), blocks=tuple(blocks))
 
@@ -136,9 +128,10 @@ def name_of(survey: Survey) -> str:
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
 
 
-def summary_blocks(survey: Survey, line: Timeline | None, rows: Sequence[OperatorRow]) -> tuple[Block, ...]:
+def summary_blocks(content: ReportContent) -> tuple[Block, ...]:
     """Return a summary of at most twenty lines."""
-    ranked = ranked_operators(rows)[: survey.settings.top]
+    survey, line = content.survey, content.line
+    ranked = ranked_operators(content.rows)[: survey.settings.top]
     table = Table(
         columns=(
             Column(name="#"),
@@ -149,7 +142,7 @@ def summary_blocks(survey: Survey, line: Timeline | None, rows: Sequence[Operato
         rows=tuple((str(n), *row) for n, row in enumerate(ranked, 1)),
         title="Top bottlenecks",
     )
-    return (Paragraph(text=_sentence(survey, line, ranked)), _metrics(survey, line), table)
+    return (Paragraph(text=_summary(content, ranked)), _metrics(survey, line), table)
 
 
 def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, float]]:
@@ -159,6 +152,16 @@ def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, floa
         total, share = spent.get(row.name, (0.0, 0.0))
         spent[row.name] = (total + row.total, share + row.share)
     return [(name, *spans) for name, spans in sorted(spent.items(), key=lambda item: -item[1][0])]
+
+
+def _summary(content: ReportContent, ranked: Sequence[tuple[str, float, float]]) -> str:
+    """Return what limits the window, then the main figures."""
+    classes = (f"{finding.title}: {finding.detail}" for finding in content.findings if _is_class(finding))
+    return " ".join((*classes, _sentence(content.survey, content.line, ranked)))
+
+
+def _is_class(finding: Finding) -> bool:
+    return finding.trigger.startswith("class=") and not finding.advice
 
 
 def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str, float, float]]) -> str:
@@ -229,17 +232,18 @@ class Advice:
     """Recommendations with their reasons, for decisions."""
 
     impacts: tuple[Impact, ...]
-    made: tuple[Recommendation, ...]
+    made: tuple[bottleneck.Recommendation, ...]
     others: tuple[Finding, ...]
-    """Findings that are in no recommendation."""
+    """Findings that are neither in a recommendation nor in the summary."""
 
 
 def advice_of(content: ReportContent) -> Advice:
     """Return recommendations of a window, each finding once."""
     total = content.line.total if content.line else 0
     impacts = tuple(one for row in content.top if (one := impact(row, content.roof, total)) is not None)
-    made = advised(impacts, content.findings)
-    return Advice(impacts=impacts, made=made, others=left_over(made, content.findings))
+    made = bottleneck.advised(impacts, content.findings)
+    others = tuple(finding for finding in bottleneck.left_over(made, content.findings) if not _is_class(finding))
+    return Advice(impacts=impacts, made=made, others=others)
 
 
 def standalone_fair(content: ReportContent) -> Document:
@@ -248,7 +252,7 @@ def standalone_fair(content: ReportContent) -> Document:
     detail = [Section(title="Other findings", blocks=(findings_block(advice.others),))] if advice.others else []
     names = dict.fromkeys(row.name for row in content.top)
     detail += [_operator_section([row for row in content.top if row.name == name], content.roof) for name in names]
-    replays = ", ".join(dict.fromkeys(i.row.name for i in advice.impacts if wants_replay(i.row, i.fraction)))
+    replays = ", ".join(dict.fromkeys(i.row.name for i in advice.impacts if bottleneck.wants_replay(i.row, i.fraction)))
     how = "Write them: perfgate inspect FILE --view replay --set replay=replay.zip" if replays else ""
     artifacts = Paragraph(text=f"Replay artifacts: {replays or 'none recommended'}. {how}".rstrip())
     gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=_no_impact(content))
@@ -256,8 +260,8 @@ def standalone_fair(content: ReportContent) -> Document:
         title=f"{name_of(content.survey)}: standalone analysis",
         subtitle=subtitle(content.survey),
         blocks=(
-            Section(title="Executive summary", blocks=summary_blocks(content.survey, content.line, content.rows)),
-            Section(title="Recommendations", blocks=advice_blocks(advice.made)),
+            Section(title="Executive summary", blocks=summary_blocks(content)),
+            Section(title="Recommendations", blocks=bottleneck.advice_blocks(advice.made)),
             Section(title="Detailed analysis", blocks=tuple(detail)),
             Section(title="Impact", blocks=(gains,)),
             Section(title="Appendix", blocks=(hardware_table(device=content.roof), artifacts)),
@@ -268,13 +272,13 @@ def standalone_fair(content: ReportContent) -> Document:
 def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]] = ()) -> Document:
     """Return the report in four sections: summary, metrics, findings, recommendations; ``extra`` adds metrics."""
     advice, survey, line = advice_of(content), content.survey, content.line
-    classes = [f"{f.title}: {f.detail}" for f in content.findings if f.trigger.startswith("class=") and not f.advice]
-    summary = " ".join([_sentence(survey, line, ranked_operators(content.rows)), *classes])
+    findings = [finding for finding in content.findings if not _is_class(finding)]
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(survey, line).rows)]
     texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
-    made = advice_blocks([replace(one, anchor="") for one in advice.made])
-    return four_sections((f"Trace {name_of(survey)}", subtitle(survey)), summary, texts, content.findings, made)
+    made = bottleneck.advice_blocks([replace(one, anchor="") for one in advice.made])
+    summary = _summary(content, ranked_operators(content.rows))
+    return four_sections((f"Trace {name_of(survey)}", subtitle(survey)), summary, texts, findings, made)
 
 
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
@@ -310,15 +314,13 @@ def standalone_rough(content: ReportContent) -> Document:
         rows=tuple((row.name, row.share, row.why) for row in unmodelled),
         note="An operator that is not here has a work model; a model is one function: pytest_perfgate_operators.",
     )
+    missing = gaps if unmodelled else Paragraph(text="Every operator has a work model.")
     blocks: list[Block] = [
         Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(content))),)),
         Section(title="Findings", blocks=(findings_block(content.findings),)),
     ]
-    blocks += (
-        [Section(title="Timeline", blocks=(tables.timeline_table(content.line, on_host=content.survey.on_host),))]
-        if content.line
-        else []
-    )
+    line = [timeline_table(content.line, on_host=content.survey.on_host)] if content.line else []
+    blocks += [Section(title="Timeline", blocks=(table,)) for table in line]
     blocks += [
         Section(title="Categories", blocks=(tables.category_table(content.rows),)),
         Section(title="Operators by arguments", blocks=(tables.argument_table(content.rows),)),
@@ -326,7 +328,7 @@ def standalone_rough(content: ReportContent) -> Document:
         Section(title="Kernels", blocks=(tables.kernel_table(content.kernels),)),
         Section(title="Kernel selection", blocks=(selection_table(content.rows),)),
         *_trees(content),
-        Section(title="Gaps", blocks=(gaps, Paragraph(text=_dropped(content.survey)))),
+        Section(title="Gaps", blocks=(missing, Paragraph(text=_dropped(content.survey)))),
         Section(title="Questions", blocks=(Bullets(items=_questions(content)),)),
         Section(title="Not observable in a trace", blocks=(unseen_block(),)),
     ]
@@ -369,13 +371,13 @@ def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section
     for row in rows:
         at = place(row.work, row.total / row.count, roof) if row.work and roof else None
         reached = f"{at.fraction * 100:.0f} % of its roof, {band(at.fraction)}" if at and at.fraction else ""
-        why = f"no work model: {row.why}" if row.work is None else ""
         kernel = f"longest kernel {short_name(row.kernel)}" + (f" ({of})" if (of := library(row.kernel)) else "")
-        parts = "; ".join(filter(None, (reached, at.impossible if at else "", why, kernel)))
+        parts = "; ".join(filter(None, (reached, at.impossible if at else "", kernel)))
         lines.append(f"{tables.shapes(row) or 'no shapes'}: {parts}")
-    table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes")
+    rates = () if any(row.work is not None for row in rows) else ("intensity", "rate", "bandwidth", "of the roof")
+    table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes", *rates)
     blocks = (Bullets(items=tuple(lines)), replace(table, note=""))
-    return Section(title=rows[0].name, blocks=blocks, anchor=anchor_of(rows[0].name))
+    return Section(title=rows[0].name, blocks=blocks, anchor=bottleneck.anchor_of(rows[0].name))
 
 
 def _no_impact(content: ReportContent) -> str:
