@@ -84,6 +84,25 @@ class OperatorCall:
         """Return the positions of tensors with recorded shapes."""
         return tuple(at for at in range(min(len(self.types), len(self.dims))) if self.tensor(at))
 
+    def shapes(self, most: int | None = None) -> str:
+        """Return the shapes of so many tensors as text; a list of tensors in brackets, shortened if long."""
+        texts = [
+            _shape(self.dims[at]) if self.tensor(at) else _listed_shapes(self.dims[at])
+            for at in range(min(len(self.types), len(self.dims)))
+            if self.tensor(at) or (self.type(at) == "TensorList" and self.dims[at])
+        ]
+        return " ".join(texts[:most])
+
+
+def _shape(sizes: Sequence[object]) -> str:
+    return "×".join(map(str, sizes)) or "scalar"
+
+
+def _listed_shapes(shapes: Sequence[object], most: int = 3) -> str:
+    texts = [_shape(sizes) for sizes in shapes[:most] if isinstance(sizes, tuple)]
+    more = [f"and {len(shapes) - most} more"] if len(shapes) > most else []
+    return f"[{', '.join((*texts, *more))}]"
+
 
 def parse_call(name: str, arguments: Sequence[bytes]) -> OperatorCall:
     """Return the call of this recorded JSON; unreadable arguments count as not recorded."""

@@ -217,24 +217,8 @@ def _modelled(rows: Sequence[OperatorRow]) -> str:
 
 
 def shapes(row: OperatorRow) -> str:
-    """Return the shapes of a call's tensors; a list of tensors in brackets, shortened if long."""
-    call = row.call
-    texts = [
-        _shape(call.dims[at]) if call.tensor(at) else _listed_shapes(call.dims[at])
-        for at in range(min(len(call.types), len(call.dims)))
-        if call.tensor(at) or (call.type(at) == "TensorList" and call.dims[at])
-    ]
-    return " ".join(texts)
-
-
-def _shape(sizes: Sequence[object]) -> str:
-    return "×".join(map(str, sizes)) or "scalar"
-
-
-def _listed_shapes(shapes: Sequence[object], most: int = 3) -> str:
-    texts = [_shape(sizes) for sizes in shapes[:most] if isinstance(sizes, tuple)]
-    more = [f"and {len(shapes) - most} more"] if len(shapes) > most else []
-    return f"[{', '.join((*texts, *more))}]"
+    """Return the shapes of a call's tensors."""
+    return row.call.shapes()
 
 
 def listed(items: object) -> str:

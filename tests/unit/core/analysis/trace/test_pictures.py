@@ -147,6 +147,7 @@ def test_two_traces_show_what_became_slower(kineto, tmp_path):
     analysis = kineto.compare(sides[:1], sides[1:], options)
     assert [flaws(draw()) for draw in analysis.pictures.values()] == [[]] * 3
     assert [bar.label for bar in picture(analysis, "steps").bars] == ["reference", "target"]
+    assert "the GPU works 100 % and 100 % of it" in picture(analysis, "steps").alt
     assert [bar.text for bar in picture(analysis, "tree").bars] == ["40 µs, +100.0 %"] * 3
     assert "where 1 were before" in picture(analysis, "roofline").alt
 

@@ -103,6 +103,28 @@ def test_throughput_is_of_steps_or_of_what_was_stated(kineto, tmp_path, steps, o
         assert metrics.find("throughput")[0].value == pytest.approx(rate)
 
 
+def test_an_operator_without_a_model_says_so_once(kineto, tmp_path):
+    analysis = kineto.inspect([written(tmp_path / "t.json", MM)], {})
+    detail = next(block for block in analysis.views["fair"]().blocks if block.title == "Detailed analysis")
+    (operator,) = detail.blocks
+    bullets, table = operator.blocks
+    assert bullets.items == ("no shapes: longest kernel a",)
+    assert [column.name for column in table.columns] == [
+        "shapes",
+        "calls",
+        "GPU time",
+        "bound, or why there is no model",
+    ]
+    assert "An operator that is not here" in render_text(analysis.views["rough"](), 10_000)
+
+
+def test_a_report_without_gaps_says_so(kineto, tmp_path):
+    path = written(tmp_path / "t.json", list(short_attention(4096)))
+    rough = render_text(kineto.inspect([path], {}).views["rough"](), 10_000)
+    assert "Every operator has a work model." in rough
+    assert "An operator that is not here" not in rough
+
+
 MM = [host("aten::mm", 0, 9), launch(1, 1), kernel("a", 10, 5, correlation=1)]
 FIRST_PAGES = {
     "The host's operators run 100 % of a window of 9 µs. aten::mm is the largest operator: 9 µs": MM[:1],
@@ -249,6 +271,7 @@ def test_collectives_of_two_traces_stand_side_by_side(kineto, tmp_path):
     compared = kineto.compare([sent(tmp_path / "a.json", 30)], [sent(tmp_path / "b.json", 60)], {})
     (row,) = compared.views["collectives"]().blocks[0].rows
     assert row[3:] == (1, 1, 30_000, 60_000, 1.0)
+    assert compared.views["rough"]().blocks[-1].blocks[0].rows == (row,)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
