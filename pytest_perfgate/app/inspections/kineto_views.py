@@ -12,7 +12,7 @@ from pytest_perfgate.core.analysis.decisions import findings_block
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, wants_replay, window_class
-from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob, meeting_document
+from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob, job_sentence, meeting_document
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, collectives, operators, selection_table
 from pytest_perfgate.core.analysis.trace.passes import (
     fusion_candidates,
@@ -23,7 +23,7 @@ from pytest_perfgate.core.analysis.trace.passes import (
     replay_ir,
     stack_document,
 )
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler
+from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics
 from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, rate_text, throughput, utilisation
 from pytest_perfgate.core.analysis.trace.report import (
     ReportContent,
@@ -254,6 +254,7 @@ def _overview(job: TraceJob, subject: str) -> Document:
         title=f"Traces of {subject}",
         subtitle=f"window: {job.window}",
         blocks=(
+            Paragraph(text=job_sentence(job)),
             _ranks_section(job),
             *meeting_document(job.meeting, subject).blocks,
             Section(title="Findings", blocks=(findings_block(job.findings),)),
@@ -263,10 +264,12 @@ def _overview(job: TraceJob, subject: str) -> Document:
 
 def _of_job(job: TraceJob, subject: str, page: Document) -> Document:
     """Return the report of the first rank after the summary of all ranks."""
-    late = straggler(job.meeting.shared)
-    prefix = f"Rank {late} waits least and so arrives last. " if late is not None else ""
-    note = Paragraph(text=f"{prefix}What follows is of rank {job.measured.ranks[0].rank} alone.")
-    blocks = (*_ranks_section(job, _GLANCE).blocks, *meeting_document(job.meeting, subject).blocks)
+    note = Paragraph(text=f"What follows is of rank {job.measured.ranks[0].rank} alone.")
+    blocks = (
+        Paragraph(text=job_sentence(job)),
+        *_ranks_section(job, _GLANCE).blocks,
+        *meeting_document(job.meeting, subject).blocks,
+    )
     everybody = Section(title="All ranks", blocks=(*blocks, Section(title="One rank", blocks=(note,))))
     return replace(page, title=f"{subject}: {page.title.rpartition(': ')[2]}", blocks=(everybody, *page.blocks))
 

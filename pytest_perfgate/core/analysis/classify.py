@@ -26,7 +26,7 @@ class Bottleneck(str, enum.Enum):
 
 ABSENT_CAUSE = "not collected"
 
-_MOST_LOST = 0.99
+_MOST_LOST = 0.999
 
 _UNKNOWN = f"cause {ABSENT_CAUSE}"
 

@@ -202,3 +202,21 @@ def _unmodelled(name: str) -> str:
     if name.startswith(_MESSAGES):
         return "it sends messages and computes nothing: --view ranks has its bytes and bandwidth"
     return "no model for this operator"
+
+
+_FUSION = {
+    "SDPA_fwd": "use the fused attention of the newest framework, or a shape its kernels prefer",
+    "GEMM": "merge products that share an input into one, or raise the batch",
+    "CONV_fwd": "channels-last layout, or a convolution folded with its neighbours",
+    "NORM_fwd": "torch.compile, which folds a normalisation into its neighbours",
+    "elementwise": "torch.compile, which fuses chains of elementwise operators",
+}
+
+
+def fusion_of(category: str, name: str = "") -> str:
+    """Return the fusion that is possible by changing the model."""
+    if name.startswith("triton_"):
+        return "none: torch.compile made this kernel of several operators"
+    if "softmax" in name:
+        return "part of attention: torch.nn.functional.scaled_dot_product_attention; else torch.compile"
+    return _FUSION.get(category, "torch.compile, which fuses it with its neighbours")

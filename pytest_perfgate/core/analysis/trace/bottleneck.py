@@ -13,6 +13,7 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import recommendations, saved
 from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
+from pytest_perfgate.core.analysis.operators import fusion_of
 from pytest_perfgate.core.analysis.roofline import band, place
 from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, FOLD, PRODUCTS, UNFUSED, short_sequence
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, short_name, tile
@@ -232,14 +233,6 @@ _SAME = {
 
 REPLAY_SHARE, REPLAY_FRACTION = 0.10, 0.30
 
-_FUSION = {
-    "SDPA_fwd": "use the fused attention of the newest framework, or a shape its kernels prefer",
-    "GEMM": "merge products that share an input into one, or raise the batch",
-    "CONV_fwd": "channels-last layout, or a convolution folded with its neighbours",
-    "NORM_fwd": "torch.compile, which folds a normalisation into its neighbours",
-    "elementwise": "torch.compile, which fuses chains of elementwise operators",
-}
-
 
 @value
 class Recommendation:
@@ -350,12 +343,12 @@ def _operator(group: Sequence[Impact], tiny: Sequence[Finding], *, unfused: bool
 def _kernel_path(row: OperatorRow, what: str) -> str:
     """Return what runs an operator, and how to examine it."""
     size, name = tile(row.kernel), library(row.kernel)
-    kernel = (f"a kernel of {name}" if name else short_name(row.kernel)) + (f" (tile {size})" if size else "")
+    kernel = (f"a kernel of {name}" if name else short_name(row.kernel)) + (f" with the tile {size}" if size else "")
     if length := short_sequence(row):
         return f"{what} runs {kernel} over {length} queries; {COMPARE_FIRST}"
     if row.category.startswith(("GEMM", "CONV", "SDPA")):
         return f"{what} runs {kernel}; look at which kernel is selected" + (" and at its tile" if size else "")
-    return f"{what} runs {kernel}; profile it alone, with ncu or with rocprof on AMD"
+    return f"{what} runs {kernel}; profile it alone with ncu, or with rocprof on AMD"
 
 
 def _at_targets(group: Sequence[Impact]) -> str:
@@ -364,13 +357,6 @@ def _at_targets(group: Sequence[Impact]) -> str:
     targets = {i.gains[0][0] for i in group}
     target = f"{min(targets) * 100:.0f} %" if len(targets) == 1 else "the next of 20, 50 and 80 %"
     return f"at most {low} of the window at {target} of its roof" + (f", {high} at 80 %" if low != high else "")
-
-
-def fusion_of(category: str, name: str = "") -> str:
-    """Return the fusion that is possible by changing the model."""
-    if "softmax" in name:
-        return "part of attention: torch.nn.functional.scaled_dot_product_attention; else torch.compile"
-    return _FUSION.get(category, "torch.compile, which fuses it with its neighbours")
 
 
 def anchor_of(name: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.core.analysis.operators import category_of
-from pytest_perfgate.core.analysis.trace.bottleneck import fusion_of
+from pytest_perfgate.core.analysis.operators import category_of, fusion_of
 from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Match
 from pytest_perfgate.core.analysis.trace.operators import hardware_table, short_name
 from pytest_perfgate.core.analysis.trace.tables import brief
@@ -270,10 +269,12 @@ _NO_KERNELS = ("arguments", "bound", "expected")
 
 def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> Document:
     """Return what differs in neutral terms, with recommendations for the target only."""
-    from pytest_perfgate.core.analysis.trace.findings import outside_section
+    from pytest_perfgate.core.analysis.trace.findings import time_outside
 
+    aside = Bullets(items=tuple(f"{one.title}: {one.advice}" for one in time_outside(lines[1])) if lines[1] else ())
+    outside = (Section(title="Outside of computation", blocks=(aside,)),) if aside.items else ()
     odd = sorted((pair for pair in pairs if pair.unexpected), key=lambda pair: -(_saving(pair) or 0.0))[:6]
-    advised = (*outside_section(lines[1]), *(_advised(pair, number, lines[1]) for number, pair in enumerate(odd, 1)))
+    advised = (*outside, *(_advised(pair, number, lines[1]) for number, pair in enumerate(odd, 1)))
     apart = tuple(_detailed(pair, number, roofs) for number, pair in enumerate(odd, 1))
     none = Paragraph(text="No operator differs by more than the hardware explains, or no roof is known.")
     first: list[Block] = [Paragraph(text=_neutral(lines))]

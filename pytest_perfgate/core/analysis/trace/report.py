@@ -50,7 +50,7 @@ def report_document(
     if rows:
         blocks += _tables(survey, rows, kernels, roof)
     blocks.append(Section(title="Findings", blocks=(findings_block([f for f in findings if not _is_class(f)]),)))
-    blocks.append(Section(title="Not observable in a trace", blocks=(unseen_block(),)))
+    blocks.append(Section(title="Not observable in a trace", blocks=(tables.unseen_block(),)))
     return Document(title=f"Trace {name_of(survey)}", subtitle=subtitle(survey), blocks=tuple(blocks))
 
 
@@ -110,17 +110,6 @@ def subtitle(survey: Survey) -> str:
     return " · ".join(parts)
 
 
-def unseen_block() -> Block:
-    """Return what a trace cannot show, and what can."""
-    return Bullets(
-        items=(
-            "bank conflicts, coalescing, cache hits, stall reasons: use ncu, or rocprof on AMD",
-            "occupancy and registers: use ncu, or the cubin: perfgate inspect KERNEL.cubin",
-            "why the host was late: use a profile with stacks, or the trace in Perfetto",
-        )
-    )
-
-
 def name_of(survey: Survey) -> str:
     return survey.trace.path.rpartition("/")[2]
 
@@ -142,7 +131,7 @@ def summary_blocks(content: ReportContent) -> tuple[Block, ...]:
         rows=tuple((str(n), *row) for n, row in enumerate(ranked, 1)),
         title="Top bottlenecks",
     )
-    return (Paragraph(text=_summary(content, ranked)), _metrics(survey, line), table)
+    return (Paragraph(text=_summary(content, ranked)), _metrics(survey, line), *((table,) if ranked else ()))
 
 
 def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, float]]:
@@ -167,7 +156,8 @@ def _is_class(finding: Finding) -> bool:
 def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str, float, float]]) -> str:
     """Return the main result in a sentence."""
     if line is None:
-        return "Several devices, or none, were at work: the detail lists each one."
+        devices = len(timelines(survey))
+        return f"{devices} devices worked: --view timeline has each." if devices else "The trace has no GPU activity."
     who = "The host's operators run" if survey.on_host else "The GPU works"
     text = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
     if line.communication:
@@ -175,6 +165,8 @@ def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str,
     if not ranked:
         return f"{text}."
     name, spent, share = ranked[0]
+    if name == OUTSIDE:
+        return f"{text}. No operator launched {_part(share)} of what ran: a graph did, or the trace has no operators."
     return f"{text}. {name} is the largest operator: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
 
 
@@ -251,7 +243,7 @@ def standalone_fair(content: ReportContent) -> Document:
     advice = advice_of(content)
     detail = [Section(title="Other findings", blocks=(findings_block(advice.others),))] if advice.others else []
     names = dict.fromkeys(row.name for row in content.top)
-    detail += [_operator_section([row for row in content.top if row.name == name], content.roof) for name in names]
+    detail += [_operator_section([row for row in content.top if row.name == name], content) for name in names]
     replays = ", ".join(dict.fromkeys(i.row.name for i in advice.impacts if bottleneck.wants_replay(i.row, i.fraction)))
     how = "Write them: perfgate inspect FILE --view replay --set replay=replay.zip" if replays else ""
     artifacts = Paragraph(text=f"Replay artifacts: {replays or 'none recommended'}. {how}".rstrip())
@@ -262,7 +254,7 @@ def standalone_fair(content: ReportContent) -> Document:
         blocks=(
             Section(title="Executive summary", blocks=summary_blocks(content)),
             Section(title="Recommendations", blocks=bottleneck.advice_blocks(advice.made)),
-            Section(title="Detailed analysis", blocks=tuple(detail)),
+            Section(title="Detailed analysis", blocks=tuple(detail) or (Paragraph(text="No operator ran."),)),
             Section(title="Impact", blocks=(gains,)),
             Section(title="Appendix", blocks=(hardware_table(device=content.roof), artifacts)),
         ),
@@ -330,7 +322,7 @@ def standalone_rough(content: ReportContent) -> Document:
         *_trees(content),
         Section(title="Gaps", blocks=(missing, Paragraph(text=_dropped(content.survey)))),
         Section(title="Questions", blocks=(Bullets(items=_questions(content)),)),
-        Section(title="Not observable in a trace", blocks=(unseen_block(),)),
+        Section(title="Not observable in a trace", blocks=(tables.unseen_block(),)),
     ]
     return Document(
         title=f"{name_of(content.survey)}: standalone analysis (rough)",
@@ -365,9 +357,13 @@ def _trees(content: ReportContent, most: int = 3) -> list[Section]:
     return [Section(title="Tree analysis", blocks=tuple(parts))] if parts else []
 
 
-def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section:
-    """Return one operator with its top argument sets."""
-    lines = []
+def _operator_section(rows: Sequence[OperatorRow], content: ReportContent) -> Section:
+    """Return one operator with its top argument sets; kernels that no operator launched one by one."""
+    lines, roof = [], content.roof
+    if rows[0].name == OUTSIDE:
+        outside = [kernel for kernel in content.kernels if kernel.launcher == OUTSIDE]
+        table = kernel_table(outside, limit=2 * content.survey.settings.top)
+        return Section(title=OUTSIDE, blocks=(tables.brief(table, "launcher"),), anchor=bottleneck.anchor_of(OUTSIDE))
     for row in rows:
         at = place(row.work, row.total / row.count, roof) if row.work and roof else None
         reached = f"{at.fraction * 100:.0f} % of its roof, {band(at.fraction)}" if at and at.fraction else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.metric import Cell, Column, Table
+from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Table
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
@@ -272,4 +272,15 @@ def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[floa
     return Table(
         columns=(*bare.columns, Column(name="coverage", dimension=_PART)),
         rows=tuple((*row, share) for row, share in zip(bare.rows, coverage)),
+    )
+
+
+def unseen_block() -> Block:
+    """Return what a trace cannot show, and what can."""
+    return Bullets(
+        items=(
+            "bank conflicts, coalescing, cache hits, stall reasons: use ncu, or rocprof on AMD",
+            "occupancy and registers: use ncu, or the cubin: perfgate inspect KERNEL.cubin",
+            "why the host was late: use a profile with stacks, or the trace in Perfetto",
+        )
     )
