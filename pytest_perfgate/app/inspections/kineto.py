@@ -238,7 +238,7 @@ def _reference_page(tables: ReferenceTables, name: str, subject: str) -> Documen
     theirs = _THEIRS.get(name, "")
     if theirs not in tables:
         what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
-        names = ", ".join(("tracelens", *_THEIRS))
+        names = ", ".join(("tracelens", *(view for view, table in _THEIRS.items() if table in tables)))
         raise PerfgateError("view-unknown", what, fix=f"leave out --compat, or one of: {names}")
     return reference_document({theirs: tables[theirs]}, subject)
 
