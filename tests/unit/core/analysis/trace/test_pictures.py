@@ -107,8 +107,12 @@ def test_a_name_that_is_none_lists_those_that_are(steps):
 
 def test_a_page_is_led_by_its_pictures(steps):
     page = led_by_pictures(view(steps), steps)
-    first = page.blocks[0]
+    answer, first, *_ = page.blocks
     assert isinstance(first, Section)
+    assert answer.text.startswith("The window is ")
+    fair = led_by_pictures(view(steps, "fair"), steps)
+    assert [block.title for block in fair.blocks[:2]] == ["Executive summary", "Pictures"]
+    assert led_by_pictures(view(steps, "timeline"), steps).blocks[0].title == "Pictures", "before a table"
     assert [block.name for block in first.blocks if isinstance(block, Picture)] == list(NAMES)
     html = render_html(page)
     assert html.index("<figure>") < html.index(">Where the time went</h2>")
