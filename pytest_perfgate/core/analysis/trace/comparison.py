@@ -218,7 +218,7 @@ def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[st
     if lines[0] and lines[1]:
         idle = [line.share(line.idle) for line in lines if line]
         one, two = (f"{share * 100:.1f} %" for share in idle)
-        texts.append(f"Idle time is {two} of the target's window and {one} of the reference's.")
+        texts += [f"Idle time is {two} of the target's window and {one} of the reference's."] * (max(idle) >= 0.01)
     return tuple(texts)
 
 
@@ -228,6 +228,10 @@ def _dominates(bound: str, lines: Lines, roofs: Roofs) -> list[str]:
     if rates is None or not lines[0] or not lines[1] or not lines[0].computation:
         return []
     ratio, expected = lines[1].computation / lines[0].computation, rates[0] / rates[1]
+    if _alike(expected):
+        return [
+            f"{_reason(bound, roofs)}, so no difference is expected. Compute time is {ratio:.2f} times the reference's."
+        ]
     near = 1 / BEYOND < ratio / expected < BEYOND
     ends = f": this suggests that {bound} dominates" if near else f", which {bound} does not explain: see the operators"
     wanted = f"{_reason(bound, roofs)}, so its compute time should be {expected:.2f} times the reference's"
@@ -253,7 +257,11 @@ def _reason(bound: str, roofs: Roofs) -> str:
     if rates is None:
         return ""
     what, times = "bandwidth" if bound == "memory" else "peak", rates[1] / rates[0]
-    return f"The target's {what} is {times:.2f} times the reference's"
+    return f"The {what} is the same" if _alike(times) else f"The target's {what} is {times:.2f} times the reference's"
+
+
+def _alike(ratio: float) -> bool:
+    return abs(ratio - 1) < 0.005
 
 
 Lines = tuple[Timeline | None, Timeline | None]
@@ -306,8 +314,10 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: 
 
 def _advised(pair: Match, number: int, line: Timeline | None) -> Section:
     """Return what the hardware does not explain, and both paths."""
+    alike = _alike(pair.expected or 1.0)
+    hardware = "the hardware is alike" if alike else f"the hardware alone would make it {_change(pair.expected)}"
     items = (
-        f"Gap: {_change(pair.ratio)} than the reference; the hardware alone would make it {_change(pair.expected)}",
+        f"Gap: {_change(pair.ratio)} than the reference; {hardware}",
         f"Action: fusion or algorithm: {fusion_of(category_of(pair.name), pair.name)}",
         "Action: kernel only: replay it on the target and look at which kernel is selected",
         f"Impact: {_saved(pair, line)}",
@@ -319,7 +329,8 @@ def _advised(pair: Match, number: int, line: Timeline | None) -> Section:
 def _detailed(pair: Match, number: int, roofs: Roofs) -> Section:
     """Return one operator with both times, the expected ratio and its reason."""
     reason = _reason(pair.bound, roofs)
-    expected = f"{_change(pair.expected)}, bound by {pair.bound}" + (f". {reason}" if reason else "")
+    change = "no difference" if _alike(pair.expected or 1.0) else _change(pair.expected)
+    expected = f"{change}, bound by {pair.bound}" + (f". {reason}" if reason else "")
     kernels = [f"; longest kernel {short_name(name)}" if name else "" for name in pair.kernels]
     beyond = f"{(pair.ratio or 0.0) / (pair.expected or 1.0):.3g} times as long as expected"
     items = (
@@ -379,6 +390,11 @@ def _saved(pair: Match, line: Timeline | None) -> str:
 def _neutral(lines: Lines) -> str:
     if not lines[0] or not lines[1]:
         return "One of the traces has no single device's activity."
-    one, two = lines[0].computation, lines[1].computation
+    computed = _beside(lines[0].computation, lines[1].computation)
+    return f"Compute time of the target is {computed}; the whole window is {_beside(lines[0].total, lines[1].total)}."
+
+
+def _beside(one: float, two: float) -> str:
+    """Return a time of the target, and its change against the reference's."""
     change = f"{(two / one - 1) * 100:+.1f} %" if one else "not comparable"
-    return f"Compute time of the target is {two / 1e6:.3f} ms, {change} against the reference's {one / 1e6:.3f} ms."
+    return f"{quantity(float(two), _TIME)}, {change} against the reference's {quantity(float(one), _TIME)}"

@@ -44,6 +44,11 @@ def test_an_operator_that_hardware_does_not_explain_names_its_kernels(kineto, tm
     assert "Target: 700 µs a call, 1 call; longest kernel slow_gemm" in fair
     assert "Difference: 250 % slower, 3.5 times as long as expected; look at kernel selection" in fair
     assert fair.count("up to 500 µs, 71 % of the target's compute time") == 2
+    assert "Gap: 250 % slower than the reference; the hardware is alike" in fair
+    assert "The peak is the same, so no difference is expected. Compute time is 3.50 times the reference's." in fair
+    assert "Expected: no difference, bound by compute. The peak is the same" in fair
+    assert "Idle time is" not in fair
+    assert "the whole window is 700 µs, +250.0 % against the reference's 200 µs." in fair
     detail = next(block for block in analysis.views["fair"]().blocks if block.title == "Detailed comparison")
     assert [section.title for section in detail.blocks] == ["aten::mm 4096×4096 4096×4096 bf16", "All argument sets"]
     kernels = next(block for block in analysis.views["rough"]().blocks if getattr(block, "title", "") == "Kernels")
