@@ -9,6 +9,7 @@ from pytest_perfgate.cli.dispatch import GROUPS, add_arguments
 from pytest_perfgate.model.project import KEYS, POLICIES, TEST_KEYS, ConfigKey
 from pytest_perfgate.plugin.collect import KEYWORDS
 from pytest_perfgate.plugin.options import OPTIONS
+from pytest_perfgate.wiring.built_ins import BuiltIns
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
 HEAD = """# Options and configuration
@@ -28,6 +29,20 @@ Those of the commands that judge, accept and show; `perfgate COMMAND --help` has
 
 """
 LISTED = ("gate", "accept", "look")
+FILES_HEAD = """
+## Options of a kind of file
+
+`inspect`, `check` and `compare` take these by `--set NAME=VALUE`; some have a short form above, such as `--peak`. A
+file of another kind refuses them. The results of other benchmark tools have none.
+
+"""
+TITLES = {
+    "kineto": "PyTorch traces",
+    "nsys": "Nsight Systems",
+    "cubin": "cubins",
+    "ncu": "Nsight Compute",
+    "rocprof": "rocprof",
+}
 TESTS_HEAD = """
 ### `[[tool.perfgate.tests]]`
 
@@ -83,6 +98,17 @@ def command_rows() -> list[list[str]]:
     return [[shown, ", ".join(f"`{c}`" for c in commands), doc] for (shown, doc), commands in commands_of.items()]
 
 
+def file_rows() -> list[list[str]]:
+    """Return one row for each option of a kind of file; kinds that share it stand in the same row."""
+    kinds_of: dict[tuple[str, str], list[str]] = {}
+    for kind in BuiltIns().pytest_perfgate_inspectors():
+        for name, doc in kind.options:
+            if name != "limits":  # the command itself passes these
+                kinds_of.setdefault((name, doc), []).append(TITLES[kind.name])
+    rows = sorted(kinds_of.items(), key=lambda row: (row[1][0] != TITLES["kineto"], row[0]))
+    return [[f"`{name}`", ", ".join(kinds), doc.replace("|", "\\|")] for (name, doc), kinds in rows]
+
+
 def key_rows(keys: tuple[ConfigKey, ...]) -> list[list[str]]:
     return [
         [f"`{key.name}`", " or ".join(f"`{c}`" for c in key.choices) or KINDS[key.kind], key.doc, key.default or "none"]
@@ -101,6 +127,8 @@ def render() -> str:
         + table(["option", "meaning", "default", "in CI"], option_rows())
         + COMMANDS_HEAD
         + table(["option", "of", "meaning"], command_rows())
+        + FILES_HEAD
+        + table(["option", "of", "meaning"], file_rows())
         + "\n## Keywords of the marker\n\nPositional texts are limits; the keywords are "
         + ", ".join(f"`{name}`" for name in KEYWORDS)
         + ".\n\n## `[tool.perfgate]` in pyproject.toml\n\nA key that is not listed is an error.\n\n"

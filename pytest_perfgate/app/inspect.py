@@ -73,8 +73,8 @@ def choose(
 def view(analysis: Analysis, name: str = "") -> Document:
     """Return one view of an analysis; by default the first."""
     name = name or next(iter(analysis.views))
-    pictures = {PICTURES: partial(pictures_document, analysis)} if analysis.pictures else {}
-    views: Mapping[str, Callable[[], Document]] = {**analysis.views, **pictures}
+    views: dict[str, Callable[[], Document]] = {**analysis.views}
+    views |= {PICTURES: partial(pictures_document, analysis)} if analysis.pictures else {}
     name = analysis.reports.get("report", name) if name not in views and name in ("analysis", "report") else name
     if name not in views:
         there, kind = ", ".join(views_of(analysis)), kind_title(analysis.kind)
@@ -109,12 +109,12 @@ def pictures_document(analysis: Analysis) -> Document:
 
 
 def led_by_pictures(document: Document, analysis: Analysis, names: Sequence[str] = ()) -> Document:
-    """Return the page with its pictures first, all of them or those of these names."""
+    """Return the page with all its pictures, or those of these names, first or after the section of its answer."""
     chosen = {name: draw for name, draw in analysis.pictures.items() if name in names or not names}
     drawn, _ = _draw_all(replace(analysis, pictures=chosen))
-    if not drawn:
-        return document
-    return replace(document, blocks=(Section(title="Pictures", blocks=drawn, anchor=PICTURES), *document.blocks))
+    at = sum(isinstance(next(iter(getattr(one, "blocks", (one,))), None), Paragraph) for one in document.blocks[:1])
+    pictures = (Section(title="Pictures", blocks=drawn, anchor=PICTURES),) if drawn else ()
+    return replace(document, blocks=(*document.blocks[:at], *pictures, *document.blocks[at:]))
 
 
 def _draw_all(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:

@@ -103,9 +103,9 @@ _SUGAR = {
     "step": "the step to look at",
     "start": "window start, such as 1.5ms",
     "end": "window end",
-    "peak": "a peak, such as bf16=708TFLOPS",
-    "bandwidth": "memory bandwidth, such as 5.3TB/s",
-    "device": "a device of the catalogue, such as 'H100 SXM'",
+    "peak": "a peak, such as bf16=708TFLOPS (compare: the target's)",
+    "bandwidth": "memory bandwidth, such as 5.3TB/s (compare: the target's)",
+    "device": "a device of the catalogue, such as 'H100 SXM' (compare: the target's)",
     "arch": "an architecture, such as sm_90",
     "threads": "threads per block",
 }
@@ -139,7 +139,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, text in _SUGAR.items():
         group.add_argument(f"--{name}", help=text, metavar=name.upper())
     group.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", dest="pairs", help="an option of the file's kind"
+        "--set", action="append", default=[], metavar="NAME=VALUE", dest="pairs", help="options: see docs/options.md"
     )
 
 

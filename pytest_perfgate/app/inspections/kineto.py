@@ -28,7 +28,7 @@ from pytest_perfgate.core.analysis.trace.comparison import (
     ON_HOST,
     PARTS,
     UNLIKE,
-    collective_pairs,
+    Lines,
     comparative_fair,
     comparative_rough,
     comparison_document,
@@ -66,10 +66,10 @@ from pytest_perfgate.model.metric import (
     Picture,
     Problem,
     Severity,
+    Table,
 )
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.trace.timeline import Timeline
     from pytest_perfgate.core.analysis.tracelens.tables import ReferenceTables
     from pytest_perfgate.model.ports import Catalogue
     from pytest_perfgate.model.profiles import Trace
@@ -238,7 +238,7 @@ def _reference_page(tables: ReferenceTables, name: str, subject: str) -> Documen
     theirs = _THEIRS.get(name, "")
     if theirs not in tables:
         what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
-        names = ", ".join(("tracelens", *_THEIRS))
+        names = ", ".join(("tracelens", *(view for view, table in _THEIRS.items() if table in tables)))
         raise PerfgateError("view-unknown", what, fix=f"leave out --compat, or one of: {names}")
     return reference_document({theirs: tables[theirs]}, subject)
 
@@ -272,6 +272,7 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     subject = pair_of_names([before.survey.trace.path], [after.survey.trace.path], " and ")
     either = [pair for pair in (*ops, *kernels) if pair.name != OUTSIDE]
     incomparable = bool(either) and all(pair.ratio is None for pair in either)
+    sent = partial(_collectives, before, after)
     note = _framing(before, after) + (f" · {_APART}" if incomparable else "")
 
     def overview() -> Document:
@@ -290,13 +291,13 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
         views={
             "report": overview,
             **_pair_pages(partial(_page, subject, note), lines, (ops, exact, categories, kernels)),
-            "collectives": lambda: _page(subject, note, "Collectives", _collectives(before, after)),
+            "collectives": lambda: _page(subject, note, "Collectives", sent()),
             "tree": lambda: _page(subject, note, "Call trees", edit_block(differing, compared=alike)),
             "selection": lambda: _page(subject, note, "Kernel selection in the target", selection_table(after.rows)),
             "reference": lambda: standalone_fair(content_of(before)),
             "target": lambda: standalone_fair(content_of(after)),
             "fair": lambda: comparative_fair(subject, lines, exact, (before.roof, after.roof)),
-            "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note),
+            "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note, sent()),
         },
         findings=_findings(exact),
         problems=(*before.problems, *after.problems),
@@ -311,8 +312,10 @@ def _page(subject: str, note: str, title: str, block: Block) -> Document:
     return Document(title=f"{title}: {subject}", subtitle=note, blocks=(block,))
 
 
-def _collectives(before: TraceView, after: TraceView) -> Block:
-    """Return the collectives of both sides; one node alone cannot separate their waiting from their work."""
+def _collectives(before: TraceView, after: TraceView) -> Table:
+    """Return the collectives of both sides."""
+    from pytest_perfgate.core.analysis.trace.ranks import collective_pairs
+
     return collective_pairs(collectives(before.survey, 0), collectives(after.survey, 0))
 
 
@@ -320,7 +323,7 @@ Pairs = tuple[Sequence[Match], Sequence[Match], Sequence[Match], Sequence[Match]
 
 
 def _pair_pages(
-    page: Callable[[str, Block], Document], lines: tuple[Timeline | None, Timeline | None], pairs: Pairs
+    page: Callable[[str, Block], Document], lines: Lines, pairs: Pairs
 ) -> dict[str, Callable[[], Document]]:
     """Return pages of what both sides have, of what only one has, and of where each spends its time."""
     ops, exact, categories, kernels = pairs
@@ -349,13 +352,7 @@ def _draw(name: str, before: TraceView, after: TraceView) -> Picture:
     return of_pair(name, before, after)
 
 
-def _metrics(
-    lines: tuple[Timeline | None, Timeline | None],
-    pairs: Pairs,
-    differing: Sequence[Edit],
-    *,
-    host: bool,
-) -> MetricSet:
+def _metrics(lines: Lines, pairs: Pairs, differing: Sequence[Edit], *, host: bool) -> MetricSet:
     ops, exact, categories, kernels = pairs
     return (
         whole_slowdown(*lines, ON_HOST if host else PARTS)

@@ -14,7 +14,6 @@ from pytest_perfgate.core.analysis.trace.bottleneck import (
     coverage_findings,
     host_metrics,
     step_metrics_of_all,
-    throughput_metrics,
     window_class,
     window_findings,
 )
@@ -30,7 +29,7 @@ from pytest_perfgate.core.analysis.trace.metrics import (
     without_operators,
 )
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, collectives, kernels, operators
-from pytest_perfgate.core.analysis.trace.rates import impact_metrics, utilisation
+from pytest_perfgate.core.analysis.trace.rates import impact_metrics, throughput_metrics, utilisation
 from pytest_perfgate.core.analysis.trace.survey import (
     MOST,
     AnalysisSettings,
@@ -232,14 +231,14 @@ def _of_each(overall: MetricSet, parts: MetricSet) -> MetricSet:
 OPTIONS = (
     ("window", "whole, steps, step=N, annotation=NAME or a range such as 2ms..5ms"),
     ("step", "a profiler step: short for window=step=N"),
-    ("compat", "tracelens: the reference tool's tables and figures, its omissions included"),
-    ("device", "the device's name in the catalogue, where the trace does not say it or says it wrong"),
+    ("compat", "tracelens: TraceLens's tables and figures, its omissions included"),
+    ("device", "the device's name in the catalogue instead of the trace's; of the target, when comparing"),
     ("reference", "the reference's device in the catalogue, when comparing"),
     ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS; of the target, when comparing"),
     ("bandwidth", "memory bandwidth: 5.3TB/s; of the target, when comparing"),
     ("reference_peak", "the reference's peaks by dtype, when comparing"),
     ("reference_bandwidth", "the reference's memory bandwidth, when comparing"),
-    ("items", "what a step works on, such as '64 samples': throughput is told in it"),
+    ("items", "what a step works on, such as '64 samples': the unit of throughput"),
     ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
     ("communication", "a pattern of kernel names that communicate, beside the known ones"),
     ("micro", "the longest gap that counts as micro idle, in microseconds"),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.decisions import findings_block
 from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, throughput, wants_replay, window_class
-from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob, meeting_document
+from pytest_perfgate.core.analysis.trace import rates, tables
+from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, wants_replay, window_class
+from pytest_perfgate.core.analysis.trace.job import RankFigures, TraceJob, job_sentence, meeting_document
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, collectives, operators, selection_table
 from pytest_perfgate.core.analysis.trace.passes import (
     fusion_candidates,
@@ -23,8 +23,7 @@ from pytest_perfgate.core.analysis.trace.passes import (
     replay_ir,
     stack_document,
 )
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler
-from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, known_part, rate_text, utilisation
+from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics
 from pytest_perfgate.core.analysis.trace.report import (
     ReportContent,
     analysis_document,
@@ -254,6 +253,7 @@ def _overview(job: TraceJob, subject: str) -> Document:
         title=f"Traces of {subject}",
         subtitle=f"window: {job.window}",
         blocks=(
+            Paragraph(text=job_sentence(job)),
             _ranks_section(job),
             *meeting_document(job.meeting, subject).blocks,
             Section(title="Findings", blocks=(findings_block(job.findings),)),
@@ -263,10 +263,12 @@ def _overview(job: TraceJob, subject: str) -> Document:
 
 def _of_job(job: TraceJob, subject: str, page: Document) -> Document:
     """Return the report of the first rank after the summary of all ranks."""
-    late = straggler(job.meeting.shared)
-    prefix = f"Rank {late} waits least and so arrives last. " if late is not None else ""
-    note = Paragraph(text=f"{prefix}What follows is of rank {job.measured.ranks[0].rank} alone.")
-    blocks = (*_ranks_section(job, _GLANCE).blocks, *meeting_document(job.meeting, subject).blocks)
+    note = Paragraph(text=f"What follows is of rank {job.measured.ranks[0].rank} alone.")
+    blocks = (
+        Paragraph(text=job_sentence(job)),
+        *_ranks_section(job, _GLANCE).blocks,
+        *meeting_document(job.meeting, subject).blocks,
+    )
     everybody = Section(title="All ranks", blocks=(*blocks, Section(title="One rank", blocks=(note,))))
     return replace(page, title=f"{subject}: {page.title.rpartition(': ')[2]}", blocks=(everybody, *page.blocks))
 
@@ -313,11 +315,11 @@ def _class_of(one: TraceView, part: Survey, count: int) -> str:
 def _impact_block(one: TraceView) -> Block:
     total = one.line.total if one.line else 0
     top = one.rows[: one.options.settings.top]
-    impacts = [made for row in top if (made := impact(row, one.roof, total)) is not None]
+    impacts = [made for row in top if (made := rates.impact(row, one.roof, total)) is not None]
     if not impacts:
         why = "no roof is known: add --device, or --peak and --bandwidth" if one.roof is None else "no model"
         return Paragraph(text=f"No gain can be estimated: {why}.")
-    return impact_table(impacts)
+    return rates.impact_table(impacts)
 
 
 def replay_text(one: TraceView) -> str:
@@ -364,15 +366,15 @@ _FIGURES = {
 
 def _analysis_page(one: TraceView) -> Document:
     """Return the report in four sections, with the rates of the window."""
-    metrics = utilisation(one.survey, one.rows, (), one.roof, ((),)).metrics
+    metrics = rates.utilisation(one.survey, one.rows, (), one.roof, ((),)).metrics
     of_steps = step_metrics_of_all(one.whole, one.steps, ((),))
-    rate = throughput(one.whole, one.steps, one.options.items)
+    rate = rates.throughput(one.whole, one.steps, one.options.items)
     extra = (
         [("throughput", f"{quantity(rate[0], Dimension.RATE).removesuffix('/s').strip()} {rate[1]}/s")] if rate else []
     )
-    shown = {m.name: rate_text(m) for m in (*of_steps, *metrics)}
+    shown = {m.name: rates.rate_text(m) for m in (*of_steps, *metrics)}
     extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
-    extra += [("known work", part)] if (part := known_part(one.rows)) and shown else []
+    extra += [("known work", part)] if (part := rates.known_part(one.rows)) and shown else []
     return analysis_document(content_of(one), extra)
 
 

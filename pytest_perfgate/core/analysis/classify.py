@@ -26,7 +26,7 @@ class Bottleneck(str, enum.Enum):
 
 ABSENT_CAUSE = "not collected"
 
-_MOST_LOST = 0.99
+_MOST_LOST = 0.999
 
 _UNKNOWN = f"cause {ABSENT_CAUSE}"
 
@@ -141,6 +141,7 @@ class Classification:
 
     @property
     def named(self) -> str:
+        """Return the class alone."""
         text = bound_name(self.bottleneck)
         return text if self.measured else f"{text} (a bound from intensity, not a measurement)"
 

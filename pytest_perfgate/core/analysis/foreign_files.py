@@ -249,6 +249,8 @@ VIEWS: Mapping[str, str] = {
     "arguments": "operators by shapes and types of their arguments",
     "backward": "forward operators beside the backward passes that they caused",
     "balance": "how evenly the parts of the job share the work",
+    "both": "operators with arguments that both sides have",
+    **{f"only_{side}": f"operators with arguments that only the {side} has" for side in ("reference", "target")},
     "bottleneck": "what bounds each kernel, and advice by its gain",
     "categories": "time by category of operators",
     "changes": "what differs between two builds",

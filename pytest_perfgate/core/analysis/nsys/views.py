@@ -310,6 +310,7 @@ def _rank_metrics(result: RankResult) -> Iterator[tuple[str, float, Dimension]]:
 
 _CLOSE_NS = 10_000
 _HELD = (Bottleneck.LAUNCH, Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION)
+_OPEN = Bottleneck.NOT_COLLECTED
 
 
 def rank_class(result: RankResult) -> Classification:
@@ -344,14 +345,12 @@ def stage_class(result: RankResult, stage: str) -> str:
 def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
     """Yield one finding for the ranks of each class, and the advice that follows."""
     classes = [(result, rank_class(result)) for result in ranks if len(result.lane.kernels)]
-    for bottleneck in dict.fromkeys(classified.bottleneck for _, classified in classes):
+    for bottleneck in dict.fromkeys(one.bottleneck for _, one in classes if one.bottleneck is not _OPEN):
         mine = [(result, classified) for result, classified in classes if classified.bottleneck is bottleneck]
-        if bottleneck is Bottleneck.NOT_COLLECTED:
-            continue
         names, (_, first) = rank_names([result for result, _ in mine]), mine[0]
         yield Finding(
             title=f"The window of {names} is {first.named}",
-            detail=f"{first.reasons}{f' (rank {mine[0][0].rank.name})' if len(mine) > 1 else ''}.",
+            detail=f"{first.reasons}." if len(mine) == 1 else f"Rank {mine[0][0].rank.name}: {first.reasons}.",
             trigger=f"class={bottleneck.value}",
             severity=Severity.WARNING if bottleneck in _HELD else Severity.NOTE,
         )
@@ -361,7 +360,7 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
 
 def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
     """Yield the windows that only their kernels limit, and the stages that wait for communication."""
-    open_ranks = [r for r in ranks if len(r.lane.kernels) and rank_class(r).bottleneck is Bottleneck.NOT_COLLECTED]
+    open_ranks = [r for r in ranks if len(r.lane.kernels) and rank_class(r).bottleneck is _OPEN]
     if open_ranks:
         yield (
             f"Kernels limit the window of {rank_names(open_ranks)}, not communication, synchronisation or launches. "

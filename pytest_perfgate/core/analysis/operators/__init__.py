@@ -84,6 +84,25 @@ class OperatorCall:
         """Return the positions of tensors with recorded shapes."""
         return tuple(at for at in range(min(len(self.types), len(self.dims))) if self.tensor(at))
 
+    def shapes(self, most: int | None = None) -> str:
+        """Return the shapes of so many tensors as text; a list of tensors in brackets, shortened if long."""
+        texts = [
+            _shape(self.dims[at]) if self.tensor(at) else _listed_shapes(self.dims[at])
+            for at in range(min(len(self.types), len(self.dims)))
+            if self.tensor(at) or (self.type(at) == "TensorList" and self.dims[at])
+        ]
+        return " ".join(texts[:most])
+
+
+def _shape(sizes: Sequence[object]) -> str:
+    return "×".join(map(str, sizes)) or "scalar"
+
+
+def _listed_shapes(shapes: Sequence[object], most: int = 3) -> str:
+    texts = [_shape(sizes) for sizes in shapes[:most] if isinstance(sizes, tuple)]
+    more = [f"and {len(shapes) - most} more"] if len(shapes) > most else []
+    return f"[{', '.join((*texts, *more))}]"
+
 
 def parse_call(name: str, arguments: Sequence[bytes]) -> OperatorCall:
     """Return the call of this recorded JSON; unreadable arguments count as not recorded."""
@@ -183,3 +202,21 @@ def _unmodelled(name: str) -> str:
     if name.startswith(_MESSAGES):
         return "it sends messages and computes nothing: --view ranks has its bytes and bandwidth"
     return "no model for this operator"
+
+
+_FUSION = {
+    "SDPA_fwd": "use the fused attention of the newest framework, or a shape its kernels prefer",
+    "GEMM": "merge products that share an input into one, or raise the batch",
+    "CONV_fwd": "channels-last layout, or a convolution folded with its neighbours",
+    "NORM_fwd": "torch.compile, which folds a normalisation into its neighbours",
+    "elementwise": "torch.compile, which fuses chains of elementwise operators",
+}
+
+
+def fusion_of(category: str, name: str = "") -> str:
+    """Return the fusion that is possible by changing the model."""
+    if name.startswith("triton_"):
+        return "none: torch.compile made this kernel of several operators"
+    if "softmax" in name:
+        return "part of attention: torch.nn.functional.scaled_dot_product_attention; else torch.compile"
+    return _FUSION.get(category, "torch.compile, which fuses it with its neighbours")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,21 +13,20 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import recommendations, saved
 from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
-from pytest_perfgate.core.analysis.roofline import band, parse_items, place
-from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, short_sequence
-from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, tile
+from pytest_perfgate.core.analysis.operators import fusion_of
+from pytest_perfgate.core.analysis.roofline import band, place
+from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, FOLD, PRODUCTS, UNFUSED, short_sequence
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, short_name, tile
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import (
     HALF,
-    Absent,
     Block,
     Bullets,
     Finding,
     Labels,
     Link,
     Metric,
-    MetricSet,
     Paragraph,
     Problem,
     Section,
@@ -178,33 +176,6 @@ def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence
             yield _figure("step_to_step", intervals.middle(np.diff(np.sort(start))), Dimension.TIME, scope)
 
 
-def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[float, str] | None:
-    """Return items a second and their name, by the time from step to step; steps without stated items."""
-    count, unit = parse_items(items, "trace-option")
-    windows = [part.window for part in steps if part.window is not None and part.window.step]
-    starts = np.sort(np.array([one.start for one in windows], np.int64))
-    if len(starts) > 1:
-        apart = intervals.middle(np.diff(starts))
-    elif len(starts):
-        apart = float(windows[0].end - windows[0].start)
-    else:
-        apart = float(whole.end.max() - whole.start.min()) if len(whole.rows) and count is not None else 0.0
-    if apart <= 0:
-        return None
-    return (count if count is not None else 1.0) / apart * 1e9, unit if count is not None else "steps"
-
-
-def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scopes: Sequence[Labels]) -> MetricSet:
-    """Return ``throughput`` of a trace with steps, or of stated items over a trace without."""
-    rate = throughput(whole, steps, items)
-    if rate is None:
-        fix = "state what it works on: --set items='64 samples'"
-        return MetricSet(absent=(Absent(name="throughput", why="the trace marks no steps", fix=fix),))
-    note = f"{rate[1]}, by the time from step to step" if steps else f"{rate[1]}, over the whole trace"
-    made = (replace(_figure("throughput", rate[0], Dimension.RATE, scope), note=note) for scope in scopes)
-    return MetricSet(metrics=tuple(made))
-
-
 def coverage_findings(whole: Survey, steps: Sequence[Survey]) -> Iterator[Finding]:
     """Yield a finding on steps, or a window of one, that cover little of a trace."""
     shares = {metric.name: metric.value for metric in step_metrics_of_all(whole, steps, ((),))}
@@ -249,7 +220,9 @@ _ODD = regex(r"[^a-z0-9]+")
 MOST, WORTH = 8, 0.005
 """The most recommendations of a report, and the least end-to-end gain of an operator's."""
 
-_BESIDE = ("class=", "unread=", "idle=", "exposed_", "short_kernels=", "idle_macro_share=")
+_TIMES = ("idle=", "exposed_", "idle_macro_share=")
+
+_BESIDE = ("class=", "unread=", "short_kernels=", *_TIMES)
 
 _SAME = {
     "class=communication": ("exposed_",),
@@ -259,14 +232,6 @@ _SAME = {
 """Triggers of findings that advice by the class of a window covers in more detail."""
 
 REPLAY_SHARE, REPLAY_FRACTION = 0.10, 0.30
-
-_FUSION = {
-    "SDPA_fwd": "use the fused attention of the newest framework, or a shape its kernels prefer",
-    "GEMM": "merge products that share an input into one, or raise the batch",
-    "CONV_fwd": "channels-last layout, or a convolution folded with its neighbours",
-    "NORM_fwd": "torch.compile, which folds a normalisation into its neighbours",
-    "elementwise": "torch.compile, which fuses chains of elementwise operators",
-}
 
 
 @value
@@ -280,22 +245,29 @@ class Recommendation:
     anchor: str = ""
     details: str = ""
     """The name of that section."""
-    finding: Finding | None = None
-    """The pattern that it follows from."""
+    findings: tuple[Finding, ...] = ()
+    """The patterns that it follows from."""
 
 
 def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Recommendation, ...]:
     """Return time other than compute first, then operators and patterns by their largest gain."""
     worth = [finding for finding in findings if finding.severity is not Severity.INFO and finding.advice]
     same = tuple(trigger for finding in worth for trigger in _SAME.get(finding.trigger, ()))
-    worth = [finding for finding in worth if not finding.trigger.startswith(same or "\0")]
-    beside = [finding for finding in worth if finding.trigger.startswith(_BESIDE)]
-    first = [_pattern(finding) for finding in sorted(beside, key=lambda f: not f.trigger.startswith("class="))]
+    covered = [finding for finding in worth if finding.trigger.startswith(same or "\0")]
+    beside = [finding for finding in worth if finding.trigger.startswith(_BESIDE) and finding not in covered]
+    first = [
+        _pattern(finding, *(covered if finding.trigger in _SAME else ()))
+        for finding in sorted(beside, key=lambda f: not f.trigger.startswith("class="))
+    ]
     groups: dict[str, list[Impact]] = defaultdict(list)
     for one in impacts:
         groups[one.row.name] += [one] if one.gains else []
-    ranked = [(_most(group), _operator(group)) for group in filter(None, groups.values()) if _most(group) >= WORTH]
-    others = [finding for finding in worth if not finding.trigger.startswith(_BESIDE)]
+    worthy = [group for group in filter(None, groups.values()) if _most(group) >= WORTH]
+    tiny = [finding for finding in worth if finding.trigger.startswith("batch=")]
+    unfused = any(finding.title == UNFUSED for finding in worth)
+    ranked = [(_most(group), _operator(group, tiny, unfused=unfused)) for group in worthy]
+    covered += [finding for _, one in ranked for finding in one.findings]
+    others = [finding for finding in worth if finding not in (*beside, *covered)]
     ranked += [(saved(finding.gain)[1] if finding.gain else 0.0, _pattern(finding)) for finding in others]
     ordered = sorted(ranked, key=lambda pair: -pair[0])
     return (*first, *(recommendation for _, recommendation in ordered))[:MOST]
@@ -306,13 +278,14 @@ def _most(group: Sequence[Impact]) -> float:
     return sum(impact.gains[-1][2] for impact in group)
 
 
-def _pattern(finding: Finding) -> Recommendation:
+def _pattern(finding: Finding, *covered: Finding) -> Recommendation:
+    texts = [f"{one.title}." if one.trigger.startswith(_TIMES) else f"{one.title}. {one.detail}" for one in covered]
     return Recommendation(
         title=finding.title,
-        issue=f"{finding.detail} [{finding.trigger}]",
+        issue=" ".join((finding.detail, *texts, f"[{finding.trigger}]")),
         action=(finding.advice,),
         impact=_expected(finding),
-        finding=finding,
+        findings=(finding, *covered),
     )
 
 
@@ -322,12 +295,12 @@ def _expected(finding: Finding) -> str:
         return "not projected"
     low, high = (f"{share * 100:.1f} %" for share in saved(finding.gain))
     span = f"at most {high}" if finding.gain.low <= 0 or low == high else f"{low} to {high}"
-    return f"end to end {span} of the window, where nothing else takes that time"
+    return f"{span} of the window, if nothing else fills that time"
 
 
 def left_over(recommended: Sequence[Recommendation], findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return findings that are in no recommendation."""
-    covered = [one.finding for one in recommended if one.finding is not None]
+    covered = [finding for one in recommended for finding in one.findings]
     operators = {one.details for one in recommended}
     return tuple(f for f in findings if f not in covered and not (f.severity is Severity.INFO and f.scope in operators))
 
@@ -341,36 +314,49 @@ def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
     return large and fraction is not None and fraction < REPLAY_FRACTION
 
 
-def _operator(group: Sequence[Impact]) -> Recommendation:
+def _operator(group: Sequence[Impact], tiny: Sequence[Finding], *, unfused: bool) -> Recommendation:
     """Return one operator with all its argument sets that are worth examining."""
     row = max(group, key=lambda i: i.row.total).row
+    own = tuple(finding for finding in tiny if finding.scope == row.name)
+    texts = [f"{band(min(i.fraction for i in group))}.", *dict.fromkeys(f"{finding.title}." for finding in own)]
     calls, share = sum(i.row.count for i in group), sum(i.row.share for i in group)
-    least = min(i.fraction for i in group)
-    reached = " to ".join(dict.fromkeys(f"{part * 100:.0f} %" for part in (least, max(i.fraction for i in group))))
-    kernel = ", ".join(filter(None, (library(row.kernel), tile(row.kernel)))) or "a kernel of no known library"
-    length = short_sequence(row)
-    path_b = f"kernel only: {kernel} runs it; look at its selection and tile"
-    path_b = f"kernel only: {kernel} runs it over {length} queries: {COMPARE_FIRST}" if length else path_b
-    wanted = any(wants_replay(i.row, i.fraction) for i in group)
-    path_b += "; replay artifact recommended for the kernel's owners" if wanted else ""
-    low, high = f"{sum(i.gains[0][2] for i in group) * 100:.1f} %", f"{_most(group) * 100:.1f} %"
-    span = high if low == high else f"{low} at the next step (20, 50 or 80 % of the roof), {high} at 80 %"
+    reached = " to ".join(dict.fromkeys(f"{end(i.fraction for i in group) * 100:.0f} %" for end in (min, max)))
     sets = f" of its {len(group)} longest argument sets" if len(group) > 1 else ""
+    fusion = FOLD if own else fusion_of(row.category, row.name)
+    fusion = fusion_of(row.category, "softmax") if unfused and row.name in PRODUCTS else fusion
+    wanted = any(wants_replay(i.row, i.fraction) for i in group)
+    kernel = _kernel_path(row, "its longest argument set" if sets else "it")
     return Recommendation(
         title=f"{row.name} at {reached} of its roof",
-        issue=f"{share * 100:.0f} % of operators' time in {calls:,} call{'s' * (calls > 1)}{sets}: {band(least)}.",
-        action=(f"fusion or algorithm: {fusion_of(row.category, row.name)}", path_b),
-        impact=f"end to end at most {span}",
+        issue=f"{share * 100:.0f} % of operators' time in {calls:,} call{'s' * (calls > 1)}{sets}: {' '.join(texts)}",
+        action=(
+            f"fusion or algorithm: {fusion}",
+            f"kernel only: {kernel}" + ("; replay artifact recommended for the kernel's owners" if wanted else ""),
+        ),
+        impact=_at_targets(group),
         anchor=anchor_of(row.name),
         details=row.name,
+        findings=own,
     )
 
 
-def fusion_of(category: str, name: str = "") -> str:
-    """Return the fusion that is possible by changing the model."""
-    if "softmax" in name:
-        return "part of attention: torch.nn.functional.scaled_dot_product_attention; else torch.compile"
-    return _FUSION.get(category, "torch.compile, which fuses it with its neighbours")
+def _kernel_path(row: OperatorRow, what: str) -> str:
+    """Return what runs an operator, and how to examine it."""
+    size, name = tile(row.kernel), library(row.kernel)
+    kernel = (f"a kernel of {name}" if name else short_name(row.kernel)) + (f" with the tile {size}" if size else "")
+    if length := short_sequence(row):
+        return f"{what} runs {kernel} over {length} queries; {COMPARE_FIRST}"
+    if row.category.startswith(("GEMM", "CONV", "SDPA")):
+        return f"{what} runs {kernel}; look at which kernel is selected" + (" and at its tile" if size else "")
+    return f"{what} runs {kernel}; profile it alone with ncu, or with rocprof on AMD"
+
+
+def _at_targets(group: Sequence[Impact]) -> str:
+    """Return the gains of an operator's argument sets together: at the next target, and at the last."""
+    low, high = f"{sum(i.gains[0][2] for i in group) * 100:.1f} %", f"{_most(group) * 100:.1f} %"
+    targets = {i.gains[0][0] for i in group}
+    target = f"{min(targets) * 100:.0f} %" if len(targets) == 1 else "the next of 20, 50 and 80 %"
+    return f"at most {low} of the window at {target} of its roof" + (f", {high} at 80 %" if low != high else "")
 
 
 def anchor_of(name: str) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from pytest_perfgate.core.analysis.operators import category_of
-from pytest_perfgate.core.analysis.trace.bottleneck import fusion_of
+from pytest_perfgate.core.analysis.operators import category_of, fusion_of
 from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Match
-from pytest_perfgate.core.analysis.trace.operators import hardware_table
+from pytest_perfgate.core.analysis.trace.operators import hardware_table, short_name
 from pytest_perfgate.core.analysis.trace.tables import brief
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import plural, quantity
@@ -29,9 +28,6 @@ from pytest_perfgate.model.metric import (
     labels,
 )
 from pytest_perfgate.model.values import Dimension
-
-if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.trace.ranks import Collective
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
@@ -202,40 +198,6 @@ def comparison_document(
     return Document(title=title, blocks=tuple(blocks))
 
 
-def collective_pairs(before: Sequence[Collective], after: Sequence[Collective]) -> Table:
-    """Return the collectives of both sides by kind and size, with calls and mean times."""
-    sides = [_by_message(one) for one in (before, after)]
-    rows = []
-    for key in dict.fromkeys((*sides[0], *sides[1])):
-        first, second = (side.get(key, []) for side in sides)
-        times = [sum(group) / len(group) if group else None for group in (first, second)]
-        change = times[1] / times[0] - 1 if times[0] and times[1] is not None else None
-        rows.append((*key, len(first), len(second), *times, change))
-    return Table(
-        columns=(
-            Column(name="collective"),
-            Column(name="message", dimension=Dimension.BYTES),
-            Column(name="ranks", dimension=_COUNT),
-            Column(name="calls, reference", dimension=_COUNT),
-            Column(name="calls, target", dimension=_COUNT),
-            Column(name="reference", dimension=_TIME),
-            Column(name="target", dimension=_TIME),
-            Column(name="relative", dimension=_PART),
-        ),
-        rows=tuple(rows),
-        note="Times are a call's mean as this rank saw it, waiting for other ranks included."
-        if rows
-        else "Neither has a collective.",
-    )
-
-
-def _by_message(of_rank: Sequence[Collective]) -> dict[tuple[str, float | None, int | None], list[int]]:
-    groups: dict[tuple[str, float | None, int | None], list[int]] = {}
-    for one in of_rank:
-        groups.setdefault((one.operation or one.kind, one.size, one.ranks), []).append(one.length)
-    return groups
-
-
 def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[str, ...]:
     """Return the main points: the change, which side of the roof caused it, what hardware does not explain."""
     known = [pair for pair in pairs if pair.before is not None and pair.after is not None]
@@ -252,11 +214,11 @@ def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[st
     texts.append("Argument sets in both: " + ", ".join(f"{count:,} {word}" for word, count in counts) + ".")
     odd = max((pair for pair in known if pair.unexpected), key=lambda pair: _saving(pair) or 0.0, default=None)
     if odd is not None:
-        texts.append(f"The largest that hardware does not explain is {odd.name} {odd.detail}: {_saved(odd)}.")
+        texts.append(f"The largest that hardware does not explain is {odd.name} {odd.detail}: {_saved(odd, lines[1])}.")
     if lines[0] and lines[1]:
         idle = [line.share(line.idle) for line in lines if line]
         one, two = (f"{share * 100:.1f} %" for share in idle)
-        texts.append(f"Idle time is {two} of the target's window and {one} of the reference's.")
+        texts += [f"Idle time is {two} of the target's window and {one} of the reference's."] * (max(idle) >= 0.01)
     return tuple(texts)
 
 
@@ -266,10 +228,14 @@ def _dominates(bound: str, lines: Lines, roofs: Roofs) -> list[str]:
     if rates is None or not lines[0] or not lines[1] or not lines[0].computation:
         return []
     ratio, expected = lines[1].computation / lines[0].computation, rates[0] / rates[1]
+    if _alike(expected):
+        return [
+            f"{_reason(bound, roofs)}, so no difference is expected. Compute time is {ratio:.2f} times the reference's."
+        ]
     near = 1 / BEYOND < ratio / expected < BEYOND
-    ends = f"suggests that {bound} dominates" if near else f"is not what {bound} explains: look at the operators below"
-    wanted = f"{_reason(bound, roofs)}, so {expected:.2f} times its compute time is expected"
-    return [f"{wanted}; the {ratio:.2f} times that it took {ends}."]
+    ends = f": this suggests that {bound} dominates" if near else f", which {bound} does not explain: see the operators"
+    wanted = f"{_reason(bound, roofs)}, so its compute time should be {expected:.2f} times the reference's"
+    return [f"{wanted}. It is {ratio:.2f} times{ends}."]
 
 
 def _rates(bound: str, roofs: Roofs) -> tuple[float, float] | None:
@@ -291,7 +257,11 @@ def _reason(bound: str, roofs: Roofs) -> str:
     if rates is None:
         return ""
     what, times = "bandwidth" if bound == "memory" else "peak", rates[1] / rates[0]
-    return f"The target's {what} is {times:.2f} times the reference's"
+    return f"The {what} is the same" if _alike(times) else f"The target's {what} is {times:.2f} times the reference's"
+
+
+def _alike(ratio: float) -> bool:
+    return abs(ratio - 1) < 0.005
 
 
 Lines = tuple[Timeline | None, Timeline | None]
@@ -301,13 +271,18 @@ Roofs = tuple[Roof | None, Roof | None]
 _ASIDE = ("calls, reference", "calls, target", "difference")
 """Columns that are left out of a page for decisions."""
 
+_NO_KERNELS = ("arguments", "bound", "expected")
+"""Columns that are empty in a table of kernels."""
+
 
 def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> Document:
     """Return what differs in neutral terms, with recommendations for the target only."""
-    from pytest_perfgate.core.analysis.trace.findings import outside_section
+    from pytest_perfgate.core.analysis.trace.findings import time_outside
 
+    aside = Bullets(items=tuple(f"{one.title}: {one.advice}" for one in time_outside(lines[1])) if lines[1] else ())
+    outside = (Section(title="Outside of computation", blocks=(aside,)),) if aside.items else ()
     odd = sorted((pair for pair in pairs if pair.unexpected), key=lambda pair: -(_saving(pair) or 0.0))[:6]
-    advised = (*outside_section(lines[1]), *(_advised(pair, number) for number, pair in enumerate(odd, 1)))
+    advised = (*outside, *(_advised(pair, number, lines[1]) for number, pair in enumerate(odd, 1)))
     apart = tuple(_detailed(pair, number, roofs) for number, pair in enumerate(odd, 1))
     none = Paragraph(text="No operator differs by more than the hardware explains, or no roof is known.")
     first: list[Block] = [Paragraph(text=_neutral(lines))]
@@ -324,7 +299,10 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: 
             Section(title="Recommendations for the target", blocks=advised or (none,)),
             Section(
                 title="Detailed comparison",
-                blocks=(*apart, brief(pair_table(pairs, "operator", 30), *_ASIDE)),
+                blocks=(
+                    *apart,
+                    Section(title="All argument sets", blocks=(brief(pair_table(pairs, "operator", 30), *_ASIDE),)),
+                ),
                 anchor="detail",
             ),
             Section(
@@ -334,13 +312,15 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: 
     )
 
 
-def _advised(pair: Match, number: int) -> Section:
+def _advised(pair: Match, number: int, line: Timeline | None) -> Section:
     """Return what the hardware does not explain, and both paths."""
+    alike = _alike(pair.expected or 1.0)
+    hardware = "the hardware is alike" if alike else f"the hardware alone would make it {_change(pair.expected)}"
     items = (
-        f"Gap: {_change(pair.ratio)} than the reference, where the hardware explains {_change(pair.expected)}",
+        f"Gap: {_change(pair.ratio)} than the reference; {hardware}",
         f"Action: fusion or algorithm: {fusion_of(category_of(pair.name), pair.name)}",
         "Action: kernel only: replay it on the target and look at which kernel is selected",
-        f"Impact: {_saved(pair)}",
+        f"Impact: {_saved(pair, line)}",
     )
     blocks = (Bullets(items=items), Link(text=f"Details: {pair.name}", anchor=f"detail-{number}"))
     return Section(title=f"Priority {number}: {pair.name} {pair.detail}".rstrip(), blocks=blocks)
@@ -349,12 +329,15 @@ def _advised(pair: Match, number: int) -> Section:
 def _detailed(pair: Match, number: int, roofs: Roofs) -> Section:
     """Return one operator with both times, the expected ratio and its reason."""
     reason = _reason(pair.bound, roofs)
-    expected = f"{_change(pair.expected)}, bound by {pair.bound}" + (f". {reason}" if reason else "")
+    change = "no difference" if _alike(pair.expected or 1.0) else _change(pair.expected)
+    expected = f"{change}, bound by {pair.bound}" + (f". {reason}" if reason else "")
+    kernels = [f"; longest kernel {short_name(name)}" if name else "" for name in pair.kernels]
+    beyond = f"{(pair.ratio or 0.0) / (pair.expected or 1.0):.3g} times as long as expected"
     items = (
-        f"Reference: {quantity(pair.before, _TIME)} a call, {plural(pair.calls[0], 'call')}",
-        f"Target: {quantity(pair.after, _TIME)} a call, {plural(pair.calls[1], 'call')}: {_change(pair.ratio)}",
+        f"Reference: {quantity(pair.before, _TIME)} a call, {plural(pair.calls[0], 'call')}{kernels[0]}",
+        f"Target: {quantity(pair.after, _TIME)} a call, {plural(pair.calls[1], 'call')}{kernels[1]}",
+        f"Difference: {_change(pair.ratio)}, {beyond}" + ("; look at kernel selection" if pair.doubled else ""),
         f"Expected: {expected}",
-        f"So: {pair.remark}",
     )
     return Section(
         title=f"{pair.name} {pair.detail}".rstrip(), blocks=(Bullets(items=items),), anchor=f"detail-{number}"
@@ -368,14 +351,24 @@ def _change(ratio: float | None) -> str:
 
 
 def comparative_rough(
-    subject: str, lines: Lines, parts: tuple[Sequence[Match], Sequence[Match], Sequence[Match]], note: str
+    subject: str,
+    lines: Lines,
+    parts: tuple[Sequence[Match], Sequence[Match], Sequence[Match]],
+    note: str,
+    collectives: Table,
 ) -> Document:
     """Return every table of the comparison."""
     blocks: list[Block] = [Paragraph(text=note)]
+    ops, exact, kernels = parts
     if lines[0] and lines[1]:
         blocks.append(Section(title="Timeline", blocks=(timeline_pair_table(lines[0], lines[1]),)))
-    for title, of, pairs in zip(("Operators", "By arguments", "Kernels"), ("operator", "operator", "kernel"), parts):
-        blocks.append(Section(title=title, blocks=(pair_table(pairs, of),)))
+    of_kernels = replace(brief(pair_table(kernels, "kernel"), *_NO_KERNELS), note="Times are a call's mean.")
+    blocks += [
+        Section(title="Operators", blocks=(replace(brief(pair_table(ops, "operator"), "arguments"), note=""),)),
+        Section(title="By arguments", blocks=(pair_table(exact, "operator"),)),
+        Section(title="Kernels", blocks=(of_kernels,)),
+    ]
+    blocks += [Section(title="Collectives", blocks=(collectives,))] if collectives.rows else []
     return Document(title=f"Comparison of {subject} (rough)", blocks=tuple(blocks))
 
 
@@ -386,14 +379,22 @@ def _saving(pair: Match) -> float | None:
     return (pair.after - pair.before * pair.expected) * pair.calls[1]
 
 
-def _saved(pair: Match) -> str:
+def _saved(pair: Match, line: Timeline | None) -> str:
     saved = _saving(pair)
-    return "unknown" if saved is None else f"up to {quantity(saved, Dimension.TIME)} of the target's GPU time"
+    if saved is None:
+        return "unknown"
+    part = f"{saved / line.computation * 100:.0f} % of " if line and line.computation else "of "
+    return f"up to {quantity(saved, _TIME)}, {part}the target's compute time"
 
 
 def _neutral(lines: Lines) -> str:
     if not lines[0] or not lines[1]:
         return "One of the traces has no single device's activity."
-    one, two = lines[0].computation, lines[1].computation
+    computed = _compared(lines[0].computation, lines[1].computation)
+    return f"Compute time of the target is {computed}; the whole window is {_compared(lines[0].total, lines[1].total)}."
+
+
+def _compared(one: float, two: float) -> str:
+    """Return a time of the target, and its change against the reference's."""
     change = f"{(two / one - 1) * 100:+.1f} %" if one else "not comparable"
-    return f"Compute time of the target is {two / 1e6:.3f} ms, {change} against the reference's {one / 1e6:.3f} ms."
+    return f"{quantity(float(two), _TIME)}, {change} against the reference's {quantity(float(one), _TIME)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from pytest_perfgate.core.analysis.decisions import SHORT_NS, mostly_short, outs
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.metric import Bullets, Finding, Section, Severity
+from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension, regex
 
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 _SIMPLE = {"aten::add", "aten::add_", "aten::mul", "aten::mul_", "aten::copy_"}
 
 COMPARE_FIRST = "compare with another device at the same length before calling it a kernel problem"
+
+UNFUSED, FOLD = "Attention is not fused", "fold the batch into a larger product"
+
+PRODUCTS = ("aten::bmm", "aten::baddbmm")
+"""Batched products, of which unfused attention has two."""
 
 PERFETTO = "open the trace in https://ui.perfetto.dev and look at what the host does in the gaps"
 
@@ -41,8 +47,8 @@ def findings(
         *_durations(survey),
         *_foreign(survey),
         *_longer_than_the_trace(survey),
-        *(_time_outside(line) if line else ()),
-        *(() if survey.on_host else _launches(line, kernels)),
+        *(time_outside(line) if line else ()),
+        *(() if survey.on_host else _launches(survey, line, kernels)),
         *(() if survey.on_host else _graph(survey, kernels)),
         *_waits(survey, line),
         *_attention(rows, roof, line.total if line else 0.0),
@@ -104,16 +110,11 @@ def _longer_than_the_trace(survey: Survey) -> Iterator[Finding]:
         )
 
 
-def _time_outside(line: Timeline) -> Iterator[Finding]:
+def time_outside(line: Timeline) -> Iterator[Finding]:
+    """Yield time other than compute, which no operator's figures contain."""
     parts = (line.idle, line.exposed_comm, line.exposed_memcpy)
     advice = (PERFETTO, "overlap it with compute; the ranks together show who waits for whom")
     return outside_computation(line.share(line.computation), tuple(map(line.share, parts)), "the window", advice)
-
-
-def outside_section(line: Timeline | None) -> tuple[Section, ...]:
-    """Return what to do about time outside of computation, which no operator's figures contain."""
-    items = tuple(f"{one.title}: {one.advice}" for one in _time_outside(line)) if line else ()
-    return (Section(title="Outside of computation", blocks=(Bullets(items=items),)),) if items else ()
 
 
 def _short(kernels: Sequence[KernelRow]) -> tuple[int, int]:
@@ -122,16 +123,20 @@ def _short(kernels: Sequence[KernelRow]) -> tuple[int, int]:
     return sum(k.count for k in compute), sum(k.count for k in compute if k.median < SHORT_NS)
 
 
-def _are_short(kernels: Sequence[KernelRow]) -> bool:
-    count, short = _short(kernels)
-    return mostly_short(count, short)
+def _replayed(survey: Survey) -> bool:
+    """Return whether graphs launched most of what ran on the device."""
+    launches = survey.link.launch[survey.link.launch >= 0]
+    names, counts = np.unique(survey.trace.name[launches], return_counts=True)
+    graphs = ["GraphLaunch" in survey.trace.names[name] for name in names]
+    return bool(2 * counts[np.array(graphs, bool)].sum() > len(launches))
 
 
-def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
+def _launches(survey: Survey, line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
     compute = [k for k in kernels if k.kind == "compute"]
     count, short = _short(kernels)
     spent = sum(k.total for k in compute) or 1.0
-    yield from short_kernels((count, short), sum(k.total for k in compute if k.median < SHORT_NS) / spent)
+    for finding in short_kernels((count, short), sum(k.total for k in compute if k.median < SHORT_NS) / spent):
+        yield replace(finding, advice="fuse them; graphs launch them already") if _replayed(survey) else finding
     if line and line.share(line.idle_macro) > 0.3 and line.gaps < 0.2 * max(count, 1):
         yield Finding(
             title="The device waits in few long gaps",
@@ -144,7 +149,7 @@ def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[F
 def _graph(survey: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
     """Yield calls that a CUDA graph cannot hold, if one would help."""
     trace, launches = survey.trace, survey.link.launch[survey.link.launch >= 0]
-    if not _are_short(kernels) or not len(launches):
+    if not mostly_short(*_short(kernels)) or not len(launches) or _replayed(survey):
         return
     host = np.isin(trace.category, (Category.RUNTIME, Category.OPERATOR))
     host &= (trace.start >= trace.start[launches].min()) & (trace.start <= trace.start[launches].max())
@@ -221,14 +226,14 @@ def short_sequence(row: OperatorRow) -> int:
 
 def _attention(rows: Sequence[OperatorRow], roof: Roof | None, total: float) -> Iterator[Finding]:
     soft = _first_of(rows, "aten::_softmax", "aten::softmax")
-    product = _first_of(rows, "aten::bmm", "aten::baddbmm")
+    product = _first_of(rows, *PRODUCTS)
     softened, multiplied = (sum(row.count for row in group) for group in (soft, product))
     if softened and multiplied >= 2 * softened:
         together = (*soft, *product)
         spent = sum(row.share for row in together)
         shares = [sum(row.total for row in together) * (1 - 1 / times) / (total or math.inf) for times in _FUSED]
         yield Finding(
-            title="Attention is not fused",
+            title=UNFUSED,
             detail=f"{soft[0].name} {softened:,} times, {product[0].name} {multiplied:,} times, {spent * 100:.0f} % "
             f"together. Fused kernels are {_FUSED[0]} to {_FUSED[1]} times as fast.",
             trigger=f"op_count(op={soft[0].name})={softened}",
@@ -283,7 +288,7 @@ def _shapes(row: OperatorRow) -> list[tuple[int, ...]]:
 
 def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
     for row in rows:
-        if row.name not in {"aten::bmm", "aten::baddbmm"} or row.work is None:
+        if row.name not in PRODUCTS or row.work is None:
             continue
         shapes = _shapes(row)
         if not shapes or not all(shapes):  # a batched product has no scalar operand: the trace is unusual
@@ -296,7 +301,7 @@ def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[F
                 title=f"Tiny batched products: {batch:,} of at most {max(sizes)}",
                 detail=f"{row.name} takes {row.share * 100:.0f} % of operator time{reached}.",
                 trigger=f"batch={batch}",
-                advice="fold the batch into a larger product, or replay it to look at kernel selection",
+                advice=f"{FOLD}, or replay it to look at kernel selection",
                 scope=row.name,
             )
 

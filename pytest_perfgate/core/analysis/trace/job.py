@@ -172,6 +172,31 @@ def _triggered(finding: Finding) -> float:
 _TIME, _COUNT = Dimension.TIME, Dimension.COUNT
 
 
+def job_sentence(job: TraceJob) -> str:
+    """Return how the windows of all devices are spent, and which rank is late."""
+    from pytest_perfgate.core.render.words import quantity
+
+    lines = [line for one in job.ranks if not one.on_host for _, line in one.lines]
+    if not lines:
+        return "No rank has GPU activity."
+    computed, exposed, idle = (
+        _span([line.share(getattr(line, part)) for line in lines]) for part in ("computation", "exposed_comm", "idle")
+    )
+    text = f"Computation fills {computed} of the windows, exposed communication {exposed}, idle time {idle}."
+    shared = job.meeting.shared
+    late = straggler(shared)
+    if late is None:
+        return text
+    waited, rank = max((waited, rank) for rank, waited in waits(shared).items())
+    most = f"rank {rank} waits longest for others, {quantity(float(waited), _TIME)}"
+    return f"{text} Rank {late} waits least and so arrives last; {most}."
+
+
+def _span(shares: Sequence[float]) -> str:
+    ends = dict.fromkeys(f"{share * 100:.3g} %" for share in (min(shares), max(shares)))
+    return " to ".join(ends)
+
+
 def meeting_document(meeting: Meeting, subject: str) -> Document:
     """Return what several ranks show together, or what one rank cannot show."""
     shared = meeting.shared

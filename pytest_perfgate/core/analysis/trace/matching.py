@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,8 @@ class Match:
     bound: str = ""
     expected: float | None = None
     """The ratio of times that the hardware explains."""
+    kernels: tuple[str, str] = ("", "")
+    """The longest kernel of each side."""
 
     @property
     def ratio(self) -> float | None:
@@ -47,14 +50,18 @@ class Match:
         """The difference in neutral words."""
         if self.before is None or self.after is None:
             return "only in the target" if self.before is None else "only in the reference"
-        ratio = self.ratio or 0.0
-        slow = f", {(ratio - 1) * 100:.0f} % slower: look at kernel selection" if ratio > SELECTION else ""
+        slow = f", {((self.ratio or 0.0) - 1) * 100:.0f} % slower: look at kernel selection" if self.doubled else ""
         if self.expected is None:
             return f"no expectation{slow}"
-        off = ratio / self.expected
+        off = (self.ratio or 0.0) / self.expected
         if off > BEYOND:
             return f"unexpected: investigate{slow}"
         return "faster than expected: the reference may have room" if off < 1 / BEYOND else "expected"
+
+    @property
+    def doubled(self) -> bool:
+        """Whether it takes so much longer that kernel selection is the likely cause."""
+        return (self.ratio or 0.0) > SELECTION
 
     @property
     def unexpected(self) -> bool:
@@ -133,7 +140,9 @@ def _paired(
     for name in dict.fromkeys((*first, *second)):
         one, two = first.get(name, []), second.get(name, [])
         bind, expected = _expectation(one or two, roofs)
-        pairs.append(_pair(*name, _sums(one), _sums(two), bind, expected))
+        longest = [max(group, key=lambda row: row.total).kernel if group else "" for group in (one, two)]
+        pair = _pair(*name, _sums(one), _sums(two), bind, expected)
+        pairs.append(replace(pair, kernels=(longest[0], longest[1])))
     return tuple(sorted(pairs, key=lambda pair: -max(pair.total)))
 
 

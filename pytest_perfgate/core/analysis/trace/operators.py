@@ -61,8 +61,7 @@ class OperatorRow(Spread):
     def first_arguments(self, most: int | None) -> str:
         """Return the same of so many tensors: input and weight, where libraries differ in what follows."""
         call, tensors = self.call, self.call.tensors()[:most]
-        shapes = " ".join("×".join(map(str, call.dims[at])) or "scalar" for at in tensors)
-        return f"{shapes} {'/'.join(dict.fromkeys(call.dtype(at) for at in tensors))}".strip()
+        return f"{call.shapes(most)} {'/'.join(dict.fromkeys(call.dtype(at) for at in tensors))}".strip()
 
 
 def operators(survey: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
@@ -297,7 +296,7 @@ def selection_table(rows: Sequence[OperatorRow]) -> Table:
         if len({row.kernel for row in group}) < 2:
             continue
         listed += [
-            (name, _shapes(row), library(row.kernel), tile(row.kernel), row.kernel, row.count, row.total)
+            (name, row.call.shapes(), library(row.kernel), tile(row.kernel), row.kernel, row.count, row.total)
             for row in group
         ]
     return Table(
@@ -313,10 +312,6 @@ def selection_table(rows: Sequence[OperatorRow]) -> Table:
         rows=tuple(listed),
         note="Library and tile are read from the kernel's name; empty where the name does not say.",
     )
-
-
-def _shapes(row: OperatorRow) -> str:
-    return " ".join("×".join(map(str, row.call.dims[at])) or "scalar" for at in row.call.tensors())
 
 
 _WORD = regex(r"(?:nccl|rccl)(?:Dev)?Kernel_?([A-Za-z]+)", re.IGNORECASE)

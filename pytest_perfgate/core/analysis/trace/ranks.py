@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.work import bus_factor
-from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
+from pytest_perfgate.model.metric import Absent, Column, Labels, Metric, MetricSet, Table, labels
 from pytest_perfgate.model.values import Dimension, value
 
 _TIME, _COUNT = Dimension.TIME, Dimension.COUNT
@@ -227,3 +227,37 @@ def start_skew(instance: Instance) -> int:
     """Return the latest start minus the earliest."""
     starts = [part.start for part in instance.parts]
     return max(starts) - min(starts)
+
+
+def collective_pairs(before: Sequence[Collective], after: Sequence[Collective]) -> Table:
+    """Return the collectives of both sides by kind and size, with calls and mean times."""
+    sides = [_by_message(one) for one in (before, after)]
+    rows = []
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        first, second = (side.get(key, []) for side in sides)
+        times = [sum(group) / len(group) if group else None for group in (first, second)]
+        change = times[1] / times[0] - 1 if times[0] and times[1] is not None else None
+        rows.append((*key, len(first), len(second), *times, change))
+    return Table(
+        columns=(
+            Column(name="collective"),
+            Column(name="message", dimension=Dimension.BYTES),
+            Column(name="ranks", dimension=Dimension.COUNT),
+            Column(name="calls, reference", dimension=Dimension.COUNT),
+            Column(name="calls, target", dimension=Dimension.COUNT),
+            Column(name="reference", dimension=Dimension.TIME),
+            Column(name="target", dimension=Dimension.TIME),
+            Column(name="relative", dimension=Dimension.FRACTION),
+        ),
+        rows=tuple(rows),
+        note="Times are a call's mean as this rank saw it, waiting for other ranks included."
+        if rows
+        else "Neither has a collective.",
+    )
+
+
+def _by_message(of_rank: Sequence[Collective]) -> dict[tuple[str, float | None, int | None], list[int]]:
+    groups: dict[tuple[str, float | None, int | None], list[int]] = {}
+    for one in of_rank:
+        groups.setdefault((one.operation or one.kind, one.size, one.ranks), []).append(one.length)
+    return groups

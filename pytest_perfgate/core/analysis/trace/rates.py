@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.roofline import BEYOND, GIVEN, Placement, place
+from pytest_perfgate.core.analysis.roofline import BEYOND, GIVEN, Placement, parse_items, place
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
 from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
 from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.analysis.trace.timeline import busy
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.metric import Absent, Column, Interval, Labels, Metric, MetricSet, Table, labels
+from pytest_perfgate.model.metric import Absent, Column, Labels, Metric, MetricSet, Table, labels
 from pytest_perfgate.model.values import Dimension, array_value, value
 
 if TYPE_CHECKING:
@@ -212,6 +212,32 @@ def _metric(name: str, number: float, dimension: Dimension, where: Labels, note:
     return Metric(name=name, value=number, dimension=dimension, labels=where, source="trace", note=note)
 
 
+def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[float, str] | None:
+    """Return items a second and their name, by the time from step to step; steps without stated items."""
+    count, unit = parse_items(items, "trace-option")
+    windows = [part.window for part in steps if part.window is not None and part.window.step]
+    starts = np.sort(np.array([one.start for one in windows], np.int64))
+    if len(starts) > 1:
+        apart = intervals.middle(np.diff(starts))
+    elif len(starts):
+        apart = float(windows[0].end - windows[0].start)
+    else:
+        apart = float(whole.end.max() - whole.start.min()) if len(whole.rows) and count is not None else 0.0
+    if apart <= 0:
+        return None
+    return (count if count is not None else 1.0) / apart * 1e9, unit if count is not None else "steps"
+
+
+def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scopes: Sequence[Labels]) -> MetricSet:
+    """Return ``throughput`` of a trace with steps, or of stated items over a trace without."""
+    rate = throughput(whole, steps, items)
+    if rate is None:
+        fix = "state what it works on: --set items='64 samples'"
+        return MetricSet(absent=(Absent(name="throughput", why="the trace marks no steps", fix=fix),))
+    note = f"{rate[1]}, by the time from step to step" if steps else f"{rate[1]}, over the whole trace"
+    return MetricSet(metrics=tuple(_metric("throughput", rate[0], Dimension.RATE, scope, note) for scope in scopes))
+
+
 def impact_metrics(
     rows: Sequence[OperatorRow], top: int, roof: Roof | None, total: float, scopes: Sequence[Labels]
 ) -> MetricSet:
@@ -235,10 +261,6 @@ class Impact:
     fraction: float
     gains: tuple[tuple[float, float, float], ...]
     """(target, time then, end-to-end gain)."""
-
-    @property
-    def interval(self) -> Interval | None:
-        return Interval(low=self.gains[0][2], high=self.gains[-1][2], confidence=0.0) if self.gains else None
 
 
 def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | None:

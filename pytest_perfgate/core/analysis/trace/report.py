@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.decisions import findings_block, four_sections
 from pytest_perfgate.core.analysis.roofline import band, place
-from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.bottleneck import (
-    Recommendation,
-    advice_blocks,
-    advised,
-    anchor_of,
-    left_over,
-    wants_replay,
-)
+from pytest_perfgate.core.analysis.trace import bottleneck, tables
 from pytest_perfgate.core.analysis.trace.operators import (
     KernelRow,
     OperatorRow,
@@ -57,9 +49,8 @@ def report_document(
         blocks.append(Section(title=title, blocks=(timeline_table(line, on_host=survey.on_host),)))
     if rows:
         blocks += _tables(survey, rows, kernels, roof)
-    besides = [f for f in findings if f.advice or not f.trigger.startswith("class=")]  # the class is on top
-    blocks.append(Section(title="Findings", blocks=(findings_block(besides),)))
-    blocks.append(Section(title="Not observable in a trace", blocks=(unseen_block(),)))
+    blocks.append(Section(title="Findings", blocks=(findings_block([f for f in findings if not _is_class(f)]),)))
+    blocks.append(Section(title="Not observable in a trace", blocks=(tables.unseen_block(),)))
     return Document(title=f"Trace {name_of(survey)}", subtitle=subtitle(survey), blocks=tuple(blocks))
 
 
@@ -119,17 +110,6 @@ def subtitle(survey: Survey) -> str:
     return " · ".join(parts)
 
 
-def unseen_block() -> Block:
-    """Return what a trace cannot show, and what can."""
-    return Bullets(
-        items=(
-            "bank conflicts, coalescing, cache hits, stall reasons: use ncu, or rocprof on AMD",
-            "occupancy and registers: use ncu, or the cubin: perfgate inspect KERNEL.cubin",
-            "why the host was late: use a profile with stacks, or the trace in Perfetto",
-        )
-    )
-
-
 def name_of(survey: Survey) -> str:
     return survey.trace.path.rpartition("/")[2]
 
@@ -137,9 +117,10 @@ def name_of(survey: Survey) -> str:
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
 
 
-def summary_blocks(survey: Survey, line: Timeline | None, rows: Sequence[OperatorRow]) -> tuple[Block, ...]:
+def summary_blocks(content: ReportContent) -> tuple[Block, ...]:
     """Return a summary of at most twenty lines."""
-    ranked = ranked_operators(rows)[: survey.settings.top]
+    survey, line = content.survey, content.line
+    ranked = ranked_operators(content.rows)[: survey.settings.top]
     table = Table(
         columns=(
             Column(name="#"),
@@ -150,7 +131,7 @@ def summary_blocks(survey: Survey, line: Timeline | None, rows: Sequence[Operato
         rows=tuple((str(n), *row) for n, row in enumerate(ranked, 1)),
         title="Top bottlenecks",
     )
-    return (Paragraph(text=_sentence(survey, line, ranked)), _metrics(survey, line), table)
+    return (Paragraph(text=_summary(content, ranked)), _metrics(survey, line), *((table,) if ranked else ()))
 
 
 def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, float]]:
@@ -162,10 +143,21 @@ def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, floa
     return [(name, *spans) for name, spans in sorted(spent.items(), key=lambda item: -item[1][0])]
 
 
+def _summary(content: ReportContent, ranked: Sequence[tuple[str, float, float]]) -> str:
+    """Return what limits the window, then the main figures."""
+    classes = (f"{finding.title}: {finding.detail}" for finding in content.findings if _is_class(finding))
+    return " ".join((*classes, _sentence(content.survey, content.line, ranked)))
+
+
+def _is_class(finding: Finding) -> bool:
+    return finding.trigger.startswith("class=") and not finding.advice
+
+
 def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str, float, float]]) -> str:
     """Return the main result in a sentence."""
     if line is None:
-        return "Several devices, or none, were at work: the detail lists each one."
+        devices = len(timelines(survey))
+        return f"{devices} devices worked: --view timeline has each." if devices else "The trace has no GPU activity."
     who = "The host's operators run" if survey.on_host else "The GPU works"
     text = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
     if line.communication:
@@ -173,8 +165,9 @@ def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str,
     if not ranked:
         return f"{text}."
     name, spent, share = ranked[0]
-    largest = "What no operator launched is the largest part" if name == OUTSIDE else f"{name} is the largest operator"
-    return f"{text}. {largest}: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
+    if name == OUTSIDE:
+        return f"{text}. No operator launched {_part(share)} of what ran: a graph did, or the trace has no operators."
+    return f"{text}. {name} is the largest operator: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
 
 
 def _metrics(survey: Survey, line: Timeline | None) -> Table:
@@ -230,17 +223,18 @@ class Advice:
     """Recommendations with their reasons, for decisions."""
 
     impacts: tuple[Impact, ...]
-    made: tuple[Recommendation, ...]
+    made: tuple[bottleneck.Recommendation, ...]
     others: tuple[Finding, ...]
-    """Findings that are in no recommendation."""
+    """Findings that are neither in a recommendation nor in the summary."""
 
 
 def advice_of(content: ReportContent) -> Advice:
     """Return recommendations of a window, each finding once."""
     total = content.line.total if content.line else 0
     impacts = tuple(one for row in content.top if (one := impact(row, content.roof, total)) is not None)
-    made = advised(impacts, content.findings)
-    return Advice(impacts=impacts, made=made, others=left_over(made, content.findings))
+    made = bottleneck.advised(impacts, content.findings)
+    others = tuple(finding for finding in bottleneck.left_over(made, content.findings) if not _is_class(finding))
+    return Advice(impacts=impacts, made=made, others=others)
 
 
 def standalone_fair(content: ReportContent) -> Document:
@@ -248,8 +242,8 @@ def standalone_fair(content: ReportContent) -> Document:
     advice = advice_of(content)
     detail = [Section(title="Other findings", blocks=(findings_block(advice.others),))] if advice.others else []
     names = dict.fromkeys(row.name for row in content.top)
-    detail += [_operator_section([row for row in content.top if row.name == name], content.roof) for name in names]
-    replays = ", ".join(dict.fromkeys(i.row.name for i in advice.impacts if wants_replay(i.row, i.fraction)))
+    detail += [_operator_section([row for row in content.top if row.name == name], content) for name in names]
+    replays = ", ".join(dict.fromkeys(i.row.name for i in advice.impacts if bottleneck.wants_replay(i.row, i.fraction)))
     how = "Write them: perfgate inspect FILE --view replay --set replay=replay.zip" if replays else ""
     artifacts = Paragraph(text=f"Replay artifacts: {replays or 'none recommended'}. {how}".rstrip())
     gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=_no_impact(content))
@@ -257,9 +251,9 @@ def standalone_fair(content: ReportContent) -> Document:
         title=f"{name_of(content.survey)}: standalone analysis",
         subtitle=subtitle(content.survey),
         blocks=(
-            Section(title="Executive summary", blocks=summary_blocks(content.survey, content.line, content.rows)),
-            Section(title="Recommendations", blocks=advice_blocks(advice.made)),
-            Section(title="Detailed analysis", blocks=tuple(detail)),
+            Section(title="Executive summary", blocks=summary_blocks(content)),
+            Section(title="Recommendations", blocks=bottleneck.advice_blocks(advice.made)),
+            Section(title="Detailed analysis", blocks=tuple(detail) or (Paragraph(text="No operator ran."),)),
             Section(title="Impact", blocks=(gains,)),
             Section(title="Appendix", blocks=(hardware_table(device=content.roof), artifacts)),
         ),
@@ -269,14 +263,13 @@ def standalone_fair(content: ReportContent) -> Document:
 def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]] = ()) -> Document:
     """Return the report in four sections: summary, metrics, findings, recommendations; ``extra`` adds metrics."""
     advice, survey, line = advice_of(content), content.survey, content.line
-    classes = [f for f in content.findings if f.trigger.startswith("class=") and not f.advice]
-    summary = [*(f"{f.title}: {f.detail}" for f in classes), _sentence(survey, line, ranked_operators(content.rows))]
+    findings = [finding for finding in content.findings if not _is_class(finding)]
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(survey, line).rows)]
     texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
-    made = advice_blocks([replace(one, anchor="") for one in advice.made])
-    heading, besides = (f"Trace {name_of(survey)}", subtitle(survey)), [f for f in content.findings if f not in classes]
-    return four_sections(heading, " ".join(summary), (f"{name}: {text}" for name, text in texts), besides, made)
+    made = bottleneck.advice_blocks([replace(one, anchor="") for one in advice.made])
+    heading, summary = (f"Trace {name_of(survey)}", subtitle(survey)), _summary(content, ranked_operators(content.rows))
+    return four_sections(heading, summary, (f"{name}: {text}" for name, text in texts), findings, made)
 
 
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
@@ -312,15 +305,13 @@ def standalone_rough(content: ReportContent) -> Document:
         rows=tuple((row.name, row.share, row.why) for row in unmodelled),
         note="An operator that is not here has a work model; a model is one function: pytest_perfgate_operators.",
     )
+    missing = gaps if unmodelled else Paragraph(text="Every operator has a work model.")
     blocks: list[Block] = [
         Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(content))),)),
         Section(title="Findings", blocks=(findings_block(content.findings),)),
     ]
-    blocks += (
-        [Section(title="Timeline", blocks=(tables.timeline_table(content.line, on_host=content.survey.on_host),))]
-        if content.line
-        else []
-    )
+    line = [timeline_table(content.line, on_host=content.survey.on_host)] if content.line else []
+    blocks += [Section(title="Timeline", blocks=(table,)) for table in line]
     blocks += [
         Section(title="Categories", blocks=(tables.category_table(content.rows),)),
         Section(title="Operators by arguments", blocks=(tables.argument_table(content.rows),)),
@@ -328,9 +319,9 @@ def standalone_rough(content: ReportContent) -> Document:
         Section(title="Kernels", blocks=(tables.kernel_table(content.kernels),)),
         Section(title="Kernel selection", blocks=(selection_table(content.rows),)),
         *_trees(content),
-        Section(title="Gaps", blocks=(gaps, Paragraph(text=_dropped(content.survey)))),
+        Section(title="Gaps", blocks=(missing, Paragraph(text=_dropped(content.survey)))),
         Section(title="Questions", blocks=(Bullets(items=_questions(content)),)),
-        Section(title="Not observable in a trace", blocks=(unseen_block(),)),
+        Section(title="Not observable in a trace", blocks=(tables.unseen_block(),)),
     ]
     return Document(
         title=f"{name_of(content.survey)}: standalone analysis (rough)",
@@ -365,19 +356,23 @@ def _trees(content: ReportContent, most: int = 3) -> list[Section]:
     return [Section(title="Tree analysis", blocks=tuple(parts))] if parts else []
 
 
-def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section:
-    """Return one operator with its top argument sets."""
-    lines = []
+def _operator_section(rows: Sequence[OperatorRow], content: ReportContent) -> Section:
+    """Return one operator with its top argument sets; kernels that no operator launched one by one."""
+    lines, roof = [], content.roof
+    if rows[0].name == OUTSIDE:
+        outside = [kernel for kernel in content.kernels if kernel.launcher == OUTSIDE]
+        table = kernel_table(outside, limit=2 * content.survey.settings.top)
+        return Section(title=OUTSIDE, blocks=(tables.brief(table, "launcher"),), anchor=bottleneck.anchor_of(OUTSIDE))
     for row in rows:
         at = place(row.work, row.total / row.count, roof) if row.work and roof else None
         reached = f"{at.fraction * 100:.0f} % of its roof, {band(at.fraction)}" if at and at.fraction else ""
-        why = f"no work model: {row.why}" if row.work is None else ""
         kernel = f"longest kernel {short_name(row.kernel)}" + (f" ({of})" if (of := library(row.kernel)) else "")
-        parts = "; ".join(filter(None, (reached, at.impossible if at else "", why, kernel)))
+        parts = "; ".join(filter(None, (reached, at.impossible if at else "", kernel)))
         lines.append(f"{tables.shapes(row) or 'no shapes'}: {parts}")
-    table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes")
+    rates = () if any(row.work is not None for row in rows) else ("intensity", "rate", "bandwidth", "of the roof")
+    table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes", *rates)
     blocks = (Bullets(items=tuple(lines)), replace(table, note=""))
-    return Section(title=rows[0].name, blocks=blocks, anchor=anchor_of(rows[0].name))
+    return Section(title=rows[0].name, blocks=blocks, anchor=bottleneck.anchor_of(rows[0].name))
 
 
 def _no_impact(content: ReportContent) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.metric import Cell, Column, Table
+from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Table
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
@@ -217,24 +217,8 @@ def _modelled(rows: Sequence[OperatorRow]) -> str:
 
 
 def shapes(row: OperatorRow) -> str:
-    """Return the shapes of a call's tensors; a list of tensors in brackets, shortened if long."""
-    call = row.call
-    texts = [
-        _shape(call.dims[at]) if call.tensor(at) else _listed_shapes(call.dims[at])
-        for at in range(min(len(call.types), len(call.dims)))
-        if call.tensor(at) or (call.type(at) == "TensorList" and call.dims[at])
-    ]
-    return " ".join(texts)
-
-
-def _shape(sizes: Sequence[object]) -> str:
-    return "×".join(map(str, sizes)) or "scalar"
-
-
-def _listed_shapes(shapes: Sequence[object], most: int = 3) -> str:
-    texts = [_shape(sizes) for sizes in shapes[:most] if isinstance(sizes, tuple)]
-    more = [f"and {len(shapes) - most} more"] if len(shapes) > most else []
-    return f"[{', '.join((*texts, *more))}]"
+    """Return the shapes of a call's tensors."""
+    return row.call.shapes()
 
 
 def listed(items: object) -> str:
@@ -288,4 +272,15 @@ def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[floa
     return Table(
         columns=(*bare.columns, Column(name="coverage", dimension=_PART)),
         rows=tuple((*row, share) for row, share in zip(bare.rows, coverage)),
+    )
+
+
+def unseen_block() -> Block:
+    """Return what a trace cannot show, and what can."""
+    return Bullets(
+        items=(
+            "bank conflicts, coalescing, cache hits, stall reasons: use ncu, or rocprof on AMD",
+            "occupancy and registers: use ncu, or the cubin: perfgate inspect KERNEL.cubin",
+            "why the host was late: use a profile with stacks, or the trace in Perfetto",
+        )
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.app.inspect import unknown
+from pytest_perfgate.app.inspections.kineto import TABLES
 from pytest_perfgate.core.analysis.foreign_files import VIEWS, foreign, view_lines
 from pytest_perfgate.wiring.built_ins import BuiltIns, benchmarks_of
 
@@ -202,6 +203,7 @@ def test_source_of_a_kernel_is_told_with_the_command_that_compiles_it() -> None:
 def test_each_view_of_a_readable_file_says_what_it_shows() -> None:
     names = {name for one in BuiltIns().pytest_perfgate_inspectors() for name in one.views}
     assert names <= VIEWS.keys()
+    assert set(TABLES) <= VIEWS.keys(), "of a comparison"
     assert list(view_lines(["ops", "own"])) == ["ops  time by operator", "own"]
     assert list(view_lines([])) == []
 

@@ -10,6 +10,7 @@ from pytest_perfgate.core.analysis.operators import (
     MODELS,
     OperatorCall,
     category_of,
+    fusion_of,
     model_of,
     parse_call,
     work_of,
@@ -250,6 +251,7 @@ def test_a_model_of_the_user_comes_first() -> None:
 def test_every_model_has_a_category_and_unknown_ones_have_one_too() -> None:
     assert set(MODELS) == set(CATEGORIES)
     assert category_of("triton_poi_fused_add_0") == "triton"
+    assert fusion_of("triton", "triton_per_fused__softmax_add_0").startswith("none: torch.compile made this kernel")
     assert category_of("flash_attn_3::fwd") == "SDPA_fwd"
     assert category_of("my_attention_backward") == "SDPA_bwd"
     assert category_of("x", "void at::native::vectorized_elementwise_kernel") == "elementwise"

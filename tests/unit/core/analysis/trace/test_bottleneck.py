@@ -63,7 +63,50 @@ def test_a_window_has_its_class_and_the_advice_that_follows(kineto, tmp_path, ki
     first = render_text(analysis.views["analysis"]()).partition("Priority 1: ")[2].splitlines()
     assert first[0] == advice
     assert len(first[2]) > len("- Issue:  [class=communication]") + 20, "with the reason"
-    assert any(line.startswith("- Impact: end to end at most ") for line in first[:8])
+    assert any(line.startswith("- Impact: at most ") for line in first[:8])
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_advice_by_class_replaces_the_findings_that_say_the_same(kineto, tmp_path, kind) -> None:
+    events, advice = WINDOWS[kind]
+    analysis = kineto.inspect([written(tmp_path / "t.json", list(events()))], {})
+    fair = render_text(analysis.views["fair"](), 10_000)
+    first = fair.partition(f"Priority 1: {advice}")[2].partition("Priority 2")[0].partition("Detailed analysis")[0]
+    same = {"synchronisation": "cudaStreamSynchronize 60 times", "communication": "Exposed communication takes"}
+    assert same.get(kind, "kernels are shorter than 10 µs") in first
+    assert "Other findings" not in fair
+    for name in ("fair", "analysis"):
+        assert render_text(analysis.views[name](), 10_000).count(f"The window is {kind}-bound: ") == 1
+
+
+def batched(*events):
+    shapes = {"Input Dims": [[2048, 8, 16], [2048, 16, 8]], "Input type": ["c10::BFloat16"] * 2}
+    return [*events, host("aten::bmm", 0, 9, **shapes), launch(1, 1), kernel("tiny_gemm", 5, 900, correlation=1)]
+
+
+def softmax():
+    yield host("aten::_softmax", 20, 9, **{"Input Dims": [[2048, 8, 8]], "Input type": ["c10::BFloat16"]})
+    yield launch(21, 2)
+    yield kernel("softmax_warp", 910, 90, correlation=2)
+    shapes = {"Input Dims": [[2048, 8, 8], [2048, 8, 16]], "Input type": ["c10::BFloat16"] * 2}
+    yield host("aten::bmm", 40, 9, **shapes)
+    yield launch(41, 3)
+    yield kernel("tiny_gemm", 1_010, 400, correlation=3)
+
+
+@pytest.mark.parametrize(
+    ("events", "action"), [((), "fold the batch into a larger product"), (tuple(softmax()), "part of attention")]
+)
+def test_tiny_products_have_one_recommendation(kineto, tmp_path, events, action) -> None:
+    roofs = {"peak": "bf16=990TFLOPS", "bandwidth": "3TB/s"}
+    analysis = kineto.inspect([written(tmp_path / "t.json", batched(*events))], roofs)
+    fair = render_text(analysis.views["fair"](), 10_000)
+    own = fair.partition("aten::bmm at 0 % of its roof")[2].partition("Details: ")[0]
+    assert "Tiny batched products: 2,048 of at most 16" in own
+    assert f"fusion or algorithm: {action}" in own
+    assert "raise the batch" not in own
+    assert "tiny_gemm; look at which kernel is selected; replay artifact" in own
+    assert fair.count("Tiny batched products") == 1
 
 
 def test_an_idle_device_beside_a_host_that_launches_is_launch_bound(kineto, tmp_path) -> None:

@@ -34,6 +34,47 @@ def test_what_differs_between_two_traces_has_a_word(kineto, tmp_path):
     assert "Action: kernel only: replay it" in fair
 
 
+def test_an_operator_that_hardware_does_not_explain_names_its_kernels(kineto, tmp_path):
+    first, second = (products(tmp_path / name, length) for name, length in (("a.json", 200), ("b.json", 700)))
+    text = second.read_text().replace('"gemm"', '"slow_gemm"')
+    second.write_text(text)
+    analysis = kineto.compare([first], [second], {"peak": "bf16=500TFLOPS", "bandwidth": "2TB/s"})
+    fair = render_text(analysis.views["fair"](), 10_000)
+    assert "Reference: 200 µs a call, 1 call; longest kernel gemm" in fair
+    assert "Target: 700 µs a call, 1 call; longest kernel slow_gemm" in fair
+    assert "Difference: 250 % slower, 3.5 times as long as expected; look at kernel selection" in fair
+    assert fair.count("up to 500 µs, 71 % of the target's compute time") == 2
+    assert "Gap: 250 % slower than the reference; the hardware is alike" in fair
+    assert "The peak is the same, so no difference is expected. Compute time is 3.50 times the reference's." in fair
+    assert "Expected: no difference, bound by compute. The peak is the same" in fair
+    assert "Idle time is" not in fair
+    assert "the whole window is 700 µs, +250.0 % against the reference's 200 µs." in fair
+    detail = next(block for block in analysis.views["fair"]().blocks if block.title == "Detailed comparison")
+    assert [section.title for section in detail.blocks] == ["aten::mm 4096×4096 4096×4096 bf16", "All argument sets"]
+    kernels = next(block for block in analysis.views["rough"]().blocks if getattr(block, "title", "") == "Kernels")
+    assert not {"arguments", "bound", "expected"} & {column.name for column in kernels.blocks[0].columns}
+
+
+def joined(path, *lengths):
+    """Concatenations of lists of different tensors."""
+    events = []
+    for n, length in enumerate(lengths):
+        shapes = {"Input Dims": [[[8 << n, 4], [8, 4]], []], "Input type": ["TensorList", "Scalar"]}
+        events += [host("aten::cat", 100 * n, 9, **shapes), launch(100 * n + 1, n + 1)]
+        events.append(kernel("cat", 100 * n + 5, length, correlation=n + 1))
+    return written(path, events)
+
+
+def test_lists_of_different_tensors_are_different_arguments(kineto, tmp_path):
+    compared = kineto.compare([joined(tmp_path / "a.json", 10, 40)], [joined(tmp_path / "b.json", 20, 40)], {})
+    rows = compared.views["arguments"]().blocks[0].rows
+    assert [(row[1], row[4], row[5]) for row in rows] == [
+        ("[16×4, 8×4]", 40_000, 40_000),
+        ("[8×4, 8×4]", 10_000, 20_000),
+    ]
+    assert compared.metrics.find("slowdown", (("op", "aten::cat"), ("shapes", "[8x4, 8x4]")))[0].value == 1.0
+
+
 def test_nested_operators_of_equal_times_are_compared(kineto, tmp_path):
     events = [
         host("aten::linear", 0, 10),

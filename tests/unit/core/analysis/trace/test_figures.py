@@ -118,7 +118,7 @@ def test_every_cell_of_a_view_is_a_metric(one, view):
 
 def test_every_cell_of_many_ranks_is_a_metric(many):
     assert check_view(many, "ranks", many.views["ranks"]())
-    waits, *_ = many.views["report"]().blocks
+    _, waits, *_ = many.views["report"]().blocks
     assert check_view(many, "report", waits, "report of many ranks")
 
 

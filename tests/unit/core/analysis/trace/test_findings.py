@@ -136,6 +136,19 @@ def test_calls_between_short_kernels_that_no_graph_can_hold(kineto, tmp_path, be
     assert [f"Between the launches: {named}" in detail for detail in details] == ([True] if named else [])
 
 
+@pytest.mark.parametrize("graphed", [False, True])
+def test_kernels_that_a_graph_launches_need_no_other_graph(kineto, tmp_path, graphed) -> None:
+    events = list(short_kernels([("cudaMalloc", "cuda_runtime")]))
+    for event in events:
+        if graphed and event["name"] == "cudaLaunchKernel":
+            event["name"] = "cudaGraphLaunch"
+    findings = kineto.inspect([written(tmp_path / "t.json", events)], {}).findings
+    (advice,) = [one.advice for one in findings if "are shorter than 10 µs" in one.title]
+    assert ("launch them as one CUDA graph" in advice) is not graphed
+    assert ("graphs launch them already" in advice) is graphed
+    assert any("CUDA graph cannot contain" in one.title for one in findings) is not graphed
+
+
 def test_long_kernels_need_no_graph(kineto, tmp_path) -> None:
     events = [launch(0, 1), host("cudaMalloc", 2, 1, cat="cuda_runtime"), launch(4, 2)]
     events += [kernel("long", 10 + 5_000 * n, 4_000, correlation=n + 1) for n in range(2)]

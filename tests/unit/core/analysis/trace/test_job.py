@@ -83,8 +83,18 @@ def test_a_written_report_of_many_ranks_begins_with_all_of_them(kineto, tmp_path
     text = render_text(page)
     assert page.title.startswith("2 ranks: standalone analysis")
     assert page.blocks[0].title == "All ranks"
-    assert "Rank 1 waits least and so arrives last. What follows is of rank 0 alone." in text
+    assert "Rank 1 waits least and so arrives last; rank 0 waits longest" in page.blocks[0].blocks[0].text
     assert text.index("straggler") < text.index("What follows is of rank 0 alone")
+
+
+def test_the_first_sentence_of_many_ranks_is_the_answer(kineto, tmp_path):
+    first, *_ = kineto.inspect(job(tmp_path), {}).views["report"]().blocks
+    assert first.text.startswith("Computation fills ")
+    assert " of the windows, exposed communication " in first.text
+    assert "Rank 1 waits least and so arrives last; rank 0 waits longest for others, " in first.text
+    alone = [written(tmp_path / f"alone{n}.json", [launch(0, 1), kernel("k", 5, 10, correlation=1)]) for n in range(2)]
+    text, *_ = kineto.inspect(alone, {}).views["report"]().blocks
+    assert text.text == "Computation fills 100 % of the windows, exposed communication 0 %, idle time 0 %."
 
 
 def test_the_order_in_which_files_come_back_does_not_matter(kineto, tmp_path, monkeypatch):

@@ -107,8 +107,12 @@ def test_a_name_that_is_none_lists_those_that_are(steps):
 
 def test_a_page_is_led_by_its_pictures(steps):
     page = led_by_pictures(view(steps), steps)
-    first = page.blocks[0]
+    answer, first, *_ = page.blocks
     assert isinstance(first, Section)
+    assert answer.text.startswith("The window is ")
+    fair = led_by_pictures(view(steps, "fair"), steps)
+    assert [block.title for block in fair.blocks[:2]] == ["Executive summary", "Pictures"]
+    assert led_by_pictures(view(steps, "timeline"), steps).blocks[0].title == "Pictures", "before a table"
     assert [block.name for block in first.blocks if isinstance(block, Picture)] == list(NAMES)
     html = render_html(page)
     assert html.index("<figure>") < html.index(">Where the time went</h2>")
@@ -147,6 +151,7 @@ def test_two_traces_show_what_became_slower(kineto, tmp_path):
     analysis = kineto.compare(sides[:1], sides[1:], options)
     assert [flaws(draw()) for draw in analysis.pictures.values()] == [[]] * 3
     assert [bar.label for bar in picture(analysis, "steps").bars] == ["reference", "target"]
+    assert "the GPU works 100 % and 100 % of it" in picture(analysis, "steps").alt
     assert [bar.text for bar in picture(analysis, "tree").bars] == ["40 µs, +100.0 %"] * 3
     assert "where 1 were before" in picture(analysis, "roofline").alt
 

@@ -172,6 +172,13 @@ def test_a_view_that_the_reference_has_no_table_for_says_so(tmp_path, kineto, vi
     assert "--compat" in error.value.fix
 
 
+def test_only_views_that_a_trace_has_tables_for_are_named(tmp_path, kineto) -> None:
+    bare = kineto.inspect([written(tmp_path / "t.json", [kernel("k", 5, 10)])], {"compat": "tracelens"})
+    with pytest.raises(PerfgateError) as error:
+        bare.views["roofline"]()
+    assert "roofline" not in error.value.fix
+
+
 def test_calls_of_the_same_arguments_are_worked_out_once(tmp_path, monkeypatch) -> None:
     counted = []
     monkeypatch.setattr(nodes, "parse_call", lambda *arguments: counted.append(arguments) or parse_call(*arguments))
