@@ -18,7 +18,7 @@ from pytest_perfgate.core.judge.context import (
     tolerance,
 )
 from pytest_perfgate.core.judge.rounds import is_look
-from pytest_perfgate.core.judge.samples import base_words, excused, resting_on_arms, shift_metric
+from pytest_perfgate.core.judge.samples import base_words, busy_processors, excused, resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.suspects import (
     ROUNDS,
     SLOWER,
@@ -129,10 +129,14 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
     """Return the ruling without an accepted time, with the commands that accept one; a first local one needs none."""
     local = trial.context.policy.records and trial.baseline is None and not trial.context.unbaselined
     text = "; this measurement is stored under .perfgate/ and judges the next local run" if local else ""
+    visible = None
+    if trial.timing is not None and trial.paired is None:  # as the line will say: neighbours may slow all processes
+        visible = max(trial.timing.visible, busy_processors(trial.measurement.processes))
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{reason}{text}",
         next=() if local else (trial.accepting(then),),
+        visible=visible,
         against=trial.baseline is not None,
     )
 

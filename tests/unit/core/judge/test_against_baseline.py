@@ -365,6 +365,13 @@ def test_without_a_baseline() -> None:
     assert result.sentence.startswith("renamed from test_mm")
 
 
+def test_a_first_time_detects_no_less_than_busy_neighbours_may_take() -> None:
+    """The run's table and `perfgate accept` show one figure."""
+    busy = measured(1e6, processes=tuple(samples(1e6, others=1.5) for _ in range(3)))
+    (first,) = judge(busy, [limit("slowdown <= 3%")], baseline=None, context=CONTEXT).verdicts
+    assert first.visible == 1.5
+
+
 @pytest.mark.parametrize(
     ("baseline", "sentence"),
     [
