@@ -180,5 +180,5 @@ def test_a_base_that_cannot_be_built_is_said_once_before_the_tests(upstream: Ups
     before = run.text.partition("= perfgate =")[0]
     lines = [line for line in before.splitlines() if "not decided by base and head" in line]
     assert len(lines) == 1, run.text
-    assert "only the accepted times judge them" in lines[0]
+    assert "only accepted times judge" in lines[0]
     assert re.search(r"full: (\d (undecided|suspect)(, )?)+\n", run.text), run.text

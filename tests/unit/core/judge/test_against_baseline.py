@@ -47,6 +47,8 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
         "accepting is no answer to what was not shown"
     )
     assert verdict(1.02e6, baseline=blind).next == same.next
+    quick = verdict(1e6, baseline=blind, context=replace(CONTEXT, mode=Mode.QUICK))
+    assert quick.next == (f"pytest '{KEY}' --perfgate=full",), "a full run builds both, and its block can be left out"
     assert verdict(1e6, baseline=blind, shape=(1.0, 1.0)).next == same.next, "more rounds cure no accepted run"
     nowhere = replace(blind, commit="")
     rounds, accept = verdict(1e6, baseline=nowhere, shape=(1.0, 1.0)).next
