@@ -171,6 +171,8 @@ def test_a_case_without_a_line_is_decided_by_two_builds(upstream: Upstream) -> N
     assert "REGRESSED" in run.says("test_work"), run.text
     assert "no accepted time" in run.says("test_work"), run.text
     assert run.outcome("test_other") == "passed", run.text
+    assert "1 case without an accepted time, decided by base and head; next: perfgate accept --from RECORD" in run.text
+    assert "RECORD is the one that this run wrote" in run.text
 
 
 @SLOW

@@ -36,7 +36,7 @@ from pytest_perfgate.core.judge.suspects import (
     renewed,
     run_out,
 )
-from pytest_perfgate.core.render.words import by_floor, detectable, plural, quantity, signed
+from pytest_perfgate.core.render.words import NO_LINE, by_floor, detectable, plural, quantity, signed
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
 
@@ -92,7 +92,7 @@ def _against_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Judge by base and head without an accepted time, and note that the line is missing."""
     ruling = against_revision(limit, trial)
-    note = ("no accepted time", f"base and head decided; {trial.accepting()} adds one")
+    note = (NO_LINE, f"base and head decided; {trial.accepting()} adds one")
     return ruling._replace(evidence=(*ruling.evidence, note))
 
 
