@@ -392,7 +392,7 @@ def report_noisy(blurred: Sequence[Blurred], tell: Callable[[str], None]) -> Non
     if beside := [one.beside for one in blurred if one.machine_busy]:
         text = f"{plural(len(beside), 'new time')} may be too slow: other programs used {max(beside):.1f} processors"
         tell(f"{text} meanwhile; next: run again on an idle machine before you accept")
-    wide = [one for one in blurred if not one.machine_busy]
+    wide = [one for one in blurred if not one.machine_busy and one.half > one.asks]  # others' verdicts say what to do
     for one in wide[:_NAMED]:
         tell(f"{one}; next: {one.remedy}")
     if len(wide) > _NAMED:

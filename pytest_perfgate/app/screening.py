@@ -313,8 +313,9 @@ def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: Gate
             continue
         half = math.log(metric.high / metric.low) / 2
         changing = limit.compare is not Compare.FIGURE
-        asks = abs(limit.bound) if changing else abs(math.log(metric.value / limit.bound)) if limit.bound > 0 else 0.0
-        accepting = changing and verdict.outcome is Outcome.UNBASELINED and half > asks / 2 > 0
+        accepting = changing and verdict.outcome is Outcome.UNBASELINED and half > abs(limit.bound) / 2 > 0
+        change = abs(limit.bound) / (2 if accepting else 1)
+        asks = change if changing else abs(math.log(metric.value / limit.bound)) if limit.bound > 0 else 0.0
         if accepting or verdict.outcome in _OPEN:
             count = len(measurement.processes)
             return Blurred(key=measurement.key, half=half, asks=max(asks, _LEAST_ASKED), processes=count)

@@ -66,7 +66,8 @@ def run_accept(options: Namespace) -> int:
     if options.dry_run:
         _foresee(decided, refusal(decided, request), options)
         return 0
-    again = f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])} --reason "..."'
+    far = " --anchor" if any(d.creeps for d in decided) and not options.anchor else ""
+    again = f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])}{far} --reason "..."'
     check_decisions(decided, request, again)
     if project.ci:
         refuse_busy_machine(decided, request, again)

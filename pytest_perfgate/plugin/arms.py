@@ -227,7 +227,7 @@ def report_unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -
     """Say once, before the tests run, that base and head cannot be built, and why."""
     by_builds = f"by base and head ({commit[:10]})" if commit else "by base and head"
     text = f"{plural(cases, 'case')} not decided {by_builds}: {fault.what.splitlines()[0]}"
-    Progress(config, f"{text}; only the accepted times judge them").close()
+    Progress(config, f"{text}; only accepted times judge").close()
 
 
 def design_of(session: SessionState) -> Design:

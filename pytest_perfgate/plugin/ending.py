@@ -282,7 +282,8 @@ def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None
     if shard and divided and commands:
         out.write_line(f"FOLDER holds the records of all {shard.count} shards: --perfgate-json FOLDER/K.json")
     blocks = (step for report in session.all_reports() for verdict in report.verdicts for step in verdict.next)
-    if any(FROM in command for command in (*commands, *blocks)):
+    notes = (note.text for note in session.notes)
+    if any(FROM in command for command in (*commands, *blocks, *notes)):
         own = next((f", {standpoint.path(path)}" for path in session.written if path.parent.name == "records"), "")
         how = "kept as an artifact with its .samples, it is accepted in any clone"
         out.write_line(f"RECORD is the one that this run wrote{own}: {how}")

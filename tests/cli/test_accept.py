@@ -31,7 +31,7 @@ def test_a_regression_asks_for_a_reason_and_nothing_is_written(project: Place) -
     before = project.times()
     done = project.perfgate("accept", "test_slow[1]", "-k", "slow and not fast")
     assert (done.code, done.out) == (2, "")
-    assert """next  perfgate accept 'test_slow[1]' -k 'slow and not fast' --reason "...\"\n""" in done.err
+    assert """next  perfgate accept 'test_slow[1]' -k 'slow and not fast' --anchor --reason "...\"\n""" in done.err
     done = project.perfgate("accept")
     assert (done.code, done.out) == (2, "")
     assert "test_slow[1]" in done.err

@@ -19,7 +19,7 @@ def project(place: Place) -> Place:
 @pytest.mark.parametrize("empty", [["--reason", ""], ["--reason="]])
 def test_an_empty_reason_is_not_told_twice(project: Place, empty: list[str]) -> None:
     done = project.perfgate("accept", "test_slow[1]", *empty)
-    assert """next  perfgate accept 'test_slow[1]' --reason "...\"\n""" in done.err
+    assert """next  perfgate accept 'test_slow[1]' --anchor --reason "...\"\n""" in done.err
 
 
 @pytest.mark.parametrize("words", [["--resaon", "x"], ["--resaon=x", "--json"]])

@@ -18,8 +18,9 @@ from pytest_perfgate.core.judge.context import (
     tolerance,
 )
 from pytest_perfgate.core.judge.rounds import is_look
-from pytest_perfgate.core.judge.samples import base_words, excused, resting_on_arms, shift_metric
+from pytest_perfgate.core.judge.samples import base_words, busy_processors, excused, resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.suspects import (
+    AGAINST,
     ROUNDS,
     SLOWER,
     Suspicion,
@@ -35,7 +36,7 @@ from pytest_perfgate.core.judge.suspects import (
     renewed,
     run_out,
 )
-from pytest_perfgate.core.render.words import by_floor, detectable, plural, quantity, signed
+from pytest_perfgate.core.render.words import NO_LINE, by_floor, detectable, plural, quantity, signed
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
 
@@ -91,7 +92,7 @@ def _against_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Judge by base and head without an accepted time, and note that the line is missing."""
     ruling = against_revision(limit, trial)
-    note = ("no accepted time", f"base and head decided; {trial.accepting()} adds one")
+    note = (NO_LINE, f"base and head decided; {trial.accepting()} adds one")
     return ruling._replace(evidence=(*ruling.evidence, note))
 
 
@@ -101,12 +102,9 @@ def _demanded_speed_up(limit: Limit, trial: JudgedMeasurement, metric: Metric, a
     ruling = against_limit(limit, trial)._replace(against=True)
     if ruling.outcome is not Outcome.PASSED or holds(limit, (1 + metric.high) * (1 + allowed.blind) - 1):
         return ruling
-    return ruling._replace(
-        outcome=Outcome.UNDECIDED,
-        sentence=f"{_too_noisy(allowed)}: {_MAY_BE_OFF}",
-        next=tuple(against_accepted(trial)),
-        visible=max(trial.timing.visible, allowed.blind),
-    )
+    text, visible = f"{_too_noisy(allowed)}: {_MAY_BE_OFF}", max(trial.timing.visible, allowed.blind)
+    steps = tuple(against_accepted(trial))
+    return ruling._replace(outcome=Outcome.UNDECIDED, sentence=text, next=steps, visible=visible)
 
 
 def _changed_versions(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str], ...]:
@@ -129,10 +127,13 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
     """Return the ruling without an accepted time, with the commands that accept one; a first local one needs none."""
     local = trial.context.policy.records and trial.baseline is None and not trial.context.unbaselined
     text = "; this measurement is stored under .perfgate/ and judges the next local run" if local else ""
+    timing = trial.timing if trial.paired is None else None
+    visible = max(timing.visible, busy_processors(trial.measurement.processes)) if timing else None  # as the line says
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{reason}{text}",
         next=() if local else (trial.accepting(then),),
+        visible=visible,
         against=trial.baseline is not None,
     )
 
@@ -336,8 +337,10 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
 
 
 def _better_accepted(trial: JudgedMeasurement) -> tuple[str, ...]:
-    """Return what decides where the accepted run is too noisy: more rounds of this one do not improve it."""
+    """Return what decides where the accepted run is too noisy: two builds, not more rounds of this one."""
     steps = tuple(deciding(trial))
+    if trial.context.mode is Mode.QUICK and any(AGAINST in step for step in steps):
+        return (f"{trial.rerun} --perfgate=full",)
     return tuple(step for step in steps if ROUNDS not in step) or (*steps, trial.accepting(REASON))
 
 
@@ -356,8 +359,8 @@ def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visi
     if allowed.blind > allowed.threshold:  # the accepted time itself is too vague
         ruling = ruling._replace(next=_better_accepted(trial))
     if allowed.own > allowed.bound:
-        text = f"{ruling.sentence}; unchanged code moves by {signed(allowed.own)} here, more than the limit"
-        ruling = ruling._replace(sentence=text)
+        own = f"unchanged code moves by {signed(allowed.own)} here, more than the limit"
+        ruling = ruling._replace(sentence=f"{ruling.sentence}; {own}")
     return _with_visible(ruling, visible)
 
 

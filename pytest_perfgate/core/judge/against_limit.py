@@ -185,8 +185,8 @@ def _against_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ru
         )
     if keeps is False and metric.name == SPEEDUP and hidden_by_neighbours(metric, limit.bound, trial):
         sentence = "busy neighbours may explain the miss: they slow two calls by different amounts"
-        again = undecided(metric, trial, limit.bound)
-        return again._replace(sentence=sentence)
+        again = f"on a quieter machine: {trial.rerun} --perfgate=full"
+        return undecided(metric, trial, limit.bound)._replace(sentence=sentence, next=(again,))
     return undecided(metric, trial, limit.bound) if keeps is None else _beyond_bound(metric, trial)
 
 

@@ -65,7 +65,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.UNBASELINED,
-        meaning="a slowdown limit, and no baseline to compare with on this device",
+        meaning="a slowdown limit, no baseline to compare with on this device, and no base and head to decide instead",
         key="missing",
         exit=UNMEASURED,
     ),

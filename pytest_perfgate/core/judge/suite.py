@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE
 from pytest_perfgate.core.limits.merge import case_of
-from pytest_perfgate.core.render.words import HEADING, UNBUILT, edit_lines, plural, signed
+from pytest_perfgate.core.render.words import HEADING, NO_LINE, UNBUILT, edit_lines, plural, signed
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.plan import CHANGES, SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.values import value
@@ -77,7 +77,7 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
     """Return notes on the whole run; missing tests only count in complete runs, and where those looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
     notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports)]
-    notes += [*slow_card_notes(reports), *unbuilt(reports)]
+    notes += [*slow_card_notes(reports), *unbuilt(reports), *_without_line(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
@@ -104,6 +104,16 @@ def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
             why = "; ".join([first, *(line for line in rest if not line.startswith("all of it"))])
             note = f"{plural(len(names), 'case')} not decided by base and head: {why}"
             yield SuiteNote(kind=UNBUILT, effect=Effect.WARN, text=note)
+
+
+def _without_line(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """Yield the cases without an accepted time that base and head decided; a new test may be one for ever."""
+    passed = [(r, v) for r in reports for v in r.verdicts if v.outcome is Outcome.PASSED]  # others have a block
+    names = [str(r.key) for r, v in passed if any(name == NO_LINE for name, _ in v.evidence)]
+    if names:
+        text = f"{plural(len(names), 'case')} without an accepted time, decided by base and head; next: "
+        accept = 'perfgate accept --from RECORD --new --reason "..."'
+        yield SuiteNote(kind=NO_LINE, effect=Effect.WARN, text=f"{text}{accept}", names=tuple(dict.fromkeys(names)))
 
 
 def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:

@@ -322,8 +322,8 @@ def shown(render: Callable[[], T], instead: Callable[[str], T]) -> T:
         return instead(fault_sentence(fault, "showed this", SHOWING))
 
 
-UNBUILT = "not built"
-"""The kind of the note on a base or head that cannot be built, and of the fact in a verdict."""
+UNBUILT, NO_LINE = "not built", "no accepted time"
+"""The kinds of the notes on a base or head that cannot be built and on cases without a line; both also of facts."""
 
 HEADING = "this change edits its own gate"
 

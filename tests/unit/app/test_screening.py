@@ -342,9 +342,9 @@ def test_the_remedy_is_as_many_processes_as_it_takes_where_those_are_few(half: f
 class SpeedupBench(Bench):
     """A call beside an eager of half as much again, whose ratio scatters by so much."""
 
-    def __init__(self, *cases: Case, scatter: float, ratio: float = 1.5) -> None:
+    def __init__(self, *cases: Case, scatter: float, ratio: float = 1.5, others: float = 0.0) -> None:
         self.scatter, self.ratio = scatter, ratio
-        super().__init__(*cases, wide=0.0)
+        super().__init__(*cases, wide=0.0, others=others)
 
     def results(self) -> dict[str, CaseResult]:
         steps = (0.0, 1.0, -1.0, 0.4, -0.4, 0.8, -0.8, 0.2, -0.2, 0.0)
@@ -392,6 +392,12 @@ def test_an_open_speed_up_has_more_processes_whatever_decides_times(
     sitting.play_more(bench.cases, bench.round, bench.told.append, 30.0, 0.1)
     assert len(bench.captures["t.py::one"]) == processes
     assert bool(bench.told) is (processes > 3)
+
+
+def test_a_miss_that_neighbours_may_explain_is_not_called_too_noisy() -> None:
+    bench = SpeedupBench(case("one", "speedup(over=eager) >= 1.54x"), scatter=0.001, others=1.5)
+    assert bench.play_more() == [MOST]
+    assert bench.told == ["1 test too noisy for the limit so far: up to 7 more rounds, at most 30 s"]
 
 
 def test_each_build_takes_turns_with_its_own_references_one_build_after_the_other() -> None:

@@ -25,15 +25,19 @@ from pytest_perfgate.plugin.summary import reported_text
 from tests.reports import case
 
 
+@pytest.mark.parametrize("noted", [False, True], ids=["a block", "a note"])
 @pytest.mark.parametrize("step", ["perfgate accept --from RECORD t.py::test_a", "perfgate doctor"])
-def test_a_step_of_a_block_from_a_record_is_explained_with_its_path(step: str, monkeypatch: Any) -> None:
+def test_a_step_of_a_block_or_note_from_a_record_is_explained_with_its_path(
+    step: str, monkeypatch: Any, *, noted: bool
+) -> None:
     monkeypatch.setattr(ending, "division", lambda config: None)
     monkeypatch.setattr(ending, "Standpoint", lambda config: SimpleNamespace(command=str, path=str))
-    verdict = SimpleNamespace(next=(step,))
+    verdict = SimpleNamespace(next=() if noted else (step,))
     session: Any = SimpleNamespace(
         settings=SimpleNamespace(pytest=None),
         written=[Path(".perfgate/records/1.json")],
         all_reports=lambda: [SimpleNamespace(verdicts=(verdict,))],
+        notes=[SimpleNamespace(text=f"a case; next: {step}")] if noted else [],
     )
     lines: list[str] = []
     ending.write_next(SimpleNamespace(write_line=lines.append), session, [])

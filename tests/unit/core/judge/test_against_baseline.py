@@ -47,6 +47,8 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
         "accepting is no answer to what was not shown"
     )
     assert verdict(1.02e6, baseline=blind).next == same.next
+    quick = verdict(1e6, baseline=blind, context=replace(CONTEXT, mode=Mode.QUICK))
+    assert quick.next == (f"pytest '{KEY}' --perfgate=full",), "a full run builds both, and its block can be left out"
     assert verdict(1e6, baseline=blind, shape=(1.0, 1.0)).next == same.next, "more rounds cure no accepted run"
     nowhere = replace(blind, commit="")
     rounds, accept = verdict(1e6, baseline=nowhere, shape=(1.0, 1.0)).next
@@ -363,6 +365,13 @@ def test_without_a_baseline() -> None:
     assert ci.sentence == "there is no baseline for this device"
     result = verdict(baseline=None, context=replace(CONTEXT, unbaselined="renamed from test_mm"))
     assert result.sentence.startswith("renamed from test_mm")
+
+
+def test_a_first_time_detects_no_less_than_busy_neighbours_may_take() -> None:
+    """The run's table and `perfgate accept` show one figure."""
+    busy = measured(1e6, processes=tuple(samples(1e6, others=1.5) for _ in range(3)))
+    (first,) = judge(busy, [limit("slowdown <= 3%")], baseline=None, context=CONTEXT).verdicts
+    assert first.visible == 1.5
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pytest_perfgate.core.judge.family import family_limits, geometric_mean
 from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limits
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
 from pytest_perfgate.core.judge.suite import unbuilt
+from pytest_perfgate.core.render.words import NO_LINE
 from pytest_perfgate.model.plan import Case, Effect, Mode, Plan, Reach
 from tests.unit.core.judge.bench import (
     GPU,
@@ -65,6 +66,17 @@ def test_a_renamed_parameter_is_guessed() -> None:
     several = [accepted(1e6, key=key(name)) for name in ("n1", "n2")]
     (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=several)
     assert "first perfgate accept NEW-NAME" in note.text, "one sentence, however many"
+
+
+def test_a_case_without_a_line_that_base_and_head_decided_is_named() -> None:
+    decided = [
+        replace(report, verdicts=(replace(one, evidence=((NO_LINE, "base and head decided"),)),))
+        for report in reports({"1": 1e6, "2": 9e6})
+        for one in report.verdicts
+    ]
+    (note,) = notes(decided, NO_LINE)
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[1]",)), "a slower one has a block that says it"
+    assert note.text.endswith('next: perfgate accept --from RECORD --new --reason "..."')
 
 
 def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
