@@ -38,8 +38,8 @@ def say_amid(config: pytest.Config, text: str) -> None:
         Progress(config, text).close()
 
 
-_EVERY_S = 20.0
-"""Seconds between two lines of progress in a log."""
+_EVERY_S, _WITHIN_S = 20.0, 60.0
+"""Seconds between two lines of progress in a log: at the first test of a round, and within a long one."""
 
 
 class Progress:
@@ -55,7 +55,7 @@ class Progress:
         self._left = TimeLeft(cases, costs or {}, seconds)
         self._most = max(self._rounds.values(), default=0)
         self._width = columns(config)
-        self._due_s = 0.0
+        self._last_s = -_WITHIN_S
         self._say(f"perfgate: {headline}")
 
     def __call__(self, number: int, case: Case, finished: Finished) -> None:
@@ -67,15 +67,15 @@ class Progress:
         text = f"perfgate: {self._position(number)}: {case.nodeid}{mark}"
         if self._live:
             self._draw(text)
-        elif mark or (self._counts[number] == 1 and self._due()):
+        elif mark or self._due(first=self._counts[number] == 1):
             self._say(text)
 
-    def _due(self) -> bool:
+    def _due(self, *, first: bool) -> bool:
         """Return whether the next line of a log is due; a log has few, because people read it."""
         now_s = seconds()
-        if now_s < self._due_s:
+        if now_s < self._last_s + (_EVERY_S if first else _WITHIN_S):
             return False
-        self._due_s = now_s + _EVERY_S
+        self._last_s = now_s
         return True
 
     def _position(self, number: int) -> str:
@@ -94,11 +94,11 @@ class Progress:
         self._most = max(self._most, most)
 
     def met(self, place: str, number: int, nodeid: str) -> None:
-        """Show a test that ran in both arms; in a log, only the first of a round and not too often."""
+        """Show a test that ran in both arms; in a log, not too often."""
         text = f"perfgate: {place}: {nodeid}"
         if self._live:
             self._draw(text)
-        elif number == 1 and self._due():
+        elif self._due(first=number == 1):
             self._say(text)
 
     def tell(self, text: str) -> None:

@@ -249,6 +249,17 @@ def test_what_is_left_is_shown_once_every_case_was_seen(monkeypatch: pytest.Monk
     ]
 
 
+def test_a_long_round_has_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(reporting, "seconds", lambda: now[0])
+    terminal = Terminal(live=False)
+    progress = progress_on(terminal)
+    for number in range(7):
+        progress.met(f"round 1 of 3, test {number + 1} of 90", number + 1, "t.py::test_x")
+        now[0] += 25.0
+    assert [line.partition(",")[2][6:8].strip() for line in terminal.lines[1:]] == ["1", "4", "7"]
+
+
 def test_what_follows_a_live_line_stands_on_a_clean_line_of_its_own() -> None:
     """pytest's first dot stood in the last column, and its percentage on a line of its own."""
     terminal = Terminal(live=True)
