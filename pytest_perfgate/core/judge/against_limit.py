@@ -144,12 +144,11 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
+    doubt = "" if math.isfinite(metric.value) else f"{metric.name} is not a finite number"
     if metric.dimension is not limit.dimension:
-        return Ruling(
-            outcome=Outcome.INVALID,
-            sentence=f"{metric.name} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}",
-            metric=metric,
-        )
+        doubt = f"{metric.name} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}"
+    if doubt:
+        return Ruling(outcome=Outcome.INVALID, sentence=doubt, metric=metric)
     if _past_ceiling(metric, trial):
         if metric.value > BELIEVED:
             return Ruling(outcome=Outcome.INVALID, sentence=FAR_PAST_CEILING, next=CHECK_CEILING, metric=metric)
@@ -357,27 +356,18 @@ def _window_of(metric: Metric, analysis: Analysis, parts: MetricSet) -> str:
 
 
 def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
-    shown = quantity(metric.value, metric.dimension)
-    bound = bound_text(limit)
-    notes = (("at", window), ("note", metric.note))
-    if above_peak(metric):
-        return _above_peak(f"{metric.name}{render_scope(metric.labels)} is {shown}", metric, notes)
+    what = f"{metric.name}{render_scope(metric.labels)} is {quantity(metric.value, metric.dimension)}"
+    evidence = tuple(note for note in (("at", window), ("note", metric.note)) if note[1])
+    doubted = Ruling(outcome=Outcome.INVALID, sentence="", metric=metric, evidence=evidence)
+    if not math.isfinite(metric.value):
+        return doubted._replace(sentence=f"{metric.name}{render_scope(metric.labels)} is not a finite number")
+    if above_peak(metric):  # the peak or the work count is wrong
+        return doubted._replace(sentence=f"{what}: {PAST_PEAK}", next=CHECK_PEAK)
     return Ruling(
         outcome=Outcome.PASSED if holds(limit, metric.value) else Outcome.BROKEN,
-        sentence=f"{metric.name}{render_scope(metric.labels)} is {shown}, limit {limit.operator.value} {bound}",
+        sentence=f"{what}, limit {limit.operator.value} {bound_text(limit)}",
         metric=metric,
-        evidence=tuple(note for note in notes if note[1]),
-    )
-
-
-def _above_peak(what: str, metric: Metric, notes: Sequence[tuple[str, str]]) -> Ruling:
-    """Return INVALID for more than the peak: the peak or the work count is wrong."""
-    return Ruling(
-        outcome=Outcome.INVALID,
-        sentence=f"{what}: {PAST_PEAK}",
-        metric=metric,
-        next=CHECK_PEAK,
-        evidence=tuple(note for note in notes if note[1]),
+        evidence=evidence,
     )
 
 

@@ -100,6 +100,19 @@ def test_a_metric_of_another_dimension_is_not_compared() -> None:
     assert outcome_of(limits=[limit("ncu(x) >= 60%")], metrics=metrics) is Outcome.PASSED
 
 
+@pytest.mark.parametrize("text", ["overlap >= 80%", "overlap <= 80%"])
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+def test_what_is_not_a_finite_number_keeps_no_limit(text: str, value: float) -> None:
+    metrics = of_value(value)
+    analysis = Analysis(kind="nsys", subject="x", views={}, metrics=metrics)
+    for result in (
+        verdict(limits=[limit(text)], metrics=metrics, processes=()),
+        *judge_artifact(analysis, [limit(text)]),
+    ):
+        assert result.outcome is Outcome.INVALID
+        assert "overlap is not a finite number" in result.sentence
+
+
 def test_above_a_measured_ceiling_the_ceiling_is_doubted() -> None:
     work = Work(flops=1.2e9, dtype="bf16")
     result = verdict(limits=[limit("mfu >= 50%")], work=work)
