@@ -108,6 +108,7 @@ def test_code_compiled_for_the_asked_architecture_answers_alone() -> None:
         ({"threads": "many"}, "kernel-option"),
         ({"threads": "-1"}, "kernel-option"),
         ({"threads": "0"}, "kernel-option"),
+        ({"build": "nvcc -O3"}, "kernel-option"),
         ({"baseline": "gone.cubin"}, "artifact-missing"),
         ({"threads": "128", "arch": "sm_999"}, "kernel-arch"),
         ({"limits": "occupancy_limit(arch=sm_1, threads=32) >= 1%"}, "kernel-arch"),
