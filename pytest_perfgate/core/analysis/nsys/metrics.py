@@ -324,7 +324,7 @@ def window_text(ranks: Sequence[RankResult]) -> str:
     if all(str(window) == str(first) for window in windows):
         return f"window {_one(first)}"
     low, high = min(w.start for w in windows), max(w.end for w in windows)
-    return f"windows of {len(windows)} ranks within {low}..{high} ns, of rank {ranks[0].rank.name} {_one(first)}"
+    return f"windows of {len(windows)} ranks within {low}..{high} ns; that of rank {ranks[0].rank.name}: {_one(first)}"
 
 
 def rank_names(ranks: Sequence[RankResult]) -> str:

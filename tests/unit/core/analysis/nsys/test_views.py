@@ -193,6 +193,8 @@ def test_nothing_is_advised_from_an_export_whose_kernels_are_hidden(tmp_path: Pa
         page = render_text(hidden.views[view]())
         assert "perfgate explain nsys-graphs" in " ".join(page.split())
         assert "nothing stands out" not in page
+    first = [one.views["summary"]().blocks[0] for one in (plain, hidden)]
+    assert [getattr(block, "title", "") for block in first] == ["", "Findings"], "INVALID stands before any figure"
 
 
 def test_the_summary_says_that_kernels_hold_a_window(tmp_path: Path) -> None:
