@@ -366,14 +366,14 @@ def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
             f"Kernels limit the window of {rank_names(open_ranks)}, not communication, synchronisation or launches. "
             "An export has no counters that show what limits a kernel: perfgate profile NODEID --mode annotation."
         )
-    stages = [
-        f"{row.stage} of rank {result.rank.name}"
-        for result in ranks
-        for row in result.overlaps
-        if not row.outside and stage_class(result, row.stage)
-    ]
-    if stages:
-        yield f"Communication-bound stages: {', '.join(stages)}."
+    bound: dict[str, list[RankResult]] = {}
+    for result in ranks:
+        for row in result.overlaps:
+            if not row.outside and stage_class(result, row.stage):
+                bound.setdefault(row.stage, []).append(result)
+    if bound:
+        texts = (f"{stage} of {rank_names(there)}" for stage, there in bound.items())
+        yield f"Communication-bound stages: {'; '.join(texts)}."
 
 
 def coverage_findings(job: Job) -> Iterator[Finding]:
