@@ -196,6 +196,13 @@ def test_advice_to_step_back_is_not_given_where_the_cliff_is_moot() -> None:
     assert "Step back" not in bottleneck("above_cliff.sm_86.cubin", threads="1024"), "warps allow one block anyway"
 
 
+def test_a_finding_that_only_some_builds_have_names_them() -> None:
+    files = [Path(f"above_cliff.{arch}.cubin") for arch in ("sm_80", "sm_86", "sm_90")]
+    page = render_text(CUBIN.inspect(files, {}).views["overview"](), 300)
+    assert "- above_cliff (sm_86): Step back from the shared-memory cliff." in page
+    assert "- above_cliff: Sixteen-byte loads." in page, "all of them"
+
+
 def test_the_report_has_the_stated_time() -> None:
     stated = {"threads": "256", "time": "11.2ms", "flops": "137.4GFLOP", "bytes": "201MB", "dtype": "fp32"}
     page = render_text(CUBIN.inspect([Path("gemm_tiled.sm_86.cubin")], stated).views["report"]())
