@@ -122,16 +122,14 @@ def _with_kernels(path: Path, room: Path, build: Sequence[str]) -> list[_Opened]
 def _compile(path: Path, room: Path, build: Sequence[str]) -> tuple[Path, str]:
     """Return the cubin that the command compiles from a source; its flags decide the code, so none are assumed."""
     if not build:
-        fix = (
-            f"--set build='nvcc -arch=sm_90 -O3', with the flags of your build; or name what it made: {path.stem}.cubin"
-        )
+        fix = f"--set build='nvcc -arch=sm_90 -O3' with your flags; or name what it made: {path.stem}.cubin"
         raise PerfgateError("kernel-option", "a source needs the command that compiles it", place=str(path), fix=fix)
     out = Path(tempfile.mkdtemp(dir=room)) / f"{path.stem}.cubin"
-    done = _run([*build, "-cubin", "-o", str(out), str(path.resolve())])
+    fix = "fix the source, or the command that build= names: perfgate adds -cubin -o FILE and the source"
+    done = _run([*build, "-cubin", "-o", str(out), str(path.resolve())], fix=fix)
     if done.returncode or not out.is_file():
         lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
         what = next((line for line in lines if "error" in line or "fatal" in line), "it wrote no cubin")
-        fix = "fix the source, or the command that build= names: perfgate adds -cubin -o FILE and the source"
         raise PerfgateError("kernel-tool-failed", f"{build[0]}: {what}", place=str(path), fix=fix)
     return out, str(path)
 
@@ -312,11 +310,11 @@ def _failure(output: str, file: str, name: str) -> PerfgateError:
     return PerfgateError(code, first.partition(" : ")[2].strip() or first, place=name, fix=fix)
 
 
-def _run(command: Sequence[str], where: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+def _run(command: Sequence[str], where: Path | None = None, fix: str = "") -> subprocess.CompletedProcess[bytes]:
     try:
         return run_captured(command, _SECONDS, folder=where)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PerfgateError("kernel-tool-failed", f"{Path(command[0]).name}: {error}") from error
+        raise PerfgateError("kernel-tool-failed", f"{Path(command[0]).name}: {error}", fix=fix) from error
 
 
 def stated_launches(path: Path) -> Mapping[str, Launch]:

@@ -111,7 +111,9 @@ class Cubin:
         return head.startswith(_HEADS) or named or PTXAS_LOG in b"\n" + head
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        catalogue = self._catalogue()
+        catalogue, sources = self._catalogue(), (*paths, Path(options.get("baseline", "")))
+        if "build" in options and all(path.suffix != SOURCE for path in sources):
+            raise PerfgateError("kernel-option", "build= compiles a source (.cu), and none is here", fix="drop build=")
         limits, stated = limits_by_arch(catalogue), parse_stated(options, spec_of(options, catalogue))
         diagnoses = self._diagnosed(paths, options, limits, stated)
         earlier = self._diagnosed(earlier_report(options), options, limits) if "baseline" in options else []
@@ -228,11 +230,8 @@ def _for_architecture(
     arch = options.get("arch", "") if "threads" in options else ""
     if not arch or any(d.facts.arch == arch for d in diagnoses):
         return diagnoses
-    given_signals, launch = (
-        signals(stated, stated.time_ns),
-        {name: text for name, text in options.items() if name != "arch"},
-    )
-    return [diagnose(_held_on(arch, d.facts, launch), d.name, limits.get(arch), given_signals) for d in diagnoses]
+    launch, of_roofs = {n: text for n, text in options.items() if n != "arch"}, signals(stated, stated.time_ns)
+    return [diagnose(_held_on(arch, d.facts, launch), d.name, limits.get(arch), of_roofs) for d in diagnoses]
 
 
 def _held_on(arch: str, facts: KernelFacts, launch: Mapping[str, str]) -> KernelFacts:

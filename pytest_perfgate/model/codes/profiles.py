@@ -335,7 +335,7 @@ KERNEL_CODES: tuple[ErrorCode, ...] = (
         name="kernel-option",
         family=Family.USAGE,
         title="An option of an inspector has a wrong value",
-        why="a value that was not understood would give the figures of another launch or device",
+        why="a wrong guess would give the figures of another launch, build or device",
         fix="perfgate inspect --help lists the options; a launch reads threads=256, smem=48KiB, arch=sm_90",
     ),
     ErrorCode(

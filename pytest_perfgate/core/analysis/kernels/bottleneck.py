@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.analysis.classify import Bottleneck, Signals
-from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items
+from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items, sentence
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, code_evidence
 from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_section, occupancy_section, ratio_section
 from pytest_perfgate.core.analysis.roofline import (
@@ -85,18 +85,14 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
 def in_short(diagnosis: Diagnosis) -> str:
     """Return the class, what the code shows, and the first thing to try."""
     classification = diagnosis.classification
-    parts = [_sentence(classification.sentence)] if classification.bottleneck is not Bottleneck.NOT_COLLECTED else []
+    parts = [sentence(classification.sentence)] if classification.bottleneck is not Bottleneck.NOT_COLLECTED else []
     evidence = [text for text in code_evidence(diagnosis) if text not in classification.evidence]
     if diagnosis.occupancy and diagnosis.occupancy.why_none in evidence:
-        parts.append(_sentence(evidence.pop(0)))
-    parts += [_sentence(", ".join(evidence))] if evidence else []
+        parts.append(sentence(evidence.pop(0)))
+    parts += [sentence(", ".join(evidence))] if evidence else []
     first = next((f for f in diagnosis.advice if f.trigger != NO_ROW), None)
     parts += [f"First to try: {first.title[:1].lower()}{first.title[1:]} ({first.trigger})."] if first else []
     return " ".join(parts) or "Nothing was collected."
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _listed(known: Iterator[str], missing: str) -> Block:
@@ -337,6 +333,8 @@ _PARTS = (
 )
 """Figures of stated work, with what each needs and how to state it."""
 
+_OF_ROOF = ("mfu_datasheet", "sol_datasheet")
+
 _OF_TIME = ("tflops", "bandwidth", "mfu_datasheet", "sol_datasheet", "mfu", "sol")
 
 _CHECK = "check --set flops=, bytes=, dtype= and the time, and --device, --peak and --bandwidth"
@@ -345,9 +343,11 @@ _CHECK = "check --set flops=, bytes=, dtype= and the time, and --device, --peak 
 def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     """Return rates and fractions of stated work for limits; missing ones say how to state the work."""
     placed, work = stated.placed(time_ns), stated.work
+    more = dict.fromkeys(() if stated.roof else _OF_ROOF, " --device 'H100 SXM'")
     if placed is None or work is None or not time_ns:
         why, fix = ("no work is stated", _WORK) if work is None else ("no time is known", "--set time=11.2ms")
-        return MetricSet(absent=tuple(Absent(name=name, why=why, fix=f"state it: {fix}") for name, *_ in _PARTS))
+        fixes = {name: f"add to perfgate check: {fix}{more.get(name, '')}" for name, *_ in _PARTS}
+        return MetricSet(absent=tuple(Absent(name=name, why=why, fix=fixes[name]) for name in fixes))
     values = {
         "tflops": placed.flops_rate,
         "bandwidth": placed.bandwidth,
@@ -359,7 +359,7 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     values |= dict.fromkeys(_OF_TIME if placed.impossible else ())
     over = f"stated work over {quantity(time_ns, Dimension.TIME)} by {by}"
     sheet = f"{over}; {stated.roof.note}" if stated.roof else over
-    notes = dict.fromkeys(("mfu_datasheet", "sol_datasheet"), sheet)
+    notes = dict.fromkeys(_OF_ROOF, sheet)
     rows = [(*part, values[part[0]]) for part in _PARTS]
     metrics = [
         Metric(name=name, value=value, dimension=dimension, source="stated", note=notes.get(name, over))
@@ -369,7 +369,7 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     if stated.roof and stated.roof.note.startswith(GIVEN):
         metrics += [replace(m, name=m.name.partition("_")[0]) for m in metrics if m.name.endswith("_datasheet")]
     absent = {
-        name: Absent(name=name, why=f"it needs {needs}", fix=f"state what is missing: {how}")
+        name: Absent(name=name, why=f"it needs {needs}", fix=f"add to perfgate check: {how}{more.get(name, '')}")
         for name, _, needs, how, value in rows
         if value is None
     }

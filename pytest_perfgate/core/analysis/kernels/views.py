@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -129,11 +129,16 @@ def _evidence(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
 
 def _loud(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
     """Yield what a reader should not have to search for."""
-    advice = [(d.name, f) for d in diagnoses for f in d.advice if f.title != "Micro-benchmark"]
-    items = [f"{name}: {text_of(f)} Next: {f.advice}." for name, f in advice]
+    builds, texts = defaultdict[str, set[str]](set), defaultdict[tuple[str, str], set[str]](set)
+    for d in diagnoses:
+        builds[d.name].add(d.facts.arch)
+        for f in (f for f in d.advice if f.title != "Micro-benchmark"):
+            texts[d.name, f"{text_of(f)} Next: {f.advice}."].add(d.facts.arch)
+    of = {key: "" if arches == builds[key[0]] else f" ({', '.join(sorted(arches))})" for key, arches in texts.items()}
+    items = [f"{name}{of[name, text]}: {text}" for name, text in texts]
     rules = [f"{d.name}: {f.title} — {f.detail}" for d in diagnoses for f in d.facts.findings if f.gain]
     if items:
-        yield Section(title="Findings", blocks=(Bullets(items=tuple(dict.fromkeys(items))),))
+        yield Section(title="Findings", blocks=(Bullets(items=tuple(items)),))
     if rules:
         yield Section(title="Rules of the profiler", blocks=(Bullets(items=tuple(dict.fromkeys(rules))),))
 
@@ -228,14 +233,8 @@ def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:
         yield Paragraph(text="the same machine code, to the last control bit")
     else:
         rows = tuple((c.what, c.before, c.after) for c in changes(old.facts, new.facts))
-        yield Table(
-            columns=(
-                Column(name="fact"),
-                Column(name="before", dimension=_COUNT),
-                Column(name="after", dimension=_COUNT),
-            ),
-            rows=rows,
-        )
+        sides = (Column(name="before", dimension=_COUNT), Column(name="after", dimension=_COUNT))
+        yield Table(columns=(Column(name="fact"), *sides), rows=rows)
 
 
 @value

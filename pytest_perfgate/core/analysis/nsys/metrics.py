@@ -12,10 +12,9 @@ from pytest_perfgate.core.analysis.nsys.overlap import balances, stages
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Absent, Finding, Labels, Metric, MetricSet, Problem, Severity, labels
 from pytest_perfgate.model.nsys import MIXED, Job, OverlapRow, RankResult, Window, stream_name
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, first_of
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
-
 
 SILENT = "nsys-silent"
 
@@ -324,13 +323,14 @@ def window_text(ranks: Sequence[RankResult]) -> str:
     if all(str(window) == str(first) for window in windows):
         return f"window {_one(first)}"
     low, high = min(w.start for w in windows), max(w.end for w in windows)
-    return f"windows of {len(windows)} ranks within {low}..{high} ns, of rank {ranks[0].rank.name} {_one(first)}"
+    return f"windows of {len(windows)} ranks within {low}..{high} ns; that of rank {ranks[0].rank.name}: {_one(first)}"
 
 
 def rank_names(ranks: Sequence[RankResult]) -> str:
-    """Return ``rank 0``, or ``ranks 0, 1 and 2``."""
+    """Return ``rank 0``, ``ranks 0, 1 and 2``, or ``ranks 0, 1, 2, 3, 4, 5 and 58 more``."""
     *others, last = [result.rank.name for result in ranks]
-    return f"ranks {', '.join(others)} and {last}" if others else f"rank {last}"
+    listed = first_of([*others, last], 6) if len(others) >= 8 else f"{', '.join(others)} and {last}"
+    return f"ranks {listed}" if others else f"rank {last}"
 
 
 def _one(window: Window) -> str:

@@ -89,8 +89,6 @@ def notes(job: Job, *, led: bool = False) -> tuple[Block, ...]:
 _ALWAYS = (text("pid"), text("rank"), text("stage"), time("exposed_ns"), part("overlap"),
            part("overlap_min"), part("overlap_max"))  # fmt: skip
 
-_ORIGINAL = (*_ALWAYS[:3], ns("exposed_ns"), *_ALWAYS[4:])
-
 _SUMS = (time("exposed_sum"), part("overlap_sum"))
 
 _NO_ROWS = "no communication on a stream of its own in the window"
@@ -115,12 +113,14 @@ def _last(job: Job) -> Iterator[Block]:
     yield from notes(job, led=not original)
 
 
-def _lead(job: Job, findings: Sequence[Finding]) -> Iterator[Block]:
-    """Yield sentences, then findings without doubts, which follow at the end; the original tool's mode has neither."""
-    yield Paragraph(text=sentences(job))
+def _lead(job: Job, findings: Sequence[Finding]) -> list[Block]:
+    """Return sentences and findings without doubts, INVALID ones first; the original tool has no findings."""
+    lead: list[Block] = [Paragraph(text=sentences(job))]
     if not job.reading.original:
-        doubtful = doubts(job)
-        yield Section(title="Findings", blocks=(findings_block([f for f in findings if f not in doubtful]),))
+        doubtful, at = doubts(job), 0 if problems(job) else 1
+        own = [finding for finding in findings if finding not in doubtful]
+        lead.insert(at, Section(title="Findings", blocks=(findings_block(own),)))
+    return lead
 
 
 def _barriers(job: Job) -> tuple[Table, ...]:
@@ -140,7 +140,7 @@ def overlap_table(job: Job) -> Table:
     original = job.reading.original
     rows = [_row(result, row, original=original) for result in job.ranks for row in _listed(result, original)]
     note = "(name): outside any stage, by purpose. _sum: per kernel; the others by union of what runs at once."
-    heads = (*_ORIGINAL, *_LAST) if original else (*_ALWAYS, *_SUMS, *_LAST)
+    heads = (*_ALWAYS[:3], ns("exposed_ns"), *_ALWAYS[4:], *_LAST) if original else (*_ALWAYS, *_SUMS, *_LAST)
     silent = "no communication in the window" if all(r.whole is None for r in job.ranks) else _NO_ROWS
     title = "" if original else "Communication by rank and stage"
     return Table(title=title, columns=heads, rows=tuple(rows), note=silent if not rows else "" if original else note)
@@ -366,14 +366,14 @@ def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
             f"Kernels limit the window of {rank_names(open_ranks)}, not communication, synchronisation or launches. "
             "An export has no counters that show what limits a kernel: perfgate profile NODEID --mode annotation."
         )
-    stages = [
-        f"{row.stage} of rank {result.rank.name}"
-        for result in ranks
-        for row in result.overlaps
-        if not row.outside and stage_class(result, row.stage)
-    ]
-    if stages:
-        yield f"Communication-bound stages: {', '.join(stages)}."
+    bound: dict[str, list[RankResult]] = {}
+    for result in ranks:
+        for row in result.overlaps:
+            if not row.outside and stage_class(result, row.stage):
+                bound.setdefault(row.stage, []).append(result)
+    if bound:
+        texts = (f"{stage} of {rank_names(there)}" for stage, there in bound.items())
+        yield f"Communication-bound stages: {'; '.join(texts)}."
 
 
 def coverage_findings(job: Job) -> Iterator[Finding]:

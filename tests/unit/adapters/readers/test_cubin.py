@@ -273,6 +273,7 @@ def test_a_source_is_compiled_by_the_command_that_is_named(tmp_path: Path) -> No
             read_cubins([source], [build])
         assert error.value.code.name == "kernel-tool-failed"
         assert what in error.value.what
+        assert "the command that build= names" in error.value.fix
     with pytest.raises(PerfgateError) as error:
         read_cubins([source])
     assert (error.value.code.name, "--set build=" in error.value.fix) == ("kernel-option", True)

@@ -108,6 +108,7 @@ def test_code_compiled_for_the_asked_architecture_answers_alone() -> None:
         ({"threads": "many"}, "kernel-option"),
         ({"threads": "-1"}, "kernel-option"),
         ({"threads": "0"}, "kernel-option"),
+        ({"build": "nvcc -O3"}, "kernel-option"),
         ({"baseline": "gone.cubin"}, "artifact-missing"),
         ({"threads": "128", "arch": "sm_999"}, "kernel-arch"),
         ({"limits": "occupancy_limit(arch=sm_1, threads=32) >= 1%"}, "kernel-arch"),
@@ -193,6 +194,13 @@ def test_a_register_cap_for_a_kernel_that_spills_says_so() -> None:
 def test_advice_to_step_back_is_not_given_where_the_cliff_is_moot() -> None:
     assert "Step back" in bottleneck("above_cliff.sm_86.cubin", threads="128")
     assert "Step back" not in bottleneck("above_cliff.sm_86.cubin", threads="1024"), "warps allow one block anyway"
+
+
+def test_a_finding_that_only_some_builds_have_names_them() -> None:
+    files = [Path(f"above_cliff.{arch}.cubin") for arch in ("sm_80", "sm_86", "sm_90")]
+    page = render_text(CUBIN.inspect(files, {}).views["overview"](), 300)
+    assert "- above_cliff (sm_86): Step back from the shared-memory cliff." in page
+    assert "- above_cliff: Sixteen-byte loads." in page, "all of them"
 
 
 def test_the_report_has_the_stated_time() -> None:

@@ -78,6 +78,14 @@ def test_a_hint_names_only_what_was_not_stated() -> None:
     assert "device" not in other.names, "the roof has no peak of this type"
 
 
+def test_a_share_of_a_peak_without_a_device_asks_for_one() -> None:
+    absent = {a.name: a.fix for a in stated_metrics(parse_stated({"bytes": "1MB"}, None), 1e6, "--set time").absent}
+    assert absent["tflops"] == "add to perfgate check: --set flops=137.4GFLOP"
+    assert absent["mfu_datasheet"].endswith("--set dtype=fp16 --device 'H100 SXM'")
+    with_card = stated_metrics(parse_stated({"bytes": "1MB"}, CARD), 1e6, "--set time").absent
+    assert not any("--device" in one.fix for one in with_card)
+
+
 def test_a_type_that_is_not_known_is_answered_with_those_that_are() -> None:
     with pytest.raises(PerfgateError) as caught:
         parse_stated({"dtype": "int9"}, None)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
+from pytest_perfgate.core.analysis.nsys.metrics import rank_names
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
@@ -207,12 +209,21 @@ def test_nothing_is_advised_from_an_export_whose_kernels_are_hidden(tmp_path: Pa
         page = render_text(hidden.views[view]())
         assert "perfgate explain nsys-graphs" in " ".join(page.split())
         assert "nothing stands out" not in page
+    first = [one.views["summary"]().blocks[0] for one in (plain, hidden)]
+    assert [getattr(block, "title", "") for block in first] == ["", "Findings"], "INVALID stands before any figure"
 
 
 def test_the_summary_says_that_kernels_hold_a_window(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.kernel(1, 0, 900_000, "gemm", launched=0)
     assert "Kernels limit the window of rank 0" in " ".join(render_text(inspected(maker).views["summary"]()).split())
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(1, "rank 0"), (3, "ranks 0, 1 and 2"), (64, "ranks 0, 1, 2, 3, 4, 5 and 58 more")]
+)
+def test_many_ranks_are_counted_after_the_first(count: int, text: str) -> None:
+    assert rank_names([SimpleNamespace(rank=SimpleNamespace(name=str(n))) for n in range(count)]) == text
 
 
 WORK = {"flops": "1TFLOP", "bytes": "1GB", "dtype": "bf16"}
