@@ -1,6 +1,6 @@
 """Replays what an H100 did at and below its power limit through the rule: ``python ci/bench/verdicts/power.py``.
 
-``--write docs/rates.md`` puts the tables between the page's markers ``h100-pairs`` and ``h100-sittings``.
+``--write docs/rates.md`` puts the tables between the page's markers ``h100-pairs`` and ``h100-runs``.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def main() -> None:
     options = parser.parse_args()
     tables = {
         "h100-pairs": pairs_table(options.suites, options.seed),
-        "h100-sittings": sittings_table(options.draws, options.seed),
+        "h100-runs": sittings_table(options.draws, options.seed),
     }
     for mark, text in tables.items():
         print(text)

@@ -18,7 +18,6 @@ from pytest_perfgate.adapters.devices.visible import (
 from pytest_perfgate.app.instrument import picked
 from pytest_perfgate.app.spread import Fleet
 from pytest_perfgate.core.analysis import work
-from pytest_perfgate.core.analysis.kernels import bottleneck
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices as wired
 
@@ -92,7 +91,7 @@ def test_half_precision_means_accumulating_in_single() -> None:
 
 def test_work_can_name_every_type_that_has_a_peak_or_that_machine_code_computes_in() -> None:
     shipped = {peak.dtype for spec in SPECS for peak in spec.peaks}
-    computed = {name for names in bottleneck._COMPUTES.values() for name in names}
+    computed = {name for names in work.OF_INSTRUCTIONS.values() for name in names}
     assert shipped <= set(visible._DTYPES)
     for name in {*visible._DTYPES, *computed}:
         assert work.dtype_name(name) == name
