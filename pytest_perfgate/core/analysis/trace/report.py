@@ -266,17 +266,17 @@ def standalone_fair(content: ReportContent) -> Document:
     )
 
 
-def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]] = ()) -> Document:
-    """Return the report in four sections: summary, metrics, findings, recommendations; ``extra`` adds metrics."""
+def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]], limited: str) -> Document:
+    """Return the report in four sections; ``extra`` adds metrics, ``limited`` says what limits the window."""
     advice, survey, line = advice_of(content), content.survey, content.line
-    classes = [f for f in content.findings if f.trigger.startswith("class=") and not f.advice]
-    summary = [*(f"{f.title}: {f.detail}" for f in classes), _sentence(survey, line, ranked_operators(content.rows))]
+    summary = f"{limited} {_sentence(survey, line, ranked_operators(content.rows))}".strip()
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(survey, line).rows)]
     texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
     made = advice_blocks([replace(one, anchor="") for one in advice.made])
-    heading, besides = (f"Trace {name_of(survey)}", subtitle(survey)), [f for f in content.findings if f not in classes]
-    return four_sections(heading, " ".join(summary), (f"{name}: {text}" for name, text in texts), besides, made)
+    besides = [f for f in content.findings if f.advice or not f.trigger.startswith("class=")]
+    heading, lines = (f"Trace {name_of(survey)}", subtitle(survey)), (f"{name}: {text}" for name, text in texts)
+    return four_sections(heading, summary, lines, besides, made)
 
 
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
