@@ -232,8 +232,17 @@ def _part_outside(there: Sequence[RankResult], at: int) -> Iterator[Finding]:
     shares = [share if number == at else 0.0 for number, share in enumerate(_shares(worst))]
     filled = worst.time.computation_ns / max(worst.time.window_ns, 1)
     in_line = sum(row.barrier_ns for row in worst.streams) >= worst.time.communication_ns
-    advice = (_GAPS, _IN_LINE if in_line else _APART)
+    advice = (_in_gaps(worst), _IN_LINE if in_line else _APART)
     return outside_computation(filled, shares, f"the window of rank {worst.rank.name}{of}", advice)
+
+
+def _in_gaps(result: RankResult) -> str:
+    """Return the next step on idle time: where most of it lies behind synchronisations, these."""
+    waits, window = result.sync_ns or 0, max(result.time.window_ns, 1)
+    if not waits or waits * 2 < result.time.idle_ns:
+        return _GAPS
+    part, calls = quantity(waits / window, _PART, 2), plural(result.sync_count or 0, "call")
+    return f"{part} of the window is idle behind {calls} that wait for the device: keep values on it, or wait on events"
 
 
 _GAPS = "open the export in Nsight Systems and look at what the host does in the gaps"
@@ -274,11 +283,7 @@ def _mixed(result: RankResult) -> Iterator[Finding]:
     for row in result.streams:
         if row.purpose == MIXED:
             where = f"rank {result.rank.name}: the kernels of stream {stream_name(row.stream)}"
-            yield Finding(
-                title=f"{where} disagree about its purpose",
-                detail=row.detail,
-                trigger=f"purpose={MIXED}",
-            )
+            yield Finding(title=f"{where} disagree about its purpose", detail=row.detail, trigger=f"purpose={MIXED}")
 
 
 def _silent(job: Job) -> Iterator[Finding]:

@@ -50,6 +50,8 @@ def test_an_idle_device_behind_waits_is_bound_by_synchronisation(tmp_path: Path)
     assert value(later, "sync_count") == 5, "those in the window"
     assert any(title.startswith("The window of rank 0 is synchronisation-bound") for title in titles(analysis))
     assert "Remove blocking synchronisations" in titles(analysis)
+    (idle,) = (finding for finding in analysis.findings if finding.title.startswith("Idle time"))
+    assert idle.advice.startswith("38 % of the window is idle behind 10 calls that wait for the device")
     assert "The window of rank 0 is synchronisation-bound" in render_text(analysis.views["overlap"]())
 
 
