@@ -209,6 +209,7 @@ def test_nothing_is_advised_from_an_export_whose_kernels_are_hidden(tmp_path: Pa
         page = render_text(hidden.views[view]())
         assert "perfgate explain nsys-graphs" in " ".join(page.split())
         assert "nothing stands out" not in page
+        assert "=node 1 rank" not in " ".join(page.split())
 
 
 def test_the_summary_says_that_kernels_hold_a_window(tmp_path: Path) -> None:
