@@ -41,6 +41,7 @@ _LINKED = frozenset({
 """Terms whose first use pages link; everyday words are left out."""
 
 _CLASSES = ("compute", "memory", "launch", "communication", "synchronisation", "latency")
+_MODES = ("profile", "profiling mode", "annotation", "event")
 
 TERMS: tuple[Term, ...] = (
     _term("accept", "Write a measured time into the baseline, with a reason.", "accepting"),
@@ -68,7 +69,7 @@ TERMS: tuple[Term, ...] = (
         "accepting",
         *("blind", "blind below", "resolution"),
     ),
-    _term("capture", "A profile taken beside the timing: torch, nsys, ncu or cubin.", "captures", "profile"),
+    _term("capture", "A profile beside the timing: annotation, ncu, nsys, torch, cupti, cubin.", "captures", *_MODES),
     _term("case", "One call of one test with its parameters. It has its own limits, verdict and baseline.", "fixture"),
     _term(
         "ceiling",

@@ -294,7 +294,7 @@ def run_profile(options: argparse.Namespace) -> int:
     from pytest_perfgate.app.profile import AGAIN, metrics_data, profile
     from pytest_perfgate.wiring.profiling import profile_tools
 
-    tools = profile_tools(Path.cwd(), out=Path(options.out) if options.out else None)
+    tools = profile_tools(Path.cwd(), out=Path(options.out).resolve() if options.out else None)
     tools = replace(tools, only=(options.kernel, options.launches))
     plan = Plan(clocks=ClockPolicy(options.clocks))
     key = parse_case_key(options.nodeid)

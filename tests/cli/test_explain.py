@@ -127,6 +127,8 @@ SPOKEN = {
     "replay artifact": "replay",
     "call stack": "stack",
     "devlog": "More: perfgate devlog --help",
+    "annotation": "Term: capture",
+    "event": "Term: capture",
     "contract": "More: perfgate inspect FILE --view contract",
     "locked clocks": "clocks",
 }

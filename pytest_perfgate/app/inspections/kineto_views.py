@@ -375,7 +375,7 @@ def _analysis_page(one: TraceView) -> Document:
     shown = {m.name: rates.rate_text(m) for m in (*of_steps, *metrics)}
     extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
     extra += [("known work", part)] if (part := rates.known_part(one.rows)) and shown else []
-    return analysis_document(content_of(one), extra)
+    return analysis_document(content_of(one), extra, one.bottleneck.of_window if one.bottleneck else "")
 
 
 def content_of(one: TraceView) -> ReportContent:

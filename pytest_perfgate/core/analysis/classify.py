@@ -131,8 +131,9 @@ class Classification:
 
     @property
     def of_window(self) -> str:
-        known = self.bottleneck is not Bottleneck.NOT_COLLECTED
-        return f"{'The window' if known else 'What limits the window'} is {self.sentence}."
+        if self.bottleneck is not Bottleneck.NOT_COLLECTED:
+            return f"The window is {self.sentence}."
+        return f"What limits the window is {self.sentence}; {_NEEDS}."
 
     @property
     def short(self) -> str:
@@ -156,6 +157,9 @@ _BOUND = {
     Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION, Bottleneck.LAUNCH,
     Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.LATENCY,
 }  # fmt: skip
+
+
+_NEEDS = "it needs recorded shapes and a roof (--device NAME, or --peak and --bandwidth)"
 
 
 def bound_name(bottleneck: Bottleneck) -> str:

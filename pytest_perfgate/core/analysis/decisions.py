@@ -286,11 +286,11 @@ def _written(fact: Fact) -> str:
 def advice_items(advice: Sequence[Finding]) -> Iterator[str]:
     """Yield one item for each, in the given order."""
     for finding in advice:
-        parts = [f"{finding.title} — {gain_text(finding)} — trigger: {finding.trigger}", sentence(finding.advice)]
-        parts += [sentence(finding.detail)] if finding.detail else []
-        parts += [f"Doubt: {finding.doubt}."] if finding.doubt else []
-        parts += [f"Conflict: {conflict}." for conflict in finding.conflicts]
-        yield ". ".join(parts[:1]) + ". " + " ".join(parts[1:])
+        bound = f", {finding.doubt}" if finding.doubt.startswith("at most") else ""
+        doubt = f"Doubt: {finding.doubt}" if finding.doubt and not bound else ""
+        texts = (finding.advice, finding.detail, doubt, *(f"Conflict: {conflict}" for conflict in finding.conflicts))
+        first = f"{finding.title} — {gain_text(finding)}{bound} — trigger: {finding.trigger}."
+        yield " ".join((first, *map(sentence, filter(None, texts))))
 
 
 def gain_text(finding: Finding) -> str:

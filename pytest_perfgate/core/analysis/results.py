@@ -177,7 +177,7 @@ def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterabl
     for case in cases:
         line = case.baseline
         place = (case.key, case.measurement.device.key if case.measurement else line.device if line else "")
-        if place not in previous and line is not None and _other(line, version):
+        if place not in previous and line is not None and line.time and _other(line, version):
             previous[place] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
     return tried | previous  # a run just before a commit is often of that commit, so it is checked last
 
@@ -203,7 +203,8 @@ def _alike(run: RunReport, wanted: dict[Place, Measurement]) -> Iterator[tuple[P
         now = wanted.get(place_of(case.key, then)) if then is not None else None
         if now is None or then is None or case.problems or then.problems:
             continue
-        if then.metrics.find("time") and not now.identity.differences(then.identity):
+        timed = any(then.metrics.find(name) for name in ("time", "duration", "total_time"))
+        if timed and not now.identity.differences(then.identity):
             commit = short_commit(commit_name(run.environment.commit, dirty=run.environment.dirty), 7)
             open_then = any(verdict.outcome is Outcome.UNDECIDED for verdict in case.verdicts)
             before = Previous(commit=commit, when=run.started[:10], metrics=then.metrics, undecided=open_then)

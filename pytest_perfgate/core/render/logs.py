@@ -162,12 +162,12 @@ def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, befo
     title, name, dimension, better = row
     metrics = of_longest(measurement.metrics, name)
     if metrics is None and name == "time":
-        metrics = of_longest(measurement.metrics, "duration")
+        metrics = of_longest(measurement.metrics, "duration") or of_longest(measurement.metrics, "total_time")
     figure = quantity(metrics.value, dimension) if metrics else ABSENT
     if metrics is None or before is None:
         return f"| {title} | {figure} |  |"
     if before.metrics is not None:
-        return f"| {title} | {figure} | {_change(metrics, of_longest(before.metrics, name))} |"
+        return f"| {title} | {figure} | {_change(metrics, of_longest(before.metrics, metrics.name))} |"
     return f"| {title} | {figure} | {_against(metrics, better, measurement, before.time)} |"
 
 
@@ -185,7 +185,7 @@ def _moved(change: float, name: str) -> str:
     text = signed(change)
     return (
         f"{text.lstrip('+-')} {'faster' if change < 0 else 'slower'}"
-        if name in ("time", "duration") and change
+        if name in ("time", "duration", "total_time") and change
         else text
     )
 

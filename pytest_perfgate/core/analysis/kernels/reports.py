@@ -12,7 +12,14 @@ from pytest_perfgate.core.analysis.classify import Bottleneck, bound_name
 from pytest_perfgate.core.analysis.decisions import NO_ROW, NOTHING, advice_items, gain_text, sentence
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, class_or_code, code_evidence, weighted
 from pytest_perfgate.core.analysis.kernels.sass_facts import FactChange, changes, same_code
-from pytest_perfgate.core.analysis.kernels.views import Health, health_sentence, moved_table, paired, unhealthy
+from pytest_perfgate.core.analysis.kernels.views import (
+    Health,
+    health_sentence,
+    moved_table,
+    paired,
+    rule_text,
+    unhealthy,
+)
 from pytest_perfgate.core.render.words import ABSENT, plural, quantity, significant
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
 from pytest_perfgate.model.values import Dimension, array_value
@@ -264,12 +271,11 @@ def _metrics(diagnoses: Sequence[Diagnosis], total: float, extra: Sequence[tuple
         of_peak = f" ({_part(dram)} of its peak)" if dram is not None else ""
         yield f"Memory bandwidth: {quantity(rate, Dimension.BANDWIDTH)}{of_peak}"
     yield from (f"{words}: {_part(part)}" for words, part in parts.items() if part is not None)
-    if missing := [words for words, part in parts.items() if part is None]:
-        yield f"Not collected: {'; '.join(missing)}"
+    missing = [words for words, part in parts.items() if part is None]
+    yield from [f"Not collected: {'; '.join(missing)}"] if missing else []
 
 
 _OF_PEAK = "Memory bandwidth, of its peak"
-
 _COUNTED = (
     ("tc_util", "Tensor-core utilisation"),
     ("dram", _OF_PEAK),
@@ -289,7 +295,7 @@ def _findings(diagnoses: Sequence[Diagnosis], longest: Diagnosis) -> Iterator[st
             yield f"{name}: {class_or_code(d)}"
         yield from (f"{name}: {note}" for note in d.classification.notes)
         yield from (f"{name}: {health_sentence(row, n, d.numbers)}" for row, n in ill)
-        yield from (f"{name}: {f.title} — {f.detail}" for f in d.facts.findings if f.gain)
+        yield from (f"{name}: {rule_text(f)}" for f in d.facts.findings if f.gain)
 
 
 def _noted(diagnosis: Diagnosis, row: Health) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -56,18 +57,14 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
 def _code_row(diagnosis: Diagnosis) -> tuple[Cell, ...]:
     occupied, inner, whole = diagnosis.occupancy, diagnosis.inner, diagnosis.whole
     return (
-        diagnosis.name,
-        diagnosis.facts.arch,
-        diagnosis.numbers.get("registers"),
-        diagnosis.numbers.get("spills"),
-        diagnosis.numbers.get("smem"),
+        diagnosis.name, diagnosis.facts.arch,
+        *(diagnosis.numbers.get(name) for name in ("registers", "spills", "smem")),
         occupied.fraction if occupied else None,
         ", ".join(occupied.limiting) if occupied else "launch not known (--threads)",
-        whole.counts.get("MMA") if whole else None,
-        inner.wide if inner else None,
+        whole.counts.get("MMA") if whole else None, inner.wide if inner else None,
         f"{inner.ratio:.3g}" if inner and inner.ratio is not None else "-",
         identity(diagnosis.facts.code) if diagnosis.facts.code else "",
-    )
+    )  # fmt: skip
 
 
 def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
@@ -136,11 +133,18 @@ def _loud(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
             texts[d.name, f"{text_of(f)} Next: {f.advice}."].add(d.facts.arch)
     of = {key: "" if arches == builds[key[0]] else f" ({', '.join(sorted(arches))})" for key, arches in texts.items()}
     items = [f"{name}{of[name, text]}: {text}" for name, text in texts]
-    rules = [f"{d.name}: {f.title} — {f.detail}" for d in diagnoses for f in d.facts.findings if f.gain]
+    rules = [f"{d.name}: {rule_text(f)}" for d in diagnoses for f in d.facts.findings if f.gain]
     if items:
         yield Section(title="Findings", blocks=(Bullets(items=tuple(items)),))
     if rules:
-        yield Section(title="Rules of the profiler", blocks=(Bullets(items=tuple(dict.fromkeys(rules))),))
+        blocks = Bullets(items=tuple(dict.fromkeys(rules))), Paragraph(text="The rest of each: --view rules.")
+        yield Section(title="Rules of the profiler", blocks=blocks)
+
+
+def rule_text(finding: Finding) -> str:
+    """Return a rule of the profiler with its gain and its first sentence."""
+    first = re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", finding.detail, maxsplit=1)[0]
+    return f"{finding.title} ({gain_text(finding)}{', of a part of it' if finding.doubt else ''}): {first}"
 
 
 def mix_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
@@ -155,14 +159,10 @@ def mix_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
             if count
         )
         loop_rows = tuple(
-            (
-                f"0x{16 * loop.first:04x}",
-                f"0x{16 * loop.last:04x}",
-                len(loop.rows),
-                _kind(loop == d.loop, loop.innermost),
-            )
+            (f"0x{16 * loop.first:04x}", f"0x{16 * loop.last:04x}", len(loop.rows),
+             _kind(loop == d.loop, loop.innermost))
             for loop in loops(d.facts.code)
-        )
+        )  # fmt: skip
         table = Table(columns=(Column(name="opcode"), Column(name="kernel", dimension=_COUNT),
                                Column(name="main loop", dimension=_COUNT)), rows=rows)  # fmt: skip
         nest = Table(columns=(Column(name="from"), Column(name="to"), Column(name="instructions", dimension=_COUNT),

@@ -231,8 +231,17 @@ def _part_outside(there: Sequence[RankResult], at: int) -> Iterator[Finding]:
     shares = [share if number == at else 0.0 for number, share in enumerate(_shares(worst))]
     filled = worst.time.computation_ns / max(worst.time.window_ns, 1)
     in_line = sum(row.barrier_ns for row in worst.streams) >= worst.time.communication_ns
-    advice = (_GAPS, _IN_LINE if in_line else _APART)
+    advice = (_in_gaps(worst), _IN_LINE if in_line else _APART)
     return outside_computation(filled, shares, f"the window of rank {worst.rank.name}{of}", advice)
+
+
+def _in_gaps(result: RankResult) -> str:
+    """Return the next step on idle time: where most of it lies behind synchronisations, these."""
+    waits, window = result.sync_ns or 0, max(result.time.window_ns, 1)
+    if not waits or waits * 2 < result.time.idle_ns:
+        return _GAPS
+    part, calls = quantity(waits / window, _PART, 2), plural(result.sync_count or 0, "call")
+    return f"{part} of the window is idle behind {calls} that wait for the device: keep values on it, or wait on events"
 
 
 _GAPS = "open the export in Nsight Systems and look at what the host does in the gaps"
@@ -247,9 +256,9 @@ def _shares(result: RankResult) -> tuple[float, float, float]:
 
 def _short(result: RankResult) -> Iterator[Finding]:
     lengths = (result.lane.kernels.end - result.lane.kernels.start)[~result.lane.talks]
-    brief = lengths < SHORT_NS
-    part = float(lengths[brief].sum() / max(lengths.sum(), 1))
-    yield from short_kernels((len(lengths), int(brief.sum())), part, f" of rank {result.rank.name}")
+    brief = lengths[lengths < SHORT_NS]
+    part = float(brief.sum() / max(lengths.sum(), 1))
+    yield from short_kernels((len(lengths), len(brief)), part, f" of rank {result.rank.name}")
 
 
 def doubts(job: Job) -> tuple[Finding, ...]:
@@ -283,17 +292,12 @@ def _mixed(result: RankResult) -> Iterator[Finding]:
     for row in result.streams:
         if row.purpose == MIXED:
             where = f"rank {result.rank.name}: the kernels of stream {stream_name(row.stream)}"
-            yield Finding(
-                title=f"{where} disagree about its purpose",
-                detail=row.detail,
-                trigger=f"purpose={MIXED}",
-            )
+            yield Finding(title=f"{where} disagree about its purpose", detail=row.detail, trigger=f"purpose={MIXED}")
 
 
 def _silent(job: Job) -> Iterator[Finding]:
     """Yield a finding on a stage that communicates on some ranks and only computes on others."""
-    talking: dict[str, list[str]] = {}
-    computing: dict[str, list[str]] = {}
+    talking, computing = dict[str, list[str]](), dict[str, list[str]]()
     for result in job.ranks:
         for row in result.overlaps:
             if not row.outside:
@@ -304,8 +308,8 @@ def _silent(job: Job) -> Iterator[Finding]:
         silent = [name for name in computing.get(stage, ()) if name not in there]
         if silent:
             title = f"{stage} communicates on rank {', '.join(there)} and only computes on rank {', '.join(silent)}"
-            detail = "limits on it are INVALID there"
-            yield Finding(title=title, detail=detail, severity=Severity.WARNING, scope=stage)
+            detail, severity = "limits on it are INVALID there", Severity.WARNING
+            yield Finding(title=title, detail=detail, severity=severity, scope=stage)
 
 
 def worst(ranks: Sequence[RankResult]) -> tuple[RankResult, OverlapRow] | None:
@@ -322,8 +326,8 @@ def window_text(ranks: Sequence[RankResult]) -> str:
     first = windows[0]
     if all(str(window) == str(first) for window in windows):
         return f"window {_one(first)}"
-    low, high = min(w.start for w in windows), max(w.end for w in windows)
-    return f"windows of {len(windows)} ranks within {low}..{high} ns; that of rank {ranks[0].rank.name}: {_one(first)}"
+    span = f"{min(w.start for w in windows)}..{max(w.end for w in windows)} ns"
+    return f"windows of {len(windows)} ranks within {span}; that of rank {ranks[0].rank.name}: {_one(first)}"
 
 
 def rank_names(ranks: Sequence[RankResult]) -> str:
@@ -350,20 +354,17 @@ def _hidden(job: Job) -> str:
         return f"{who} ran no communication in {its}, so there is no overlap."
     bare = sum(result.time.exposed_comm_ns for result in job.ranks)
     hidden = quantity(1 - bare / talk, _PART)
-    return (
-        f"{who} communicated for {quantity(talk, _TIME)} in {its}. Computation hid {hidden} of that; "
-        f"{quantity(bare, _TIME)} was exposed."
-    )
+    hid = f"Computation hid {hidden} of that; {quantity(bare, _TIME)} was exposed."
+    return f"{who} communicated for {quantity(talk, _TIME)} in {its}. {hid}"
 
 
 def _worst(job: Job) -> str:
     top = worst(job.ranks)
     if top is not None:
         result, row = top
-        return (
-            f"The most exposed is {row.stage} of rank {result.rank.name}: {quantity(row.exposed_ns, _TIME)} "
-            f"at {quantity(row.overlap, _PART)} overlap over {row.kernels} kernel{'s' if row.kernels != 1 else ''}."
-        )
+        at = f"{quantity(row.overlap, _PART)} overlap over {plural(row.kernels, 'kernel')}"
+        text = f"{row.stage} of rank {result.rank.name}: {quantity(row.exposed_ns, _TIME)} at {at}"
+        return f"The most exposed is {text}."
     barrier = sum(row.barrier_ns for result in job.ranks for row in result.streams)
     if barrier:
         part = "All" if barrier == sum(r.time.communication_ns for r in job.ranks) else quantity(barrier, _TIME)
@@ -390,11 +391,10 @@ def _used(job: Job) -> str:
     window = sum(result.time.window_ns for result in job.ranks) or 1
     idle = quantity(sum(result.time.idle_ns for result in job.ranks) / window, _PART)
     balanced = [balance for balance in balances(job.ranks) if isfinite(balance.excess)]
-    parts = [
+    parts = (
         f"{'The busiest rank' if b.over == 'rank' else f'Over {b.over}, the busiest part'} "
         f"computed {quantity(b.excess, _PART)} more than the mean."
-        for b in balanced
-        if b.over != "rank" or len(balanced) == 1
-    ]
+        for b in balanced if b.over != "rank" or len(balanced) == 1
+    )  # fmt: skip
     device, place = ("device was", "window") if len(job.ranks) == 1 else ("devices were", "windows")
     return " ".join((f"The {device} idle for {idle} of the {place}.", *parts))

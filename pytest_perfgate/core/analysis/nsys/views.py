@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
-from pytest_perfgate.core.analysis.decisions import findings_block, four_sections, recommendations
+from pytest_perfgate.core.analysis.decisions import findings_block, four_sections, recommendations, sentence
 from pytest_perfgate.core.analysis.intervals import communication
 from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, problems, rank_names, sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import balances
@@ -107,10 +107,9 @@ def overlap(job: Job, findings: Sequence[Finding] = ()) -> Document:
 
 def _last(job: Job) -> Iterator[Block]:
     """Yield the class of windows and stages, then notes; the original tool only has notes, an INVALID job no class."""
-    original = job.reading.original
-    if not original and not problems(job):
-        yield from (Paragraph(text=text) for text in class_sentences(job.ranks))
-    yield from notes(job, led=not original)
+    if not job.reading.original:
+        yield from (Paragraph(text=text) for text in class_sentences(job))
+    yield from notes(job, led=not job.reading.original)
 
 
 def _lead(job: Job, findings: Sequence[Finding]) -> list[Block]:
@@ -269,11 +268,11 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
 def analysis(job: Job, findings: Sequence[Finding]) -> Document:
     """Return the report in four sections: summary, metrics of every rank, findings, recommendations."""
     classes = [f for f in findings if f.trigger == "class=invalid" or (f.trigger[:6] == "class=" and not f.advice)]
-    summary = [f"{f.title}: {f.detail}" for f in classes] + ([] if problems(job) else [*class_sentences(job.ranks)])
+    texts = [*(sentence(f"{f.title}: {f.detail}") for f in classes), *class_sentences(job)]
     stated = {f.title: f.detail.rstrip(".") for f in findings if f.title.startswith("Stated work of rank ")}
     metrics = [*(f"{name}: {figure}" for name, figure in stated.items()), *_metrics(job.ranks)]
     rest = [f for f in findings if f.title not in stated and (f.advice or f not in classes)]
-    return four_sections(("Report", window_text(job.ranks)), " ".join([*summary, sentences(job)]), metrics, rest)
+    return four_sections(("Report", window_text(job.ranks)), " ".join([*texts, sentences(job)]), metrics, rest)
 
 
 def _metrics(ranks: Sequence[RankResult]) -> Iterator[str]:
@@ -358,8 +357,9 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
             yield from recommendations(first.facts)
 
 
-def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
+def class_sentences(job: Job) -> Iterator[str]:
     """Yield the windows that only their kernels limit, and the stages that wait for communication."""
+    ranks = () if problems(job) else job.ranks
     open_ranks = [r for r in ranks if len(r.lane.kernels) and rank_class(r).bottleneck is _OPEN]
     if open_ranks:
         yield (

@@ -260,16 +260,17 @@ def standalone_fair(content: ReportContent) -> Document:
     )
 
 
-def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]] = ()) -> Document:
-    """Return the report in four sections: summary, metrics, findings, recommendations; ``extra`` adds metrics."""
+def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]], limited: str) -> Document:
+    """Return the report in four sections; ``extra`` adds metrics, ``limited`` says what limits the window."""
     advice, survey, line = advice_of(content), content.survey, content.line
+    summary = f"{limited} {_sentence(survey, line, ranked_operators(content.rows))}".strip()
     findings = [finding for finding in content.findings if not _is_class(finding)]
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(survey, line).rows)]
     texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
     made = bottleneck.advice_blocks([replace(one, anchor="") for one in advice.made])
-    heading, summary = (f"Trace {name_of(survey)}", subtitle(survey)), _summary(content, ranked_operators(content.rows))
-    return four_sections(heading, summary, (f"{name}: {text}" for name, text in texts), findings, made)
+    heading, lines = (f"Trace {name_of(survey)}", subtitle(survey)), (f"{name}: {text}" for name, text in texts)
+    return four_sections(heading, summary, lines, findings, made)
 
 
 def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:

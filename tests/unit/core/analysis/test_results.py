@@ -18,7 +18,7 @@ from pytest_perfgate.core.analysis.results import (
     previous_of,
 )
 from pytest_perfgate.model.measurement import Environment, Identity
-from pytest_perfgate.model.metric import Interval, MetricSet, Problem, labels
+from pytest_perfgate.model.metric import Interval, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.profiles import BenchResult
 from pytest_perfgate.model.values import Dimension
@@ -109,6 +109,18 @@ def test_without_a_commit_no_run_is_known_to_be_another_version() -> None:
     bare = at("", 9, NOW)
     assert previous(at("b2c3d4e5f6", 8, THEN), report=bare) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
     assert previous(at("", 8, THEN)) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+
+
+def test_a_report_and_a_trace_have_a_previous_one_though_no_call_was_timed() -> None:
+    for name in ("duration", "total_time"):
+        metrics = MetricSet(metrics=(Metric(name=name, value=1e6, dimension=Dimension.TIME),))
+        read = replace(NOW, measurement=replace(NOW.measurement, metrics=metrics), baseline=None)
+        assert previous(at("b2c3d4e5f6", 8, read), report=at("c0ffee1234567890", 9, read)).commit == "b2c3d4e"
+
+
+def test_a_line_without_a_time_is_no_previous_time() -> None:
+    figures = replace(NOW, baseline=replace(NOW.baseline, time=0.0))
+    assert previous(report=at("c0ffee1234567890", 9, figures)) is None
 
 
 def test_no_more_runs_are_read_than_needed() -> None:

@@ -285,6 +285,10 @@ def test_figures_of_a_report_name_their_parameters_device_and_duration() -> None
     assert "A host; figures of sm_90 by its report" in text
     assert ", b=32, t=4096):" in text
     assert "| Duration | 51 ms |" in text
+    slower = MetricSet(metrics=(replace(figures[0], value=102e6),))
+    before = {(CASE.key, "host-x"): Previous(commit="b2c3d4e", when="2026-05-30", metrics=slower)}
+    moved = render_entry(Version(name="v2"), [replace(CASE, measurement=read)], before=before)
+    assert "| Duration | 51 ms | 50.0 % faster |" in moved
     assert "l2_hit 40 %" in text
     both = render_entry(Version(name="v2"), [replace(CASE, measurement=read), CASE])
     assert f"- {CASE.key} (sm_90): l2_hit 40 %" in both

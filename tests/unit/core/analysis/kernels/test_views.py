@@ -68,7 +68,17 @@ def test_the_overview_of_counters_names_what_nobody_collected() -> None:
     output = render_text(counter_overview([launch("short", 1e3), launch("long", 9e5, findings=RULES)], "T"))
     assert output.index("long") < output.index("short")
     assert "Not collected for any of them: tc_util, occupancy, l2_hit, l1_hit, waves." in output
-    assert "long: Large — d" in output
+    assert "long: Large (estimated 0-40 % gain, of a part of it): d\n" in output
+
+
+def test_a_rule_of_the_profiler_is_its_first_sentence_beside_other_findings() -> None:
+    detail = "Only 8.0 of 32 bytes are used (25.0%). Check the Source Counters section. It has the lines."
+    rule = Finding(title="Uncoalesced", detail=detail, gain=Interval(low=0.0, high=0.7))
+    for page in (counter_overview, analysis_report):
+        text = " ".join(render_text(page([launch(findings=(rule,))], "T")).split())
+        assert "k: Uncoalesced (estimated 0-70 % gain): Only 8.0 of 32 bytes are used (25.0%)." in text
+        assert "Check the Source" not in text
+    assert "Check the Source" in render_text(rules_view([launch(findings=(rule,))], "T"))
 
 
 def test_the_overview_of_code_and_its_mix() -> None:

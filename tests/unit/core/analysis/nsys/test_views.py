@@ -52,6 +52,8 @@ def test_an_idle_device_behind_waits_is_bound_by_synchronisation(tmp_path: Path)
     assert value(later, "sync_count") == 5, "those in the window"
     assert any(title.startswith("The window of rank 0 is synchronisation-bound") for title in titles(analysis))
     assert "Remove blocking synchronisations" in titles(analysis)
+    (idle,) = (finding for finding in analysis.findings if finding.title.startswith("Idle time"))
+    assert idle.advice.startswith("38 % of the window is idle behind 10 calls that wait for the device")
     assert "The window of rank 0 is synchronisation-bound" in render_text(analysis.views["overlap"]())
 
 
@@ -209,6 +211,7 @@ def test_nothing_is_advised_from_an_export_whose_kernels_are_hidden(tmp_path: Pa
         page = render_text(hidden.views[view]())
         assert "perfgate explain nsys-graphs" in " ".join(page.split())
         assert "nothing stands out" not in page
+        assert "=node 1 rank" not in " ".join(page.split())
     first = [one.views["summary"]().blocks[0] for one in (plain, hidden)]
     assert [getattr(block, "title", "") for block in first] == ["", "Findings"], "INVALID stands before any figure"
 

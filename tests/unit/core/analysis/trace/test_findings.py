@@ -223,6 +223,12 @@ def test_the_report_says_what_mfu_the_operators_could_have(kineto, tmp_path) -> 
     assert "- MFU with every operator at its roof, without idle time: 93.2 %" in text
     assert "- most bytes: aten::" in text
     assert "known work" not in text
+    assert text.count("The window is compute-bound: ") == 1
+    alone = [*operation(0, "aten::mm", (large, large), "gemm", 2_000)]
+    without = render_text(kineto.inspect([written(tmp_path / "w.json", alone)], {}).views["analysis"]())
+    assert "What limits the window is not collected; it needs recorded shapes and a roof (--device" in " ".join(
+        without.split()
+    )
     events += [launch(60, 9), kernel("alone", 3_000, 2_200, correlation=9)]
     text = render_text(kineto.inspect([written(tmp_path / "u.json", events)], options).views["analysis"]())
     assert "- known work: 50.0 % of operators' time; the rest counts as no work" in text
