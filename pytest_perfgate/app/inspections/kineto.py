@@ -278,7 +278,7 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     def overview() -> Document:
         top = before.options.settings.top * 2
         tables: tuple[tuple[str, Block], ...] = (
-            ("Operators", pair_table(ops, "operator", top)),
+            ("Operators", replace(pair_table(ops, "operator", top), note="")),
             ("Operators by arguments", pair_table(exact, "operator", top)),
             ("Call trees", edit_block(differing, top, compared=alike)),
         )

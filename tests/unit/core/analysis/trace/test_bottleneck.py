@@ -77,6 +77,8 @@ def test_advice_by_class_replaces_the_findings_that_say_the_same(kineto, tmp_pat
     assert "Other findings" not in fair
     for name in ("fair", "analysis"):
         assert render_text(analysis.views[name](), 10_000).count(f"The window is {kind}-bound: ") == 1
+    if kind == "synchronisation":
+        assert render_text(analysis.views["report"](), 10_000).count("keep values on the device") == 1
 
 
 def batched(*events):
