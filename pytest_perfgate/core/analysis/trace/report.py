@@ -18,7 +18,7 @@ from pytest_perfgate.core.analysis.trace.operators import (
     selection_table,
     short_name,
 )
-from pytest_perfgate.core.analysis.trace.passes import stack_document
+from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, stack_document
 from pytest_perfgate.core.analysis.trace.rates import Impact, impact, impact_table, utilised
 from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey, timelines
 from pytest_perfgate.core.analysis.trace.tables import kernel_table, of_host, operator_table, timeline_table
@@ -306,6 +306,7 @@ def standalone_rough(content: ReportContent) -> Document:
         rows=tuple((row.name, row.share, row.why) for row in unmodelled),
         note="An operator that is not here has a work model; a model is one function: pytest_perfgate_operators.",
     )
+    candidates = fusion_candidates(content.survey)
     missing = gaps if unmodelled else Paragraph(text="Every operator has a work model.")
     blocks: list[Block] = [
         Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(content))),)),
@@ -319,6 +320,7 @@ def standalone_rough(content: ReportContent) -> Document:
         Section(title="Roofline", blocks=(tables.roofline_table(content.rows, content.roof),)),
         Section(title="Kernels", blocks=(tables.kernel_table(content.kernels),)),
         Section(title="Kernel selection", blocks=(selection_table(content.rows),)),
+        *(Section(title="Fusion candidates", blocks=(fusion_table(one),)) for one in [candidates] if one),
         *_trees(content),
         Section(title="Gaps", blocks=(missing, Paragraph(text=_dropped(content.survey)))),
         Section(title="Questions", blocks=(Bullets(items=_questions(content)),)),
