@@ -151,7 +151,11 @@ def test_a_report_without_gaps_says_so(kineto, tmp_path):
 MM = [host("aten::mm", 0, 9), launch(1, 1), kernel("a", 10, 5, correlation=1)]
 FIRST_PAGES = {
     "The host's operators run 100 % of a window of 9 µs. aten::mm is the largest operator: 9 µs": MM[:1],
-    "2 devices worked: --view timeline has each.": [*MM, launch(2, 2), kernel("b", 10, 7, correlation=2, device=1)],
+    "2 devices worked, each with its times. metric value": [
+        *MM,
+        launch(2, 2),
+        kernel("b", 10, 7, correlation=2, device=1),
+    ],
     "The trace has no GPU activity.": MM[:2],
     "No operator launched 60 %": [
         *MM[:2],
