@@ -212,7 +212,7 @@ def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[st
         texts.append(f"Operators bound by {side} take {part * 100:.0f} % of the reference's compute time.")
         texts += _dominates(side, lines, roofs) if part > HALF else []
     remarks = Counter(pair.remark.partition(",")[0].partition(":")[0].replace("no e", "without e") for pair in known)
-    texts += [f"Argument sets in both: {', '.join(f'{n:,} {word}' for word, n in remarks.items())}."] * bool(known)
+    texts.append(f"Argument sets in both: {', '.join(f'{n:,} {word}' for word, n in remarks.items()) or 'none'}.")
     odd = max((pair for pair in known if pair.unexpected), key=lambda pair: _saving(pair) or 0.0, default=None)
     if odd is not None:
         texts.append(f"The largest that hardware does not explain is {odd.name} {odd.detail}: {_saved(odd, lines[1])}.")
@@ -295,7 +295,7 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: 
         title=f"Comparison of {subject}",
         blocks=(
             Section(title="Executive summary", blocks=(Paragraph(text=_neutral(lines)), *parts)),
-            Section(title="Key findings", blocks=(Bullets(items=key_findings(lines, pairs, roofs) or ("None.",)),)),
+            Section(title="Key findings", blocks=(Bullets(items=key_findings(lines, pairs, roofs)),)),
             Section(title="Recommendations for the target", blocks=advised or (none,)),
             Section(
                 title="Detailed comparison",
@@ -396,5 +396,5 @@ def _neutral(lines: Lines) -> str:
 
 def _changed(one: float, two: float) -> str:
     """Return a time of the target, and its change against the reference's."""
-    change = f"{(two / one - 1) * 100:+.1f} %" if one else "not comparable"
+    change = f"{(two / one - 1) * 100:+,.1f} %" if one else "not comparable"
     return f"{quantity(float(two), _TIME)}, {change} against the reference's {quantity(float(one), _TIME)}"

@@ -23,6 +23,7 @@ def test_what_differs_between_two_traces_has_a_word(kineto, tmp_path):
     assert relu.value == pytest.approx(3.0)
     assert "unexpected: investigate, 300 % slower: look at kernel selection" in relu.note
     assert analysis.metrics.missing("slowdown", (("op", "mine::new"),)).why == "only in the target"
+    assert not analysis.metrics.find("expected_slowdown", (("op", "mine::new"),))
     assert any("aten::relu takes 4.00 times the reference" in finding.title for finding in analysis.findings)
     text = render_text(analysis.views["ops"]())
     assert "only in the reference" in text
@@ -159,9 +160,7 @@ def test_a_host_beside_a_gpu_has_no_empty_tables(kineto, tmp_path):
     assert [getattr(block, "title", "") for block in report.blocks] == ["", "Call trees"]
     assert report.blocks[0].text.startswith("The times are not compared: ")
     assert "their times are not compared" in report.subtitle
-    assert "Key findings - None." in " ".join(
-        render_text(compared.views["fair"](), 10_000).replace("-" * 12, "").split()
-    )
+    assert "- Argument sets in both: none." in render_text(compared.views["fair"](), 10_000)
 
 
 def test_most_of_the_time_must_have_a_bound_for_it_to_explain_the_change(kineto, tmp_path):
