@@ -278,7 +278,7 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     def overview() -> Document:
         top = before.options.settings.top * 2
         tables: tuple[tuple[str, Block], ...] = (
-            ("Operators", pair_table(ops, "operator", top)),
+            ("Operators", replace(pair_table(ops, "operator", top), note="")),
             ("Operators by arguments", pair_table(exact, "operator", top)),
             ("Call trees", edit_block(differing, top, compared=alike)),
         )
@@ -342,7 +342,11 @@ def _pair_pages(
         "categories": ("Categories", pair_table(categories, "category")),
         "kernels": ("Kernels", pair_table(kernels, "kernel")),
     }
-    return {name: partial(page, title, block) for name, (title, block) in parts.items()}
+    full = {
+        name: replace(block, note="None.") if isinstance(block, Table) and not block.rows else block
+        for name, (_, block) in parts.items()
+    }
+    return {name: partial(page, title, full[name]) for name, (title, _) in parts.items()}
 
 
 def _draw(name: str, before: TraceView, after: TraceView) -> Picture:

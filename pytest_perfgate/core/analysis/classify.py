@@ -142,7 +142,6 @@ class Classification:
 
     @property
     def named(self) -> str:
-        """Return the class alone."""
         text = bound_name(self.bottleneck)
         return text if self.measured else f"{text} (a bound from intensity, not a measurement)"
 
@@ -352,6 +351,8 @@ _ROOFS = (("compute", "compute"), ("memory", "memory"))
 
 
 def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[str]:
+    if name is Bottleneck.LATENCY and _idles(signals, at):  # what fills most of a window comes first
+        yield _cause(signals, at)
     for field, words in (*_SHOWN.get(name, ()), *_ROOFS):
         number = _valid(getattr(signals, field))
         if number is not None:
@@ -362,14 +363,14 @@ def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[st
     short = _valid(signals.kernel_ns)
     if name is Bottleneck.LAUNCH and short is not None:
         yield f"kernels of {short / 1000:.1f} µs back to back"
-    if name is Bottleneck.LATENCY:
+    if name is Bottleneck.LATENCY and not _idles(signals, at):
         yield _cause(signals, at)
 
 
 def _cause(signals: Signals, at: Thresholds) -> str:
     if _idles(signals, at):
         launching = _valid(signals.launch_share)
-        beside = f", and the host launches for {launching * 100:.1f} %" if launching is not None else ""
+        beside = f" (the host launches for {launching * 100:.1f} %)" if launching is not None else ""
         return f"the device idles for {(signals.idle or 0.0) * 100:.1f} % of the window{beside}"
     warps = _valid(signals.warps)
     if warps is not None and warps < at.warps:

@@ -278,9 +278,7 @@ def _gain(row: AdviceRow, situation: Situation) -> tuple[Interval | None, str]:
 
 
 def _written(fact: Fact) -> str:
-    if isinstance(fact, str):
-        return fact
-    return f"{fact:.0f}" if abs(fact) >= 1000 else f"{fact:.4g}"
+    return fact if isinstance(fact, str) else f"{fact:.0f}" if abs(fact) >= 1000 else f"{fact:.4g}"
 
 
 def advice_items(advice: Sequence[Finding]) -> Iterator[str]:
@@ -332,8 +330,9 @@ def four_sections(
 
 
 def findings_block(findings: Sequence[Finding]) -> Block:
-    """Return findings as sentences with their trigger."""
-    items = tuple(text_of(f) + (f" Next: {f.advice}." if f.advice else "") for f in findings)
+    """Return findings as sentences with their trigger, and each advice once."""
+    first = {f.advice: f for f in reversed(findings)}
+    items = tuple(text_of(f) + (f" Next: {f.advice}." if f.advice and first[f.advice] is f else "") for f in findings)
     return Bullets(items=items) if items else Paragraph(text=NOTHING)
 
 

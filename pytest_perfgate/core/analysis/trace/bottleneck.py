@@ -224,6 +224,11 @@ _TIMES = ("idle=", "exposed_", "idle_macro_share=")
 
 _BESIDE = ("class=", "unread=", "short_kernels=", *_TIMES)
 
+_TINY = "batch="
+
+_OF_OPERATOR = (_TINY, "bandwidth_fraction=", "intensity=")
+"""Triggers of findings that belong into the recommendation on their operator."""
+
 _SAME = {
     "class=communication": ("exposed_",),
     "class=synchronisation": ("idle=", "idle_macro_share=", "sync_count="),
@@ -263,9 +268,7 @@ def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Rec
     for one in impacts:
         groups[one.row.name] += [one] if one.gains else []
     worthy = [group for group in filter(None, groups.values()) if _most(group) >= WORTH]
-    tiny = [finding for finding in worth if finding.trigger.startswith("batch=")]
-    unfused = any(finding.title == UNFUSED for finding in worth)
-    ranked = [(_most(group), _operator(group, tiny, unfused=unfused)) for group in worthy]
+    ranked = [(_most(group), _operator(group, worth)) for group in worthy]
     covered += [finding for _, one in ranked for finding in one.findings]
     others = [finding for finding in worth if finding not in (*beside, *covered)]
     ranked += [(saved(finding.gain)[1] if finding.gain else 0.0, _pattern(finding)) for finding in others]
@@ -314,16 +317,18 @@ def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
     return large and fraction is not None and fraction < REPLAY_FRACTION
 
 
-def _operator(group: Sequence[Impact], tiny: Sequence[Finding], *, unfused: bool) -> Recommendation:
-    """Return one operator with all its argument sets that are worth examining."""
+def _operator(group: Sequence[Impact], findings: Sequence[Finding]) -> Recommendation:
+    """Return one operator with all its argument sets that are worth examining, and what was found of it alone."""
     row = max(group, key=lambda i: i.row.total).row
-    own = tuple(finding for finding in tiny if finding.scope == row.name)
-    texts = [f"{band(min(i.fraction for i in group))}.", *dict.fromkeys(f"{finding.title}." for finding in own)]
+    own = tuple(one for one in findings if one.scope == row.name and one.trigger.startswith(_OF_OPERATOR))
+    texts = [one.title + ("." if one.trigger.startswith(_TINY) else f". {one.detail}") for one in own]
+    texts = [f"{band(min(i.fraction for i in group))}.", *dict.fromkeys(texts)]
     calls, share = sum(i.row.count for i in group), sum(i.row.share for i in group)
     reached = " to ".join(dict.fromkeys(f"{end(i.fraction for i in group) * 100:.0f} %" for end in (min, max)))
     sets = f" of its {len(group)} longest argument sets" if len(group) > 1 else ""
-    fusion = FOLD if own else fusion_of(row.category, row.name)
-    fusion = fusion_of(row.category, "softmax") if unfused and row.name in PRODUCTS else fusion
+    unfused = any(one.title == UNFUSED for one in findings) and row.name in PRODUCTS
+    advice = next((FOLD if one.trigger.startswith(_TINY) else one.advice for one in own), "")
+    fusion = fusion_of(row.category, "softmax") if unfused else advice or fusion_of(row.category, row.name)
     wanted = any(wants_replay(i.row, i.fraction) for i in group)
     kernel = _kernel_path(row, "its longest argument set" if sets else "it")
     return Recommendation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import (
+    HALF,
     Absent,
     Block,
     Bullets,
@@ -190,28 +192,27 @@ def edit_table(edits_made: Sequence[Edit], limit: int = 0) -> Table:
 def comparison_document(
     title: str, lines: tuple[Timeline | None, Timeline | None], tables: Sequence[tuple[str, Block]], note: str
 ) -> Document:
-    """Return timelines first, then what differs."""
-    blocks: list[Block] = [Paragraph(text=note)]
+    """Return the change in a sentence, timelines, then what differs."""
+    blocks: list[Block] = [Paragraph(text=_neutral(lines))]
     if lines[0] is not None and lines[1] is not None:
         blocks.append(Section(title="Where the time went", blocks=(timeline_pair_table(lines[0], lines[1]),)))
-    blocks += [Section(title=name, blocks=(table,)) for name, table in tables]
-    return Document(title=title, blocks=tuple(blocks))
+    full = [(name, one) for name, one in tables if not isinstance(one, Table) or one.rows]
+    blocks += [Section(title=name, blocks=(one,)) for name, one in full]
+    return Document(title=title, subtitle=note, blocks=tuple(blocks))
 
 
 def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[str, ...]:
     """Return the main points: the change, which side of the roof caused it, what hardware does not explain."""
     known = [pair for pair in pairs if pair.before is not None and pair.after is not None]
     spent = {side: sum(pair.total[0] for pair in known if pair.bound == side) for side in ("memory", "compute")}
-    total = sum(spent.values())
-    texts = []
-    if total:
+    total, texts = lines[0].computation if lines[0] else 0, []
+    if total and any(spent.values()):
         side = max(spent, key=lambda name: spent[name])
-        part = f"{spent[side] / total * 100:.0f} %"
-        texts.append(f"{part} of the compared operators' time in the reference is bound by {side}.")
-        texts += _dominates(side, lines, roofs)
-    remarks = [pair.remark.partition(",")[0].partition(":")[0] for pair in known]
-    counts = [(word, remarks.count(word)) for word in ("expected", "unexpected", "faster than expected")]
-    texts.append("Argument sets in both: " + ", ".join(f"{count:,} {word}" for word, count in counts) + ".")
+        part = min(spent[side] / total, 1.0)  # streams overlap
+        texts.append(f"Operators bound by {side} take {part * 100:.0f} % of the reference's compute time.")
+        texts += _dominates(side, lines, roofs) if part > HALF else []
+    remarks = Counter(pair.remark.partition(",")[0].partition(":")[0].replace("no e", "without e") for pair in known)
+    texts.append(f"Argument sets in both: {', '.join(f'{n:,} {word}' for word, n in remarks.items()) or 'none'}.")
     odd = max((pair for pair in known if pair.unexpected), key=lambda pair: _saving(pair) or 0.0, default=None)
     if odd is not None:
         texts.append(f"The largest that hardware does not explain is {odd.name} {odd.detail}: {_saved(odd, lines[1])}.")
@@ -285,8 +286,7 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: 
     advised = (*outside, *(_advised(pair, number, lines[1]) for number, pair in enumerate(odd, 1)))
     apart = tuple(_detailed(pair, number, roofs) for number, pair in enumerate(odd, 1))
     none = Paragraph(text="No operator differs by more than the hardware explains, or no roof is known.")
-    first: list[Block] = [Paragraph(text=_neutral(lines))]
-    first += [timeline_pair_table(lines[0], lines[1])] if lines[0] and lines[1] else []
+    parts = [timeline_pair_table(lines[0], lines[1])] if lines[0] and lines[1] else []
     method = (
         "Expected differences: the ratio of bandwidths where an operator is bound by memory, of peaks where it is "
         "bound by compute; beyond 1.5 times that, a difference is called unexpected."
@@ -294,7 +294,7 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: 
     return Document(
         title=f"Comparison of {subject}",
         blocks=(
-            Section(title="Executive summary", blocks=tuple(first)),
+            Section(title="Executive summary", blocks=(Paragraph(text=_neutral(lines)), *parts)),
             Section(title="Key findings", blocks=(Bullets(items=key_findings(lines, pairs, roofs)),)),
             Section(title="Recommendations for the target", blocks=advised or (none,)),
             Section(
@@ -358,7 +358,7 @@ def comparative_rough(
     collectives: Table,
 ) -> Document:
     """Return every table of the comparison."""
-    blocks: list[Block] = [Paragraph(text=note)]
+    blocks: list[Block] = [Paragraph(text=_neutral(lines))]
     ops, exact, kernels = parts
     if lines[0] and lines[1]:
         blocks.append(Section(title="Timeline", blocks=(timeline_pair_table(lines[0], lines[1]),)))
@@ -369,7 +369,7 @@ def comparative_rough(
         Section(title="Kernels", blocks=(of_kernels,)),
     ]
     blocks += [Section(title="Collectives", blocks=(collectives,))] if collectives.rows else []
-    return Document(title=f"Comparison of {subject} (rough)", blocks=tuple(blocks))
+    return Document(title=f"Comparison of {subject} (rough)", subtitle=note, blocks=tuple(blocks))
 
 
 def _saving(pair: Match) -> float | None:
@@ -389,12 +389,12 @@ def _saved(pair: Match, line: Timeline | None) -> str:
 
 def _neutral(lines: Lines) -> str:
     if not lines[0] or not lines[1]:
-        return "One of the traces has no single device's activity."
-    computed = _compared(lines[0].computation, lines[1].computation)
-    return f"Compute time of the target is {computed}; the whole window is {_compared(lines[0].total, lines[1].total)}."
+        return "The times are not compared: one of the traces has no single device's activity."
+    computed = _changed(lines[0].computation, lines[1].computation)
+    return f"Compute time of the target is {computed}; the whole window is {_changed(lines[0].total, lines[1].total)}."
 
 
-def _compared(one: float, two: float) -> str:
+def _changed(one: float, two: float) -> str:
     """Return a time of the target, and its change against the reference's."""
-    change = f"{(two / one - 1) * 100:+.1f} %" if one else "not comparable"
+    change = f"{(two / one - 1) * 100:+,.1f} %" if one else "not comparable"
     return f"{quantity(float(two), _TIME)}, {change} against the reference's {quantity(float(one), _TIME)}"

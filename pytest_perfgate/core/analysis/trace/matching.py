@@ -141,7 +141,7 @@ def _paired(
         one, two = first.get(name, []), second.get(name, [])
         bind, expected = _expectation(one or two, roofs)
         longest = [max(group, key=lambda row: row.total).kernel if group else "" for group in (one, two)]
-        pair = _pair(*name, _sums(one), _sums(two), bind, expected)
+        pair = _pair(*name, _sums(one), _sums(two), bind, expected if one and two else None)
         pairs.append(replace(pair, kernels=(longest[0], longest[1])))
     return tuple(sorted(pairs, key=lambda pair: -max(pair.total)))
 

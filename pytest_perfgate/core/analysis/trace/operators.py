@@ -310,7 +310,9 @@ def selection_table(rows: Sequence[OperatorRow]) -> Table:
             Column(name="GPU time", dimension=Dimension.TIME),
         ),
         rows=tuple(listed),
-        note="Library and tile are read from the kernel's name; empty where the name does not say.",
+        note="Library and tile are read from the kernel's name; empty where the name does not say."
+        if listed
+        else "No operator uses different kernels for different shapes.",
     )
 
 

@@ -88,7 +88,9 @@ def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
         rows=tuple((c.module, c.instances, c.kernels, c.total, c.mean_kernel, c.saving) for c in candidates),
         note="A module contains its submodules: their times are in it too. One fused kernel reads and writes what its "
         "parts pass on once, and still computes their products (GEMM, convolution, attention): the saving is all but "
-        "these, or but the longest kernel, of each instance.",
+        "these, or but the longest kernel, of each instance."
+        if candidates
+        else "No module launches three short kernels or more. Modules are in traces recorded with with_stack=True.",
     )
 
 
@@ -216,7 +218,9 @@ def passes_table(operators_with_passes: tuple[OperatorPasses, ...]) -> Table:
             (p.name, p.calls, p.matched, p.forward, p.backward, p.backward / p.forward if p.forward else None)
             for p in operators_with_passes
         ),
-        note="Matched by sequence number; an operator holds what runs inside it.",
+        note="Matched by sequence number; an operator holds what runs inside it."
+        if operators_with_passes
+        else "No operator has a backward pass.",
     )
 
 

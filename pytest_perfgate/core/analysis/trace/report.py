@@ -18,7 +18,7 @@ from pytest_perfgate.core.analysis.trace.operators import (
     selection_table,
     short_name,
 )
-from pytest_perfgate.core.analysis.trace.passes import stack_document
+from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, stack_document
 from pytest_perfgate.core.analysis.trace.rates import Impact, impact, impact_table, utilised
 from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey, timelines
 from pytest_perfgate.core.analysis.trace.tables import kernel_table, of_host, operator_table, timeline_table
@@ -40,13 +40,9 @@ def report_document(
     roof: Roof | None,
 ) -> Document:
     """Return the report of one trace in one window."""
-    blocks: list[Block] = []
-    lines = timelines(survey)
-    if not lines:
-        blocks.append(Paragraph(text="The trace has no GPU activity: this report has no kernels and no overlap."))
-    for device, line in lines.items():
-        title = f"Device {device}" if len(lines) > 1 else "Where the time went"
-        blocks.append(Section(title=title, blocks=(timeline_table(line, on_host=survey.on_host),)))
+    none = Paragraph(text="The trace has no GPU activity: this report has no kernels and no overlap.")
+    lines = _timelines(survey)
+    blocks: list[Block] = [Section(title="Where the time went", blocks=lines) if lines else none]
     if rows:
         blocks += _tables(survey, rows, kernels, roof)
     blocks.append(Section(title="Findings", blocks=(findings_block([f for f in findings if not _is_class(f)]),)))
@@ -131,7 +127,13 @@ def summary_blocks(content: ReportContent) -> tuple[Block, ...]:
         rows=tuple((str(n), *row) for n, row in enumerate(ranked, 1)),
         title="Top bottlenecks",
     )
-    return (Paragraph(text=_summary(content, ranked)), _metrics(survey, line), *((table,) if ranked else ()))
+    devices = _timelines(survey) if line is None else ()
+    return (Paragraph(text=_summary(content, ranked)), _metrics(survey, line), *devices, *((table,) if ranked else ()))
+
+
+def _timelines(survey: Survey) -> tuple[Table, ...]:
+    lines, host = timelines(survey), survey.on_host
+    return tuple(timeline_table(one, f"Device {n}" if len(lines) > 1 else "", on_host=host) for n, one in lines.items())
 
 
 def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, float]]:
@@ -157,7 +159,7 @@ def _sentence(survey: Survey, line: Timeline | None, ranked: Sequence[tuple[str,
     """Return the main result in a sentence."""
     if line is None:
         devices = len(timelines(survey))
-        return f"{devices} devices worked: --view timeline has each." if devices else "The trace has no GPU activity."
+        return f"{devices} devices worked, each with its times." if devices else "The trace has no GPU activity."
     who = "The host's operators run" if survey.on_host else "The GPU works"
     text = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
     if line.communication:
@@ -306,19 +308,20 @@ def standalone_rough(content: ReportContent) -> Document:
         rows=tuple((row.name, row.share, row.why) for row in unmodelled),
         note="An operator that is not here has a work model; a model is one function: pytest_perfgate_operators.",
     )
+    candidates = fusion_candidates(content.survey)
     missing = gaps if unmodelled else Paragraph(text="Every operator has a work model.")
     blocks: list[Block] = [
         Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(content))),)),
         Section(title="Findings", blocks=(findings_block(content.findings),)),
     ]
-    line = [timeline_table(content.line, on_host=content.survey.on_host)] if content.line else []
-    blocks += [Section(title="Timeline", blocks=(table,)) for table in line]
+    blocks += [Section(title="Timeline", blocks=lines) for lines in [_timelines(content.survey)] if lines]
     blocks += [
         Section(title="Categories", blocks=(tables.category_table(content.rows),)),
         Section(title="Operators by arguments", blocks=(tables.argument_table(content.rows),)),
         Section(title="Roofline", blocks=(tables.roofline_table(content.rows, content.roof),)),
         Section(title="Kernels", blocks=(tables.kernel_table(content.kernels),)),
         Section(title="Kernel selection", blocks=(selection_table(content.rows),)),
+        *(Section(title="Fusion candidates", blocks=(fusion_table(one),)) for one in [candidates] if one),
         *_trees(content),
         Section(title="Gaps", blocks=(missing, Paragraph(text=_dropped(content.survey)))),
         Section(title="Questions", blocks=(Bullets(items=_questions(content)),)),

@@ -77,6 +77,8 @@ def test_advice_by_class_replaces_the_findings_that_say_the_same(kineto, tmp_pat
     assert "Other findings" not in fair
     for name in ("fair", "analysis"):
         assert render_text(analysis.views[name](), 10_000).count(f"The window is {kind}-bound: ") == 1
+    if kind == "synchronisation":
+        assert render_text(analysis.views["report"](), 10_000).count("keep values on the device") == 1
 
 
 def batched(*events):
@@ -109,6 +111,22 @@ def test_tiny_products_have_one_recommendation(kineto, tmp_path, events, action)
     assert fair.count("Tiny batched products") == 1
 
 
+def test_what_is_found_of_an_operator_belongs_into_its_recommendation(kineto, tmp_path) -> None:
+    shapes = {"Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["float", "float"]}
+    events = [host("aten::add", 0, 9, **shapes), launch(1, 1), kernel("add", 10, 220, correlation=1)]
+    dims = [[16, 64, 128, 128], [64], [64], [], [], [], [], []]
+    norm = {"Input Dims": dims, "Input type": ["float"] * 3 + ["", "", "Scalar", "Scalar", "Scalar"]}
+    norm["Concrete Inputs"] = ["", "", "", "", "", "True", "0.1", "1e-05"]
+    events += [host("aten::native_batch_norm", 20, 9, **norm), launch(21, 2), kernel("norm", 240, 2_000, correlation=2)]
+    roofs = {"peak": "fp32=60TFLOPS", "bandwidth": "1TB/s"}
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], roofs)
+    fair = render_text(analysis.views["fair"](), 10_000)
+    own = fair.partition("Priority 1: aten::native_batch_norm at ")[2].partition("Details: ")[0]
+    assert "of memory bandwidth. Elementwise operators of the same trace reach 9" in own
+    assert "fusion or algorithm: another implementation of the normalisation, or a fused one" in own
+    assert fair.count("aten::native_batch_norm reaches") == 1
+
+
 def test_an_idle_device_beside_a_host_that_launches_is_launch_bound(kineto, tmp_path) -> None:
     analysis = kineto.inspect([written(tmp_path / "t.json", list(slow_launches()))], {})
     assert any(one.title.startswith("The window is launch-bound") for one in analysis.findings)
@@ -122,7 +140,7 @@ def test_a_device_that_idles_for_another_reason_is_said_to_idle(kineto, tmp_path
     analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
     (finding,) = [one for one in analysis.findings if one.title.startswith("The window is")]
     assert finding.title.startswith("The window is latency-bound")
-    assert "the device idles for 88.9 % of the window, and the host launches for 0.1 %" in finding.detail
+    assert finding.detail.startswith("the device idles for 88.9 % of the window (the host launches for 0.1 %)")
     assert "synchronisation" not in finding.title, "nothing of the kind is near where none is there"
 
 

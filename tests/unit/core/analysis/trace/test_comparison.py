@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pytest_perfgate.core.render.text import render_text
@@ -21,6 +23,7 @@ def test_what_differs_between_two_traces_has_a_word(kineto, tmp_path):
     assert relu.value == pytest.approx(3.0)
     assert "unexpected: investigate, 300 % slower: look at kernel selection" in relu.note
     assert analysis.metrics.missing("slowdown", (("op", "mine::new"),)).why == "only in the target"
+    assert not analysis.metrics.find("expected_slowdown", (("op", "mine::new"),))
     assert any("aten::relu takes 4.00 times the reference" in finding.title for finding in analysis.findings)
     text = render_text(analysis.views["ops"]())
     assert "only in the reference" in text
@@ -148,3 +151,28 @@ def test_idle_time_of_the_target_is_the_first_recommendation(kineto, tmp_path):
     assert "Idle time takes 99 % of the window: open the trace" in late.partition("Recommendations for the target")[2]
     busy = kineto.compare(trace("a.json", 0, 10), trace("c.json", 0, 5), {}).views["fair"]()
     assert "Outside of computation" not in render_text(busy)
+
+
+def test_a_host_beside_a_gpu_has_no_empty_tables(kineto, tmp_path):
+    hosted = [written(tmp_path / "host.json", [host("aten::mm", 0, 9)])]
+    compared = kineto.compare(hosted, [products(tmp_path / "a.json", 200)], {})
+    report = compared.views["report"]()
+    assert [getattr(block, "title", "") for block in report.blocks] == ["", "Call trees"]
+    assert report.blocks[0].text.startswith("The times are not compared: ")
+    assert "their times are not compared" in report.subtitle
+    assert "- Argument sets in both: none." in render_text(compared.views["fair"](), 10_000)
+
+
+def test_most_of_the_time_must_have_a_bound_for_it_to_explain_the_change(kineto, tmp_path):
+    def mixed(name, length):
+        odd = [host("mine::odd", 2000, 9), launch(2001, 2), kernel("odd", 2010, 9 * length, correlation=2)]
+        path = products(tmp_path / name, length)
+        document = json.loads(path.read_text())
+        document["traceEvents"] += odd
+        path.write_text(json.dumps(document))
+        return [path]
+
+    fair = kineto.compare(mixed("a.json", 100), mixed("b.json", 300), PEAKS | {"peak": "bf16=500TFLOPS"})
+    text = render_text(fair.views["fair"](), 10_000)
+    assert "Operators bound by compute take 10 % of the reference's compute time." in text
+    assert "so no difference is expected" not in text

@@ -118,6 +118,19 @@ def test_an_operator_without_a_model_says_so_once(kineto, tmp_path):
     assert "An operator that is not here" in render_text(analysis.views["rough"](), 10_000)
 
 
+def test_a_view_without_rows_says_why(kineto, tmp_path):
+    path = written(tmp_path / "t.json", MM)
+    views = kineto.inspect([path], {}).views
+    for name, reason in (
+        ("fusion", "No module launches three short kernels"),
+        ("backward", "No operator has a backward pass."),
+        ("selection", "No operator uses different kernels"),
+    ):
+        assert views[name]().blocks[0].note.startswith(reason)
+    assert kineto.compare([path], [path], {}).views["only_target"]().blocks[0].note == "None."
+    assert "Fusion candidates" not in [getattr(block, "title", "") for block in views["rough"]().blocks]
+
+
 def test_what_no_operator_launched_is_listed_by_kernel(kineto, tmp_path):
     events = [*MM, launch(20, 2), kernel("graphed", 30, 50, correlation=2)]
     page = kineto.inspect([written(tmp_path / "t.json", events)], {}).views["fair"]()
@@ -138,7 +151,11 @@ def test_a_report_without_gaps_says_so(kineto, tmp_path):
 MM = [host("aten::mm", 0, 9), launch(1, 1), kernel("a", 10, 5, correlation=1)]
 FIRST_PAGES = {
     "The host's operators run 100 % of a window of 9 µs. aten::mm is the largest operator: 9 µs": MM[:1],
-    "2 devices worked: --view timeline has each.": [*MM, launch(2, 2), kernel("b", 10, 7, correlation=2, device=1)],
+    "2 devices worked, each with its times. metric value": [
+        *MM,
+        launch(2, 2),
+        kernel("b", 10, 7, correlation=2, device=1),
+    ],
     "The trace has no GPU activity.": MM[:2],
     "No operator launched 60 %": [
         *MM[:2],
