@@ -344,7 +344,7 @@ def open_in_family(members: Sequence[CaseReport], among: int) -> tuple[Outcome, 
     shared = len(together(members))
     if shared >= needed:
         return Outcome.UNDECIDED, f"; {plural(shared, 'round')} do not confirm it"
-    return Outcome.SUSPECT, f"; {plural(shared, 'round')} of all its cases confirm no mean, {needed} could"
+    return Outcome.SUSPECT, f"; {needed} rounds of all its cases could confirm it, and there were {shared}"
 
 
 def effective_members(report: CaseReport, limit: Limit) -> CaseReport:
