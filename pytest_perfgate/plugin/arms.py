@@ -237,9 +237,9 @@ def design_of(session: SessionState) -> Design:
 
     rounds = session.settings.options.perfgate_rounds or 0
     most = rounds if rounds > OFTEN else IN_CI if session.settings.ci else OFTEN
-    means, alpha = sum(map(len, family_limits(session.cases.values()).values())), Design().alpha
-    least = pairs_needed(alpha / means) if means else 0
-    return Design(most=most, alpha=alpha * share_of(session.settings.pytest), least=least)
+    means = sum(map(len, family_limits(session.cases.values()).values()))
+    alpha = Design().alpha * share_of(session.settings.pytest)
+    return Design(most=most, alpha=alpha, least=pairs_needed(alpha / means) if means else 0)
 
 
 def whose_commit(session: SessionState, commit: str) -> str:

@@ -59,11 +59,13 @@ def test_a_limit_that_does_not_read_leaves_those_of_the_test() -> None:
     assert bounds(KEY) == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize(("families", "least"), [(0, 0), (1, 7), (2, 8), (10, 10)])
+@pytest.mark.parametrize(
+    ("families", "share", "least"), [(0, 1.0, 0), (1, 1.0, 7), (2, 1.0, 8), (10, 1.0, 10), (1, 0.5, 8), (2, 0.125, 11)]
+)
 def test_every_case_has_the_rounds_that_could_confirm_the_means_of_the_run(
-    families: int, least: int, monkeypatch: pytest.MonkeyPatch
+    families: int, share: float, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arms, "share_of", lambda config: 1.0)
+    monkeypatch.setattr(arms, "share_of", lambda config: share)
     settings = SimpleNamespace(options=SimpleNamespace(perfgate_rounds=None), ci=True, pytest=None)
     mean = limit("geomean(slowdown) <= 5%")
     cases = {f"t.py::test_{n}": replace(case(mean), nodeid=f"t.py::test_{n}", family="") for n in range(families)}
