@@ -11,7 +11,7 @@ from pytest_perfgate.core.metric_kinds import EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes, having, proposal
 from pytest_perfgate.model.metric import Bullets, Document, Paragraph, Section
 from pytest_perfgate.model.plan import Effect, Outcome
-from pytest_perfgate.model.project import KEYS
+from pytest_perfgate.model.project import KEYS, POLICY_KEYS
 from pytest_perfgate.model.values import value
 
 
@@ -136,9 +136,7 @@ TERMS: tuple[Term, ...] = (
         "work",
         *("speed-of-light", "speed of light", "roofline", "roof", "% of SOL", "attained fraction", "efficiency"),
     ),
-    _term(
-        "suspect", "A case that looks slower than its limit allows and is not confirmed yet.", "outcomes", "suspects"
-    ),
+    _term("suspect", "A case that looks slower than its limit allows, not confirmed yet.", "outcomes", "suspects"),
     _term("work", "The operations and bytes of one call; `mfu` and `sol` need it.", "work"),
 )
 
@@ -212,7 +210,7 @@ def _entries() -> Iterator[tuple[str, str, str, str]]:
     yield from (("view", name, text, "") for name, text in VIEWS.items())
     facts = ((row, " and ".join(f"{name} {sign} {fact}" for name, sign, fact in row.when)) for row in ROWS)
     yield from (("rule", row.name, f"{row.advice}; where {when}", "") for row, when in facts)
-    yield from (("setting", key.name, key.doc, "") for key in KEYS)
+    yield from (("setting", key.name, key.doc, "") for key in (*KEYS, *POLICY_KEYS))
     yield from (("error code", code.name, code.title, "") for code in sorted(codes().values(), key=lambda c: c.name))
 
 
@@ -233,9 +231,8 @@ def _outcome(word: str) -> Section | None:
     outcome = {_shown(one): one for one in Outcome}.get(word.upper().replace("_", " "))
     if outcome is None:
         text = UNJUDGED.get(word.casefold(), "")
-        return (
-            _section("In place of an outcome", f"{text[:1].upper()}{text[1:]}.", page="outcomes.md") if text else None
-        )
+        meaning = f"{text[:1].upper()}{text[1:]}."
+        return _section("In place of an outcome", meaning, page="outcomes.md") if text else None
     rule = RULE[outcome]
     local, ci = (_EFFECT[effect(outcome, policy)] for policy in (LOCAL, CI))
     choices = ", ".join(f"{rule.key}={choice.value}" for choice in CHOICES[rule.key]) if rule.key else ""
@@ -270,13 +267,16 @@ def _metric(word: str) -> Section | None:
 
 
 def _setting(word: str) -> Section | None:
-    if (key := next((key for key in KEYS if key.name == word.casefold()), None)) is None:
+    name = word.casefold().removeprefix("policy.")
+    if (key := next((key for key in (*KEYS, *POLICY_KEYS) if key.name == name), None)) is None:
         return None
+    of_policy = key in POLICY_KEYS
+    default = f"{getattr(LOCAL, name).value}, in CI {getattr(CI, name).value}" if of_policy else key.default or "none"
     return _section(
-        "Setting of [tool.perfgate]",
+        f"Setting of [tool.perfgate{'.policy' if of_policy else ''}]",
         f"{key.doc[0].upper()}{key.doc[1:]}.",
         key.choices and f"Values: {', '.join(key.choices)}.",
-        f"Default: {key.default or 'none'}.",
+        f"Default: {default}.",
         page="options.md",
     )
 

@@ -235,11 +235,19 @@ POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("suspect", ("warn", "fail"), "slower, and nothing here can confirm"),
     ("moved", ("warn", "fail"), "the machine moved, not the code"),
     ("unmeasured", ("warn", "fail"), "collected, but never measured"),
-    ("no_base", ("warn", "fail"), "in CI, no merge base: the change's own baselines judged"),
+    (
+        "no_base",
+        ("warn", "fail"),
+        "in CI, no merge base: the change's own baselines judged; a merge request fails by default",
+    ),
     ("moved_by_change", ("warn", "fail"), "MOVED, and the change edits a pin, a lock file or a toolchain"),
     ("own_gate", ("warn", "fail"), "in CI, the change edits limits, marks, lines, settings or tests that judge it"),
 )
 """(key, values, meaning) of the policy."""
+
+POLICY_KEYS = tuple(
+    ConfigKey(name=name, kind="choice", doc=f"decides about: {text}", choices=values) for name, values, text in POLICIES
+)
 
 
 FACT = "ci run"

@@ -226,15 +226,20 @@ class ArmRunner:
 def report_unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -> None:
     """Say once, before the tests run, that base and head cannot be built, and why."""
     by_builds = f"by base and head ({commit[:10]})" if commit else "by base and head"
-    text = f"{plural(cases, 'case')} not decided {by_builds}: {fault.what.splitlines()[0]}"
-    Progress(config, f"{text}; only accepted times judge").close()
+    text = f"{plural(cases, 'case')} not decided {by_builds}: {fault.what.splitlines()[0]}; only accepted times judge"
+    Progress(config, text).close()
 
 
 def design_of(session: SessionState) -> Design:
     """Return the number of rounds and the error rate; a shard has its part of the run's false-alarm rate."""
+    from pytest_perfgate.core.judge.family import family_limits
+    from pytest_perfgate.core.stats.inference import pairs_needed
+
     rounds = session.settings.options.perfgate_rounds or 0
     most = rounds if rounds > OFTEN else IN_CI if session.settings.ci else OFTEN
-    return Design(most=most, alpha=Design().alpha * share_of(session.settings.pytest))
+    means = sum(map(len, family_limits(session.cases.values()).values()))
+    alpha = Design().alpha * share_of(session.settings.pytest)
+    return Design(most=most, alpha=alpha, least=pairs_needed(alpha / means) if means else 0)
 
 
 def whose_commit(session: SessionState, commit: str) -> str:
@@ -389,8 +394,7 @@ def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | 
     repository, root = session.gate_judge.tools.repository, session.settings.pytest.rootpath
 
     def texts(path: str) -> tuple[str | None, str]:
-        then = repository.show(base, path) if repository is not None else None
-        here = root / path
+        then, here = repository.show(base, path) if repository is not None else None, root / path
         return then, here.read_text(encoding="utf-8", errors="replace") if here.is_file() else ""
 
     return texts

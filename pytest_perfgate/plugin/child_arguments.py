@@ -244,8 +244,9 @@ def trying_line(cases: int, design: Design, left_s: float, cost: PairCost) -> st
 
 def paired_line(cases: int, design: Design, left_s: float, cost: PairCost) -> str:
     """Return ``38 tests in two builds, 7 to 30 rounds, 1 min 24 s to 6 min; 10 min of the budget are left``."""
-    text = f"{plural(cases, 'test')} in two builds, {LEAST} to {design.last} rounds"
-    text += f", {cost.between(cases, LEAST, design.last, left_s)}"
+    least = max(LEAST, design.least)
+    text = f"{plural(cases, 'test')} in two builds, {least} to {design.last} rounds"
+    text += f", {cost.between(cases, least, design.last, left_s)}"
     return text if left_s == float("inf") else f"{text}; {span(left_s)} of the budget are left"
 
 

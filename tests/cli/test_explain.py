@@ -12,7 +12,7 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import BUILT_IN, EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes
 from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.project import KEYS
+from pytest_perfgate.model.project import KEYS, POLICY_KEYS
 from tests.cli.conftest import Place
 
 KNOWN = [
@@ -21,7 +21,7 @@ KNOWN = [
     *UNJUDGED,
     *(name for term in TERMS for name in (term.name, *term.also)),
     *(name for kind in BUILT_IN for name in (kind.name, *kind.aliases)),
-    *(key.name for key in KEYS),
+    *(key.name for key in (*KEYS, *POLICY_KEYS)),
 ]
 
 
@@ -54,6 +54,14 @@ def test_an_outcome_says_what_the_policy_does(place: Place) -> None:
     assert place.perfgate("explain", "not", "measured").out.splitlines()[2:] == out.splitlines()[2:]
 
 
+@pytest.mark.parametrize("word", ["own_gate", "policy.own_gate"])
+def test_a_policy_is_explained_as_a_block_names_it(place: Place, word: str) -> None:
+    out = place.perfgate("explain", word).out
+    assert "Decides about: in CI, the change edits limits" in out
+    assert "Values: warn, fail." in out
+    assert "Default: warn, in CI warn." in out
+
+
 def test_a_word_of_two_kinds_has_both(place: Place) -> None:
     out = place.perfgate("explain", "mfu").out
     assert "Term: MFU" in out
@@ -84,7 +92,7 @@ def test_a_metric_that_has_to_name_a_scope_has_a_limit_as_an_example(place: Plac
 def test_an_unknown_word_is_an_error_with_the_nearest(place: Place) -> None:
     done = place.perfgate("explain", "undecidet")
     assert done.code == 2
-    assert "UNDECIDED" in done.err
+    assert "did you mean 'undecided'?" in done.err
     with pytest.raises(PerfgateError) as caught:
         explain("zzzzz")
     assert caught.value.fix == codes()["explain-unknown"].fix

@@ -104,7 +104,8 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
     elif finding.decision is Decision.NOT_SLOWER:
         outcome, word = (Outcome.IMPROVED, "better") if finding.better else (Outcome.PASSED, word)
     text = f"{word} in {plural(finding.rounds, 'round')} against {paired.base}"
-    return Ruling(outcome=outcome, sentence=text, metric=metric, figure=finding.base, rounds=finding.rounds)
+    steps = look(trial) if outcome is Outcome.REGRESSED else ()
+    return Ruling(outcome, text, steps, metric=metric, figure=finding.base, rounds=finding.rounds)
 
 
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
@@ -130,8 +131,8 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
     elif outcome is Outcome.MOVED and paired.shared:
         text = f"{text}; {indistinguishable(paired)}: the cause is that, or the machine"
         outcome, then = Outcome.SUSPECT, look(trial)
-    elif outcome is Outcome.MOVED:
-        then = _accept(trial, REASON)
+    elif outcome in {Outcome.MOVED, Outcome.REGRESSED}:
+        then = (*(look(trial) if outcome is Outcome.REGRESSED else ()), *_accept(trial, REASON))
     return ruling._replace(outcome=outcome, sentence=text, next=then)
 
 
@@ -338,9 +339,8 @@ def _beyond_limit(pair: FigureComparison, moved: Moved, reach: float, trial: Jud
         return Ruling(outcome=Outcome.SUSPECT, sentence=sentence, visible=reach or None)
     if far:
         act = (*profiles, *_accept(trial, REASON))
-        directed = better_of(pair.metric, trial.context.kinds) is not Better.NEITHER
-        sentence = f"{'worse' if directed else 'other'} than accepted: {text}"
-        return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=act, visible=reach or None)
+        word = "other" if better_of(pair.metric, trial.context.kinds) is Better.NEITHER else "worse"
+        return Ruling(Outcome.REGRESSED, f"{word} than accepted: {text}", act, visible=reach or None)
     by_chance = change_text(math.copysign(reach, moved.value), pair.limit, pair.metric.dimension)
     explained = f"{text}; chance explains up to {by_chance}"
     more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else ""
@@ -356,8 +356,8 @@ def _accepted_by_change(pair: FigureComparison, text: str, trial: JudgedMeasurem
     if new is None or new.value == pair.then.value:
         return None
     if not edited.explains(line):
-        sentence = f"worse than accepted: {text}, and this change edits the accepted value without a reason"
-        return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=(trial.accepting(REASON),))
+        edits = f"worse than accepted: {text}, and this change edits the accepted value without a reason"
+        return Ruling(Outcome.REGRESSED, edits, (trial.accepting(REASON),))
     play = 0.0 if is_exact(pair.metric, trial.context) else _rounding(pair)
     again = FigureComparison(pair.limit, pair.metric, new)
     if _keeps(pair.limit, again.moved, play) is False:

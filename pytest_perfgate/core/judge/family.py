@@ -62,7 +62,7 @@ def family_notes(reports: Sequence[CaseReport], families: Families, context: Jud
 def _judged_means(
     reports: Sequence[CaseReport], families: Families, context: JudgeContext
 ) -> Iterator[tuple[str, Limit, Outcome, str]]:
-    among = sum(map(len, families.values()))
+    among = sum(map(len, families.values())) / context.share  # a shard has its part of the run's error rate
     for family, limits in families.items():
         for limit in limits:
             pattern = dict(limit.labels).get("family", "")
@@ -100,7 +100,7 @@ def _fits(family: str, pattern: str) -> bool:
 
 
 def _judge_family(
-    limit: Limit, members: list[CaseReport], context: JudgeContext, among: int
+    limit: Limit, members: list[CaseReport], context: JudgeContext, among: float
 ) -> tuple[Outcome, str] | None:
     """Return the outcome of a limit with what it rests on; None on a device that the limit does not apply to."""
     devices = [report.measurement.device for report in members if report.measurement is not None]
@@ -192,7 +192,7 @@ def extremes(figures: Sequence[tuple[Metric, str]], *, higher: bool) -> tuple[fl
 
 
 def _outcome(
-    limit: Limit, mean: Metric, of: str, members: list[CaseReport], context: JudgeContext, among: int
+    limit: Limit, mean: Metric, of: str, members: list[CaseReport], context: JudgeContext, among: float
 ) -> tuple[Outcome, str]:
     low, high = holds(limit, mean.low), holds(limit, mean.high)
     if low and high:
@@ -216,7 +216,7 @@ def _outcome(
 
 
 def _by_builds(
-    limit: Limit, members: Sequence[CaseReport], figures: Sequence[Metric], among: int
+    limit: Limit, members: Sequence[CaseReport], figures: Sequence[Metric], among: float
 ) -> tuple[Outcome, str] | None:
     """Return what two builds make of a mean that the accepted times leave open; None if they were not measured.
 
@@ -331,20 +331,20 @@ def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
     return tuple(fmean(column) for column in zip(*sides))
 
 
-def slower_in_family(differences: Sequence[float], bound: float, among: int) -> bool:
+def slower_in_family(differences: Sequence[float], bound: float, among: float) -> bool:
     """Return whether the exact test of the mean of each round finds a slowdown, among so many means."""
     if not differences or math.expm1(hodges_lehmann(differences)) < bound:
         return False
     return signed_rank(beyond(differences, bound)) <= ALPHA / among
 
 
-def open_in_family(members: Sequence[CaseReport], among: int) -> tuple[Outcome, str]:
+def open_in_family(members: Sequence[CaseReport], among: float) -> tuple[Outcome, str]:
     """Return why rounds of two arms do not confirm a mean that exceeds its limit, and how many could."""
     needed = pairs_needed(ALPHA / among)
     shared = len(together(members))
     if shared >= needed:
         return Outcome.UNDECIDED, f"; {plural(shared, 'round')} do not confirm it"
-    return Outcome.SUSPECT, f"; {plural(shared, 'round')} of all its cases confirm no mean, {needed} could"
+    return Outcome.SUSPECT, f"; {needed} rounds of all its cases could confirm it, and there were {shared}"
 
 
 def effective_members(report: CaseReport, limit: Limit) -> CaseReport:

@@ -63,6 +63,8 @@ class Design:
     """The chance that a clean suite confirms anything."""
     cases: int = 1
     """The number of cases that share it."""
+    least: int = 0
+    """The rounds below which a cleared case goes on: those that could confirm a mean over its family."""
 
     @property
     def level(self) -> float:
@@ -196,7 +198,7 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
         decision=Decision.SLOWER if slower else Decision.NOT_SLOWER if clear else Decision.UNDECIDED,
         scatter=deviation(d, math.fsum(d) / len(d)) * math.sqrt(count / len(d)),
         faster=faster,
-        settled=slower or count >= design.last or (clear and (not ahead or count >= looks[0])),
+        settled=slower or count >= design.last or (clear and count >= max(design.least, looks[0] if ahead else 0)),
     )
 
 
@@ -213,7 +215,7 @@ def is_look(count: int) -> bool:
 def look(before: RoundsResult | None, pairs: Pairs, threshold: float, design: Design) -> RoundsResult:
     """Look at the rounds of a case in order, from the last look on; the first look that decides is final.
 
-    A cleared case that seems faster gets rounds up to the look that could show it, and stays cleared.
+    A cleared case that seems faster, or whose mean needs more, gets rounds up to the look that could show it.
     """
     result = before
     for count in range(result.rounds + 1 if result else 1, len(pairs.base) + 1):
@@ -223,7 +225,7 @@ def look(before: RoundsResult | None, pairs: Pairs, threshold: float, design: De
             continue
         now = finding(pairs.first(count), threshold, design)
         if result is not None and result.decision is Decision.NOT_SLOWER:
-            settled = now.settled or count >= design.looks[0]
+            settled = now.settled or count >= max(design.looks[0], design.least)
             now = replace(now, decision=Decision.NOT_SLOWER, settled=settled)
         result = now
     assert result is not None
@@ -232,8 +234,7 @@ def look(before: RoundsResult | None, pairs: Pairs, threshold: float, design: De
 
 def visible(differences: Sequence[float]) -> float:
     """Return the smallest slowdown that so many rounds of this scatter detect."""
-    count = len(differences)
-    if count < 2:
+    if (count := len(differences)) < 2:
         return math.inf
     return math.expm1(SURELY * deviation(differences, math.fsum(differences) / count) / math.sqrt(count))
 
@@ -289,16 +290,14 @@ def beyond(differences: Iterable[float], threshold: float) -> list[float]:
     return [x - MARGIN * math.log1p(max(threshold, 0.0)) for x in differences]
 
 
-MOST = 200
-"""The rounds beyond which a case is not worth its time: its shift nearly equals the threshold."""
-
-_POWER = 0.8
+MOST, _POWER = 200, 0.8
+"""The rounds beyond which a case is not worth its time, its shift nearly the threshold; the power asked for."""
 
 
 def wanted(finding: RoundsResult, threshold: float, design: Design) -> int:
     """Return the rounds until a case of this shift and scatter is decided, with a power of four fifths."""
     if finding.decision is not Decision.UNDECIDED:
-        return max(0, design.looks[0] - finding.rounds)
+        return max(0, max(design.looks[0], design.least) - finding.rounds)
     needs = slower_rounds if finding.shift >= threshold else clearing_rounds
     return max(1, needs(finding, threshold, design) - finding.rounds)
 

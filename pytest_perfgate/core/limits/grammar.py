@@ -316,6 +316,9 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
     if measured and dimension is Dimension.PLAIN:
         return number * UNITS[measured][unit], measured
     if dimension is Dimension.PLAIN and (named := _ITEMS.fullmatch(unit)):  # a rate of the test's own items
+        if thousands := _THOUSANDS.fullmatch(unit):
+            fix = f"write k/s, or {thousands[1]}/s and the whole number"
+            raise written.fault("limit-unit", "k is no prefix of items: it could be their first letter", span, fix)
         return number * dict(DECIMAL)[named[1]], Dimension.RATE
     if measured:
         raise _misfit(written, span, dimension, measured, head)
@@ -364,6 +367,9 @@ def _comma(written: Written, whole: Span, head: str, dimension: Dimension) -> Ex
 
 _ITEMS = re.compile(r"([MGTP]?)([a-z][a-z_-]+)/s", re.ASCII)
 """Matches items of the user's own, such as ``values/s``, in which a first k is a letter."""
+
+_THOUSANDS = re.compile(r"k(calls|elements|examples|frames|images|items|queries|requests|rows|samples|tokens|values)/s")
+"""Matches usual items with a k in front, which would be read as items of that name and a thousandth of the limit."""
 
 
 def check_items(limit: Limit, unit: str) -> None:

@@ -233,7 +233,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="delivery-failed",
         family=Family.DELIVERY,
         title="A report could not be delivered",
-        why="no one would read it",
+        why="nobody gets the report",
         fix="check the address, the token and the network; perfgate report RECORD --to NAME delivers again",
     ),
     ErrorCode(

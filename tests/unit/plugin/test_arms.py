@@ -14,7 +14,8 @@ from pytest_perfgate.model.metric import Figure, Metric, MetricSet
 from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import PairedRound
-from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, by_commit, joined
+from pytest_perfgate.plugin import arms
+from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, by_commit, design_of, joined
 from pytest_perfgate.wiring import read_values
 from tests.unit.app.stores import Lines, captured, case, gate_judge
 from tests.unit.core.judge.bench import CONTEXT, KEY, accepted, limit, measured
@@ -56,6 +57,20 @@ def test_what_all_calls_ask_together_is_counted_once_a_round() -> None:
 def test_a_limit_that_does_not_read_leaves_those_of_the_test() -> None:
     bounds = Bounds(gate_judge(Lines(None)), Played(captured(measured(1e6), limits=("slowdown =< 1%",))))  # type: ignore[arg-type]
     assert bounds(KEY) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("families", "share", "least"), [(0, 1.0, 0), (1, 1.0, 7), (2, 1.0, 8), (10, 1.0, 10), (1, 0.5, 8), (2, 0.125, 11)]
+)
+def test_every_case_has_the_rounds_that_could_confirm_the_means_of_the_run(
+    families: int, share: float, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arms, "share_of", lambda config: share)
+    settings = SimpleNamespace(options=SimpleNamespace(perfgate_rounds=None), ci=True, pytest=None)
+    mean = limit("geomean(slowdown) <= 5%")
+    cases = {f"t.py::test_{n}": replace(case(mean), nodeid=f"t.py::test_{n}", family="") for n in range(families)}
+    session: Any = SimpleNamespace(settings=settings, cases=cases)
+    assert design_of(session).least == least
 
 
 ROUNDS = [PairedRound(nodeid="t.py::test_a", phase="screen", number=0)]

@@ -74,8 +74,9 @@ def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
     pytest_config = SimpleNamespace(option=SimpleNamespace(perfgate_shard=""))
     settings = SimpleNamespace(ci=False, project=project, options=options, pytest=pytest_config)
     session: Any = SimpleNamespace(
-        gate_judge=gate_judge, settings=settings, mode=Mode.FULL, left_s=lambda: math.inf if settings.ci else 60.0
-    )
+        gate_judge=gate_judge, settings=settings, mode=Mode.FULL, left_s=lambda: math.inf if settings.ci else 60.0,
+        cases={},
+    )  # fmt: skip
     assert suspicion_line(session, [case], {}) == line
     settings.ci, in_ci = True, TRIED.replace("1 min 0 s", "2 min 45 s")
     assert suspicion_line(session, [case], {}) == (

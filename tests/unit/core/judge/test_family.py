@@ -47,9 +47,10 @@ def member(number: int, differences: tuple[float, ...], shift: float, **fields) 
     return judge(measured(1e6, key=key), [MEAN], baseline=None, context=CONTEXT, paired=arms)
 
 
-def said(*members: CaseReport, families: int = 1) -> str:
+def said(*members: CaseReport, families: int = 1, share: float = 1.0) -> str:
     limits = {FAMILY: [MEAN], **{f"t.py::test_{n}": [MEAN] for n in range(1, families)}}
-    return next(note.text for note in family_notes(members, limits, CONTEXT) if FAMILY in note.text)
+    notes = family_notes(members, limits, replace(CONTEXT, share=share))
+    return next(note.text for note in notes if FAMILY in note.text)
 
 
 def steady(shift: float, rounds: int) -> tuple[float, ...]:
@@ -65,10 +66,10 @@ def test_rounds_side_by_side_confirm_what_chance_between_sittings_would_explain(
 
 def test_too_few_rounds_or_other_ones_confirm_nothing_and_say_what_could() -> None:
     few = member(1, steady(0.1, 5), 0.105)
-    assert said(few).endswith("; 5 rounds of all its cases confirm no mean, 7 could")
+    assert said(few).endswith("; 7 rounds of all its cases could confirm it, and there were 5")
     mixed = said(few, member(2, steady(0.1, 10), 0.105))
     assert mixed.startswith("suspect: ")
-    assert mixed.endswith("; 5 rounds of all its cases confirm no mean, 7 could")
+    assert mixed.endswith("; 7 rounds of all its cases could confirm it, and there were 5")
     enough = said(member(1, steady(0.1, 10), 0.105), member(2, steady(0.1, 12), 0.105))
     assert enough.startswith("regressed: "), "the rounds that all of them had are enough"
     seven = member(1, (*steady(0.1, 6), -0.1), 0.105)
@@ -79,8 +80,11 @@ def test_too_few_rounds_or_other_ones_confirm_nothing_and_say_what_could() -> No
     assert said(member(1, steady(0.1, 10), 0.105), families=20).startswith("suspect: ")
     assert said(member(1, steady(0.1, 11), 0.105), families=20).startswith("regressed: ")
     assert said(member(1, steady(0.1, 10), 0.105), families=20).endswith(
-        "10 rounds of all its cases confirm no mean, 11 could"
+        "11 rounds of all its cases could confirm it, and there were 10"
     )
+    for rounds, outcome in ((9, "suspect: "), (10, "regressed: ")):
+        one = member(1, steady(0.1, rounds), 0.105)
+        assert said(one, share=0.125).startswith(outcome), "eight shards alarm as rarely as one run"
 
 
 def test_what_the_change_accepts_is_not_what_the_arms_measured() -> None:

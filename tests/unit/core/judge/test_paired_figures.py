@@ -319,7 +319,10 @@ def test_a_figure_that_moved_offers_to_accept_it_and_a_regression_does_not_offer
     cleared = verdict(1.1e6, pairs(1.0, base=1.1e6), revision=False, before=noisy)
     assert cleared.next == moved.next
     assert [step.partition(" ")[2].partition(" ")[0] for step in moved.next] == ["accept"]
-    assert worse.next[-1].endswith('--reason "..."')
+    confirmed = verdict(1.1e6, pairs(1.1), revision=False, before=noisy)
+    for one in (worse, confirmed):
+        assert one.next == ("git diff --stat a1b2c3d", *moved.next), "the code first, then the line"
+    assert verdict(1.1e6, pairs(1.1), revision=True, before=None).next == ("git diff --stat a1b2c3d",)
     assert "perfgate doctor" not in worse.next
 
 

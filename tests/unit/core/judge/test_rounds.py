@@ -331,6 +331,14 @@ def test_six_rounds_clear_nobody_seven_do_and_after_thirty_every_tenth() -> None
     assert {count for count, one in decided.items() if one is Decision.NOT_SLOWER} == {7, 29, 30, 40}
 
 
+def test_a_cleared_case_goes_on_to_the_rounds_that_its_mean_needs() -> None:
+    """Two means share the error rate: seven rounds, after which each case was cleared, could confirm neither."""
+    for count, least, settled in ((7, 0, True), (7, 7, True), (7, 8, False), (8, 8, True)):
+        result = look(None, pairs(*(1.2,) * count), 0.5, Design(least=least))
+        assert (result.decision, result.settled) == (Decision.NOT_SLOWER, settled)
+    assert wanted(look(None, pairs(*(1.2,) * 7), 0.5, Design(least=12)), 0.5, Design(least=12)) == 5
+
+
 def test_a_clean_suite_alarms_in_one_of_a_hundred_and_a_look_clears_in_one_of_a_hundred() -> None:
     design = Design(cases=40)
     assert (design.alpha, design.most) == (0.01, 30)
