@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,32 +24,32 @@ _HEADER = 100
 NEVER_NULL = " NOT NULL"
 
 
+def _text(foreign: list[int], raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        foreign[0] += 1
+        return raw.decode(errors="replace")
+
+
 class Connection:
     """Queries on an export; SQLite's errors become ours."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.foreign, self.checked = 0, set[str]()  # texts that are not UTF-8, tables whose times are numbers
+        self.foreign, self.checked = [0], set[str]()  # texts that are not UTF-8, tables whose times are numbers
         with self._mapped():
             where = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
             self._inner = sqlite3.connect(where, uri=True, check_same_thread=False)  # used by one thread at a time
-            self._inner.text_factory = self._text
+            weakref.finalize(self, self._inner.close)  # Python 3.13 warns of an open one
+            self._inner.text_factory = partial(_text, self.foreign)
             self._inner.set_authorizer(allow)
             self._tables = _by_name(self._listed("table"))
             self.views = _by_name(self._listed("view"))
-        self._kinds: dict[str, dict[str, str]] = {}
-        self._sources: dict[str, str] = {}
+        self._kinds, self._sources = dict[str, dict[str, str]](), dict[str, str]()
 
     def _listed(self, kind: str) -> list[str]:
-        rows = self._inner.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,)).fetchall()
-        return [str(name) for (name,) in rows]
-
-    def _text(self, raw: bytes) -> str:
-        try:
-            return raw.decode()
-        except UnicodeDecodeError:
-            self.foreign += 1
-            return raw.decode(errors="replace")
+        return [str(name) for (name,) in self._inner.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,))]
 
     @contextmanager
     def _mapped(self) -> Iterator[None]:
@@ -71,7 +72,6 @@ class Connection:
         return True
 
     def begins(self, prefix: str) -> bool:
-        """Return whether a table's name has this prefix."""
         return any(name.startswith(prefix.lower()) for name in self._tables)
 
     def columns(self, table: str) -> Mapping[str, str]:

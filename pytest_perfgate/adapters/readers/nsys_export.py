@@ -127,7 +127,7 @@ class Export:
         self._db = connection
 
     def facts(self) -> ExportFacts:
-        return replace(self._facts, foreign=self._db.foreign)
+        return replace(self._facts, foreign=self._db.foreign[0])
 
     @cached_property
     def _facts(self) -> ExportFacts:

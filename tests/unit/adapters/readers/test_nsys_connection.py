@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters.readers.nsys_connection import connect
 from pytest_perfgate.adapters.readers.nsys_export import open_export
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
@@ -193,3 +195,12 @@ def test_a_rank_whose_window_holds_no_kernel_is_named(tmp_path) -> None:
         maker.kernel(pid, 4_000, 6_000, "gemm", device=pid)
     titles = [finding.title for finding in Nsys(read_nsys).inspect([maker.done()], {}).findings]
     assert "rank 1 ran no kernel in its window 50000..58000" in titles
+
+
+def test_an_export_that_goes_leaves_no_database_open(tmp_path) -> None:
+    export = connect(small_export(tmp_path / "x.sqlite"))
+    inner = export._inner
+    del export
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        inner.execute("SELECT 1")
