@@ -54,6 +54,8 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     rounds, accept = verdict(1e6, baseline=nowhere, shape=(1.0, 1.0)).next
     assert rounds.endswith("--perfgate-rounds=3")
     assert accept.startswith("perfgate accept ")
+    quick = verdict(1e6, baseline=nowhere, context=replace(CONTEXT, mode=Mode.QUICK), shape=(1.0, 1.0))
+    assert quick.next[-1] == accept, "a full run would have no base to build either"
     context = replace(CONTEXT, edited=accepted(1e6, blind=0.02))
     done = verdict(1e6, baseline=blind, context=context)
     assert (done.outcome, done.next) == (Outcome.UNDECIDED, ()), "done already: nothing is left to do"

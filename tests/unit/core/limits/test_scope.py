@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_perfgate.core.limits import scope
 from pytest_perfgate.core.limits.scope import references_in, render_scope
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.values import Better
 from tests.unit.core.judge.bench import KINDS, limit
 
 
@@ -47,3 +49,18 @@ def test_a_speed_up_over_nothing_is_refused(text: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(text)
     assert (caught.value.code.name, "over=" in caught.value.fix) == ("limit-scope", True)
+
+
+@pytest.mark.parametrize(
+    ("better", "sign", "proposed"),
+    [
+        (Better.HIGHER, "<=", "change(x) >= -5"),
+        (Better.HIGHER, ">=", "change(x) >= 5"),
+        (Better.LOWER, ">", "change(x) < 5"),
+        (Better.LOWER, "<", "change(x) < 5"),
+        (Better.NEITHER, "<=", "change(x) <= 5"),
+        (Better.NEITHER, ">=", "change(x) >= 5"),
+    ],
+)
+def test_a_proposed_change_limits_what_gets_worse(better: Better, sign: str, proposed: str) -> None:
+    assert scope._worsening(f"change(x) {sign}", 5.0, better) == proposed
