@@ -258,7 +258,7 @@ def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Rec
     """Return time other than compute first, then operators and patterns by their largest gain."""
     worth = [finding for finding in findings if finding.severity is not Severity.INFO and finding.advice]
     same = tuple(trigger for finding in worth for trigger in _SAME.get(finding.trigger, ()))
-    covered = [finding for finding in worth if finding.trigger.startswith(same or "\0")]
+    covered = [finding for finding in worth if finding.trigger.startswith(same)]
     beside = [finding for finding in worth if finding.trigger.startswith(_BESIDE) and finding not in covered]
     first = [
         _pattern(finding, *(covered if finding.trigger in _SAME else ()))
