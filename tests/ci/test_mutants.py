@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from ci.afresh import everything_from, modules
-from ci.mutants import ROOT, Home, broken
+from ci.mutation.afresh import everything_from, modules
+from ci.mutation.mutants import ROOT, Home, broken
 
 SOURCE = """
 LEAST: int = 2

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ci.mutants import ROOT, Mutant
-from ci.trial import ENDLESS, FAILED, OPTIONS, PASSED, PROPERTIES, TESTS, UNTRIED, forked, keep, say
+from ci.mutation.mutants import ROOT, Mutant
+from ci.mutation.trial import ENDLESS, FAILED, OPTIONS, PASSED, PROPERTIES, TESTS, UNTRIED, forked, keep, say
 
 SECONDS = 120
 """Of processor time, for each part of the tests."""

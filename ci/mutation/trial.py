@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 from typing import TypedDict
 
-from ci.mutants import ROOT, Mutant
+from ci.mutation.mutants import ROOT, Mutant
 
 RESULTS = ROOT / ".perfgate" / "mutation.jsonl"
 PLACES = tuple(f"pytest_perfgate/core/{name}" for name in ("limits", "judge", "changes", "stats"))

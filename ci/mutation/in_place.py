@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ci.mutants import ROOT, Home, Mutant
-from ci.trial import ENDLESS, FAILED, OPTIONS, PASSED, PLACES, UNTRIED, forked, keep, say
+from ci.mutation.mutants import ROOT, Home, Mutant
+from ci.mutation.trial import ENDLESS, FAILED, OPTIONS, PASSED, PLACES, UNTRIED, forked, keep, say
 
 SECONDS = 20
 """Of processor time: one that takes longer is caught in a loop."""
