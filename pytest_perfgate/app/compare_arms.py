@@ -68,7 +68,7 @@ class Comparison:
         self.next = NextRound(stage, arms, self.own)
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}  # of a side's call, by the position of its round
         self.out: set[str] = set()
-        self.times, self.begun, self.waits = PairTimes(()), 0.0, False  # whether tests wait for others, by the budget
+        self.times, self.begun, self.waits = PairTimes(()), 0.0, False  # whether tests waited for others, by the budget
         self._seconds: Mapping[str, float] = {}
         self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part that is played
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf

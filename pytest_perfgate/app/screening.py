@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Capture, CaseResult
 
-
 Counts = Callable[[CaseKey], float]
 """Returns the smallest slowdown of a case that counts."""
 
@@ -78,11 +77,13 @@ class Screening:
         calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.unplayed()), self._among)
         comparison.design = replace(design, cases=calls)
         counts = dict.fromkeys(comparison.cases, comparison.design.last)
-        with hold_leases(comparison):
-            comparison.play(ROUND, counts, self._finished_tests)
-            if self.late.waited:  # play the rounds that they missed
+        try:
+            with hold_leases(comparison):
                 comparison.play(ROUND, counts, self._finished_tests)
-        self._look()
+                if comparison.waits:  # play the rounds that they missed
+                    comparison.play(ROUND, counts, self._finished_tests)
+        finally:
+            self._look()
         self._found = more_slow(self._found, self._pairs, {key: self._counts(key) for key in self._found}, design.alpha)
         comparison.stage.say(self._summary())
 
@@ -91,13 +92,21 @@ class Screening:
         decided = {key: one for key, one in self._found.items() if key not in self.stopped()}
         return {key: self._paired(key, one, revision) for key, one in decided.items()}
 
+    def settled(self, *, revision: bool) -> dict[CaseKey, Paired]:
+        """Return the decisions that further rounds would not change, of tests that have one for each of their calls."""
+        played = _rounds_played(self._all, self._found)
+        open_ = {key.nodeid for key, one in self._found.items() if self._is_open(key, played[key], one)}
+        open_ |= {key.nodeid for key in self._undecided()}
+        return {key: one for key, one in self.paired(revision=revision).items() if key.nodeid not in open_}
+
     def stopped(self) -> dict[CaseKey, str]:
         """Return cases that stay undecided because their test failed in the rounds, with the error."""
         reasons = stopped(self._all)
-        open_ = (
-            key for key, one in self._found.items() if one.decision is Decision.UNDECIDED and key.nodeid in reasons
-        )
+        open_ = (key for key in self._undecided() if key.nodeid in reasons)
         return {key: f"it failed in base or head before they decided: {reasons[key.nodeid]}" for key in open_}
+
+    def _undecided(self) -> list[CaseKey]:
+        return [key for key, one in self._found.items() if one.decision is Decision.UNDECIDED]
 
     def _look(self) -> None:
         """Judge the rounds so far; a settled case keeps its result even if its test has more rounds."""
@@ -113,7 +122,7 @@ class Screening:
         wants, untimed = dict[str, Want](), _untimed(self._all, self._found)
         played = _rounds_played(self._all, (*self._found, *untimed))
         for key, result in self._found.items():
-            want = self._want(key, result)
+            want = _want(self._all, self._counts(key), key, result)
             wanted = wants.get(key.nodeid)
             if self._is_open(key, played[key], result) and (wanted is None or want.rounds > wanted.rounds):
                 wants[key.nodeid] = want
@@ -137,18 +146,6 @@ class Screening:
             return True
         return played < self._all.design.last and open_figures(self._all, key, request, played)
 
-    def _want(self, key: CaseKey, finding: RoundsResult) -> Want:
-        """Return what a case needs until the last round."""
-        counts, design = self._counts(key), self._all.design
-        rounds = min(wanted(finding, counts, design), max(1, design.last - finding.rounds))
-        return Want(rounds=rounds, seconds=self._all.cost(key.nodeid), suspected=finding.shift >= counts)
-
-    def _wants_s(self, key: CaseKey, finding: RoundsResult) -> float:
-        """Return the seconds that would decide an open case; more rounds do not help against groups of processes."""
-        if finding.decision is not Decision.UNDECIDED or finding.unstable:
-            return 0.0
-        return wanted(finding, self._counts(key), self._all.design) * (self._all.cost(key.nodeid) + self._all.start_s)
-
     def _paired(self, key: CaseKey, finding: RoundsResult, revision: bool) -> Paired:
         return Paired(
             decision=finding.decision,
@@ -165,7 +162,7 @@ class Screening:
             same=self._all.same,
             faster=finding.faster,
             slow=finding.slow,
-            wants_s=self._wants_s(key, finding),
+            wants_s=_wants_s(self._all, self._counts(key), key, finding),
             base_ns=_base_time(self._all, key),
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
@@ -192,9 +189,8 @@ class Screening:
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
         played = _rounds_played(self._all, self._found)
-        open_times = {key for key, one in self._found.items() if one.decision is Decision.UNDECIDED}
         open_cases = {key for key, count in played.items() if open_figures(self._all, key, self._to_decide(key), count)}
-        open_cases |= {key for key in open_times if self._to_decide(key).time}
+        open_cases |= {key for key in self._undecided() if self._to_decide(key).time}
         decided, open_ = [n for key, n in played.items() if key not in open_cases], [played[key] for key in open_cases]
         parts = [f"{len(decided)} of {plural(len(self._found), 'case')} decided"]
         parts[0] += f" in {_span(decided)} rounds" if decided else ""
@@ -209,8 +205,6 @@ class Late:
 
     def __init__(self, comparison: Comparison, expected: Mapping[str, Want]) -> None:
         self._all, self._expected = comparison, expected
-        self.waited = False
-        """Whether any test waited in some round."""
 
     def absent_at_first(self) -> frozenset[str]:
         """Return the tests that are not in the first round."""
@@ -219,7 +213,7 @@ class Late:
     def among(self, wants: Mapping[str, Want]) -> frozenset[str]:
         """Return the tests that wait in the next round."""
         late = waiting(wants, self._all.left_s, self._all.start_s or PAIR_START_S)
-        self.waited, self._all.waits = self.waited or bool(late), bool(late)
+        self._all.waits = self._all.waits or bool(late)
         return late
 
     def unplayed(self) -> dict[str, Want]:
@@ -235,6 +229,19 @@ class Late:
         """Return the tests without a round, each with what may decide it."""
         took = {name: about(want.cost + want.rounds * self._all.start_s) for name, want in self.unplayed().items()}
         return {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
+
+
+def _want(comparison: Comparison, counts: float, key: CaseKey, finding: RoundsResult) -> Want:
+    """Return what a case needs until the last round."""
+    rounds = min(wanted(finding, counts, comparison.design), max(1, comparison.design.last - finding.rounds))
+    return Want(rounds=rounds, seconds=comparison.cost(key.nodeid), suspected=finding.shift >= counts)
+
+
+def _wants_s(comparison: Comparison, counts: float, key: CaseKey, finding: RoundsResult) -> float:
+    """Return the seconds that would decide an open case; more rounds do not help against groups of processes."""
+    if finding.decision is not Decision.UNDECIDED or finding.unstable:
+        return 0.0
+    return wanted(finding, counts, comparison.design) * (comparison.cost(key.nodeid) + comparison.start_s)
 
 
 def _rounds_played(comparison: Comparison, keys: Iterable[CaseKey]) -> Mapping[CaseKey, int]:
@@ -297,7 +304,6 @@ def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) ->
 
 
 _LEAST_ASKED = 1e-3
-
 _OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT})
 
 
@@ -388,10 +394,7 @@ class FirstSitting:
 
     def _affordable(self, names: list[str], left_s: float, start_s: float) -> list[str]:
         """Return as many cases as the remaining time allows in one round."""
-        while names and self._cost(names, start_s) > left_s:
+        results = self._rounds.results()
+        while names and start_s + math.fsum(results[name].seconds for name in names) > left_s:
             names = names[:-1]
         return names
-
-    def _cost(self, names: Iterable[str], start_s: float) -> float:
-        results = self._rounds.results()
-        return start_s + math.fsum(results[name].seconds for name in names)

@@ -23,13 +23,7 @@ from pytest_perfgate.core.judge.policy import contested, suspect_figures, suspec
 from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.costs import (
-    PairTimes,
-    first_wants,
-    known_wants,
-    pair_cost,
-    starting_guess,
-)
+from pytest_perfgate.core.stats.costs import PairTimes, first_wants, known_wants, pair_cost, starting_guess
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.plan import Compare
@@ -64,9 +58,7 @@ if TYPE_CHECKING:
 
 MERGE_BASE = "@merge-base"
 
-DEVICE_WARMUP_NS = 60e6
-"""Longer than the warm-up of a host, because a device takes longer to reach its clocks than caches take to fill."""
-
+DEVICE_WARMUP_NS = 60e6  # more than on a host: a device takes longer to reach its clocks than caches take to fill
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Children use the compiled files that exist, and write none into the user's environment."""
 
@@ -115,7 +107,7 @@ class ArmRunner:
                 for key in (key for key in keys if contested(reports[key], ci=ci)):
                     changed[key] = gate_judge.without_arms(cases[key.nodeid], reports[key], fault)
                 continue
-            for key in keys:
+            for key in (key for key in keys if key in result or not self._session.interrupted):
                 case, report = cases[key.nodeid], reports[key]
                 paired = result.get(key)
                 if not contested(report, ci=ci):  # it counts in a mean
@@ -127,6 +119,8 @@ class ArmRunner:
                     changed[key] = gate_judge.without_arms(case, report, None, why)
                 else:
                     changed[key] = gate_judge.with_arms(case, report, paired)
+            if self._session.interrupted:
+                break
         return changed
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
@@ -145,48 +139,46 @@ class ArmRunner:
         announced = self._announced(cases, design_of(self._session))
         self._progress = Progress(self._config, f"{announced}, against {whose_commit(self._session, substitute)}")
         comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self._session))
-        bounds = {one.key: contested_limit(one) for one in reports}
-        limits = Limits(bounds, others := Bounds(self._session.gate_judge, comparison))
+        others = Bounds(self._session.gate_judge, comparison)
+        limits = Limits({one.key: contested_limit(one) for one in reports}, others)
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
         screening = Screening(comparison, limits, among, others.to_decide, wants)
         compared = self._decided(comparison, screening, revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, screening.late.troubles()
 
     def _decided(self, comparison: Comparison, screening: Screening, *, revision: bool) -> Mapping[CaseKey, Paired]:
-        """Run a comparison to its end and delete its finished rounds, since nothing is left to resume."""
+        """Run a comparison to its end and delete its finished rounds; of an interrupted one, return what it decided."""
         try:
             screening.decide()
+        except KeyboardInterrupt:
+            self._session.interrupted = True
         finally:
             if self._progress is not None:
                 self._progress.close()
             write_costs(costs_path(self._config.rootpath), PairTimes(comparison.rounds).costs)
             for one in comparison.rounds:
                 self._session.costs[one.nodeid] = self._session.costs.get(one.nodeid, 0.0) + 2 * one.seconds
-        rounds_path(self._config.rootpath, comparison.arms).unlink(missing_ok=True)
-        self._session.resumable = False
+        if self._session.interrupted:
+            result, untimed = screening.settled(revision=revision), {}
+        else:
+            rounds_path(self._config.rootpath, comparison.arms).unlink(missing_ok=True)
+            result, untimed = screening.paired(revision=revision), screening.untimed(revision=revision)
+            self._session.resumable = False
         self.stopped.update(screening.stopped())
-        result, tests = screening.paired(revision=revision), {case.path for case in self._session.cases.values()}
-        repository, baselines = self._session.gate_judge.tools.repository, self._project.baselines
-        compared = with_files(result, comparison, tests, self._config.rootpath, repository, baselines)
-        return {**screening.untimed(revision=revision), **compared}
+        tests = {case.path for case in self._session.cases.values()}
+        repository = self._session.gate_judge.tools.repository
+        compared = with_files(result, comparison, tests, self._config.rootpath, repository, self._project.baselines)
+        return {**untimed, **compared}
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
         both = (self._arm("base", revision), self._arm("head", ""))
         comparison = Comparison(both, cases, self._stage(both), design)
-        comparison.resume(self._finished_rounds(both))
+        comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._say))
         if finished := len({(one.phase, one.number) for one in comparison.rounds}):
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
             self._say(alike_words(self._session, both[0].revision))
         return comparison
-
-    def _finished_rounds(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
-        """Return the finished rounds of the same two trees; an unreadable file is reported and counts as empty."""
-        try:
-            return read_values(rounds_path(self._config.rootpath, both), PairedRound)
-        except PerfgateError as fault:
-            self._say(f"rounds of an earlier run cannot be read and are measured again: {fault.what}")
-            return []
 
     def _arm(self, name: str, revision: str) -> Arm:
         if (at := f"{name}:{revision}") not in self._prepared:
@@ -343,8 +335,7 @@ def joined(
 
 def _excess(report: CaseReport) -> float:
     """Return how far the slowest verdict of a suspect exceeds its limit."""
-    excesses = (v.metric.value - v.limit.bound for v in suspects(report.verdicts) if v.metric is not None)
-    return max(excesses, default=0.0)
+    return max((v.metric.value - v.limit.bound for v in suspects(report.verdicts) if v.metric is not None), default=0.0)
 
 
 def one_core(cases: Sequence[Case]) -> tuple[int, ...]:
@@ -353,6 +344,15 @@ def one_core(cases: Sequence[Case]) -> tuple[int, ...]:
     if elsewhere or not hasattr(os, "sched_getaffinity"):
         return ()
     return (max(os.sched_getaffinity(0)),)
+
+
+def finished_rounds(path: Path, say: Callable[[str], None]) -> list[PairedRound]:
+    """Return the finished rounds of the same two trees; an unreadable file is reported and counts as empty."""
+    try:
+        return read_values(path, PairedRound)
+    except PerfgateError as fault:
+        say(f"rounds of an earlier run cannot be read and are measured again: {fault.what}")
+        return []
 
 
 class FinishedRounds:

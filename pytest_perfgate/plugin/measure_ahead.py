@@ -173,6 +173,9 @@ def measure_against(session: SessionState) -> None:
     session.gate_judge.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
     alone = [*new, *(session.cases[nodeid] for nodeid in session.gate_judge.unready)]
     measured = comparison.results()
+    if session.interrupted:
+        judge_measured(session, {key.nodeid: measured[key.nodeid] for key in paired})
+        return
     for key, why in runner.stopped.items():
         measured[key.nodeid] = CaseResult(case=session.cases[key.nodeid], outcome="crashed", trouble=(why,))
     for nodeid, why in runner.waited.items():

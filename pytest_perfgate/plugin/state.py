@@ -71,6 +71,7 @@ class SessionState:
         """Whether cases are measured before the first test; otherwise each test measures itself."""
         self.resumable = False
         """Whether finished rounds of two arms are stored for the same command."""
+        self.interrupted = False  # in the rounds of two arms: what they decided is judged, then the run ends
         self.confirmer: Callable[[SessionState, GateTools], Confirm | None] | None = None
         """Creates the confirmation of suspects; without it no verdict is confirmed by two arms."""
         self.run = os.urandom(16).hex()

@@ -65,6 +65,7 @@ _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 
 _SLOWER = frozenset({Outcome.SUSPECT, Outcome.MOVED, Outcome.REGRESSED})
 
+_OPEN = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED})
 _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes that the table shows completely."""
 
@@ -92,11 +93,12 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     first, later = [[n for n in notes if (n.kind == UNBUILT) is at] for at in (True, False)]
     style = out.config.option.tbstyle
     detailed = out.verbosity > 0 or bool(edits or session.notes or not all(map(is_clean, reports)))
+    explained = [r for r in reports if not _left_open(r, session.mode)]
     parts: list[Callable[[], list[str]]] = [
         lambda: _folded([*own_gate_section(edits), *(f"warn  {note.text}" for note in first)], width),
         partial(_tables, reports, width=width),
         partial(families_text, reports, session.settings.project.tables),
-        partial(blocks, [r for r in reports if not _left_open(r, session.mode)], standpoint, min(WIDTH, width)),
+        partial(blocks, explained, standpoint, min(WIDTH, width), failing=session.interrupted),
         lambda: _folded((f"{note_word(n)}  {reported_text(n, style)}".lstrip() for n in later), width),
         lambda: _folded(
             [*([] if edits else hidden(session)), *refused(reports), *constant(reports), *empty(reports)], width
@@ -153,11 +155,13 @@ def _folded(texts: Iterable[str], width: int) -> list[str]:
     return [line for text in texts for paragraph in text.split("\n") for line in folded(paragraph, width)]
 
 
-def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[str]:
+def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int, *, failing: bool = False) -> list[str]:
+    """Return the blocks of warnings, and of failures if no test shows them because pytest ran none."""
     from pytest_perfgate.core.judge.judge import unrepeated
 
-    warned = [r for r in unrepeated(reports) if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))]
-    return [render_block(report, width, here.command).rstrip() for report in warned[:_SHOWN]]
+    effects = {Effect.WARN, Effect.FAIL} if failing else {Effect.WARN}
+    explained = [r for r in unrepeated(reports) if r.effect in effects and (r.worst not in _PLAIN or _has_more(r))]
+    return [render_block(report, width, here.command).rstrip() for report in explained[:_SHOWN]]
 
 
 def _left_open(report: CaseReport, mode: Mode) -> bool:
@@ -241,7 +245,7 @@ def next_commands(
         below = any(step.endswith("--improved") for r in reports for v in r.verdicts for step in v.next)
         commands.append(accept + ("--improved" if below else '--reason "..."'))
     commands += [step for step in _measured_alone(reports, worst) if on_core and step not in commands]
-    if worst & {Outcome.SUSPECT, Outcome.UNDECIDED} and not full:
+    if worst & _OPEN and not full:
         commands.append(f"{pytest} --perfgate=full")
     return commands if worst - set(_KEPT) else []
 
@@ -343,12 +347,9 @@ def cut_short_lines(session: SessionState) -> list[str]:
         return ["cut short before any verdict: the finished rounds are kept", f"next  {_BEHIND}"]
     lines = [_headline(session, len(missing))]
     if len(missing) < len(session.cases):
-        lines += [f"  not measured  {case.nodeid}" for case in missing[:_NAMED_CASES]]
-        lines += (
-            [f"  not measured  {plural(len(missing) - _NAMED_CASES, 'more case')}"]
-            if len(missing) > _NAMED_CASES
-            else []
-        )
+        more = len(missing) - _NAMED_CASES
+        names = [*(case.nodeid for case in missing[:_NAMED_CASES]), *([plural(more, "more case")] if more > 0 else [])]
+        lines += [f"  not measured  {name}" for name in names]
     return [*lines, *_continue_command(session, missing)]
 
 
@@ -358,14 +359,14 @@ def _headline(session: SessionState, missing: int) -> str:
     text += " and kept" if measured else ", nothing is kept"
     text += f"; {fewer} of them in fewer processes than asked for" if fewer else ""
     untried = _untried(session)
-    return f"{text}; {plural(untried, 'suspect')} not decided" if untried else text
+    return f"{text}; {plural(untried, 'case')} not decided" if untried else text
 
 
 def _untried(session: SessionState) -> int:
-    """Count the suspects that were not tried in a run that tries them."""
-    if session.gate_judge.tools.confirm is None:
-        return 0
-    return sum(report.worst is Outcome.SUSPECT for reports in session.reports.values() for report in reports)
+    """Count the cases that a run with two builds has not decided yet."""
+    lineless = {Outcome.UNBASELINED} if session.settings.ci else set()
+    open_ = _OPEN | lineless if session.gate_judge.tools.confirm is not None else set()
+    return sum(report.worst in open_ for reports in session.reports.values() for report in reports)
 
 
 def _fewer(session: SessionState) -> int:

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.children.channel import PARENT
+from pytest_perfgate.model.verdict import PairedRound
+from pytest_perfgate.wiring import read_values
 from tests.plugin.projects import QUIET, Project
-from tests.plugin.two_builds import SLOW, repository
+from tests.plugin.two_builds import SLOW, SLOWER, git, repository
 from tests.waits import until
 
 __all__ = ["repository"]
@@ -56,3 +58,47 @@ def test_finished_rounds_outlive_a_kill(repository: Project) -> None:
     assert again.code == 0, again.text
     assert re.search(r"[1-4] rounds? of a run that was cut short", again.text), again.text
     assert "cut short" not in doctor(repository)
+
+
+NOISY = """
+    import os
+    import time
+
+    import pytest
+
+    @pytest.mark.perfgate("slowdown <= 1%")
+    def test_noisy(perfgate):
+        perfgate(lambda: time.sleep(0.001 * (1 + os.urandom(1)[0] % 4)))
+"""
+
+
+@SLOW
+@pytest.mark.parametrize("mode", ["against", "ci"])
+def test_an_interrupt_keeps_what_two_builds_have_decided(repository: Project, mode: str) -> None:
+    repository.write("tests/test_noisy.py", NOISY)
+    git(repository.root, "add", "-A")
+    git(repository.root, "commit", "-q", "-m", "noisy")
+    git(repository.root, "branch", "base")
+    repository.write("kern.py", SLOWER)
+    git(repository.root, "commit", "-qam", "slower")
+    words = ("--perfgate-against", "base") if mode == "against" else ()
+    env = {**os.environ, **({} if mode == "against" else {"CI": "true", "GITHUB_BASE_REF": "base"})}
+    run = subprocess.Popen(
+        repository.command(*words, "tests", plugins=QUIET),
+        cwd=repository.root,
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def rounds() -> int:
+        files = list((repository.root / ".perfgate" / "rounds").glob("*.bin"))
+        return 1 + max(one.number for one in read_values(files[0], PairedRound)) if files else 0
+
+    assert until(lambda: rounds() >= 14)
+    run.send_signal(signal.SIGTERM)
+    output, _ = run.communicate()
+    assert run.returncode == 2, output
+    assert "REGRESSED  test_work  time" in output, output
+    assert re.search(r"^passed +tests/test_kern.py::test_other ", output, re.MULTILINE), output
+    assert "test_noisy" in output.partition("cut short: ")[2] or "1 case not decided" in output, output

@@ -113,6 +113,30 @@ def test_a_clear_slowdown_is_decided_before_the_budget_goes_to_a_case_that_takes
     assert comparison.design.cases == 4
 
 
+def interrupted(rounds: int) -> dict[str, Decision]:
+    """Return what is settled when somebody ends the comparison of a slow, a fast and a noisy test after some rounds."""
+    times = {"0": scattered({}, 0.2), "1": scattered({"1": 0.06}, 0.002), "2": scattered({}, 0.002)}
+
+    def time(side: str, nodeid: str, number: int) -> float:
+        if number > rounds:
+            raise KeyboardInterrupt
+        return times[nodeid[-1]](side, nodeid, number)
+
+    world = World(time=time, modules=PROOF)
+    comparison = Comparison((arm("base", ""), arm("head", "")), cases(3), staged(world, [], []), Design())
+    screening = Screening(comparison, lambda _: 0.03)
+    with pytest.raises(KeyboardInterrupt):
+        screening.decide()
+    assert not world.open
+    return {key.nodeid[-1]: paired.decision for key, paired in screening.settled(revision=False).items()}
+
+
+def test_an_interrupt_keeps_the_decisions_that_were_made() -> None:
+    assert interrupted(0) == interrupted(5) == {}
+    assert interrupted(8) == {"2": Decision.NOT_SLOWER}
+    assert interrupted(20) == {"1": Decision.SLOWER, "2": Decision.NOT_SLOWER}
+
+
 def test_what_the_budget_never_reached_says_what_it_would_take() -> None:
     world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, long={"0": 30.0}, within=0.2)
     late = Want(rounds=7, seconds=30.0, suspected=False)

@@ -77,7 +77,9 @@ def test_an_estimate_of_a_moment_is_not_about_under() -> None:
 NAMES = [f"tests/test_k.py::test_{at}" for at in range(8)]
 
 
-def session(measured: int, of: int = 8, processes: int = 3, started: str = "/p", **fields: Any) -> Any:
+def session(
+    measured: int, of: int = 8, processes: int = 3, started: str = "/p", *, ci: bool = False, **fields: Any
+) -> Any:
     cases = {name: Case(nodeid=name, limits=(), plan=Plan(rounds=3)) for name in NAMES[:of]}
     reports = {}
     for name in NAMES[:measured]:
@@ -87,7 +89,7 @@ def session(measured: int, of: int = 8, processes: int = 3, started: str = "/p",
     gate_judge = SimpleNamespace(tools=SimpleNamespace(confirm=dict))
     values = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL, "gate_judge": gate_judge} | fields
     config = SimpleNamespace(rootpath=Path("/p"), invocation_params=SimpleNamespace(dir=Path(started)))
-    return SimpleNamespace(cases=cases, reports=reports, settings=SimpleNamespace(pytest=config), **values)
+    return SimpleNamespace(cases=cases, reports=reports, settings=SimpleNamespace(pytest=config, ci=ci), **values)
 
 
 def test_what_is_left_is_named_and_can_be_measured_alone() -> None:
@@ -128,11 +130,25 @@ def test_suspects_that_nobody_tried_to_the_end_are_counted() -> None:
     state = session(2, of=2, resumable=True)
     state.reports[NAMES[0]] = (report_of("test_0", 1.2e6, 1e6, Outcome.SUSPECT),)
     assert cut_short_lines(state) == [
-        "cut short: 2 of 2 cases measured and kept; 1 suspect not decided",
+        "cut short: 2 of 2 cases measured and kept; 1 case not decided",
         "next  the same command again: it continues after the finished rounds",
     ]
     state.gate_judge.tools.confirm = None
     assert cut_short_lines(state) == []
+
+
+@pytest.mark.parametrize("ci", [False, True])
+def test_a_case_without_a_line_is_left_to_be_decided_in_ci_alone(*, ci: bool) -> None:
+    state = session(2, of=2, ci=ci)
+    state.reports[NAMES[0]] = (report_of("test_0", 1.2e6, None, Outcome.UNBASELINED),)
+    assert any("1 case not decided" in line for line in cut_short_lines(state)) is ci
+
+
+def test_an_interrupted_run_prints_the_blocks_of_regressions_that_no_test_shows() -> None:
+    slower = report_of("test_0", 1.2e6, 1e6, Outcome.REGRESSED)
+    assert blocks([slower], standing(), 100) == []
+    (block,) = blocks([slower], standing(), 100, failing=True)
+    assert block.startswith("REGRESSED  test_0")
 
 
 def test_an_interrupted_trial_of_suspects_leaves_what_was_measured() -> None:
