@@ -357,18 +357,17 @@ def _size(size: Any) -> int:
 
 
 _WIDTHS = {
-    "float": 4,
-    "double": 8,
-    "half": 2,
-    "bfloat16": 2,
-    "long": 8,
-    "int": 4,
-    "byte": 1,
-    "char": 1,
-    "bool": 1,
-    "short": 2,
-    "float8": 1,
+    name: width
+    for width, names in {
+        1: "bool byte char int8 uint8 qint8 quint8",
+        2: "half bfloat16 short float16 int16 uint16",
+        4: "float int float32 int32 uint32 qint32 complexhalf",
+        8: "double long float64 int64 uint64 complexfloat complex64",
+        16: "complexdouble complex128",
+    }.items()
+    for name in names.split()
 }
+"""Bytes of an element by its dtype, as PyTorch names it in C++ and in Python."""
 
 
 def message(args: Arguments) -> Message:
@@ -388,7 +387,7 @@ def message(args: Arguments) -> Message:
 
 def _width(dtype: str) -> int | None:
     plain = dtype.lower().removeprefix("c10::").removeprefix("torch.")
-    return _WIDTHS.get(plain) or next((w for name, w in _WIDTHS.items() if plain.startswith(name)), None)
+    return 1 if plain.startswith(("float8_", "float4_")) else _WIDTHS.get(plain)  # two of float4 are one element
 
 
 def _number(value: Any) -> float | None:
