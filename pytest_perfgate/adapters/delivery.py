@@ -23,6 +23,9 @@ MARK = "<!-- pytest-perfgate"
 
 _LARGEST = 60_000
 
+_TITLE = 255
+"""The most characters of an annotation's title; GitHub refuses a check run with a longer one."""
+
 _PAGE = 100
 
 _PAGES = 30
@@ -216,7 +219,7 @@ def _located(one: Annotation) -> dict[str, Any]:
     line = _line(Path(one.path), one.test)
     return {
         "path": one.path, "start_line": line, "end_line": line,
-        "annotation_level": one.level, "title": one.title, "message": one.message,
+        "annotation_level": one.level, "title": one.title[:_TITLE], "message": one.message,
     }  # fmt: skip
 
 
@@ -301,7 +304,7 @@ def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str]
     return answer
 
 
-def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> bytes:
+def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None, place: str = "") -> bytes:
     """Return the server's answer; requested waits are kept, and redirects are not followed."""
     import requests
 
@@ -327,7 +330,7 @@ def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None)
                 break
         if attempt + 1 < _TRIES:
             time.sleep(wait)
-    raise PerfgateError("delivery-failed", last, place=safe_url(url))
+    raise PerfgateError("delivery-failed", last, place=place or safe_url(url))
 
 
 def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
@@ -369,8 +372,9 @@ class Webhook:
             "commit": report.environment.commit,
             "complete": report.complete,
         }
-        sent("POST", url, headers={}, body=body)
-        return f"posted to {safe_url(url)}"
+        host = urlunsplit((*urlsplit(safe_url(url))[:2], "", "", ""))  # chat services have their key in the path
+        sent("POST", url, headers={}, body=body, place=host)
+        return f"posted to {host}"
 
 
 class File:
