@@ -21,15 +21,15 @@ from pytest_perfgate.model.verdict import Annotation, Posting, RunReport
 MARK = "<!-- pytest-perfgate"
 """The first line of our comments; their key follows."""
 
+_UNKEYED = f"{MARK} -->"
+"""The first line of versions with one comment for all jobs."""
+
 _LARGEST = 60_000
 
 _TITLE = 255
 """The most characters of an annotation's title; GitHub refuses a check run with a longer one."""
 
-_PAGE = 100
-
-_PAGES = 30
-
+_PAGE, _PAGES = 100, 30
 
 _PLAIN = Posting()
 
@@ -60,10 +60,11 @@ class _Place:
         if posting.dry_run:
             into = "a clean run makes no comment, and an earlier one becomes" if clean else f"for {safe_url(self.base)}"
             return f"nothing was sent; {into}:\n{body['body'].rstrip()}"
-        comments = [one for one in self._comments() if MARK in str(one.get("body", ""))]
-        ours = [one for one in comments if mark in str(one["body"])] or [one for one in comments if _unkeyed(one)]
-        if ours:
-            return f"edited the comment at {self._written(*self.edit(ours[0]), body)}"
+        comments = [one for one in self._comments() if _begins(one, MARK)]
+        ours = [one for one in comments if _begins(one, mark)] or [one for one in comments if _begins(one, _UNKEYED)]
+        if ours:  # a host that answered too late has several, and none may keep an old verdict
+            first, *_ = [self._written(*self.edit(one), body) for one in ours]
+            return f"edited the comment at {first}"
         if clean:
             return f"no comment: {clean}"
         return f"commented at {self._written('POST', self.base, body)}"
@@ -81,9 +82,9 @@ class _Place:
         return safe_url(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
 
 
-def _unkeyed(comment: Any) -> bool:
-    """Return whether a comment is from a version with one comment for all jobs."""
-    return f"{MARK} -->" in str(comment["body"])
+def _begins(comment: Any, mark: str) -> bool:
+    """Return whether a comment begins with a mark; a person's may quote one."""
+    return str(comment.get("body", "")).lstrip().startswith(mark)
 
 
 def keyed(posting: Posting, report: RunReport, job: str) -> Posting:
@@ -286,7 +287,6 @@ _WAIT = 0.5
 
 _LONGEST_WAIT = 60.0
 """The most seconds that a host may ask to wait before the next try."""
-
 
 T = TypeVar("T")
 

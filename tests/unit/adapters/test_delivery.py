@@ -219,6 +219,19 @@ def test_each_job_has_a_comment_and_one_without_a_key_is_taken_over(url: str, tm
     assert [body.partition("\n")[0] for body in ours()] == [f"{MARK} h100 -->", f"{MARK} h200 -->"]
 
 
+@pytest.mark.parametrize("make", [github, gitlab])
+def test_a_comment_that_was_stored_twice_is_edited_twice(make, url: str, tmp_path: Path) -> None:
+    Host.comments += [{"id": n, "body": f"{MARK} k -->\nREGRESSED"} for n in (130, 131)]
+    make(url, tmp_path).posting(Posting(key="k")).deliver(CLEAN, "")
+    assert [body for body in ours() if "REGRESSED" in body] == []
+
+
+def test_a_comment_that_quotes_ours_is_left_alone(url: str, tmp_path: Path) -> None:
+    Host.comments.append({"id": 130, "body": f"why?\n> {MARK} k -->\n> REGRESSED"})
+    assert github(url, tmp_path).posting(Posting(key="k")).deliver(REPORT, "").startswith("commented at")
+    assert Host.comments[130]["body"].startswith("why?")
+
+
 KEYS = ((Posting(), "gate", "gate"), (Posting(), "", "run"), (Posting(key="a --> <b>"), "gate", "a - -b-"))
 
 
