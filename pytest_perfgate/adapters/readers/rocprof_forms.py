@@ -116,7 +116,6 @@ def _by_dispatch(rows: Sequence[Row], path: Path) -> dict[Dispatch, list[Row]]:
 
 
 _TWICE = "a repeated row counts twice"
-
 Dispatch = tuple[str, str, str, Union[str, None]]  # its number, kernel, process and agent
 
 
@@ -163,8 +162,11 @@ def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         )
 
 
-_API = re.compile(r"(?:__)?hip[A-Z_]\w*|hsa_\w+|roctx\w*|Copy(?:Host|Device)To\w+|[A-Z]+(?:_[A-Z]+)+")
-"""Names in other statistics of this form: API calls, copies, whole domains."""
+_API = re.compile(
+    r"(?:__)?hip[A-Z_]\w*|hsa_\w+|roctx\w*|Copy(?:Host|Device)To\w+|KERNEL_DISPATCH|MEMORY_(?:COPY|ALLOCATION)\w*|"
+    r"SCRATCH_MEMORY|(?:HIP|HSA|MARKER|RCCL|OMPT|ROC[A-Z]+)(?:_[A-Z]+)+"
+)
+"""Names in other statistics of this form: API calls, copies, whole domains. A kernel may be in capitals too."""
 
 _CALLS = ("Calls", "TotalDurationNs", "Percentage", "MinNs", "MaxNs", "StdDev")
 
@@ -219,7 +221,6 @@ _OMNIPERF = frozenset(
         "SIG", "OBJ",
     )
 )  # fmt: skip
-
 _REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
 
 FORMS: tuple[tuple[set[str], Form], ...] = (

@@ -228,8 +228,16 @@ def test_statistics_give_the_mean_of_all_dispatches_and_say_so(tmp_path: Path) -
     assert (first.duration, first.counters["MaxNs"].value, second.duration) == (517647.434, 527365, None)
 
 
+def test_statistics_of_a_kernel_in_capitals_count(tmp_path: Path) -> None:
+    (tmp_path / "9_kernel_stats.csv").write_text(V3_STATISTICS.replace("Norm", "VEC_ADD"))
+    assert [kernel.name for kernel in read_rocprof([tmp_path])] == ["Jacobi(int, double)", "VEC_ADD"]
+
+
+DOMAINS = ("KERNEL_DISPATCH", "MEMORY_COPY_DEVICE_TO_HOST", "HSA_CORE_API", "MARKER_CONTROL_API", "HIP_RUNTIME_API")
+
+
 @pytest.mark.parametrize(
-    "name", ["hipMemcpy", "hsa_queue_create", "__hipPushCallConfiguration", "CopyHostToDevice", "KERNEL_DISPATCH"]
+    "name", ["hipMemcpy", "hsa_queue_create", "__hipPushCallConfiguration", "CopyHostToDevice", *DOMAINS]
 )
 def test_statistics_of_calls_are_of_no_kernel(tmp_path: Path, name: str) -> None:
     (tmp_path / "results.hip_stats.csv").write_text(
