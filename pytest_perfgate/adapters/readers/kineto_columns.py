@@ -201,7 +201,7 @@ class Columns:
         args = [event.args or _NONE for event in events]
         ranks = [arg.rank for arg in args]
         if ranks.count(None) < count:
-            ranks = [_numbered(rank) for rank in ranks]
+            ranks = [numbered(rank) for rank in ranks]
         telling = np.flatnonzero(category != Category.PYTHON)  # arguments of frames are not read
         those = args if len(telling) == count else [args[row] for row in telling.tolist()]
         table.update((name, _scatter(column, telling, count)) for name, column in table_of(those).items())
@@ -253,9 +253,9 @@ def _label(labels: dict[tuple[str, Any, Any], str], event: Slice) -> None:
         labels[event.name, event.pid, event.tid if event.name == "thread_name" else None] = str(text)
 
 
-def _numbered(rank: Any) -> Any:
-    """Return a rank as a number, also if it was written as text."""
-    return int(rank[:_DIGITS]) if isinstance(rank, str) and rank.isdecimal() else rank
+def numbered(place: Any) -> Any:
+    """Return a rank or a device as a number, also if it was written as text."""
+    return int(place[:_DIGITS]) if isinstance(place, str) and place.isdecimal() else place
 
 
 RANKS = 2**31
