@@ -228,6 +228,26 @@ def test_statistics_give_the_mean_of_all_dispatches_and_say_so(tmp_path: Path) -
     assert (first.duration, first.counters["MaxNs"].value, second.duration) == (517647.434, 527365, None)
 
 
+LONG = (
+    "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,"
+    "Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n"
+    "0,0,256,64,512,0,8,0,16,copy,10,20,0,SQ_WAVES,4\n"
+    "0,0,256,64,512,0,8,0,16,copy,10,20,0,SQ_BUSY_CYCLES,100\n"
+    "0,1,256,64,512,0,8,0,16,copy,30,45,0,SQ_WAVES,5\n"
+    "0,1,256,64,512,0,8,0,16,copy,30,45,0,SQ_BUSY_CYCLES,110\n"
+)
+
+
+def test_counters_of_rocprof_compute_may_have_a_line_each(tmp_path: Path) -> None:
+    (tmp_path / "pmc_perf.csv").write_text(LONG)
+    first, second = read_rocprof([tmp_path])
+    assert {name: counter.value for name, counter in first.counters.items()} == {"SQ_WAVES": 4, "SQ_BUSY_CYCLES": 100}
+    assert (first.duration, second.duration, second.counters["SQ_WAVES"].value) == (10, 15, 5)
+    assert (first.launch.blocks, first.resources.registers, first.resources.shared) == (4, 8, 512)
+    (tmp_path / "pmc_perf.csv").write_text("".join(line for line in LONG.splitlines(True) if "BUSY" not in line))
+    assert [set(kernel.counters) for kernel in read_rocprof([tmp_path])] == [{"SQ_WAVES"}] * 2
+
+
 def test_statistics_of_a_kernel_in_capitals_count(tmp_path: Path) -> None:
     (tmp_path / "9_kernel_stats.csv").write_text(V3_STATISTICS.replace("Norm", "VEC_ADD"))
     assert [kernel.name for kernel in read_rocprof([tmp_path])] == ["Jacobi(int, double)", "VEC_ADD"]
