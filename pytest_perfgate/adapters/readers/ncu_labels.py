@@ -66,7 +66,13 @@ _FULL = re.compile(r"[a-z0-9]\w*__\w+(?:\.\w+)*")
 
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
-_BASES = ("byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "thread", "warp", "sector")
+_BASES = frozenset(
+    (
+        "byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "cluster", "thread", "warp", "register", "sector",
+        "sectors", "request", "requests", "wavefront", "wavefronts", "branches", "sample", "samples", "op", "ops",
+    )
+)  # fmt: skip
+"""Units that a prefix may scale."""
 
 _LONG = {**TIME_UNITS, "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9}
 
