@@ -36,6 +36,7 @@ _LAUNCH = (_FIRST, "Host Name", "Process ID", "Process Name", _NAME)
 """Columns that distinguish launches, since every process counts its own from zero."""
 
 _WHO = frozenset((*_SUMMED, _FIRST, "Process Name", "Host Name", "CC", "Invocations"))
+"""Columns that are no metrics."""
 
 _VALUES = frozenset(("Metric Value", "Minimum", "Maximum", "Average", "Estimated Speedup"))
 
@@ -235,7 +236,8 @@ def _wide(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
     for index, ((line, row), (_, which)) in enumerate(zip(launches, who)):
         counters = dict(_launch_counters(row))
         for name, cell in row.items():
-            counters.update(_counters(name, units.get(name, ""), cell, line, place))
+            if name not in _WHO:
+                counters.update(_counters(name, units.get(name, ""), cell, line, place))
         yield line, which, _facts(row, counters, (), (place, index))
 
 
