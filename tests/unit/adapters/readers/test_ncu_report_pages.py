@@ -290,3 +290,14 @@ def test_only_metrics_of_a_wide_page_are_counters(tmp_path: Path) -> None:
     page = f'{who},"{DRAM}"\n"","","","","","","","%"\n"0","7","k","1","7","0","9.0","50.0"\n'
     (facts,) = read(tmp_path, page)
     assert (list(facts.counters), facts.arch) == ([DRAM], "sm_90")
+
+
+@pytest.mark.parametrize("rollup", ["avg", "max", "min"])
+def test_a_time_under_another_rollup_is_the_time(tmp_path: Path, rollup: str) -> None:
+    (facts,) = read(tmp_path, WIDE.replace("duration.sum", f"duration.{rollup}") + '"0","k","9.0","12.5","50"\n')
+    assert facts.duration == 12_500
+    with pytest.raises(PerfgateError, match=f"duration.{rollup} is given without a unit"):
+        read(
+            tmp_path,
+            WIDE.replace("duration.sum", f"duration.{rollup}").replace('"us"', '""') + '"0","k","9.0","1","5"\n',
+        )
