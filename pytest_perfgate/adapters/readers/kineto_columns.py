@@ -81,7 +81,7 @@ PLAIN = frozenset(
         "cpu_instant_event",
         "external_correlation",
         "gpu_pm_counter",
-        *("graph_event_node", "graph_host_node"),
+        *("graph_event_node", "graph_host_node", "mtia_counters", "xpu_scope_profiler"),
         "hardware_counters",
         "that is not an event",
         *(f"{device}_{part}" for device in _DEVICES for part in ("sync", "profiler_range")),

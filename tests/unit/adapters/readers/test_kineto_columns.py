@@ -16,7 +16,7 @@ from tests.kineto_file import document, host, kernel, launch, written
 
 KERNEL = kernel("gemm", 10, 20, correlation=1)
 LAUNCHED = [host("aten::mm", 0, 9), launch(1, 1)]
-KNOWN = ("Trace", "overhead", "cuda_sync", "cuda_event", "hardware_counters", "xpu_sync")
+KNOWN = ("Trace", "overhead", "cuda_sync", "cuda_event", "hardware_counters", "xpu_sync", "xpu_scope_profiler")
 """What a profiler writes that is no work, as PyTorch 2.15 names it."""
 TEXT = json.dumps(document([*LAUNCHED, KERNEL])).encode()
 
