@@ -112,8 +112,8 @@ class Columns:
         self.split_events: Counter[str] = Counter()
         """Work that is not written as one event, by category and phase."""
         self.untimed = 0
-        self.device_memory = False
         """The number of GPU events without a start or a duration."""
+        self.device_memory = False
 
     def add(self, events: Sequence[Slice]) -> None:
         """Add one chunk of events."""
