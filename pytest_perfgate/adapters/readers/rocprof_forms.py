@@ -60,8 +60,8 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _process(path: Path, row: Row) -> str:
-    """Return the process of a dispatch: from a column, a database id, or the start of the file's name."""
-    beside = re.match(r"(\d+)_", path.name)
+    """Return the process of a dispatch: from a column, a database id, or the name that rocprofv3 gives a file."""
+    beside = re.match(r"(\d+)_(?:kernel_trace|counter_collection)", path.name)
     return row.get("Guid") or row.get("Process_Id") or (beside[1] if beside else "")
 
 

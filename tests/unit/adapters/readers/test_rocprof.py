@@ -228,6 +228,14 @@ def test_statistics_give_the_mean_of_all_dispatches_and_say_so(tmp_path: Path) -
     assert (first.duration, first.counters["MaxNs"].value, second.duration) == (517647.434, 527365, None)
 
 
+def test_a_name_that_begins_with_a_number_is_no_process(tmp_path: Path) -> None:
+    (tmp_path / "2024_run_kernel_trace.csv").write_text(TRACE)
+    (tmp_path / "2024_run_counter_collection.csv").write_text(COUNTED.replace("1,6,1024", "2,5,1024"))
+    first, second = read_rocprof([tmp_path])
+    assert (first.duration, second.duration) == (1000, None)
+    assert all("SQ_WAVES" in kernel.counters for kernel in (first, second)), "each dispatch counts once"
+
+
 LONG = (
     "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,"
     "Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n"
