@@ -21,12 +21,15 @@ from pytest_perfgate.model.verdict import Annotation, Posting, RunReport
 MARK = "<!-- pytest-perfgate"
 """The first line of our comments; their key follows."""
 
+_UNKEYED = f"{MARK} -->"
+"""The first line of versions with one comment for all jobs."""
+
 _LARGEST = 60_000
 
-_PAGE = 100
+_TITLE = 255
+"""The most characters of an annotation's title; GitHub refuses a check run with a longer one."""
 
-_PAGES = 30
-
+_PAGE, _PAGES = 100, 30
 
 _PLAIN = Posting()
 
@@ -57,10 +60,11 @@ class _Place:
         if posting.dry_run:
             into = "a clean run makes no comment, and an earlier one becomes" if clean else f"for {safe_url(self.base)}"
             return f"nothing was sent; {into}:\n{body['body'].rstrip()}"
-        comments = [one for one in self._comments() if MARK in str(one.get("body", ""))]
-        ours = [one for one in comments if mark in str(one["body"])] or [one for one in comments if _unkeyed(one)]
-        if ours:
-            return f"edited the comment at {self._written(*self.edit(ours[0]), body)}"
+        comments = [one for one in self._comments() if _begins(one, MARK)]
+        ours = [one for one in comments if _begins(one, mark)] or [one for one in comments if _begins(one, _UNKEYED)]
+        if ours:  # a host that answered too late has several, and none may keep an old verdict
+            first, *_ = [self._written(*self.edit(one), body) for one in ours]
+            return f"edited the comment at {first}"
         if clean:
             return f"no comment: {clean}"
         return f"commented at {self._written('POST', self.base, body)}"
@@ -78,9 +82,9 @@ class _Place:
         return safe_url(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
 
 
-def _unkeyed(comment: Any) -> bool:
-    """Return whether a comment is from a version with one comment for all jobs."""
-    return f"{MARK} -->" in str(comment["body"])
+def _begins(comment: Any, mark: str) -> bool:
+    """Return whether a comment begins with a mark; a person's may quote one."""
+    return str(comment.get("body", "")).lstrip().startswith(mark)
 
 
 def keyed(posting: Posting, report: RunReport, job: str) -> Posting:
@@ -216,7 +220,7 @@ def _located(one: Annotation) -> dict[str, Any]:
     line = _line(Path(one.path), one.test)
     return {
         "path": one.path, "start_line": line, "end_line": line,
-        "annotation_level": one.level, "title": one.title, "message": one.message,
+        "annotation_level": one.level, "title": one.title[:_TITLE], "message": one.message,
     }  # fmt: skip
 
 
@@ -284,7 +288,6 @@ _WAIT = 0.5
 _LONGEST_WAIT = 60.0
 """The most seconds that a host may ask to wait before the next try."""
 
-
 T = TypeVar("T")
 
 
@@ -301,7 +304,7 @@ def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str]
     return answer
 
 
-def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> bytes:
+def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None, place: str = "") -> bytes:
     """Return the server's answer; requested waits are kept, and redirects are not followed."""
     import requests
 
@@ -327,7 +330,7 @@ def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None)
                 break
         if attempt + 1 < _TRIES:
             time.sleep(wait)
-    raise PerfgateError("delivery-failed", last, place=safe_url(url))
+    raise PerfgateError("delivery-failed", last, place=place or safe_url(url))
 
 
 def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
@@ -369,8 +372,9 @@ class Webhook:
             "commit": report.environment.commit,
             "complete": report.complete,
         }
-        sent("POST", url, headers={}, body=body)
-        return f"posted to {safe_url(url)}"
+        host = urlunsplit((*urlsplit(safe_url(url))[:2], "", "", ""))  # chat services have their key in the path
+        sent("POST", url, headers={}, body=body, place=host)
+        return f"posted to {host}"
 
 
 class File:

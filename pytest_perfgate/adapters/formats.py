@@ -80,7 +80,7 @@ ROWS = 2**20
 
 _TITLE = 31
 
-_ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 _NO_TITLE = re.compile(r"[\[\]:*?/\\]")
 
@@ -162,7 +162,7 @@ def _heading(column: Column) -> str:
 
 def _title(wanted: str, taken: set[str]) -> str:
     """Return a valid sheet name that no other sheet has."""
-    plain = _NO_TITLE.sub(" ", wanted)[:_TITLE].strip() or "table"
+    plain = _NO_TITLE.sub(" ", _ILLEGAL.sub(" ", wanted))[:_TITLE].strip(" '") or "table"
     name, number = plain, 2
     while name.casefold() in taken:
         tail = f" {number}"

@@ -15,6 +15,7 @@ DTYPES = {
     "fp16": "float16",
     "bf16": "bfloat16",
     "fp8": "float8_e4m3fn",
+    "fp4": "float4_e2m1fn_x2",
     "int64": "int64",
     "int32": "int32",
     "int16": "int16",
@@ -49,17 +50,17 @@ def line(result: dict[str, Any]) -> str:
 
 
 def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any]:
-    """Run one operation; return its arguments, its results and the median time."""
-    values = [replay_argument(argument, device) for argument in operation["inputs"]]
-    every = [part for value in values for part in (value if isinstance(value, list) else [value])]
-    tensors = [described(value) for value in every if hasattr(value, "stride")]
-    result: dict[str, Any] = {"name": operation["name"], "device": device, "inputs": tensors}
+    """Run one operation; return its arguments, its results and the median time, or why it does not run here."""
+    result: dict[str, Any] = {"name": operation["name"], "device": device}
     try:
+        values = [replay_argument(argument, device) for argument in operation["inputs"]]
+        every = [part for value in values for part in (value if isinstance(value, list) else [value])]
+        result["inputs"] = [described(value) for value in every if hasattr(value, "stride")]
         ran_as, call = bound(operation["name"], values, device)
         outcome = call()
         times = [timed(call, device) for _ in range(repeat)]
-    except (RuntimeError, NotImplementedError, TypeError, AttributeError, ValueError) as broken:
-        return {**result, "error": f"{type(broken).__name__}: {str(broken).splitlines()[0]}"}
+    except Exception as broken:  # noqa: BLE001 - whatever an operation raises, the others run
+        return {**result, "error": f"{type(broken).__name__}: {str(broken).partition(chr(10))[0]}"}
     outcomes = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
     outputs = [described(value) for value in outcomes if hasattr(value, "stride") and value.numel()]
     return {**result, "ran_as": ran_as, "outputs": outputs, "median_us": sorted(times)[len(times) // 2] * 1e6}
@@ -189,15 +190,19 @@ def described(value: Any) -> dict[str, Any]:
 
 
 def timed(call: Any, device: str) -> float:
+    wait_for(device)
+    start = time.perf_counter()
+    call()
+    wait_for(device)
+    return time.perf_counter() - start
+
+
+def wait_for(device: str) -> None:
+    """Wait until a device is idle; ``cuda:1`` and ``xpu`` are not the default one of CUDA."""
     import torch
 
     if device != "cpu":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    call()
-    if device != "cpu":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+        getattr(torch, torch.device(device).type).synchronize(device)
 
 
 if __name__ == "__main__":

@@ -79,8 +79,8 @@ def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
     if not figures:
         partial = f"of its repetitions only {', '.join(aggregates)} are in the file"
         skipped = skipped or (_NO_TIME.format("real_time") if runs else partial)
-    chosen = aggregates.get("median") or aggregates.get("mean") or rows[0]
-    rates = ((kind, number(chosen.get(key)), dimension) for key, (kind, dimension) in _RATES.items())
+    chosen = [aggregates[name] for name in ("median", "mean") if name in aggregates][:1] or runs
+    rates = ((kind, _median_rate(chosen, key), dimension) for key, (kind, dimension) in _RATES.items())
     first = next(iter(figures), "")
     return BenchResult(
         name=name,
@@ -88,7 +88,7 @@ def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
         statistic=first,
         also=tuple((statistic, time) for statistic, time in figures.items() if statistic != first),
         scatter=_scatter(aggregates, times),
-        samples=len(runs) or int(number(chosen.get("repetitions")) or 0),
+        samples=len(runs) or int(number(rows[0].get("repetitions")) or 0),
         rates=tuple((kind, rate, dimension) for kind, rate, dimension in rates if rate is not None and rate >= 0),
         skipped=skipped,
     )
@@ -100,6 +100,12 @@ def _figures(aggregates: Mapping[str, Row], times: Sequence[float], place: str) 
     ours |= {"median": median(times)} if len(times) > 1 else {}
     theirs = {name: _time(aggregates[name], place) for name in ("median", "mean") if name in aggregates}
     return {name: t for name in ("median", "mean") if (t := theirs.get(name, ours.get(name))) is not None}
+
+
+def _median_rate(rows: Sequence[Row], key: str) -> float | None:
+    """Return the middle of the rates of repetitions, or that of an aggregate alone."""
+    rates = [rate for row in rows if (rate := number(row.get(key))) is not None]
+    return median(rates) if rates else None
 
 
 def _skipped(rows: Sequence[Row]) -> str:

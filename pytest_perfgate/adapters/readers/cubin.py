@@ -61,7 +61,7 @@ _TOO_OLD, _NO_VOLTA, _REMOVED, _NO_JSON = "deprecated", "'SM7", "has been remove
 
 _OLDER = "put the bin folder of an older CUDA toolkit, 12.9 or 11.8 for two, on PATH"
 
-_FIRST_ARCH = 70
+_FIRST_ARCH, _INSTRUCTION = 70, 16
 """The first architecture with instructions of sixteen bytes, which include the scheduling."""
 
 
@@ -139,6 +139,8 @@ def _open(path: Path, name: str) -> _Opened:
     code = parse_cubin(data, name)
     if code.words and not code.symbols:
         raise PerfgateError("kernel-stripped", "it has code and no symbol of a function", place=name)
+    if architecture(data) >= _FIRST_ARCH and any(len(words) % _INSTRUCTION for words in code.words.values()):
+        raise PerfgateError("kernel-broken", "a function ends inside an instruction", place=name)
     return _Opened(path=path, name=name, data=data, code=code)
 
 

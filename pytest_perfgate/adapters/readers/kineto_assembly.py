@@ -15,6 +15,7 @@ from pytest_perfgate.adapters.readers.kineto_columns import (
     SEPARATOR,
     UNKNOWN,
     Columns,
+    numbered,
     too_high,
 )
 from pytest_perfgate.model.errors import PerfgateError
@@ -188,7 +189,8 @@ def _trace(
         names=tuple(map(_displayable, columns.names)),
         threads=tuple(_thread(columns, *key) for key in columns.threads),
         queues=tuple(
-            Queue(device=_device(d), stream=s if s is not None else -1, rank=_rank_of(r)) for d, s, r in columns.queues
+            Queue(device=_device(numbered(d)), stream=s if s is not None else -1, rank=_rank_of(r))
+            for d, s, r in columns.queues
         ),
         arguments=tuple(_parts(text) for text in columns.arguments),
         messages=messages,

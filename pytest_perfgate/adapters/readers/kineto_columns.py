@@ -81,7 +81,7 @@ PLAIN = frozenset(
         "cpu_instant_event",
         "external_correlation",
         "gpu_pm_counter",
-        *("graph_event_node", "graph_host_node"),
+        *("graph_event_node", "graph_host_node", "mtia_counters", "xpu_scope_profiler"),
         "hardware_counters",
         "that is not an event",
         *(f"{device}_{part}" for device in _DEVICES for part in ("sync", "profiler_range")),
@@ -112,8 +112,8 @@ class Columns:
         self.split_events: Counter[str] = Counter()
         """Work that is not written as one event, by category and phase."""
         self.untimed = 0
-        self.device_memory = False
         """The number of GPU events without a start or a duration."""
+        self.device_memory = False
 
     def add(self, events: Sequence[Slice]) -> None:
         """Add one chunk of events."""
@@ -201,7 +201,7 @@ class Columns:
         args = [event.args or _NONE for event in events]
         ranks = [arg.rank for arg in args]
         if ranks.count(None) < count:
-            ranks = [_numbered(rank) for rank in ranks]
+            ranks = [numbered(rank) for rank in ranks]
         telling = np.flatnonzero(category != Category.PYTHON)  # arguments of frames are not read
         those = args if len(telling) == count else [args[row] for row in telling.tolist()]
         table.update((name, _scatter(column, telling, count)) for name, column in table_of(those).items())
@@ -253,9 +253,9 @@ def _label(labels: dict[tuple[str, Any, Any], str], event: Slice) -> None:
         labels[event.name, event.pid, event.tid if event.name == "thread_name" else None] = str(text)
 
 
-def _numbered(rank: Any) -> Any:
-    """Return a rank as a number, also if it was written as text."""
-    return int(rank[:_DIGITS]) if isinstance(rank, str) and rank.isdecimal() else rank
+def numbered(place: Any) -> Any:
+    """Return a rank or a device as a number, also if it was written as text."""
+    return int(place[:_DIGITS]) if isinstance(place, str) and place.isdecimal() else place
 
 
 RANKS = 2**31
@@ -357,18 +357,17 @@ def _size(size: Any) -> int:
 
 
 _WIDTHS = {
-    "float": 4,
-    "double": 8,
-    "half": 2,
-    "bfloat16": 2,
-    "long": 8,
-    "int": 4,
-    "byte": 1,
-    "char": 1,
-    "bool": 1,
-    "short": 2,
-    "float8": 1,
+    name: width
+    for width, names in {
+        1: "bool byte char int8 uint8 qint8 quint8",
+        2: "half bfloat16 short float16 int16 uint16",
+        4: "float int float32 int32 uint32 qint32 complexhalf",
+        8: "double long float64 int64 uint64 complexfloat complex64",
+        16: "complexdouble complex128",
+    }.items()
+    for name in names.split()
 }
+"""Bytes of an element by its dtype, as PyTorch names it in C++ and in Python."""
 
 
 def message(args: Arguments) -> Message:
@@ -388,7 +387,7 @@ def message(args: Arguments) -> Message:
 
 def _width(dtype: str) -> int | None:
     plain = dtype.lower().removeprefix("c10::").removeprefix("torch.")
-    return _WIDTHS.get(plain) or next((w for name, w in _WIDTHS.items() if plain.startswith(name)), None)
+    return 1 if plain.startswith(("float8_", "float4_")) else _WIDTHS.get(plain)  # two of float4 are one element
 
 
 def _number(value: Any) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from pytest_perfgate.adapters.readers import ncu_labels
 from pytest_perfgate.adapters.readers.fields import (
     PageLines,
     Row,
@@ -21,8 +22,6 @@ from pytest_perfgate.adapters.readers.fields import (
     text_of,
     with_point,
 )
-from pytest_perfgate.adapters.readers.ncu_labels import PAGE as SOURCE_PAGE
-from pytest_perfgate.adapters.readers.ncu_labels import full_name, impossible, kernel_facts, parse_source, scaled
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding, Interval
 from pytest_perfgate.model.profiles import Counter, KernelFacts
@@ -36,6 +35,7 @@ _LAUNCH = (_FIRST, "Host Name", "Process ID", "Process Name", _NAME)
 """Columns that distinguish launches, since every process counts its own from zero."""
 
 _WHO = frozenset((*_SUMMED, _FIRST, "Process Name", "Host Name", "CC", "Invocations"))
+"""Columns that are no metrics."""
 
 _VALUES = frozenset(("Metric Value", "Minimum", "Maximum", "Average", "Estimated Speedup"))
 
@@ -50,8 +50,6 @@ _DIMENSIONS = re.compile(r"\(\s*(\d{1,10}),\s*(\d{1,10}),\s*(\d{1,10})\s*\)")
 
 _SHAPE = re.compile(r"(?<=,)\(\d+, *\d+, *\d+\)(?=,)")
 """Texts with commas, whose quotes may have been removed."""
-
-_DURATION = "gpu__time_duration.sum"
 
 _WITH_UNITS = "export it again with its units: ncu --import FILE.ncu-rep --csv --page raw"
 
@@ -72,8 +70,8 @@ def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
     text = text_of(data).replace("\r\n", "\n").replace("\r", "\n")
     refuse_zeros(text, partial(_fault, place))
     pages = _pages(text)
-    if not pages and SOURCE_PAGE.search(text):
-        yield from parse_source(text, place)
+    if not pages and ncu_labels.PAGE.search(text):
+        yield from ncu_labels.parse_source(text, place)
         return
     if not pages:
         raise _no_page(text, place)
@@ -235,21 +233,22 @@ def _wide(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
     for index, ((line, row), (_, which)) in enumerate(zip(launches, who)):
         counters = dict(_launch_counters(row))
         for name, cell in row.items():
-            counters.update(_counters(name, units.get(name, ""), cell, line, place))
+            if name not in _WHO:
+                counters.update(_counters(name, units.get(name, ""), cell, line, place))
         yield line, which, _facts(row, counters, (), (place, index))
 
 
 def _facts(
     row: Row, counters: Mapping[str, Counter], findings: tuple[Finding, ...], place: tuple[str, int]
 ) -> KernelFacts:
-    time = counters.get(_DURATION)
+    time = ncu_labels.time_of(counters)
     if time is not None and time.unit != "ns":
         reason = f"in '{time.unit}', which is not a unit of time" if time.unit else "without a unit"
-        what, why = f"{_DURATION} is given {reason}", "the number alone could mean nanoseconds or seconds"
+        what, why = f"{time.name} is given {reason}", "the number alone could mean nanoseconds or seconds"
         raise PerfgateError("ncu-report", what, why=why, place=place[0], fix=_WITH_UNITS)
     capability = (row.get("CC") or "").strip()
     arch = f"sm_{capability.replace('.', '')}" if re.fullmatch(r"\d+\.\d", capability) else ""
-    return kernel_facts(row.get(_NAME) or "", counters, texts={"arch": arch}, place=place, findings=findings)
+    return ncu_labels.kernel_facts(row.get(_NAME) or "", counters, texts={"arch": arch}, place=place, findings=findings)
 
 
 def _counters(
@@ -259,9 +258,9 @@ def _counters(
     number = parse_numeral(cell)
     if not name or number is None or not math.isfinite(number):
         return
-    value, base = scaled(number, (unit or "").strip())
-    full = full_name(name.strip(), base)
-    wrong = impossible(full, value)
+    value, base = ncu_labels.scaled(number, (unit or "").strip())
+    full = ncu_labels.full_name(name.strip(), base)
+    wrong = ncu_labels.impossible(full, value)
     if wrong:
         raise _fault(place, f"line {line}: {name.strip()} is {cell}, and {wrong}", "a cell under the wrong column?")
     yield full, Counter(name=full, value=value, unit=base)

@@ -66,7 +66,13 @@ _FULL = re.compile(r"[a-z0-9]\w*__\w+(?:\.\w+)*")
 
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
-_BASES = ("byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "thread", "warp", "sector")
+_BASES = frozenset(
+    (
+        "byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "cluster", "thread", "warp", "register", "sector",
+        "sectors", "request", "requests", "wavefront", "wavefronts", "branches", "sample", "samples", "op", "ops",
+    )
+)  # fmt: skip
+"""Units that a prefix may scale."""
 
 _LONG = {**TIME_UNITS, "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9}
 
@@ -86,6 +92,8 @@ _MOST = {"launch__registers_per_thread": 256.0, "launch__block_size": 1024.0, "g
          **dict.fromkeys(("lts__t_sector_hit_rate.pct", "l1tex__t_sector_hit_rate.pct"), 200.0)}  # fmt: skip
 
 _COUNTED = frozenset(LABELS.values())
+
+_TIMES = tuple(f"gpu__time_duration.{rollup}" for rollup in ("sum", "avg", "max", "min"))
 
 
 def impossible(name: str, value: float) -> str:
@@ -140,7 +148,7 @@ def kernel_facts(
     code: NcuCode | None = None,
 ) -> KernelFacts:
     """Return one launch as ncu measured it; a duration that is not a number is absent."""
-    duration = _fact_value(counters, "gpu__time_duration.sum")
+    time = time_of(counters)
     major, minor = (
         _fact_value(counters, f"device__attribute_compute_capability_{part}") for part in ("major", "minor")
     )
@@ -153,12 +161,17 @@ def kernel_facts(
         launch=_launch(counters),
         resources=_resources(counters),
         counters=counters,
-        duration=duration if duration is not None and duration > 0 else None,
+        duration=time.value if time is not None and 0 < time.value < math.inf else None,
         findings=findings,
         lines=code.lines if code else (),
         sources=code.sources if code else {},
         executed=code.executed if code else {},
     )
+
+
+def time_of(counters: Mapping[str, Counter]) -> Counter | None:
+    """Return the time of a launch: one device has one, so that sum, mean and extremes are alike."""
+    return next((counters[name] for name in _TIMES if name in counters), None)
 
 
 def _fact_value(counters: Mapping[str, Counter], name: str) -> float | None:

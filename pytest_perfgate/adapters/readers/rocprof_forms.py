@@ -8,7 +8,7 @@ from collections import Counter as TotalOf
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources
@@ -53,29 +53,20 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             arch="",
             source=str(path),
             launch=_launch(*(_axes(row, stem) for stem in ("Workgroup_Size", "Grid_Size"))),
-            resources=_resources(
-                row,
-                "VGPR_Count Vgpr_Count",
-                "Group_Segment_Size LDS_Block_Size Lds_Block_Size",
-                "Private_Segment_Size Scratch_Size",
-            ),
+            resources=_resources(row),
             duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
-            notes={
-                "dispatch": row.get("Dispatch_Id", ""),
-                "process": _process(path, row),
-                "agent": row.get("Agent_Id", ""),
-            },
+            notes={"dispatch": row.get("Dispatch_Id", ""), "process": _process(path, row), "agent": _text(row, _AGENT)},
         )
 
 
 def _process(path: Path, row: Row) -> str:
-    """Return the process of a dispatch: from a column, a database id, or the start of the file's name."""
-    beside = re.match(r"(\d+)_", path.name)
+    """Return the process of a dispatch: from a column, a database id, or the name that rocprofv3 gives a file."""
+    beside = re.match(r"(\d+)_(?:kernel_trace|counter_collection)", path.name)
     return row.get("Guid") or row.get("Process_Id") or (beside[1] if beside else "")
 
 
 def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """Yield dispatches of rocprofv3's counters: one line each, summed over repetitions in one dispatch."""
+    """Yield dispatches of rocprofv3 and rocprof-compute by counters: one line each, summed within a dispatch."""
     dispatches = _by_dispatch(rows, path)
     _refuse_uneven(dispatches, path)
     for (dispatch, *_), lines in dispatches.items():
@@ -91,10 +82,10 @@ def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             arch="",
             source=str(path),
             launch=_launch((size, 1, 1), (int(number_of(first.get("Grid_Size")) or 0), 1, 1)),
-            resources=_resources(first, "VGPR_Count Vgpr_Count", "LDS_Block_Size Lds_Block_Size", "Scratch_Size"),
+            resources=_resources(first),
             counters={name: Counter(name=name, value=number) for name, number in values.items()},
             duration=_between(first.get("Start_Timestamp"), first.get("End_Timestamp")),
-            notes={"dispatch": dispatch, "process": _process(path, first), "agent": first.get("Agent_Id", "")},
+            notes={"dispatch": dispatch, "process": _process(path, first), "agent": _text(first, _AGENT)},
         )
 
 
@@ -104,7 +95,7 @@ def _by_dispatch(rows: Sequence[Row], path: Path) -> dict[Dispatch, list[Row]]:
     before: dict[Dispatch, set[str]] = {}
     last: Dispatch | None = None
     for row in rows:
-        which = (row["Dispatch_Id"], row["Kernel_Name"], _process(path, row), row.get("Agent_Id"))
+        which = (_text(row, _DISPATCH), row["Kernel_Name"], _process(path, row), _text(row, _AGENT))
         if which != last:
             before[which] = {line["Counter_Name"] for line in dispatches.get(which, ())}
         if row["Counter_Name"] in before[which]:
@@ -116,13 +107,14 @@ def _by_dispatch(rows: Sequence[Row], path: Path) -> dict[Dispatch, list[Row]]:
 
 
 _TWICE = "a repeated row counts twice"
+Dispatch = tuple[str, str, str, str]  # its number, kernel, process and agent
 
-Dispatch = tuple[str, str, str, Union[str, None]]  # its number, kernel, process and agent
+_DISPATCH, _AGENT = "Dispatch_Id Dispatch_ID", "Agent_Id GPU_ID"
 
 
 def _refuse_uneven(dispatches: Mapping[Dispatch, Sequence[Row]], path: Path) -> None:
     """Refuse counters whose instances are not equally many in each dispatch of an agent, as after a repeated row."""
-    times: dict[tuple[str | None, str], dict[int, str]] = {}
+    times: dict[tuple[str, str], dict[int, str]] = {}
     for (dispatch, _, _, agent), lines in dispatches.items():
         for name, count in TotalOf(line["Counter_Name"] for line in lines).items():
             times.setdefault((agent, name), {}).setdefault(count, dispatch)
@@ -140,8 +132,8 @@ def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             arch="",
             source=str(path),
             launch=_launch((int(number_of(row.get("wgr")) or 0), 1, 1), (int(number_of(row.get("grd")) or 0), 1, 1)),
-            resources=_resources(row, "arch_vgpr vgpr", "lds", "scr"),
-            counters=_columns(row, _V1),
+            resources=_resources(row),
+            counters=_columns(row),
             duration=_between(row.get("BeginNs"), row.get("EndNs")) or number_of(row.get("DurationNs")),
             notes={"dispatch": row.get("Index", "")},
         )
@@ -156,15 +148,18 @@ def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             arch="",
             source=str(path),
             launch=_launch((size, 1, 1), (items, 1, 1)),
-            resources=_resources(row, "Arch_VGPR", "LDS_Per_Workgroup LDS", "Scratch_Per_Workitem SCR"),
-            counters=_columns(row, _OMNIPERF),
+            resources=_resources(row),
+            counters=_columns(row),
             duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
             notes={"dispatch": row.get("Dispatch_ID", "")},
         )
 
 
-_API = re.compile(r"(?:__)?hip[A-Z_]\w*|hsa_\w+|roctx\w*|Copy(?:Host|Device)To\w+|[A-Z]+(?:_[A-Z]+)+")
-"""Names in other statistics of this form: API calls, copies, whole domains."""
+_API = re.compile(
+    r"(?:__)?hip[A-Z_]\w*|hsa_\w+|roctx\w*|Copy(?:Host|Device)To\w+|KERNEL_DISPATCH|MEMORY_(?:COPY|ALLOCATION)\w*|"
+    r"SCRATCH_MEMORY|(?:HIP|HSA|MARKER|RCCL|OMPT|ROC[A-Z]+)(?:_[A-Z]+)+"
+)
+"""Names in other statistics of this form: API calls, copies, whole domains. A kernel may be in capitals too."""
 
 _CALLS = ("Calls", "TotalDurationNs", "Percentage", "MinNs", "MaxNs", "StdDev")
 
@@ -203,27 +198,24 @@ def _bare(name: str) -> str:
     return re.sub(r"( \(\.kd\)| \[clone \.kd\]|\.kd)+$", "", name)
 
 
-_V1 = frozenset(
+_FIELDS = frozenset(
     (
         "Index", "KernelName", "gpu-id", "queue-id", "queue-index", "pid", "tid", "grd", "wgr", "lds", "scr",
         "arch_vgpr", "accum_vgpr", "vgpr", "sgpr", "fbar", "wave_size", "sig", "obj", "DispatchNs", "BeginNs",
         "EndNs", "CompleteNs", "DurationNs",
-    )
-)  # fmt: skip
-
-_OMNIPERF = frozenset(
-    (
         "Dispatch_ID", "GPU_ID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup", "Scratch_Per_Workitem",
-        "Arch_VGPR", "Accum_VGPR", "SGPR", "Wave_Size", "Kernel_Name", "Correlation_ID", "Queue_ID", "PID",
-        "TID", "Start_Timestamp", "End_Timestamp", "Queue_Index", "GRD", "WGR", "LDS", "SCR", "ACCUM_VGPR",
-        "SIG", "OBJ",
+        "Arch_VGPR", "Accum_VGPR", "SGPR", "Wave_Size", "Kernel_Name", "Kernel_ID", "Correlation_ID", "Queue_ID", "PID",
+        "TID", "Start_Timestamp", "End_Timestamp", "Queue_Index", "GRD", "WGR", "LDS", "SCR", "ACCUM_VGPR", "SIG",
+        "OBJ",
     )
 )  # fmt: skip
+"""Columns of rocprof 1 and 2 and of rocprof-compute that are not counters."""
 
 _REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
 
 FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_Id"}, _counters),
+    ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_ID"}, _counters),
     ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Workgroup_Size_X"}, _trace),
     ({"KernelName", "grd", "wgr"}, _results),
     ({"Kernel_Name", "Arch_VGPR"}, _compute),
@@ -242,8 +234,8 @@ IDENTITY: dict[Form, tuple[str, ...]] = {
 """Columns that together are unique to a dispatch or a row of statistics; counters repeat theirs."""
 
 
-def _columns(row: Row, fields: frozenset[str]) -> dict[str, Counter]:
-    names = (name for name in row if name and name not in fields and not name.startswith(_REPEATED))
+def _columns(row: Row) -> dict[str, Counter]:
+    names = (name for name in row if name and name not in _FIELDS and not name.startswith(_REPEATED))
     numbers = {name: number_of(row[name]) for name in names}
     return {name: Counter(name=name, value=number) for name, number in numbers.items() if number is not None}
 
@@ -261,17 +253,25 @@ def _axes(row: Row, stem: str) -> tuple[int, int, int]:
     return x, y, z
 
 
+def _text(row: Row, columns: str) -> str:
+    """Return the cell under the first of several column names, separated by spaces, that versions used."""
+    return next((row[name] for name in columns.split() if name in row), "")
+
+
 def _first(row: Row, columns: str) -> float | None:
-    """Return a value under the first of several column names, separated by spaces, that versions used."""
-    numbers = (number_of(row.get(name)) for name in columns.split())
-    return next((number for number in numbers if number is not None), None)
+    return number_of(_text(row, columns))
 
 
-def _resources(row: Row, registers: str, shared: str, scratch: str) -> Resources | None:
-    size = _first(row, registers)
+_REGISTERS = "VGPR_Count Vgpr_Count Arch_VGPR arch_vgpr vgpr"
+_SHARED = "Group_Segment_Size LDS_Block_Size Lds_Block_Size LDS_Per_Workgroup LDS lds"
+_SCRATCH = "Private_Segment_Size Scratch_Size Scratch_Per_Workitem SCR scr"
+
+
+def _resources(row: Row) -> Resources | None:
+    size = _first(row, _REGISTERS)
     if size is None:
         return None
-    sizes = {"shared": _first(row, shared), "stack": _first(row, scratch)}
+    sizes = {"shared": _first(row, _SHARED), "stack": _first(row, _SCRATCH)}
     return Resources(
         registers=int(size),
         shared=int(sizes["shared"] or 0),

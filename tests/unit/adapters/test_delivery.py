@@ -155,9 +155,25 @@ def test_an_event_that_is_none_of_a_change_names_none(event: str, tmp_path: Path
 
 
 def test_a_webhook_tells_programs(url: str) -> None:
-    assert Webhook(WORDS, {"PERFGATE_WEBHOOK": f"{url}/hook?key=secret"}).deliver(REPORT, "") == f"posted to {url}/hook"
+    hook = Webhook(WORDS, {"PERFGATE_WEBHOOK": f"{url}/services/T0/s3cret?key=secret"})
+    assert hook.deliver(REPORT, "") == f"posted to {url}"
     assert Host.comments[-1]["failed"] == ["tests/test_k.py::test_slow[`x`|y]"]
     assert Host.comments[-1]["outcomes"] == {"regressed": 1, "passed": 1}
+
+
+def test_a_failed_webhook_shows_no_path_of_its_address(url: str) -> None:
+    Host.refusals = [(404, {})]
+    with pytest.raises(PerfgateError, match="404") as refused:
+        Webhook(WORDS, {}).deliver(REPORT, f"{url}/services/T0/s3cret")
+    assert refused.value.place == url
+
+
+def test_a_long_name_does_not_fail_a_check_run(url: str) -> None:
+    environment = {"GITHUB_TOKEN": "t", "GITHUB_REPOSITORY": "a/b", "GITHUB_API_URL": url, "GITHUB_SHA": "c0ffee"}
+    report = run(case(f"test_slow[{'x' * 400}]", 1.2e6, 1e6, Outcome.REGRESSED))
+    GithubCheck(WORDS, environment).deliver(report, "")
+    (check,) = Host.checks
+    assert [len(one["title"]) for one in check["output"]["annotations"]] == [255], "GitHub takes no longer title"
 
 
 @pytest.mark.parametrize("name", ["json", "html", "markdown"])
@@ -201,6 +217,19 @@ def test_each_job_has_a_comment_and_one_without_a_key_is_taken_over(url: str, tm
     for key in ("h100", "h200", "h100"):
         delivery.posting(Posting(key=key)).deliver(REPORT, "")
     assert [body.partition("\n")[0] for body in ours()] == [f"{MARK} h100 -->", f"{MARK} h200 -->"]
+
+
+@pytest.mark.parametrize("make", [github, gitlab])
+def test_a_comment_that_was_stored_twice_is_edited_twice(make, url: str, tmp_path: Path) -> None:
+    Host.comments += [{"id": n, "body": f"{MARK} k -->\nREGRESSED"} for n in (130, 131)]
+    make(url, tmp_path).posting(Posting(key="k")).deliver(CLEAN, "")
+    assert [body for body in ours() if "REGRESSED" in body] == []
+
+
+def test_a_comment_that_quotes_ours_is_left_alone(url: str, tmp_path: Path) -> None:
+    Host.comments.append({"id": 130, "body": f"why?\n> {MARK} k -->\n> REGRESSED"})
+    assert github(url, tmp_path).posting(Posting(key="k")).deliver(REPORT, "").startswith("commented at")
+    assert Host.comments[130]["body"].startswith("why?")
 
 
 KEYS = ((Posting(), "gate", "gate"), (Posting(), "", "run"), (Posting(key="a --> <b>"), "gate", "a - -b-"))

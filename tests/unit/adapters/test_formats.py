@@ -49,6 +49,14 @@ def test_a_workbook_has_a_sheet_a_table_and_no_formulas(tmp_path):
     assert book["ops"]["A2"].data_type == "s"
 
 
+def test_a_workbook_opens_whatever_the_names_hold(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
+    documents = {"ops": page(("rank\udcff.json", 1.0), ("end \uffff", 2.0), title="'a\x01\udcff'")}
+    book = openpyxl.load_workbook(workbook.write_workbook(tmp_path / "t.xlsx", documents))
+    assert book.sheetnames == ["ops 'a"]
+    assert [row[0].value for row in book["ops 'a"].iter_rows(min_row=2)] == ["rank\ufffd.json", "end \ufffd"]
+
+
 def test_a_workbook_without_openpyxl_is_an_error_and_a_folder_does_without(tmp_path, monkeypatch):
     monkeypatch.setattr(workbook, "find_spec", lambda _: None)
     with pytest.raises(PerfgateError, match="openpyxl is not installed"):

@@ -41,6 +41,37 @@ def test_lists_and_packed_sequences_repeat():
     assert done["outputs"][0]["shape"] == [10, 4, 8]
 
 
+MATRIX = {"kind": "tensor", "dtype": "fp32", "shape": [4, 4], "strides": []}
+FAILING = {
+    "an index out of range": [{**MATRIX, "shape": [1, 4]}, {**MATRIX, "dtype": "int64", "shape": [64]}],
+    "a dtype that is not made here": [{**MATRIX, "dtype": "fp4"}, MATRIX],
+    "a dtype that PyTorch lacks": [{**MATRIX, "dtype": "int4"}, MATRIX],
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("case", FAILING)
+def test_an_operation_that_does_not_run_says_why_and_does_not_end_the_others(case: str) -> None:
+    pytest.importorskip("torch", reason="replaying needs torch")
+    from pytest_perfgate.adapters.replay_runner import line, replay
+
+    done = replay({"name": "aten::embedding", "inputs": FAILING[case]}, "cpu", 1)
+    assert done["error"]
+    assert line(done).startswith("aten::embedding: ")
+
+
+@pytest.mark.torch
+def test_the_device_that_is_named_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="replaying needs torch")
+    from pytest_perfgate.adapters.replay_runner import timed
+
+    waits: list[str] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", waits.append)
+    timed(lambda: waits.append("call"), "cuda:1")
+    timed(lambda: waits.append("host"), "cpu")
+    assert waits == ["cuda:1", "call", "cuda:1", "host"]
+
+
 def test_no_source_of_the_replay_evaluates_text():
     import pytest_perfgate.adapters.replay_runner as runner
 

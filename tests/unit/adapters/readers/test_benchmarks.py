@@ -278,3 +278,10 @@ def test_rows_of_one_command_are_told_apart_by_parameters_that_it_does_not_conta
     names = [("./prog (size = 1)", 1e8), ("./prog (size = 2)", 2e8), ("sleep 1", 1e9)]
     whole = [{**row, "mean": row["median"], "stddev": None, "user": 0, "system": 0, "min": 0, "max": 1} for row in rows]
     assert sorted(times(analysed({"results": whole}))) == names
+
+
+def test_a_rate_is_of_the_same_repetitions_as_the_time(analysed) -> None:
+    rows = [run("a", time, bytes_per_second=100.0 / time) for time in (1, 4, 2)]
+    (rate,) = analysed(google(*rows)).metrics.find("bandwidth")
+    assert rate.value == 50
+    assert not analysed(google(run("a", 5), total("b", "stddev", 1, bytes_per_second=9.0))).metrics.find("bandwidth")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.readers import cubin
+from pytest_perfgate.adapters.readers import cubin, cubin_elf
 from pytest_perfgate.adapters.readers import cubin as tools
 from pytest_perfgate.adapters.readers.cubin import read_cubins, stated_launches
 from pytest_perfgate.adapters.readers.cubin_elf import is_cubin, parse_cubin
@@ -194,6 +194,18 @@ def elf_of(machine: int) -> bytes:
 
 
 PTX = b"//\n// Generated\n//\n.version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n"
+
+
+def test_a_function_that_ends_inside_an_instruction_is_damage(tmp_path: Path) -> None:
+    data = bytearray(COPY.read_bytes())
+    (table,) = struct.unpack_from("<Q", data, 40)
+    names = cubin_elf._Elf(bytes(data)).names
+    size = table + 64 * next(at for at, name in enumerate(names) if name.startswith(".text.")) + 32
+    struct.pack_into("<Q", data, size, struct.unpack_from("<Q", data, size)[0] - 8)
+    (tmp_path / "cut.cubin").write_bytes(data)
+    with pytest.raises(PerfgateError) as caught:
+        read_cubins([tmp_path / "cut.cubin"])
+    assert (caught.value.code.name, "inside an instruction" in caught.value.what) == ("kernel-broken", True)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,18 @@ def test_the_next_start_is_that_of_the_same_place():
     assert next_starts(starts, places).tolist() == [9, 5, 9, -1, 9, -1]
 
 
+def test_devices_whose_numbers_are_text_are_not_one(kineto, tmp_path):
+    events = [one for n in range(2) for one in (launch(n, n), kernel("k", 5 + 7 * n, 10, correlation=n, device=str(n)))]
+    path = written(tmp_path / "t.json", events)
+    (trace,) = read_kineto(path)
+    assert [queue.device for queue in trace.queues] == [0, 1]
+    totals = kineto.inspect([path], {}).metrics.find("total_time")
+    assert {metric.labels: metric.value for metric in totals} == {
+        (("gpu", "0"),): 10_000,
+        (("gpu", "1"),): 10_000,
+    }
+
+
 def test_a_few_are_said_beside_every_figure(kineto, tmp_path, capsys):
     events = [*pairs(40), launch(500, 90), kernel("late", 501, -7, correlation=90), {**kernel("n", 3, 1), **NONE}]
     path = written(tmp_path / "t.json", [*events, launch(499, 91), kernel("over", 500, 1e15, correlation=91)])

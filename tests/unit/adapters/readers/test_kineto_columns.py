@@ -16,7 +16,7 @@ from tests.kineto_file import document, host, kernel, launch, written
 
 KERNEL = kernel("gemm", 10, 20, correlation=1)
 LAUNCHED = [host("aten::mm", 0, 9), launch(1, 1)]
-KNOWN = ("Trace", "overhead", "cuda_sync", "cuda_event", "hardware_counters", "xpu_sync")
+KNOWN = ("Trace", "overhead", "cuda_sync", "cuda_event", "hardware_counters", "xpu_sync", "xpu_scope_profiler")
 """What a profiler writes that is no work, as PyTorch 2.15 names it."""
 TEXT = json.dumps(document([*LAUNCHED, KERNEL])).encode()
 
@@ -130,3 +130,16 @@ def test_a_message_has_no_size_if_its_count_cannot_be_one(count) -> None:
     fields = {"Collective name": "allreduce", "In msg nelems": count, "Out msg nelems": 10, "dtype": "Float"}
     recorded = kineto_columns.message(msgspec.convert(fields, Arguments))
     assert (recorded.sent, recorded.received) == (None, 40)
+
+
+WIDTHS = {
+    "Float8_e4m3fn": 1, "Float4_e2m1fn_x2": 1, "Byte": 1, "c10::BFloat16": 2, "torch.float16": 2, "Int": 4, "UInt32": 4,
+    "int64": 8, "Double": 8, "ComplexFloat": 8, "ComplexDouble": 16, "Undefined": None, "": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+def test_a_message_is_as_large_as_its_dtype(dtype: str) -> None:
+    fields = {"Collective name": "allreduce", "In msg nelems": 10, "dtype": dtype}
+    width = WIDTHS[dtype]
+    assert kineto_columns.message(msgspec.convert(fields, Arguments)).sent == (width and 10 * width)

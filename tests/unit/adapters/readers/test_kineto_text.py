@@ -38,6 +38,7 @@ FORMS = {
     "keys in order": json.dumps(BY_KEY),
     "keys in order, indented": json.dumps(BY_KEY, indent=2),
     "names first": json.dumps(BY_NAME),
+    "devices last": json.dumps({"traceEvents": EVENTS, "deviceProperties": [{"id": 0}, {"id": 1}]}, indent=1),
     "a bare list": json.dumps(EVENTS),
     "a bare list, indented": json.dumps(BY_KEY["traceEvents"], indent=2),
 }

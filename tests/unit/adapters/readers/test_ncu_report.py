@@ -187,6 +187,8 @@ def test_what_is_no_page_says_so(tmp_path: Path, content: bytes) -> None:
         (1.2, "cycle/nsecond", (1.2e9, "cycle/s")),
         (1.2, "Ghz", (1.2e9, "hz")),
         (3.0, "Kbyte/block", (3000.0, "byte/block")),
+        (3.0, "Mrequest", (3e6, "request")),
+        (3.0, "Kwavefronts", (3000.0, "wavefronts")),
         (9.0, "%", (9.0, "%")),
         (9.0, "", (9.0, "")),
         (9.0, "register/thread", (9.0, "register/thread")),

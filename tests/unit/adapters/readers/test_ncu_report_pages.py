@@ -283,3 +283,21 @@ def test_an_instruction_stands_once_unless_it_is_inlined_below_several_lines_of_
     (tmp_path / "both.csv").write_text(BOTH + BOTH.splitlines()[-1] + "\n")
     (kernel,) = read_ncu([tmp_path / "both.csv"])
     assert [line.offset for line in kernel.lines] == [0, 0]
+
+
+def test_only_metrics_of_a_wide_page_are_counters(tmp_path: Path) -> None:
+    who = '"ID","Process ID","Kernel Name","Context","Stream","Device","CC"'
+    page = f'{who},"{DRAM}"\n"","","","","","","","%"\n"0","7","k","1","7","0","9.0","50.0"\n'
+    (facts,) = read(tmp_path, page)
+    assert (list(facts.counters), facts.arch) == ([DRAM], "sm_90")
+
+
+@pytest.mark.parametrize("rollup", ["avg", "max", "min"])
+def test_a_time_under_another_rollup_is_the_time(tmp_path: Path, rollup: str) -> None:
+    (facts,) = read(tmp_path, WIDE.replace("duration.sum", f"duration.{rollup}") + '"0","k","9.0","12.5","50"\n')
+    assert facts.duration == 12_500
+    with pytest.raises(PerfgateError, match=f"duration.{rollup} is given without a unit"):
+        read(
+            tmp_path,
+            WIDE.replace("duration.sum", f"duration.{rollup}").replace('"us"', '""') + '"0","k","9.0","1","5"\n',
+        )

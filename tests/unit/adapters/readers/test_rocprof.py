@@ -228,8 +228,44 @@ def test_statistics_give_the_mean_of_all_dispatches_and_say_so(tmp_path: Path) -
     assert (first.duration, first.counters["MaxNs"].value, second.duration) == (517647.434, 527365, None)
 
 
+def test_a_name_that_begins_with_a_number_is_no_process(tmp_path: Path) -> None:
+    (tmp_path / "2024_run_kernel_trace.csv").write_text(TRACE)
+    (tmp_path / "2024_run_counter_collection.csv").write_text(COUNTED.replace("1,6,1024", "2,5,1024"))
+    first, second = read_rocprof([tmp_path])
+    assert (first.duration, second.duration) == (1000, None)
+    assert all("SQ_WAVES" in kernel.counters for kernel in (first, second)), "each dispatch counts once"
+
+
+LONG = (
+    "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,"
+    "Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n"
+    "0,0,256,64,512,0,8,0,16,copy,10,20,0,SQ_WAVES,4\n"
+    "0,0,256,64,512,0,8,0,16,copy,10,20,0,SQ_BUSY_CYCLES,100\n"
+    "0,1,256,64,512,0,8,0,16,copy,30,45,0,SQ_WAVES,5\n"
+    "0,1,256,64,512,0,8,0,16,copy,30,45,0,SQ_BUSY_CYCLES,110\n"
+)
+
+
+def test_counters_of_rocprof_compute_may_have_a_line_each(tmp_path: Path) -> None:
+    (tmp_path / "pmc_perf.csv").write_text(LONG)
+    first, second = read_rocprof([tmp_path])
+    assert {name: counter.value for name, counter in first.counters.items()} == {"SQ_WAVES": 4, "SQ_BUSY_CYCLES": 100}
+    assert (first.duration, second.duration, second.counters["SQ_WAVES"].value) == (10, 15, 5)
+    assert (first.launch.blocks, first.resources.registers, first.resources.shared) == (4, 8, 512)
+    (tmp_path / "pmc_perf.csv").write_text("".join(line for line in LONG.splitlines(True) if "BUSY" not in line))
+    assert [set(kernel.counters) for kernel in read_rocprof([tmp_path])] == [{"SQ_WAVES"}] * 2
+
+
+def test_statistics_of_a_kernel_in_capitals_count(tmp_path: Path) -> None:
+    (tmp_path / "9_kernel_stats.csv").write_text(V3_STATISTICS.replace("Norm", "VEC_ADD"))
+    assert [kernel.name for kernel in read_rocprof([tmp_path])] == ["Jacobi(int, double)", "VEC_ADD"]
+
+
+DOMAINS = ("KERNEL_DISPATCH", "MEMORY_COPY_DEVICE_TO_HOST", "HSA_CORE_API", "MARKER_CONTROL_API", "HIP_RUNTIME_API")
+
+
 @pytest.mark.parametrize(
-    "name", ["hipMemcpy", "hsa_queue_create", "__hipPushCallConfiguration", "CopyHostToDevice", "KERNEL_DISPATCH"]
+    "name", ["hipMemcpy", "hsa_queue_create", "__hipPushCallConfiguration", "CopyHostToDevice", *DOMAINS]
 )
 def test_statistics_of_calls_are_of_no_kernel(tmp_path: Path, name: str) -> None:
     (tmp_path / "results.hip_stats.csv").write_text(
