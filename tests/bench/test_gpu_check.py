@@ -11,9 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu import accumulated, parts, processes, recordings, truth
+from ci.gpu import accumulated, parts, processes, recordings, states, truth
 from ci.gpu.page import page
 from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.measurement import SAMPLING
 from tests.bench.simulated import FakeRecorder, SimulatedCheck, sitting
 from tests.waits import ended, patient
 
@@ -170,6 +171,25 @@ def test_slowdowns_streams_and_products(check) -> None:
     assert len(rows) == 16
     assert all("ns" in row for row in rows)
     assert "| bf16 8192 |" in page({"device": "x", "facts": {}, "why": "", "parts": {"Products": rows}})
+
+
+def test_forty_trials_and_forty_products_settle_the_card_once(check) -> None:
+    """Each wait for a card to settle takes a third of a second at least: 320 of them would take the part's time."""
+    before = SAMPLING.loads
+    rows = list(parts.slowdowns(check))
+    assert SAMPLING.loads - before == 1 + len(rows)
+    before = SAMPLING.loads
+    processes.run_suite(check)
+    assert SAMPLING.loads - before == 1
+
+
+def test_a_part_whose_time_is_over_measures_nothing_more_and_misses_no_bar(check, monkeypatch) -> None:
+    monkeypatch.setattr(parts, "truths", lambda clocks: ({"copy 256 MB": 100_000.0}, ""))
+    check.ends = time.monotonic()
+    for part in (parts.agreement, parts.ladder, states.power, parts.overlap):
+        rows = list(part(check))
+        assert parts.NO_TIME in [row.get("refused") for row in rows]
+        assert not any("held" in row for row in rows)
 
 
 def test_records_of_one_stream_alone_are_not_both(check, monkeypatch) -> None:
