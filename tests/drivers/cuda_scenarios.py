@@ -130,11 +130,11 @@ def too_short() -> dict:
     return {}
 
 
-def on_a_stream(nanoseconds: float):
+def on_a_stream(nanoseconds: float, number: int | None = None):
     """A call that launches on a stream of its own, which the runtime finds in it."""
     from cuda.core import Device
 
-    device = Device()
+    device = Device(number)
     device.set_current()
     stream, made = device.create_stream(), library()
 
@@ -143,6 +143,21 @@ def on_a_stream(nanoseconds: float):
         made.fake_launch(ctypes.c_double(nanoseconds))
 
     return call
+
+
+@scenario
+def two_devices() -> dict:
+    """Calls on streams of either device, and one on the default stream of the current device."""
+    ctypes.c_int.in_dll(library(), "fake_devices").value = 2
+    runtime, plan = CudaCoreRuntime(lookup_spec), replace(Plan(), cache=Cache.COLD)
+    calls = [on_a_stream(100_000, number) for number in (0, 1, 0, 1)] + [kernel(100_000)]
+    devices, took = [], []
+    for call in calls:
+        runtime.adopt(call)
+        devices.append((runtime.device().index, runtime.device().uuid[:2]))
+        took.append(median(EventsTimer(rules()).measure(call, plan, runtime).durations))
+    said = words()
+    return {"devices": devices, "took": took, "limits": [word for word in said if word.startswith("limit")]}
 
 
 @scenario

@@ -21,6 +21,13 @@ def test_three_percent_are_caught_and_none_is_not(cuda) -> None:
     assert answer["slower"] - answer["first"] == pytest.approx(3_000, rel=0.01)
 
 
+def test_each_call_is_timed_on_the_device_of_its_stream_with_that_devices_cache_flushed(cuda) -> None:
+    answer = cuda("two_devices")
+    assert answer["devices"] == [[0, "11"], [1, "22"], [0, "11"], [1, "22"], [1, "22"]]
+    assert answer["took"] == pytest.approx([100_000] * 5, rel=0.05)
+    assert answer["limits"] == ["limit", "limit1"], "once for the context of each device"
+
+
 def test_records_are_tight_and_read_after_one_synchronisation(cuda) -> None:
     calls = " ".join(cuda("call_order")["said"])
     assert "sync " + "record launch record " * 64 + "sync" in calls

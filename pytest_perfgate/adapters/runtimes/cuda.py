@@ -122,9 +122,13 @@ class CudaCoreRuntime:
         return bool(reachable_objects(call, kind))
 
     def adopt(self, call: Any) -> None:
-        """Use the stream that the call touches."""
-        streams = reachable_objects(call, self._load().Stream)
-        self._stream = streams[0] if streams else self._device.default_stream
+        """Use the stream that the call touches, with its device; else the default stream of the current device."""
+        streams, current = reachable_objects(call, self._load().Stream), self._load().Device()
+        device = streams[0].device if streams else current
+        if self._own is None or {self._own.device_id, current.device_id} != {device.device_id}:
+            device.set_current()
+            self._own, self._evictor = device, None
+        self._stream = streams[0] if streams else device.default_stream
 
     def own_queue(self) -> None:
         """Create a stream of our own, to examine the machine without a test."""
