@@ -124,6 +124,21 @@ class TorchRuntime:
         arrays = reachable_objects(call, (torch.Tensor, torch.nn.Module, ModuleType))
         return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] in _OWN for thing in arrays)
 
+    def adopt(self, call: Any) -> None:
+        """Refuse a call whose tensors on GPUs all lie on others than the current one, which alone is timed."""
+        if getattr(call, "__self__", None) is self:  # a flush, whose memory may be that of another GPU
+            return
+        places = (tensor.device for tensor in reachable_objects(call, import_module("torch").Tensor))
+        numbers = sorted({place.index for place in places if place.type == "cuda"})
+        if numbers and (current := self._cuda.current_device()) not in numbers:
+            names = ", ".join(f"cuda:{number}" for number in numbers)
+            raise PerfgateError(
+                "timer-unsuited",
+                f"the tensors of the call are on {names}, and torch's current device is cuda:{current}",
+                why="events and waits are those of the current device, so that the work would not be timed",
+                fix=f"torch.cuda.set_device({numbers[0]}) at the start of the test",
+            )
+
     def device(self, index: int = -1) -> Device:
         at = self._cuda.current_device() if index < 0 else index
         properties = self._cuda.get_device_properties(at)

@@ -7,6 +7,7 @@ import gc
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from statistics import median
 from types import SimpleNamespace
 
@@ -219,6 +220,35 @@ def test_each_device_has_its_own_cache_flushed(runtime, monkeypatch) -> None:
     runtime.flush()
     assert sorted(runtime._evictors) == [0, 1]
     assert set(indices) == {1}
+
+
+def on_card(number: int):
+    """A tensor that says that it is on a GPU."""
+
+    class OnCard(torch.Tensor):
+        device = torch.device("cuda", number)
+
+    return torch.zeros(1).as_subclass(OnCard)
+
+
+def test_a_call_on_another_device_than_the_current_one_is_refused(runtime, rules, gpu, monkeypatch) -> None:
+    first, second = on_card(0), on_card(1)
+    for call in (partial(gpu.kernel, 100_000), lambda: first, lambda: (first, second), torch.zeros(1).add_):
+        runtime.adopt(call)
+    for call in (lambda: second, second.add_, torch.nn.ParameterList([second])):
+        with pytest.raises(PerfgateError, match="timer-unsuited") as refused:
+            EventsTimer(rules).measure(call, Plan(), runtime)
+        assert "on cuda:1, and torch's current device is cuda:0" in refused.value.what
+    monkeypatch.setattr(runtime._cuda, "current_device", lambda: 1)
+    runtime.adopt(lambda: second)
+    with pytest.raises(PerfgateError, match="timer-unsuited"):
+        runtime.adopt(lambda: first)
+
+
+def test_memory_of_a_flush_on_another_device_is_no_reason_to_refuse(runtime) -> None:
+    runtime._evictors[1] = on_card(1)
+    runtime.adopt(runtime.flush)
+    runtime.flush()
 
 
 def test_a_cache_of_unknown_size_is_not_flushed_in_silence(gpu, monkeypatch) -> None:
