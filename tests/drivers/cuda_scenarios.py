@@ -156,8 +156,8 @@ def two_devices() -> dict:
         runtime.adopt(call)
         devices.append((runtime.device().index, runtime.device().uuid[:2]))
         took.append(median(EventsTimer(rules()).measure(call, plan, runtime).durations))
-    said = words()
-    return {"devices": devices, "took": took, "limits": [word for word in said if word.startswith("limit")]}
+    limits = [word for word in words() if word.startswith("limit")]
+    return {"devices": devices, "took": took, "limits": limits}
 
 
 @scenario

@@ -108,10 +108,10 @@ class CudaCoreRuntime:
             self._own.set_current()
         return self._own
 
-    def _made_current(self) -> CudaDriver:
-        """Return the driver, with this device's context current."""
-        self._own = self._own or self._device
-        return self._driver
+    @property
+    def _queue(self) -> Any:
+        """The adopted stream, else the default one."""
+        return self._stream or self._device.default_stream
 
     def touches(self, call: Any) -> bool:
         """Return whether the call reaches a stream, including those of unsupported releases."""
@@ -159,23 +159,23 @@ class CudaCoreRuntime:
 
     def synchronize(self) -> None:
         with answering(self.name, self._errors):
-            self._made_current().synchronize()
+            self._own = self._own or self._device  # makes its context current
+            self._driver.synchronize()
 
     def wait(self, event: CudaCoreEvent) -> None:
         with answering(self.name, self._errors):
             event.inner.sync()
 
     def event(self) -> CudaCoreEvent:
-        stream = self._stream or self._device.default_stream
-        return CudaCoreEvent(self._device.create_event(timed_event(self._load().EventOptions)), stream)
+        return CudaCoreEvent(self._device.create_event(timed_event(self._load().EventOptions)), self._queue)
 
     def capture(self, call: Call) -> Call:
         """Record what the call launches on its stream, with a graph builder."""
-        if self._stream is None or self._stream is self._device.default_stream:
+        stream = self._queue
+        if stream is self._device.default_stream:
             raise PerfgateError(
                 "graph-unsupported", "the call uses no stream of its own, and the default has no graphs"
             )
-        stream = self._stream
         try:
             builder = stream.create_graph_builder().begin_building()
             try:
@@ -188,19 +188,17 @@ class CudaCoreRuntime:
         return lambda: graph.launch(stream)
 
     def flush(self) -> None:
-        stream = self._stream or self._device.default_stream
         if self._evictor is None:
-            self._evictor = self._device.allocate(eviction_bytes(self.device()), stream=stream)
+            self._evictor = self._device.allocate(eviction_bytes(self.device()), stream=self._queue)
         self._persisting = self._driver.give_up_persisting()
-        self._evictor.fill(0, stream=stream)
+        self._evictor.fill(0, stream=self._queue)
 
     def release(self) -> None:
         self._evictor = None
 
     def block(self) -> Callable[[], None]:
         try:
-            stream = self._stream or self._device.default_stream
-            return self._driver.block(int(stream.handle))
+            return self._driver.block(int(self._queue.handle))
         except faults(self._errors) as error:
             raise PerfgateError("block-unsupported", sentence(error)) from error
 

@@ -125,19 +125,9 @@ class TorchRuntime:
         return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] in _OWN for thing in arrays)
 
     def adopt(self, call: Any) -> None:
-        """Refuse a call whose tensors on GPUs all lie on others than the current one, which alone is timed."""
-        if getattr(call, "__self__", None) is self:  # a flush, whose memory may be that of another GPU
-            return
-        places = (tensor.device for tensor in reachable_objects(call, import_module("torch").Tensor))
-        numbers = sorted({place.index for place in places if place.type == "cuda"})
-        if numbers and (current := self._cuda.current_device()) not in numbers:
-            names = ", ".join(f"cuda:{number}" for number in numbers)
-            raise PerfgateError(
-                "timer-unsuited",
-                f"the tensors of the call are on {names}, and torch's current device is cuda:{current}",
-                why="events and waits are those of the current device, so that the work would not be timed",
-                fix=f"torch.cuda.set_device({numbers[0]}) at the start of the test",
-            )
+        """Refuse a call on other GPUs than the current one; a flush may reach memory that it left on another."""
+        if getattr(call, "__self__", None) is not self:
+            _refuse_other_gpus(call, self._cuda)
 
     def device(self, index: int = -1) -> Device:
         at = self._cuda.current_device() if index < 0 else index
@@ -147,8 +137,6 @@ class TorchRuntime:
             if not self.cuda
             else f"sm_{properties.major}{properties.minor}"
         )
-        bus = (getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device"))
-        pci = [number for number in bus if number is not None]
         return described(
             Device(
                 key="",
@@ -156,7 +144,7 @@ class TorchRuntime:
                 kind="gpu",
                 index=at,
                 uuid=str(getattr(properties, "uuid", "")),
-                pci="{:08X}:{:02X}:{:02X}.0".format(*pci) if len(pci) == 3 else "",
+                pci=_pci_of(properties),
                 arch=arch,
                 memory_bytes=float(properties.total_memory),
                 cache_bytes=float(getattr(properties, "L2_cache_size", 0)) or None,
@@ -234,6 +222,26 @@ class TorchRuntime:
         precision = _precision(import_module("torch"))
         flushed = cache_note(self.device(), self._persisting) if self._evictors else ()
         return (("float32 products", precision), *flushed, *tunings())
+
+
+def _pci_of(properties: Any) -> str:
+    """Return the bus address; "" of a torch that does not report it."""
+    numbers = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    return "" if None in numbers else "{:08X}:{:02X}:{:02X}.0".format(*numbers)
+
+
+def _refuse_other_gpus(call: Any, cuda: Any) -> None:
+    """Raise if the tensors of a call are on GPUs, and none of them on the current one, which alone is timed."""
+    places = (tensor.device for tensor in reachable_objects(call, import_module("torch").Tensor))
+    numbers = sorted({place.index for place in places if place.type == "cuda"})
+    if numbers and (current := cuda.current_device()) not in numbers:
+        names = ", ".join(f"cuda:{number}" for number in numbers)
+        raise PerfgateError(
+            "timer-unsuited",
+            f"the tensors of the call are on {names}, and torch's current device is cuda:{current}",
+            why="events and waits are those of the current device, so that the work would not be timed",
+            fix=f"torch.cuda.set_device({numbers[0]}) at the start of the test",
+        )
 
 
 _SPIN_CYCLES = 100_000
