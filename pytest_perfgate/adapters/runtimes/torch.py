@@ -226,7 +226,7 @@ class TorchRuntime:
 
 def _pci_of(properties: Any) -> str:
     """Return the bus address; "" of a torch that does not report it."""
-    numbers = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    numbers: list[Any] = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     return "" if None in numbers else "{:08X}:{:02X}:{:02X}.0".format(*numbers)
 
 
