@@ -14,7 +14,15 @@ from pytest_perfgate.adapters.bindings.border import (
     sentence,
 )
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
-from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
+from pytest_perfgate.adapters.runtimes.host import (
+    Lookup,
+    answering,
+    cache_note,
+    described,
+    eviction_bytes,
+    no_lookup,
+    others_than,
+)
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -237,6 +245,8 @@ class CupyRuntime:
         self._driver = driver or CudaDriver()
         self._evictors: dict[int, Any] = {}
         """By device, since a flush acts on the current one."""
+        self._others: tuple[int, ...] = ()
+        """GPUs of the call besides the current one."""
         self._persisting = ""
 
     def availability(self) -> Availability:
@@ -259,6 +269,13 @@ class CupyRuntime:
         """Return whether the call reaches an array or CuPy itself."""
         arrays = reachable_objects(call, (self._load().ndarray, ModuleType))
         return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "cupy" for thing in arrays)
+
+    def adopt(self, call: Any) -> None:
+        """Wait for every GPU of the call from now on; a flush may reach memory that it left on another one."""
+        arrays = () if getattr(call, "__self__", None) is self else reachable_objects(call, self._load().ndarray)
+        if numbers := {int(array.device.id) for array in arrays}:
+            current = int(self._load().cuda.runtime.getDevice())
+            self._others = others_than(current, numbers, "cupy.cuda.runtime.setDevice")
 
     def device(self, index: int = -1) -> Device:
         runtime = self._load().cuda.runtime
@@ -288,6 +305,8 @@ class CupyRuntime:
     def synchronize(self) -> None:
         with answering(self.name, self._errors):
             self._load().cuda.runtime.deviceSynchronize()
+            for number in self._others:
+                self._load().cuda.Device(number).synchronize()
 
     def wait(self, event: CupyEvent) -> None:
         with answering(self.name, self._errors):

@@ -22,7 +22,15 @@ from pytest_perfgate.adapters.bindings.border import (
     with_warning,
 )
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
-from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
+from pytest_perfgate.adapters.runtimes.host import (
+    Lookup,
+    answering,
+    cache_note,
+    described,
+    eviction_bytes,
+    no_lookup,
+    others_than,
+)
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -83,6 +91,8 @@ class TorchRuntime:
         self._driver = driver or CudaDriver()
         self._evictors: dict[int, Any] = {}
         """By device, since a flush acts on the current one."""
+        self._others: tuple[int, ...] = ()
+        """GPUs of the call besides the current one."""
         self._persisting = ""
         self._warned = ""
         """Torch's warning about an unsuitable driver, which it issues once a process."""
@@ -125,30 +135,26 @@ class TorchRuntime:
         return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] in _OWN for thing in arrays)
 
     def adopt(self, call: Any) -> None:
-        """Refuse a call on other GPUs than the current one; a flush may reach memory that it left on another."""
-        if getattr(call, "__self__", None) is not self:
-            _refuse_other_gpus(call, self._cuda)
+        """Wait for every GPU of the call from now on; a flush may reach memory that it left on another one."""
+        if getattr(call, "__self__", None) is not self and (numbers := _gpus_of(call)):
+            self._others = others_than(self._cuda.current_device(), numbers, "torch.cuda.set_device")
 
     def device(self, index: int = -1) -> Device:
         at = self._cuda.current_device() if index < 0 else index
-        properties = self._cuda.get_device_properties(at)
-        arch = (
-            getattr(properties, "gcnArchName", "").partition(":")[0]
-            if not self.cuda
-            else f"sm_{properties.major}{properties.minor}"
-        )
+        card = self._cuda.get_device_properties(at)
+        arch = f"sm_{card.major}{card.minor}" if self.cuda else getattr(card, "gcnArchName", "").partition(":")[0]
         return described(
             Device(
                 key="",
-                name=properties.name,
+                name=card.name,
                 kind="gpu",
                 index=at,
-                uuid=str(getattr(properties, "uuid", "")),
-                pci=_pci_of(properties),
+                uuid=str(getattr(card, "uuid", "")),
+                pci=_pci_of(card),
                 arch=arch,
-                memory_bytes=float(properties.total_memory),
-                cache_bytes=float(getattr(properties, "L2_cache_size", 0)) or None,
-                multiprocessors=int(properties.multi_processor_count),
+                memory_bytes=float(card.total_memory),
+                cache_bytes=float(getattr(card, "L2_cache_size", 0)) or None,
+                multiprocessors=int(card.multi_processor_count),
                 facts=_facts(),
             ),
             self._lookup,
@@ -157,6 +163,8 @@ class TorchRuntime:
     def synchronize(self) -> None:
         with answering(self.name):
             self._cuda.synchronize()
+            for number in self._others:
+                self._cuda.synchronize(number)
 
     def wait(self, event: TorchEvent) -> None:
         with answering(self.name):
@@ -224,24 +232,16 @@ class TorchRuntime:
         return (("float32 products", precision), *flushed, *tunings())
 
 
-def _pci_of(properties: Any) -> str:
+def _pci_of(card: Any) -> str:
     """Return the bus address; "" of a torch that does not report it."""
-    numbers: list[Any] = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    numbers: list[Any] = [getattr(card, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     return "" if None in numbers else "{:08X}:{:02X}:{:02X}.0".format(*numbers)
 
 
-def _refuse_other_gpus(call: Any, cuda: Any) -> None:
-    """Raise if the tensors of a call are on GPUs, and none of them on the current one, which alone is timed."""
+def _gpus_of(call: Any) -> set[int]:
+    """Return the numbers of the GPUs with tensors within reach of a call."""
     places = (tensor.device for tensor in reachable_objects(call, import_module("torch").Tensor))
-    numbers = sorted({place.index for place in places if place.type == "cuda"})
-    if numbers and (current := cuda.current_device()) not in numbers:
-        names = ", ".join(f"cuda:{number}" for number in numbers)
-        raise PerfgateError(
-            "timer-unsuited",
-            f"the tensors of the call are on {names}, and torch's current device is cuda:{current}",
-            why="events and waits are those of the current device, so that the work would not be timed",
-            fix=f"torch.cuda.set_device({numbers[0]}) at the start of the test",
-        )
+    return {place.index for place in places if place.type == "cuda"}
 
 
 _SPIN_CYCLES = 100_000

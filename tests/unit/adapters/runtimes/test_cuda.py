@@ -86,8 +86,15 @@ class Cuda:
         return self.current[-1]
 
 
+class Array:
+    """``cupy.ndarray``."""
+
+    def __init__(self, number: int) -> None:
+        self.device = SimpleNamespace(id=number)
+
+
 class FakeCupy:
-    __version__, uint8 = "13.4.1", "uint8"
+    __version__, uint8, ndarray = "13.4.1", "uint8", Array
 
     def __init__(self, gpu) -> None:
         self.cuda, self.allocated = Cuda(gpu), []
@@ -189,6 +196,20 @@ def test_each_device_has_its_own_cache_flushed(runtime, cupy, monkeypatch) -> No
     runtime.flush()
     runtime.flush()
     assert cupy.allocated == [2 << 20, 2 << 20]
+
+
+def test_a_call_on_another_device_than_the_current_one_is_refused_and_a_second_one_is_waited_for(
+    runtime, rules, gpu, cupy
+) -> None:
+    first, second, waits = Array(0), Array(1), []
+    cupy.cuda.Device = lambda number: SimpleNamespace(synchronize=lambda: waits.append(number))
+    EventsTimer(rules).measure(lambda: (first, gpu.kernel(100_000)), Plan(), runtime)
+    assert not waits
+    with pytest.raises(PerfgateError, match="timer-unsuited") as refused:
+        EventsTimer(rules).measure(lambda: (second, gpu.kernel(100_000)), Plan(), runtime)
+    assert "on cuda:1, and the current device is cuda:0" in refused.value.what
+    EventsTimer(rules).measure(lambda: (first, second, gpu.kernel(100_000)), Plan(), runtime)
+    assert set(waits) == {1}
 
 
 def test_a_lost_device_is_an_error(runtime, rules, gpu) -> None:

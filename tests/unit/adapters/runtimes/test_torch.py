@@ -238,11 +238,25 @@ def test_a_call_on_another_device_than_the_current_one_is_refused(runtime, rules
     for call in (lambda: second, second.add_, torch.nn.ParameterList([second])):
         with pytest.raises(PerfgateError, match="timer-unsuited") as refused:
             EventsTimer(rules).measure(call, Plan(), runtime)
-        assert "on cuda:1, and torch's current device is cuda:0" in refused.value.what
+        assert "on cuda:1, and the current device is cuda:0" in refused.value.what
     monkeypatch.setattr(runtime._cuda, "current_device", lambda: 1)
     runtime.adopt(lambda: second)
     with pytest.raises(PerfgateError, match="timer-unsuited"):
         runtime.adopt(lambda: first)
+
+
+def test_work_on_a_second_gpu_of_the_call_is_waited_for_and_reported(rules, gpu, monkeypatch) -> None:
+    """Streams of the simulated card stand for two GPUs."""
+    monkeypatch.setattr(FakeCuda, "synchronize", lambda self, number=0: gpu._wait(gpu.ready[number]))
+    first, second = on_card(0), on_card(1)
+
+    def call():
+        gpu.kernel(100_000)
+        gpu.kernel(500_000, stream=1)
+        return first, second
+
+    samples = EventsTimer(rules).measure(call, Plan(), TorchRuntime(lookup_spec, FakeCuda(gpu), FakeDriver(gpu)))
+    assert [problem.code for problem in samples.problems] == ["work-escaped"]
 
 
 def test_memory_of_a_flush_on_another_device_is_no_reason_to_refuse(runtime) -> None:
