@@ -239,8 +239,11 @@ def _pci_of(card: Any) -> str:
 
 
 def _gpus_of(call: Any) -> set[int]:
-    """Return the numbers of the GPUs with tensors within reach of a call."""
-    places = (tensor.device for tensor in reachable_objects(call, import_module("torch").Tensor))
+    """Return the numbers of the GPUs with tensors within reach of a call, a module's own at once: it may have many."""
+    torch, places = import_module("torch"), set[Any]()
+    for thing in reachable_objects(call, (torch.Tensor, torch.nn.Module)):
+        tensors = (*thing.parameters(), *thing.buffers()) if isinstance(thing, torch.nn.Module) else (thing,)
+        places.update(tensor.device for tensor in tensors)
     return {place.index for place in places if place.type == "cuda"}
 
 
