@@ -149,7 +149,7 @@ class TorchRuntime:
                 name=card.name,
                 kind="gpu",
                 index=at,
-                uuid=str(getattr(card, "uuid", "")),
+                uuid=(self.cuda and self._driver.uuid(at)) or str(getattr(card, "uuid", "")),  # of a MIG instance too
                 pci=_pci_of(card),
                 arch=arch,
                 memory_bytes=float(card.total_memory),

@@ -112,6 +112,9 @@ class FakeDriver:
         self.resets += 1
         return "reset, limit 0"
 
+    def uuid(self, index: int) -> str:
+        return ""
+
 
 @pytest.fixture
 def runtime(gpu) -> TorchRuntime:
@@ -199,6 +202,12 @@ def test_a_flush_writes_twice_the_cache_and_resets_persisting_lines(runtime, rul
     assert runtime._evictors[0].nbytes == 2 << 20
     assert runtime._driver.resets > 20
     assert "persisting lines reset, limit 0" in dict(samples.notes)["flush"]
+
+
+def test_a_device_has_the_uuid_of_the_driver_which_knows_instances_of_mig(runtime, monkeypatch) -> None:
+    assert runtime.device().uuid == "1234"
+    monkeypatch.setattr(FakeDriver, "uuid", lambda self, index: f"5678-{index}")
+    assert runtime.device().uuid == "5678-0"
 
 
 def test_a_device_of_cuda_spins_and_another_one_flushes(runtime, monkeypatch) -> None:
