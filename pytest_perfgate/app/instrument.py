@@ -152,9 +152,8 @@ def lease_name(device: Device) -> str:
 
     Libraries write one UUID with and without ``GPU-`` or ``MIG-`` before it.
     """
-    return (
-        device.uuid.removeprefix("GPU-").removeprefix("MIG-") or device.pci.lower() or f"{device.name}-{device.index}"
-    )
+    plain = device.uuid.removeprefix("GPU-").removeprefix("MIG-")
+    return plain or device.pci.lower() or f"{device.name}-{device.index}"
 
 
 def begins(device: Device, uuid: str) -> bool:
