@@ -316,6 +316,10 @@ class CupyRuntime:
         return CupyEvent(self._load().cuda)
 
     def capture(self, call: Call) -> Call:
+        """Record what the call launches, on a stream that lives as long as the replay.
+
+        The pool lends the memory of its arrays to the next stream with this one's address, and replays write to it.
+        """
         stream = self._load().cuda.Stream(non_blocking=True)
         try:
             with stream:
@@ -326,7 +330,8 @@ class CupyRuntime:
                     graph = stream.end_capture()
         except faults(self._errors) as error:
             raise PerfgateError("graph-unsupported", sentence(error)) from error
-        return lambda: graph.launch(self._load().cuda.get_current_stream())
+        recording = (graph, stream)
+        return lambda: recording[0].launch(self._load().cuda.get_current_stream())
 
     def flush(self) -> None:
         cupy = self._load()

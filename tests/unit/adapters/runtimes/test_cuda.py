@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from statistics import median
 from types import SimpleNamespace
@@ -40,13 +42,13 @@ class Stream:
         self.kernels = self.cuda.gpu._captured = []
 
     def end_capture(self):
-        gpu, kernels = self.cuda.gpu, self.kernels
+        cuda, gpu, kernels = self.cuda, self.cuda.gpu, self.kernels
         gpu._captured = None
-        if self.cuda.invalid:
+        if cuda.invalid:
             raise CUDARuntimeError("cudaErrorStreamCaptureInvalidated: operation failed")
 
         def launch(stream) -> None:
-            assert stream is self.cuda.current[-1]
+            assert stream is cuda.current[-1]
             gpu.submit(lambda begins: gpu._replay(begins, kernels), gpu.launch_ns)
 
         return SimpleNamespace(launch=launch)
@@ -153,6 +155,23 @@ def test_a_graph_is_captured_on_a_stream_of_its_own_and_replayed_on_the_current_
     samples = GraphTimer(rules).measure(lambda: gpu.kernel(2_000 + 20 * percent), Plan(), runtime)
     took = median(samples.durations)
     assert took == pytest.approx(2_000 + 20 * percent, rel=0.001)
+
+
+def test_a_captured_stream_lives_as_long_as_its_replay(runtime, gpu, cupy) -> None:
+    streams, make = [], cupy.cuda.Stream
+
+    def made(**options):
+        stream = make(**options)
+        streams.append(weakref.ref(stream))
+        return stream
+
+    cupy.cuda.Stream = made
+    replay = runtime.capture(lambda: gpu.kernel(2_000))
+    gc.collect()
+    assert streams[0]() is not None, "its memory would be lent to the next stream with its address"
+    del replay
+    gc.collect()
+    assert streams[0]() is None
 
 
 def test_a_cold_graph_rotates_the_buffers_of_its_setup(runtime, rules, gpu) -> None:
