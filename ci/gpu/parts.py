@@ -70,7 +70,8 @@ class Check:
             return {**row, "refused": error.code.name, "why": error.what}
         except Exception as error:
             return {**row, "refused": type(error).__name__, "why": str(error)[:300]}
-        return {**row, **timer_row(samples), **self._fraction(samples, work)}
+        by = {"by": samples.timer} if timer == "auto" else {}
+        return {**row, **by, **timer_row(samples), **self._fraction(samples, work)}
 
     def _fraction(self, samples: Any, work: dict[str, Any]) -> Row:
         """Return the fraction of the peak; a device without a data sheet loses only that."""
@@ -189,12 +190,18 @@ def agreement(check: Check) -> Iterator[Row]:
                 truth = truth or row.get("ns")
             if truth and "ns" in row:
                 row["off"] = row["ns"] / truth - 1
-            long = truth and truth >= LONG_NS and timer == "auto" and row.get("refused") != NO_TIME
             near = max(0.01, allowance(row), apart.get(name, 0.0))
-            yield under_bar(row, "long", abs(row.get("off", 1.0)) <= near) if long else row
+            shows = shows_long(row, truth, named=name in truths_by_name)
+            yield under_bar(row, "long", abs(row.get("off", 1.0)) <= near) if shows else row
         if name in apart:
             yield {"what": name, "timer": "torch's profiler", "its processes apart": apart[name]}
         yield judged(name, rows, truth, named=name in truths_by_name)
+
+
+def shows_long(row: Row, truth: float | None, *, named: bool) -> bool:
+    """Return whether a row shows the bar of long calls: CUPTI's records prove nothing about CUPTI's own times."""
+    its_own = row.get("by") == "cupti" and not named
+    return bool(truth and truth >= LONG_NS and row["timer"] == "auto" and row.get("refused") != NO_TIME and not its_own)
 
 
 def middles(answers: Iterable[Mapping[str, float]]) -> tuple[dict[str, float], dict[str, float]]:

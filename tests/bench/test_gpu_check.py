@@ -24,17 +24,25 @@ ROOT = Path(__file__).resolve().parents[2]
 # The check itself, on a simulated card: its arithmetic and its verdicts.
 
 
+@pytest.fixture
+def profiled(check, monkeypatch) -> None:
+    """What a profiler reads of the simulated card."""
+    monkeypatch.setattr(parts, "truths", lambda clocks: ({"copy 256 MB": 100_000.0}, ""))
+
+
 def test_timers_are_held_against_kernel_records(check) -> None:
     rows = list(parts.agreement(check))
     assert (rows[0]["proved"], rows[1]["why"]) == (True, "no profiler here")
-    (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
-    assert (auto["timer"], auto["held"]) == ("auto", True)
+    (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("timer") == "auto"]
+    assert (auto["by"], auto["off"], "bar" in auto) == ("cupti", 0.0, False), "CUPTI against itself shows nothing"
     short = [row for row in rows if row["what"] == "short kernel"]
     assert {row["timer"]: row.get("refused") for row in short}["events"] == "timer-too-coarse"
     assert (short[-1]["best"], short[-1]["bar"], short[-1]["held"]) == ("graph", "short", True)
 
 
 def test_the_records_of_a_profiler_are_the_truth_where_there_are_any(check, monkeypatch) -> None:
+    assert not parts.shows_long({"timer": "auto", "by": "cupti"}, 100_000.0, named=False)
+    assert parts.shows_long({"timer": "auto", "by": "events"}, 100_000.0, named=False)
     monkeypatch.setattr(parts, "truths", lambda clocks: ({"copy 256 MB": 102_000.0, "short kernel": 2_000.0}, ""))
     rows = list(parts.agreement(check))
     (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
@@ -92,6 +100,7 @@ def test_where_the_proof_fails_sizes_of_buffers_are_looked_at() -> None:
     assert truth.lost_in(Recorder(), 8, lambda: None) == "8 B: OSError: no room"
 
 
+@pytest.mark.usefixtures("profiled")
 def test_a_timer_that_is_off_is_not_held(check) -> None:
     check.timers["auto"] = WrongTimer(check.timers["auto"])
     rows = list(parts.agreement(check))
@@ -99,6 +108,7 @@ def test_a_timer_that_is_off_is_not_held(check) -> None:
     assert copy["held"] is False
 
 
+@pytest.mark.usefixtures("profiled")
 @pytest.mark.parametrize(
     ("note", "expected"),
     [("", False), ("up to 1.7 % longer than device records: a pause", False), ("up to 2.4 % longer", True)],
