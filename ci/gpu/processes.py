@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from ci.gpu.card import under_bar, watched_clocks
 from ci.gpu.ending import end
-from ci.gpu.parts import Check, Row, fitting
+from ci.gpu.parts import NO_TIME, Check, Row, fitting
 from pytest_perfgate.app.instrument import keyed
 
 CASES, ROUNDS, LEAST_ROUNDS = 40, 5, 3
@@ -282,6 +282,9 @@ def libraries(check: Check) -> Iterator[Row]:
             yield {"what": runtime.name, "refused": "not here", "why": availability.why}
             continue
         for name in ("events", "graph"):
+            if time.monotonic() > check.ends:
+                yield {"what": runtime.name, "timer": name, "refused": NO_TIME, "why": "the time of this part is over"}
+                return
             try:
                 call = copy()
                 with watched_clocks(check, runtime) as problems:

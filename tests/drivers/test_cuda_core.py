@@ -119,7 +119,9 @@ def test_the_least_work_is_done_and_given_back(cuda) -> None:
 
 
 def test_the_copy_of_the_gpu_check_is_timed_by_events_and_by_a_graph(cuda) -> None:
-    events, graph = cuda("copies_of_the_check")["rows"]
+    answer = cuda("copies_of_the_check")
+    events, graph = answer["rows"]
+    assert [row["refused"] for row in answer["late"]] == ["no time"], "after the part's time nothing is measured"
     assert events["ns"] == pytest.approx(61_000, rel=0.02), events
     assert graph["timer"] == "graph"
     assert "ns" in graph, graph
