@@ -71,5 +71,7 @@ def unpack(folder: Path, work: Path) -> None:
     """Unpack what the parts of that run wrote, so that it is packed again."""
     packed = folder / "gpu-check.tar.gz"
     if packed.is_file():
+        # Early releases of Python 3.10 and 3.11 have no filters.
+        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         with tarfile.open(packed) as file:
-            file.extractall(work, filter="data")
+            file.extractall(work, **safely)

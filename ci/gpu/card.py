@@ -9,7 +9,7 @@ from typing import Any
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.wiring import devices as wired
 
-SPOILING = frozenset({"throttled", "clock-moved", "foreign-process", "hot", "device-lost"})
+SPOILING = frozenset({"throttled", "clock-moved", "foreign-process", "hot", "device-lost", "device-faulty"})
 """What the watch of a card finds; work that escapes a timer is a finding about the timer."""
 Row = dict[str, Any]
 

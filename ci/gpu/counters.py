@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ci.gpu.card import under_bar, watched_clocks
 from ci.gpu.parts import Check, Row
+from pytest_perfgate.adapters.system.processes import run_captured
 
 METRIC = "gpu__time_duration.sum"
 SECTIONS = ("SpeedOfLight", "LaunchStats", "Occupancy")
@@ -111,14 +112,12 @@ def pause() -> None:
 
 
 def run_program(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
-    """Return the exit code and output of a program; one that hangs is ended."""
+    """Return the exit code and output of a program; one that hangs is ended with the program that it profiles."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=max(1.0, timeout_s), check=False, errors="replace"
-        )
+        done = run_captured(command, max(1.0, timeout_s))
     except (OSError, subprocess.TimeoutExpired) as error:
         return -1, f"{type(error).__name__}: {error}"
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
 def program() -> str:

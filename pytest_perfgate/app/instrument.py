@@ -150,9 +150,10 @@ def settled(device: Device, plan: Plan, clocks: Clocks | None) -> tuple[Plan, st
 def lease_name(device: Device) -> str:
     """Return the name of a card's lease, the same under every name and number of the card.
 
-    Libraries write one UUID with and without ``GPU-`` before it.
+    Libraries write one UUID with and without ``GPU-`` or ``MIG-`` before it.
     """
-    return device.uuid.removeprefix("GPU-") or device.pci.lower() or f"{device.name}-{device.index}"
+    plain = device.uuid.removeprefix("GPU-").removeprefix("MIG-")
+    return plain or device.pci.lower() or f"{device.name}-{device.index}"
 
 
 def begins(device: Device, uuid: str) -> bool:

@@ -202,7 +202,7 @@ class SupportsTouches(Protocol):
 
 @runtime_checkable
 class SupportsAdopt(Protocol):
-    """A runtime that times on the queue that a call uses."""
+    """A runtime that times on the queue that a call uses, and waits for the devices that it uses."""
 
     def adopt(self, call: Any) -> None: ...
 

@@ -205,9 +205,9 @@ def configuration(root: Path, *, whole: bool = False) -> Config:
 
 def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
     """Return the command that starts a child of this interpreter."""
-    from pytest_perfgate.adapters.children.spawn import interpreter as found
+    from pytest_perfgate.adapters.children import spawn
 
-    return found(here=here, prelude=prelude)
+    return spawn.interpreter(here=here, prelude=prelude)
 
 
 def calibration_path(root: Path) -> Path:
@@ -224,7 +224,6 @@ def parent_channel(address: str) -> ParentChannel:
 
 def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None) -> GateTools:
     """Return what judging needs from outside."""
-    from dataclasses import replace
     from functools import cache, partial
 
     from pytest_perfgate.adapters.children.spawn import LocalSpawner

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -137,8 +138,7 @@ def read_benchmarks(path: Path) -> BenchFile:
             return tool.read(path)
     kind, fix = foreign(head)
     what = f"the file {kind}" if kind else "this is no benchmark's JSON"
-    kinds = f"kinds: {', '.join(BENCHMARK_TOOLS)}"
-    raise PerfgateError("artifact-unknown", what, place=str(path), fix=fix or kinds)
+    raise PerfgateError("artifact-unknown", what, place=str(path), fix=fix or f"kinds: {', '.join(BENCHMARK_TOOLS)}")
 
 
 def host_device_key() -> str:
@@ -239,12 +239,13 @@ def _installed(group: str) -> bool:
     """Return whether a distribution may bring plugins; asking the library takes a tenth of a command's start."""
     mark = f"[{group}]".encode()
     for place in map(Path, filter(None, sys.path)):
-        if place.is_file():
-            return True  # only the library looks into an archive
-        inside = place.iterdir() if place.is_dir() else ()
-        lists = (one / "entry_points.txt" for one in inside if one.name.endswith((".dist-info", ".egg-info")))
-        if any(listed.is_file() and mark in listed.read_bytes() for listed in lists):
-            return True
+        with suppress(OSError):  # the library passes over what cannot be read, too
+            if place.is_file():
+                return True  # only the library looks into an archive
+            inside = place.iterdir() if place.is_dir() else ()
+            lists = (one / "entry_points.txt" for one in inside if one.name.endswith((".dist-info", ".egg-info")))
+            if any(listed.is_file() and mark in listed.read_bytes() for listed in lists):
+                return True
     return False
 
 
@@ -293,8 +294,6 @@ def read_costs(path: Path) -> dict[str, float]:
 
 def write_costs(path: Path, costs: Mapping[str, float]) -> None:
     """Write the costs of these cases beside those of others."""
-    try:
+    with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({**read_costs(path), **costs}), encoding="utf-8")
-    except OSError:
-        return

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu import accumulated, parts, processes, recordings, truth
+from ci.gpu import accumulated, parts, processes, recordings, states, truth
 from ci.gpu.page import page
 from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.measurement import SAMPLING
 from tests.bench.simulated import FakeRecorder, SimulatedCheck, sitting
 from tests.waits import ended, patient
 
@@ -23,17 +24,25 @@ ROOT = Path(__file__).resolve().parents[2]
 # The check itself, on a simulated card: its arithmetic and its verdicts.
 
 
+@pytest.fixture
+def profiled(check, monkeypatch) -> None:
+    """What a profiler reads of the simulated card."""
+    monkeypatch.setattr(parts, "truths", lambda clocks: ({"copy 256 MB": 100_000.0}, ""))
+
+
 def test_timers_are_held_against_kernel_records(check) -> None:
     rows = list(parts.agreement(check))
     assert (rows[0]["proved"], rows[1]["why"]) == (True, "no profiler here")
-    (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
-    assert (auto["timer"], auto["held"]) == ("auto", True)
+    (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("timer") == "auto"]
+    assert (auto["by"], auto["off"], "bar" in auto) == ("cupti", 0.0, False), "CUPTI against itself shows nothing"
     short = [row for row in rows if row["what"] == "short kernel"]
     assert {row["timer"]: row.get("refused") for row in short}["events"] == "timer-too-coarse"
     assert (short[-1]["best"], short[-1]["bar"], short[-1]["held"]) == ("graph", "short", True)
 
 
 def test_the_records_of_a_profiler_are_the_truth_where_there_are_any(check, monkeypatch) -> None:
+    assert not parts.shows_long({"timer": "auto", "by": "cupti"}, 100_000.0, named=False)
+    assert parts.shows_long({"timer": "auto", "by": "events"}, 100_000.0, named=False)
     monkeypatch.setattr(parts, "truths", lambda clocks: ({"copy 256 MB": 102_000.0, "short kernel": 2_000.0}, ""))
     rows = list(parts.agreement(check))
     (auto,) = [row for row in rows if row["what"] == "copy 256 MB" and row.get("bar") == "long"]
@@ -91,6 +100,7 @@ def test_where_the_proof_fails_sizes_of_buffers_are_looked_at() -> None:
     assert truth.lost_in(Recorder(), 8, lambda: None) == "8 B: OSError: no room"
 
 
+@pytest.mark.usefixtures("profiled")
 def test_a_timer_that_is_off_is_not_held(check) -> None:
     check.timers["auto"] = WrongTimer(check.timers["auto"])
     rows = list(parts.agreement(check))
@@ -98,6 +108,7 @@ def test_a_timer_that_is_off_is_not_held(check) -> None:
     assert copy["held"] is False
 
 
+@pytest.mark.usefixtures("profiled")
 @pytest.mark.parametrize(
     ("note", "expected"),
     [("", False), ("up to 1.7 % longer than device records: a pause", False), ("up to 2.4 % longer", True)],
@@ -170,6 +181,25 @@ def test_slowdowns_streams_and_products(check) -> None:
     assert len(rows) == 16
     assert all("ns" in row for row in rows)
     assert "| bf16 8192 |" in page({"device": "x", "facts": {}, "why": "", "parts": {"Products": rows}})
+
+
+def test_forty_trials_and_forty_products_settle_the_card_once(check) -> None:
+    """Each wait for a card to settle takes a third of a second at least: 320 of them would take the part's time."""
+    before = SAMPLING.loads
+    rows = list(parts.slowdowns(check))
+    assert SAMPLING.loads - before == 1 + len(rows)
+    before = SAMPLING.loads
+    processes.run_suite(check)
+    assert SAMPLING.loads - before == 1
+
+
+def test_a_part_whose_time_is_over_measures_nothing_more_and_misses_no_bar(check, monkeypatch) -> None:
+    monkeypatch.setattr(parts, "truths", lambda clocks: ({"copy 256 MB": 100_000.0}, ""))
+    check.ends = time.monotonic()
+    for part in (parts.agreement, parts.ladder, states.power, parts.overlap):
+        rows = list(part(check))
+        assert parts.NO_TIME in [row.get("refused") for row in rows]
+        assert not any("held" in row for row in rows)
 
 
 def test_records_of_one_stream_alone_are_not_both(check, monkeypatch) -> None:

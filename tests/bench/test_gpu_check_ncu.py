@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 from ci.gpu import counters
 from pytest_perfgate.adapters.readers import ncu_report
 from tests.bench.simulated import SimulatedCheck
+from tests.waits import ended, until
 
 
 @pytest.fixture
@@ -85,3 +87,19 @@ def test_without_ncu_that_is_said(check, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(counters, "PLACES", ())
     monkeypatch.setattr(counters.shutil, "which", lambda name: None)
     assert next(counters.profiler(check, tmp_path))["refused"] == "not installed"
+
+
+def test_a_profiler_that_hangs_is_ended_with_the_program_that_it_profiles(tmp_path, monkeypatch) -> None:
+    marked = tmp_path / "pid"
+    text = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
+    text += f" open({str(marked)!r}, 'w').write(str(p.pid)); p.wait()"
+    plain = subprocess.Popen.communicate
+
+    def communicate(process, *arguments):
+        until(lambda: marked.exists() and marked.read_text())
+        return plain(process, *arguments)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", communicate)
+    code, output = counters.run_program([sys.executable, "-c", text], 1.0)
+    assert (code, output.startswith("TimeoutExpired")) == (-1, True)
+    assert ended(int(marked.read_text()))

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from ci.gpu import ending, processes
-from ci.gpu.accumulated import code
+from ci.gpu.accumulated import code, unpack
 from ci.gpu.ending import below, end
 from ci.gpu.page import BARS, BY_NAME, bars, conclusion, failed, page, unshown
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
@@ -264,6 +264,30 @@ def test_parts_that_run_by_name_are_added_to_the_page_of_the_same_code_and_devic
     with tarfile.open(tmp_path / "out" / "gpu-check.tar.gz") as file:
         assert {f"parts/{name}.jsonl" for name in ("machine", "ladder", "suites")} <= set(file.getnames())
     assert list(run("suites", code="y")["parts"]) == ["The suites of examples/"], "other code has a page of its own"
+
+
+def test_a_project_without_records_is_packed_with_what_it_has(script, tmp_path) -> None:
+    work, out = tmp_path / "work", tmp_path / "out"
+    (work / "forks" / ".perfgate").mkdir(parents=True)
+    (work / "gate" / ".perfgate" / "records").mkdir(parents=True)
+    (work / "forks.txt").write_text("calibrated")
+    out.mkdir()
+    script.pack(work, out)
+    with tarfile.open(out / "gpu-check.tar.gz") as file:
+        assert file.getnames() == ["gate/.perfgate/records", "forks.txt"]
+
+
+@pytest.mark.parametrize("filtering", [True, False], ids=["Python now", "Python before filters"])
+def test_what_was_packed_is_unpacked(script, tmp_path, monkeypatch, filtering) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "gate.txt").write_text("held")
+    script.pack(tmp_path / "work", tmp_path)
+    if not filtering:
+        monkeypatch.delattr(tarfile, "data_filter")
+        plain = tarfile.TarFile.extractall
+        monkeypatch.setattr(tarfile.TarFile, "extractall", lambda file, path: plain(file, path, filter="tar"))
+    unpack(tmp_path, tmp_path / "again")
+    assert (tmp_path / "again" / "gate.txt").read_text() == "held"
 
 
 def test_a_whole_run_and_the_rest_are_every_part_once() -> None:

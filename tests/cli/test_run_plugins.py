@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from pytest_perfgate.cli.dispatch import dispatch
+from pytest_perfgate.wiring import stores
 
 MODULES = {
     "there": "def pytest_perfgate_metrics():\n    return []\n",
@@ -70,3 +74,23 @@ def test_one_in_the_root_is_told_how_it_is_found(tmp_path, monkeypatch, capsys) 
     monkeypatch.chdir(tmp_path)
     assert dispatch(["inspect", "--json", "x.json"]) == 10
     assert "PYTHONPATH=." in json.loads(capsys.readouterr().out)["error"]["next"]
+
+
+def test_a_folder_on_the_path_that_cannot_be_read_is_passed_over(tmp_path, monkeypatch) -> None:
+    """As importing passes over it; the folders after it are still looked into."""
+    unreadable, plugins = tmp_path / "unreadable", tmp_path / "plugins"
+    (plugins / "theirs-1.0.dist-info").mkdir(parents=True)
+    (plugins / "theirs-1.0.dist-info" / "entry_points.txt").write_text("[pytest_perfgate]\ntheirs = theirs\n")
+    unreadable.mkdir()
+    plain = Path.iterdir
+
+    def iterdir(folder: Path) -> Iterator[Path]:
+        if folder == unreadable:
+            raise PermissionError(13, "Permission denied")
+        return plain(folder)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    monkeypatch.setattr(sys, "path", [str(unreadable)])
+    assert not stores._installed(stores.GROUP)
+    monkeypatch.setattr(sys, "path", [str(unreadable), str(plugins)])
+    assert stores._installed(stores.GROUP)

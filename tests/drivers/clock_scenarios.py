@@ -208,6 +208,20 @@ def foreign_process() -> dict:
 
 
 @scenario
+def foreign_process_on_an_instance() -> dict:
+    """Of MIG: the first instance has it, the second has not, and both have the clocks of their card."""
+    library = Library()
+    library.mig, library.pid = 1, int(os.environ["STRANGER"])
+    codes = []
+    for instance in Nvml().every()[3].parts():
+        with NvmlClocks().hold(replace(instance.described(), pci=""), OBSERVE) as watch:
+            wanted = library.looks + 2
+            until(lambda wanted=wanted: library.looks >= wanted)
+        codes.append([problem.code for problem in watch.problems()])
+    return {"codes": codes}
+
+
+@scenario
 def own_process() -> dict:
     Library().pid = os.getpid()
     return region(OBSERVE)

@@ -1,4 +1,4 @@
-/* A driver of our own making: one device, one simulated clock. Kernels are launched by fake_launch. */
+/* A driver of our own making: one device, or as many as a test says, and one simulated clock. Kernels are launched by fake_launch. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,9 +9,12 @@
 typedef int (*entry)(void);
 static double now = 1000, ready = 0; /* nanoseconds, of the host and of the device */
 static unsigned *gate = 0;
-int fake_lost = 0, fake_no_wait_value = 0;
+int fake_lost = 0, fake_no_wait_value = 0, fake_devices = 1;
 char fake_log[65536];
-enum { OK = 0, INVALID = 1, NOT_INITIALISED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_SUPPORTED = 801, LOST = 46 };
+enum { OK = 0, INVALID = 1, NOT_INITIALISED = 3, NO_DEVICE = 100, FOREIGN = 400, NOT_FOUND = 500, NOT_SUPPORTED = 801, LOST = 46 };
+static char *current = (char *)7; /* the context, which is 7 more than its device */
+static void *context_of(void **stream) { return (size_t)stream > 2 ? *stream : current; } /* the first three are the default */
+struct event { double at; void *context; };
 
 static void note(const char *what) {
     if (strlen(fake_log) + strlen(what) + 2 < sizeof fake_log) { strcat(fake_log, what); strcat(fake_log, " "); }
@@ -87,44 +90,53 @@ int cuDriverGetVersion(int *v) { *v = 13000; return OK; }
 int cuGetErrorName(int e, const char **t) { *t = e == LOST ? "CUDA_ERROR_DEVICE_UNAVAILABLE" : "CUDA_ERROR"; return OK; }
 int cuGetErrorString(int e, const char **t) { *t = e == LOST ? "device fell off the bus" : "failed"; return OK; }
 int cuDeviceGetCount(int *n) {
-    *n = 1;
+    *n = fake_devices;
     return getenv("FAKE_CUDA_LOG") && !initialised ? NOT_INITIALISED : OK;
 }
-int cuDeviceGet(int *d, int i) { *d = i; return i ? INVALID : OK; }
+int cuDeviceGet(int *d, int i) { *d = i; return i < fake_devices ? OK : INVALID; }
 int cuDeviceGetName(char *t, int n, int d) { strncpy(t, "NVIDIA H200", n); return OK; }
-int cuDeviceGetUuid_v2(char *u, int d) { memset(u, 0x11, 16); return OK; }
+int cuDeviceGetUuid_v2(char *u, int d) { memset(u, 0x11 * (d + 1), 16); return OK; }
 int cuDeviceGetPCIBusId(char *t, int n, int d) { strncpy(t, "00000000:1B:00.0", n); return OK; }
 int cuDeviceTotalMem_v2(size_t *m, int d) { *m = 1ull << 37; return OK; }
 int cuDeviceGetAttribute(int *v, int a, int d) { *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? 132 : a == 38 ? 1 << 20 : 1; return OK; }
-int cuDevicePrimaryCtxRetain(void **c, int d) { logged("context"); *c = (void *)7; return OK; }
+int cuDevicePrimaryCtxRetain(void **c, int d) { logged("context"); *c = (char *)7 + d; return OK; }
 int cuDevicePrimaryCtxRelease_v2(int d) { return OK; }
 int cuDevicePrimaryCtxGetState(int d, unsigned *f, int *a) { *f = 0; *a = 1; return OK; }
-int cuCtxSetCurrent(void *c) { return OK; }
-int cuCtxGetCurrent(void **c) { *c = (void *)7; return OK; }
+int cuCtxSetCurrent(void *c) { current = c; return OK; }
+int cuCtxGetCurrent(void **c) { *c = current; return OK; }
 int cuCtxPushCurrent_v2(void *c) { return OK; }
-int cuCtxPopCurrent_v2(void **c) { *c = (void *)7; return OK; }
-int cuCtxGetDevice(int *d) { *d = 0; return OK; }
-int cuCtxGetDevice_v2(int *d, void *c) { *d = 0; return OK; }
+int cuCtxPopCurrent_v2(void **c) { *c = current; return OK; }
+int cuCtxGetDevice_v2(int *d, char *c) { *d = (c ? c : current) - (char *)7; return OK; }
+int cuCtxGetDevice(int *d) { return cuCtxGetDevice_v2(d, 0); }
 int cuCtxGetStreamPriorityRange(int *least, int *most) { *least = 0; *most = -1; return OK; }
-int cuCtxSetLimit(int l, size_t v) { note("limit"); return OK; }
+int cuCtxSetLimit(int l, size_t v) { note(current == (char *)7 ? "limit" : "limit1"); return OK; }
 int cuCtxResetPersistingL2Cache(void) { note("persisting"); return OK; }
 static int settled(void) { if (fake_lost) return LOST; now = at() + 500; return OK; }
 int cuCtxSynchronize(void) { note("sync"); return settled(); }
 int cuCtxSynchronize_v2(void *c) { note("sync"); return settled(); }
 int cuStreamSynchronize(void *s) { note("streamsync"); return settled(); }
-int cuStreamCreateWithPriority(void **s, unsigned f, int p) { *s = malloc(8); return OK; }
+int cuStreamCreateWithPriority(void ***s, unsigned f, int p) { *s = malloc(8); **s = current; return OK; }
 int cuStreamDestroy_v2(void *s) { return OK; }
-int cuStreamGetCtx(void *s, void **c) { *c = (void *)7; return OK; }
-int cuStreamGetCtx_v2(void *s, void **c, void **g) { *c = (void *)7; if (g) *g = 0; return OK; }
-int cuStreamGetDevice(void *s, int *d) { *d = 0; return OK; }
-int cuEventCreate(void **e, unsigned f) { note("create"); *e = calloc(1, sizeof(double)); return OK; }
+int cuStreamGetCtx(void *s, void **c) { *c = context_of(s); return OK; }
+int cuStreamGetCtx_v2(void *s, void **c, void **g) { if (g) *g = 0; return cuStreamGetCtx(s, c); }
+int cuStreamGetDevice(void *s, int *d) { return cuCtxGetDevice_v2(d, context_of(s)); }
+int cuEventCreate(struct event **e, unsigned f) {
+    note("create");
+    *e = calloc(1, sizeof **e);
+    (*e)->context = current;
+    return OK;
+}
 int cuEventDestroy_v2(void *e) { free(e); return OK; }
-int cuEventRecord(void *e, void *s) { note("record"); now += 500; *(double *)e = at(); ready = at() + 1000; return OK; }
-int cuEventRecordWithFlags(void *e, void *s, unsigned f) { return cuEventRecord(e, s); }
+int cuEventRecord(struct event *e, void *s) {
+    if (e->context != context_of(s)) return FOREIGN;
+    note("record"); now += 500; e->at = at(); ready = at() + 1000;
+    return OK;
+}
+int cuEventRecordWithFlags(struct event *e, void *s, unsigned f) { return cuEventRecord(e, s); }
 int cuEventSynchronize(void *e) { note("eventsync"); return settled(); }
 int cuEventQuery(void *e) { return OK; }
-int cuEventElapsedTime(float *ms, void *a, void *b) { *ms = (*(double *)b - *(double *)a) / 1e6; return OK; }
-int cuEventElapsedTime_v2(float *ms, void *a, void *b) { return cuEventElapsedTime(ms, a, b); }
+int cuEventElapsedTime(float *ms, struct event *a, struct event *b) { *ms = (b->at - a->at) / 1e6; return OK; }
+int cuEventElapsedTime_v2(float *ms, struct event *a, struct event *b) { return cuEventElapsedTime(ms, a, b); }
 int cuMemHostAlloc(void **p, size_t n, unsigned f) { note("hostalloc"); *p = gate = calloc(1, n); return OK; }
 int cuMemHostGetDevicePointer_v2(unsigned long long *d, void *p, unsigned f) { *d = (unsigned long long)p; return OK; }
 int cuStreamWaitValue32_v2(void *s, unsigned long long a, unsigned v, unsigned f) {

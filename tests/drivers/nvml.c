@@ -113,8 +113,8 @@ int nvmlDeviceGetFieldValues(void *h, int n, struct field *f) {
     return OK;
 }
 struct process { unsigned pid; unsigned long long memory; unsigned gpu, compute; };
-int nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *n, struct process *p) {
-    if (!fake_pid) { *n = 0; return OK; }
+int nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *n, struct process *p) { /* not on the second instance */
+    if (!fake_pid || of(h) == 12) { *n = 0; return OK; }
     if (!p || *n < 1) { *n = 1; return SMALL; }
     memset(p, 0, sizeof *p);
     p->pid = fake_pid;

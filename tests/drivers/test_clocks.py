@@ -124,6 +124,10 @@ def test_a_foreign_process_is_invalid_and_our_own_is_not(clocks) -> None:
     assert clocks("own_process")["codes"] == []
 
 
+def test_a_process_on_another_instance_of_the_card_is_not_foreign(clocks) -> None:
+    assert clocks("foreign_process_on_an_instance")["codes"] == [["foreign-process"], []]
+
+
 def test_a_hot_device_is_waited_for(clocks) -> None:
     answer = clocks("hot_then_cool")
     assert answer["waited"] >= 5

@@ -21,6 +21,13 @@ def test_three_percent_are_caught_and_none_is_not(cuda) -> None:
     assert answer["slower"] - answer["first"] == pytest.approx(3_000, rel=0.01)
 
 
+def test_each_call_is_timed_on_the_device_of_its_stream_with_that_devices_cache_flushed(cuda) -> None:
+    answer = cuda("two_devices")
+    assert answer["devices"] == [[0, "11"], [1, "22"], [0, "11"], [1, "22"], [1, "22"]]
+    assert answer["took"] == pytest.approx([100_000] * 5, rel=0.05)
+    assert answer["limits"] == ["limit", "limit1"], "once for the context of each device"
+
+
 def test_records_are_tight_and_read_after_one_synchronisation(cuda) -> None:
     calls = " ".join(cuda("call_order")["said"])
     assert "sync " + "record launch record " * 64 + "sync" in calls
@@ -112,7 +119,9 @@ def test_the_least_work_is_done_and_given_back(cuda) -> None:
 
 
 def test_the_copy_of_the_gpu_check_is_timed_by_events_and_by_a_graph(cuda) -> None:
-    events, graph = cuda("copies_of_the_check")["rows"]
+    answer = cuda("copies_of_the_check")
+    events, graph = answer["rows"]
+    assert [row["refused"] for row in answer["late"]] == ["no time"], "after the part's time nothing is measured"
     assert events["ns"] == pytest.approx(61_000, rel=0.02), events
     assert graph["timer"] == "graph"
     assert "ns" in graph, graph

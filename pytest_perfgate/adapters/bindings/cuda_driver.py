@@ -48,7 +48,8 @@ class CudaDriver:
         self._library: Any = None
         self._gate: ctypes.c_uint32 | None = None
         self._address = ctypes.c_uint64(0)
-        self._capped = False
+        self._capped: set[int | None] = set()
+        """The contexts in which no cache lines persist."""
 
     def block(self, stream: int) -> Callable[[], None]:
         """Make the stream wait for a word of host memory; return the function that writes it."""
@@ -67,10 +68,12 @@ class CudaDriver:
 
     def give_up_persisting(self) -> str:
         """Reset persisting cache lines and forbid new ones; return what was done, in words."""
+        context = ctypes.c_void_p(0)
         try:
-            if not self._capped:
+            self._call("cuCtxGetCurrent", ctypes.byref(context))
+            if context.value not in self._capped:
                 self._call("cuCtxSetLimit", ctypes.c_int(_LIMIT_PERSISTING), ctypes.c_size_t(0))
-                self._capped = True
+                self._capped.add(context.value)
             self._call("cuCtxResetPersistingL2Cache")
         except (OSError, RuntimeError, AttributeError) as error:
             return f"not reset: {sentence(error)}"

@@ -316,7 +316,7 @@ _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 _TURBO = Path("/sys/devices/system/cpu/intel_pstate/no_turbo")
 
-_UNTOLD = "the kernel hides it (a virtual machine?)"
+_HIDDEN = "the kernel hides it (a virtual machine?)"
 
 
 def probe_gpu_permissions(*, driven: bool = False) -> tuple[Availability, ...]:
@@ -371,7 +371,7 @@ def _processor_counters() -> Availability:
 def _governor() -> Availability:
     text = _file_text(_GOVERNOR)
     if text is None:
-        return Availability(name="governor 'performance'", usable=False, why=_UNTOLD)
+        return Availability(name="governor 'performance'", usable=False, why=_HIDDEN)
     fix = "cpupower frequency-set -g performance"
     return Availability(name="governor 'performance'", usable=text == "performance", why=f"it is {text!r}", fix=fix)
 
@@ -379,7 +379,7 @@ def _governor() -> Availability:
 def _turbo() -> Availability:
     text = _file_text(_TURBO)
     if text is None:
-        return Availability(name="turbo off", usable=False, why=_UNTOLD)
+        return Availability(name="turbo off", usable=False, why=_HIDDEN)
     fix = "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
     return Availability(name="turbo off", usable=text == "1", why="it is on: the clock changes with heat", fix=fix)
 

@@ -90,11 +90,11 @@ class Torch(OwnTraces):
 
         has_device = with_warning(torch.cuda.is_available)[0]
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if has_device else [])]
-        settle = torch.cuda.synchronize if has_device else _no_action
-        settle()
+        wait = torch.cuda.synchronize if has_device else _no_action
+        wait()
         with profile(activities=activities, record_shapes=True) as recorded:
             yield
-            settle()
+            wait()
         recorded.export_chrome_trace(str(self.next_path(out)))
 
 

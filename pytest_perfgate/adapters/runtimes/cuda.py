@@ -14,7 +14,15 @@ from pytest_perfgate.adapters.bindings.border import (
     sentence,
 )
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
-from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
+from pytest_perfgate.adapters.runtimes.host import (
+    Lookup,
+    answering,
+    cache_note,
+    described,
+    eviction_bytes,
+    no_lookup,
+    others_than,
+)
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -108,10 +116,10 @@ class CudaCoreRuntime:
             self._own.set_current()
         return self._own
 
-    def _made_current(self) -> CudaDriver:
-        """Return the driver, with this device's context current."""
-        self._own = self._own or self._device
-        return self._driver
+    @property
+    def _queue(self) -> Any:
+        """The adopted stream, else the default one."""
+        return self._stream or self._device.default_stream
 
     def touches(self, call: Any) -> bool:
         """Return whether the call reaches a stream, including those of unsupported releases."""
@@ -122,9 +130,13 @@ class CudaCoreRuntime:
         return bool(reachable_objects(call, kind))
 
     def adopt(self, call: Any) -> None:
-        """Use the stream that the call touches."""
-        streams = reachable_objects(call, self._load().Stream)
-        self._stream = streams[0] if streams else self._device.default_stream
+        """Use the stream that the call touches, with its device; else the default stream of the current device."""
+        streams, current = reachable_objects(call, self._load().Stream), self._load().Device()
+        device = streams[0].device if streams else current
+        if self._own is None or {self._own.device_id, current.device_id} != {device.device_id}:
+            device.set_current()
+            self._own, self._evictor = device, None
+        self._stream = streams[0] if streams else device.default_stream
 
     def own_queue(self) -> None:
         """Create a stream of our own, to examine the machine without a test."""
@@ -155,23 +167,23 @@ class CudaCoreRuntime:
 
     def synchronize(self) -> None:
         with answering(self.name, self._errors):
-            self._made_current().synchronize()
+            self._own = self._own or self._device  # makes its context current
+            self._driver.synchronize()
 
     def wait(self, event: CudaCoreEvent) -> None:
         with answering(self.name, self._errors):
             event.inner.sync()
 
     def event(self) -> CudaCoreEvent:
-        stream = self._stream or self._device.default_stream
-        return CudaCoreEvent(self._device.create_event(timed_event(self._load().EventOptions)), stream)
+        return CudaCoreEvent(self._device.create_event(timed_event(self._load().EventOptions)), self._queue)
 
     def capture(self, call: Call) -> Call:
         """Record what the call launches on its stream, with a graph builder."""
-        if self._stream is None or self._stream is self._device.default_stream:
+        stream = self._queue
+        if stream is self._device.default_stream:
             raise PerfgateError(
                 "graph-unsupported", "the call uses no stream of its own, and the default has no graphs"
             )
-        stream = self._stream
         try:
             builder = stream.create_graph_builder().begin_building()
             try:
@@ -184,19 +196,17 @@ class CudaCoreRuntime:
         return lambda: graph.launch(stream)
 
     def flush(self) -> None:
-        stream = self._stream or self._device.default_stream
         if self._evictor is None:
-            self._evictor = self._device.allocate(eviction_bytes(self.device()), stream=stream)
+            self._evictor = self._device.allocate(eviction_bytes(self.device()), stream=self._queue)
         self._persisting = self._driver.give_up_persisting()
-        self._evictor.fill(0, stream=stream)
+        self._evictor.fill(0, stream=self._queue)
 
     def release(self) -> None:
         self._evictor = None
 
     def block(self) -> Callable[[], None]:
         try:
-            stream = self._stream or self._device.default_stream
-            return self._driver.block(int(stream.handle))
+            return self._driver.block(int(self._queue.handle))
         except faults(self._errors) as error:
             raise PerfgateError("block-unsupported", sentence(error)) from error
 
@@ -235,6 +245,8 @@ class CupyRuntime:
         self._driver = driver or CudaDriver()
         self._evictors: dict[int, Any] = {}
         """By device, since a flush acts on the current one."""
+        self._others: tuple[int, ...] = ()
+        """GPUs of the call besides the current one."""
         self._persisting = ""
 
     def availability(self) -> Availability:
@@ -257,6 +269,13 @@ class CupyRuntime:
         """Return whether the call reaches an array or CuPy itself."""
         arrays = reachable_objects(call, (self._load().ndarray, ModuleType))
         return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "cupy" for thing in arrays)
+
+    def adopt(self, call: Any) -> None:
+        """Wait for every GPU of the call from now on; a flush may reach memory that it left on another one."""
+        arrays = () if getattr(call, "__self__", None) is self else reachable_objects(call, self._load().ndarray)
+        if numbers := {int(array.device.id) for array in arrays}:
+            current = int(self._load().cuda.runtime.getDevice())
+            self._others = others_than(current, numbers, "cupy.cuda.runtime.setDevice")
 
     def device(self, index: int = -1) -> Device:
         runtime = self._load().cuda.runtime
@@ -286,6 +305,8 @@ class CupyRuntime:
     def synchronize(self) -> None:
         with answering(self.name, self._errors):
             self._load().cuda.runtime.deviceSynchronize()
+            for number in self._others:
+                self._load().cuda.Device(number).synchronize()
 
     def wait(self, event: CupyEvent) -> None:
         with answering(self.name, self._errors):
@@ -295,6 +316,10 @@ class CupyRuntime:
         return CupyEvent(self._load().cuda)
 
     def capture(self, call: Call) -> Call:
+        """Record what the call launches, on a stream that lives as long as the replay.
+
+        The pool lends the memory of its arrays to the next stream with this one's address, and replays write to it.
+        """
         stream = self._load().cuda.Stream(non_blocking=True)
         try:
             with stream:
@@ -305,7 +330,8 @@ class CupyRuntime:
                     graph = stream.end_capture()
         except faults(self._errors) as error:
             raise PerfgateError("graph-unsupported", sentence(error)) from error
-        return lambda: graph.launch(self._load().cuda.get_current_stream())
+        recording = (graph, stream)
+        return lambda: recording[0].launch(self._load().cuda.get_current_stream())
 
     def flush(self) -> None:
         cupy = self._load()

@@ -165,6 +165,19 @@ def cache_note(device: Device, persisting: str) -> tuple[tuple[str, str], ...]:
     return (("flush", f"{size} bytes, {EVICT} x the last cache; persisting lines {persisting or 'not touched'}"),)
 
 
+def others_than(current: int, numbers: set[int], choose: str) -> tuple[int, ...]:
+    """Return the GPUs of a call besides the current one; raise if the call is on others alone."""
+    if current not in numbers:
+        names = ", ".join(f"cuda:{number}" for number in sorted(numbers))
+        raise PerfgateError(
+            "timer-unsuited",
+            f"the data of the call is on {names}, and the current device is cuda:{current}",
+            why="events are those of the current device, so that the work would not be timed",
+            fix=f"{choose}({min(numbers)}) at the start of the test",
+        )
+    return tuple(sorted(numbers - {current}))
+
+
 @contextmanager
 def answering(name: str, also: Any = ()) -> Iterator[None]:
     """Turn a failure of a device during a wait into the error that it is lost for this measurement."""

@@ -22,7 +22,15 @@ from pytest_perfgate.adapters.bindings.border import (
     with_warning,
 )
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
-from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
+from pytest_perfgate.adapters.runtimes.host import (
+    Lookup,
+    answering,
+    cache_note,
+    described,
+    eviction_bytes,
+    no_lookup,
+    others_than,
+)
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -83,6 +91,8 @@ class TorchRuntime:
         self._driver = driver or CudaDriver()
         self._evictors: dict[int, Any] = {}
         """By device, since a flush acts on the current one."""
+        self._others: tuple[int, ...] = ()
+        """GPUs of the call besides the current one."""
         self._persisting = ""
         self._warned = ""
         """Torch's warning about an unsuitable driver, which it issues once a process."""
@@ -124,28 +134,27 @@ class TorchRuntime:
         arrays = reachable_objects(call, (torch.Tensor, torch.nn.Module, ModuleType))
         return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] in _OWN for thing in arrays)
 
+    def adopt(self, call: Any) -> None:
+        """Wait for every GPU of the call from now on; a flush may reach memory that it left on another one."""
+        if getattr(call, "__self__", None) is not self and (numbers := _gpus_of(call)):
+            self._others = others_than(self._cuda.current_device(), numbers, "torch.cuda.set_device")
+
     def device(self, index: int = -1) -> Device:
         at = self._cuda.current_device() if index < 0 else index
-        properties = self._cuda.get_device_properties(at)
-        arch = (
-            getattr(properties, "gcnArchName", "").partition(":")[0]
-            if not self.cuda
-            else f"sm_{properties.major}{properties.minor}"
-        )
-        bus = (getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device"))
-        pci = [number for number in bus if number is not None]
+        card = self._cuda.get_device_properties(at)
+        arch = f"sm_{card.major}{card.minor}" if self.cuda else getattr(card, "gcnArchName", "").partition(":")[0]
         return described(
             Device(
                 key="",
-                name=properties.name,
+                name=card.name,
                 kind="gpu",
                 index=at,
-                uuid=str(getattr(properties, "uuid", "")),
-                pci="{:08X}:{:02X}:{:02X}.0".format(*pci) if len(pci) == 3 else "",
+                uuid=(self.cuda and self._driver.uuid(at)) or str(getattr(card, "uuid", "")),  # of a MIG instance too
+                pci=_pci_of(card),
                 arch=arch,
-                memory_bytes=float(properties.total_memory),
-                cache_bytes=float(getattr(properties, "L2_cache_size", 0)) or None,
-                multiprocessors=int(properties.multi_processor_count),
+                memory_bytes=float(card.total_memory),
+                cache_bytes=float(getattr(card, "L2_cache_size", 0)) or None,
+                multiprocessors=int(card.multi_processor_count),
                 facts=_facts(),
             ),
             self._lookup,
@@ -154,6 +163,8 @@ class TorchRuntime:
     def synchronize(self) -> None:
         with answering(self.name):
             self._cuda.synchronize()
+            for number in self._others:
+                self._cuda.synchronize(number)
 
     def wait(self, event: TorchEvent) -> None:
         with answering(self.name):
@@ -219,6 +230,21 @@ class TorchRuntime:
         precision = _precision(import_module("torch"))
         flushed = cache_note(self.device(), self._persisting) if self._evictors else ()
         return (("float32 products", precision), *flushed, *tunings())
+
+
+def _pci_of(card: Any) -> str:
+    """Return the bus address; "" of a torch that does not report it."""
+    numbers: list[Any] = [getattr(card, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    return "" if None in numbers else "{:08X}:{:02X}:{:02X}.0".format(*numbers)
+
+
+def _gpus_of(call: Any) -> set[int]:
+    """Return the numbers of the GPUs with tensors within reach of a call, a module's own at once: it may have many."""
+    torch, places = import_module("torch"), set[Any]()
+    for thing in reachable_objects(call, (torch.Tensor, torch.nn.Module)):
+        tensors = (*thing.parameters(), *thing.buffers()) if isinstance(thing, torch.nn.Module) else (thing,)
+        places.update(tensor.device for tensor in tensors)
+    return {place.index for place in places if place.type == "cuda"}
 
 
 _SPIN_CYCLES = 100_000

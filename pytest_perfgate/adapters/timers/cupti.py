@@ -177,7 +177,7 @@ def _activity(records: Sequence[Any], call: int) -> CallActivity:
         busy=float(busy),
         span=float(reach - min(r.start for r in records)),
         kernels=len(records),
-        streams=len({r.stream for r in records}),
+        streams=len({(r.device, r.stream) for r in records}),
         alone=float(sum(r.end - r.start for r in records)),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
 from statistics import median
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.system.processes import queued_ns
 from pytest_perfgate.adapters.timers.bench import (
@@ -16,6 +16,7 @@ from pytest_perfgate.adapters.timers.bench import (
     Rules,
     TimedCall,
     Undisturbed,
+    WarmUp,
     checked_readings,
     queue_availability,
     queue_of,
@@ -50,12 +51,6 @@ _COOLS_NS = 1e9
 
 _STILL_WARM = 0.1
 """The part of a warm-up that suffices after another measurement, when the processor's clock is already up."""
-
-
-class WarmUp(Protocol):
-    """Decides when a call is warm, by a rule of core."""
-
-    def __call__(self, medians: Sequence[float], calls: int, spent_ns: float, plan: Plan) -> bool: ...
 
 
 class HostTimer:

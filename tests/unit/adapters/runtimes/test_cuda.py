@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from statistics import median
 from types import SimpleNamespace
@@ -40,13 +42,13 @@ class Stream:
         self.kernels = self.cuda.gpu._captured = []
 
     def end_capture(self):
-        gpu, kernels = self.cuda.gpu, self.kernels
+        cuda, gpu, kernels = self.cuda, self.cuda.gpu, self.kernels
         gpu._captured = None
-        if self.cuda.invalid:
+        if cuda.invalid:
             raise CUDARuntimeError("cudaErrorStreamCaptureInvalidated: operation failed")
 
         def launch(stream) -> None:
-            assert stream is self.cuda.current[-1]
+            assert stream is cuda.current[-1]
             gpu.submit(lambda begins: gpu._replay(begins, kernels), gpu.launch_ns)
 
         return SimpleNamespace(launch=launch)
@@ -86,8 +88,15 @@ class Cuda:
         return self.current[-1]
 
 
+class Array:
+    """``cupy.ndarray``."""
+
+    def __init__(self, number: int) -> None:
+        self.device = SimpleNamespace(id=number)
+
+
 class FakeCupy:
-    __version__, uint8 = "13.4.1", "uint8"
+    __version__, uint8, ndarray = "13.4.1", "uint8", Array
 
     def __init__(self, gpu) -> None:
         self.cuda, self.allocated = Cuda(gpu), []
@@ -148,6 +157,23 @@ def test_a_graph_is_captured_on_a_stream_of_its_own_and_replayed_on_the_current_
     assert took == pytest.approx(2_000 + 20 * percent, rel=0.001)
 
 
+def test_a_captured_stream_lives_as_long_as_its_replay(runtime, gpu, cupy) -> None:
+    streams, make = [], cupy.cuda.Stream
+
+    def made(**options):
+        stream = make(**options)
+        streams.append(weakref.ref(stream))
+        return stream
+
+    cupy.cuda.Stream = made
+    replay = runtime.capture(lambda: gpu.kernel(2_000))
+    gc.collect()
+    assert streams[0]() is not None, "its memory would be lent to the next stream with its address"
+    del replay
+    gc.collect()
+    assert streams[0]() is None
+
+
 def test_a_cold_graph_rotates_the_buffers_of_its_setup(runtime, rules, gpu) -> None:
     buffers = []
 
@@ -189,6 +215,20 @@ def test_each_device_has_its_own_cache_flushed(runtime, cupy, monkeypatch) -> No
     runtime.flush()
     runtime.flush()
     assert cupy.allocated == [2 << 20, 2 << 20]
+
+
+def test_a_call_on_another_device_than_the_current_one_is_refused_and_a_second_one_is_waited_for(
+    runtime, rules, gpu, cupy
+) -> None:
+    first, second, waits = Array(0), Array(1), []
+    cupy.cuda.Device = lambda number: SimpleNamespace(synchronize=lambda: waits.append(number))
+    EventsTimer(rules).measure(lambda: (first, gpu.kernel(100_000)), Plan(), runtime)
+    assert not waits
+    with pytest.raises(PerfgateError, match="timer-unsuited") as refused:
+        EventsTimer(rules).measure(lambda: (second, gpu.kernel(100_000)), Plan(), runtime)
+    assert "on cuda:1, and the current device is cuda:0" in refused.value.what
+    EventsTimer(rules).measure(lambda: (first, second, gpu.kernel(100_000)), Plan(), runtime)
+    assert set(waits) == {1}
 
 
 def test_a_lost_device_is_an_error(runtime, rules, gpu) -> None:

@@ -7,6 +7,7 @@ import gc
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from statistics import median
 from types import SimpleNamespace
 
@@ -111,6 +112,9 @@ class FakeDriver:
         self.resets += 1
         return "reset, limit 0"
 
+    def uuid(self, index: int) -> str:
+        return ""
+
 
 @pytest.fixture
 def runtime(gpu) -> TorchRuntime:
@@ -200,6 +204,12 @@ def test_a_flush_writes_twice_the_cache_and_resets_persisting_lines(runtime, rul
     assert "persisting lines reset, limit 0" in dict(samples.notes)["flush"]
 
 
+def test_a_device_has_the_uuid_of_the_driver_which_knows_instances_of_mig(runtime, monkeypatch) -> None:
+    assert runtime.device().uuid == "1234"
+    monkeypatch.setattr(FakeDriver, "uuid", lambda self, index: f"5678-{index}")
+    assert runtime.device().uuid == "5678-0"
+
+
 def test_a_device_of_cuda_spins_and_another_one_flushes(runtime, monkeypatch) -> None:
     launched: list[str] = []
     monkeypatch.setattr(runtime, "flush", lambda: launched.append("flush"))
@@ -219,6 +229,49 @@ def test_each_device_has_its_own_cache_flushed(runtime, monkeypatch) -> None:
     runtime.flush()
     assert sorted(runtime._evictors) == [0, 1]
     assert set(indices) == {1}
+
+
+def on_card(number: int):
+    """A tensor that says that it is on a GPU."""
+
+    class OnCard(torch.Tensor):
+        device = torch.device("cuda", number)
+
+    return torch.zeros(1).as_subclass(OnCard)
+
+
+def test_a_call_on_another_device_than_the_current_one_is_refused(runtime, rules, gpu, monkeypatch) -> None:
+    first, second = on_card(0), on_card(1)
+    for call in (partial(gpu.kernel, 100_000), lambda: first, lambda: (first, second), torch.zeros(1).add_):
+        runtime.adopt(call)
+    for call in (lambda: second, second.add_, torch.nn.ParameterList([second])):
+        with pytest.raises(PerfgateError, match="timer-unsuited") as refused:
+            EventsTimer(rules).measure(call, Plan(), runtime)
+        assert "on cuda:1, and the current device is cuda:0" in refused.value.what
+    monkeypatch.setattr(runtime._cuda, "current_device", lambda: 1)
+    runtime.adopt(lambda: second)
+    with pytest.raises(PerfgateError, match="timer-unsuited"):
+        runtime.adopt(lambda: first)
+
+
+def test_work_on_a_second_gpu_of_the_call_is_waited_for_and_reported(rules, gpu, monkeypatch) -> None:
+    """Streams of the simulated card stand for two GPUs."""
+    monkeypatch.setattr(FakeCuda, "synchronize", lambda self, number=0: gpu._wait(gpu.ready[number]))
+    first, second = on_card(0), on_card(1)
+
+    def call():
+        gpu.kernel(100_000)
+        gpu.kernel(500_000, stream=1)
+        return first, second
+
+    samples = EventsTimer(rules).measure(call, Plan(), TorchRuntime(lookup_spec, FakeCuda(gpu), FakeDriver(gpu)))
+    assert [problem.code for problem in samples.problems] == ["work-escaped"]
+
+
+def test_memory_of_a_flush_on_another_device_is_no_reason_to_refuse(runtime) -> None:
+    runtime._evictors[1] = on_card(1)
+    runtime.adopt(runtime.flush)
+    assert runtime._others == ()
 
 
 def test_a_cache_of_unknown_size_is_not_flushed_in_silence(gpu, monkeypatch) -> None:

@@ -75,6 +75,15 @@ def test_busy_and_span_and_overlap_are_apart(gpu, rules, plan) -> None:
     assert "counter proved" in notes["dropped records"]
 
 
+def test_a_stream_of_each_of_two_devices_is_two_streams(gpu, rules, plan, monkeypatch) -> None:
+    drained = FakeRecorder.drain
+    monkeypatch.setattr(
+        FakeRecorder, "drain", lambda self: [replace(one, device=one.stream, stream=7) for one in drained(self)]
+    )
+    samples = CuptiTimer(rules, FakeRecorder(gpu)).measure(two_streams(gpu), plan, gpu)
+    assert dict(samples.notes)["kernels"] == "3 a call on 2 streams"
+
+
 class LateRecorder(FakeRecorder):
     """Stamps some batches of records as longer than the host waited, as an H100 did for a lone copy."""
 
