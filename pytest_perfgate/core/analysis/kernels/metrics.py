@@ -140,8 +140,9 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
         yield metric(full, counter.value, (*who, (label, name)), f"its unit is {counter.unit}" if counter.unit else "")
     if diagnosis.ran is not None:
         for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
-            note = _too_early(name, diagnosis.facts.arch)
-            yield metric("executed", diagnosis.ran.counts.get(name, 0), (*who, ("opcode", name)), note)
+            if not _bare(name, diagnosis.ran):
+                note = _too_early(name, diagnosis.facts.arch)
+                yield metric("executed", _executed(name, diagnosis.ran), (*who, ("opcode", name)), note)
     if diagnosis.whole is not None and diagnosis.facts.code is not None:
         yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
 
@@ -182,9 +183,14 @@ def _too_early(name: str, arch: str) -> str:
     return f"{arch} has no {name.partition('.')[0]}" if number is not None and number < since(name) else ""
 
 
+def _executed(name: str, ran: Mix) -> float:
+    return counted(name, ran.exact) if "." in name else ran.counts.get(name, 0)
+
+
 def _bare(name: str, ran: Mix) -> bool:
-    """Return whether modifiers are requested but the profiler counted opcodes without them."""
-    return "." in name and not any("." in opcode for opcode in ran.exact)
+    """Return whether modifiers are requested but the profiler counted this opcode without them."""
+    opcode, _, modifiers = name.partition(".")
+    return bool(modifiers and ran.counts.get(opcode)) and not any("." in full for full in ran.exact)
 
 
 def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Absent]:
