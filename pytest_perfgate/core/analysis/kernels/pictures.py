@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 _POINTS, _BARS = 12, 20
 
-_OPS = (("fp64", "d"), ("fp32", "f"), ("fp16", "h"))
-"""Types, with the first letter of their instructions."""
+_OPS = (("fp64", "d", 1), ("fp32", "f", 1), ("fp16", "h", 2))
+"""Types, with the first letter of their instructions, and how many numbers a thread's instruction computes."""
 
 _PER_CYCLE = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed"
 
-_LIMIT = "derived__sm__sass_thread_inst_executed_op_{}fma_pred_on_x2"
+_LIMIT = "derived__sm__sass_thread_inst_executed_op_{}fma_pred_on_x{}"
+"""Of HFMA2, older profilers give ``x2``, which counts one of its two numbers, and newer ones ``x4``."""
 
 
 @value
@@ -68,11 +69,11 @@ def placed(counters: Mapping[str, Counter]) -> Placed | None:
     moved = number("dram__bytes.sum.per_second")
     band = number("dram__bytes.sum.peak_sustained") * number("dram__cycles_elapsed.avg.per_second")
     rates, peaks = {}, []
-    for dtype, letter in _OPS:
+    for dtype, letter, lanes in _OPS:
         add, mul, fma = (number(_PER_CYCLE.format(f"{letter}{op}")) for op in ("add", "mul", "fma"))
-        rates[dtype] = (add + mul + 2 * fma) * clock
-        peak = number(_LIMIT.format(letter)) * units
-        peaks += [(dtype, peak)] if peak else []
+        rates[dtype] = lanes * (add + mul + 2 * fma) * clock
+        limit = number(_LIMIT.format(letter, 2 * lanes)) or lanes * number(_LIMIT.format(letter, 2))
+        peaks += [(dtype, limit * units)] if limit * units else []
     dtype = max(rates, key=rates.__getitem__)
     if not rates[dtype] or not moved or not band or dtype not in dict(peaks):
         return None

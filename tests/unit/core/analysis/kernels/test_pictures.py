@@ -54,6 +54,17 @@ def test_counters_give_rate_intensity_and_the_nearer_roof() -> None:
     assert (at.bound, at.share) == ("memory", pytest.approx(2.1e12 / (21 * 5e11)))
 
 
+@pytest.mark.parametrize(("times", "limit"), [(2, 5_000.0), (4, 10_000.0)])
+def test_an_instruction_of_half_precision_computes_two_numbers(times: int, limit: float) -> None:
+    """A multiprocessor of sm_86 starts half as many HFMA2 as FFMA, which computes as much."""
+    halves = {PER_CYCLE.format("hfma"): 900.0, PER_CYCLE.format("hadd"): 100.0}
+    limits = {f"derived__sm__sass_thread_inst_executed_op_hfma_pred_on_x{times}": limit}
+    at = placed(counters(**halves, **limits))
+    assert at is not None
+    assert (at.dtype, at.rate) == ("fp16", pytest.approx(2 * (2 * 900 + 100) * 1e9))
+    assert dict(at.peaks)["fp16"] == pytest.approx(1e13)
+
+
 TENSOR = "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"
 
 
