@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.kernels.bottleneck import Timing
     from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
     from pytest_perfgate.model.device import SmLimits
-    from pytest_perfgate.model.profiles import Counter, Launch, Resources
+    from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources
 
 _POINTS, _BARS = 12, 20
 
@@ -197,7 +197,7 @@ def occupancy_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
         raise PerfgateError("picture-none", "the launch of no kernel is known")
     limiting = " and ".join(fit.limiting)
     alt = f"Occupancy of {d.name} on {d.facts.arch}: {fit.warps} of {sm.warps} warps, limited by {limiting}"
-    panels = tuple(_panels(launch, resources, sm, shared_of(d.facts)))
+    panels = tuple(_panels(d.facts, launch, resources, sm))
     return stairs("occupancy", alt, panels, "warps", list(_limits(fit, sm)))
 
 
@@ -210,12 +210,12 @@ def _limits(fit: Occupancy, sm: SmLimits) -> Iterator[Bar]:
     yield Bar(label="resident warps", parts=(fit.fraction,), text=f"{fit.warps} of {sm.warps}")
 
 
-def _panels(launch: Launch, resources: Resources, sm: SmLimits, shared: int) -> Iterator[Panel]:
-    threads, registers = launch.threads, resources.registers
+def _panels(facts: KernelFacts, launch: Launch, resources: Resources, sm: SmLimits) -> Iterator[Panel]:
+    threads, registers, shared = launch.threads, resources.registers, shared_of(facts)
 
     def warps(**other: int) -> float:
         resources_of_block = {"threads": threads, "registers": registers, "shared": shared, **other}
-        return float(occupancy(sm, **resources_of_block).warps)
+        return float(occupancy(sm, **resources_of_block, most=facts.most_threads).warps)
 
     yield _panel("registers a thread", range(16, 256), registers, lambda at: warps(registers=at))
     sizes = [half / 2 for half in range(2 * sm.smem_block_bytes // _KIB + 1)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report, parse_stated, timing
@@ -141,6 +143,13 @@ def test_the_cliff_of_shared_memory_is_where_two_blocks_become_one() -> None:
     falls = [text for text in texts(picture.svg) if text.startswith("falls past")]
     assert f"falls past {edge(sm) / 1024:.4g}" in falls
     assert [bar.text for bar in picture.bars if bar.label == "shared memory"] == ["2 blocks, the limit"]
+
+
+def test_a_block_beyond_the_launch_bounds_of_the_code_has_no_warps_to_lose() -> None:
+    bounded = replace(kernel(threads=256).facts, most_threads=128)
+    picture = draw("occupancy", [diagnose(bounded, "gemm", LIMITS["sm_90"])])
+    assert "0 of 64 warps" in picture.alt
+    assert not [text for text in texts(picture.svg) if text.startswith("falls past")]
 
 
 @pytest.mark.parametrize(
