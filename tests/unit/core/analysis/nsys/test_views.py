@@ -57,6 +57,16 @@ def test_an_idle_device_behind_waits_is_bound_by_synchronisation(tmp_path: Path)
     assert "The window of rank 0 is synchronisation-bound" in render_text(analysis.views["overlap"]())
 
 
+def test_a_stage_whose_kernels_take_no_time_has_no_share_of_the_compute(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.range(1, 0, 10_000, "layer00.stage3_f")
+    maker.kernel(1, 5_000, 5_000, "gemm", launched=10)
+    maker.kernel(1, 1_000, 9_000, "ncclDevKernel_AllReduce", stream=20, launched=30)
+    *_, stages = inspected(maker).views["balance"]().blocks
+    assert isinstance(stages, Table)
+    assert [row[1:] for row in stages.rows] == [("0", "stage3_f", 0, 0.0)]
+
+
 def test_exposed_communication_binds_the_window_and_its_stage(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.range(1, 0, 90_000, "rank=0")
