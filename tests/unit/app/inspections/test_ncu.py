@@ -73,3 +73,23 @@ def test_dispatches_of_one_launch_keep_their_own_times_and_counters() -> None:
     assert [d.facts for d in alike] == facts
     assert [d.name for d in alike] == ["a", "a", "a", "b", "a"]
     assert ["tc_util" in d.numbers for d in alike] == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize(("named", "written"), [("MI300X_A1", {}), ("", {"device": "Instinct MI300X"})])
+def test_the_device_of_a_dispatch_gives_its_peak(named: str, written: dict[str, str]) -> None:
+    counters = {name: Counter(name=name, value=value) for name, value in (("FETCH_SIZE", 1e6), ("WRITE_SIZE", 0.0))}
+    rocprof = Rocprof(
+        lambda _: [KernelFacts(name="a", arch="gfx942", device=named, duration=1e6, counters=counters)], DeviceCatalogue
+    )
+    (dram,) = rocprof.inspect([Path("x.csv")], written).metrics.find("dram")
+    assert dram.value == pytest.approx(1024e6 / 1e-3 / 5.325e12)
+
+
+@pytest.mark.parametrize("name", ["MI300Y", "MI3"])
+def test_a_device_that_is_not_one_of_the_catalogue_is_refused(name: str) -> None:
+    rocprof = Rocprof(
+        lambda _: [KernelFacts(name="a", arch="gfx942", device="MI300X_A1", duration=1e6)], DeviceCatalogue
+    )
+    with pytest.raises(PerfgateError) as error:
+        rocprof.inspect([Path("x.csv")], {"device": name})
+    assert error.value.code.name == "kernel-option"
