@@ -281,6 +281,17 @@ def test_more_than_the_peak_is_refused(tmp_path: Path) -> None:
     assert (verdict.outcome, "--set flops=" in verdict.next[0]) == (Outcome.NOT_MEASURED, True)
 
 
+def test_more_than_the_peak_on_one_rank_is_refused_beside_a_plausible_one(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for rank, last in enumerate((9_000_000, 90_000)):
+        maker.kernel(100 + rank, 0, last, "gemm", device=rank)
+    options = {"flops": "1TFLOP", "dtype": "bf16", "peak": "bf16=989TFLOPS"}
+    analysis = inspected(maker, **options)
+    verdicts = judge_artifact(analysis, [parse_limit("mfu_datasheet >= 10%", kinds=by_name())])
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.INVALID, Outcome.PASSED}
+    assert [absent.labels for absent in analysis.metrics.absences("mfu_datasheet")] == [(("rank", "1"),)]
+
+
 def test_a_comparison_has_the_rates_of_its_second_side(tmp_path: Path) -> None:
     paths = [steps(tmp_path / f"{length}.sqlite", length).done() for length in (9_000_000, 4_500_000)]
     analysis = Nsys(read_nsys).compare(paths[:1], paths[1:], {"preset": "ddp", **WORK})
