@@ -292,6 +292,19 @@ def test_more_than_the_peak_on_one_rank_is_refused_beside_a_plausible_one(tmp_pa
     assert [absent.labels for absent in analysis.metrics.absences("mfu_datasheet")] == [(("rank", "1"),)]
 
 
+@pytest.mark.parametrize(
+    ("limit", "outcomes"),
+    [("step_to_step <= 1s", [Outcome.NOT_MEASURED, Outcome.PASSED]), ("exposed_share <= 5%", [Outcome.INVALID])],
+)
+def test_a_rank_without_a_figure_does_not_keep_its_limit(tmp_path: Path, limit: str, outcomes: list[Outcome]) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for rank, step in ((0, 0), (0, 1), (1, 0)):
+        maker.range(100 + rank, 10_000 * step, 10_000 * step + 9_000, f"step {step}")
+        maker.kernel(100 + rank, 10_000 * step, 10_000 * step + 5_000, "gemm", device=rank)
+    verdicts = judge_artifact(inspected(maker, preset="ddp"), [parse_limit(limit, kinds=by_name())])
+    assert [verdict.outcome for verdict in verdicts] == outcomes
+
+
 def test_a_comparison_has_the_rates_of_its_second_side(tmp_path: Path) -> None:
     paths = [steps(tmp_path / f"{length}.sqlite", length).done() for length in (9_000_000, 4_500_000)]
     analysis = Nsys(read_nsys).compare(paths[:1], paths[1:], {"preset": "ddp", **WORK})
