@@ -159,10 +159,15 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
         yield metric("compute_load_ratio", inner.ratio, who)
     if inner.wide is not None:
         yield metric("wide_loads", inner.wide, who)
-    if diagnosis.loop is not None:
-        for name in opcodes:
-            yield metric("count", inner.counts.get(name, 0), (*who, ("loop", "main"), ("opcode", name)))
-        yield from _scheduling(code, diagnosis.loop.rows, (*who, ("loop", "main")))
+    counts, rows, note = _main_loop(diagnosis, inner.counts)
+    for name in opcodes:
+        yield metric("count", counts.get(name, 0), (*who, ("loop", "main"), ("opcode", name)), note)
+    yield from _scheduling(code, rows, (*who, ("loop", "main")), note)
+
+
+def _main_loop(diagnosis: Diagnosis, counts: Mapping[str, int]) -> tuple[Mapping[str, int], range, str]:
+    """Return the counts of the main loop and its rows; of a kernel without a loop nothing, and a note."""
+    return (counts, diagnosis.loop.rows, "") if diagnosis.loop else ({}, range(0), "the kernel has no loop")
 
 
 def requested_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Metric]:
@@ -172,8 +177,9 @@ def requested_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels,
         note = _too_early(name, diagnosis.facts.arch)
         if whole is not None:
             yield metric("count", counted(name, whole.exact), (*who, *label), note)
-        if whole is not None and inner is not None and diagnosis.loop is not None:
-            yield metric("count", counted(name, inner.exact), (*who, ("loop", "main"), *label), note)
+        if whole is not None and inner is not None:
+            exact, _, no_loop = _main_loop(diagnosis, inner.exact)
+            yield metric("count", counted(name, exact), (*who, ("loop", "main"), *label), note or no_loop)
         if ran is not None and name not in COUNTED and not _bare(name, ran):
             yield metric("executed", counted(name, ran.exact), (*who, *label), note)
 
@@ -205,11 +211,11 @@ def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) 
             )
 
 
-def _scheduling(code: KernelCode, rows: range, who: Labels) -> Iterator[Metric]:
+def _scheduling(code: KernelCode, rows: range, who: Labels, note: str = "") -> Iterator[Metric]:
     """Yield metrics of the control words; nothing without them."""
     for name, number in (("stall_cycles", stall_cycles(code, rows)), ("barrier_waits", barrier_waits(code, rows))):
         if number is not None:
-            yield metric(name, number, who)
+            yield metric(name, number, who, note)
 
 
 def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:

@@ -133,6 +133,17 @@ def test_what_was_not_collected_names_the_section() -> None:
     assert "MemoryWorkloadAnalysis" in metrics.missing("l2_hit").fix
 
 
+def test_a_kernel_without_a_loop_has_nothing_in_its_main_loop() -> None:
+    looped = compiled("copy_wide")
+    straight = replace(looped, loop=None, inner=looped.whole)
+    metrics = metrics_of([straight, compiled("gemm_tiled")], "cubin", opcodes_of("LDG.E"))
+    for name, more in (("count", {"opcode": "LDG"}), ("count", {"opcode": "LDG.E"}), ("stall_cycles", {})):
+        scope = {"kernel": "copy_wide", "loop": "main", **more}
+        assert number(metrics, name, **scope) == 0
+        assert metrics.find(name, tuple(scope.items()))[0].note == "the kernel has no loop"
+        assert number(metrics, name, **{**scope, "kernel": "gemm_tiled"}) > 0
+
+
 def test_control_words_are_summed_in_the_kernel_and_in_its_main_loop() -> None:
     tiled = compiled("gemm_tiled")
     metrics = metrics_of([tiled], "cubin")
