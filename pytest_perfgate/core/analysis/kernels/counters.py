@@ -144,7 +144,7 @@ def _reasons(counters: Mapping[str, Counter], head: str, tail: str) -> dict[str,
     return {
         name[len(head) : -len(tail)]: counter.value
         for name, counter in counters.items()
-        if name.startswith(head) and name.endswith(tail) and not name[len(head) :].startswith("not_issued")
+        if name.startswith(head) and name.endswith(tail)
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.analysis.classify import Bottleneck, bound_name
 from pytest_perfgate.core.analysis.decisions import NO_ROW, NOTHING, advice_items, gain_text, sentence
+from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, class_or_code, code_evidence, weighted
 from pytest_perfgate.core.analysis.kernels.sass_facts import FactChange, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import (
@@ -238,8 +239,6 @@ def analysis_report(
     total = sum(d.numbers.get("duration", 0.0) for d in diagnoses)
     share = longest.numbers.get("duration", 0.0) / total if total else None
     part = f" ({quantity(share, Dimension.FRACTION, 3)} of the time)" if share is not None else ""
-    from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
-
     by_code = longest.classification.bottleneck in (Bottleneck.NOT_COLLECTED, Bottleneck.INVALID)
     advice = tuple(recommendations(longest)) if by_code else (_advice(diagnoses, total, mfu),)
     findings = tuple(dict.fromkeys(_findings(diagnoses, longest))) or (NOTHING,)
