@@ -57,9 +57,7 @@ if TYPE_CHECKING:
 
 def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
     """Return the sum over all launches; ``None`` if one launch has no value."""
-    times = [d.numbers.get("duration") for d in diagnoses]
-    present = [time for time in times if time is not None]
-    return sum(present) if len(present) == len(times) else None
+    return sum(d.spent for d in diagnoses) if all("duration" in d.numbers for d in diagnoses) else None
 
 
 def _contract_inputs(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> ContractInputs:

@@ -11,6 +11,7 @@ import pytest
 from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.adapters.readers.ncu_report import read_ncu
 from pytest_perfgate.app.inspections.ncu import Ncu, Rocprof
+from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Counter, KernelFacts
 
@@ -93,3 +94,16 @@ def test_a_device_that_is_not_one_of_the_catalogue_is_refused(name: str) -> None
     with pytest.raises(PerfgateError) as error:
         rocprof.inspect([Path("x.csv")], {"device": name})
     assert error.value.code.name == "kernel-option"
+
+
+def test_a_row_of_means_counts_with_all_its_launches() -> None:
+    def row(name: str, mean: float, calls: float) -> KernelFacts:
+        counters = {"Calls": Counter(name="Calls", value=calls)}
+        return KernelFacts(name=name, arch="gfx942", duration=mean, counters=counters)
+
+    rocprof = Rocprof(lambda _: [row("long", 100e3, 1), row("often", 20e3, 20)], DeviceCatalogue)
+    analysis = rocprof.inspect([Path("x.csv")], {"flops": "1GFLOP"})
+    assert analysis.metrics.find("tflops")[0].value == pytest.approx(1e9 / 500e-6)
+    report = render_text(analysis.views["report"]())
+    assert "often (80 % of the time)" in report
+    assert "Kernel time: 500 µs" in report
