@@ -305,6 +305,14 @@ def test_a_rank_without_a_figure_does_not_keep_its_limit(tmp_path: Path, limit: 
     assert [verdict.outcome for verdict in verdicts] == outcomes
 
 
+def test_the_summary_of_one_rank_has_its_kernels_alone(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for rank in (0, 1):
+        maker.kernel(100 + rank, 0, 5_000, "gemm", device=rank)
+    kernels = next(b for b in inspected(maker, rank="1").views["summary"]().blocks if isinstance(b, Table))
+    assert [(row[0], row[5]) for row in kernels.rows] == [("1", 1.0)]
+
+
 def test_a_comparison_has_the_rates_of_its_second_side(tmp_path: Path) -> None:
     paths = [steps(tmp_path / f"{length}.sqlite", length).done() for length in (9_000_000, 4_500_000)]
     analysis = Nsys(read_nsys).compare(paths[:1], paths[1:], {"preset": "ddp", **WORK})
