@@ -107,3 +107,10 @@ def test_a_row_of_means_counts_with_all_its_launches() -> None:
     report = render_text(analysis.views["report"]())
     assert "often (80 % of the time)" in report
     assert "Kernel time: 500 µs" in report
+
+
+def test_kernels_that_are_not_compared_stand_by_their_short_names() -> None:
+    names = {"a.csv": "void one::first<int>(int*)", "b.csv": "void one::second<int>(int*)"}
+    rocprof = Rocprof(lambda paths: [KernelFacts(name=names[paths[0].name], arch="gfx942")], DeviceCatalogue)
+    with pytest.raises(PerfgateError, match="no kernel in common: first; and second"):
+        rocprof.compare([Path("a.csv")], [Path("b.csv")], {})
