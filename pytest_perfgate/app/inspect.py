@@ -112,7 +112,9 @@ def led_by_pictures(document: Document, analysis: Analysis, names: Sequence[str]
     """Return the page with all its pictures, or those of these names, first or after the section of its answer."""
     chosen = {name: draw for name, draw in analysis.pictures.items() if name in names or not names}
     drawn, _ = _draw_all(replace(analysis, pictures=chosen))
-    at = sum(isinstance(next(iter(getattr(one, "blocks", (one,))), None), Paragraph) for one in document.blocks[:1])
+    first = next(iter(document.blocks), None)
+    opening = next(iter(first.blocks), None) if isinstance(first, Section) else first
+    at = 1 if isinstance(opening, Paragraph) else 0
     pictures = (Section(title="Pictures", blocks=drawn, anchor=PICTURES),) if drawn else ()
     return replace(document, blocks=(*document.blocks[:at], *pictures, *document.blocks[at:]))
 
@@ -161,10 +163,9 @@ def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Perfgate
     kinds: dict[str, list[Path]] = {}
     for file in files:
         head = peek(file)
-        for one in inspectors:
-            if one.recognises(file, head):
-                kinds.setdefault(one.name, []).append(file)
-                break
+        inspector = next((one for one in inspectors if one.recognises(file, head)), None)
+        if inspector is not None:
+            kinds.setdefault(inspector.name, []).append(file)
     if not kinds:
         return None
     counts = ", ".join(f"{len(files_of_kind)} of {kind_title(name)}" for name, files_of_kind in kinds.items())
@@ -393,8 +394,7 @@ def trusted(analysis: Analysis) -> MetricSet:
     """Return the metrics of an analysis; after a problem they do not count, and limits on them are INVALID."""
     if not analysis.problems:
         return analysis.metrics
-    first = analysis.problems[0]
-    why = "; ".join(problem.what for problem in analysis.problems)
+    code, why = analysis.problems[0].code, "; ".join(problem.what for problem in analysis.problems)
     figures = [(m.name, m.labels) for m in analysis.metrics.metrics]
     figures += [(a.name, a.labels) for a in analysis.metrics.absent]
-    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=why, code=first.code) for n, s in figures))
+    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=why, code=code) for n, s in figures))

@@ -339,6 +339,11 @@ class OverlapRow:
     most: float
 
     @property
+    def lasts(self) -> bool:
+        """Whether communication took any time: otherwise no share of it is covered or exposed."""
+        return self.total_ns > 0
+
+    @property
     def overlap(self) -> float:
         return 1 - self.exposed_ns / self.total_ns if self.total_ns else float("nan")
 

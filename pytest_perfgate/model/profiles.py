@@ -182,24 +182,10 @@ class Resources:
     """Static bytes a block."""
     stack: int = 0
     local: int = 0
-    constant: int = 0
     source: str = ""
     """The tool that reported it; tools differ on shared memory, so a baseline keeps to one."""
     unsaid: tuple[str, ...] = ()
     """Whether ``shared`` and ``stack`` were not reported, so that their zero means unknown."""
-
-
-@value
-class Control:
-    """The scheduling bits of one instruction. A barrier of 7 means none."""
-
-    stall: int
-    yields: bool
-    write_barrier: int
-    read_barrier: int
-    wait: int
-    """Bit mask of the barriers 0-5 waited for."""
-    reuse: int
 
 
 @array_value
@@ -215,7 +201,6 @@ class KernelCode:
     """The machine code itself, if it was available."""
     compiler: str = ""
     """The ptxas that wrote it, if the file names it: code differs between versions."""
-    disassembler: str = ""
 
     def __len__(self) -> int:
         return len(self.opcodes)

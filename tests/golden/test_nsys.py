@@ -87,3 +87,23 @@ def test_a_lane_without_communication_is_not_said_to_be_marked(tmp_path: Path) -
     maker.kernel(100, 10_000, 200_000, "gemm_bf16", launched=1_500)
     alone = Nsys(read_nsys).inspect([maker.done()], {}).pictures["timeline"]()
     assert alone.alt.endswith("no communication is exposed")
+
+
+def job(path: Path, ranks: int) -> Path:
+    maker = ExportMaker(path)
+    for rank in range(ranks):
+        maker.range(100 + rank, 0, 1_000_000, f"rank={rank}; pp=0/1")
+        maker.kernel(100 + rank, 10_000, 200_000, "gemm_bf16", launched=1_500, device=rank)
+        maker.kernel(100 + rank, 150_000, 240_000, "ncclDevKernel_AllToAll", stream=20, launched=4_000, device=rank)
+    return maker.done()
+
+
+def test_bars_of_ranks_stand_by_number_and_a_mean_is_of_one_side(tmp_path: Path) -> None:
+    few, other, many, later = (job(tmp_path / f"{n}.sqlite", ranks) for n, ranks in enumerate((11, 11, 26, 26)))
+    pictures = Nsys(read_nsys).compare([few], [other], {}).pictures
+    for name in ("ranks", "overlap"):
+        bars = [bar.label for bar in pictures[name]().bars]
+        assert [bar.split(":")[0].split(",")[0] for bar in bars] == [f"rank {at // 2}" for at in range(22)]
+        assert [bar.rpartition(", ")[2] for bar in bars] == ["before", "after"] * 11
+    labels = [bar.label for bar in Nsys(read_nsys).compare([many], [later], {}).pictures["ranks"]().bars]
+    assert labels[:2] == ["rank 0, before – rank 2, before", "rank 0, after – rank 2, after"]

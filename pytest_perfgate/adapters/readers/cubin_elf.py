@@ -236,7 +236,6 @@ def resources(attributes: Mapping[int, int], sizes: Mapping[str, int], in_header
         shared=sizes.get(".nv.shared.", 0),
         stack=stack,
         local=sizes.get(".nv.local.", 0),
-        constant=sizes.get(".nv.constant0.", 0),
         source=FROM_CODE,
     )
 

@@ -40,7 +40,7 @@ from pytest_perfgate.core.render.words import distinct_names, pair_of_names, plu
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Labels, MetricSet, Picture
 from pytest_perfgate.model.profiles import CODE_SUFFIXES, PTXAS_LOG, SOURCE, Disassembly, KernelFacts, Launch
-from pytest_perfgate.model.values import Dimension, array_value
+from pytest_perfgate.model.values import Dimension, array_value, first_of
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import DeviceSpec, SmLimits
@@ -274,9 +274,9 @@ class Side:
 
 def _refuse_unrelated(before: Side, after: Side) -> None:
     """Refuse two files without a common kernel, which are of two programs and not comparable."""
-    sides = [sorted({diagnosis.facts.name for diagnosis in side.diagnoses}) for side in (before, after)]
-    if not set(sides[0]) & set(sides[1]):
-        first, second = (", ".join(names[:3]) + (", ..." if len(names) > 3 else "") for names in sides)
+    sides = [{diagnosis.facts.name: diagnosis.name for diagnosis in side.diagnoses} for side in (before, after)]
+    if not sides[0].keys() & sides[1].keys():
+        first, second = (first_of(sorted(set(names.values())), 3) for names in sides)
         what = f"the two have no kernel in common: {first}; and {second}"
         fix = "compare two files of one program, or look at each: perfgate inspect FILE"
         raise PerfgateError("artifact-mixed", what, fix=fix, place=f"{before.named}, {after.named}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,9 +57,7 @@ if TYPE_CHECKING:
 
 def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
     """Return the sum over all launches; ``None`` if one launch has no value."""
-    times = [d.numbers.get("duration") for d in diagnoses]
-    present = [time for time in times if time is not None]
-    return sum(present) if len(present) == len(times) else None
+    return sum(d.spent for d in diagnoses) if all("duration" in d.numbers for d in diagnoses) else None
 
 
 def _contract_inputs(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> ContractInputs:
@@ -225,7 +223,7 @@ class Rocprof:
     views = ("overview", "report", "contract")
     options = OPTIONS
 
-    def __init__(self, read: Read, catalogue: Callable[[], Iterable[DeviceSpec]]) -> None:
+    def __init__(self, read: Read, catalogue: Callable[[], Catalogue]) -> None:
         self._read = read
         self._catalogue = catalogue
 
@@ -240,8 +238,7 @@ class Rocprof:
         diagnoses = self._diagnosed(paths, options)
         subject = ", ".join(str(path) for path in paths)
         title, total = title_of(paths), total_time(diagnoses)
-        spec = _spec(options.get("device") or diagnoses[0].facts.device, list(self._catalogue()))
-        stated = parse_stated(options, spec)
+        stated = parse_stated(options, spec_of(options, self._catalogue(), diagnoses[0].facts.device))
         inputs = _contract_inputs(options, stated)
         return Analysis(
             kind=self.name,
@@ -265,16 +262,16 @@ class Rocprof:
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         old, new = (Side(paths=paths, diagnoses=self._diagnosed(paths, options)) for paths in (before, after))
-        spec = _spec(options.get("device") or new.diagnoses[0].facts.device, list(self._catalogue()))
-        more = stated_metrics(parse_stated(options, spec), total_time(new.diagnoses), "the profiler")
+        stated = parse_stated(options, spec_of(options, self._catalogue(), new.diagnoses[0].facts.device))
+        more = stated_metrics(stated, total_time(new.diagnoses), "the profiler")
         return launches_compared(self.name, old, new, "dispatches under rocprof", more)
 
     def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
-        specs = list(self._catalogue())
-        facts = list(self._read(paths))
+        catalogue, facts = self._catalogue(), list(self._read(paths))
+        specs = {device: spec_of(options, catalogue, device) for device in {k.device for k in facts}}
         names = labels_of(facts)
         alike: dict[object, Diagnosis] = {}
-        return [_diagnosed_once(k, names[id(k)], _spec(options.get("device") or k.device, specs), alike) for k in facts]
+        return [_diagnosed_once(k, names[id(k)], specs[k.device], alike) for k in facts]
 
 
 def _diagnosed_once(k: KernelFacts, name: str, spec: DeviceSpec | None, alike: dict[object, Diagnosis]) -> Diagnosis:
@@ -292,9 +289,3 @@ def _dispatches(diagnoses: Sequence[Diagnosis]) -> str:
     if all(d.facts.notes.get("duration") for d in diagnoses):
         return f"{len(diagnoses)} kernel{'s' * (len(diagnoses) > 1)} in a table of means under rocprof"
     return f"{_plural(diagnoses, 'dispatch')} under rocprof"
-
-
-def _spec(device: str, specs: Sequence[DeviceSpec]) -> DeviceSpec | None:
-    """Return the data sheet for a name such as ``MI300X_A1``."""
-    word = device.partition("_")[0].strip()
-    return next((s for s in specs if word and word.casefold() in s.name.casefold()), None)

@@ -145,15 +145,13 @@ class Nsys:
     def _job(self, paths: Sequence[Path], reading: ReadOptions) -> tuple[Job, tuple[NsysExport, ...]]:
         exports = tuple(self._read(path) for path in _in_order(paths))
         results: list[RankResult] = []
-        ranks: list[Rank] = []
         notes: list[str] = []
         for number, export in enumerate(exports):
-            analysed, omitted = _analysed(export, reading, number, len(ranks))
+            analysed, omitted = _analysed(export, reading, number, len(results))
             results += analysed
-            ranks += [result.rank for result in analysed]
             notes += omitted
         facts = tuple(export.facts() for export in exports)
-        check_distinct(ranks, [one.path for one in facts])
+        check_distinct([result.rank for result in results], [one.path for one in facts])
         check_copies(results, [one.path for one in facts])
         results = sorted(_requested_ranks(results, reading.ranks), key=lambda result: order(result.rank))
         return Job(reading=reading, files=facts, ranks=tuple(results), notes=tuple(notes)), exports
@@ -265,10 +263,12 @@ def _hull(chosen: Mapping[Rank, Window]) -> tuple[int, int]:
 def _summary(job: Job, exports: Sequence[NsysExport], findings: Sequence[Finding]) -> Document:
     """Return totals of the whole capture and all calls of the host, computed when shown."""
     ranked = {(r.rank.file, r.rank.pid, r.rank.device): r.rank.name for r in job.ranks}
+    without_rank = "" if job.reading.ranks else "-"
     totals = [
-        (ranked.get((file, total.pid, total.device), "-"), total)
+        (name, total)
         for file, export in enumerate(exports)
         for total in export.kernel_totals(-_FAR, _FAR, hidden_talkers(export.full_names(), job.reading))
+        if (name := ranked.get((file, total.pid, total.device), without_rank))
     ]
     calls = [call for file, export in enumerate(exports) for call in _calls(job, file, export)]
     return views.summary(job, totals, calls, findings)

@@ -131,8 +131,6 @@ class Cliff:
     """The resource that allows only one block whatever the shared memory; "" if none does."""
     next_edge: int
     """The largest block of which as many fit as now."""
-    distance: int
-    """Bytes from here to that edge."""
     blocks: int
     doubled_blocks: int
     """Blocks with twice the shared memory: double buffering."""
@@ -158,15 +156,13 @@ def cliff(sm: SmLimits, *, threads: int, registers: int, shared: int) -> Cliff:
 
     here = at(shared)
     blocks = dict(here.limits)["shared memory"]
-    following = edge(sm, max(1, min(blocks, sm.blocks)))
     other = next((name for name, limit in here.limits if name != "shared memory" and limit <= 1), "")
     return Cliff(
         edge=edge(sm),
         shared=shared,
         crossed=shared > edge(sm),
         moot=other,
-        next_edge=following,
-        distance=following - shared,
+        next_edge=edge(sm, max(1, blocks)),
         blocks=here.blocks,
         doubled_blocks=at(2 * shared).blocks,
         alone=blocks,

@@ -39,7 +39,6 @@ class Placement:
     """``compute``, ``memory``, ``cache`` or "" if the roof does not show it."""
     ideal_ns: float | None
     """The least time that the roof allows."""
-    cached: bool = False
     untyped: str = ""
     """Why a rate without a stated type is impossible: it is above the peak of every type."""
 
@@ -76,9 +75,8 @@ def place(work: Work, time_ns: float, roof: Roof) -> Placement:
     rate = work.flops / time_ns * 1e9 if work.flops is not None and time_ns > 0 else None
     moved = work.bytes / time_ns * 1e9 if work.bytes is not None and time_ns > 0 else None
     peak, band = roof.rate(work.dtype), roof.bandwidth
-    cached = fits_cache(work, roof)
     compute = rate / peak if rate is not None and peak else None
-    memory = moved / band if moved is not None and band and not cached else None
+    memory = moved / band if moved is not None and band and not fits_cache(work, roof) else None
     return Placement(
         flops_rate=rate,
         bandwidth=moved,
@@ -87,7 +85,6 @@ def place(work: Work, time_ns: float, roof: Roof) -> Placement:
         memory=memory,
         bound=bound(work, roof),
         ideal_ns=ideal_ns(work, roof),
-        cached=cached,
         untyped="" if work.dtype or rate is None else above_every_peak(rate, roof),
     )
 

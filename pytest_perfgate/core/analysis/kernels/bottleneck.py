@@ -182,7 +182,8 @@ def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
 
 
 _DEVICES = {
-    "sm_75": "T4", "sm_80": "A100-SXM4-80GB", "sm_86": "RTX 3070 Ti", "sm_89": "RTX 4090", "sm_100": "B200",
+    "sm_70": "V100-SXM2", "sm_75": "T4", "sm_80": "A100-SXM4-80GB", "sm_86": "RTX 3070 Ti", "sm_89": "RTX 4090",
+    "sm_100": "B200", "sm_103": "B300", "sm_120": "RTX 5090",
 }  # fmt: skip
 """A device of each architecture, for the hint."""
 
@@ -190,7 +191,7 @@ _DEVICES = {
 def _of_this_code(hint: str, diagnosis: Diagnosis) -> str:
     """Return the hint with a type that this code computes in, and a device that runs it."""
     dtype = OF_INSTRUCTIONS.get(diagnosis.inner.compute if diagnosis.inner else "", ("fp16",))[0]
-    device = _DEVICES.get(diagnosis.facts.arch.rstrip("a"), "H100 SXM")
+    device = _DEVICES.get(diagnosis.facts.arch.rstrip("af"), "H100 SXM")
     return hint.replace("dtype=fp16", f"dtype={dtype}").replace("H100 SXM", device)
 
 
@@ -254,9 +255,8 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
     items, unit = parse_items(options.get("items", ""))
     dtype = options.get("dtype", "")
     if dtype and known_dtype(dtype) is None:
-        raise PerfgateError(
-            "kernel-option", f"dtype={dtype} is no known type", fix=f"one of {', '.join(sorted(WIDTHS))}"
-        )
+        known = ", ".join(sorted(WIDTHS))
+        raise PerfgateError("kernel-option", f"dtype={dtype} is no known type", fix=f"one of {known}")
     work = Work(flops=flops, bytes=moved, dtype=known_dtype(dtype) or "", items=items, unit=unit, working_set=moved)
     roof = _roof(options, spec)
     return Stated(

@@ -113,6 +113,12 @@ def plain(counters: Mapping[str, Counter]) -> Iterator[tuple[Plain, str, float]]
                 break
 
 
+def launches_of(counters: Mapping[str, Counter]) -> int:
+    """Return the launches that a row stands for: several in a table of statistics, whose times are means."""
+    calls = counters.get("Calls")
+    return round(calls.value) if calls else 1
+
+
 def leading(counters: Mapping[str, Counter], table: tuple[tuple[str, str], ...]) -> tuple[str, float] | None:
     """Return the busiest of these, as a fraction of its peak."""
     shares = [(words, counters[full].value * 0.01) for words, full in table if full in counters]
@@ -144,7 +150,7 @@ def _reasons(counters: Mapping[str, Counter], head: str, tail: str) -> dict[str,
     return {
         name[len(head) : -len(tail)]: counter.value
         for name, counter in counters.items()
-        if name.startswith(head) and name.endswith(tail) and not name[len(head) :].startswith("not_issued")
+        if name.startswith(head) and name.endswith(tail)
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import NO_ROW, Fact, recommendations
-from pytest_perfgate.core.analysis.kernels.counters import INSIDE, PIPES, leading, plain, stalls
+from pytest_perfgate.core.analysis.kernels.counters import INSIDE, PIPES, launches_of, leading, plain, stalls
 from pytest_perfgate.core.analysis.kernels.sass_facts import Loop, main_loop, spilled, static_shared
 from pytest_perfgate.core.analysis.kernels.sass_mix import LOCAL, Mix, barriers_a_stage, executed_mix, mix, usual_stall
 from pytest_perfgate.core.analysis.occupancy import (
@@ -60,6 +60,11 @@ class Diagnosis:
     """The executed mix, if a profiler counted it."""
     stalls: Mapping[str, float] = field(default_factory=dict)
     pipe: tuple[str, float] | None = None
+
+    @property
+    def spent(self) -> float:
+        """The time of all launches that it stands for; zero if it is not known."""
+        return self.numbers.get("duration", 0.0) * launches_of(self.facts.counters)
 
 
 def diagnose(
@@ -256,11 +261,8 @@ def _load_heavy(inner: Mix) -> bool:
 
 def _room(classified: Classification, signals: Signals) -> float | None:
     """Return the possible speed-up under the nearest roof; None for a bound that was not measured."""
-    if not classified.measured or classified.bottleneck not in (
-        Bottleneck.COMPUTE,
-        Bottleneck.MEMORY,
-        Bottleneck.BALANCED,
-    ):
+    of_a_roof = (Bottleneck.COMPUTE, Bottleneck.MEMORY, Bottleneck.BALANCED)
+    if not classified.measured or classified.bottleneck not in of_a_roof:
         return None
     nearest = max((n for n in (signals.compute, signals.memory) if n), default=None)
     return max(0.0, 1 / nearest - 1) if nearest else None
@@ -375,7 +377,7 @@ def findings_of(diagnoses: Sequence[Diagnosis]) -> tuple[Finding, ...]:
 
 
 def _weight(diagnosis: Diagnosis) -> tuple[float, int]:
-    return diagnosis.numbers.get("duration", 0.0), len(_advice(diagnosis))
+    return diagnosis.spent, len(_advice(diagnosis))
 
 
 def _advice(diagnosis: Diagnosis) -> list[Finding]:

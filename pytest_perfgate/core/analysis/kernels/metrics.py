@@ -140,8 +140,9 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
         yield metric(full, counter.value, (*who, (label, name)), f"its unit is {counter.unit}" if counter.unit else "")
     if diagnosis.ran is not None:
         for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
-            note = _too_early(name, diagnosis.facts.arch)
-            yield metric("executed", diagnosis.ran.counts.get(name, 0), (*who, ("opcode", name)), note)
+            if not _bare(name, diagnosis.ran):
+                note = _too_early(name, diagnosis.facts.arch)
+                yield metric("executed", _executed(name, diagnosis.ran), (*who, ("opcode", name)), note)
     if diagnosis.whole is not None and diagnosis.facts.code is not None:
         yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
 
@@ -158,10 +159,15 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
         yield metric("compute_load_ratio", inner.ratio, who)
     if inner.wide is not None:
         yield metric("wide_loads", inner.wide, who)
-    if diagnosis.loop is not None:
-        for name in opcodes:
-            yield metric("count", inner.counts.get(name, 0), (*who, ("loop", "main"), ("opcode", name)))
-        yield from _scheduling(code, diagnosis.loop.rows, (*who, ("loop", "main")))
+    counts, rows, note = _main_loop(diagnosis, inner.counts)
+    for name in opcodes:
+        yield metric("count", counts.get(name, 0), (*who, ("loop", "main"), ("opcode", name)), note)
+    yield from _scheduling(code, rows, (*who, ("loop", "main")), note)
+
+
+def _main_loop(diagnosis: Diagnosis, counts: Mapping[str, int]) -> tuple[Mapping[str, int], range, str]:
+    """Return the counts of the main loop and its rows; of a kernel without a loop nothing, and a note."""
+    return (counts, diagnosis.loop.rows, "") if diagnosis.loop else ({}, range(0), "the kernel has no loop")
 
 
 def requested_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Metric]:
@@ -171,8 +177,9 @@ def requested_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels,
         note = _too_early(name, diagnosis.facts.arch)
         if whole is not None:
             yield metric("count", counted(name, whole.exact), (*who, *label), note)
-        if whole is not None and inner is not None and diagnosis.loop is not None:
-            yield metric("count", counted(name, inner.exact), (*who, ("loop", "main"), *label), note)
+        if whole is not None and inner is not None:
+            exact, _, no_loop = _main_loop(diagnosis, inner.exact)
+            yield metric("count", counted(name, exact), (*who, ("loop", "main"), *label), note or no_loop)
         if ran is not None and name not in COUNTED and not _bare(name, ran):
             yield metric("executed", counted(name, ran.exact), (*who, *label), note)
 
@@ -182,9 +189,14 @@ def _too_early(name: str, arch: str) -> str:
     return f"{arch} has no {name.partition('.')[0]}" if number is not None and number < since(name) else ""
 
 
+def _executed(name: str, ran: Mix) -> float:
+    return counted(name, ran.exact) if "." in name else ran.counts.get(name, 0)
+
+
 def _bare(name: str, ran: Mix) -> bool:
-    """Return whether modifiers are requested but the profiler counted opcodes without them."""
-    return "." in name and not any("." in opcode for opcode in ran.exact)
+    """Return whether modifiers are requested but the profiler counted this opcode without them."""
+    opcode, _, modifiers = name.partition(".")
+    return bool(modifiers and ran.counts.get(opcode)) and not any("." in full for full in ran.exact)
 
 
 def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Absent]:
@@ -199,11 +211,11 @@ def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) 
             )
 
 
-def _scheduling(code: KernelCode, rows: range, who: Labels) -> Iterator[Metric]:
+def _scheduling(code: KernelCode, rows: range, who: Labels, note: str = "") -> Iterator[Metric]:
     """Yield metrics of the control words; nothing without them."""
     for name, number in (("stall_cycles", stall_cycles(code, rows)), ("barrier_waits", barrier_waits(code, rows))):
         if number is not None:
-            yield metric(name, number, who)
+            yield metric(name, number, who, note)
 
 
 def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:

@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.kernels.bottleneck import Timing
     from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
     from pytest_perfgate.model.device import SmLimits
-    from pytest_perfgate.model.profiles import Counter, Launch, Resources
+    from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources
 
 _POINTS, _BARS = 12, 20
 
-_OPS = (("fp64", "d"), ("fp32", "f"), ("fp16", "h"))
-"""Types, with the first letter of their instructions."""
+_OPS = (("fp64", "d", 1), ("fp32", "f", 1), ("fp16", "h", 2))
+"""Types, with the first letter of their instructions, and how many numbers a thread's instruction computes."""
 
 _PER_CYCLE = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed"
 
-_LIMIT = "derived__sm__sass_thread_inst_executed_op_{}fma_pred_on_x2"
+_LIMIT = "derived__sm__sass_thread_inst_executed_op_{}fma_pred_on_x{}"
+"""Of HFMA2, older profilers give ``x2``, which counts one of its two numbers, and newer ones ``x4``."""
 
 
 @value
@@ -68,11 +69,11 @@ def placed(counters: Mapping[str, Counter]) -> Placed | None:
     moved = number("dram__bytes.sum.per_second")
     band = number("dram__bytes.sum.peak_sustained") * number("dram__cycles_elapsed.avg.per_second")
     rates, peaks = {}, []
-    for dtype, letter in _OPS:
+    for dtype, letter, lanes in _OPS:
         add, mul, fma = (number(_PER_CYCLE.format(f"{letter}{op}")) for op in ("add", "mul", "fma"))
-        rates[dtype] = (add + mul + 2 * fma) * clock
-        peak = number(_LIMIT.format(letter)) * units
-        peaks += [(dtype, peak)] if peak else []
+        rates[dtype] = lanes * (add + mul + 2 * fma) * clock
+        limit = number(_LIMIT.format(letter, 2 * lanes)) or lanes * number(_LIMIT.format(letter, 2))
+        peaks += [(dtype, limit * units)] if limit * units else []
     dtype = max(rates, key=rates.__getitem__)
     if not rates[dtype] or not moved or not band or dtype not in dict(peaks):
         return None
@@ -196,7 +197,7 @@ def occupancy_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
         raise PerfgateError("picture-none", "the launch of no kernel is known")
     limiting = " and ".join(fit.limiting)
     alt = f"Occupancy of {d.name} on {d.facts.arch}: {fit.warps} of {sm.warps} warps, limited by {limiting}"
-    panels = tuple(_panels(launch, resources, sm, shared_of(d.facts)))
+    panels = tuple(_panels(d.facts, launch, resources, sm))
     return stairs("occupancy", alt, panels, "warps", list(_limits(fit, sm)))
 
 
@@ -209,12 +210,12 @@ def _limits(fit: Occupancy, sm: SmLimits) -> Iterator[Bar]:
     yield Bar(label="resident warps", parts=(fit.fraction,), text=f"{fit.warps} of {sm.warps}")
 
 
-def _panels(launch: Launch, resources: Resources, sm: SmLimits, shared: int) -> Iterator[Panel]:
-    threads, registers = launch.threads, resources.registers
+def _panels(facts: KernelFacts, launch: Launch, resources: Resources, sm: SmLimits) -> Iterator[Panel]:
+    threads, registers, shared = launch.threads, resources.registers, shared_of(facts)
 
     def warps(**other: int) -> float:
         resources_of_block = {"threads": threads, "registers": registers, "shared": shared, **other}
-        return float(occupancy(sm, **resources_of_block).warps)
+        return float(occupancy(sm, **resources_of_block, most=facts.most_threads).warps)
 
     yield _panel("registers a thread", range(16, 256), registers, lambda at: warps(registers=at))
     sizes = [half / 2 for half in range(2 * sm.smem_block_bytes // _KIB + 1)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.analysis.classify import Bottleneck, bound_name
 from pytest_perfgate.core.analysis.decisions import NO_ROW, NOTHING, advice_items, gain_text, sentence
+from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, class_or_code, code_evidence, weighted
 from pytest_perfgate.core.analysis.kernels.sass_facts import FactChange, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import (
@@ -93,7 +94,7 @@ def profiler_of(diagnoses: Sequence[Diagnosis]) -> str:
 
 
 def longest_stage(diagnoses: Sequence[Diagnosis]) -> Diagnosis:
-    return max(diagnoses, key=lambda d: d.numbers.get("duration", 0.0))
+    return max(diagnoses, key=lambda d: d.spent)
 
 
 def _configuration(diagnosis: Diagnosis) -> dict[str, str]:
@@ -149,7 +150,7 @@ def top_opportunities(diagnoses: Sequence[Diagnosis]) -> tuple[Chance, ...]:
 
 def _own(diagnoses: Sequence[Diagnosis]) -> list[Chance]:
     """Return our advice, that of the longest kernel first."""
-    longest_first = sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True)
+    longest_first = sorted(diagnoses, key=lambda d: d.spent, reverse=True)
     return [(d, finding) for d in longest_first for finding in d.advice if finding.trigger != NO_ROW]
 
 
@@ -159,7 +160,7 @@ def _saving(chance: Chance) -> tuple[int, float]:
     if finding.gain is None:
         return 0, 0.0
     gain = finding.gain.high
-    return 1 if finding.doubt.startswith(_LOCAL) else 2, diagnosis.numbers.get("duration", 1.0) * gain / (1 + gain)
+    return 1 if finding.doubt.startswith(_LOCAL) else 2, (diagnosis.spent or 1.0) * gain / (1 + gain)
 
 
 def _by_title(chances: Iterable[Chance]) -> list[list[Chance]]:
@@ -235,11 +236,9 @@ def analysis_report(
     """Return the report; ``extra`` adds figures of the run, such as throughput, ``placed`` its place under the roof."""
     longest = longest_stage(diagnoses)
     mfu = placed.compute if placed and not placed.impossible else None
-    total = sum(d.numbers.get("duration", 0.0) for d in diagnoses)
-    share = longest.numbers.get("duration", 0.0) / total if total else None
+    total = sum(d.spent for d in diagnoses)
+    share = longest.spent / total if total else None
     part = f" ({quantity(share, Dimension.FRACTION, 3)} of the time)" if share is not None else ""
-    from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
-
     by_code = longest.classification.bottleneck in (Bottleneck.NOT_COLLECTED, Bottleneck.INVALID)
     advice = tuple(recommendations(longest)) if by_code else (_advice(diagnoses, total, mfu),)
     findings = tuple(dict.fromkeys(_findings(diagnoses, longest))) or (NOTHING,)
@@ -289,7 +288,7 @@ _DRAM = "dram__bytes.sum.per_second"
 
 def _findings(diagnoses: Sequence[Diagnosis], longest: Diagnosis) -> Iterator[str]:
     """Yield what stands out, the longest kernel first; its class is in the summary."""
-    for d in sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True):
+    for d in sorted(diagnoses, key=lambda d: d.spent, reverse=True):
         name, ill = _short(d.name), ((row, n) for row, n in unhealthy(d.numbers) if not _noted(d, row))
         if d is not longest:
             yield f"{name}: {class_or_code(d)}"
@@ -308,7 +307,7 @@ def _advice(diagnoses: Sequence[Diagnosis], total: float, mfu: float | None) -> 
     chances = _own(diagnoses) or [(longest_stage(diagnoses), f) for f in longest_stage(diagnoses).advice]
     items = []
     for (diagnosis, finding), *more in _by_title(chances):
-        share = 1.0 if len(diagnoses) == 1 else diagnosis.numbers.get("duration", 0.0) / total if total else None
+        share = 1.0 if len(diagnoses) == 1 else diagnosis.spent / total if total else None
         also = f" and {plural(len(more), 'more kernel')}" if more else ""
         kernel = f"{_short(diagnosis.name)}{also}: " if len(diagnoses) > 1 else ""
         items.append(f"{kernel}{next(advice_items([finding]))}{_of_all(finding, share, mfu)}")

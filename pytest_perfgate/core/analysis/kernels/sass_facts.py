@@ -116,9 +116,9 @@ def short_name(name: str) -> str:
 
 
 def _mangled(name: str) -> str:
-    """Return the last of the length-prefixed parts before the template arguments."""
+    """Return the last of the length-prefixed parts before the template arguments; ``L`` marks a static function."""
     at, last = 3 if name.startswith("_ZN") else 2, ""
-    while (number := re.match(r"[KVrS]?(\d+)", name[at:])) is not None:
+    while (number := re.match(r"[KVrSL]?(\d+)", name[at:])) is not None:
         begin = at + number.end()
         at = begin + int(number[1])
         last = name[begin:at]

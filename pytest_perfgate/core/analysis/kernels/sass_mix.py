@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pytest_perfgate.model.profiles import Control, KernelCode
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.profiles import KernelCode
 
 TENSOR = ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA",
           "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA")  # fmt: skip
@@ -194,18 +196,7 @@ def barriers_a_stage(code: KernelCode, rows: range) -> float:
 
 
 _STALL, _WAITS = 0xF, 0x3F << 11
-
-
-def control(bits: int) -> Control:
-    """Return the fields of 21 control bits, as on sm_75 to sm_120."""
-    return Control(
-        stall=bits & 0xF,
-        yields=not bits >> 4 & 1,
-        write_barrier=bits >> 5 & 7,
-        read_barrier=bits >> 8 & 7,
-        wait=bits >> 11 & 0x3F,
-        reuse=bits >> 17 & 0xF,
-    )
+"""The bits of a control word, on sm_75 to sm_120, for the stall count and the barriers that are waited for."""
 
 
 def stall_cycles(code: KernelCode, rows: Sequence[int] | range) -> int | None:

@@ -156,13 +156,13 @@ def parse_listing(listing: bytes, words: Mapping[str, bytes]) -> Iterator[tuple[
     header, functions, *shared = json.loads(listing)
     version = header.get("SM", {}).get("version", {})
     arch = f"sm_{version.get('major', '')}{version.get('minor', '')}"
-    tools = header.get(".note.nv.tkinfo", {}).get("tki_toolVersion", ""), header.get("Producer", "")
+    compiler = header.get(".note.nv.tkinfo", {}).get("tki_toolVersion", "")
     kinds = _columns(shared[0]) if shared else ()
     for function in functions:
         name = function["function-name"]
         columns = tuple(_picked(kind, function["places"]) for kind in kinds) or _columns(function["sass-instructions"])
         here = words.get(name, b"")[int(function.get("start", 0)) :]
-        yield name, arch, _code(columns, here, tools)
+        yield name, arch, _code(columns, here, compiler)
 
 
 def _columns(instructions: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
@@ -179,7 +179,7 @@ def _picked(column: Column, places: Sequence[int]) -> Column:
     return tuple(map(column.__getitem__, places))
 
 
-def _code(columns: tuple[Column, ...], words: bytes, tools: tuple[str, str]) -> KernelCode:
+def _code(columns: tuple[Column, ...], words: bytes, compiler: str) -> KernelCode:
     opcodes, operands, predicates = columns
     count = _end(opcodes, operands)
     here = words[: count * INSTRUCTION]
@@ -189,8 +189,7 @@ def _code(columns: tuple[Column, ...], words: bytes, tools: tuple[str, str]) -> 
         operands=operands[:count],
         predicates=predicates[:count],
         controls=parse_controls(here, count),
-        compiler=tools[0],
-        disassembler=tools[1],
+        compiler=compiler,
     )
 
 
@@ -229,7 +228,7 @@ _SAID = re.compile(
     r"|Used (?P<registers>\d+) registers(?P<used>.*)"
 )
 
-_SHARED, _CONSTANT = re.compile(r"(\d+)(?:\+\d+)? bytes smem"), re.compile(r"(\d+)(?:\+\d+)? bytes cmem")
+_SHARED = re.compile(r"(\d+)(?:\+\d+)? bytes smem")
 
 
 def parse_log(log: str, source: str) -> tuple[tuple[str, str, Resources], ...]:
@@ -256,14 +255,8 @@ def parse_log(log: str, source: str) -> tuple[tuple[str, str, Resources], ...]:
 
 
 def _used(registers: int, stack: int, rest: str) -> Resources:
-    shared, constant = _SHARED.search(rest), _CONSTANT.findall(rest)
-    return Resources(
-        registers=registers,
-        shared=int(shared[1]) if shared else 0,
-        stack=stack,
-        constant=sum(map(int, constant)),
-        source=FROM_LOG,
-    )
+    shared = _SHARED.search(rest)
+    return Resources(registers=registers, shared=int(shared[1]) if shared else 0, stack=stack, source=FROM_LOG)
 
 
 def _mixed_log(what: str, source: str) -> PerfgateError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.decisions import gain_text, text_of
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
-from pytest_perfgate.core.analysis.kernels.counters import PLAIN
+from pytest_perfgate.core.analysis.kernels.counters import PLAIN, launches_of
 from pytest_perfgate.core.analysis.kernels.sass_facts import changes, identity, loops, same_code, without
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.metric import (
@@ -98,10 +98,8 @@ def _by_name(ranked: Sequence[Diagnosis]) -> Iterator[Table]:
     launches: Counter[str] = Counter()
     spent: dict[str, float] = {}
     for d in ranked:
-        calls = d.facts.counters.get("Calls")  # in a table of statistics, whose times are means
-        number = round(calls.value) if calls else 1
-        launches[d.name] += number
-        spent[d.name] = spent.get(d.name, 0.0) + number * d.numbers.get("duration", 0.0)
+        launches[d.name] += launches_of(d.facts.counters)
+        spent[d.name] = spent.get(d.name, 0.0) + d.spent
     whole = sum(spent.values())
     if set(launches.values()) <= {1} or not all("duration" in d.numbers for d in ranked) or not whole:
         return

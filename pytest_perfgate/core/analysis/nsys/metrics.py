@@ -28,18 +28,13 @@ def metrics(job: Job) -> MetricSet:
     for result in job.ranks:
         collected += _rank(result)
         collected += _kernels(result)
-        for row in filter(_lasts, result.overlaps):
+        for row in (row for row in result.overlaps if row.lasts):
             collected += _overlap(row, scope(result, row), original=job.reading.original)
-        if result.whole is not None and _lasts(result.whole):
+        if result.whole is not None and result.whole.lasts:
             collected += _overlap(result.whole, labels(rank=result.rank.name), original=job.reading.original)
         absent += _missing(result)
     collected += _balances(job)
     return MetricSet(metrics=tuple(collected), absent=tuple(absent))
-
-
-def _lasts(row: OverlapRow) -> bool:
-    """Return whether communication took any time: otherwise no share of it is covered or exposed."""
-    return row.total_ns > 0
 
 
 def _balances(job: Job) -> Iterator[Metric]:
@@ -78,7 +73,7 @@ def _overlap(row: OverlapRow, where: Labels, *, original: bool) -> Iterator[Metr
 
 def _rank(result: RankResult) -> Iterator[Metric]:
     time, window = result.time, max(result.time.window_ns, 1)
-    values: list[tuple[str, float, Dimension]] = [
+    values: tuple[tuple[str, float | None, Dimension], ...] = (
         ("total_time", time.window_ns, _TIME),
         ("busy", time.busy_ns / window, _PART),
         ("busy_time", time.busy_ns, _TIME),
@@ -91,21 +86,18 @@ def _rank(result: RankResult) -> Iterator[Metric]:
         ("exposed_memcpy", time.exposed_copies_ns, _TIME),
         ("barrier", sum(row.barrier_ns for row in result.streams), _TIME),
         ("straddling", result.lane.cut, _TIME),
-    ]
-    if result.whole is not None:
-        values.append(("exposed_share", time.exposed_comm_ns / window, _PART))
-    if result.launch_ns is not None:
-        values.append(("launch_share", result.launch_ns / window, _PART))
-    if result.sync_ns is not None:
-        values += [("sync_time", result.sync_ns, _TIME), ("sync_share", result.sync_ns / window, _PART)]
-        values.append(("sync_count", result.sync_count or 0, _COUNT))
-    if result.lane.window.covers is not None:
-        values.append(("window_coverage", result.lane.window.covers, _PART))
-    if result.lane.window.apart is not None:
-        values.append(("step_to_step", result.lane.window.apart, _TIME))
+        ("exposed_share", time.exposed_comm_ns / window if result.whole and result.whole.lasts else None, _PART),
+        ("launch_share", result.launch_ns / window if result.launch_ns is not None else None, _PART),
+        ("sync_time", result.sync_ns, _TIME),
+        ("sync_share", result.sync_ns / window if result.sync_ns is not None else None, _PART),
+        ("sync_count", result.sync_count, _COUNT),
+        ("window_coverage", result.lane.window.covers, _PART),
+        ("step_to_step", result.lane.window.apart, _TIME),
+    )
     where = labels(rank=result.rank.name)
     for name, number, dimension in values:
-        yield Metric(name=name, value=float(number), dimension=dimension, labels=where, source="nsys")
+        if number is not None:
+            yield Metric(name=name, value=float(number), dimension=dimension, labels=where, source="nsys")
 
 
 def _kernels(result: RankResult) -> Iterator[Metric]:
@@ -120,18 +112,30 @@ def _kernels(result: RankResult) -> Iterator[Metric]:
         yield Metric(name="kernel_count", value=float(counts[at]), dimension=_COUNT, labels=where, source="nsys")
 
 
+_NO_LAUNCH = "the export holds no launch by its process"
+
+_LACKING = dict.fromkeys(("launch_share", "sync_time", "sync_share", "sync_count"), _NO_LAUNCH) | {
+    "window_coverage": "its window is the whole capture (--anchor PATTERN names a range)",
+    "step_to_step": "its window is not one of several ranges (--anchor PATTERN names them)",
+}
+"""Why a rank may lack a figure."""
+
+
 def _missing(result: RankResult) -> Iterator[Absent]:
-    """Yield the absent overlap of a rank without communication, which is neither 0 nor 100 %."""
+    """Yield what a rank lacks: the overlap of one without communication is neither 0 nor 100 %."""
+    name_of_rank, where, window = result.rank.name, labels(rank=result.rank.name), str(result.lane.window)
+    have = {metric.name for metric in _rank(result)}
+    lacking = ((name, f"rank {name_of_rank}: {why}") for name, why in _LACKING.items() if name not in have)
+    yield from (Absent(name=name, labels=where, why=why) for name, why in lacking)
     staged = [row for row in result.overlaps if not row.outside]
-    silent = {*dict(result.compute), *(row.stage for row in staged)} - {row.stage for row in staged if _lasts(row)}
-    window = str(result.lane.window)
-    for name in _ASKED:
-        if result.whole is None or not _lasts(result.whole):
-            why = f"rank {result.rank.name} has no communication in the window {window}"
-            yield Absent(name=name, labels=labels(rank=result.rank.name), why=why, code=SILENT)
-        for stage in sorted(silent):
-            why = f"{stage} of rank {result.rank.name} has no communication in the window {window}"
-            yield Absent(name=name, labels=labels(rank=result.rank.name, stage=stage), why=why, code=SILENT)
+    silent = {*dict(result.compute), *(row.stage for row in staged)} - {row.stage for row in staged if row.lasts}
+    if result.whole is None or not result.whole.lasts:
+        why = f"rank {name_of_rank} has no communication in the window {window}"
+        yield from (Absent(name=name, labels=where, why=why, code=SILENT) for name in (*_ASKED, "exposed_share"))
+    for stage in sorted(silent):
+        why = f"{stage} of rank {name_of_rank} has no communication in the window {window}"
+        of_stage = labels(rank=name_of_rank, stage=stage)
+        yield from (Absent(name=name, labels=of_stage, why=why, code=SILENT) for name in _ASKED)
 
 
 COVERAGE_FLOOR = 0.9
@@ -187,10 +191,9 @@ def _unnamed(job: Job) -> Iterator[Problem]:
     for result in job.ranks:
         lane = result.lane
         if lane.unnamed:
-            what = (
-                f"rank {result.rank.name}: {lane.unnamed:,} of {len(lane.kernels):,} kernels have no name in the export"
-            )
-            yield Problem(code="nsys-damaged", what=f"{what}, so communication cannot be recognised", retry=False)
+            which = f"rank {result.rank.name}: {lane.unnamed:,} of {len(lane.kernels):,} kernels"
+            what = f"{which} have no name in the export, so communication cannot be recognised"
+            yield Problem(code="nsys-damaged", what=what, retry=False)
 
 
 def _unlinked(job: Job) -> Iterator[Problem]:
@@ -308,8 +311,7 @@ def _silent(job: Job) -> Iterator[Finding]:
         silent = [name for name in computing.get(stage, ()) if name not in there]
         if silent:
             title = f"{stage} communicates on rank {', '.join(there)} and only computes on rank {', '.join(silent)}"
-            detail, severity = "limits on it are INVALID there", Severity.WARNING
-            yield Finding(title=title, detail=detail, severity=severity, scope=stage)
+            yield Finding(title=title, detail="limits on it are INVALID there", severity=Severity.WARNING, scope=stage)
 
 
 def worst(ranks: Sequence[RankResult]) -> tuple[RankResult, OverlapRow] | None:
@@ -321,8 +323,6 @@ def worst(ranks: Sequence[RankResult]) -> tuple[RankResult, OverlapRow] | None:
 def window_text(ranks: Sequence[RankResult]) -> str:
     """Return the window of one rank in full; of several, with the time they span."""
     windows = [result.lane.window for result in ranks]
-    if not windows:
-        return "no window"
     first = windows[0]
     if all(str(window) == str(first) for window in windows):
         return f"window {_one(first)}"

@@ -273,12 +273,12 @@ def work_metrics(ranks: Sequence[RankResult], stated: Stated | None) -> MetricSe
         return MetricSet()
     from pytest_perfgate.core.analysis.kernels.bottleneck import stated_metrics
 
-    metrics, absent = list[Metric](), dict[str, Absent]()
+    metrics, absent = list[Metric](), list[Absent]()
     for result in ranks:
-        every = stated_metrics(stated, float(result.lane.window.length), _BY)
-        metrics += [replace(one, labels=labels(rank=result.rank.name)) for one in every.metrics]
-        absent |= {one.name: one for one in every.absent}
-    return MetricSet(metrics=tuple(metrics), absent=tuple(absent.values()))
+        every, where = stated_metrics(stated, float(result.lane.window.length), _BY), labels(rank=result.rank.name)
+        metrics += [replace(one, labels=where) for one in every.metrics]
+        absent += [replace(one, labels=where) for one in every.absent]
+    return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
 def work_findings(ranks: Sequence[RankResult], stated: Stated | None) -> Iterator[Finding]:

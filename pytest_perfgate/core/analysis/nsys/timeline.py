@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -125,22 +126,22 @@ def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> lanes.La
 
 
 def times_picture(*jobs: Job) -> Picture:
-    """Draw how each rank's window was spent, of one job or of two."""
-    rows = [
-        Row(
-            label=f"rank {r.rank.name}{_side(jobs, job)}",
-            amounts=(r.time.computation_ns, r.time.exposed_comm_ns, r.time.exposed_copies_ns, r.time.idle_ns),
-            text=quantity(r.time.window_ns, Dimension.TIME, 3),
-        )
-        for job in jobs
-        for r in job.ranks
-    ]
-    if len(jobs) > 1:
-        rows.sort(key=lambda row: (_without_side(row.label), row.label.endswith("after")))
-    shown, size = merged(rows)
+    """Draw how each rank's window was spent, of one job or of two; of many ranks means, of each job its own."""
+    sides = [merged([_time_row(r, _side(jobs, job)) for r in job.ranks], MOST_ROWS // len(jobs)) for job in jobs]
+    shown = [row for both in zip_longest(*(rows for rows, _ in sides)) for row in both if row is not None]
+    size = max(size for _, size in sides)
     alt = f"Time of the window, {plural(len(jobs[0].ranks), 'rank')}{', before and after' * (len(jobs) > 1)}"
     note = f"each bar is the mean of {size} ranks" if size > 1 else ""
     return stacked("ranks", alt, shown, TIME_KEY, lambda at: quantity(at, Dimension.TIME, 3) if at else "0", note)
+
+
+def _time_row(result: RankResult, side: str) -> Row:
+    time = result.time
+    return Row(
+        label=f"rank {result.rank.name}{side}",
+        amounts=(time.computation_ns, time.exposed_comm_ns, time.exposed_copies_ns, time.idle_ns),
+        text=quantity(time.window_ns, Dimension.TIME, 3),
+    )
 
 
 def _side(jobs: Sequence[Job], job: Job) -> str:
@@ -166,9 +167,10 @@ def overlap_picture(*jobs: Job) -> Picture:
     ]
     if not rows:
         raise PerfgateError("picture-none", "no communication has a stream of its own in the window")
-    most = sorted(rows, key=lambda pair: -pair[0])[:MOST_ROWS]
-    first = sorted((row for _, row in most), key=lambda row: (_without_side(row.label), row.label.endswith("after")))
-    return overlap_bars([*first, *(row for _, row in rows[MOST_ROWS:])], "stage")
+    places = {label: at for at, label in enumerate(dict.fromkeys(_without_side(row.label) for _, row in rows))}
+    ranked = [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
+    first = sorted(ranked[:MOST_ROWS], key=lambda row: (places[_without_side(row.label)], row.label.endswith("after")))
+    return overlap_bars([*first, *ranked[MOST_ROWS:]], "stage")
 
 
 def _without_side(label: str) -> str:

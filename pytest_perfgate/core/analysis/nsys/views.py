@@ -48,7 +48,7 @@ def balance(job: Job) -> Document:
         title="Compute per rank and stage",
         columns=(text("pid"), text("rank"), text("stage"), time("compute_ns"), part("of its compute")),
         rows=tuple(
-            (str(r.rank.pid), r.rank.name, stage, amount, amount / r.time.computation_ns)
+            (str(r.rank.pid), r.rank.name, stage, amount, amount / max(r.time.computation_ns, 1))
             for r in job.ranks
             for stage, amount in r.compute
         ),

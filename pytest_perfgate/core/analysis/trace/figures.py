@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.metrics import rated_kernels, rates
+from pytest_perfgate.core.analysis.trace.metrics import IMPOSSIBLE, rated_kernels, rates
 from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
 from pytest_perfgate.core.analysis.trace.tables import listed, shapes
-from pytest_perfgate.model.metric import Labels, Metric, MetricSet, Table, labels
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, Table, labels
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
@@ -169,10 +169,9 @@ def row_metrics(
         table_metrics("arguments", tables.argument_table(rows), apart, scopes, most),
         table_metrics("roofline", tables.roofline_table(rows, roof), apart, scopes, most, _ROW_RATES),
         _rated(rows, apart, roof, scopes, most),
-        _kernels(survey, rows, kernels, roof, scopes, most),
-        _modules(survey, scopes, most),
     )
-    return MetricSet(metrics=tuple(made))
+    of_kernels = MetricSet() if survey.on_host else _kernels(survey, rows, kernels, roof, scopes, most)
+    return MetricSet(metrics=tuple(made)) | of_kernels | MetricSet(metrics=tuple(_modules(survey, scopes, most)))
 
 
 def _rated(
@@ -183,6 +182,11 @@ def _rated(
             yield from rates([row], roof, tuple(sorted((*scope, *where))))
 
 
+_WHY = "more than the hardware can do: the peak or the work count is wrong"
+
+_CHECK = "check --peak and --bandwidth, or --device"
+
+
 def _kernels(
     survey: Survey,
     rows: Sequence[OperatorRow],
@@ -190,9 +194,8 @@ def _kernels(
     roof: Roof | None,
     scopes: Sequence[Labels],
     most: int,
-) -> Iterator[Metric]:
-    if survey.on_host:
-        return
+) -> MetricSet:
+    """Return the figures of kernels; a fraction of the roof that is impossible is absent with the reason."""
     several = len(intervals.distinct(survey.device)) > 1
     where = [
         labels(kernel=row.name, launcher=row.launcher, stream=row.stream, **({"gpu": row.device} if several else {}))
@@ -200,10 +203,19 @@ def _kernels(
     ]
     sums = () if survey.has_kernels else ("kernel_time", "kernel_count")  # absent beside copies only: no row stands in
     every = table_metrics("kernels", tables.kernel_table(kernels), where, scopes, most)
-    yield from (metric for metric in every if metric.name not in sums)
+    times = (metric for metric in every if metric.name not in sums)
     rated = rated_kernels(survey, rows, kernels, roof)
-    for metric in table_metrics("kernels", rated, where, scopes, most, ("count", "total")):
-        yield replace(metric, note=roof.note) if roof and metric.name == "sol_datasheet" else metric
+    rates_of = (
+        replace(metric, note=roof.note) if roof and metric.name == "sol_datasheet" else metric
+        for metric in table_metrics("kernels", rated, where, scopes, most, ("count", "total"))
+    )
+    absent = (
+        Absent(name="sol_datasheet", labels=tuple(sorted((*scope, *of))), why=_WHY, fix=_CHECK, code="above-peak")
+        for row, of in zip(rated.rows, where)
+        if row[-1] == IMPOSSIBLE
+        for scope in scopes
+    )
+    return MetricSet(metrics=(*times, *rates_of), absent=tuple(absent))
 
 
 def _modules(survey: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metric]:

@@ -351,6 +351,9 @@ def rated_kernels(
     return replace(table, title="Rates", columns=columns, rows=rated, note=roofed(roof))
 
 
+IMPOSSIBLE = "INVALID: more than the hardware can do"
+
+
 def _kernel_rates(
     survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None
 ) -> Iterator[tuple[Cell, ...]]:
@@ -367,7 +370,7 @@ def _kernel_rates(
         rate, band, part = (float(sums[of]) / total for sums in (flops * 1e9, moved * 1e9, ideal))
         why, figures = "", tuple(None if math.isnan(figure) else figure for figure in (rate, band, part))
         if part > BEYOND or (roof and rate > 0 and above_every_peak(rate, roof)):
-            why, figures = "INVALID: more than the hardware can do", (*figures[:2], None)
+            why, figures = IMPOSSIBLE, (*figures[:2], None)
         elif not kernel.total:
             why = "it takes no time in this trace"
         elif figures[:2] == (None, None):

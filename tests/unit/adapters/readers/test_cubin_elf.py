@@ -35,7 +35,7 @@ DRIVERS_OWN = 1024
 """Bytes of shared memory that a cubin from sm_90 on counts among a block's, and its assembler does not."""
 _USED = re.compile(r"Function (\w+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+) .*?CONSTANT\[0\]:(\d+)")
 
-_FIELDS = ("registers", "stack", "shared", "local", "constant")
+_FIELDS = ("registers", "stack", "shared", "local")
 
 
 @pytest.fixture(scope="module")

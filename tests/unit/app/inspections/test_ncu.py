@@ -11,6 +11,7 @@ import pytest
 from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.adapters.readers.ncu_report import read_ncu
 from pytest_perfgate.app.inspections.ncu import Ncu, Rocprof
+from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Counter, KernelFacts
 
@@ -73,3 +74,43 @@ def test_dispatches_of_one_launch_keep_their_own_times_and_counters() -> None:
     assert [d.facts for d in alike] == facts
     assert [d.name for d in alike] == ["a", "a", "a", "b", "a"]
     assert ["tc_util" in d.numbers for d in alike] == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize(("named", "written"), [("MI300X_A1", {}), ("", {"device": "Instinct MI300X"})])
+def test_the_device_of_a_dispatch_gives_its_peak(named: str, written: dict[str, str]) -> None:
+    counters = {name: Counter(name=name, value=value) for name, value in (("FETCH_SIZE", 1e6), ("WRITE_SIZE", 0.0))}
+    rocprof = Rocprof(
+        lambda _: [KernelFacts(name="a", arch="gfx942", device=named, duration=1e6, counters=counters)], DeviceCatalogue
+    )
+    (dram,) = rocprof.inspect([Path("x.csv")], written).metrics.find("dram")
+    assert dram.value == pytest.approx(1024e6 / 1e-3 / 5.325e12)
+
+
+@pytest.mark.parametrize("name", ["MI300Y", "MI3"])
+def test_a_device_that_is_not_one_of_the_catalogue_is_refused(name: str) -> None:
+    rocprof = Rocprof(
+        lambda _: [KernelFacts(name="a", arch="gfx942", device="MI300X_A1", duration=1e6)], DeviceCatalogue
+    )
+    with pytest.raises(PerfgateError) as error:
+        rocprof.inspect([Path("x.csv")], {"device": name})
+    assert error.value.code.name == "kernel-option"
+
+
+def test_a_row_of_means_counts_with_all_its_launches() -> None:
+    def row(name: str, mean: float, calls: float) -> KernelFacts:
+        counters = {"Calls": Counter(name="Calls", value=calls)}
+        return KernelFacts(name=name, arch="gfx942", duration=mean, counters=counters)
+
+    rocprof = Rocprof(lambda _: [row("long", 100e3, 1), row("often", 20e3, 20)], DeviceCatalogue)
+    analysis = rocprof.inspect([Path("x.csv")], {"flops": "1GFLOP"})
+    assert analysis.metrics.find("tflops")[0].value == pytest.approx(1e9 / 500e-6)
+    report = render_text(analysis.views["report"]())
+    assert "often (80 % of the time)" in report
+    assert "Kernel time: 500 µs" in report
+
+
+def test_kernels_that_are_not_compared_stand_by_their_short_names() -> None:
+    names = {"a.csv": "void one::first<int>(int*)", "b.csv": "void one::second<int>(int*)"}
+    rocprof = Rocprof(lambda paths: [KernelFacts(name=names[paths[0].name], arch="gfx942")], DeviceCatalogue)
+    with pytest.raises(PerfgateError, match="no kernel in common: first; and second"):
+        rocprof.compare([Path("a.csv")], [Path("b.csv")], {})

@@ -74,7 +74,7 @@ def test_the_cliff_of_ga104_is_at_49_kib() -> None:
     assert edge(AMPERE) == 49 * KIB
     under = cliff(AMPERE, threads=128, registers=64, shared=48 * KIB)
     over = cliff(AMPERE, threads=128, registers=64, shared=56 * KIB)
-    assert (under.blocks, under.crossed, under.distance) == (2, False, KIB)
+    assert (under.blocks, under.crossed, under.next_edge) == (2, False, 49 * KIB)
     assert (over.blocks, over.crossed) == (1, True)
 
 

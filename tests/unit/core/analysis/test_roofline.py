@@ -31,7 +31,7 @@ def test_a_stream_beyond_the_cache_is_held_against_memory():
 
 def test_a_working_set_inside_the_cache_never_meets_the_memory_roof():
     at = place(work.copy(1e6), 1e3, ROOF)
-    assert (at.cached, at.memory, at.bound, at.ideal_ns) == (True, None, "cache", None)
+    assert (at.memory, at.bound, at.ideal_ns) == (None, "cache", None)
 
 
 def test_what_the_roof_does_not_say_stays_unknown():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from pytest_perfgate.adapters.devices.visible import lookup_spec
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue, lookup_spec
 from pytest_perfgate.core.analysis.classify import Bottleneck, classify
 from pytest_perfgate.core.analysis.kernels.bottleneck import (
     bottleneck_report,
@@ -23,6 +25,7 @@ from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
 from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.profiles import KernelFacts
 from tests.launches import launch
 
 KINDS = by_name([])
@@ -228,3 +231,14 @@ def test_a_rate_of_no_type_below_some_peak_stands() -> None:
     stated = parse_stated({"flops": "100GFLOP", "time": "1ms"}, CARD)
     assert stated.placed(stated.time_ns).impossible == ""
     assert {m.name: m.value for m in stated_metrics(stated, stated.time_ns, "--set time").metrics} == {"tflops": 1e14}
+
+
+@pytest.mark.parametrize(
+    "arch", ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100f", "sm_103a", "sm_120"]
+)
+def test_the_hint_names_a_device_that_runs_the_code(arch: str) -> None:
+    page = render_text(bottleneck_report(diagnose(KernelFacts(name="k", arch=arch), "k", None)))
+    device = re.search(r"--device '(.+?)'", " ".join(page.split()))
+    assert device is not None
+    (spec,) = DeviceCatalogue().find(device[1])
+    assert arch.rstrip("af") == spec.arch

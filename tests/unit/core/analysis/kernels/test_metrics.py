@@ -113,11 +113,35 @@ def test_executed_instructions_have_modifiers_where_the_profiler_counted_them() 
     assert number(metrics, "executed", opcode="LDG.E.128") == 4
 
 
+@pytest.mark.parametrize(
+    ("executed", "barriers"), [({"BAR.SYNC.DEFER_BLOCKING": 4.0, "BAR.ARV": 1.0}, 4), ({"FFMA": 4.0}, 0)]
+)
+def test_executed_barriers_are_counted_by_their_modifier(executed: dict[str, float], barriers: int) -> None:
+    assert number(metrics_of([launch(executed=executed)], "ncu"), "executed", opcode="BAR.SYNC") == barriers
+
+
+def test_executed_barriers_without_modifiers_are_not_zero_but_unknown() -> None:
+    metrics = metrics_of([launch(executed={"BAR": 4.0})], "ncu", opcodes_of("BAR.SYNC"))
+    assert metrics.find("executed", (("opcode", "BAR.SYNC"),)) == ()
+    assert "without their modifiers" in metrics.missing("executed", (("opcode", "BAR.SYNC"),)).why
+
+
 def test_what_was_not_collected_names_the_section() -> None:
     metrics = metrics_of([launch()], "ncu")
     assert "InstructionStats" in metrics.missing("executed").fix
     assert "WarpStateStats" in metrics.missing("stall").fix
     assert "MemoryWorkloadAnalysis" in metrics.missing("l2_hit").fix
+
+
+def test_a_kernel_without_a_loop_has_nothing_in_its_main_loop() -> None:
+    looped = compiled("copy_wide")
+    straight = replace(looped, loop=None, inner=looped.whole)
+    metrics = metrics_of([straight, compiled("gemm_tiled")], "cubin", opcodes_of("LDG.E"))
+    for name, more in (("count", {"opcode": "LDG"}), ("count", {"opcode": "LDG.E"}), ("stall_cycles", {})):
+        scope = {"kernel": "copy_wide", "loop": "main", **more}
+        assert number(metrics, name, **scope) == 0
+        assert metrics.find(name, tuple(scope.items()))[0].note == "the kernel has no loop"
+        assert number(metrics, name, **{**scope, "kernel": "gemm_tiled"}) > 0
 
 
 def test_control_words_are_summed_in_the_kernel_and_in_its_main_loop() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report, parse_stated, timing
@@ -52,6 +54,17 @@ def test_counters_give_rate_intensity_and_the_nearer_roof() -> None:
     assert at is not None
     assert (at.dtype, at.rate, at.intensity) == ("fp32", pytest.approx(2.1e12), pytest.approx(21))
     assert (at.bound, at.share) == ("memory", pytest.approx(2.1e12 / (21 * 5e11)))
+
+
+@pytest.mark.parametrize(("times", "limit"), [(2, 5_000.0), (4, 10_000.0)])
+def test_an_instruction_of_half_precision_computes_two_numbers(times: int, limit: float) -> None:
+    """A multiprocessor of sm_86 starts half as many HFMA2 as FFMA, which computes as much."""
+    halves = {PER_CYCLE.format("hfma"): 900.0, PER_CYCLE.format("hadd"): 100.0}
+    limits = {f"derived__sm__sass_thread_inst_executed_op_hfma_pred_on_x{times}": limit}
+    at = placed(counters(**halves, **limits))
+    assert at is not None
+    assert (at.dtype, at.rate) == ("fp16", pytest.approx(2 * (2 * 900 + 100) * 1e9))
+    assert dict(at.peaks)["fp16"] == pytest.approx(1e13)
 
 
 TENSOR = "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"
@@ -130,6 +143,13 @@ def test_the_cliff_of_shared_memory_is_where_two_blocks_become_one() -> None:
     falls = [text for text in texts(picture.svg) if text.startswith("falls past")]
     assert f"falls past {edge(sm) / 1024:.4g}" in falls
     assert [bar.text for bar in picture.bars if bar.label == "shared memory"] == ["2 blocks, the limit"]
+
+
+def test_a_block_beyond_the_launch_bounds_of_the_code_has_no_warps_to_lose() -> None:
+    bounded = replace(kernel(threads=256).facts, most_threads=128)
+    picture = draw("occupancy", [diagnose(bounded, "gemm", LIMITS["sm_90"])])
+    assert "0 of 64 warps" in picture.alt
+    assert not [text for text in texts(picture.svg) if text.startswith("falls past")]
 
 
 @pytest.mark.parametrize(

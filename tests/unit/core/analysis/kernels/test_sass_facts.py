@@ -211,6 +211,8 @@ def test_an_instruction_that_does_not_occur_is_zero_where_the_code_is_known() ->
         ("gemm_tiled", "gemm_tiled"),
         ("void at::native::(anonymous namespace)::softmax<float>(float*)", "softmax"),
         ("void addition_kernel<float>(float*, float const*)", "addition_kernel"),
+        ("_ZL5scalePf", "scale"),
+        ("_ZN5llamaL5scaleEPf", "scale"),
         ("_Zwhatever", "_Zwhatever"),
     ],
 )

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pytest_perfgate.core.analysis.kernels.sass_facts import kernels
-from pytest_perfgate.core.analysis.kernels.sass_mix import barriers_a_stage, control, mix
+from pytest_perfgate.core.analysis.kernels.sass_mix import barriers_a_stage, mix
 from pytest_perfgate.model.profiles import KernelCode
 from tests.kernels import ARCHES, FILES, disassembly
 
@@ -51,8 +51,17 @@ FLOW = ("BRA", "EXIT", "CALL", "RET", "BSYNC", "BSSY", "JMP", "BRX", "WARPSYNC")
 
 def test_the_example_of_sm_86() -> None:
     """ISETP before ``@P0 EXIT``: the predicate needs thirteen cycles."""
-    fields = control(0x000FDA0003F06270 >> 41 & 0x1FFFFF)
-    assert (fields.stall, fields.write_barrier, fields.read_barrier, fields.wait) == (13, NO_BARRIER, NO_BARRIER, 0)
+    bits = 0x000FDA0003F06270 >> 41 & 0x1FFFFF
+    assert (bits & 0xF, write_barrier(bits), bits >> 8 & 7, waits(bits)) == (13, NO_BARRIER, NO_BARRIER, 0)
+
+
+def write_barrier(bits: int) -> int:
+    return bits >> 5 & 7
+
+
+def waits(bits: int) -> int:
+    """The barriers 0 to 5 that are waited for, one bit each."""
+    return bits >> 11 & 0x3F
 
 
 def root(code: KernelCode, row: int) -> str:
@@ -76,7 +85,7 @@ def read(code: KernelCode, row: int) -> set[int]:
 def signal(code: KernelCode, row: int) -> tuple[int, int]:
     """(row, barrier) that tells of a result; loads of one kind come back in order, so the last of a group may tell."""
     alike = (r for r in (row, *straight(code, row)) if root(code, r) == root(code, row))
-    signals = ((r, control(code.controls[r]).write_barrier) for r in alike)
+    signals = ((r, write_barrier(code.controls[r])) for r in alike)
     return next((pair for pair in signals if pair[1] != NO_BARRIER), (row, NO_BARRIER))
 
 
@@ -118,7 +127,7 @@ def test_every_slow_result_is_waited_for_before_its_first_use(name: str) -> None
                 continue
             assert barrier != NO_BARRIER, f"{code.opcodes[row]} in row {row} signals nothing"
             for after in straight(code, row):
-                if after > signalled and control(code.controls[after]).wait >> barrier & 1:
+                if after > signalled and waits(code.controls[after]) >> barrier & 1:
                     checked += 1
                     break
                 used = read(code, after) | written(code, after)

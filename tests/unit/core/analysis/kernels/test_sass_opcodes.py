@@ -76,7 +76,7 @@ ptxas info    : Compile time = 3.514 ms
 
 
 def test_a_log_says_what_a_kernel_takes_and_not_what_it_calls() -> None:
-    taken = Resources(registers=38, shared=1024, stack=256, constant=372, source="ptxas")
+    taken = Resources(registers=38, shared=1024, stack=256, source="ptxas")
     assert parse_log(LOG * 2, "build.log") == (("_Z2k1Pfi", "sm_90", taken),)
     assert [arch for _, arch, _ in parse_log(LOG + LOG.replace("sm_90", "sm_90a"), "")] == ["sm_90", "sm_90a"]
 

@@ -57,6 +57,16 @@ def test_an_idle_device_behind_waits_is_bound_by_synchronisation(tmp_path: Path)
     assert "The window of rank 0 is synchronisation-bound" in render_text(analysis.views["overlap"]())
 
 
+def test_a_stage_whose_kernels_take_no_time_has_no_share_of_the_compute(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.range(1, 0, 10_000, "layer00.stage3_f")
+    maker.kernel(1, 5_000, 5_000, "gemm", launched=10)
+    maker.kernel(1, 1_000, 9_000, "ncclDevKernel_AllReduce", stream=20, launched=30)
+    *_, stages = inspected(maker).views["balance"]().blocks
+    assert isinstance(stages, Table)
+    assert [row[1:] for row in stages.rows] == [("0", "stage3_f", 0, 0.0)]
+
+
 def test_exposed_communication_binds_the_window_and_its_stage(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.range(1, 0, 90_000, "rank=0")
@@ -269,6 +279,38 @@ def test_more_than_the_peak_is_refused(tmp_path: Path) -> None:
         [parse_limit("mfu >= 5%", kinds=by_name())],
     )
     assert (verdict.outcome, "--set flops=" in verdict.next[0]) == (Outcome.NOT_MEASURED, True)
+
+
+def test_more_than_the_peak_on_one_rank_is_refused_beside_a_plausible_one(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for rank, last in enumerate((9_000_000, 90_000)):
+        maker.kernel(100 + rank, 0, last, "gemm", device=rank)
+    options = {"flops": "1TFLOP", "dtype": "bf16", "peak": "bf16=989TFLOPS"}
+    analysis = inspected(maker, **options)
+    verdicts = judge_artifact(analysis, [parse_limit("mfu_datasheet >= 10%", kinds=by_name())])
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.INVALID, Outcome.PASSED}
+    assert [absent.labels for absent in analysis.metrics.absences("mfu_datasheet")] == [(("rank", "1"),)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcomes"),
+    [("step_to_step <= 1s", [Outcome.NOT_MEASURED, Outcome.PASSED]), ("exposed_share <= 5%", [Outcome.INVALID])],
+)
+def test_a_rank_without_a_figure_does_not_keep_its_limit(tmp_path: Path, limit: str, outcomes: list[Outcome]) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for rank, step in ((0, 0), (0, 1), (1, 0)):
+        maker.range(100 + rank, 10_000 * step, 10_000 * step + 9_000, f"step {step}")
+        maker.kernel(100 + rank, 10_000 * step, 10_000 * step + 5_000, "gemm", device=rank)
+    verdicts = judge_artifact(inspected(maker, preset="ddp"), [parse_limit(limit, kinds=by_name())])
+    assert [verdict.outcome for verdict in verdicts] == outcomes
+
+
+def test_the_summary_of_one_rank_has_its_kernels_alone(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for rank in (0, 1):
+        maker.kernel(100 + rank, 0, 5_000, "gemm", device=rank)
+    kernels = next(b for b in inspected(maker, rank="1").views["summary"]().blocks if isinstance(b, Table))
+    assert [(row[0], row[5]) for row in kernels.rows] == [("1", 1.0)]
 
 
 def test_a_comparison_has_the_rates_of_its_second_side(tmp_path: Path) -> None:

@@ -217,9 +217,9 @@ def test_more_than_the_hardware_can_do_keeps_no_limit(kineto, tmp_path):
     path = written(tmp_path / "t.json", step_events(0, 0))
     for peak, outcome in (("fp32=10TFLOPS", Outcome.PASSED), ("fp32=10MFLOPS", Outcome.INVALID)):
         analysis = kineto.inspect([path], {"peak": peak})
-        limit = parse_limit("mfu(op=aten::mm) >= 0.001%", kinds=KINDS)
-        (verdict,) = judge_artifact(analysis, [limit])
-        assert verdict.outcome is outcome
+        texts = ("mfu(op=aten::mm) >= 0.001%", "sol_datasheet(kernel=*) >= 0.001%")
+        verdicts = judge_artifact(analysis, [parse_limit(text, kinds=KINDS) for text in texts])
+        assert [verdict.outcome for verdict in verdicts] == [outcome] * 2
 
 
 def test_a_gap_that_grows_is_a_slowdown(kineto, tmp_path):
