@@ -215,6 +215,11 @@ def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, 
     return result
 
 
+def is_in_windows_lines(text: str) -> bool:
+    """Return whether most lines end in CRLF, as in a checkout of git on Windows."""
+    return 2 * text.count("\r\n") > text.count("\n")
+
+
 def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str]) -> list[str]:
     """Return the lines with some replaced, removed and added, each new one before the next name."""
     replaced: dict[int, list[str]] = {}
