@@ -119,7 +119,7 @@ def connect_parent(address: str) -> ParentChannel:
     connection.settimeout(None)
     end_with_parent()
     channel = ParentChannel(Line(connection))
-    channel.send(Hello(token=token, pid=os.getpid()))
+    channel.send(Hello(token=token))
     return channel
 
 
