@@ -107,6 +107,8 @@ def _single(line: str, number: int, place: str, device: str) -> Entry | None:
     if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
         return None
     key, fields = node.value[0]
+    if isinstance(fields, yaml.ScalarNode) and not fields.value:
+        return None  # its fields follow, one a line
     return _entry(key, fields, place, device, number)
 
 
@@ -335,6 +337,8 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     name, time, unit, figures, *rest = match.groups()
     scatter, sittings, blind, processes, anchor, anchor_unit, *texts, power, identity = rest
     if not all(0 < float(number) < _LARGEST for number in (time, anchor) if number) or not (time or figures):
+        return None
+    if not all(float(number) < _LARGEST for number in (scatter, blind) if number):
         return None
     fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]} if time else {}
     if figures:
