@@ -55,6 +55,7 @@ KINDS = {
     "text": "text",
     "texts": "text or list",
     "words": "command line or list",
+    "commands": "text",
     "count": "whole number",
     "seconds": 'seconds or `"200 ms"`',
     "choice": "",

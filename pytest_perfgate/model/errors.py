@@ -68,7 +68,7 @@ class PerfgateError(Exception):
         lines = [f"{where}{first}  [{self.code.name}]", *rest]
         lines += [f"  why   {self.why}"] if self.why else []
         lines += [f"  next  {self.fix}"] if self.fix else []
-        return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in "\n".join(lines))
+        return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in "\n".join(lines).expandtabs(4))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Return the parts from which another process restores the error."""

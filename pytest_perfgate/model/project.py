@@ -156,7 +156,7 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(
         name="arms", kind="choice", doc="how arms are separated", default="package", choices=("package", "worktree")
     ),
-    ConfigKey(name="build", kind="text", doc="commands that build an arm, one a line", default="pip"),
+    ConfigKey(name="build", kind="commands", doc="commands that build an arm, one a line", default="pip"),
     ConfigKey(
         name="projects",
         kind="projects",

@@ -99,11 +99,9 @@ class Reap:
 
 @value
 class Hello:
-    """Child: the token that proves it is ours, and its identity."""
+    """Child: the token that proves it is ours."""
 
     token: str
-    pid: int
-    python: str = ""
 
 
 @value

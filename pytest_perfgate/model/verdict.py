@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Protocol
 
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, Problem
@@ -386,15 +385,3 @@ class Leftover:
     path: str
     what: str
     fix: str
-
-
-class ArmStore(Protocol):
-    """Makes arms, keeps them for the next run, and finds what was left behind."""
-
-    def prepare(self, name: str, revision: str) -> Arm:
-        """Return the arm of a commit; an empty revision means the working copy as it is."""
-
-    def leftovers(self) -> tuple[Leftover, ...]: ...
-
-    def remove(self) -> None:
-        """Delete every arm and its registration."""

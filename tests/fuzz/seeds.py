@@ -304,7 +304,7 @@ def histories() -> dict[str, bytes]:
 def _messages() -> Iterator[object]:
     key = CaseKey(nodeid="tests/test_k.py::test_a[1]", name="fwd")
     samples = Samples(durations=(1.0, 2.0, 3.0), timer="host", stop=Stop.SETTLED)
-    yield from (Go(), Hello(token="t" * 32, pid=7), Measure(plan=Plan(budget_ns=2e7)), Entered(key=key, samples=3))
+    yield from (Go(), Hello(token="t" * 32), Measure(plan=Plan(budget_ns=2e7)), Entered(key=key, samples=3))
     yield from (Taken(key=key, samples=samples), Bye(modules=(("a.py", "00"),)))
     yield ChildJob(cases=(Case(nodeid=key.nodeid, limits=(reports.LIMIT,), plan=Plan()),), options=(("x", "1"),))
     yield Finished(nodeid=key.nodeid, outcome="passed", raised=((key, "call raised ValueError: odd"),))

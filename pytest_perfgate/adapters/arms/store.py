@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TypedDict
 
 import msgspec
@@ -259,10 +260,10 @@ def leftovers(home: Path, git: Git) -> Iterator[Leftover]:
     yield from _unfinished(home)
     for entry in sorted((home.parent / "rounds").glob("*.bin")):
         what = "finished rounds of a run that was cut short: the next run of the same trees takes them up"
-        yield Leftover(path=str(entry), what=what, fix=f"rm '{entry}'")
+        yield Leftover(path=str(entry), what=what, fix=f"rm {quote(str(entry))}")
     for folder in git.lost_worktrees():
         if Path(folder).is_relative_to(home):
-            fix = f"git worktree remove --force --force '{folder}'"
+            fix = f"git worktree remove --force --force {quote(folder)}"
             yield Leftover(path=folder, what="a worktree without an owner", fix=fix)
 
 
@@ -270,10 +271,10 @@ def _unfinished(home: Path) -> Iterator[Leftover]:
     for entry in sorted(home.iterdir()) if home.is_dir() else ():
         if entry.is_dir() and not (entry / READY).is_file() and not is_locked(home / f"{entry.name}.lock"):
             tree = entry / "tree"
-            fix = f"git worktree remove --force --force '{tree}'; " if tree.exists() else ""
-            yield Leftover(path=str(entry), what="an unfinished build", fix=f"{fix}rm -r '{entry}'")
+            fix = f"git worktree remove --force --force {quote(str(tree))}; " if tree.exists() else ""
+            yield Leftover(path=str(entry), what="an unfinished build", fix=f"{fix}rm -r {quote(str(entry))}")
         if entry.is_file() and not is_locked(entry):
-            yield Leftover(path=str(entry), what="a lock whose owner is gone", fix=f"rm '{entry}'")
+            yield Leftover(path=str(entry), what="a lock whose owner is gone", fix=f"rm {quote(str(entry))}")
 
 
 def forget_unused(home: Path, git: Git) -> None:

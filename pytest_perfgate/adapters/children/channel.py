@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from pytest_perfgate.model import protocol
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.protocol import Answer, Command, Fork, Forked, Hello, Reap, Reaped
 from pytest_perfgate.model.values import plain
@@ -119,7 +118,7 @@ def connect_parent(address: str) -> ParentChannel:
     connection.settimeout(None)
     end_with_parent()
     channel = ParentChannel(Line(connection))
-    channel.send(Hello(token=token, pid=os.getpid()))
+    channel.send(Hello(token=token))
     return channel
 
 
@@ -139,14 +138,7 @@ def _leave() -> Any:
 
 T = TypeVar("T")
 
-_KINDS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        protocol.ChildJob, protocol.Go, protocol.Skip, protocol.Measure, protocol.Finish, protocol.Hello,
-        protocol.Collected, protocol.Ready, protocol.Entered, protocol.Waits, protocol.Taken, protocol.Finished,
-        protocol.Bye, protocol.Fork, protocol.Reap, protocol.Forked, protocol.Reaped,
-    )
-}  # fmt: skip
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Command), *get_args(Answer))}
 
 
 class _Envelope(msgspec.Struct):
@@ -175,9 +167,8 @@ def decode_line(line: bytes) -> Any:
         return _decoder(_KINDS[envelope.kind]).decode(envelope.body)
     except (msgspec.MsgspecError, KeyError, UnicodeDecodeError) as fault:
         shown = line[:60].decode("utf-8", "replace")
-        raise PerfgateError(
-            "child-garbled", f"the channel carried {shown!r}, which is not a message: {fault}"
-        ) from fault
+        what = f"the channel carried {shown!r}, which is not a message: {fault}"
+        raise PerfgateError("child-garbled", what) from fault
 
 
 def encode_value(model_value: object) -> bytes:
@@ -222,7 +213,7 @@ def end_with_parent() -> None:
 
 def stray_children(processes: Path = _PROCESSES) -> tuple[int, ...]:
     """Return their process ids as far as this user may see them; empty without ``/proc``."""
-    parents = ((folder.name, _parent(folder)) for folder in processes.glob("[0-9]*"))
+    parents = ((folder.name, _parent(folder)) for folder in processes.glob("[0-9]*") if not _is_contained(folder))
     return tuple(sorted(int(pid) for pid, parent in parents if parent and not (processes / parent).exists()))
 
 
@@ -257,6 +248,15 @@ def _parent(folder: Path) -> str:
     values = (line[len(PARENT) + 1 :] for line in _environ(folder) if line.startswith(PARENT.encode() + b"="))
     text = next(values, b"").decode("ascii", "replace")
     return text if text.isdecimal() else ""
+
+
+def _is_contained(folder: Path) -> bool:
+    """Return whether a process is in a container, where another process has the number of its parent."""
+    try:
+        lines = (folder / "status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return False
+    return any(line.startswith("NSpid:") and len(line.split()) > 2 for line in lines)
 
 
 def _environ(folder: Path) -> list[bytes]:

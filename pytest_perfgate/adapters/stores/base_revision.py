@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from pytest_perfgate.adapters.stores.configuration import target_at
 from pytest_perfgate.model.plan import Base
@@ -120,9 +121,8 @@ class BaseRevision:
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
         if not parent:
             return self._shallow() if self.shallow() else Base(name="the first commit")
-        why, fix = (
-            ("CI does not say which commit came before this push", _TELL) if brings(self._environment) else ("", "")
-        )
+        unsaid = "CI does not say which commit came before this push", _TELL
+        why, fix = unsaid if brings(self._environment) else ("", "")
         if pushed_from:
             place = "this commit" if commit else "not in the history of this clone"
             why = f"{pushed_from[:10]}, which was there before this push, is {place}"
@@ -140,14 +140,13 @@ class BaseRevision:
             return self._absent_target()
         elif target:
             why = f"[tool.perfgate] target names '{target}', which is not a branch in this clone"
-            fix = f"git fetch origin {target}:refs/remotes/origin/{target}"
+            fix = _fetching(target)
         return Base(why=why, fix=fix)
 
     def _absent_target(self) -> Base:
         branch = targets(self._environment)[0]
         why = f"'{branch}', which CI names as the target, is not a branch in this clone"
-        fix = f"check out with fetch-depth: 0, or git fetch origin {branch}:refs/remotes/origin/{branch}"
-        return Base(why=why, fix=fix)
+        return Base(why=why, fix=f"check out with fetch-depth: 0, or {_fetching(branch)}")
 
     def _shallow(self) -> Base:
         return Base(why="this clone is shallow", fix=_DEEPER)
@@ -159,8 +158,7 @@ class BaseRevision:
         return [*_forms(*branches), *filter(None, [tip]), *_forms(*([target] if target else self._usual_branches()))]
 
     def _usual_branches(self) -> list[str]:
-        default = self._default()
-        return [*([default] if default else []), *USUAL]
+        return [*filter(None, [self._default()]), *USUAL]
 
     def _default(self) -> str:
         """Return the server's default branch, as CI or the clone knows it."""
@@ -170,7 +168,16 @@ class BaseRevision:
 
 def _forms(*names: str) -> list[str]:
     """Return full references for branch names, because git would prefer a tag of the same name."""
-    return [form for name in names for form in _references(name.removeprefix("refs/heads/").removeprefix("origin/"))]
+    return [form for name in names for form in _references(_branch(name))]
+
+
+def _branch(name: str) -> str:
+    return name.removeprefix("refs/heads/").removeprefix("origin/")
+
+
+def _fetching(name: str) -> str:
+    """Return the command that fetches a branch to where it is looked for."""
+    return f"git fetch origin {quote(f'{_branch(name)}:refs/remotes/origin/{_branch(name)}')}"
 
 
 def _references(name: str) -> Iterator[str]:
@@ -279,10 +286,9 @@ def _previous_tip(environment: Mapping[str, str]) -> str:
 
 
 def _event(environment: Mapping[str, str]) -> object:
-    """Return GitHub's event that started this run; None if its file is unreadable."""
-    path = environment.get("GITHUB_EVENT_PATH", "")
+    """Return GitHub's event that started this run; an empty table if there is none or its file is unreadable."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+        return json.loads(Path(environment.get("GITHUB_EVENT_PATH", "")).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
 

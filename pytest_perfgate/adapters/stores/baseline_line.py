@@ -288,7 +288,10 @@ def _parse_share(node: Node, place: str) -> float:
     match = _QUANTITY.match(node) if isinstance(node, str) else None
     if not match or match[2] != "%":
         raise _wrong(place, "a percentage such as 0.41%", node)
-    return float(match[1]) / 100
+    share = float(match[1]) / 100
+    if not math.isfinite(share):
+        raise _wrong(place, "a percentage that is a number", node)
+    return share
 
 
 def _parse_sittings(node: Node, place: str) -> int:

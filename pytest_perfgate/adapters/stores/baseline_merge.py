@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_perfgate.adapters.stores.baseline_text import HEADER, parse_entries, trimmed
+from pytest_perfgate.adapters.stores.baseline_text import HEADER, is_in_windows_lines, parse_entries, trimmed
 from pytest_perfgate.adapters.system.files import write_atomically
 from pytest_perfgate.adapters.system.git import ask_git
 from pytest_perfgate.model.errors import PerfgateError
@@ -52,7 +52,8 @@ def merge_files(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[Confl
         write_atomically(ours, marked)
         why = "it is left as git leaves a conflict, with both sides between markers"
         raise PerfgateError(fault.code.name, fault.what, why=why, fix=fault.fix, place=fault.place) from fault
-    write_atomically(ours, text.encode("utf-8"))
+    windows = is_in_windows_lines(ours.read_bytes().decode("utf-8"))
+    write_atomically(ours, (text.replace("\n", "\r\n") if windows else text).encode("utf-8"))
     return conflicts
 
 

@@ -107,6 +107,8 @@ def _single(line: str, number: int, place: str, device: str) -> Entry | None:
     if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
         return None
     key, fields = node.value[0]
+    if isinstance(fields, yaml.ScalarNode) and not fields.value:
+        return None  # its fields follow, one a line
     return _entry(key, fields, place, device, number)
 
 
@@ -213,6 +215,11 @@ def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, 
         result = _rewritten(entries, written, gone, device)
         _check_written(result, names, place, device)
     return result
+
+
+def is_in_windows_lines(text: str) -> bool:
+    """Return whether most lines end in CRLF, as in a checkout of git on Windows."""
+    return 2 * text.count("\r\n") > text.count("\n")
 
 
 def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str]) -> list[str]:
@@ -330,6 +337,8 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     name, time, unit, figures, *rest = match.groups()
     scatter, sittings, blind, processes, anchor, anchor_unit, *texts, power, identity = rest
     if not all(0 < float(number) < _LARGEST for number in (time, anchor) if number) or not (time or figures):
+        return None
+    if not all(float(number) < _LARGEST for number in (scatter, blind) if number):
         return None
     fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]} if time else {}
     if figures:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from shlex import quote
 from typing import NamedTuple
 
-from pytest_perfgate.adapters.stores.baseline_text import edited, parse_entries
+from pytest_perfgate.adapters.stores.baseline_text import edited, is_in_windows_lines, parse_entries
 from pytest_perfgate.adapters.stores.sittings import FOLDER, Environments
 from pytest_perfgate.adapters.system.files import content, locked, write_atomically
 from pytest_perfgate.model.errors import PerfgateError
@@ -73,7 +73,8 @@ class Baselines:
         if revision and (self.committed(device) or self._stored.lists(device, revision)):
             file = (self._root / self._folder / device) / f"{_written_path(path)}.yaml"
             text = self._show(revision, self._place_at(revision, file)) if self._show else None
-            return {} if text is None else self._parsed(text, file, device, path, revision)
+            with _name_file(file, self._root, mine=True, revision=revision):
+                return {} if text is None else self._parsed(text, file, device, path, revision)
         return self._read(self.path(device, path), device, path)
 
     def read_all(self, device: str) -> Mapping[str, Baseline]:
@@ -131,10 +132,10 @@ class Baselines:
             return self._stored.devices(revision)
         homes = (self._root / self._folder, self._root / ".perfgate" / "baselines")
         names = {entry.name for home in homes if home.is_dir() for entry in home.iterdir() if entry.is_dir()}
-        return tuple(sorted(name for name in names if self._home(name).is_dir()))
+        return tuple(sorted(name for name in names if _names_folder(name) and self._home(name).is_dir()))
 
     def _home(self, device: str) -> Path:
-        if not device or device.startswith(".") or set(device) & set('/\\:*?"<>|\0'):
+        if not _names_folder(device):
             raise PerfgateError("baseline-path", f"the device '{device}' cannot name a folder")
         return self._root / (self._folder if self.committed(device) else Path(".perfgate", "baselines")) / device
 
@@ -193,7 +194,7 @@ def _in_its_lines(text: str, change: Callable[[str], str]) -> str:
     after = change(before)
     if after == before:
         return text
-    return after.replace("\n", "\r\n") if _in_windows_lines(text) else after
+    return after.replace("\n", "\r\n") if is_in_windows_lines(text) else after
 
 
 @contextlib.contextmanager
@@ -209,26 +210,32 @@ def _sweep_after(sweep: Callable[[], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _name_file(file: Path, root: Path, *, mine: bool) -> Iterator[None]:
-    """Add the name of an unreadable file and its fix; git can only restore files of the project's devices."""
+def _name_file(file: Path, root: Path, *, mine: bool, revision: str = "") -> Iterator[None]:
+    """Add the name of an unreadable file and its fix; git can only restore files of the project's devices.
+
+    Nobody can edit the file of a revision.
+    """
     try:
         yield
     except PerfgateError as fault:
-        shown = _shown(file, root)
+        damaged = Path(fault.place) if fault.place.endswith(".json") else file  # the environment that a line names
+        shown = _shown(damaged, root)
         again = f"fix it by hand, or delete it and the next run keeps another: rm {quote(shown)}"
         fix = fault.fix.replace("FILE", quote(shown)) if mine else again
-        place = fault.place.replace(str(file), shown)
+        if revision and damaged is file and fault.code.name != "baseline-version":
+            fix = "merge a change that mends the file, without the gate (--perfgate=off); it judges every later change"
+        place = fault.place.replace(str(damaged), shown)
         raise PerfgateError(fault.code.name, fault.what, why=fault.why, fix=fix, place=place) from None
+
+
+def _names_folder(device: str) -> bool:
+    """Return whether a device can name a folder; hidden folders belong to other programs."""
+    return bool(device) and not device.startswith(".") and not set(device) & set('/\\:*?"<>|\0')
 
 
 def _shown(file: Path, root: Path) -> str:
     """Return the path from the root; the whole path if the folder lies elsewhere."""
     return (file.relative_to(root) if file.is_relative_to(root) else file).as_posix()
-
-
-def _in_windows_lines(text: str) -> bool:
-    """Return whether most lines end in CRLF, as in a checkout of git on Windows."""
-    return 2 * text.count("\r\n") > text.count("\n")
 
 
 def _with_environments(group: Sequence[Baseline], around: Environments) -> tuple[dict[str, Baseline], list[Path]]:

@@ -52,7 +52,7 @@ def parse_config(text: str, *, place: str, whole: bool = False) -> Config:
     except ValueError as fault:
         where = str(fault).replace("at end of document", f"at line {len(text.splitlines())}, its end")
         raise PerfgateError("config-unreadable", f"not TOML: {where}", place=place) from fault
-    own = table.get("tool", {}).get("perfgate", {})
+    own = _table(table.get("tool")).get("perfgate", {})
     where = f"{place}: tool.perfgate"
     if not isinstance(own, dict):
         raise _wrong(where, "a table", own)
@@ -109,7 +109,22 @@ def _texts(setting: Any, place: str, key: ConfigKey) -> tuple[str, ...]:
 
 
 def _words(setting: Any, place: str, key: ConfigKey) -> tuple[str, ...]:
-    return tuple(shlex.split(setting)) if isinstance(setting, str) else _texts(setting, place, key)
+    return _parts(setting, place) if isinstance(setting, str) else _texts(setting, place, key)
+
+
+def _commands(setting: Any, place: str, key: ConfigKey) -> str:
+    """Return commands, one a line, that a shell could divide into words."""
+    text = _text(setting, place, key)
+    for line in text.splitlines():
+        _parts(line, place, comments=True)
+    return text
+
+
+def _parts(command: str, place: str, *, comments: bool = False) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command, comments=comments))
+    except ValueError:
+        raise _wrong(place, "a command with all of its quotes closed", command) from None
 
 
 def _count(setting: Any, place: str, key: ConfigKey) -> int:
@@ -222,12 +237,13 @@ def _options(setting: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str],
     return tuple(setting.items())
 
 
-_PROJECT_KEYS = (ConfigKey(name="path", kind="text", doc=""), ConfigKey(name="build", kind="text", doc=""))
+_PROJECT_KEYS = (ConfigKey(name="path", kind="text", doc=""), ConfigKey(name="build", kind="commands", doc=""))
 
 _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "text": _text,
     "texts": _texts,
     "words": _words,
+    "commands": _commands,
     "count": _count,
     "seconds": _seconds,
     "choice": _choice,

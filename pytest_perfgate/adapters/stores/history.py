@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.stores.record_files import without_secrets
@@ -201,6 +202,9 @@ class SqliteHistory:
             if _is_refusal(fault):
                 what = f"it cannot be written: {fault}"
                 raise PerfgateError("file-unwritable", what, place=str(self._path)) from fault
+            if "locked" in str(fault):
+                fix = f"end the program that writes to it (fuser {quote(str(self._path))}), then: perfgate history add"
+                raise PerfgateError("history-unreachable", str(fault), fix=fix, place=str(self._path)) from fault
             raise PerfgateError("history-unreadable", str(fault), place=str(self._path)) from fault
 
     def _connect(self, *, reading: bool) -> sqlite3.Connection:

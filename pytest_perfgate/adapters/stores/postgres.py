@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import selectors
 import struct
 import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,9 +38,7 @@ SCHEMA = 1
 _LOCK = 0x50474154
 """The advisory lock for creating tables and adding words."""
 
-_CONNECT_S = 10
-
-_TRIES = 3
+_CONNECT_S, _TRIES = 10, 3
 
 _TABLES = """
 create schema if not exists perfgate;
@@ -110,9 +109,7 @@ from unnest(%s::integer[], %s::integer[]) a(series, run) join perfgate.figures f
 """
 
 _SERIES = "select id from perfgate.series where device = %s and md5(key) = md5(%s)"
-
 _RUNS = "select id, name, moment, git_commit, branch from perfgate.run where id = any(%s)"
-
 _WORDS = "select id, text from perfgate.word where id = any(%s)"
 
 
@@ -153,22 +150,22 @@ class PostgresHistory:
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Return the sittings of a case, oldest first; with ``last``, only so many of the newest."""
-        with self._open() as cursor:
-            series = cursor.execute(_SERIES, (device, str(key))).fetchone()
-            rows = cursor.execute(_OF_CASE, (series[0], 1, last or None)).fetchall() if series else []
-            columns = list(zip(*rows))
-            self._learn(cursor, [columns])
-            return self._line((device, key), columns)
+        return self._series(key, device, last, 1)
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Return the same as ``read`` with figures, including sittings without a time."""
+        return self._series(key, device, last, 0)
+
+    def _series(self, key: CaseKey, device: str, last: int, least: int) -> tuple[Sitting, ...]:
+        """Return the sittings in so many processes at least; those in 0 or more come with figures."""
         with self._open() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
-            rows = cursor.execute(_OF_CASE, (series[0], 0, last or None)).fetchall() if series else []
+            rows = cursor.execute(_OF_CASE, (series[0], least, last or None)).fetchall() if series else []
             columns = list(zip(*rows))
             self._learn(cursor, [columns])
-            figures = _figures(cursor, [(series[0], row[0]) for row in rows])
-            return self._line((device, key), columns, [figures.get((series[0], row[0]), "") for row in rows])
+            places = [] if least else [(series[0], row[0]) for row in rows]
+            figures = _figures(cursor, places)
+            return self._line((device, key), columns, [figures.get(place, "") for place in places])
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """Yield the same as ``read`` for each case and device; the newest ``detailed`` sittings with all figures."""
@@ -250,21 +247,33 @@ class PostgresHistory:
             raise PerfgateError("history-unreadable", _first_line(fault), fix=fix, place=self._place) from fault
 
     def _connect(self) -> Connection[Any]:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._fresh()
+        if self._connection is None or self._connection.closed or _has_ended(self._connection):
+            self._connection = _fresh(self._address, self._place)
             weakref.finalize(self, self._connection.close)  # psycopg warns of an open one
         return self._connection
 
-    def _fresh(self) -> Connection[Any]:
-        connection = _driver().connect(
-            self._address, autocommit=True, connect_timeout=_CONNECT_S, application_name="perfgate"
-        )
-        try:
-            _prepare(connection, self._place)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+
+def _fresh(address: str, place: str) -> Connection[Any]:
+    driver, options = _driver(), {"connect_timeout": _CONNECT_S, "application_name": "perfgate"}
+    try:
+        connection: Connection[Any] = driver.connect(address, autocommit=True, **options)
+    except driver.ProgrammingError:
+        what = "the driver cannot read this address"  # its own words may quote the password
+        fix = "check it; in a password, write signs as their codes: %40 for @, %2F for /, %25 for %"
+        raise PerfgateError("history-address", what, fix=fix, place=place) from None
+    try:
+        _prepare(connection, place)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _has_ended(connection: Connection[Any]) -> bool:
+    """Return whether the server has closed an idle connection, which then has something to read."""
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(connection.fileno(), selectors.EVENT_READ)
+        return bool(waiting.select(0))
 
 
 def _columns(sent: Sequence[Any]) -> list[Sequence[Any]]:
@@ -364,8 +373,7 @@ def _add(
     naming = (run, moment_at(first.when), first.when, first.commit, first.branch)
     columns = "name, at, moment, git_commit, branch"
     cursor.execute(f"insert into perfgate.run ({columns}) values (%s, %s, %s, %s, %s) on conflict do nothing", naming)  # noqa: S608
-    row = cursor.execute("select id, at from perfgate.run where name = %s", (run,)).fetchone()
-    number, at = row or (0, 0.0)
+    number, at = cursor.execute("select id, at from perfgate.run where name = %s", (run,)).fetchone() or (0, 0.0)
     places = [series[s.device, str(s.key)] for s in sittings]
     rows = [
         (place, at, number, s.time, s.processes, s.scatter, s.clock_hz, *(words[(text,)] for text in words_of(s)))

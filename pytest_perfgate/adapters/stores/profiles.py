@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -14,7 +15,7 @@ from pytest_perfgate.model.errors import PerfgateError
 
 _UNSAFE = re.compile(r"[^\w.\-=+]+")
 
-_LONGEST = 80
+_LONGEST, _DIGITS = 80, 8
 
 _TAIL_LINES = 20
 
@@ -95,8 +96,12 @@ def _named(raw: Any) -> str:
 
 
 def safe(text: str) -> str:
-    """Return a file name that shows its origin and cannot leave its folder."""
-    return _UNSAFE.sub("-", text.replace("..", "-")).strip("-.")[:_LONGEST]
+    """Return a file name that shows its origin and cannot leave its folder; a long one is cut and gets a digest."""
+    name = _UNSAFE.sub("-", text.replace("..", "-")).strip("-.")
+    if len(name) <= _LONGEST:
+        return name
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{name[: _LONGEST - _DIGITS - 1]}-{digest}"
 
 
 COMPILED = "compiled"

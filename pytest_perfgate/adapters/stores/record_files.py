@@ -381,8 +381,13 @@ def _chain(fault: Any) -> Iterator[BaseException]:
         fault = next((one for one in inner if isinstance(one, BaseException)), None)
 
 
+_UNQUOTED_PASSWORD = re.compile(r"//[^/?#@:\[]*:(?![0-9]*(?:[/?#,]|$)).*@")
+"""A user and a password with a character that ends the host of an address; a port has digits alone."""
+
+
 def without_secrets(url: str) -> str:
     """Return the address without user, password and query, fit for a log."""
+    url = _UNQUOTED_PASSWORD.sub("//", url)
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -69,13 +69,14 @@ class Records:
         path = self.folder / f"{_stamp(report.started)}-{_own_name(report)}.json"
         samples = path.with_suffix(".samples")
         data, record = writable(report, lambda one: (render_samples(one), _rendered(one, {"file": samples.name})))
-        write_atomically(samples, data)
-        try:
-            write_atomically(path, shareable(record.decode(), self._names).encode())
-        except PerfgateError:
-            samples.unlink(missing_ok=True)
-            raise
-        self.pointer.point(path.name)
+        with self.pointer.dropped_on_error():
+            write_atomically(samples, data)
+            try:
+                write_atomically(path, shareable(record.decode(), self._names).encode())
+            except PerfgateError:
+                samples.unlink(missing_ok=True)
+                raise
+            self.pointer.point(path.name)
         self._forget()
         return path
 
@@ -331,6 +332,16 @@ class Pointer:
         with locked(self._root, self.path):
             self._write([name])
 
+    @contextlib.contextmanager
+    def dropped_on_error(self) -> Iterator[None]:
+        """Remove the pointer to an older record if that of this run cannot be written; a full disk allows that."""
+        try:
+            yield
+        except PerfgateError:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            raise
+
     def close(self, why: str) -> None:
         """Mark that the last run left no record, so that an older one is not taken for it."""
         if self._exists():
@@ -372,10 +383,10 @@ class Pointer:
             what = "it names no record: it is not text"
             raise PerfgateError("record-unreadable", what, place=str(self.path)) from fault
         except (FileNotFoundError, NotADirectoryError) as fault:
+            older = any(self.path.parent.glob("*.json"))
+            what = "the last run could not write its record" if older else "no run has left a record here"
             fix = _other_root_hint(self._root)
-            raise PerfgateError(
-                "record-missing", "no run has left a record here", fix=fix, place=str(self.path)
-            ) from fault
+            raise PerfgateError("record-missing", what, fix=fix, place=str(self.path)) from fault
         except OSError as fault:
             raise refusal(fault, str(self.path)) from fault
 

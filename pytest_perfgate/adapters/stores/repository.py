@@ -44,14 +44,11 @@ _DIFF = ("diff", "--ignore-submodules=none")
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
+_DESCRIPTIONS = ("pyproject.toml", "setup.py", "setup.cfg", "MANIFEST.in", "conf.py", ".*", ".*/**")
+
 _NO_CODE = (
     *(f":(top,exclude)*{suffix}" for suffix in sorted(_PAGES)),
-    *(
-        f":(top,exclude,glob)**/{name}"
-        for name in ("pyproject.toml", "setup.py", "setup.cfg", "MANIFEST.in", "conf.py")
-    ),
-    ":(top,exclude,glob)**/.*",
-    ":(top,exclude,glob)**/.*/**",
+    *(f":(top,exclude,glob)**/{name}" for name in _DESCRIPTIONS),
 )
 """Files that cannot make code open a page: pages themselves, descriptions of the project or site, hidden files."""
 
@@ -112,8 +109,7 @@ class GitRepository:
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]:
         """Return a revision's files below a folder, by their paths from here."""
-        listing = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
-        return tuple(path for path in listing.split("\0") if path)
+        return tuple(self._paths("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/"))
 
     def below(self) -> str:
         """Return the path of this folder from the top of the repository; "" at the top."""
@@ -123,15 +119,13 @@ class GitRepository:
         """Return files of a revision with this ending outside this folder, and whether HEAD has them."""
         place = self.below() or "."
         whole = ("ls-tree", "-r", "-z", "--name-only", "--full-tree")
-        there, here = ((self._git(*whole, one) or "").split("\0") for one in (revision, "HEAD"))
-        now = frozenset(here)
+        there, now = self._paths(*whole, revision), frozenset(self._paths(*whole, "HEAD"))
         named = {posixpath.relpath(path, place): path in now for path in there if path.endswith(ending)}
         return {path: at_head for path, at_head in named.items() if place == "." or path.startswith("../")}
 
     def changed(self, revision: str) -> tuple[str, ...]:
         """Return the tracked files, there or here, that differ from a revision."""
-        listing = self._git(*_DIFF, "--name-only", "--no-renames", "--relative", "-z", revision, "--") or ""
-        return tuple(path for path in listing.split("\0") if path)
+        return tuple(self._paths(*_DIFF, "--name-only", "--no-renames", "--relative", "-z", revision, "--"))
 
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
         """Return both texts of each Python file with one of these words that differs from a revision."""
@@ -169,8 +163,8 @@ class GitRepository:
 
     def strays(self, baselines: str) -> tuple[str, ...]:
         """Return files that no commit holds and git does not ignore, but pages and files of perfgate."""
-        folder, listing = f"{baselines.strip('/')}/", self._git(*_OTHERS, ".", *_ELSEWHERE) or ""
-        paths = [path for path in listing.split("\0") if path and not _ending(path)]
+        folder = f"{baselines.strip('/')}/"
+        paths = [path for path in self._paths(*_OTHERS, ".", *_ELSEWHERE) if not _ending(path)]
         own = own_files(self._root, self._run, "HEAD", [path for path in paths if path.startswith(folder)], folder)
         return tuple(path for path in paths if path not in own)
 
@@ -178,23 +172,18 @@ class GitRepository:
         """Return a digest of the work tree's differences from its commit, without its reports; "" if there are none."""
         look = (*_DIFF, "--submodule=diff", "--no-ext-diff", "--binary", "HEAD")
         done = self._run(*look, "--", *self._but_lines())
-        names = (self._git(*_OTHERS, *_CODE) or "").split("\0")
-        return _digest(done.stdout if done is not None else b"", self._root, sorted(filter(None, names)))
+        difference = done.stdout if done is not None else b""
+        return _digest(difference, self._root, self._paths(*_OTHERS, *_CODE, errors="surrogateescape"))
 
     def _but_lines(self) -> tuple[str, ...]:
         """Return git's names of all files here but edited lines."""
         look = (*_DIFF, "--name-only", "--no-renames", "--relative", "-z", "HEAD", "--", "*baselines/*.yaml")
-        lines = own_files(self._root, self._run, "HEAD", [*filter(None, (self._git(*look) or "").split("\0"))])
+        lines = own_files(self._root, self._run, "HEAD", self._paths(*look, errors="surrogateescape"))
         return (".", *(f":(exclude,literal){path}" for path in sorted(lines)))
 
     def author(self) -> str:
         """Return the author of a commit made here; "" if git knows none."""
-        return self._git("config", "user.name") or self._environment.get("GIT_AUTHOR_NAME", "")
-
-    def log(self, last: int = 20) -> tuple[tuple[str, str], ...]:
-        """Return (commit, subject) of the newest commits."""
-        text = self._git("log", f"-{last}", "--format=%H %s") or ""
-        return tuple((line.partition(" ")[0], line.partition(" ")[2]) for line in text.splitlines())
+        return self._environment.get("GIT_AUTHOR_NAME") or self._git("config", "user.name") or ""
 
     def subject(self, commit: str) -> str:
         """Return the first line of a commit's message; "" if the commit is unknown."""
@@ -202,7 +191,13 @@ class GitRepository:
 
     def _git(self, *words: str) -> str | None:
         done = self._run(*words)
-        return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace").strip()
+        return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace").rstrip("\n")
+
+    def _paths(self, *words: str, errors: str = "replace") -> list[str]:
+        """Return the paths that git lists, fit to be shown; with ``surrogateescape``, fit to be opened."""
+        done = self._run(*words)
+        paths = b"" if done is None or done.returncode else done.stdout
+        return [path for path in paths.decode("utf-8", errors).split("\0") if path]
 
     def _run(self, *words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes] | None:
         return ask_git(self._root, *words, env=self._environment, stdin=stdin)
@@ -218,7 +213,9 @@ def _text(run: Run, revision: str, path: str) -> str | None:
         return done.stdout.decode("utf-8", "replace")
     commit = run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if commit is None or commit.returncode:
-        raise PerfgateError("repository-missing", f"'{revision}' is not a revision here", fix="git fetch --unshallow")
+        depth = run("rev-parse", "--is-shallow-repository")
+        fix = "git fetch --unshallow" if depth is not None and depth.stdout == b"true\n" else ""
+        raise PerfgateError("repository-missing", f"'{revision}' is not a revision here", fix=fix)
     return None
 
 
@@ -229,7 +226,7 @@ def touched(
 
     None if git does not answer, such as for a blob that a partial clone cannot fetch.
     """
-    look = ("-c", "grep.fullName=false", "grep", "-l", "-z", "-F", *(part for word in words for part in ("-e", word)))
+    look = ("grep", "-l", "-z", "-F", *(part for word in words for part in ("-e", word)))
     try:
         differing = {
             *paths_of(run(*_DIFF, "--name-only", "--no-renames", "--relative", "-z", revision, "--", "*.py")),
@@ -296,5 +293,5 @@ def _digest(difference: bytes, root: Path, names: Iterable[str]) -> str:
     parts = [difference] if difference else []
     for name in names:
         with suppress(OSError):
-            parts += [name.encode(), (root / name).read_bytes()]
+            parts += [os.fsencode(name), (root / name).read_bytes()]
     return sha256(b"\0".join(parts)).hexdigest()[:12] if parts else ""

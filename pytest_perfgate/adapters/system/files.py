@@ -31,11 +31,15 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def replace_content(path: Path, data: bytes) -> None:
-    """Write beside the file and move it over; errors of the system stay ``OSError``."""
+    """Do the same with the system's own errors; a link stays a link, and a pipe or a device is written to."""
     import tempfile
 
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_bytes(data)
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{path.name[:100]}."
+    prefix = f".{path.name[:_PREFIX]}."
     _remove_abandoned(path.parent, prefix)
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=_NEW, dir=path.parent)
     try:
@@ -51,17 +55,16 @@ def replace_content(path: Path, data: bytes) -> None:
         raise
 
 
-_NEW, _ABANDONED_S = ".new", 60.0
+_NEW, _ABANDONED_S, _PREFIX = ".new", 60.0, 50  # so many characters of the name: each has up to four bytes of 255
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
     """Remove old temporary files of writers that were killed; a recent one may still be in use."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith(prefix) and entry.name.endswith(_NEW):
-                with contextlib.suppress(OSError):
-                    if HOST_CLOCK.date() - entry.stat().st_mtime > _ABANDONED_S:
-                        Path(entry.path).unlink()
+            ours = entry.name.startswith(prefix) and entry.name.endswith(_NEW)
+            if ours and HOST_CLOCK.date() - entry.stat().st_mtime > _ABANDONED_S:
+                Path(entry.path).unlink()
 
 
 @contextlib.contextmanager
@@ -130,8 +133,9 @@ def _mode(path: Path) -> int:
 
 def hide_from_git(folder: Path) -> None:
     """Make git ignore the folder ``.perfgate``, which belongs to this checkout only."""
-    with contextlib.suppress(OSError), (folder / ".gitignore").open("x", encoding="utf-8") as note:
-        note.write("# made by perfgate\n*\n")
+    with contextlib.suppress(OSError):
+        if not (folder / ".gitignore").exists():
+            replace_content(folder / ".gitignore", b"# made by perfgate\n*\n")
 
 
 @contextlib.contextmanager
@@ -146,7 +150,8 @@ def locked(root: Path, path: Path) -> Iterator[None]:
         hide_from_git(folder.parent)
         file = (folder / name).open("a+b")
     with file:
-        lock(file.fileno())
+        with refusals(folder / name):
+            lock(file.fileno())
         try:
             yield
         finally:

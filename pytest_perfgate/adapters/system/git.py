@@ -13,13 +13,16 @@ from pathlib import Path
 from pytest_perfgate.adapters.system.files import first_bytes, last_lines
 from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import first_of, value
 
 _SELF = {"GIT_AUTHOR_NAME": "perfgate", "GIT_AUTHOR_EMAIL": "perfgate@localhost", "GIT_COMMITTER_NAME": "perfgate"}
 _SELF["GIT_COMMITTER_EMAIL"] = "perfgate@localhost"
 
-_QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false")
-"""Arguments that disable hooks, and the refusal to convert line ends."""
+_SETTINGS = (
+    f"core.hooksPath={os.devnull}", "core.safecrlf=false", "advice.addEmbeddedRepo=false", "submodule.recurse=false",
+    "color.ui=false", "color.grep=false", "grep.fullName=false", "diff.relative=false", "log.showSignature=false",
+)  # fmt: skip
+"""Settings in place of the user's: no hooks, no refusal to convert line ends, and answers in the form that we read."""
 
 _STEERING = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
 """Variables that git sets for a hook, with which it would use the hook's repository, not the folder's."""
@@ -53,7 +56,7 @@ def run_git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, in English, without prompts, hooks, and the variables of a calling hook."""
     inherited = {name: text for name, text in (os.environ if env is None else env).items() if name not in _STEERING}
-    command = ["git", *_QUIET, *words]
+    command = ["git", *(part for setting in _SETTINGS for part in ("-c", setting)), *words]
     return run_captured(command, timeout_s, folder=folder, env={**inherited, **_OURS, **(variables or {})}, stdin=stdin)
 
 
@@ -131,7 +134,7 @@ class Git:
         result = self.run(*arguments, variables=variables)
         if result.returncode:
             raise _refused(arguments[0], result.stderr)
-        return result.stdout.strip()
+        return result.stdout.rstrip("\n")
 
     def run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run git and return the result as text, without a time limit, since a checkout may take long."""
@@ -199,10 +202,8 @@ def _refused(command: str, output: str) -> PerfgateError:
         return PerfgateError("no-repository", "git does not trust this folder: it belongs to another user", fix=fix)
     if "No space left on device" in output:
         return PerfgateError("arm-no-room", f"git {command} failed: {ending(output)}")
-    code = (
-        "no-repository" if "not a git repository" in output or "must be run in a work tree" in output else "git-failed"
-    )
-    return PerfgateError(code, f"git {command} failed: {ending(output)}")
+    absent = "not a git repository" in output or "must be run in a work tree" in output
+    return PerfgateError("no-repository" if absent else "git-failed", f"git {command} failed: {ending(output)}")
 
 
 def ending(text: str, lines: int = 3) -> str:
@@ -240,11 +241,9 @@ def _update(git: Git, folder: Path, path: str, options: tuple[str, ...]) -> None
 
 
 def _listed(git: Git, folder: Path) -> list[tuple[str, str]]:
-    """Return (name, path) of each submodule."""
-    file = folder / ".gitmodules"
-    if not file.is_file():
-        return []
-    lines = git.run("config", "--file", str(file), "--null", "--get-regexp", r"^submodule\..*\.path$").stdout
+    """Return (name, path) of each submodule; a folder without ``.gitmodules`` has none."""
+    file = str(folder / ".gitmodules")
+    lines = git.run("config", "--file", file, "--null", "--get-regexp", r"^submodule\..*\.path$").stdout
     pairs = (entry.partition("\n") for entry in lines.split("\0") if entry)
     return [(key[len("submodule.") : -len(".path")], path) for key, _, path in pairs]
 
@@ -255,8 +254,8 @@ def _refuse_pointers(git: Git, folder: Path) -> None:
     paths = [path for path in listed if path and _is_pointer(folder / path)]
     lost = [path for path in paths if (git.top / path).is_file() and not _is_pointer(git.top / path)]
     if lost:
-        names = ", ".join(lost[:_SHOWN]) + (f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else "")
-        raise PerfgateError("lfs-missing", f"git-lfs left pointers where the working copy has contents: {names}")
+        what = f"git-lfs left pointers where the working copy has contents: {first_of(lost, _SHOWN)}"
+        raise PerfgateError("lfs-missing", what)
 
 
 def _is_pointer(path: Path) -> bool:

@@ -130,7 +130,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="history-address",
         family=Family.USAGE,
         title="The history has an unknown kind of address",
-        why="its runs would go into a folder of that name, where nobody looks for them",
+        why="its runs would be added nowhere, or in a folder of that name, where nobody looks for them",
         fix="name a file, such as .perfgate/history.db, or an address postgresql://USER@HOST/NAME",
     ),
     ErrorCode(

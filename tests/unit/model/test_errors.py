@@ -108,3 +108,7 @@ def test_three_words_are_proposed_and_twelve_shown() -> None:
 def test_nothing_is_proposed_where_there_is_nothing() -> None:
     assert proposal("x", (), all_of="there are") == ""
     assert proposal("x", ("abcdef",), all_of="there are") == "there are: abcdef"
+
+
+def test_a_tab_of_a_log_is_shown_as_blanks() -> None:
+    assert "make:   no rule" in PerfgateError("arm-build-failed", "make:\tno rule").text()

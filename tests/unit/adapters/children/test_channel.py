@@ -72,7 +72,7 @@ def test_pieces_make_whole_lines_and_half_a_line_is_an_end() -> None:
 
 
 def test_hello_is_a_message_too() -> None:
-    assert decode_line(encode_line(Hello(token="t", pid=1))) == Hello(token="t", pid=1)
+    assert decode_line(encode_line(Hello(token="t"))) == Hello(token="t")
 
 
 FIRST_WORDS = """
@@ -244,6 +244,9 @@ def test_only_children_of_ours_without_a_parent_are_strays(tmp_path: Path) -> No
     process(tmp_path, 14, ours + b"X=9")
     (tmp_path / "15").mkdir()
     (tmp_path / "self").mkdir()
+    process(tmp_path, 16, ours + b"=9")
+    (tmp_path / "16" / "status").write_text("Name:\tpytest\nNSpid:\t16\t2\n")
+    (tmp_path / "12" / "status").write_text("Name:\tpytest\nNSpid:\t12\n")
     assert stray_children(tmp_path) == (12,)
     assert stray_children(tmp_path / "none") == ()
 

@@ -310,3 +310,23 @@ def test_without_git_there_was_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not kept_before(tmp_path, "baselines", {})
+
+
+@pytest.mark.parametrize("target", ["release", "origin/release", "refs/heads/release"])
+def test_the_command_that_fetches_a_target_makes_it_known(tmp_path: Path, target: str) -> None:
+    upstream, clone = tmp_path / "upstream", tmp_path / "clone"
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for folder, words in (
+        (tmp_path, ("init", "-q", "-b", "work", "upstream")),
+        (upstream, (*identity, "commit", "-q", "--allow-empty", "-m", "1")),
+        (upstream, ("branch", "release")),
+        (upstream, (*identity, "commit", "-q", "--allow-empty", "-m", "2")),
+        (tmp_path, ("clone", "-q", "--single-branch", "upstream", "clone")),
+    ):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    quiet = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "GITHUB"))}
+    of_ci = GitRepository(clone, {**quiet, "SYSTEM_PULLREQUEST_TARGETBRANCH": target}).base().fix.partition(", or ")[2]
+    of_settings = GitRepository(clone, quiet).base(target).fix
+    assert of_ci == of_settings
+    subprocess.run(of_ci, shell=True, cwd=clone, check=True)
+    assert GitRepository(clone, quiet).base(target).name == "the merge base with origin/release"

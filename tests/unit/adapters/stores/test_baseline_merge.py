@@ -106,3 +106,11 @@ def test_without_git_both_sides_stand_whole(tmp_path: Path, monkeypatch: pytest.
     assert textual_conflict(ours, ours, tmp_path / "missing") is None
     with pytest.raises(PerfgateError, match="nothing was changed"):
         merge_files(ours, ours, tmp_path / "missing", "")
+
+
+def test_a_file_with_windows_line_ends_keeps_them(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in "OAB"]
+    for path, text in zip(paths, (HEAD + A, HEAD + A + B, HEAD + SLOW)):
+        path.write_bytes(text.replace("\n", "\r\n").encode())
+    assert merge_files(*paths, "b.yaml") == ()
+    assert paths[1].read_bytes() == (HEAD + SLOW + B).replace("\n", "\r\n").encode()

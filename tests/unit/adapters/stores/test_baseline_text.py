@@ -108,3 +108,17 @@ def test_a_rounded_figure_reads_back_as_it_was_written(number: float, dimension:
     line = render_line("a", dataclasses.replace(PLAIN, figures=(Figure(name="x", value=value, dimension=dimension),)))
     assert own_fields(line, PLAIN.device)[1]["figures"] == (Figure(name="x", value=value, dimension=read),)
     assert value == pytest.approx(number, rel=1e-4)
+
+
+def test_a_case_may_have_its_fields_below_its_name() -> None:
+    text = "perfgate: 1\nbaselines:\n  'a':\n    time: 1us\n    why: >\n      two\n      lines\n  'b': {time: 2us}\n"
+    fields = {name: entry.fields for name, entry in parse_entries(text, place="p", device="d").items()}
+    assert fields == {"a": {"time": 1000.0, "why": "two lines\n"}, "b": {"time": 2000.0}}
+
+
+@pytest.mark.parametrize("number", ["1e999", "9" * 400])
+@pytest.mark.parametrize("field", ["scatter", "blind"])
+def test_a_share_is_finite(field: str, number: str) -> None:
+    with pytest.raises(PerfgateError) as error:
+        parse_entries(f"perfgate: 1\nbaselines:\n  'a': {{time: 1us, {field}: {number}%}}\n", place="p", device="d")
+    assert error.value.code.name == "baseline-value"

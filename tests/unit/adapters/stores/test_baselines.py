@@ -15,7 +15,7 @@ import yaml
 from pytest_perfgate.adapters.stores import baseline_text
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.model.measurement import Baseline, Environment, Identity
 from pytest_perfgate.model.metric import Figure
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
@@ -372,3 +372,36 @@ def test_an_id_of_any_length_is_written_and_read(store: Baselines, file: Path, l
     assert all(len(line) < 900 for line in file.read_text(encoding="utf-8").splitlines()), "nothing is left of them"
     store.write(long)
     assert len(yaml.safe_load(file.read_text(encoding="utf-8"))["baselines"]) == 5, "anybody's YAML reads it"
+
+
+def test_a_hidden_folder_is_no_device(store: Baselines, file: Path) -> None:
+    store.write([accepted("test_a")])
+    (file.parents[2] / ".ipynb_checkpoints").mkdir()
+    assert store.devices() == (DEVICE,)
+
+
+def test_the_environment_that_is_damaged_is_the_one_to_restore(store: Baselines, file: Path, tmp_path: Path) -> None:
+    store.write([accepted("test_a", surroundings=Environment(python="3.11"))])
+    (damaged,) = (file.parents[1] / "environments").glob("*.json")
+    damaged.write_text("{")
+    with pytest.raises(PerfgateError) as error:
+        store.read(DEVICE, "tests/test_k.py")
+    named = damaged.relative_to(tmp_path).as_posix()
+    assert (error.value.place, error.value.fix.rpartition(" -- ")[2]) == (named, named)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "edited"),
+    [
+        ("<<<<<<< ours\n", "baseline-conflict", False),
+        (HEAD + "  'test_a': {time: fast}\n", "baseline-value", False),
+        ("perfgate: 9\nbaselines:\n", "baseline-version", True),
+    ],
+)
+def test_nobody_is_told_to_edit_a_file_of_a_commit(tmp_path: Path, text: str, code: str, *, edited: bool) -> None:
+    store = Baselines(tmp_path, devices=(DEVICE,), show=lambda revision, path: text)
+    with pytest.raises(PerfgateError) as error:
+        store.read(DEVICE, "tests/test_k.py", "c0ffee")
+    assert error.value.code.name == code
+    assert "FILE" not in error.value.fix
+    assert (error.value.fix == error.value.code.fix) is edited

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -252,3 +253,22 @@ def test_a_file_without_our_settings_is_parsed_where_that_is_asked_for(tmp_path:
         read_config(tmp_path, whole=True)
     assert error.value.code.name == "config-unreadable"
     assert "line 2" in error.value.what
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ['launcher = "srun \'x"', 'build = "make\\nmake \'install"', 'projects = [{path = "a", build = "make \'x"}]'],
+)
+def test_a_command_with_an_open_quote_is_refused(setting: str) -> None:
+    with pytest.raises(PerfgateError) as error:
+        parse_config(f"[tool.perfgate]\n{setting}\n", place="p")
+    assert error.value.code.name == "config-value"
+
+
+def test_a_comment_of_a_build_may_hold_a_quote() -> None:
+    text = "make  # it's quick\nmake install"
+    assert parse_config(f"[tool.perfgate]\nbuild = {json.dumps(text)}\n", place="p").build == text
+
+
+def test_a_file_whose_tools_are_no_table_has_no_settings() -> None:
+    assert parse_config("tool = 'perfgate'\n", place="p") == Config(source="p")

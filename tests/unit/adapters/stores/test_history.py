@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters.stores import history
 from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Metric
@@ -176,3 +177,18 @@ def test_one_seek_a_case(path: Path) -> None:
     database.close()
     assert "USING PRIMARY KEY" in plan
     assert "TEMP B-TREE" not in plan
+
+
+def test_a_history_that_another_program_has_locked_is_not_said_to_be_damaged(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "_SECONDS", 0.1)
+    locked = SqliteHistory(path)
+    locked.append([sitting(1.0)])
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("begin immediate")
+    with pytest.raises(PerfgateError) as error:
+        locked.append([sitting(2.0)])
+    other.close()
+    assert error.value.code.name == "history-unreachable"
+    assert locked.append([sitting(2.0)]) == 1

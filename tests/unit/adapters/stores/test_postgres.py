@@ -69,6 +69,25 @@ def test_a_connection_that_was_lost_is_made_again(server: postgres_server.Server
     assert [s.time for s in history.read(KEY, "d")] == [1.0, 2.0]
 
 
+def test_a_server_that_was_restarted_meanwhile_is_asked_anew(server: postgres_server.Server, address: str) -> None:
+    history = PostgresHistory(address)
+    for time in (1.0, 2.0):
+        assert history.append([sitting(time)]) == 1
+        server.stop()
+        server.start()
+        assert len(history.read(KEY, "d")) == time
+        server.stop()
+        server.start()
+
+
+def test_an_address_that_cannot_be_read_is_not_quoted() -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(PerfgateError) as caught:
+        PostgresHistory("postgresql://team:se%cret@127.0.0.1:9/h").keys()
+    assert caught.value.code.name == "history-address"
+    assert "cret" not in caught.value.text()
+
+
 def test_a_later_form_and_somebody_elses_tables(address: str) -> None:
     import psycopg
 

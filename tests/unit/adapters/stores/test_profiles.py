@@ -124,3 +124,12 @@ def test_names_and_folders_that_make_no_sense(tmp_path: Path) -> None:
         (tmp_path / "empty" / f"{number}.txt").touch()
     with pytest.raises(PerfgateError, match="1,001 files"):
         files_of("k", tmp_path / "empty", tmp_path)
+
+
+def test_cases_with_long_names_have_folders_of_their_own(tmp_path: Path) -> None:
+    folders = ProfileFolders(tmp_path)
+    case = "tests/gpu/kernels/attention/test_flash_attention_backward.py::TestCausalMask::test_forward_"
+    one, two = (folders.fresh("ncu", case + word) for word in ("one", "two"))
+    assert one.parent != two.parent
+    assert folders.fresh("ncu", case + "one").parent == one.parent
+    assert folders.earlier(two) is None

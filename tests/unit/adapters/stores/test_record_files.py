@@ -154,3 +154,18 @@ def test_several_shared_values_in_a_row_are_one_entry() -> None:
     apart = {"metrics": [{"shared": 0}, {"shared": 1}, {"shared": 2}]}  # as records have it that were written before
     assert unpacked(apart, shared, MetricSet) == MetricSet(metrics=metrics)
     assert packed(MetricSet(metrics=metrics[:1]))[0] == {"metrics": [{"shared": 0}]}
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://team:se/cret@host/db", "postgresql://host/db"),
+        ("postgresql://team:se#cret@host:5432/db", "postgresql://host:5432/db"),
+        ("postgresql://team:se?cret@[::1]:5432/db", "postgresql://[::1]:5432/db"),
+        ("postgresql://a:1,b:2/db?user=x@y", "postgresql://a:1,b:2/db"),
+        ("https://host:8080/@scope/r.json", "https://host:8080/@scope/r.json"),
+        ("https://[::1]:80/a@b", "https://[::1]:80/a@b"),
+    ],
+)
+def test_a_password_with_any_sign_is_left_out(address: str, shown: str) -> None:
+    assert without_secrets(address) == shown

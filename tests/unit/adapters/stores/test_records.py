@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.stores import record_files as fetch
+from pytest_perfgate.adapters.stores import records as module
 from pytest_perfgate.adapters.stores.records import Pointer, Records, read_record, render_record, same_folder_url
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
@@ -384,3 +385,24 @@ def test_a_pipe_or_a_device_is_no_record(tmp_path: Path) -> None:
         with pytest.raises(PerfgateError) as error:
             read_record(path)
         assert error.value.code.name == "record-unreadable"
+
+
+@pytest.mark.parametrize("suffix", [".samples", ".json", "last"])
+def test_an_older_record_is_not_taken_for_one_that_a_full_disk_refused(
+    records: Records, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    write = module.write_atomically
+
+    def refused(path: Path, data: bytes) -> None:
+        if path.name.endswith(suffix):
+            raise PerfgateError("file-unwritable", "No space left on device")
+        write(path, data)
+
+    older = records.write(REPORT)
+    monkeypatch.setattr(module, "write_atomically", refused)
+    with pytest.raises(PerfgateError):
+        records.write(replace(REPORT, started="2027-01-01T00:00:00+00:00"))
+    with pytest.raises(PerfgateError, match="could not write") as error:
+        records.read()
+    assert error.value.code.name == "record-missing"
+    assert records.read(str(older)) == REPORT

@@ -285,3 +285,48 @@ def test_a_text_that_code_may_open_is_no_page(project: Path, page: str, text: st
 def git(root: Path, *words: str) -> None:
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["color.ui always", "color.grep always", "diff.relative true", "submodule.recurse true", "grep.fullName true"],
+)
+def test_the_settings_of_a_user_do_not_change_what_differs(project: Path, setting: str) -> None:
+    subprocess.run(["git", "config", *setting.split()], cwd=project, check=True)
+    (project / "k.py").write_text("A = 2  # perfgate\n")
+    assert GitRepository(project).touched("HEAD", ["perfgate"]) == {"k.py": ("A = 1\n", "A = 2  # perfgate\n")}
+    (project / "k.py").write_text("A = 1\n")
+    (project.parent / "above.py").write_text("B = 1\n")
+    subprocess.run(["git", "add", "-A"], cwd=project.parent, check=True)
+    assert GitRepository(project).pages_alone("HEAD", "baselines") is None
+
+
+@pytest.mark.parametrize("name", [" first.py", "k\udcff.py", "two\nlines.py"])
+def test_code_of_any_name_is_part_of_the_changes(project: Path, name: str) -> None:
+    digests = []
+    for text in ("A = 1\n", "A = 2\n"):
+        (project / name).write_text(text)
+        digests.append(GitRepository(project).changes())
+    assert len({*digests, ""}) == 3
+
+
+def test_a_path_keeps_its_blanks(project: Path) -> None:
+    (project / " first.py").write_text("")
+    assert GitRepository(project).strays("baselines") == (" first.py",)
+
+
+def test_only_a_shallow_clone_can_be_deepened(project: Path) -> None:
+    with pytest.raises(PerfgateError) as error:
+        GitRepository(project).show("0" * 40, "k.py")
+    assert "unshallow" not in error.value.fix
+    shallow = project.parent / ".git" / "shallow"
+    shallow.write_text(GitRepository(project).head() + "\n")
+    with pytest.raises(PerfgateError) as error:
+        GitRepository(project).show("0" * 40, "k.py")
+    assert error.value.fix == "git fetch --unshallow"
+
+
+def test_the_author_is_the_one_that_git_would_write(project: Path) -> None:
+    subprocess.run(["git", "config", "user.name", "config"], cwd=project, check=True)
+    assert GitRepository(project, {}).author() == "config"
+    assert GitRepository(project, {"GIT_AUTHOR_NAME": "variable"}).author() == "variable"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.adapters.system import files
 from pytest_perfgate.adapters.system.files import (
     exclusive,
     file_tail,
@@ -183,8 +185,8 @@ def test_files_are_read_again_only_where_they_changed(tmp_path: Path) -> None:
     once = read_once(read, beside=".json")
     for path in (one, two):
         path.write_text("1")
-    for files in ([one], [two], [one], [two]):
-        assert once(files) == "1"
+    for pair in ([one], [two], [one], [two]):
+        assert once(pair) == "1"
     assert len(reads) == 2
     assert once([one], "-O3") == "1 -O3"
     two.write_text("22")
@@ -194,3 +196,38 @@ def test_files_are_read_again_only_where_they_changed(tmp_path: Path) -> None:
     for _ in range(2):  # which of its files changed is not looked at
         assert once([folder]) == folder.name
     assert len(reads) == 7
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real/file")
+    for text in (b"1", b"2"):
+        write_atomically(tmp_path / "link", text)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "real" / "file").read_bytes() == text
+
+
+def test_a_pipe_stays_and_gets_the_content(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(tmp_path / "pipe", b"whole")
+    assert os.read(reader, 9) == b"whole"
+    assert (tmp_path / "pipe").is_fifo()
+    os.close(reader)
+
+
+def test_a_name_of_many_bytes_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("\u6e2c" * 80 + ".yaml")
+    write_atomically(path, b"1")
+    assert path.read_bytes() == b"1"
+
+
+def test_a_disk_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(handle: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(files, "lock", refused)
+    with pytest.raises(PerfgateError) as error, locked(tmp_path, tmp_path / "file"):
+        raise AssertionError("not reached")
+    assert error.value.code.name == "file-unwritable"
+    assert str(tmp_path) in error.value.place
