@@ -1,7 +1,8 @@
-"""Limits that a change removes or weakens in test files."""
+"""What a change does to the limits and the bodies of tests."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,18 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.marks import EXCUSES, Mark, marked
-from pytest_perfgate.core.changes.source import AROUND, ITSELF, PARAMETERS, Parts, other_parameters, parts_of
+from pytest_perfgate.core.changes.source import (
+    AROUND,
+    FUNCTIONS,
+    ITSELF,
+    PARAMETERS,
+    Parts,
+    module_of,
+    other_parameters,
+    parts_of,
+    split,
+    tree_of,
+)
 from pytest_perfgate.core.changes.tests import same_bodies
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
@@ -241,3 +253,48 @@ def _bodies_differ(before: Parts, after: Parts) -> tuple[str, ...]:
     both: Mapping[str, str] = {**before, **after}
     apart = (name for name in both if before.get(name) != after.get(name) and not name.startswith(PARAMETERS))
     return tuple(sorted(name.removeprefix("self.") for name in apart))
+
+
+def same_test(then: str, now: str, test: str) -> bool:
+    """Return whether a test file is the same for one of its tests, whatever its other tests.
+
+    Limits, docstrings, and values of ``parametrize`` that only one version has are ignored.
+    """
+    if tree_of(then) is None or tree_of(now) is None:
+        return False
+    (before, values), (after, new_values) = (_without_others(text, test) for text in (then, now))
+    return before == after and not other_parameters(values, new_values)
+
+
+def same_program(then: str, now: str) -> bool:
+    """Return whether two texts are the same program, apart from comments and blank lines."""
+    return then == now or same_test(then, now, "")
+
+
+def _without_others(text: str, test: str) -> tuple[list[str], dict[str, str]]:
+    """Return a file's statements without its other tests, and the parameters of its tests by the ids of the cases."""
+    parts = [part for part in module_of(text).body if not (test and _is_another(part, test))]
+    values: dict[str, str] = {}
+    for node in (node for part in parts for node in ast.walk(part)):
+        if isinstance(node, FUNCTIONS):
+            values |= _bare_name(node)
+    return [ast.dump(part) for part in parts], values
+
+
+def _bare_name(test: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
+    """Remove a test's limits and parameter values, and return the values by the ids of their cases."""
+    values: dict[str, str] = {}
+    for number, mark in enumerate(test.decorator_list):
+        if not isinstance(mark, ast.Call) or not isinstance(mark.func, ast.Attribute):
+            continue
+        if mark.func.attr == "perfgate":
+            mark.args = []
+        elif mark.func.attr == "parametrize":
+            frame, arguments = split(mark)
+            values |= {f"{PARAMETERS} {test.name} {number} {name}": ast.dump(node) for name, node in arguments.items()}
+            test.decorator_list[number] = ast.Tuple(elts=frame, ctx=ast.Load())
+    return values
+
+
+def _is_another(part: ast.stmt, test: str) -> bool:
+    return isinstance(part, FUNCTIONS) and part.name.startswith("test") and part.name != test
