@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.marks import EXCUSES, Mark, marked
@@ -85,8 +86,7 @@ def relaxed(
             whole = f"{at}::{_renamed(_test_of(name), names)}"
             collected = (run or {}).get(whole, ()) if name == _test_of(name) else ()
             limits = None if marks is None else _stated_limits(f"{at}::{name}", marks, kinds, merged)
-            differences = _loosened(was, limits, collected)
-            for text, rank in differences:
+            for text, rank in _loosened(was, limits, collected):
                 if f"{whole}: {text}" not in weakened:  # otherwise a parameter or a call repeats what its test shows
                     weakened[f"{at}::{_renamed(name, names)}: {text}"] = rank
     return dict(sorted(weakened.items(), key=lambda item: (item[1], item[0])))
@@ -118,8 +118,7 @@ def _renamed(name: str, names: Mapping[str, str]) -> str:
 
 def _nearest(tests: Mapping[str, tuple[Mark, ...]], name: str) -> tuple[Mark, ...] | None:
     """Return the marks of a parameter or a call; without its own, those of its test."""
-    marks = tests.get(name)
-    return marks if marks is not None else tests.get(_test_of(name))
+    return tests.get(name, tests.get(_test_of(name)))
 
 
 def _present(
@@ -159,9 +158,10 @@ def _removed_limits(was: StatedLimits) -> Iterator[tuple[str, int]]:
 def _changed_limits(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str, int]]:
     new = [text for text in now.unread if text not in was.unread]
     old = [text for text in was.unread if text not in now.unread]
-    yield from _limits(was.limits, now.limits, f"not literal: {', '.join(new)}" if new else "none")
+    then_text, now_text = (shorten(", ".join(texts) or "none", 200, placeholder=" ...") for texts in (old, new))
+    yield from _limits(was.limits, now.limits, f"not literal: {now_text}" if new else "none")
     if old:
-        yield f"limits not literal: {', '.join(old)} -> {', '.join(new) or 'none'}", LOOSER
+        yield f"limits not literal: {then_text} -> {now_text}", LOOSER
     then, here = dict(was.settings), dict(now.settings)
     for name in {**then, **here}:
         if then.get(name) != here.get(name) and (not new or name in EXCUSES):

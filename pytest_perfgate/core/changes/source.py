@@ -92,7 +92,7 @@ def _body_of(function: Function) -> str:
 def _bare(node: ast.AST) -> None:
     """Remove docstrings, annotations of functions, and limits of calls, which another note covers."""
     if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        node.body = [line for line in node.body if not is_text(line)]
+        node.body = [line for line in node.body if not _is_constant(line)]
     if isinstance(node, FUNCTIONS):
         node.returns = None
     elif isinstance(node, ast.arg):
@@ -145,7 +145,7 @@ def _acting(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 def _acts(line: ast.stmt) -> bool:
     """Return whether a statement does more than define names; a branch does what the statements in it do."""
     harmless = (*FUNCTIONS, *_BRANCHES, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass, ast.Raise)
-    return not isinstance(line, harmless) and not is_text(line) and not dict(names_of(line))
+    return not isinstance(line, harmless) and not _is_constant(line) and not dict(names_of(line))
 
 
 def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Parts:
@@ -326,9 +326,9 @@ def _plain(node: ast.AST) -> Iterator[object]:
     yield from (text for _, text in ast.iter_fields(node) if not isinstance(text, (ast.AST, list)))
 
 
-def is_text(node: ast.AST) -> bool:
-    """Return whether a statement is a docstring, or another text without effect."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+def _is_constant(node: ast.AST) -> bool:
+    """Return whether a statement is a docstring, ``...``, or another constant without effect."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 PARAMETERS = "its parameters"

@@ -404,6 +404,13 @@ def test_a_limit_is_found_however_it_is_written(way: str) -> None:
     assert len(relaxed_limits(then, then.replace("5", "50"))) == 1
 
 
+def test_limits_of_a_long_table_are_cut() -> None:
+    then = "L = {'a': 'time <= 5ms', 'b': 'time <= 7ms'" + ", 'c': 'cv <= 3%'" * 50 + "}\n"
+    then += "@pytest.mark.perfgate(L['a'])\ndef test_x(perfgate): perfgate(f)\n"
+    (text,) = relaxed_limits(then, then.replace("5ms", "50ms"))
+    assert len(text) < 450
+
+
 def test_a_class_has_names_of_its_own() -> None:
     marker = "    L = 'time <= {}'\n    @pytest.mark.perfgate(L)\n    def test_x(self, perfgate): ...\n"
     text = "L = 'time <= 3ms'\nclass TestA:\n" + marker.format("5ms") + "class TestB:\n" + marker.format("7ms")

@@ -223,8 +223,19 @@ def test_what_a_file_does_at_import_is_part_of_its_tests(line: str) -> None:
     assert reworked(WRAPPED, f"{WRAPPED}\n{line}\n") == {"test_dot": (LOOSE,)}
 
 
-def test_what_a_file_does_as_a_program_is_no_part_of_its_tests() -> None:
-    assert reworked(WRAPPED, f"{WRAPPED}\nif __name__ == '__main__':\n    pytest.main()\n") == {}
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "if __name__ == '__main__':\n    pytest.main()",
+        "class Other(Exception): ...",
+        "class Other:\n    'Words.'\n    size: int",
+        "if TYPE_CHECKING:\n    from pk import Other",
+        "log = logging.getLogger(__name__)",
+        "def other(): pk.freeze()",
+    ],
+)
+def test_lines_without_effect_on_tests_are_no_part_of_them(lines: str) -> None:
+    assert reworked(WRAPPED, f"{WRAPPED}\n{lines}\n") == {}
 
 
 PARAMETRISED = {
