@@ -17,6 +17,7 @@ from pytest_perfgate.core.changes.source import (
     content_of,
     defined,
     everywhere,
+    is_fixture,
     lines_at_import,
     meaning,
     module_of,
@@ -293,7 +294,7 @@ def passed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
     """Return what a conftest has of a module that it imports from: fixtures and hooks, and the module's statements."""
     scope = defined(module_of(text or "").body)
     every = EVERY in taken
-    fixtures = {name for name, nodes in scope.items() if "'fixture'" in _decorators(nodes) and (every or name in taken)}
+    fixtures = {name for name, nodes in scope.items() if is_fixture(nodes) and (every or name in taken)}
     hooks = {name for name in _hooks(scope) if every or name in taken}
     if not fixtures and not hooks:
         return {}
@@ -368,7 +369,3 @@ def _of_python(node: ast.AST) -> bool:
 
 def _hooks(names: Iterable[str]) -> set[str]:
     return {name for name in names if name.startswith(_HOOK) and name not in {*_SAYING, PLUGINS}}
-
-
-def _decorators(nodes: Iterable[ast.AST]) -> str:
-    return said_by(mark for node in branches(nodes) for mark in getattr(node, "decorator_list", ()))

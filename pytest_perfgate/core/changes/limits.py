@@ -252,7 +252,7 @@ def _bodies_differ(before: Parts, after: Parts) -> tuple[str, ...]:
         return tuple(part for part, differs in own if differs)  # the names it uses now are checked elsewhere
     both: Mapping[str, str] = {**before, **after}
     apart = (name for name in both if before.get(name) != after.get(name) and not name.startswith(PARAMETERS))
-    return tuple(sorted(name.removeprefix("self.") for name in apart))
+    return tuple(sorted({name.removeprefix("self.") for name in apart}))
 
 
 def same_test(then: str, now: str, test: str) -> bool:

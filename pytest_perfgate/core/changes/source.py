@@ -159,7 +159,8 @@ def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> P
         for name, node in of.items()
     }
     inner = {f"self.{name}": nodes for one in classes for name, nodes in defined(one.body).items()}
-    names: Scope = {**scope, **inner}
+    fixtures = {name.removeprefix("self."): nodes for name, nodes in inner.items() if is_fixture(nodes)}
+    names: Scope = {**scope, **inner, **fixtures}
     own = [test.args, *test.body]
     around = list(_around(test, classes, scope))
     always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *everywhere(names)}
@@ -193,7 +194,8 @@ def _around(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> 
     """Yield decorators other than marks, such as a patch, and fixtures that marks request."""
     for mark in _decorators(test, classes, scope):
         if _is_mark(mark, scope):
-            yield from (node for node in ast.walk(_meant(mark, scope)) if isinstance(node, ast.Call) and _uses(node))
+            calls = (node for node in ast.walk(_meant(mark, scope)) if isinstance(node, ast.Call))
+            yield from (call for call in calls if getattr(call.func, "attr", "") in _BY_TEXT)
         else:
             yield mark
 
@@ -202,10 +204,6 @@ def _is_mark(decorator: ast.expr, scope: Scope) -> bool:
     """Return whether a decorator is a mark, or a name of one; limits and parameters are compared separately."""
     lines = [line for line in scope.get(_first_name(decorator), ()) if not isinstance(line, FUNCTIONS)]
     return any("'mark'" in content_of(node) for node in (decorator, *lines))
-
-
-def _uses(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "usefixtures"
 
 
 def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
@@ -277,10 +275,14 @@ def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
 
 def _fixture_names(one: ast.stmt) -> Iterator[str]:
     """Yield the name that ``@pytest.fixture(name="data")`` gives to a function."""
-    for mark in getattr(one, "decorator_list", ()):
-        named = [word.value for word in getattr(mark, "keywords", ()) if word.arg == "name"]
-        if "'fixture'" in content_of(mark):
-            yield from (str(name.value) for name in named if isinstance(name, ast.Constant))
+    marks = (mark for mark in getattr(one, "decorator_list", ()) if "'fixture'" in content_of(mark))
+    named = (word.value for mark in marks for word in getattr(mark, "keywords", ()) if word.arg == "name")
+    yield from (str(name.value) for name in named if isinstance(name, ast.Constant))
+
+
+def is_fixture(nodes: Iterable[ast.AST]) -> bool:
+    """Return whether these definitions of one name are of a fixture."""
+    return any("'fixture'" in said_by(getattr(node, "decorator_list", ())) for node in branches(nodes))
 
 
 def assigned(lines: Iterable[ast.stmt]) -> Values:

@@ -290,6 +290,13 @@ def test_a_fixture_is_known_by_its_name_however_a_test_asks_for_it(value: str, n
     assert reworked(NAMED, NAMED.replace(value, "[16]"))["test_dot"] == (name,)
 
 
+@pytest.mark.parametrize("autouse", [True, False])
+def test_a_fixture_of_a_class_is_one_of_its_tests(autouse: bool) -> None:
+    fixture = f"class TestIn:\n    @pytest.fixture(autouse={autouse})\n    def matrix(self): return 4096\n"
+    text = f"{fixture}    def test_dot(self, perfgate{'' if autouse else ', matrix'}): perfgate(pk.dot)\n"
+    assert reworked(text, text.replace("4096", "16"))["TestIn::test_dot"] == ("matrix",)
+
+
 def test_a_mark_by_another_name_for_pytest_mark_is_no_code_around_a_test() -> None:
     text = "from pytest import mark as m\n@m.perfgate('time <= 5ms')\ndef test_dot(perfgate): pass\n"
     assert reworked(text, text.replace("5ms", "50ms")) == {}
