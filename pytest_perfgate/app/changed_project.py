@@ -27,9 +27,9 @@ from pytest_perfgate.app.changed_tests import (
     widened_lines,
 )
 from pytest_perfgate.app.compare_arms import Comparison, untimed_in
-from pytest_perfgate.core.changes.limits import changed
+from pytest_perfgate.core.changes.limits import changed, same_program, same_test
 from pytest_perfgate.core.changes.marks import requirements
-from pytest_perfgate.core.changes.source import may_be_read, same_program, same_test
+from pytest_perfgate.core.changes.source import may_be_read
 from pytest_perfgate.core.changes.tests import absent, forerunner
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.changes.fixtures import CONFTEST, PACKAGE, Texts, fixture_sources, is_above
+from pytest_perfgate.core.changes.fixtures import CONFTEST, PACKAGE, Texts, fixture_sources, is_above, marks_of
 from pytest_perfgate.core.changes.limits import TIGHTER, relaxed, reworked
-from pytest_perfgate.core.changes.source import marks_of
 from pytest_perfgate.core.changes.tests import Successor, function_of, successors
 from pytest_perfgate.core.judge.acceptance import loosened
 from pytest_perfgate.core.judge.policy import effect
@@ -152,10 +151,8 @@ def fixture_parts(change: JudgedChange) -> Differences:
 
 
 def _conftests(repository: Repository, tests: Collection[str], changed: Texts) -> Mapping[str, str]:
-    """Return the conftests and packages above these tests, if the change edits files that they could import."""
+    """Return the conftests and packages above these tests as they are now."""
     current = {path: now for path, (_, now) in changed.items() if now is not None and _is_above_any(path, tests)}
-    if changed.keys() <= {*tests, *current}:
-        return {}
     folders = {parent for path in tests for parent in PurePosixPath(path).parents}
     possible = {str(folder / name) for folder in folders for name in (CONFTEST, PACKAGE)} - changed.keys()
     there = possible.intersection(repository.files("HEAD", ".")) if possible else ()

@@ -96,7 +96,7 @@ def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteN
         for finding in report.measurement.findings
         if finding.title.endswith(LOST)
     )
-    text = f"{len(names)} capture{'' if len(names) == 1 else 's'} asked for and not taken"
+    text = f"{plural(len(names), 'capture')} asked for and not taken"
     return (SuiteNote(kind="captures", effect=policy.effect("unmeasured"), text=text, names=names),) if names else ()
 
 

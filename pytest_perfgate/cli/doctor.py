@@ -10,6 +10,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.doctor import Check, Level, Remark
@@ -116,8 +117,6 @@ def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float
 _OLD = 3600.0
 
 UNBUILDABLE = "setuptools takes {}/ for a package here, so 'pip install' fails or installs the wrong thing"
-
-MERGE_LINE = "baselines/**/*.yaml merge=perfgate"
 
 DRIVER = (
     'perfgate merge-driver %O %A %B %P || { grep -q "^<<<<<<< " %A && exit 1; '
@@ -261,7 +260,7 @@ def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str,
     why = (
         f"{of} {'is' if differing == 1 else 'are'} not in the last commit as here" if head else "there is no commit yet"
     )
-    return f"not committed: {why}", f"git add {project.config.baselines}, git commit"
+    return f"not committed: {why}", f"git add {quote(project.config.baselines)}, git commit"
 
 
 def commits(project: Project) -> Iterator[Remark]:
@@ -291,7 +290,9 @@ def merging(project: Project) -> Iterator[Remark]:
     git_says = stores.merging(project.root, project.config)
     if git_says is None:
         return
-    missing = [] if git_says.attribute else [f"echo '{MERGE_LINE}' >> .gitattributes"]
+    files = f"{project.config.baselines.rstrip('/')}/**/*.yaml"
+    line = (f'"{files}"' if " " in files else files) + " merge=perfgate"
+    missing = [] if git_says.attribute else [f"echo {quote(line)} >> .gitattributes"]
     missing += [] if "merge-file" in git_says.driver else [MERGE_DRIVER]
     if not missing:
         yield Remark(name="merging", level=Level.GOOD, what="baselines merge by 'perfgate merge-driver'")
@@ -335,7 +336,7 @@ def leftovers(project: Project) -> Iterator[Remark]:
     ]
     for path in files:
         what = f"{project.shown(path)} is an incomplete file that a crash left"
-        yield Remark(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {project.shown(path)}")
+        yield Remark(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {quote(project.shown(path))}")
     if project.repository.present() and not _ignored(project):
         what, fix = "git does not ignore .perfgate/", "echo .perfgate/ >> .gitignore"
         yield Remark(name="leftovers", level=Level.NOTE, what=what, fix=fix)

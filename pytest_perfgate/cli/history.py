@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import repeat, zip_longest
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
@@ -50,7 +51,7 @@ def run_history(options: Namespace) -> int:
     if options.case == _ADD:
         return add_records(project, options)
     if options.records:
-        fix = f"name one case, or write: perfgate history add {' '.join((options.case, *options.records))}"
+        fix = f"name one case, or write: perfgate history add {join((options.case, *options.records))}"
         raise PerfgateError("command-usage", "history shows one case, and several were named", fix=fix)
     if options.to:
         return _exported(project, options)
@@ -180,6 +181,8 @@ def _drawn(cases: Any) -> str:
     if len(cases) != 1:
         raise PerfgateError("command-usage", f"--svg draws one case, and {len(cases)} were found", fix="name one case")
     key, _, sittings, baseline = cases[0]
+    if not all(s.time for s in sittings):
+        raise PerfgateError("command-usage", f"--svg draws times, and {key} has none", fix="perfgate site DIR")
     changes = change_points([s.time for s in sittings])
     return alone(timeline(str(key), sittings, changes, baseline).svg)
 
@@ -257,8 +260,6 @@ def run_devlog(options: Namespace) -> int:
 
 def _earlier(project: Project) -> Iterator[Any]:
     """Yield the project's readable records, the newest first."""
-    from pytest_perfgate.model.errors import PerfgateError
-
     for path in reversed(project.records.paths()):
         with suppress(PerfgateError):
             yield project.records.read(str(path))
@@ -290,8 +291,6 @@ def _version(options: Namespace, project: Project, report: Any) -> Any:
 
 
 def _text(name: str) -> str:
-    from pytest_perfgate.model.errors import PerfgateError
-
     if not name or not Path(name).exists():
         return ""
     try:

@@ -32,7 +32,7 @@ RUN_PASSES_ON = True
 """Words that this command does not know are passed to pytest."""
 
 _STDERR, _NOTHING = 2, 4
-
+_INTERRUPTED, _NONE_COLLECTED = 2, 5  # of pytest
 _UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
 
 
@@ -69,8 +69,7 @@ def _lists(words: list[str]) -> bool:
     """Return whether the command only lists something, so that no test runs."""
     from pytest_perfgate.plugin.controller import LISTING
 
-    spelled = tuple(word for words_of in LISTING.values() for word in words_of)
-    return any(word.startswith(spelled) for word in words)
+    return any(word.startswith(spelled) for word in words for spelled in LISTING.values())
 
 
 def _policies(pairs: list[str]) -> list[str]:
@@ -136,7 +135,8 @@ def run_merge(options: Namespace) -> int:
     path = project.records.write(report)
     if options.to:
         write_record(Path(options.to), report)
-    code, lost = run_code(report, report.status), missing_places(report.shards)
+    status = _NONE_COLLECTED if report.status == _INTERRUPTED else report.status  # nobody interrupted the merge
+    code, lost = run_code(report, status), missing_places(report.shards)
     if options.json:
         places = [{"index": one.index, "count": one.count, "host": one.host} for one in report.shards]
         write_json({"exit": code, "record": str(path), "shards": places, "missing": list(lost)})

@@ -351,7 +351,7 @@ def unreached(item: pytest.Item) -> tuple[str, str]:
             return what, f"rename the fixture in {place}, or let it take the one that it hides: def {name}({name})"
     if "perfgate" in getattr(item, "fixturenames", ()):
         return "", ""
-    test = item.nodeid.rpartition("::")[2].partition("[")[0]
+    test = item.nodeid.partition("[")[0].rpartition("::")[2]
     return "it does not take the fixture", f"take the fixture: def {test}(perfgate), and call perfgate(fn)"
 
 

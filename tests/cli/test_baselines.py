@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import argparse
+import os
 import shlex
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import pytest
 
 from pytest_perfgate.app.doctor import Level, Remark
 from pytest_perfgate.cli.dispatch import Project
-from pytest_perfgate.cli.doctor import DRIVER, baselines, merging
+from pytest_perfgate.cli.doctor import DRIVER, baselines, leftovers, merging
 from pytest_perfgate.model.errors import PerfgateError
 from tests.cli.conftest import Place
 from tests.reports import baseline
@@ -25,6 +27,26 @@ def finding_of(place: Place) -> Remark:
     """What the doctor says of merging."""
     (finding,) = merging(SimpleNamespace(root=place.root, config=SimpleNamespace(baselines="baselines")))
     return finding
+
+
+def test_the_attribute_names_the_folder_of_the_settings_and_is_one_that_git_reads(place: Place) -> None:
+    git(place.root, "init", "-q")
+    for folder in ("perf/lines", "perf lines"):
+        (place.root / folder).mkdir(parents=True)
+        project = SimpleNamespace(root=place.root, config=SimpleNamespace(baselines=folder))
+        (before,) = merging(project)
+        subprocess.run(before.fix.partition("; ")[0], shell=True, cwd=place.root, check=True)
+        (after,) = merging(project)
+        assert "lacks" in after.what, "git asks for the driver, which this clone has not"
+
+
+def test_a_command_that_removes_a_leftover_names_that_file_alone(place: Place) -> None:
+    left = place.root / ".perfgate" / ".a b$(id).yaml.new"
+    left.parent.mkdir(exist_ok=True)
+    left.write_text("")
+    os.utime(left, (0, 0))
+    (finding,) = leftovers(Project(argparse.Namespace(root=str(place.root))))
+    assert shlex.split(finding.fix) == ["rm", ".perfgate/.a b$(id).yaml.new"]
 
 
 @pytest.fixture

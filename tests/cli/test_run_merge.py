@@ -103,6 +103,13 @@ def test_what_is_missing_is_not_measured(place: Place) -> None:
     assert place.perfgate("merge", "1.json").code == UNMEASURED
 
 
+def test_an_interrupted_shard_is_one_that_was_not_measured(place: Place) -> None:
+    one = record(1, "ac")
+    keep(place, "1.json", replace(one, shards=(replace(one.shards[0], status=2),)))
+    keep(place, "2.json", record(2, "bd"))
+    assert place.perfgate("merge", "1.json", "2.json").code == UNMEASURED, "nobody interrupted the merge"
+
+
 def test_what_failed_the_suite_is_said_where_every_case_passed(place: Place) -> None:
     note = SuiteNote(
         kind="unused", effect=Effect.FAIL, text="2 baselines that no limit asked for", names=("x::a", "x::b")

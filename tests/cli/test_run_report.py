@@ -13,7 +13,9 @@ from pytest_perfgate.adapters.devices.host import probe_environment
 from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.cli.dispatch import Project as Command
 from pytest_perfgate.model.measurement import Environment, Sitting
-from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import RunReport, SuiteNote
 from tests.cli.conftest import Place
 from tests.reports import baseline, case, run
@@ -165,6 +167,22 @@ def test_history_of_all_and_of_one(project: Place) -> None:
     assert len(json.loads(project.perfgate("history", "same", "--json").out)[0]["sittings"]) == 5
     assert project.perfgate("history", "--svg", "only.svg").code == 0, "the one that there is needs no name"
     assert (project.root / "only.svg").read_text().startswith("<svg")
+
+
+def test_a_case_without_times_is_not_drawn(project: Place) -> None:
+    key = CaseKey(nodeid="tests/test_k.py::test_size")
+    registers = Metric(name="registers", value=128, dimension=Dimension.COUNT)
+    sitting = Sitting(key=key, device="host", time=0.0, when="2026-06-01T10:00:00", processes=0, metrics=(registers,))
+    project.history.append((sitting,))
+    done = project.perfgate("history", str(key), "--svg", "h.svg")
+    assert done.code == 2
+    assert "test_size has none" in done.err
+    assert not (project.root / "h.svg").exists()
+
+
+def test_several_cases_are_records_to_add_and_stay_whole_words(project: Place) -> None:
+    done = project.perfgate("history", "same", "a b.json")
+    assert "perfgate history add same 'a b.json'" in done.err
 
 
 def test_a_picture_is_not_written_under_another_ending(project: Place) -> None:

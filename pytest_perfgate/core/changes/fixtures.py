@@ -10,12 +10,15 @@ from itertools import chain
 from pathlib import PurePosixPath
 
 from pytest_perfgate.core.changes.source import (
+    LOOSE,
+    WIDE,
     Scope,
     branches,
+    content_of,
     defined,
     everywhere,
-    is_text,
-    marks_in,
+    is_fixture,
+    lines_at_import,
     meaning,
     module_of,
     names_of,
@@ -49,12 +52,11 @@ def fixture_sources(
     and packages above them as they are now; ``everywhere`` has fixtures that settings apply to all tests.
     """
     parts: dict[str, set[str]] = {}
+    conftests = {place: module_of(text) for place, text in (standing or {}).items()}
     for path, (text, names) in tests.items():
         module = _only(module_of(text), names)
-        named = {*reached(module.body), *_strings(module), *everywhere}
-        above = {
-            one: module_of(standing_text) for one, standing_text in (standing or {}).items() if is_above(one, path)
-        }
+        above = {place: conftest for place, conftest in conftests.items() if is_above(place, path)}
+        named = _through({*reached(module.body), *everywhere}, above.values())
         for other in changed.keys() - tests.keys():
             sides = [_taken_from(side, other, path, module, named) for side in changed[other]]
             beside = [_by_others(side, other, above, named) for side in changed[other]]
@@ -114,6 +116,20 @@ def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], na
     return users
 
 
+def marks_of(text: str, test: str) -> tuple[str, ...] | None:
+    """Return all marks of a function, its classes and its file, as written; None if the function is absent."""
+    marks = dict(marks_in(module_of(text)))
+    return tuple(map(content_of, marks[test])) if test in marks else None
+
+
+def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
+    """Yield each function of a file with its decorators, those of its classes, and statements with file-wide marks."""
+    for name, one, classes in tests_in(module.body, ()):
+        bodies = (module.body, *(each.body for each in classes))
+        wide = (line for body in bodies for line in body if WIDE in dict(names_of(line)))
+        yield name, (*wide, *(mark for part in (*classes, one) for mark in part.decorator_list))
+
+
 def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
     """Return the file without its other tests; the whole file if a wanted test is not defined in it directly."""
     tests = {name: test for name, test, _ in tests_in(module.body, ())}
@@ -126,10 +142,16 @@ def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
     return module
 
 
-def _strings(module: ast.Module) -> set[str]:
-    """Return the texts in marks: ``usefixtures("quiet")`` names a fixture by text."""
-    nodes = (node for _, marks in marks_in(module) for mark in marks for node in ast.walk(mark))
-    return {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+def _through(named: set[str], conftests: Iterable[ast.Module]) -> set[str]:
+    """Return names of fixtures with those that fixtures of conftests request for them."""
+    scope = defined(line for conftest in conftests for line in conftest.body)
+    waiting = {*named, *everywhere(scope)}
+    requested: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        requested.add(name)
+        waiting |= {*reached(scope.get(name, ()))} - requested
+    return requested
 
 
 def _meanings_of_values(text: str | None, names: set[str]) -> Meanings:
@@ -172,22 +194,26 @@ def _taken_names(module: ast.Module) -> tuple[_Taken, ...]:
 
 
 def _all_used(module: ast.Module) -> Iterator[_Taken]:
-    scope = defined(module.body)
+    sources = _imported_names(module)
     for name, suffix in chain.from_iterable(map(_names_below, module.body)):
-        first, _, rest = name.partition(".")
-        yield from _imported(scope.get(first, ()), rest, suffix)
+        yield from _imported(sources, name, suffix)
+
+
+def _imported_names(module: ast.Module) -> Scope:
+    """Return the imports of a file by the names that they define, also those inside functions and branches."""
+    return defined(line for line in ast.walk(module) if isinstance(line, (ast.Import, ast.ImportFrom)))
 
 
 def _all_taken(module: ast.Module) -> Iterator[_Taken]:
     """Yield names of other modules in marks, and in what those refer to in this file; called ones end in ``()``."""
-    scope = defined(module.body)
+    scope, sources = defined(module.body), _imported_names(module)
     nodes = list(chain.from_iterable(marks for _, marks in marks_in(module)))
     visited: set[str] = set()
     while nodes:
         node = nodes.pop()
         for name, suffix in _names_below(node):
-            first, _, rest = name.partition(".")
-            yield from _imported(scope.get(first, ()), rest, suffix)
+            first = name.partition(".")[0]
+            yield from _imported(sources, name, suffix)
             if first not in visited:
                 visited.add(first)
                 nodes += [
@@ -203,10 +229,12 @@ def _names_below(node: ast.AST) -> Iterator[tuple[str, str]]:
             yield ast.unparse(one), "()" if id(one) in called else ""
 
 
-def _imported(nodes: Iterable[ast.AST], rest: str, suffix: str) -> Iterator[_Taken]:
-    for node in nodes:
+def _imported(sources: Scope, dotted: str, suffix: str) -> Iterator[_Taken]:
+    """Yield the modules that a dotted name may come from, with its name in each."""
+    first, _, rest = dotted.partition(".")
+    for node in sources.get(first) or sources.get(EVERY, ()):
         if isinstance(node, ast.ImportFrom):
-            name = node.names[0].name
+            name = first if node.names[0].name == EVERY else node.names[0].name
             yield (node.module or "", node.level, f"{name}{'' if rest else suffix}")
             if rest:
                 inner = ".".join(filter(None, [node.module, name]))
@@ -236,15 +264,11 @@ def _place_of(file: str) -> str:
 
 CONFTEST, PACKAGE = "conftest.py", "__init__.py"
 
-LOOSE = "code that runs at import"
-
 WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 PLUGINS = "pytest_plugins"
 
 _IMPORT = "import "
-
-_NAMING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom, ast.Pass)
 
 EVERY = "*"
 
@@ -270,7 +294,7 @@ def passed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
     """Return what a conftest has of a module that it imports from: fixtures and hooks, and the module's statements."""
     scope = defined(module_of(text or "").body)
     every = EVERY in taken
-    fixtures = {name for name, nodes in scope.items() if "'fixture'" in _decorators(nodes) and (every or name in taken)}
+    fixtures = {name for name, nodes in scope.items() if is_fixture(nodes) and (every or name in taken)}
     hooks = {name for name in _hooks(scope) if every or name in taken}
     if not fixtures and not hooks:
         return {}
@@ -285,9 +309,8 @@ def loose(text: str | None) -> Meanings:
     """
     body = module_of(text or "").body
     scope = defined(body)
-    lines = list(_acting(body))
-    parts = {LOOSE: said_by(lines) + str(sorted(meaning(reached(lines), scope).items()))} if lines else {}
-    return {**parts, **roots(_assigned_from_calls(body), scope), **dict(_conftest_imports(body))}
+    calls = roots(_assigned_from_calls(body), scope)
+    return {**lines_at_import(body, scope), **calls, **dict(_conftest_imports(body))}
 
 
 def apart(then: Meanings, now: Meanings) -> set[str]:
@@ -320,33 +343,6 @@ def imports(module: ast.Module) -> Iterator[tuple[str, int, str]]:
             yield from ((".".join(filter(None, [node.module, one.name])), node.level, "") for one in node.names)
 
 
-def _acting(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield statements that define no name, such as an assignment into another module, also in classes."""
-    for line in body:
-        if isinstance(line, ast.ClassDef):
-            yield from _acting(line.body)
-        elif not isinstance(line, _NAMING) and not is_text(line) and _acts(line):
-            yield line
-
-
-def _acts(line: ast.stmt) -> bool:
-    """Return whether a statement does more than define names; a branch may do both."""
-    inner = [one for one in ast.iter_child_nodes(line) if isinstance(one, (ast.stmt, ast.ExceptHandler))]
-    if not inner:
-        return not dict(names_of(line)) and not isinstance(line, ast.Raise)
-    return any(
-        _acts(one) for one in _lines(inner) if not isinstance(one, (*_NAMING, ast.ClassDef)) and not is_text(one)
-    )
-
-
-def _lines(nodes: Iterable[ast.AST]) -> Iterator[ast.stmt]:
-    for node in nodes:
-        if isinstance(node, ast.ExceptHandler):
-            yield from node.body
-        elif isinstance(node, ast.stmt):
-            yield node
-
-
 def _assigned_from_calls(body: Iterable[ast.stmt]) -> Iterator[str]:
     """Yield names assigned from calls, which may have effects."""
     for line in body:
@@ -373,7 +369,3 @@ def _of_python(node: ast.AST) -> bool:
 
 def _hooks(names: Iterable[str]) -> set[str]:
     return {name for name in names if name.startswith(_HOOK) and name not in {*_SAYING, PLUGINS}}
-
-
-def _decorators(nodes: Iterable[ast.AST]) -> str:
-    return said_by(mark for node in branches(nodes) for mark in getattr(node, "decorator_list", ()))

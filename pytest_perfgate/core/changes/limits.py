@@ -1,16 +1,29 @@
-"""Limits that a change removes or weakens in test files."""
+"""What a change does to the limits and the bodies of tests."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.marks import EXCUSES, Mark, marked
-from pytest_perfgate.core.changes.source import AROUND, ITSELF, PARAMETERS, Parts, other_parameters, parts_of
+from pytest_perfgate.core.changes.source import (
+    AROUND,
+    FUNCTIONS,
+    ITSELF,
+    PARAMETERS,
+    Parts,
+    module_of,
+    other_parameters,
+    parts_of,
+    split,
+    tree_of,
+)
 from pytest_perfgate.core.changes.tests import same_bodies
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
@@ -73,8 +86,7 @@ def relaxed(
             whole = f"{at}::{_renamed(_test_of(name), names)}"
             collected = (run or {}).get(whole, ()) if name == _test_of(name) else ()
             limits = None if marks is None else _stated_limits(f"{at}::{name}", marks, kinds, merged)
-            differences = _loosened(was, limits, collected)
-            for text, rank in differences:
+            for text, rank in _loosened(was, limits, collected):
                 if f"{whole}: {text}" not in weakened:  # otherwise a parameter or a call repeats what its test shows
                     weakened[f"{at}::{_renamed(name, names)}: {text}"] = rank
     return dict(sorted(weakened.items(), key=lambda item: (item[1], item[0])))
@@ -106,8 +118,7 @@ def _renamed(name: str, names: Mapping[str, str]) -> str:
 
 def _nearest(tests: Mapping[str, tuple[Mark, ...]], name: str) -> tuple[Mark, ...] | None:
     """Return the marks of a parameter or a call; without its own, those of its test."""
-    marks = tests.get(name)
-    return marks if marks is not None else tests.get(_test_of(name))
+    return tests.get(name, tests.get(_test_of(name)))
 
 
 def _present(
@@ -147,9 +158,10 @@ def _removed_limits(was: StatedLimits) -> Iterator[tuple[str, int]]:
 def _changed_limits(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str, int]]:
     new = [text for text in now.unread if text not in was.unread]
     old = [text for text in was.unread if text not in now.unread]
-    yield from _limits(was.limits, now.limits, f"not literal: {', '.join(new)}" if new else "none")
+    then_text, now_text = (shorten(", ".join(texts) or "none", 200, placeholder=" ...") for texts in (old, new))
+    yield from _limits(was.limits, now.limits, f"not literal: {now_text}" if new else "none")
     if old:
-        yield f"limits not literal: {', '.join(old)} -> {', '.join(new) or 'none'}", LOOSER
+        yield f"limits not literal: {then_text} -> {now_text}", LOOSER
     then, here = dict(was.settings), dict(now.settings)
     for name in {**then, **here}:
         if then.get(name) != here.get(name) and (not new or name in EXCUSES):
@@ -240,4 +252,49 @@ def _bodies_differ(before: Parts, after: Parts) -> tuple[str, ...]:
         return tuple(part for part, differs in own if differs)  # the names it uses now are checked elsewhere
     both: Mapping[str, str] = {**before, **after}
     apart = (name for name in both if before.get(name) != after.get(name) and not name.startswith(PARAMETERS))
-    return tuple(sorted(name.removeprefix("self.") for name in apart))
+    return tuple(sorted({name.removeprefix("self.") for name in apart}))
+
+
+def same_test(then: str, now: str, test: str) -> bool:
+    """Return whether a test file is the same for one of its tests, whatever its other tests.
+
+    Limits, docstrings, and values of ``parametrize`` that only one version has are ignored.
+    """
+    if tree_of(then) is None or tree_of(now) is None:
+        return False
+    (before, values), (after, new_values) = (_without_others(text, test) for text in (then, now))
+    return before == after and not other_parameters(values, new_values)
+
+
+def same_program(then: str, now: str) -> bool:
+    """Return whether two texts are the same program, apart from comments and blank lines."""
+    return then == now or same_test(then, now, "")
+
+
+def _without_others(text: str, test: str) -> tuple[list[str], dict[str, str]]:
+    """Return a file's statements without its other tests, and the parameters of its tests by the ids of the cases."""
+    parts = [part for part in module_of(text).body if not (test and _is_another(part, test))]
+    values: dict[str, str] = {}
+    for node in (node for part in parts for node in ast.walk(part)):
+        if isinstance(node, FUNCTIONS):
+            values |= _bare_name(node)
+    return [ast.dump(part) for part in parts], values
+
+
+def _bare_name(test: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
+    """Remove a test's limits and parameter values, and return the values by the ids of their cases."""
+    values: dict[str, str] = {}
+    for number, mark in enumerate(test.decorator_list):
+        if not isinstance(mark, ast.Call) or not isinstance(mark.func, ast.Attribute):
+            continue
+        if mark.func.attr == "perfgate":
+            mark.args = []
+        elif mark.func.attr == "parametrize":
+            frame, arguments = split(mark)
+            values |= {f"{PARAMETERS} {test.name} {number} {name}": ast.dump(node) for name, node in arguments.items()}
+            test.decorator_list[number] = ast.Tuple(elts=frame, ctx=ast.Load())
+    return values
+
+
+def _is_another(part: ast.stmt, test: str) -> bool:
+    return isinstance(part, FUNCTIONS) and part.name.startswith("test") and part.name != test

@@ -8,17 +8,15 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
+from pytest_perfgate.core.changes.source import FIXTURES, FUNCTIONS, WIDE, assigned, statements, tree_of
 from pytest_perfgate.model.values import first_of, value
 
 _MARK = ["mark", "perfgate"]
 
 EXCUSES = ("skip", "skipif", "xfail")
 """Marks of pytest with which a test is not measured, or may fail."""
-
-_FIXTURES = {"perfgate", "benchmark"}
-
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 _BARE = "always"
 
@@ -40,167 +38,193 @@ class Mark:
     """Whether it is one of our marks; otherwise it excuses the test."""
 
 
-def marked(text: str) -> dict[str, tuple[Mark, ...]]:
-    """Return each gated test of a file, ``Class::test``, with its marks, the closest last.
+_Marked = Iterator[tuple[str, tuple[Mark, ...]]]
 
-    ``test[id]`` and ``test#name`` are a parameter and a call with marks of their own. A file that does not parse has no
-    tests.
+
+def marked(text: str) -> dict[str, tuple[Mark, ...]]:
+    """Return each gated test of a file, ``Class::test``, with its marks, the closest last; none if it does not parse.
+
+    ``test[id]`` and ``test#name`` are a parameter and a call with marks of their own.
     """
+    module = tree_of(text) or ast.Module(body=[], type_ignores=[])
+    lines = list(statements(module.body))
+    reader = _Reader(_AssignedNames(assigned(lines)), {one.name: one for one in lines if isinstance(one, ast.ClassDef)})
     try:
-        module = ast.parse(text.removeprefix("\ufeff"))
-        return dict(_Reader(module).tests())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return dict(reader.tests(module.body, "", reader.listed(ast.Name(WIDE))))
+    except RecursionError:
         return {}
 
 
-class _Reader:
-    """One module, in which each name has its last assigned value."""
+class _Reader(NamedTuple):
+    """A reader of one module, or of a class in it."""
 
-    def __init__(self, module: ast.Module) -> None:
-        self._module = module
-        statements = list(_statements(module.body))
-        self._names = dict(chain.from_iterable(map(_assigned, statements)))
-        self._classes = {one.name: one for one in statements if isinstance(one, ast.ClassDef)}
+    names: _AssignedNames
+    classes: Mapping[str, ast.ClassDef]
 
-    def tests(self) -> Iterator[tuple[str, tuple[Mark, ...]]]:
-        yield from self._tests(self._module.body, "", self._listed(self._names.get("pytestmark")))
-
-    def _tests(
-        self, body: Sequence[ast.stmt], prefix: str, far: tuple[Mark, ...]
-    ) -> Iterator[tuple[str, tuple[Mark, ...]]]:
-        for one in _statements(body):
+    def tests(self, body: Sequence[ast.stmt], prefix: str, far: tuple[Mark, ...]) -> _Marked:
+        for one in statements(body):
             if isinstance(one, ast.ClassDef):
                 marks = (*far, *self._of_class(one))
                 for ancestor in (*self._ancestors(one), one):
-                    yield from self._tests(ancestor.body, f"{prefix}{one.name}::", marks)
-            elif isinstance(one, _Function):
+                    yield from self._within(ancestor).tests(ancestor.body, f"{prefix}{one.name}::", marks)
+            elif isinstance(one, FUNCTIONS):
                 yield from self._function(one, f"{prefix}{one.name}", far)
 
-    def _function(self, test: ast.AST, name: str, far: tuple[Mark, ...]) -> Iterator[tuple[str, tuple[Mark, ...]]]:
-        assert isinstance(test, _Function)
+    def _function(self, test: ast.FunctionDef | ast.AsyncFunctionDef, name: str, far: tuple[Mark, ...]) -> _Marked:
         own = tuple(mark for one in test.decorator_list if (mark := self._mark(one)))
         named, decorators = test.name.startswith("test"), (getattr(one, "func", one) for one in test.decorator_list)
         hands_on = not named and any(_dotted(one)[-1] == "fixture" for one in decorators)  # as in a class of unittest
-        asks = not hands_on and _FIXTURES & {
-            arg.arg for arg in (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)
-        }
+        arguments = (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)
+        asks = not hands_on and any(one.arg in FIXTURES for one in arguments)
         ours = any(mark.gates for mark in own) or (named and any(mark.gates for mark in far))
         if not asks and not ours:
             return
-        brought = dict(self._brought(test))
+        brought = self._brought(test)
         marks = (*far, *own, *brought.pop("", ()))
         yield name, marks
         for param, closest in chain.from_iterable(map(self._parameters, test.decorator_list)):
             yield f"{name}[{param}]", (*marks, *closest)
         yield from ((f"{name}#{call}", (*marks, *closest)) for call, closest in brought.items())
 
+    def _within(self, one: ast.ClassDef) -> _Reader:
+        """Return the reader of a class, whose own names come first."""
+        return self._replace(names=_AssignedNames({**self.names.values, WIDE: [], **assigned(statements(one.body))}))
+
     def _of_class(self, one: ast.ClassDef) -> tuple[Mark, ...]:
         """Return the marks of a class and of its bases in this file; its own are the closest."""
         decorated = tuple(mark for each in one.decorator_list if (mark := self._mark(each)))
-        names = dict(chain.from_iterable(map(_assigned, one.body)))
-        own = (*decorated, *self._listed(names.get("pytestmark")))
+        own = (*decorated, *self._within(one).listed(ast.Name(WIDE)))
         return (*chain.from_iterable(map(self._of_class, self._bases(one))), *own)
 
     def _bases(self, one: ast.ClassDef) -> list[ast.ClassDef]:
-        bases = (self._classes.get(base.id) for base in one.bases if isinstance(base, ast.Name))
+        bases = (self.classes.get(base.id) for base in one.bases if isinstance(base, ast.Name))
         return [base for base in bases if base is not None and base.lineno < one.lineno]
 
     def _ancestors(self, one: ast.ClassDef) -> Iterator[ast.ClassDef]:
         for base in self._bases(one):
             yield from (*self._ancestors(base), base)
 
-    def _parameters(self, decorator: ast.expr) -> Iterator[tuple[str, tuple[Mark, ...]]]:
+    def _parameters(self, decorator: ast.expr) -> _Marked:
         """Yield ``pytest.param(..., marks=)`` of a parametrised test."""
-        for call in ast.walk(decorator):
+        for call in chain.from_iterable(map(ast.walk, (decorator, *self.names.reached(decorator)))):
             if isinstance(call, ast.Call) and _dotted(call.func)[-1] == "param":
                 keywords = {word.arg: word.value for word in call.keywords}
-                if marks := self._listed(keywords.get("marks")):
-                    named = self._literal(keywords.get("id"))
+                if marks := self.listed(keywords.get("marks")):
+                    named = self.names.literal(keywords.get("id"))
                     yield named if isinstance(named, str) else "-".join(map(ast.unparse, call.args)), marks
 
-    def _brought(self, test: ast.AST) -> Iterator[tuple[str, tuple[Mark, ...]]]:
-        """Yield calls of the fixture with ``limits=``, by their names."""
+    def _brought(self, test: ast.AST) -> dict[str, tuple[Mark, ...]]:
+        """Return calls of the fixture with ``limits=``, by their names."""
         marks: dict[str, tuple[Mark, ...]] = {}
         for call in ast.walk(test):
-            if not isinstance(call, ast.Call) or _dotted(call.func)[0] not in _FIXTURES:
+            if not isinstance(call, ast.Call) or _dotted(call.func)[0] not in FIXTURES:
                 continue
             keywords = {word.arg: word.value for word in call.keywords}
             if "limits" in keywords:
-                named = keywords.get("name")
-                literal = self._literal(named)
+                named, limits = keywords.get("name"), keywords["limits"]
+                literal = self.names.literal(named)
                 name = literal if isinstance(literal, str) else ast.unparse(named) if named else ""
-                limits, unread = self._texts([ast.Starred(value=keywords["limits"])])
-                marks[name] = (*marks.get(name, ()), Mark(limits=limits, unread=unread))
-        yield from marks.items()
+                one = isinstance(self.names.literal(limits), str)
+                texts, unread = self.names.texts([limits if one else ast.Starred(value=limits)])
+                marks[name] = (*marks.get(name, ()), Mark(limits=texts, unread=unread))
+        return marks
 
-    def _listed(self, node: ast.expr | None) -> tuple[Mark, ...]:
+    def listed(self, node: ast.expr | None) -> tuple[Mark, ...]:
         """Return ``pytestmark``, or ``marks=``: one mark or a list, of which the first is the closest."""
-        node = self._meant(node)
+        node = self.names.meant(node)
         nodes = node.elts[::-1] if isinstance(node, (ast.List, ast.Tuple)) else [node] if node else []
         return tuple(mark for one in nodes if (mark := self._mark(one)))
 
     def _mark(self, node: ast.expr) -> Mark | None:
-        meant = self._meant(node)
-        if meant is None:
-            return None
+        meant = self.names.meant(node) or node
         if isinstance(meant, ast.Call):
             far = self._mark(meant.func)
             if far is not None and not far.gates:
                 arguments = ast.unparse(meant).partition("(")[2].removesuffix(")")
                 return replace(far, settings=((far.settings[0][0], arguments or _BARE),))
             return _joined(far, self._called(meant)) if far is not None else None
-        words = _dotted(meant)
+        words = self.names.words(meant)
         if words[-2:-1] == _MARK[:1] and words[-1] in EXCUSES:
             return Mark(settings=((words[-1], _BARE),), gates=False)
         return Mark() if words[-2:] == _MARK else None
 
     def _called(self, call: ast.Call) -> Mark:
-        limits, unread = self._texts(call.args)
+        limits, unread = self.names.texts(call.args)
         on: tuple[str, ...] = ()
         settings = []
         for word in call.keywords:
             if word.arg is None:
-                unread += (f"**{ast.unparse(word.value)}",)
-            elif (read := self._literal(word.value)) is None:
-                unread += (f"{word.arg}={ast.unparse(word.value)}",)
+                unread += (f"**{self.names.written(word.value)}",)
+            elif (read := self.names.literal(word.value)) is None:
+                unread += (f"{word.arg}={self.names.written(word.value)}",)
             elif word.arg == "on":
                 on = (read,) if isinstance(read, str) else tuple(map(str, read if isinstance(read, Iterable) else ()))
             else:
                 settings.append((word.arg, repr(read)))
         return Mark(limits=limits, settings=tuple(settings), on=on, unread=unread)
 
-    def _texts(self, nodes: Iterable[ast.expr]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+
+class _AssignedNames(NamedTuple):
+    """The names of a module, or of a class in it, with all values that each is assigned; the last one counts."""
+
+    values: Mapping[str, Sequence[ast.expr]]
+
+    def texts(self, nodes: Iterable[ast.expr]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return limits, and texts that cannot be read."""
         limits: list[str] = []
         unread: list[str] = []
         for node in nodes:
-            listed = self._meant(node.value) if isinstance(node, ast.Starred) else None
-            if isinstance(listed, (ast.List, ast.Tuple)):
-                inner = self._texts(listed.elts)
-                limits, unread = [*limits, *inner[0]], [*unread, *inner[1]]
+            inner = node.value if isinstance(node, ast.Starred) else None
+            meant = self.only_value(inner or node)
+            if inner and isinstance(meant, (ast.List, ast.Tuple)):
+                listed = self.texts(meant.elts)
+                limits, unread = [*limits, *listed[0]], [*unread, *listed[1]]
                 continue
-            read = self._literal(node)
+            read = None if inner else self.literal(meant)
             if isinstance(read, str):
                 limits.append(read)
             else:
-                unread.append(ast.unparse(node))
+                unread.append(self.written(node))
         return tuple(limits), tuple(unread)
 
-    def _meant(self, node: ast.expr | None) -> ast.expr | None:
-        """Return the value that a name of the module refers to."""
+    def written(self, node: ast.expr) -> str:
+        """Return an expression as written, with the values of the names that it uses."""
+        values = ", ".join(dict.fromkeys(map(ast.unparse, self.reached(node))))
+        return f"{ast.unparse(node)} ({values})" if values else ast.unparse(node)
+
+    def reached(self, node: ast.expr) -> list[ast.expr]:
+        """Return all values that the names of an expression refer to, directly or by other names."""
+        values: list[ast.expr] = []
+        for source in chain([node], values):  # which grows meanwhile
+            names = (one.id for one in ast.walk(source) if isinstance(one, ast.Name))
+            values += [value for name in names for value in self.values.get(name, ()) if value not in values]
+        return values
+
+    def only_value(self, node: ast.expr) -> ast.expr | None:
+        """Return the value that a name refers to; none if it has others too, such as in an ``else``."""
+        others = {ast.dump(value) for value in self.values.get(getattr(node, "id", ""), ())}
+        return self.meant(node) if len(others) <= 1 else None
+
+    def meant(self, node: ast.expr | None) -> ast.expr | None:
+        """Return the value that a name refers to."""
         for _ in range(_DEEP):
-            if not isinstance(node, ast.Name):
-                break
-            node = self._names.get(node.id)
+            if isinstance(node, ast.Name):
+                node = next(reversed(self.values.get(node.id, ())), None)
         return node
 
-    def _literal(self, node: ast.expr | None) -> object:
+    def literal(self, node: ast.expr | None) -> object:
         """Return the value of a literal, or of a name for one, else ``None``."""
-        meant = self._meant(node)
+        meant = self.meant(node)
         try:
             return ast.literal_eval(meant) if meant is not None else None
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
+
+    def words(self, node: ast.expr) -> list[str]:
+        """Return the words of ``pytest.mark.perfgate``, also where a name stands for its first words."""
+        first, *rest = _dotted(node)
+        words = [*_dotted(self.meant(ast.Name(first)) or ast.Name(first)), *rest]
+        return words[:-1] if words[-1] == "with_args" else words
 
 
 def _dotted(node: ast.expr) -> list[str]:
@@ -219,21 +243,6 @@ def _joined(far: Mark, near: Mark) -> Mark:
     return replace(near, limits=limits, unread=unread, settings=tuple(settings.items()), on=near.on or far.on)
 
 
-def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield statements of one level, including those in ``if``, ``try`` and ``with``."""
-    for one in body:
-        yield one
-        if isinstance(one, (ast.If, ast.Try, ast.With)):
-            handlers = (line for handler in getattr(one, "handlers", ()) for line in handler.body)
-            yield from _statements((*one.body, *handlers, *getattr(one, "orelse", ()), *getattr(one, "finalbody", ())))
-
-
-def _assigned(one: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None:
-        targets = one.targets if isinstance(one, ast.Assign) else [one.target]
-        yield from ((target.id, one.value) for target in targets if isinstance(target, ast.Name))
-
-
 _FILES = re.compile(
     r"(^|/)(requirements[\w.-]*\.(txt|in)|constraints[\w.-]*\.txt|[\w.-]+\.lock|package-lock\.json|go\.sum"
     r"|environment[\w.-]*\.ya?ml|conda-lock\.ya?ml|pixi\.toml|Pipfile|flake\.(nix|lock)"
@@ -241,8 +250,6 @@ _FILES = re.compile(
     r"|\.env(rc|\.[\w.-]+)?|\.github/workflows/[^/]+\.ya?ml|\.buildkite/[^/]+\.ya?ml|\.gitlab-ci\.ya?ml|Jenkinsfile)$"
 )
 """Lock files, environment files, files that name a toolchain or an image, and files with a job's variables."""
-
-_SHOWN = 3
 
 Move = tuple[str, str, str]
 """A fact of the environment: its name, its value when the line was accepted, its value now."""
@@ -261,7 +268,7 @@ class EnvironmentEdits:
 
     def text(self) -> str:
         """Return ``this change edits -fastdep>=1.0, +fastdep>=1.1``."""
-        return f"this change edits {first_of((*self.requirements, *self.files), _SHOWN)}" if self else ""
+        return f"this change edits {first_of((*self.requirements, *self.files), 3)}" if self else ""
 
 
 def environment_files(paths: Iterable[str]) -> tuple[str, ...]:
@@ -283,9 +290,8 @@ def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collectio
     changes = tuple(moves)
     packages = {_package(name) for name, _, _ in changes if name in installed}
     declared = {_package(one[1:]) for one in edits.requirements}
-    by_pin = bool(packages & declared)
-    by_file = bool(edits.files and packages)
-    return edits.text() if by_pin or by_file or not changes else ""
+    by_edit = bool(packages & declared) or bool(edits.files and packages)
+    return edits.text() if by_edit or not changes else ""
 
 
 def _package(requirement: str) -> str:

@@ -7,25 +7,40 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Union
+from itertools import chain
+from typing import Union
 
-_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 Scope = Mapping[str, Sequence[ast.AST]]
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_BRANCHES = (ast.If, ast.Try, ast.With, ast.For, ast.While)
+Values = Mapping[str, Sequence[ast.expr]]
+"""Each name with the values that it is assigned."""
 
-_UNNAMED = ("setup_module", "setup_function", "setup_class", "setup_method", "setUp", "setUpClass")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BRANCHES = (ast.If, ast.Try, ast.With, ast.For, ast.While, ast.Match)
+
+_UNNAMED = (
+    "setup_module", "setup_function", "setup_class", "setup_method", "setUpModule", "setUp", "setUpClass",
+    "pytest_generate_tests",
+)  # fmt: skip
 """Functions that pytest runs before a test without being named by it."""
+
+_BY_TEXT = ("usefixtures", "getfixturevalue")
+"""Functions whose arguments are names of fixtures."""
+
+WIDE = "pytestmark"
+"""The name of the marks of a whole file or class."""
 
 _SELF = {"self", "cls"}
 
-_FIXTURES = {"perfgate", "benchmark"}
+FIXTURES = {"perfgate", "benchmark"}
 
 ITSELF = "the test itself"
 
 AROUND = "code around it"
+
+LOOSE = "code that runs at import"
 
 Parts = Mapping[str, str]
 """Each name with everything that a test means by it."""
@@ -38,21 +53,8 @@ def parts_of(text: str) -> dict[str, Parts]:
     """
     module = module_of(text)
     scope = defined(module.body)
-    return {name: _parts(test, classes, scope) for name, test, classes in tests_in(module.body, ())}
-
-
-def marks_of(text: str, test: str) -> tuple[str, ...] | None:
-    """Return all marks of a function, its classes and its file, as written; None if the function is absent."""
-    marks = dict(marks_in(module_of(text)))
-    return tuple(map(_content_of, marks[test])) if test in marks else None
-
-
-def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
-    """Yield each function of a file with its decorators, those of its classes, and statements with file-wide marks."""
-    for name, one, classes in tests_in(module.body, ()):
-        bodies = (module.body, *(each.body for each in classes))
-        wide = (line for body in bodies for line in body if "pytestmark" in dict(names_of(line)))
-        yield name, (*wide, *(mark for part in (*classes, one) for mark in part.decorator_list))
+    at_import = lines_at_import(module.body, scope)
+    return {name: {**_parts(test, classes, scope), **at_import} for name, test, classes in tests_in(module.body, ())}
 
 
 def module_of(text: str) -> ast.Module:
@@ -79,7 +81,7 @@ def bodies_of(text: str) -> Mapping[str, str]:
     return {name: _body_of(function) for name, function, _ in functions}
 
 
-def _body_of(function: _Function) -> str:
+def _body_of(function: Function) -> str:
     documented = ast.get_docstring(function) is not None
     parts = [
         part for part in ast.iter_child_nodes(function.args) if not (isinstance(part, ast.arg) and part.arg == "self")
@@ -89,38 +91,67 @@ def _body_of(function: _Function) -> str:
 
 def _bare(node: ast.AST) -> None:
     """Remove docstrings, annotations of functions, and limits of calls, which another note covers."""
-    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-        node.body = [line for line in node.body if not is_text(line)]
-    if isinstance(node, _FUNCTIONS):
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        node.body = [line for line in node.body if not _is_constant(line)]
+    if isinstance(node, FUNCTIONS):
         node.returns = None
     elif isinstance(node, ast.arg):
         node.annotation = None
-    elif isinstance(node, ast.Call) and _first_name(node.func) in _FIXTURES:
+    elif isinstance(node, ast.Call) and _first_name(node.func) in FIXTURES:
         node.keywords = [word for word in node.keywords if word.arg != "limits"]
 
 
-def _first_name(node: ast.expr) -> str:
-    """Return the first name, such as ``perfgate`` of ``perfgate.region``."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
+def _first_name(node: ast.AST) -> str:
+    """Return the first name, such as ``perfgate`` of ``perfgate.region("x")``."""
+    while isinstance(node, (ast.Attribute, ast.Call)):
+        node = node.value if isinstance(node, ast.Attribute) else node.func
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def tests_in(
     body: Iterable[ast.stmt], classes: tuple[ast.ClassDef, ...]
-) -> Iterator[tuple[str, _Function, tuple[ast.ClassDef, ...]]]:
-    for one in body:
+) -> Iterator[tuple[str, Function, tuple[ast.ClassDef, ...]]]:
+    for one in statements(body):
         if isinstance(one, ast.ClassDef):
             yield from tests_in(one.body, (*classes, one))
-        elif isinstance(one, _FUNCTIONS):
+        elif isinstance(one, FUNCTIONS):
             yield "::".join([*(each.name for each in classes), one.name]), one, classes
-        elif isinstance(one, (ast.If, ast.Try, ast.With)):
-            yield from tests_in([line for line in ast.iter_child_nodes(one) if isinstance(line, ast.stmt)], classes)
 
 
-def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Parts:
+def statements(body: Iterable[ast.AST]) -> Iterator[ast.stmt]:
+    """Yield the statements of one level, and those inside its branches, loops and ``with``."""
+    for one in body:
+        if isinstance(one, ast.stmt):
+            yield one
+        if isinstance(one, (*_BRANCHES, ast.ExceptHandler, ast.match_case)):
+            yield from statements(ast.iter_child_nodes(one))
+
+
+def lines_at_import(body: Iterable[ast.stmt], scope: Scope) -> Parts:
+    """Return the statements with effects at import as one part, with all names that they reach; none without any."""
+    lines = list(_acting(body))
+    return {LOOSE: said_by(lines) + str(sorted(meaning(reached(lines), scope).items()))} if lines else {}
+
+
+def _acting(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements that define no name, such as an assignment into another module, also in classes."""
+    for line in body:
+        if isinstance(line, ast.ClassDef):
+            yield from _acting(line.body)
+        elif any(map(_acts, statements([line]))) and "'__main__'" not in content_of(getattr(line, "test", line)):
+            yield line
+
+
+def _acts(line: ast.stmt) -> bool:
+    """Return whether a statement does more than define names; a branch does what the statements in it do."""
+    harmless = (*FUNCTIONS, *_BRANCHES, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass, ast.Raise)
+    return not isinstance(line, harmless) and not _is_constant(line) and not dict(names_of(line))
+
+
+def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Parts:
     """Return the test's own lines, its parameters, and each name of the file that they reach."""
-    parametrised = [split(mark) for mark in test.decorator_list if "parametrize" in _content_of(mark)]
+    marked = [_meant(mark, scope) for mark in _decorators(test, classes, scope)]
+    parametrised = [split(mark) for mark in marked if "parametrize" in content_of(mark)]
     marks = [node for frame, _ in parametrised for node in frame]
     values = {
         f"{PARAMETERS} {number} {name}": node
@@ -128,7 +159,8 @@ def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> 
         for name, node in of.items()
     }
     inner = {f"self.{name}": nodes for one in classes for name, nodes in defined(one.body).items()}
-    names: Scope = {**scope, **inner}
+    fixtures = {name.removeprefix("self."): nodes for name, nodes in inner.items() if is_fixture(nodes)}
+    names: Scope = {**scope, **inner, **fixtures}
     own = [test.args, *test.body]
     around = list(_around(test, classes, scope))
     always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *everywhere(names)}
@@ -136,31 +168,42 @@ def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> 
     parts = meaning({*always, *reached([*own, *marks, *around]), *bases}, names)
     apart = meaning(reached(values.values()), names).items()
     by_value = {f"{PARAMETERS}: {name}": dumped for name, dumped in apart if name not in parts}
-    dumped = {name: _content_of(node) for name, node in values.items()}
+    dumped = {name: content_of(node) for name, node in values.items()}
     return {ITSELF: said_by(own), AROUND: said_by(around), PARAMETERS: said_by(marks), **dumped, **by_value, **parts}
 
 
-def _around(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.AST]:
+def _decorators(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.expr]:
+    """Yield the decorators of a test, then those of its classes, and the marks in ``pytestmark``."""
+    yield from (mark for part in (test, *classes) for mark in part.decorator_list)
+    for level in (scope, *(defined(one.body) for one in classes)):
+        for marks in _values_of(WIDE, level):
+            yield from marks.elts if isinstance(marks, (ast.List, ast.Tuple)) else (marks,)
+
+
+def _values_of(name: str, scope: Scope) -> Sequence[ast.expr]:
+    return assigned(statements(scope.get(name, ()))).get(name, ())
+
+
+def _meant(mark: ast.expr, scope: Scope) -> ast.expr:
+    """Return the mark that a name of the file refers to."""
+    values = _values_of(mark.id, scope) if isinstance(mark, ast.Name) else ()
+    return values[-1] if values else mark
+
+
+def _around(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.AST]:
     """Yield decorators other than marks, such as a patch, and fixtures that marks request."""
-    wide = (node for one in classes for node in defined(one.body).get("pytestmark", ()))
-    listed = [*scope.get("pytestmark", ()), *wide]
-    for mark in (mark for part in (*classes, test) for mark in part.decorator_list):
+    for mark in _decorators(test, classes, scope):
         if _is_mark(mark, scope):
-            listed.append(mark)
+            calls = (node for node in ast.walk(_meant(mark, scope)) if isinstance(node, ast.Call))
+            yield from (call for call in calls if getattr(call.func, "attr", "") in _BY_TEXT)
         else:
             yield mark
-    yield from (node for one in listed for node in ast.walk(one) if isinstance(node, ast.Call) and _uses(node))
 
 
 def _is_mark(decorator: ast.expr, scope: Scope) -> bool:
     """Return whether a decorator is a mark, or a name of one; limits and parameters are compared separately."""
-    words = _content_of(decorator)
-    named = scope.get(decorator.id, ()) if isinstance(decorator, ast.Name) else ()
-    return "'mark'" in words or any("'mark'" in _content_of(node) for node in named)
-
-
-def _uses(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "usefixtures"
+    lines = [line for line in scope.get(_first_name(decorator), ()) if not isinstance(line, FUNCTIONS)]
+    return any("'mark'" in content_of(node) for node in (decorator, *lines))
 
 
 def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
@@ -179,7 +222,7 @@ def everywhere(scope: Scope) -> Iterator[str]:
     """Yield fixtures that apply without being named by a test."""
     for name, nodes in scope.items():
         if any(
-            "autouse" in _content_of(mark) for node in branches(nodes) for mark in getattr(node, "decorator_list", ())
+            "autouse" in content_of(mark) for node in branches(nodes) for mark in getattr(node, "decorator_list", ())
         ):
             yield name
 
@@ -199,6 +242,8 @@ def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _SELF:
             yield f"self.{node.attr}"
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _BY_TEXT:
+            yield from (str(one.value) for one in node.args if isinstance(one, ast.Constant))
 
 
 def defined(body: Iterable[ast.stmt]) -> Scope:
@@ -212,8 +257,8 @@ def defined(body: Iterable[ast.stmt]) -> Scope:
 
 def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
     """Yield the names that a line defines; an import yields each of its names separately."""
-    if isinstance(one, (*_FUNCTIONS, ast.ClassDef)):
-        yield one.name, one
+    if isinstance(one, (*FUNCTIONS, ast.ClassDef)):
+        yield from ((name, one) for name in (one.name, *_fixture_names(one)))
     elif isinstance(one, ast.Import):
         yield from ((a.asname or a.name.partition(".")[0], ast.Import(names=[a])) for a in one.names)
     elif isinstance(one, ast.ImportFrom):
@@ -228,17 +273,50 @@ def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
         yield from ((name, one) for name in dict.fromkeys(stored))
 
 
+def _fixture_names(one: ast.stmt) -> Iterator[str]:
+    """Yield the name that ``@pytest.fixture(name="data")`` gives to a function."""
+    marks = (mark for mark in getattr(one, "decorator_list", ()) if "'fixture'" in content_of(mark))
+    named = (word.value for mark in marks for word in getattr(mark, "keywords", ()) if word.arg == "name")
+    yield from (str(name.value) for name in named if isinstance(name, ast.Constant))
+
+
+def is_fixture(nodes: Iterable[ast.AST]) -> bool:
+    """Return whether these definitions of one name are of a fixture."""
+    return any("'fixture'" in said_by(getattr(node, "decorator_list", ())) for node in branches(nodes))
+
+
+def assigned(lines: Iterable[ast.stmt]) -> Values:
+    """Return each assigned name with its values in order; of imports, the names that come from pytest."""
+    values: dict[str, list[ast.expr]] = defaultdict(list)
+    for target, value in chain.from_iterable(map(_assignments, lines)):
+        if isinstance(target, ast.Name):
+            values[target.id].append(value)
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            for name, part in zip(target.elts, value.elts):
+                values[ast.unparse(name)].append(part)
+    return values
+
+
+def _assignments(line: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(line, ast.ImportFrom) and line.module == "pytest":
+        yield from ((ast.Name(a.asname or a.name), ast.Attribute(ast.Name("pytest"), a.name)) for a in line.names)
+    elif isinstance(line, ast.Assign):
+        yield from ((target, line.value) for target in line.targets)
+    elif isinstance(line, (ast.AnnAssign, ast.AugAssign)) and line.value is not None:
+        yield line.target, line.value
+
+
 def _flat(line: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Yield names of a line without nested statements."""
-    if isinstance(line, (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+    if isinstance(line, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
         yield from names_of(line)
 
 
 def said_by(nodes: Iterable[ast.AST]) -> str:
-    return "\n".join(map(_content_of, nodes))
+    return "\n".join(map(content_of, nodes))
 
 
-def _content_of(node: ast.AST) -> str:
+def content_of(node: ast.AST) -> str:
     """Return the content of a line; of one nested too deep, its parts one after another."""
     try:
         return ast.dump(node)
@@ -250,9 +328,9 @@ def _plain(node: ast.AST) -> Iterator[object]:
     yield from (text for _, text in ast.iter_fields(node) if not isinstance(text, (ast.AST, list)))
 
 
-def is_text(node: ast.AST) -> bool:
-    """Return whether a statement is a docstring, or another text without effect."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+def _is_constant(node: ast.AST) -> bool:
+    """Return whether a statement is a docstring, ``...``, or another constant without effect."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 PARAMETERS = "its parameters"
@@ -318,63 +396,3 @@ _BESIDE = re.compile(
 def may_be_read(path: str, baselines: str = "baselines") -> bool:
     """Return whether code may read a file that is not imported, such as a table or a model."""
     return not _BESIDE.search(path) and not path.startswith(f"{baselines.rstrip('/')}/")
-
-
-def same_test(then: str, now: str, test: str) -> bool:
-    """Return whether a test file is the same for one of its tests, whatever its other tests.
-
-    Limits, docstrings, and values of ``parametrize`` that only one version has are ignored.
-    """
-    one, other = _source_of_test(then, test), _source_of_test(now, test)
-    if one is None or other is None:
-        return False
-    return one.lines == other.lines and all(
-        one.values[name] == other.values[name] for name in one.values.keys() & other.values
-    )
-
-
-def same_program(then: str, now: str) -> bool:
-    """Return whether two texts are the same program, apart from comments and blank lines."""
-    return then == now or same_test(then, now, "")
-
-
-class _TestSource(NamedTuple):
-    """The content of a file for one of its tests."""
-
-    lines: list[str]
-    """Its statements without the file's other tests."""
-    values: dict[str, str]
-    """The parameters of its tests, by the ids of the cases."""
-
-
-def _source_of_test(text: str, test: str) -> _TestSource | None:
-    """Return the content of a file for one test; None if the file does not parse."""
-    if tree_of(text) is None:
-        return None
-    parts = [part for part in module_of(text).body if not (test and _is_another(part, test))]
-    values: dict[str, str] = {}
-    for part in parts:
-        for node in ast.walk(part):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                values |= _bare_name(node)
-    return _TestSource([ast.dump(part) for part in parts], values)
-
-
-def _bare_name(test: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
-    """Remove a test's limits and parameter values, and return the values by the ids of their cases."""
-    values: dict[str, str] = {}
-    for number, mark in enumerate(test.decorator_list):
-        if not isinstance(mark, ast.Call) or not isinstance(mark.func, ast.Attribute):
-            continue
-        if mark.func.attr == "perfgate":
-            mark.args = []
-        elif mark.func.attr == "parametrize":
-            frame, arguments = split(mark)
-            values |= {f"{test.name} {number} {name}": ast.dump(node) for name, node in arguments.items()}
-            test.decorator_list[number] = ast.Tuple(elts=frame, ctx=ast.Load())
-    return values
-
-
-def _is_another(part: ast.stmt, test: str) -> bool:
-    named = isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) and part.name.startswith("test")
-    return named and getattr(part, "name", "") != test

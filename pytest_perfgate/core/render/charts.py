@@ -261,7 +261,7 @@ def lengths_picture(lengths: Ints) -> Picture:
 
 def _edges(low: float, high: float) -> list[float]:
     """Return 1, 2, 5, 10 ... around the lengths, including the limit of short ones."""
-    ladder = [m * 10.0**power for power in range(2, 13) for m in (1, 2, 5)]
+    ladder = [m * 10.0**power for power in range(2, 20) for m in (1, 2, 5)]
     first = max([0, *(at for at, edge in enumerate(ladder) if edge <= min(low, SHORT_NS / 2))])
     last = min(at for at, edge in enumerate(ladder) if edge > max(high, 2 * SHORT_NS))
     return [*([] if ladder[first] <= low else [low]), *ladder[first : last + 1]]

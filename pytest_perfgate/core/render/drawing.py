@@ -13,7 +13,6 @@ from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import value
 
 INK, SOFT, MARK, OTHER = "currentColor", "var(--soft,#5b6570)", "var(--mark,#2f6fb7)", "var(--mark2,#b3541e)"
-
 PAPER = "var(--paper,#fff)"
 
 _PAPER, _BLACK = "#fff", "#1b1f24"
@@ -62,6 +61,10 @@ class Axis:
     """Returns the text of a tick."""
     whole: bool = False
     """Whether values are counts, so that no tick lies between whole numbers."""
+    binary: bool = False
+    """Whether values are bytes, whose units are powers of 1,024."""
+    zero: float = 0.0
+    """The place of 0, for figures that are raised."""
 
     def place(self, number: float) -> float:
         """Return a number's place on the axis, 0 to 1."""
@@ -76,10 +79,12 @@ class Axis:
             inside = [power for power in powers if self.low <= power <= self.high]
             finer = [m * 10.0**power for power in range(first - 1, last + 1) for m in (1, 2, 5)]
             return inside if len(inside) > 2 else [tick for tick in finer if self.low <= tick <= self.high]
-        step = nice_step((self.high - self.low) / max(1, count))
-        step = max(1.0, step) if self.whole else step
-        first = math.ceil(self.low / step)
-        return [step * number for number in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        low, high = self.low - self.zero, self.high - self.zero
+        unit = 1024.0 ** math.floor(math.log(max(high, 1.0), 1024)) if self.binary else 1.0
+        step = unit * nice_step((high - low) / max(1, count) / unit)
+        step = max(1.0, step) if self.whole or self.binary else step
+        first = math.ceil(low / step)
+        return [self.zero + step * number for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 @value
@@ -123,11 +128,7 @@ def sheet(width: float, height: float, marks: Sequence[str], alt: str) -> str:
 
 
 def responsive(
-    name: str,
-    draw: Callable[[int], str],
-    alt: str,
-    key: Sequence[str] = (),
-    bars: Sequence[Bar] = (),
+    name: str, draw: Callable[[int], str], alt: str, key: Sequence[str] = (), bars: Sequence[Bar] = ()
 ) -> Picture:
     """Return the picture for a page and a phone, and the bars that a terminal shows instead."""
     return Picture(svg=draw(WIDE), narrow=draw(NARROW), alt=alt, name=name, key=tuple(key), bars=tuple(bars))

@@ -198,9 +198,10 @@ def _ranks(texts: Sequence[str]) -> dict[str, float]:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if abs(number) < float("inf") else None
 
 
 def _fits(members: Sequence[Member], pivot: Pivot) -> bool:

@@ -197,8 +197,8 @@ _MARKUP = re.compile(r"<(?=[A-Za-z/!?])|(?<=\S)\*|\*(?=\S)")
 
 def render_markdown(document: Document, level: int = 1) -> str:
     """Return the document as GitHub-flavoured Markdown."""
-    lines = [f"{'#' * level} {document.title}"]
-    lines += ["", document.subtitle] if document.subtitle else []
+    lines = [f"{'#' * level} {harmless(document.title)}"]
+    lines += ["", harmless(document.subtitle)] if document.subtitle else []
     for block in document.blocks:
         lines += ["", *_markdown_block(block, level + 1)]
     return "\n".join(lines) + "\n"
@@ -213,9 +213,9 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
         fence = "`" * max(3, max(map(len, re.findall("`+", block.text)), default=0) + 1)
         yield from (f"{fence}{block.language}", block.text.rstrip("\n"), fence)
     elif isinstance(block, Link):
-        yield f"[{block.text}](#{block.anchor})"
+        yield f"[{escape(block.text)}](#{block.anchor})"
     elif isinstance(block, Picture):
-        yield f"*{block.alt}*"
+        yield f"*{harmless(block.alt)}*"
         if block.bars:
             yield from ("", "```text", *list(picture_lines(block, _MARKDOWN))[1:], "```")
     elif isinstance(block, Table):
@@ -227,7 +227,7 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
 def _markdown_section(section: Section, level: int) -> Iterator[str]:
     if section.anchor:
         yield from (f'<a id="{section.anchor}"></a>', "")
-    yield f"{'#' * min(level, 6)} {section.title}"
+    yield f"{'#' * min(level, 6)} {harmless(section.title)}"
     for block in section.blocks:
         yield ""
         yield from _markdown_block(block, level + 1)
@@ -235,9 +235,9 @@ def _markdown_section(section: Section, level: int) -> Iterator[str]:
 
 def _markdown_table(table: Table) -> Iterator[str]:
     if table.title:
-        yield from (f"**{table.title}**", "")
+        yield from (f"**{harmless(table.title)}**", "")
     if not table.rows and table.note:
-        yield table.note
+        yield harmless(table.note)
         return
     yield f"| {' | '.join(escape(heading(column)) for column in table.columns)} |"
     yield f"|{'|'.join('---:' if is_number(column) else '---' for column in table.columns)}|"
@@ -245,7 +245,7 @@ def _markdown_table(table: Table) -> Iterator[str]:
         yield f"| {' | '.join(map(escape, row))} |"
     for line in (left_out(table), table.note):
         if line:
-            yield from ("", line)
+            yield from ("", harmless(line))
 
 
 def led_by_findings(document: Document) -> Document:
@@ -340,9 +340,9 @@ class CommentWords:
         return tuple(
             Annotation(
                 path=case.key.path,
-                test=case.key.nodeid.rpartition("::")[2].partition("[")[0],
+                test=case.key.test_id.partition("[")[0].rpartition("::")[2],
                 level="failure" if case.effect is Effect.FAIL else "warning",
-                title=f"{case.worst.value}: {printable(case.key.nodeid.rpartition('::')[2])}",
+                title=f"{case.worst.value}: {printable(case.key.test)}",
                 message=render_block(case).strip(),
             )
             for case in cases

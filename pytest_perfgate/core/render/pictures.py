@@ -267,9 +267,7 @@ def _placed(measurement: Measurement, roof: Roof | None) -> list[tuple[float, fl
     if roof is None or measurement.work is None or not time or not 0 < time[0].value < math.inf:
         return []
     point = place(measurement.work, time[0].value, roof)
-    known = (
-        point.intensity is not None and point.flops_rate is not None and point.intensity > 0 and point.flops_rate > 0
-    )
+    known = all(one is not None and one > 0 for one in (point.intensity, point.flops_rate))
     return [(point.intensity or 0.0, point.flops_rate or 0.0)] if known else []
 
 
@@ -307,7 +305,8 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
     known = [*times, *(one.time for one in references)]
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
     low, name_of = max(min(known) - room, min(*known, of.raised)), "time" if width > NARROW and not of.title else ""
-    up = Axis(low=low, high=max(known) + room, label=name_of, text=of.text)
+    up = Axis(low=low, high=max(known) + room, label=name_of, text=of.text, zero=of.raised,
+              whole=of.dimension is Dimension.COUNT, binary=of.dimension is Dimension.BYTES)  # fmt: skip
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
     top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))

@@ -296,12 +296,13 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
-    digits = 4 if trend.of.title else 3
-    for share in (0.0, 0.5, 1.0):
-        time = frame.low + (frame.high - frame.low) * share
+    of = trend.of
+    up = Axis(low=frame.low, high=frame.high, label="", zero=of.raised,
+              whole=of.dimension is Dimension.COUNT, binary=of.dimension is Dimension.BYTES)  # fmt: skip
+    for time in up.ticks(5):
         y = frame.y(time)
         yield f'<path class="grid" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'
-        yield f'<text x="{_WIDE - _RIGHT + 6}" y="{y + 4:.0f}">{trend.of.text(time, digits)}</text>'
+        yield f'<text x="{_WIDE - _RIGHT + 6}" y="{y + 4:.0f}">{of.text(time)}</text>'
     last = len(trend.sittings) - 1
     for at, anchor in {0: "start", last // 2: "middle", last: "end"}.items():
         day = escape(trend.sittings[at].when[:10])

@@ -201,8 +201,8 @@ def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[S
             Markup(f'<a href="{escape(device_path(device))}/index.html">{escape(device)}</a>'),
             _figure(f"{len(own):,}"), _figure(f"{counts[device]:,}"),
             _text(f"{last[:10]}{', not lately' * (device in unseen)}"),
-            _figure(str(sum(step.device == device for step in every.slower) or "")),
-            _figure(str(sum(step.device == device for step in every.faster) or "")),
+            _figure(str(len({step.key for step in every.slower if step.device == device}) or "")),
+            _figure(str(len({step.key for step in every.faster if step.device == device}) or "")),
         ))  # fmt: skip
     yield from markup_table(("device", "cases", "runs", "newest", "slower", "faster"), rows)
 

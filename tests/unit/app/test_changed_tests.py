@@ -99,6 +99,13 @@ def test_a_conftest_that_stays_as_it_is_hands_on_what_the_change_edits_elsewhere
     assert names(changed, standing={"far/conftest.py": "from kfix import *"}) == ()
 
 
+def test_a_fixture_that_an_unedited_conftest_requests_is_named() -> None:
+    far = "@fixture\ndef made():\n    return big()\n"
+    near = {f"{KEY.path.rpartition('/')[0]}/conftest.py": "@fixture\ndef matrix(made):\n    return made\n"}
+    assert names({"conftest.py": (far, far.replace("big", "small"))}, standing=near) == ("conftest.py: made",)
+    assert names({"conftest.py": (far, far.replace("big", "small"))}) == ()
+
+
 @pytest.mark.parametrize("setting", ["quick", '["quick"]'])
 def test_a_fixture_that_settings_put_around_all_tests_is_one_that_they_take(setting: str) -> None:
     conftest = "@fixture\ndef quick(monkeypatch):\n    monkeypatch.undo()\n"

@@ -411,3 +411,42 @@ def test_a_name_of_a_helper_that_a_test_file_replaces_is_not_used() -> None:
     test = "import helpers\nhelpers.sizes = [1]\ndef test_dot(perfgate): pass\n"
     changed = {"tests/helpers.py": (DATA, DATA.replace("N = 4", "N = 2"))}
     assert fixture_sources({"tests/test_k.py": (test, {"test_dot"})}, changed) == {}
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "from helpers import *\ndef test_dot(perfgate): perfgate(f, made())",
+        "from .helpers import *\ndef test_dot(perfgate): perfgate(f, made())",
+        "def test_dot(perfgate):\n    from helpers import made\n    perfgate(f, made())",
+        "@pytest.fixture\ndef data():\n    import helpers\n    return helpers.made()\ndef test_dot(perfgate, data): ...",
+        "try:\n    from helpers import made\nexcept ImportError:\n    made = None\ndef test_dot(perfgate): made()",
+    ],
+)
+def test_a_helper_is_told_wherever_it_is_imported(test: str) -> None:
+    helper = "def made(): return 4096\ndef other(): return 1\n"
+    of = {"tests/test_k.py": (f"import pytest\n{test}\n", {"test_dot"})}
+    edits = {"tests/helpers.py": (helper, helper.replace("4096", "16"))}
+    assert fixture_sources(of, edits) == {"tests/helpers.py": ("made",)}
+    assert fixture_sources(of, {"tests/helpers.py": (helper, helper.replace("1", "2"))}) == {}
+
+
+@pytest.mark.parametrize(
+    "near", ["@pytest.fixture\ndef data(inner)", "@pytest.fixture(autouse=True)\ndef always(inner)"]
+)
+def test_a_fixture_that_a_nearer_conftest_requests_is_told(near: str) -> None:
+    far = "import pytest\n@pytest.fixture\ndef inner(): return 4096\n@pytest.fixture\ndef other(): return 1\n"
+    of = {"tests/test_k.py": ("def test_dot(perfgate, data): perfgate(f, data)", {"test_dot"})}
+    conftests = {"tests/conftest.py": f"import pytest\n{near}: return inner\n"}
+    assert fixture_sources(of, {"conftest.py": (far, far.replace("4096", "16"))}, conftests) == {
+        "conftest.py": ("inner",)
+    }
+    assert fixture_sources(of, {"conftest.py": (far, far.replace("1", "2"))}, conftests) == {}
+
+
+def test_a_fixture_is_told_by_the_name_that_it_is_given() -> None:
+    conftest = "import pytest\n@pytest.fixture(name='data')\ndef made(): return 4096\n"
+    of = {"test_k.py": ("def test_dot(perfgate, request): request.getfixturevalue('data')", {"test_dot"})}
+    assert fixture_sources(of, {"conftest.py": (conftest, conftest.replace("4096", "16"))}) == {
+        "conftest.py": ("data",)
+    }

@@ -380,8 +380,47 @@ def test_a_mark_that_is_called_once_more_keeps_its_devices() -> None:
 
 def test_a_text_with_a_star_is_no_list_of_limits() -> None:
     then, now = (mark("*L", before=f"L = '{text}'\n") for text in ("time <= 1ms", "time <= 2ms"))
-    assert marked(then)["test_x"][-1].unread == ("*L",)
-    assert relaxed_limits(then, now) == []
+    assert marked(then)["test_x"][-1].unread == ("*L ('time <= 1ms')",)
+    assert len(relaxed_limits(then, now)) == 1
+
+
+WAYS = {
+    "m = pytest.mark": "m = pytest.mark\n@m.perfgate('time <= 5ms')",
+    "import mark as m": "from pytest import mark as m\n@m.perfgate('time <= 5ms')",
+    "with_args": "@pytest.mark.perfgate.with_args('time <= 5ms')",
+    "a tuple of names": "A, B = 'time <= 5ms', 'cv <= 3%'\n@pytest.mark.perfgate(A, B)",
+    "a name in an f-string": "M = 5\nN = M\n@pytest.mark.perfgate(f'time <= {N}ms')",
+    "an entry of a dict": "L = {'a': 'time <= 5ms'}\n@pytest.mark.perfgate(L['a'])",
+    "keywords of a dict": "COMMON = {'budget': 5}\n@pytest.mark.perfgate('time <= 1ms', **COMMON)",
+    "one branch": "if CUDA:\n    L = 'time <= 5ms'\nelse:\n    L = 'time <= 7ms'\n@pytest.mark.perfgate(L)",
+    "a list of one branch": "if CUDA:\n    L = ['time <= 5ms']\nelse:\n    L = ['time <= 7ms']\n@pytest.mark.perfgate(*L)",
+    "parameters with a name": "S = [pytest.param(1, marks=pytest.mark.perfgate('time <= 5ms'))]\n@pytest.mark.parametrize('n', S)",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_limit_is_found_however_it_is_written(way: str) -> None:
+    then = f"import pytest\n{WAYS[way]}\ndef test_x(perfgate, n=1): perfgate(f)\n"
+    assert len(relaxed_limits(then, then.replace("5", "50"))) == 1
+
+
+def test_limits_of_a_long_table_are_cut() -> None:
+    then = "L = {'a': 'time <= 5ms', 'b': 'time <= 7ms'" + ", 'c': 'cv <= 3%'" * 50 + "}\n"
+    then += "@pytest.mark.perfgate(L['a'])\ndef test_x(perfgate): perfgate(f)\n"
+    (text,) = relaxed_limits(then, then.replace("5ms", "50ms"))
+    assert len(text) < 450
+
+
+def test_a_class_has_names_of_its_own() -> None:
+    marker = "    L = 'time <= {}'\n    @pytest.mark.perfgate(L)\n    def test_x(self, perfgate): ...\n"
+    text = "L = 'time <= 3ms'\nclass TestA:\n" + marker.format("5ms") + "class TestB:\n" + marker.format("7ms")
+    assert relaxed_limits(text, text.replace("5ms", "50ms")) == ["t.py::TestA::test_x: time <= 5ms -> time <= 50ms"]
+    assert relaxed_limits(text, text.replace("3ms", "30ms")) == []
+
+
+def test_one_text_is_a_limit_of_a_call() -> None:
+    text = "def test_x(perfgate): perfgate(f, limits='time <= 5ms')\n"
+    assert relaxed_limits(text, text.replace("5ms", "50ms")) == ["time <= 5ms -> time <= 50ms"]
 
 
 @pytest.mark.parametrize("decorator", ["@pytest.fixture(autouse=True)", "@pytest.fixture", "@fixture()"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from pytest_perfgate.core.render.charts import (
@@ -12,6 +13,7 @@ from pytest_perfgate.core.render.charts import (
     Panel,
     Row,
     histogram,
+    lengths_picture,
     merged,
     over_steps,
     sparkline,
@@ -142,3 +144,9 @@ def test_a_figure_over_steps_has_its_mean(count: int) -> None:
     assert not flaws(picture)
     assert picture.svg.count("<circle") == count
     assert any(text.startswith("mean 4") for text in texts(picture.svg))
+
+
+def test_a_kernel_that_runs_for_hours_has_a_column() -> None:
+    picture = lengths_picture(np.array([100, 7_200_000_000_000]))
+    assert not flaws(picture)
+    assert picture.bars[-1].text == "50.0 % of kernels, 100.0 % of time"

@@ -75,6 +75,14 @@ def test_names_are_places_where_they_are_no_sizes() -> None:
     assert "128, f8" in svg
 
 
+@pytest.mark.parametrize("bound", [float("inf"), float("nan")])
+def test_a_size_without_end_is_a_name(bound: float) -> None:
+    (section,) = family_sections([case("ours", 1e3, over=2e3, n=n) for n in (1.0, bound)])
+    assert isinstance(section, Section)
+    (picture,) = [block for block in section.blocks if isinstance(block, Picture)]
+    assert str(bound) in picture.svg
+
+
 def test_two_parameters_against_each_other() -> None:
     table = tables(GRID, "n x dtype")[1]
     assert [column.name for column in table.columns] == ["n", "dtype=f4", "dtype=f8"]

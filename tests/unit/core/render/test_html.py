@@ -7,7 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.render.html import escape, harmless, render_comment, render_html, render_markdown
+from pytest_perfgate.core.render.html import (
+    CommentWords,
+    escape,
+    harmless,
+    render_comment,
+    render_html,
+    render_markdown,
+)
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.metric import Bar, Bullets, Code, Column, Document, Link, Paragraph, Picture, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
@@ -169,3 +176,18 @@ def test_a_wide_table_scrolls_in_its_own_box_beside_the_name_of_its_row() -> Non
     assert stays is not None
     assert "table:not(.second) :is(th, td):first-child, .second :is(th, td):nth-child(2)" in stays[1]
     assert re.search(r"\.table { overflow-x:auto;[^}]* scroll }", style), "a shadow where more is to the right"
+
+
+def test_names_in_headings_are_no_markup() -> None:
+    name = "test_k[<b>-*x*]"
+    drawn = Picture(svg="<svg/>", alt=f"Samples of {name}", name="samples")
+    table = Table(title=name, columns=(Column(name="a"),), rows=(("1",),), note=f"without {name}")
+    section = Section(title=name, blocks=(drawn, Link(text=name, anchor="s"), table))
+    markdown = render_markdown(Document(title=name, subtitle=name, blocks=(section,)))
+    assert "<b>" not in markdown.replace("\\<b", "")
+    assert markdown.count("\\*x\\*") == 7
+
+
+def test_an_annotation_names_a_test_whose_parameter_looks_like_a_path() -> None:
+    (one,) = CommentWords().annotations(run(case("TestA::test_x[::b]", 2e6, 1e6, Outcome.REGRESSED)))
+    assert (one.test, one.title) == ("test_x", "regressed: TestA::test_x[::b]")

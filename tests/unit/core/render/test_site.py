@@ -231,3 +231,20 @@ def test_a_table_names_its_columns_of_numbers_once() -> None:
     assert '<table class="s1 s2 n3 s4">' in runs
     assert runs.count("<tr>") == 25
     assert "class=" not in runs.partition("<tbody>")[2]
+
+
+def test_a_device_counts_the_cases_that_are_slower_not_their_figures() -> None:
+    shown = [
+        replace(s, metrics=(Metric(name="registers", value=128 + s.time, dimension=Dimension.COUNT),))
+        for s in line(*SLOWER)
+    ]
+    accepted = Baseline(
+        key=KEY, device="H/200", figures=(Figure(name="registers", value=128, dimension=Dimension.COUNT),)
+    )
+    own = [Trend(at, then, of=of, levels=levels) for at, levels, then, of in figure_levels(shown, accepted)]
+    every = findings([Trend(shown)], own, before="2026-01-02")
+    assert len(every.slower) > 1
+    index = pages(Trend(shown), figures=own)["index.html"]
+    row = index.partition("<h2>Devices</h2>")[2].partition("</table>")[0].rpartition("<tr>")[2]
+    assert re.findall(r"<td[^>]*>([^<]*)", row)[1:3] == ["1", "24"]
+    assert [cell.strip() for cell in re.findall(r"<td[^>]*>([^<]*)", row)[4:]] == ["1"]
