@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pytest_perfgate.adapters.bindings.border import (
     BORDER,
     START_S,
+    T,
     probe_availability,
     quiet_import,
     time_limited,
@@ -156,7 +157,7 @@ class NvmlCard:
             code = {NO_PERMISSION: "clocks-denied", GPU_IS_LOST: "device-lost"}.get(status, "clocks-unsupported")
             raise PerfgateError(code, f"{change.__name__}: {error}") from error
 
-    def _query(self, ask: Callable[[], Any]) -> Any:
+    def _query(self, ask: Callable[[], T]) -> T | None:
         """Return an answer, or None for what the card, or a driver older than its binding, does not support."""
         older = getattr(self._nvml, "NVMLLibraryMismatchError", self._nvml.NVMLError)
         try:
@@ -208,10 +209,11 @@ class Nvml:
         ]
         for find, name in tries:
             try:
-                handle = find(name.encode() if isinstance(name, str) else name)
-                if name.startswith("MIG-"):  # clocks, temperature and reasons are of the whole card
-                    handle = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
-                return NvmlDevice(nvml, handle)
+                handle = find(name.encode())
+                if not name.startswith("MIG-"):
+                    return NvmlDevice(nvml, handle)
+                card = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)  # clocks and heat are of the card
+                return NvmlDevice(nvml, card, used=handle)
             except nvml.NVMLError as error:  # noqa: PERF203 - at most three tries
                 if getattr(error, "value", 0) == GPU_IS_LOST:
                     raise PerfgateError("device-lost", f"{device.name}: {error}") from error
@@ -235,9 +237,10 @@ class Nvml:
 class NvmlDevice(NvmlCard):
     """One device, in internal units; a MIG instance knows its card."""
 
-    def __init__(self, library: Any, handle: Any, whole: NvmlDevice | None = None) -> None:
+    def __init__(self, library: Any, handle: Any, whole: NvmlDevice | None = None, used: Any = None) -> None:
         super().__init__(library, handle)
-        self._whole = whole
+        self._whole, self._used = whole, used or handle
+        """The card that it is a part of, and the part of it that is measured, whose processes alone count."""
 
     @time_limited
     def parts(self) -> tuple[NvmlDevice, ...]:
@@ -296,7 +299,7 @@ class NvmlDevice(NvmlCard):
                 memory_hz=(self._query(partial(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM)) or 0) * MEGA,
                 reasons=self._reasons(),
                 temperature=float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
-                watts=self._watts(),
+                watts=self._query(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
                 drawn=self._query(partial(_drawn, nvml, handle)),
             )
         except nvml.NVMLError as error:
@@ -329,7 +332,7 @@ class NvmlDevice(NvmlCard):
     def slowdown_temperature(self) -> float | None:
         nvml = self._nvml
         kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
-        degrees: float | None = self._query(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
+        degrees = self._query(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
         return degrees if degrees and degrees < HOTTEST else None
 
     @time_limited
@@ -357,29 +360,24 @@ class NvmlDevice(NvmlCard):
     def listener(self) -> XidListener | None:
         """Return a listener for errors from now on; None if the card reports none."""
         nvml = self._nvml
-        events = self._query(lambda: nvml.nvmlEventSetCreate())  # noqa: PLW0108 - an old binding may lack it
-        if events is None:
-            return None
-        register = partial(nvml.nvmlDeviceRegisterEvents, self._handle, nvml.nvmlEventTypeXidCriticalError, events)
-        if self._query(lambda: (register(), True)) is None:
-            return None
-        return XidListener(nvml, events)
+
+        def registered() -> XidListener:
+            events = nvml.nvmlEventSetCreate()
+            nvml.nvmlDeviceRegisterEvents(self._handle, nvml.nvmlEventTypeXidCriticalError, events)
+            return XidListener(nvml, events)
+
+        return self._query(registered)
 
     @time_limited
     def processes(self) -> tuple[int, ...] | None:
         """Return the computing processes; None if the driver does not report them."""
-        processes = self._query(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+        processes = self._query(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._used))
         return None if processes is None else tuple(int(process.pid) for process in processes)
 
     @time_limited
     def energy(self) -> float | None:
         """Return joules since the driver was loaded; None for a card that does not count them."""
-        joules: float | None = self._query(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1000)
-        return joules
-
-    def _watts(self) -> float | None:
-        watts: float | None = self._query(lambda: self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000)
-        return watts
+        return self._query(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1000)
 
 
 def _drawn(nvml: Any, handle: Any) -> float | None:

@@ -20,7 +20,7 @@ GZIP = b"\x1f\x8b"
 
 _PACKED = 2**18
 
-CUTS = (b'},\n  {\n    "ph"', b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
+CUTS = (b'},\n  {\n    "ph"', b'},\n  {"ph"', b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 """Matches between two events and never in a legal string, which would escape quotes and line breaks."""
 
 _LONGEST_CUT = max(map(len, CUTS))
