@@ -342,7 +342,7 @@ def collectives(survey: Survey, rank: int) -> tuple[Collective, ...]:
                 rank=rank,
                 start=int(survey.trace.start[row]) + survey.trace.base_ns,
                 length=int(survey.trace.end[row] - survey.trace.start[row]),
-                size=message.sent if message else None,
+                size=message.whole if message else None,
                 ranks=message.ranks if message else None,
                 operation=message.collective if message else "",
             )
