@@ -50,10 +50,12 @@ class Match:
         """The difference in neutral words."""
         if self.before is None or self.after is None:
             return "only in the target" if self.before is None else "only in the reference"
-        slow = f", {((self.ratio or 0.0) - 1) * 100:.0f} % slower: look at kernel selection" if self.doubled else ""
+        if self.ratio is None:
+            return "no time in the reference"
+        slow = f", {(self.ratio - 1) * 100:.0f} % slower: look at kernel selection" if self.doubled else ""
         if self.expected is None:
             return f"no expectation{slow}"
-        off = (self.ratio or 0.0) / self.expected
+        off = self.ratio / self.expected
         if off > BEYOND:
             return f"unexpected: investigate{slow}"
         return "faster than expected: the reference may have room" if off < 1 / BEYOND else "expected"

@@ -1,4 +1,4 @@
-"""Every operator that has a model, once: its work, its category, the reference's sheets, findings by pattern."""
+"""Findings on a trace: the pattern, its figures and its advice."""
 
 from __future__ import annotations
 
