@@ -83,7 +83,7 @@ class Message:
     dtype: str = ""
 
     @property
-    def whole(self) -> float | None:
+    def size(self) -> float | None:
         """The larger of both, which is what bandwidths count: an all-gather's output, a reduce-scatter's input."""
         return max((size for size in (self.sent, self.received) if size is not None), default=None)
 

@@ -13,7 +13,7 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.metrics import rated_kernels, rates
 from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
-from pytest_perfgate.core.analysis.trace.tables import listed, shapes
+from pytest_perfgate.core.analysis.trace.tables import listed, scalars, shapes
 from pytest_perfgate.model.metric import Labels, Metric, MetricSet, Table, labels
 from pytest_perfgate.model.values import value
 
@@ -242,7 +242,7 @@ def table_metrics(
 def distinct_labels(rows: Sequence[OperatorRow]) -> list[Labels]:
     """Return labels of argument sets: operator, shapes, and further differences as needed."""
     scopes = [labels(op=row.name, shapes=shapes(row).replace("×", "x") or "none") for row in rows]
-    for name, describe in (("types", _types), ("strides", _strides), ("scalars", _scalars)):
+    for name, describe in (("types", _types), ("strides", _strides), ("scalars", scalars)):
         counts = Counter(scopes)
         scopes = [
             tuple(sorted((*where, (name, describe(row))))) if counts[where] > 1 else where
@@ -257,7 +257,3 @@ def _types(row: OperatorRow) -> str:
 
 def _strides(row: OperatorRow) -> str:
     return listed(row.call.strides)
-
-
-def _scalars(row: OperatorRow) -> str:
-    return " ".join(str(scalar) for scalar in row.call.concrete if scalar not in ("", None))

@@ -259,7 +259,8 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
     if roof is None:
         return
     is_given = roof.note.startswith(GIVEN)
-    for name, fraction in (("mfu", _weighted(known, roof, "compute")), ("sol", _weighted(known, roof, "claimed"))):
+    for name, part in (("mfu", "compute"), ("sol", "claimed")):
+        fraction = mean_fraction(known, roof, part)
         if fraction is not None:
             note = "; ".join(filter(None, (roof.note, bounds)))
             yield _metric(f"{name}_datasheet", fraction, _PART, where, note)
@@ -279,8 +280,8 @@ def _summed(rows: Sequence[OperatorRow], part: str) -> tuple[list[OperatorRow], 
     return known, sum(getattr(row.work, part) * row.count for row in known), sum(row.total for row in known)
 
 
-def _weighted(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float | None:
-    """Return the mean fraction of the roof, weighted by time; ``None`` if a row's roof is unknown."""
+def mean_fraction(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float | None:
+    """Return the mean fraction of a roof, weighted by time, of rows that have one; ``None`` if none has."""
     spent = reached = 0.0
     for row in rows:
         if row.work is None:
@@ -370,10 +371,12 @@ def _kernel_rates(
             why, figures = "INVALID: more than the hardware can do", (*figures[:2], None)
         elif not kernel.total:
             why = "it takes no time in this trace"
+        elif figures[:2] == (None, None) and count == 0:
+            why = "it prepares the memory of its call's kernel"
+        elif figures[:2] == (None, None) and count > 1:
+            why = f"one of {count} kernels of its call: --view roofline has the rate of the call"
         elif figures[:2] == (None, None):
-            alone = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
-            many = f"one of {count} kernels of its call: --view roofline has the rate of the call"
-            why = (alone, "it prepares the memory of its call's kernel")[count == 0] if count < 2 else many
+            why = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
         yield *figures, why
 
 

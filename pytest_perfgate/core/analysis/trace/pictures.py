@@ -160,16 +160,13 @@ def streams_picture(survey: Sequence[tuple[str, Survey]], of: int = 1) -> Pictur
 
 
 def _devices(title: str, survey: Survey) -> Iterator[Group]:
-    starts, ends = survey.start, survey.end
     several = len(np.unique(survey.device)) > 1
     for device in np.unique(survey.device).tolist():
         here = survey.device == device
-        low, high = survey.window.pair if survey.window else (int(starts[here].min()), int(ends[here].max()))
-        compute, talk = (
-            _union(survey, here & (survey.kinds == Kind.COMPUTE)),
-            here & (survey.kinds == Kind.COMMUNICATION),
-        )
-        bare = intervals.without(_union(survey, talk), compute)
+        edges = (int(survey.start[here].min()), int(survey.end[here].max()))
+        low, high = survey.window.pair if survey.window else edges
+        compute = _union(survey, here & (survey.kinds == Kind.COMPUTE))
+        bare = intervals.without(_union(survey, here & (survey.kinds == Kind.COMMUNICATION)), compute)
         name = f"{title}, device {device}" if several and title else f"device {device}" if several else title
         size = quantity(high - low, Dimension.TIME, 3)
         lanes = tuple(_lanes(survey, here, bare))

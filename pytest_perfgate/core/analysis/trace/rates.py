@@ -61,11 +61,10 @@ def utilisation(
     parts: list[tuple[Labels, Floats, Floats, float]] = [((), counts, spent, _span(survey))]
     parts += [(where, *shared, span) for where, shared, span in _parts(survey, rows, steps)]
     made = [
-        metric
+        _metric(name, value, dimension, tuple(sorted((*scope, *where))), note)
         for where, number, time, span in parts
         for name, value, dimension, note in _figures(calls, number, time, span, roof)
         for scope in scopes
-        for metric in [_metric(name, value, dimension, tuple(sorted((*scope, *where))), note)]
     ]
     if any(metric.name in {"tflops", "bandwidth"} for metric in made):
         return MetricSet(metrics=tuple(made))
@@ -88,6 +87,7 @@ def rate_text(metric: Metric) -> str:
 
 
 def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> CallRates:
+    # the fraction of a roof that one nanosecond would reach is the nanoseconds at that roof
     placements = [place(row.work, 1.0, roof or Roof(basis=Basis.DATASHEET)) if row.work else None for row in rows]
     return CallRates(
         flops=_column([row.work.flops if row.work else None for row in rows]),
@@ -98,8 +98,10 @@ def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> CallRates:
 
 
 def _compute(row: OperatorRow, at: Placement | None) -> float | None:
-    """Return the fraction of the compute roof; 0 for an operator that only moves bytes."""
-    return 0.0 if row.work and row.work.flops == 0 else at.compute if at else None
+    """Return the nanoseconds at the compute roof; 0 for an operator that only moves bytes."""
+    if row.work and row.work.flops == 0:
+        return 0.0
+    return at.compute if at else None
 
 
 def _column(values: Sequence[float | None]) -> Floats:
@@ -270,12 +272,9 @@ def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | Non
     fraction = place(row.work, row.total / row.count, roof).fraction
     if fraction is None or fraction <= 0:
         return None
-    gains = []
-    for target in TARGETS:
-        if target > fraction:
-            then = row.total * fraction / target
-            gains.append((target, then, (row.total - then) / total_ns))
-    return Impact(row=row, fraction=fraction, gains=tuple(gains))
+    times = [(target, row.total * fraction / target) for target in TARGETS if target > fraction]
+    gains = tuple((target, then, (row.total - then) / total_ns) for target, then in times)
+    return Impact(row=row, fraction=fraction, gains=gains)
 
 
 def impact_table(impacts: Sequence[Impact]) -> Table:

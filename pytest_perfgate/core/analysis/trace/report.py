@@ -308,20 +308,20 @@ def standalone_rough(content: ReportContent) -> Document:
         rows=tuple((row.name, row.share, row.why) for row in unmodelled),
         note="An operator that is not here has a work model; a model is one function: pytest_perfgate_operators.",
     )
-    candidates = fusion_candidates(content.survey)
+    candidates, lines = fusion_candidates(content.survey), _timelines(content.survey)
     missing = gaps if unmodelled else Paragraph(text="Every operator has a work model.")
     blocks: list[Block] = [
         Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(content))),)),
         Section(title="Findings", blocks=(findings_block(content.findings),)),
     ]
-    blocks += [Section(title="Timeline", blocks=lines) for lines in [_timelines(content.survey)] if lines]
+    blocks += [Section(title="Timeline", blocks=lines)] if lines else []
     blocks += [
         Section(title="Categories", blocks=(tables.category_table(content.rows),)),
         Section(title="Operators by arguments", blocks=(tables.argument_table(content.rows),)),
         Section(title="Roofline", blocks=(tables.roofline_table(content.rows, content.roof),)),
         Section(title="Kernels", blocks=(tables.kernel_table(content.kernels),)),
         Section(title="Kernel selection", blocks=(selection_table(content.rows),)),
-        *(Section(title="Fusion candidates", blocks=(fusion_table(one),)) for one in [candidates] if one),
+        *([Section(title="Fusion candidates", blocks=(fusion_table(candidates),))] if candidates else ()),
         *_trees(content),
         Section(title="Gaps", blocks=(missing, Paragraph(text=_dropped(content.survey)))),
         Section(title="Questions", blocks=(Bullets(items=_questions(content)),)),

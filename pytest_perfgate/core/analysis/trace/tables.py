@@ -124,7 +124,7 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
                 listed(row.call.dims),
                 " ".join(row.call.types),
                 listed(row.call.strides),
-                " ".join(str(c) for c in row.call.concrete if c not in ("", None)),
+                scalars(row),
                 row.count,
                 *_times(row),
                 row.share,
@@ -219,6 +219,11 @@ def _modelled(rows: Sequence[OperatorRow]) -> str:
 def shapes(row: OperatorRow) -> str:
     """Return the shapes of a call's tensors."""
     return row.call.shapes()
+
+
+def scalars(row: OperatorRow) -> str:
+    """Return the recorded arguments of a call that are no tensors."""
+    return " ".join(str(scalar) for scalar in row.call.concrete if scalar not in ("", None))
 
 
 def listed(items: object) -> str:

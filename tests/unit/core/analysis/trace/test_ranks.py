@@ -224,10 +224,18 @@ def test_a_collective_under_an_annotation_has_the_size_of_its_tensors(kineto, tm
     assert "Only one rank's trace is here (2 collectives)" in page
 
 
-@pytest.mark.parametrize(("kind", "sent", "got"), [("_allgather_base", 250, 1000), ("_reduce_scatter_base", 1000, 250)])
-def test_the_message_of_a_gather_or_scatter_is_its_larger_side(kineto, tmp_path, kind, sent, got):
+@pytest.mark.parametrize(
+    ("kind", "sent", "received"), [("_allgather_base", 250, 1000), ("_reduce_scatter_base", 1000, 250)]
+)
+def test_the_message_of_a_gather_or_scatter_is_its_larger_side(kineto, tmp_path, kind, sent, received):
     """As nccl-tests counts it: four ranks of 1,000 bytes each gather or scatter a message of 4,000."""
-    fields = {"Collective name": kind, "Group size": 4, "In msg nelems": sent, "Out msg nelems": got, "dtype": "Float"}
+    fields = {
+        "Collective name": kind,
+        "Group size": 4,
+        "In msg nelems": sent,
+        "Out msg nelems": received,
+        "dtype": "Float",
+    }
     events = [launch(0, 1), kernel("ncclDevKernel", 5, 10, correlation=1, **fields)]
     paths = [written(tmp_path / f"{n}.json", events, distributedInfo={"rank": n}) for n in range(4)]
     metrics = kineto.inspect(paths, {}).metrics
