@@ -241,3 +241,18 @@ def test_the_message_of_a_gather_or_scatter_is_its_larger_side(kineto, tmp_path,
     metrics = kineto.inspect(paths, {}).metrics
     values = [metrics.find(name)[0].value for name in ("comm_bytes", "alg_bandwidth", "bus_bandwidth")]
     assert values == pytest.approx([4000, 4000 / 10e-6, 4000 / 10e-6 * 3 / 4])
+
+
+def test_each_process_group_has_the_bus_factor_of_its_own_size(kineto, tmp_path):
+    """Two ranks reduce 4,000 bytes among two and 8,000 bytes in a group of four, 10 µs each."""
+    paths = []
+    for rank in (0, 1):
+        events = []
+        for n, (group, size) in enumerate(((2, 1000), (4, 2000))):
+            fields = {"Collective name": "allreduce", "Process Group Name": f"{group}", "Group size": group}
+            fields |= {"In msg nelems": size, "Out msg nelems": size, "dtype": "Float"}
+            events.append(kernel("ncclDevKernel_AllReduce_Sum", 20 * n, 10, **fields))
+        paths.append(written(tmp_path / f"{rank}.json", events, distributedInfo={"rank": rank}))
+    metrics = kineto.inspect(paths, {}).metrics
+    (bus,) = metrics.find("bus_bandwidth", (("collective", "AllReduce"),))
+    assert bus.value == pytest.approx((4000 * 2 * 1 / 2 + 8000 * 2 * 3 / 4) / 20e-6)
