@@ -50,6 +50,9 @@ RANKS = 8
 
 _STREAMS, _POINTS = 10, 12
 
+_DEPTH = 100
+"""The most levels of a call tree that are drawn."""
+
 
 class InspectedTrace(Protocol):
     """A trace in the form that an inspector provides."""
@@ -301,7 +304,7 @@ def _node(name: str, now: Paths, then: Paths | None, depth: int = 0) -> Node:
         before=None if then is None else sum(then.values()),
         children=tuple(
             _node(child, inner.get(child, {}), None if then is None else past.get(child, {}), depth + 1)
-            for child in {**inner, **past}
+            for child in ({**inner, **past} if depth < _DEPTH else ())
         ),
     )
 

@@ -178,6 +178,18 @@ def test_most_of_the_time_must_have_a_bound_for_it_to_explain_the_change(kineto,
     assert "so no difference is expected" not in text
 
 
+def test_calls_that_nest_deeply_are_compared_and_drawn(kineto, tmp_path):
+    paths = []
+    for last in ("aten::add", "aten::mul"):
+        names = [f"op{n}" for n in range(1_500)] + [last]
+        events = [host(name, n, 5_000 - 2 * n) for n, name in enumerate(names)]
+        events += [launch(2_000, 1), kernel("k", 2_500, 8, correlation=1)]
+        paths.append(written(tmp_path / f"{last[-3:]}.json", events))
+    analysis = kineto.compare(paths[:1], paths[1:], {})
+    assert analysis.metrics.find("tree_edits")[0].value == 2
+    assert analysis.pictures["tree"]().svg
+
+
 def test_an_operator_that_took_no_time_before_has_no_ratio(kineto, tmp_path):
     first, second = products(tmp_path / "a.json", 0), products(tmp_path / "b.json", 50)
     timed = [launch(900, 9), kernel("other", 905, 10, correlation=9)]
