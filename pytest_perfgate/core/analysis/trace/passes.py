@@ -352,16 +352,14 @@ def stack_document(survey: Survey, wanted: str) -> Document:
     while above >= 0:
         parents.append(trace.names[trace.name[above]])
         above = int(survey.tree.parent[above])
+    times = "host time" if survey.on_host else "GPU time summed over all kernels below"
     chain = "\n".join(f"{'  ' * depth}{name}" for depth, name in enumerate(reversed(parents))) or "(a root)"
     return Document(
         title=f"{trace.names[trace.name[row]]}, event {trace.index[row]}",
         subtitle=f"window: {survey.label}",
         blocks=(
             Section(title="Called by", blocks=(Code(text=chain),)),
-            Section(
-                title="Subtree, with GPU time summed over all kernels below",
-                blocks=(Code(text="\n".join(subtree(survey, row))),),
-            ),
+            Section(title=f"Subtree, with {times}", blocks=(Code(text="\n".join(subtree(survey, row))),)),
             Paragraph(text="Consecutive short kernels of one module are candidates for fusion: see --view fusion."),
         ),
     )
@@ -371,7 +369,7 @@ def subtree(survey: Survey, row: int, depth: int = DEPTH) -> list[str]:
     """Return the subtree as lines, with kernels below their launch."""
     children = _children(survey)
     kernels: dict[int, list[int]] = defaultdict(list)
-    for at, launch in enumerate(survey.link.launch.tolist()):
+    for at, launch in enumerate(() if survey.on_host else survey.link.launch.tolist()):
         kernels[launch].append(at)
     times = subtree_times(survey)
     lines: list[str] = []
