@@ -13,7 +13,7 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.metrics import rated_kernels, rates
 from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
-from pytest_perfgate.core.analysis.trace.tables import listed, scalars, shapes
+from pytest_perfgate.core.analysis.trace.tables import listed, scalars
 from pytest_perfgate.model.metric import Labels, Metric, MetricSet, Table, labels
 from pytest_perfgate.model.values import value
 
@@ -241,7 +241,7 @@ def table_metrics(
 
 def distinct_labels(rows: Sequence[OperatorRow]) -> list[Labels]:
     """Return labels of argument sets: operator, shapes, and further differences as needed."""
-    scopes = [labels(op=row.name, shapes=shapes(row).replace("×", "x") or "none") for row in rows]
+    scopes = [labels(op=row.name, shapes=row.call.shapes().replace("×", "x") or "none") for row in rows]
     for name, describe in (("types", _types), ("strides", _strides), ("scalars", scalars)):
         counts = Counter(scopes)
         scopes = [

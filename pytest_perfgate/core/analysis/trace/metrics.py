@@ -19,6 +19,7 @@ from pytest_perfgate.core.analysis.trace.operators import (
     sole_workers,
 )
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
+from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roofed
 from pytest_perfgate.model.metric import Absent, Block, Cell, Column, Labels, Metric, MetricSet, Section, Table, labels
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension
@@ -326,8 +327,6 @@ def kernel_metrics(rows: Sequence[KernelRow], survey: Survey, scopes: Sequence[L
 
 def kernel_block(survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None) -> Block:
     """Return the times of kernels, and their rates where work is known."""
-    from pytest_perfgate.core.analysis.trace.tables import kernel_table
-
     times, rated = kernel_table(kernels), rated_kernels(survey, rows, kernels, roof)
     return Section(title="Times and rates", blocks=(times, rated)) if rated.rows else times
 
@@ -336,8 +335,6 @@ def rated_kernels(
     survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None
 ) -> Table:
     """Return the rates of kernels that alone do the work of their calls; the others say why they have none."""
-    from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roofed
-
     table = brief(kernel_table(kernels), "kind", "mean", "median", "deviation", "min", "max", "share")
     columns = (
         *table.columns,

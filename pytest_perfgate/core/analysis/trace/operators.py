@@ -206,18 +206,23 @@ def sole_workers(survey: Survey, rows: Sequence[OperatorRow]) -> tuple[Ints, Int
 
     A memory set shares nothing where the call has other rows: its count is 0.
     """
-    trace, wide = survey.trace, len(survey.trace.arguments) + 1
     owners, instance = np.unique(survey.owner, return_inverse=True)
-    examples = np.array([row.example for row in rows], np.int64)
-    calls, known = (
+    works = survey.kinds != Kind.MEMSET
+    works |= np.bincount(instance, works)[instance] == 0  # memory sets are the work of a call that has nothing else
+    sharing = np.where(works, np.bincount(instance, works)[instance], 0).astype(np.int64)
+    return rows_of_calls(survey, owners, rows)[instance], sharing
+
+
+def rows_of_calls(survey: Survey, owners: Ints, rows: Sequence[OperatorRow]) -> Ints:
+    """Return for every call which of the operators it belongs to, by name and arguments."""
+    trace, examples = survey.trace, np.array([row.example for row in rows], np.int64)
+    wide = len(trace.arguments) + 1
+    calls, codes = (
         np.where(at >= 0, trace.name[np.maximum(at, 0)].astype(np.int64) * wide + trace.argument[at] + 1, -1)
         for at in (owners, examples)
     )
-    order = np.argsort(known)
-    operator = order[np.searchsorted(known, calls, sorter=order)]
-    works = survey.kinds != Kind.MEMSET
-    works |= np.bincount(instance, works)[instance] == 0
-    return operator[instance], np.where(works, np.bincount(instance, works)[instance], 0).astype(np.int64)
+    order = np.argsort(codes)
+    return order[np.searchsorted(codes, calls, sorter=order)]
 
 
 def hardware_table(**roofs: Roof | None) -> Table:

@@ -15,7 +15,6 @@ from pytest_perfgate.core.analysis.roofline import BEYOND, place
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, short_name
 from pytest_perfgate.core.analysis.trace.rates import utilisation
 from pytest_perfgate.core.analysis.trace.survey import step_lines, timelines
-from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.render.charts import (
     TIME_KEY,
     Row,
@@ -255,7 +254,7 @@ def _operator_points(
         before = (was.intensity, was.flops_rate) if was and was.intensity and was.flops_rate else None
         reached = "more than the hardware can do" if at.impossible else _reached(at.fraction)
         text = f"{quantity(row.total, Dimension.TIME, 3)}{reached and f', {reached}'}"
-        label = f"{row.name} {shapes(row)}"
+        label = f"{row.name} {row.call.shapes()}"
         yield Point(label=label, intensity=at.intensity, rate=at.flops_rate, text=text, bound=at.bound, before=before)
 
 
@@ -376,7 +375,8 @@ def overlap_picture(survey: Survey) -> Picture:
     rows = []
     for name in np.unique(names[talk]).tolist():
         chosen = talk & (names == name)
-        hidden, whole, parts = np.int64(0), 0, []
+        hidden, whole = 0, 0
+        parts: list[float] = []
         for device in np.unique(survey.device[chosen]).tolist():
             mine = chosen & (survey.device == device)
             cover = _union(survey, (survey.kinds == Kind.COMPUTE) & (survey.device == device))
@@ -386,6 +386,6 @@ def overlap_picture(survey: Survey) -> Picture:
             lengths = np.maximum(survey.end[mine] - survey.start[mine], 1)
             parts += (intervals.covered_by(survey.start[mine], survey.end[mine], cover) / lengths).tolist()
         label = short_name(survey.trace.names[name])
-        rows.append((whole, overlap_row(label, int(hidden), whole, parts)))
+        rows.append((whole, overlap_row(label, hidden, whole, parts)))
     rows.sort(key=lambda pair: -pair[0])
     return overlap_bars([row for _, row in rows], "kind of communication")

@@ -10,8 +10,8 @@ import numpy as np
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.roofline import BEYOND, GIVEN, Placement, parse_items, place
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, rows_of_calls
 from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
-from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.analysis.trace.timeline import busy
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Basis, Roof
@@ -20,8 +20,6 @@ from pytest_perfgate.model.values import Dimension, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 
     Floats = NDArray[np.float64]
 
@@ -180,14 +178,6 @@ def _span(survey: Survey, devices: int = 1) -> float:
     return float(sum(int(survey.end[here].max()) - int(survey.start[here].min()) for here in ends))
 
 
-def _codes(survey: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return one number for a name and its arguments; -1 if no operator is known."""
-    trace, at = survey.trace, np.maximum(operators, 0)
-    wide = len(trace.arguments) + 1
-    codes: NDArray[np.int64] = trace.name[at].astype(np.int64) * wide + trace.argument[at] + 1
-    return np.where(operators >= 0, codes, -1)
-
-
 class _CallTotals:
     """The total time of every call, to compute the share of it in a part."""
 
@@ -195,9 +185,7 @@ class _CallTotals:
         self._rows = len(rows)
         self._owners, instance = np.unique(survey.owner, return_inverse=True)
         self._full = busy(survey.start, survey.end, instance, len(self._owners)).astype(np.float64)
-        codes = _codes(survey, np.array([row.example for row in rows], np.int64))
-        order = np.argsort(codes)
-        self._row = order[np.searchsorted(codes, _codes(survey, self._owners), sorter=order)]
+        self._row = rows_of_calls(survey, self._owners, rows)
 
     def shared(self, part: Survey) -> tuple[Floats, Floats]:
         """Return calls and GPU time of each argument set; a call across the edge counts by its share of time."""
@@ -280,7 +268,7 @@ def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | Non
 def impact_table(impacts: Sequence[Impact]) -> Table:
     """Return one row for each target of each operator."""
     rows = tuple(
-        (i.row.name, shapes(i.row), i.row.total, i.fraction, f"{target * 100:.0f} %", then, gain)
+        (i.row.name, i.row.call.shapes(), i.row.total, i.fraction, f"{target * 100:.0f} %", then, gain)
         for i in impacts
         for target, then, gain in i.gains
     )

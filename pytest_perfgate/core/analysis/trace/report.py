@@ -367,7 +367,7 @@ def _operator_section(rows: Sequence[OperatorRow], content: ReportContent) -> Se
         kernel = f"longest kernel {short_name(row.kernel)}" + (f" ({of})" if (of := library(row.kernel)) else "")
         kernel = "" if content.survey.on_host else kernel
         parts = "; ".join(filter(None, (reached, at.impossible if at else "", kernel)))
-        lines.append(": ".join(filter(None, (tables.shapes(row) or "no shapes", parts))))
+        lines.append(": ".join(filter(None, (row.call.shapes() or "no shapes", parts))))
     rates = () if any(row.work is not None for row in rows) else ("intensity", "rate", "bandwidth", "of the roof")
     table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes", *rates)
     blocks = (Bullets(items=tuple(lines)), replace(table, note=""))

@@ -183,7 +183,7 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
     """Return each operator's operations and bytes, and its fractions of the roof."""
     table: list[tuple[Cell, ...]] = []
     for row in rows:
-        head = (row.name, shapes(row), row.count, row.total)
+        head = (row.name, row.call.shapes(), row.count, row.total)
         if row.work is None:
             table.append((*head, None, None, None, None, None, None, row.why))
             continue
@@ -221,11 +221,6 @@ def _modelled(rows: Sequence[OperatorRow]) -> str:
     """Return which part of the time the table's rates cover."""
     known, total = sum(row.total for row in rows if row.work is not None), sum(row.total for row in rows)
     return f" Operators with a work model hold {known / total * 100:.1f} % of operators' time." if total else ""
-
-
-def shapes(row: OperatorRow) -> str:
-    """Return the shapes of a call's tensors."""
-    return row.call.shapes()
 
 
 def scalars(row: OperatorRow) -> str:
