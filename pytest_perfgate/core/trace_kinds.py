@@ -40,7 +40,13 @@ NSYS_KINDS: tuple[MetricKind, ...] = (
     profile_kind("barrier", Dimension.TIME, _LOW, "communication that runs on a compute stream", "rank"),
     profile_kind("launch_share", Dimension.FRACTION, _LOW, "fraction of the window the host spends launching", "rank"),
     profile_kind("sync_time", Dimension.TIME, _LOW, "time the device idles behind blocking synchronisations", "rank"),
-    profile_kind("sync_share", Dimension.FRACTION, _LOW, "the same as a fraction of the window", "rank"),
+    profile_kind(
+        "sync_share",
+        Dimension.FRACTION,
+        _LOW,
+        "idle time behind blocking synchronisations as a fraction of the window",
+        "rank",
+    ),
     profile_kind("sync_count", Dimension.COUNT, _LOW, "blocking synchronisations of the host in the window", "rank"),
     profile_kind(
         "window_coverage", Dimension.FRACTION, Better.HIGHER, "the part of a capture that its windows cover", "rank"
@@ -55,11 +61,13 @@ _LAUNCHED = (*SCOPES, "launcher")
 
 OVERLAP_KINDS: tuple[MetricKind, ...] = (
     profile_kind("overlap", _PART, _HIGH, "communication time that computation covers, by union of what runs at once"),
-    profile_kind("overlap_sum", _PART, _HIGH, "the same, summed per communication kernel"),
+    profile_kind(
+        "overlap_sum", _PART, _HIGH, "communication time that computation covers, summed per communication kernel"
+    ),
     profile_kind("overlap_min", _PART, _HIGH, "the least covered communication kernel"),
     profile_kind("overlap_max", _PART, _HIGH, "the best covered communication kernel"),
     profile_kind("exposed_comm", _TIME, _LOW, "communication that no computation covers, by union"),
-    profile_kind("exposed_sum", _TIME, _LOW, "the same, summed per communication kernel"),
+    profile_kind("exposed_sum", _TIME, _LOW, "communication that no computation covers, summed per kernel"),
     profile_kind("exposed_share", _PART, _LOW, "exposed communication as a fraction of the window"),
     profile_kind("exposed_memcpy", _TIME, _LOW, "copies that neither computation nor communication covers", "rank"),
     profile_kind("exposed_memset", _TIME, _LOW, "memory sets that nothing else covers", "rank"),
@@ -102,7 +110,13 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("idle_macro", _TIME, _LOW, "idle time in longer gaps"),
     _trace_kind("memcpy_time", _TIME, _LOW, "time in copies, by union"),
     _trace_kind("memset_time", _TIME, _LOW, "time in memory sets, by union"),
-    _trace_kind("step_time", _TIME, _LOW, "time between the first and last GPU work of a step", "step"),
+    _trace_kind(
+        "step_time",
+        _TIME,
+        _LOW,
+        "length of a step as it is marked, or of the GPU work that it launched where that ends later",
+        "step",
+    ),
     _trace_kind("op_time", _TIME, _LOW, "GPU time of an operator or category, all calls together", "op"),
     _trace_kind("op_count", Dimension.COUNT, _NEITHER, "calls of an operator that reached the GPU", "op"),
     _trace_kind("op_share", _PART, _LOW, "GPU time of an operator or category as a fraction of all operators'", "op"),
@@ -130,36 +144,44 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("idle_micro_share", _PART, _LOW, "idle time in short gaps as a fraction of the window"),
     _trace_kind("idle_macro_share", _PART, _LOW, "idle time in longer gaps as a fraction of the window"),
     _trace_kind("op_mean", _TIME, _LOW, "GPU time of a call of an operator, the mean", "op"),
-    _trace_kind("op_median", _TIME, _LOW, "the same of an argument set, the median", "op"),
-    _trace_kind("op_std", _TIME, _LOW, "the same, the sample deviation", "op"),
-    _trace_kind("op_min", _TIME, _LOW, "the same, the shortest", "op"),
-    _trace_kind("op_max", _TIME, _LOW, "the same, the longest", "op"),
+    _trace_kind("op_median", _TIME, _LOW, "GPU time of a call with an argument set, the median", "op"),
+    _trace_kind("op_std", _TIME, _LOW, "GPU time of a call with an argument set, the sample deviation", "op"),
+    _trace_kind("op_min", _TIME, _LOW, "GPU time of a call with an argument set, the shortest", "op"),
+    _trace_kind("op_max", _TIME, _LOW, "GPU time of a call with an argument set, the longest", "op"),
     _trace_kind("op_kernels", _COUNT, _LOW, "kernels, copies and fills a call of an argument set", "op"),
     _trace_kind("op_variants", _COUNT, _NEITHER, "argument sets of an operator", "op"),
     _trace_kind("op_running", _PART, _NEITHER, "share of an operator and of those that took longer", "op"),
     _trace_kind("op_flops", Dimension.WORK, _NEITHER, "operations of a call of an argument set", "op"),
     _trace_kind("op_bytes", Dimension.BYTES, _NEITHER, "unique bytes of a call of an argument set", "op"),
     _trace_kind("kernel_mean", _TIME, _LOW, "time of a kernel by launcher and stream, the mean", "kernel"),
-    _trace_kind("kernel_median", _TIME, _LOW, "the same, the median", "kernel"),
-    _trace_kind("kernel_std", _TIME, _LOW, "the same, the sample deviation", "kernel"),
-    _trace_kind("kernel_min", _TIME, _LOW, "the same, the shortest", "kernel"),
-    _trace_kind("kernel_max", _TIME, _LOW, "the same, the longest", "kernel"),
+    _trace_kind("kernel_median", _TIME, _LOW, "time of a kernel by launcher and stream, the median", "kernel"),
+    _trace_kind("kernel_std", _TIME, _LOW, "time of a kernel by launcher and stream, the sample deviation", "kernel"),
+    _trace_kind("kernel_min", _TIME, _LOW, "time of a kernel by launcher and stream, the shortest", "kernel"),
+    _trace_kind("kernel_max", _TIME, _LOW, "time of a kernel by launcher and stream, the longest", "kernel"),
     _trace_kind(
         "kernel_share", _PART, _LOW, "time of a kernel by launcher and stream over that of all GPU rows", "kernel"
     ),
     _trace_kind("time_then", _TIME, _LOW, "GPU time of an argument set if it reached a share of its roof", "op"),
-    _trace_kind("gain", _PART, _LOW, "what that would save end to end, at most", "op"),
+    _trace_kind("gain", _PART, _LOW, "end-to-end saving if an argument set reached a share of its roof, at most", "op"),
     _trace_kind("module_time", _TIME, _LOW, "GPU time below all instances of a module of many short kernels", "module"),
-    _trace_kind("module_count", _COUNT, _NEITHER, "instances of such a module", "module"),
-    _trace_kind("module_kernels", _COUNT, _LOW, "kernels an instance of such a module", "module"),
+    _trace_kind("module_count", _COUNT, _NEITHER, "instances of a module of many short kernels", "module"),
+    _trace_kind("module_kernels", _COUNT, _LOW, "kernels an instance of a module of many short kernels", "module"),
     _trace_kind(
-        "module_saving", _TIME, _LOW, "of such a module: all but its products, or its longest kernel", "module"
+        "module_saving",
+        _TIME,
+        _LOW,
+        "what fusing a module could save: all but its products, or its longest kernel",
+        "module",
     ),
-    _trace_kind("module_kernel_mean", _TIME, _HIGH, "mean time of the kernels of such a module", "module"),
+    _trace_kind(
+        "module_kernel_mean", _TIME, _HIGH, "mean time of the kernels of a module of many short kernels", "module"
+    ),
     _trace_kind("forward_calls", _COUNT, _NEITHER, "calls of a forward operator that recorded a sequence number", "op"),
-    _trace_kind("backward_calls", _COUNT, _NEITHER, "those whose backward pass is in the trace", "op"),
+    _trace_kind(
+        "backward_calls", _COUNT, _NEITHER, "calls of a forward operator whose backward pass is in the trace", "op"
+    ),
     _trace_kind("forward_time", _TIME, _LOW, "GPU time below a forward operator", "op"),
-    _trace_kind("backward_time", _TIME, _LOW, "GPU time of the backward passes that it caused", "op"),
+    _trace_kind("backward_time", _TIME, _LOW, "GPU time of the backward passes of a forward operator", "op"),
     _trace_kind("backward_ratio", Dimension.RATIO, _LOW, "backward over forward GPU time", "op"),
     _trace_kind(
         "start_wait", _TIME, _LOW, "time from a rank's starts of collectives to the latest, where clocks agree"

@@ -79,7 +79,13 @@ class Message:
     sent: float | None = None
     """Bytes of the input of this rank."""
     received: float | None = None
+    """Bytes of its output."""
     dtype: str = ""
+
+    @property
+    def size(self) -> float | None:
+        """The larger of both, which is what bandwidths count: an all-gather's output, a reduce-scatter's input."""
+        return max((size for size in (self.sent, self.received) if size is not None), default=None)
 
 
 @array_value

@@ -48,14 +48,6 @@ def test_how_much_of_each_is_covered(a, b) -> None:
     assert list(intervals.covered_by(*a, cover)) == alone
 
 
-@given(spans)
-def test_gaps_fill_the_span(a) -> None:
-    merged = intervals.union(*a)
-    if len(merged[0]):
-        whole = set(range(int(merged[0][0]), int(merged[1][-1])))
-        assert points(intervals.gaps(merged)) == whole - points(a)
-
-
 @given(spans, spans, spans)
 def test_merging_is_associative(a, b, c) -> None:
     a, b, c = intervals.union(*a), intervals.union(*b), intervals.union(*c)

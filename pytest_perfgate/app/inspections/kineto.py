@@ -296,7 +296,7 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
             "selection": lambda: _page(subject, note, "Kernel selection in the target", selection_table(after.rows)),
             "reference": lambda: standalone_fair(content_of(before)),
             "target": lambda: standalone_fair(content_of(after)),
-            "fair": lambda: comparative_fair(subject, lines, exact, (before.roof, after.roof)),
+            "fair": lambda: comparative_fair(subject, lines, exact, roofs),
             "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note, sent()),
         },
         findings=_findings(exact),

@@ -49,7 +49,6 @@ from pytest_perfgate.model.metric import (
     Paragraph,
     Picture,
     Section,
-    Table,
     labels,
 )
 from pytest_perfgate.model.values import Dimension
@@ -202,8 +201,8 @@ def _page(
 
 
 def _of_its_times(one: TraceView, block: Block) -> Block:
-    """Return a table with the host's times for a program without a GPU."""
-    return tables.of_host(block) if one.survey.on_host and isinstance(block, Table) else block
+    """Return a block with the host's times for a program without a GPU."""
+    return tables.of_host(block) if one.survey.on_host else block
 
 
 def _report(one: TraceView) -> Document:

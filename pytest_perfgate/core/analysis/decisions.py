@@ -67,8 +67,8 @@ ROWS: tuple[AdviceRow, ...] = (
         name="Change the algorithm",
         when=(("class", "==", "memory"), ("ratio", ">", 20.0), ("warps", ">=", 8.0)),
         advice="load less: implicit GEMM, split-Q, im2col; do not add cp.async",
-        why="enough warps compute between loads: latency is hidden already, the bytes themselves are the limit",
-        doubt="cp.async cost 5 % on a flash attention kernel with 64 HMMA a tile",
+        why="enough warps compute between loads: latency is hidden already, the bytes themselves are the limit; "
+        "cp.async cost 5 % on a flash attention kernel with 64 HMMA a tile",
     ),
     AdviceRow(
         name="Tighten stalls on independent FFMA",

@@ -67,11 +67,6 @@ def shared(a: Spans, b: Spans) -> int:
     return length(a) + length(b) - length(together(a, b))
 
 
-def gaps(spans: Spans) -> Spans:
-    """Return the gaps between disjoint, sorted intervals."""
-    return spans[1][:-1], spans[0][1:]
-
-
 def without(a: Spans, b: Spans) -> Spans:
     """Return the part of ``a`` that ``b`` does not cover; both are disjoint and sorted."""
     if not len(a[0]) or not len(b[0]):

@@ -187,15 +187,22 @@ def category_of(name: str, kernel: str = "") -> str:
 
 def work_of(call: OperatorCall, extra: Mapping[str, Callable[..., Work]] | None = None) -> tuple[Work | None, str]:
     """Return the work of a recorded call, or ``None`` and the reason; never zero without a model."""
-    model = model_of(call.name, extra)
+    model, of_user = model_of(call.name, extra), bool(extra and call.name in extra)
     if model is None:
         return None, _unmodelled(call.name)
-    if not call.recorded and not (extra and call.name in extra):
+    if not call.recorded and not of_user:
         return None, "the trace has no shapes: profile with record_shapes=True"
     try:
-        return model(call), ""
+        work: object = model(call)
     except (ValueError, IndexError, TypeError, KeyError, ArithmeticError) as odd:
         return None, f"arguments do not fit the model: {odd}"
+    except Exception as fault:
+        if not of_user:
+            raise
+        return None, f"its model failed: {fault!r:.100}"
+    if not isinstance(work, Work):
+        return None, f"its model returned {work!r:.60}, which is no work"
+    return work, ""
 
 
 def _unmodelled(name: str) -> str:

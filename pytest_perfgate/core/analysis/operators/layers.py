@@ -167,9 +167,9 @@ FORWARD = {
 BACKWARD = {"aten::convolution_backward": backward}
 
 
-def batch(call: OperatorCall, training: int = 5) -> Work:
+def batch(call: OperatorCall) -> Work:
     shape = call.shape(0)
-    return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(1), training=call.flag(training))
+    return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(1), training=call.flag(5))
 
 
 def layer(call: OperatorCall) -> Work:
@@ -186,11 +186,6 @@ def group(call: OperatorCall) -> Work:
 def native_group(call: OperatorCall) -> Work:
     shape = call.shape(0)
     return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(1), training=True)
-
-
-def instance(call: OperatorCall) -> Work:
-    shape = call.shape(0)
-    return norm(shape, shape[1], dtype=call.dtype(0), affine=call.tensor(1), training=call.flag(5))
 
 
 def root_mean_square(call: OperatorCall) -> Work:
@@ -232,13 +227,11 @@ def _mask(call: OperatorCall, at: int) -> tuple[bool, bool, bool]:
 
 
 NORM_FORWARD = {
-    **dict.fromkeys(("aten::batch_norm", "aten::native_batch_norm", "aten::cudnn_batch_norm"), batch),
-    "aten::miopen_batch_norm": batch,
+    **{f"aten::{name}_norm": batch for name in ("batch", "native_batch", "cudnn_batch", "miopen_batch", "instance")},
     "aten::layer_norm": layer,
     "aten::native_layer_norm": layer,
     "aten::group_norm": group,
     "aten::native_group_norm": native_group,
-    "aten::instance_norm": instance,
     "aten::_fused_rms_norm": root_mean_square,
     "aten::rms_norm": root_mean_square,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -21,32 +22,44 @@ _UNARY = (
 
 _BINARY = (
     "add sub rsub mul div eq ne lt le gt ge maximum minimum fmod remainder bitwise_and bitwise_or logical_and "
-    "logical_or atan2 sigmoid_backward tanh_backward gelu_backward silu_backward threshold_backward mse_loss_backward"
+    "logical_or atan2 sigmoid_backward tanh_backward gelu_backward silu_backward threshold_backward"
 )
 
 _REDUCTIONS = "sum mean amax amin max min prod norm linalg_vector_norm all any argmax argmin var std logsumexp"
 
+_OF_BOOLEANS = "eq ne lt le gt ge logical_and logical_or logical_not isnan"
+"""Operators that write booleans; in place they write the operand's type."""
+
+
+def _written(call: OperatorCall, dtype: str) -> float:
+    """Return the bytes of an element of the result, for operands of this type."""
+    return width("bool" if call.name.removeprefix("aten::") in _OF_BOOLEANS.split() else dtype)
+
 
 def unary(call: OperatorCall) -> Work:
     count = prod(call.shape(0))
-    return streamed(count, 2 * call.size(0), call.dtype(0), "elementwise")
+    return streamed(count, call.size(0) + count * _written(call, call.type(0)), call.dtype(0), "elementwise")
 
 
-def binary(call: OperatorCall) -> Work:
+def binary(call: OperatorCall, operands: int = 2) -> Work:
     """Operands broadcast; a scalar moves nothing."""
-    tensors = [at for at in (0, 1) if call.tensor(at)]
+    tensors = [at for at in range(operands) if call.tensor(at)]
     if not tensors:
         raise ValueError(f"neither operand of {call.name} is a tensor")
     shape = _broadcast([call.shape(at) for at in tensors])
     widest = max(tensors, key=lambda at: (len(call.shape(at)) > 0, width(call.type(at))))
-    moved = sum(call.size(at) for at in tensors) + prod(shape) * width(call.type(widest))
+    moved = sum(call.size(at) for at in tensors) + prod(shape) * _written(call, call.type(widest))
     return streamed(prod(shape), moved, call.dtype(widest), "elementwise")
 
 
+def ternary(call: OperatorCall) -> Work:
+    return binary(call, operands=3)
+
+
 def copied(call: OperatorCall) -> Work:
-    """The source is read in its dtype, the target written in its own."""
-    count = prod(call.shape(0))
-    return streamed(0, count * (width(call.type(0)) + width(call.type(1))), call.dtype(0), "copy")
+    """The source is read in its shape and dtype, the target written in its own."""
+    read = prod(call.shape(1)) * width(call.type(1))
+    return streamed(0, call.size(0) + read, call.dtype(0), "copy")
 
 
 def filled(call: OperatorCall) -> Work:
@@ -54,8 +67,8 @@ def filled(call: OperatorCall) -> Work:
 
 
 def reduction(call: OperatorCall) -> Work:
-    shape = call.shape(0)
-    dims = call.numbers(1) if call.type(1) in {"ScalarList", "Scalar"} else ()
+    shape, at = call.shape(0), 2 if "norm" in call.name else 1  # a norm has its order before the dimensions
+    dims = call.numbers(at) if call.type(at) in {"ScalarList", "Scalar"} else ()
     usable = [d for d in dims if -len(shape) <= d < len(shape)]
     return reduced(shape, dtype=call.dtype(0), dims=usable or None)
 
@@ -105,6 +118,7 @@ def _named(names: str, model: object) -> dict[str, object]:
 ELEMENTWISE = {
     **_named(_UNARY, unary),
     **_named(_BINARY, binary),
+    "aten::mse_loss_backward": ternary,
     "aten::copy_": copied,
     "aten::copy": copied,
     "aten::fill_": filled,
@@ -164,16 +178,15 @@ def is_list_operator(name: str) -> bool:
 def each(call: OperatorCall) -> Work:
     """One pass over lists of tensors."""
     lists = [at for at in range(len(call.types)) if call.type(at) == "TensorList"]
-    sizes = [elements(call, at) for at in lists]
-    if not any(sizes):
+    sizes = [size for size in (elements(call, at) for at in lists) if size]
+    if not sizes:
         raise ValueError(f"{call.name} has no shapes of its lists")
     sorts = element_types(call.kernel)
-    passes = _passes(call.name, [n for n in sizes if n])
-    nonzero = [n for n in sizes if n]
-    moved = sum(nonzero[at] * _width(sorts, at) for at in (*passes.reads, *passes.writes) if at < len(nonzero))
-    if passes.writes == ():
+    passes = _passes(call.name, sizes)
+    moved = sum(sizes[at] * _width(sorts, at) for at in (*passes.reads, *passes.writes) if at < len(sizes))
+    if not passes.writes:  # a norm writes one number for each tensor
         moved += len(call.dims[lists[0]]) * _width(sorts, 0)
-    return _listed(passes.flops * nonzero[0], moved, sorts)
+    return _listed(passes.flops * sizes[0], moved, sorts)
 
 
 def joined(call: OperatorCall) -> Work:
@@ -228,13 +241,9 @@ def _width(sorts: tuple[str, ...], at: int) -> float:
 
 
 def _listed(flops: float, moved: float, sorts: tuple[str, ...]) -> Work:
-    return Work(
-        flops=flops,
-        bytes=moved,
-        dtype=known_dtype(sorts[0]) or "" if sorts else "",
-        working_set=moved,
-        family="lists",
-        note=f"element type from the kernel's name: {', '.join(sorts)}",
+    dtype = known_dtype(sorts[0]) or "" if sorts else ""
+    return replace(
+        streamed(flops, moved, dtype, "lists"), note=f"element type from the kernel's name: {', '.join(sorts)}"
     )
 
 
@@ -257,8 +266,6 @@ _FREE = {
     "copy",
 }
 
-_WORDS = regex(r"[a-z0-9]+(?:_[a-z0-9]+)*")
-
 
 def triton(call: OperatorCall) -> Work:
     """One operation an element of each computing fused operator, over the largest traced tensor."""
@@ -268,14 +275,7 @@ def triton(call: OperatorCall) -> Work:
     largest = max(prod(call.shape(at)) for at in tensors)
     moved = sum(call.size(at) for at in tensors)
     work = streamed(largest * len(fused_operators(call.name)), moved, call.dtype(tensors[0]), "fused")
-    return Work(
-        flops=work.flops,
-        bytes=work.bytes,
-        dtype=work.dtype,
-        working_set=work.bytes,
-        family="fused",
-        note="estimated from the fused operators' names and the traced arguments",
-    )
+    return replace(work, note="estimated from the fused operators' names and the traced arguments")
 
 
 def fused_operators(name: str) -> tuple[str, ...]:

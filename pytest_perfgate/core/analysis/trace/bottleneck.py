@@ -14,8 +14,9 @@ from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, S
 from pytest_perfgate.core.analysis.decisions import recommendations, saved
 from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.operators import fusion_of
-from pytest_perfgate.core.analysis.roofline import band, place
+from pytest_perfgate.core.analysis.roofline import band
 from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, FOLD, PRODUCTS, UNFUSED, short_sequence
+from pytest_perfgate.core.analysis.trace.metrics import mean_fraction
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, short_name, tile
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.render.words import quantity
@@ -125,18 +126,7 @@ def _roofs(rows: Sequence[OperatorRow], roof: Roof | None) -> tuple[float | None
     known = [row for row in rows if row.work is not None and row.total > 0]
     if roof is None or not everything or sum(row.total for row in known) < _MODELLED * everything:
         return None, None
-    reached, spent = {"compute": 0.0, "memory": 0.0}, {"compute": 0.0, "memory": 0.0}
-    for row in known:
-        if row.work is None:
-            continue
-        placed = place(row.work, row.total / row.count, roof)
-        for side in reached:
-            fraction = getattr(placed, side)
-            if fraction is not None:
-                reached[side] += fraction * row.total
-                spent[side] += row.total
-    compute, memory = (reached[side] / spent[side] if spent[side] else None for side in ("compute", "memory"))
-    return compute, memory
+    return mean_fraction(known, roof, "compute"), mean_fraction(known, roof, "memory")
 
 
 def window_class(

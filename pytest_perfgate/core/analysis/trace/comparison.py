@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.analysis.operators import category_of, fusion_of
-from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Match
+from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Match, Roofs
 from pytest_perfgate.core.analysis.trace.operators import hardware_table, short_name
 from pytest_perfgate.core.analysis.trace.tables import brief
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import plural, quantity
-from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import (
     HALF,
     Absent,
@@ -241,7 +240,7 @@ def _dominates(bound: str, lines: Lines, roofs: Roofs) -> list[str]:
 
 def _rates(bound: str, roofs: Roofs) -> tuple[float, float] | None:
     """Return the bandwidths of both, or their peaks of a common type."""
-    before, after = roofs
+    before, after = roofs.before, roofs.after
     if before is None or after is None or bound not in ("memory", "compute"):
         return None
     rates = before.bandwidth, after.bandwidth
@@ -266,8 +265,6 @@ def _alike(ratio: float) -> bool:
 
 
 Lines = tuple[Timeline | None, Timeline | None]
-
-Roofs = tuple[Roof | None, Roof | None]
 
 _ASIDE = ("calls, reference", "calls, target", "difference")
 """Columns that are left out of a page for decisions."""
@@ -306,7 +303,8 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: 
                 anchor="detail",
             ),
             Section(
-                title="Appendix", blocks=(hardware_table(reference=roofs[0], target=roofs[1]), Paragraph(text=method))
+                title="Appendix",
+                blocks=(hardware_table(reference=roofs.before, target=roofs.after), Paragraph(text=method)),
             ),
         ),
     )

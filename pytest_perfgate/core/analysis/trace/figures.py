@@ -13,7 +13,7 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.metrics import IMPOSSIBLE, rated_kernels, rates
 from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
-from pytest_perfgate.core.analysis.trace.tables import listed, shapes
+from pytest_perfgate.core.analysis.trace.tables import listed, scalars
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, Table, labels
 from pytest_perfgate.model.values import value
 
@@ -38,7 +38,7 @@ def _all(view: str, scopes: str, **named: str) -> tuple[ViewFigure, ...]:
     return tuple(ViewFigure(view=view, shown=k.replace("_", " "), metric=m, scopes=scopes) for k, m in named.items())
 
 
-_STATS = ("mean", "median", "std", "min", "max")
+_STATS = {"mean": "mean", "median": "median", "deviation": "std", "min": "min", "max": "max"}
 
 _ARGUMENTS, _KERNEL = "op, shapes, types, strides, scalars", "kernel, launcher, stream"
 
@@ -104,9 +104,9 @@ FIGURES: tuple[ViewFigure, ...] = (
     *_all("ops", "op", GPU_time="op_time", share="op_share", running="op_running", calls="op_count"),
     *_all("ops", "op", mean="op_mean", argument_sets="op_variants"),
     *_all("arguments", _ARGUMENTS, calls="op_count", total="op_time", share="op_share", kernels_a_call="op_kernels"),
-    *_all("arguments", _ARGUMENTS, **{name.replace("std", "deviation"): f"op_{name}" for name in _STATS}),
+    *_all("arguments", _ARGUMENTS, **{shown: f"op_{name}" for shown, name in _STATS.items()}),
     *_all("kernels", _KERNEL, count="kernel_count", total="kernel_time", share="kernel_share"),
-    *_all("kernels", _KERNEL, **{name.replace("std", "deviation"): f"kernel_{name}" for name in _STATS}),
+    *_all("kernels", _KERNEL, **{shown: f"kernel_{name}" for shown, name in _STATS.items()}),
     *_all("kernels", _KERNEL, rate="tflops", bandwidth="bandwidth", of_the_roof="sol_datasheet"),
     *_all("roofline", _ARGUMENTS, calls="op_count", GPU_time="op_time", work="op_flops", bytes="op_bytes"),
     *_all("roofline", _ARGUMENTS, intensity="intensity", rate="tflops", bandwidth="bandwidth"),
@@ -253,8 +253,8 @@ def table_metrics(
 
 def distinct_labels(rows: Sequence[OperatorRow]) -> list[Labels]:
     """Return labels of argument sets: operator, shapes, and further differences as needed."""
-    scopes = [labels(op=row.name, shapes=shapes(row).replace("×", "x") or "none") for row in rows]
-    for name, describe in (("types", _types), ("strides", _strides), ("scalars", _scalars)):
+    scopes = [labels(op=row.name, shapes=row.call.shapes().replace("×", "x") or "none") for row in rows]
+    for name, describe in (("types", _types), ("strides", _strides), ("scalars", scalars)):
         counts = Counter(scopes)
         scopes = [
             tuple(sorted((*where, (name, describe(row))))) if counts[where] > 1 else where
@@ -269,7 +269,3 @@ def _types(row: OperatorRow) -> str:
 
 def _strides(row: OperatorRow) -> str:
     return listed(row.call.strides)
-
-
-def _scalars(row: OperatorRow) -> str:
-    return " ".join(str(scalar) for scalar in row.call.concrete if scalar not in ("", None))

@@ -15,7 +15,7 @@ from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import Finding, Severity
-from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.profiles import Category, Kind
 from pytest_perfgate.model.values import Dimension, regex
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def findings(
         *_foreign(survey),
         *_longer_than_the_trace(survey),
         *(time_outside(line) if line else ()),
-        *(() if survey.on_host else _launches(survey, line, kernels)),
-        *(() if survey.on_host else _graph(survey, kernels)),
+        *(() if survey.on_host else _launches(survey, line)),
+        *(() if survey.on_host else _graph(survey)),
         *_waits(survey, line),
         *_attention(rows, roof, line.total if line else 0.0),
         *_transposes(kernels, rows, line.total if line else 0.0),
@@ -117,10 +117,11 @@ def time_outside(line: Timeline) -> Iterator[Finding]:
     return outside_computation(line.share(line.computation), tuple(map(line.share, parts)), "the window", advice)
 
 
-def _short(kernels: Sequence[KernelRow]) -> tuple[int, int]:
-    """Return the number of computing kernels, and of short ones."""
-    compute = [k for k in kernels if k.kind == "compute"]
-    return sum(k.count for k in compute), sum(k.count for k in compute if k.median < SHORT_NS)
+def _short(survey: Survey) -> tuple[tuple[int, int], float]:
+    """Return the numbers of computing kernels and of short ones, and the short ones' part of their time."""
+    lengths = (survey.end - survey.start)[survey.kinds == Kind.COMPUTE]
+    short = lengths[lengths < SHORT_NS]
+    return (len(lengths), len(short)), float(short.sum() / max(lengths.sum(), 1))
 
 
 def _replayed(survey: Survey) -> bool:
@@ -131,11 +132,9 @@ def _replayed(survey: Survey) -> bool:
     return bool(2 * counts[np.array(graphs, bool)].sum() > len(launches))
 
 
-def _launches(survey: Survey, line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
-    compute = [k for k in kernels if k.kind == "compute"]
-    count, short = _short(kernels)
-    spent = sum(k.total for k in compute) or 1.0
-    for finding in short_kernels((count, short), sum(k.total for k in compute if k.median < SHORT_NS) / spent):
+def _launches(survey: Survey, line: Timeline | None) -> Iterator[Finding]:
+    (count, short), part = _short(survey)
+    for finding in short_kernels((count, short), part):
         yield replace(finding, advice="fuse them; graphs launch them already") if _replayed(survey) else finding
     if line and line.share(line.idle_macro) > 0.3 and line.gaps < 0.2 * max(count, 1):
         yield Finding(
@@ -146,10 +145,11 @@ def _launches(survey: Survey, line: Timeline | None, kernels: Sequence[KernelRow
         )
 
 
-def _graph(survey: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
+def _graph(survey: Survey) -> Iterator[Finding]:
     """Yield calls that a CUDA graph cannot hold, if one would help."""
     trace, launches = survey.trace, survey.link.launch[survey.link.launch >= 0]
-    if not mostly_short(*_short(kernels)) or not len(launches) or _replayed(survey):
+    (count, short), _ = _short(survey)
+    if not mostly_short(count, short) or not len(launches) or _replayed(survey):
         return
     host = np.isin(trace.category, (Category.RUNTIME, Category.OPERATOR))
     host &= (trace.start >= trace.start[launches].min()) & (trace.start <= trace.start[launches].max())

@@ -162,10 +162,14 @@ def _worst(by_rank: Sequence[tuple[int, Finding]]) -> Finding:
     return replace(finding, title=f"Rank {rank}: {finding.title}", detail=f"{finding.detail}{also}")
 
 
+_WORSE_IF_LESS = ("bandwidth_fraction=", "intensity=", "sequence=", "window_coverage=")
+"""Triggers of findings on a number that is too small."""
+
+
 def _triggered(finding: Finding) -> float:
-    """Return the number that triggered a finding, larger for worse, so that targets are negated."""
+    """Return the number that triggered a finding, negated where a smaller one is worse."""
     number = _NUMBER.search(finding.trigger.rpartition("=")[2])
-    sign = -1.0 if "fraction" in finding.trigger else 1.0
+    sign = -1.0 if finding.trigger.startswith(_WORSE_IF_LESS) else 1.0
     return sign * float(number.group()) if number else 0.0
 
 

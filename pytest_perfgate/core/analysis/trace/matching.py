@@ -50,10 +50,12 @@ class Match:
         """The difference in neutral words."""
         if self.before is None or self.after is None:
             return "only in the target" if self.before is None else "only in the reference"
-        slow = f", {((self.ratio or 0.0) - 1) * 100:.0f} % slower: look at kernel selection" if self.doubled else ""
+        if self.ratio is None:
+            return "no time in the reference"
+        slow = f", {(self.ratio - 1) * 100:.0f} % slower: look at kernel selection" if self.doubled else ""
         if self.expected is None:
             return f"no expectation{slow}"
-        off = (self.ratio or 0.0) / self.expected
+        off = self.ratio / self.expected
         if off > BEYOND:
             return f"unexpected: investigate{slow}"
         return "faster than expected: the reference may have room" if off < 1 / BEYOND else "expected"
@@ -213,21 +215,23 @@ class Edit:
     """The number of operators in the difference."""
 
 
-def edits(before: OperatorNode, after: OperatorNode, path: str = "") -> tuple[Edit, ...]:
-    """Return the changes that turn one tree into the other."""
-    if before.key == after.key:
-        return ()
-    if len(before.children) * len(after.children) > CELLS:
-        return _counted(before, after, path)
+def edits(before: OperatorNode, after: OperatorNode) -> tuple[Edit, ...]:
+    """Return the changes that turn one tree into the other, from the top; calls may nest to any depth."""
     changes: list[Edit] = []
-    for one, two in aligned(before.children, after.children):
-        if one is not None and two is not None and one.name == two.name:
-            changes += edits(one, two, f"{path}/{one.name}")
-        else:
+    ahead: list[tuple[OperatorNode | None, OperatorNode | None, str]] = [(before, after, "")]
+    while ahead:
+        one, two, path = ahead.pop()
+        if one is None or two is None or one.name != two.name:
             size = max(one.size if one else 0, two.size if two else 0)
             changes.append(
                 Edit(path=path or "/", before=one.name if one else "", after=two.name if two else "", size=size)
             )
+        elif one.key != two.key:
+            inside = f"{path}/{one.name}" if one.name else path
+            if len(one.children) * len(two.children) > CELLS:
+                changes += _counted(one, two, inside)
+            else:
+                ahead += [(*pair, inside) for pair in reversed(aligned(one.children, two.children))]
     return tuple(changes)
 
 

@@ -19,6 +19,7 @@ from pytest_perfgate.core.analysis.trace.operators import (
     sole_workers,
 )
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
+from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roofed
 from pytest_perfgate.model.metric import Absent, Block, Cell, Column, Labels, Metric, MetricSet, Section, Table, labels
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension
@@ -259,7 +260,8 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
     if roof is None:
         return
     is_given = roof.note.startswith(GIVEN)
-    for name, fraction in (("mfu", _weighted(known, roof, "compute")), ("sol", _weighted(known, roof, "claimed"))):
+    for name, part in (("mfu", "compute"), ("sol", "claimed")):
+        fraction = mean_fraction(known, roof, part)
         if fraction is not None:
             note = "; ".join(filter(None, (roof.note, bounds)))
             yield _metric(f"{name}_datasheet", fraction, _PART, where, note)
@@ -279,8 +281,8 @@ def _summed(rows: Sequence[OperatorRow], part: str) -> tuple[list[OperatorRow], 
     return known, sum(getattr(row.work, part) * row.count for row in known), sum(row.total for row in known)
 
 
-def _weighted(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float | None:
-    """Return the mean fraction of the roof, weighted by time; ``None`` if a row's roof is unknown."""
+def mean_fraction(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float | None:
+    """Return the mean fraction of a roof, weighted by time, of rows that have one; ``None`` if none has."""
     spent = reached = 0.0
     for row in rows:
         if row.work is None:
@@ -325,8 +327,6 @@ def kernel_metrics(rows: Sequence[KernelRow], survey: Survey, scopes: Sequence[L
 
 def kernel_block(survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None) -> Block:
     """Return the times of kernels, and their rates where work is known."""
-    from pytest_perfgate.core.analysis.trace.tables import kernel_table
-
     times, rated = kernel_table(kernels), rated_kernels(survey, rows, kernels, roof)
     return Section(title="Times and rates", blocks=(times, rated)) if rated.rows else times
 
@@ -335,8 +335,6 @@ def rated_kernels(
     survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None
 ) -> Table:
     """Return the rates of kernels that alone do the work of their calls; the others say why they have none."""
-    from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roofed
-
     table = brief(kernel_table(kernels), "kind", "mean", "median", "deviation", "min", "max", "share")
     columns = (
         *table.columns,
@@ -373,10 +371,12 @@ def _kernel_rates(
             why, figures = IMPOSSIBLE, (*figures[:2], None)
         elif not kernel.total:
             why = "it takes no time in this trace"
+        elif figures[:2] == (None, None) and count == 0:
+            why = "it prepares the memory of its call's kernel"
+        elif figures[:2] == (None, None) and count > 1:
+            why = f"one of {count} kernels of its call: --view roofline has the rate of the call"
         elif figures[:2] == (None, None):
-            alone = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
-            many = f"one of {count} kernels of its call: --view roofline has the rate of the call"
-            why = (alone, "it prepares the memory of its call's kernel")[count == 0] if count < 2 else many
+            why = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
         yield *figures, why
 
 

@@ -64,13 +64,11 @@ class OperatorRow(Spread):
         return f"{call.shapes(most)} {'/'.join(dict.fromkeys(call.dtype(at) for at in tensors))}".strip()
 
 
-def operators(survey: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
-    """Return operators by arguments, the longest first; ``by_leaf`` attributes time to the launcher itself."""
-    owner = survey.link.leaf if by_leaf else survey.owner
-    if not len(owner):
+def operators(survey: Survey) -> tuple[OperatorRow, ...]:
+    """Return operators by arguments, the longest first."""
+    if not len(survey.owner):
         return ()
-    known = np.where(owner >= 0, owner, -1)
-    instances, instance = np.unique(known, return_inverse=True)
+    instances, instance = np.unique(survey.owner, return_inverse=True)
     spent = busy(survey.start, survey.end, instance, len(instances)).astype(np.float64)
     trace = survey.trace
     name = np.where(instances >= 0, trace.name[np.maximum(instances, 0)], -1)
@@ -208,18 +206,23 @@ def sole_workers(survey: Survey, rows: Sequence[OperatorRow]) -> tuple[Ints, Int
 
     A memory set shares nothing where the call has other rows: its count is 0.
     """
-    trace, wide = survey.trace, len(survey.trace.arguments) + 1
     owners, instance = np.unique(survey.owner, return_inverse=True)
-    examples = np.array([row.example for row in rows], np.int64)
-    calls, known = (
+    works = survey.kinds != Kind.MEMSET
+    works |= np.bincount(instance, works)[instance] == 0  # memory sets are the work of a call that has nothing else
+    sharing = np.where(works, np.bincount(instance, works)[instance], 0).astype(np.int64)
+    return rows_of_calls(survey, owners, rows)[instance], sharing
+
+
+def rows_of_calls(survey: Survey, owners: Ints, rows: Sequence[OperatorRow]) -> Ints:
+    """Return for every call which of the operators it belongs to, by name and arguments."""
+    trace, examples = survey.trace, np.array([row.example for row in rows], np.int64)
+    wide = len(trace.arguments) + 1
+    calls, codes = (
         np.where(at >= 0, trace.name[np.maximum(at, 0)].astype(np.int64) * wide + trace.argument[at] + 1, -1)
         for at in (owners, examples)
     )
-    order = np.argsort(known)
-    operator = order[np.searchsorted(known, calls, sorter=order)]
-    works = survey.kinds != Kind.MEMSET
-    works |= np.bincount(instance, works)[instance] == 0
-    return operator[instance], np.where(works, np.bincount(instance, works)[instance], 0).astype(np.int64)
+    order = np.argsort(codes)
+    return order[np.searchsorted(codes, calls, sorter=order)]
 
 
 def hardware_table(**roofs: Roof | None) -> Table:
@@ -245,7 +248,7 @@ def _peak(roof: Roof | None, dtype: str) -> str:
 _LIBRARIES = (
     ("flash attention", r"flash_(?:fwd|bwd|attn)|pytorch_flash|fmha_"),
     ("cuDNN", r"cudnn"),
-    ("cuBLAS", r"cublas|_xmma_gemm_|s\d+gemm_(?:bf|f)16|sgemm_|dgemm_|gemv2|gemmk1"),
+    ("cuBLAS", r"cublas|_xmma_gemm_|s\d+gemm_(?:relu_)?(?:bf|f)16|sgemm_|dgemm_|gemv2|gemmk1"),
     ("CUTLASS", r"cutlass"),
     ("Tensile (hipBLASLt, rocBLAS)", r"^Cijk_"),
     ("MIOpen", r"MIOpen|^miopen|igemm_|batched_transpose"),
@@ -318,8 +321,8 @@ def selection_table(rows: Sequence[OperatorRow]) -> Table:
 
 _WORD = regex(r"(?:nccl|rccl)(?:Dev)?Kernel_?([A-Za-z]+)", re.IGNORECASE)
 
-
 _CLIMB = 8
+"""The most callers of a launch that are searched for the record of its collective."""
 
 
 def collectives(survey: Survey, rank: int) -> tuple[Collective, ...]:
@@ -342,7 +345,7 @@ def collectives(survey: Survey, rank: int) -> tuple[Collective, ...]:
                 rank=rank,
                 start=int(survey.trace.start[row]) + survey.trace.base_ns,
                 length=int(survey.trace.end[row] - survey.trace.start[row]),
-                size=message.sent if message else None,
+                size=message.size if message else None,
                 ranks=message.ranks if message else None,
                 operation=message.collective if message else "",
             )

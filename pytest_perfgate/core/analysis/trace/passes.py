@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,13 @@ from pytest_perfgate.model.profiles import HOST, Category
 from pytest_perfgate.model.values import Dimension, regex, value
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pytest_perfgate.core.analysis.operators import OperatorCall
     from pytest_perfgate.core.analysis.trace.operators import OperatorRow
     from pytest_perfgate.core.analysis.trace.survey import Survey
+
+    Ints = NDArray[np.int64]
 
 _INSTANCE = regex(r"_\d+$")
 
@@ -47,7 +51,7 @@ _MOST_FUSED = 32
 
 
 def fusion_candidates(survey: Survey, least: int = 3) -> tuple[Candidate, ...]:
-    """Return modules and annotations with at least so many kernels in each instance, short on average."""
+    """Return kinds of modules with at least so many kernels in each instance, short on average."""
     trace = survey.trace
     kinds = _module_names(survey)
     counts, spent, stays = _launched(survey), subtree_times(survey), _unfusable(survey)
@@ -105,7 +109,7 @@ def _module_names(survey: Survey) -> dict[str, list[int]]:
 _PRODUCTS = ("GEMM", "CONV_fwd", "CONV_bwd", "SDPA_fwd", "SDPA_bwd", "MoE")
 
 
-def _unfusable(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _unfusable(survey: Survey) -> Ints:
     """Return the time below every host row that fusion keeps: all products, and no less than the longest GPU row."""
     from pytest_perfgate.core.analysis.operators import category_of
 
@@ -115,27 +119,30 @@ def _unfusable(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.maximum(_longest(survey), subtree_times(survey, np.isin(survey.owner, products)))
 
 
-def _longest(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _longest(survey: Survey) -> Ints:
     """Return the longest GPU row launched below every host row."""
-    longest = np.zeros(len(survey.trace), np.int64)
-    linked = survey.link.launch >= 0
-    at, spent = survey.link.launch[linked], (survey.end - survey.start)[linked]
-    while len(at):
-        np.maximum.at(longest, at, spent)
-        at = survey.tree.parent[at]
-        at, spent = at[at >= 0], spent[at >= 0]
+    longest, spent = np.zeros(len(survey.trace), np.int64), survey.end - survey.start
+    for above, below in _callers(survey):
+        np.maximum.at(longest, above, spent[below])
     return longest
 
 
-def _launched(survey: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _launched(survey: Survey) -> Ints:
     """Count the GPU rows launched below every host row."""
     total = np.zeros(len(survey.trace), np.int64)
-    at = survey.link.launch[survey.link.launch >= 0]
-    while len(at):
-        np.add.at(total, at, 1)
-        at = survey.tree.parent[at]
-        at = at[at >= 0]
+    for above, _ in _callers(survey):
+        np.add.at(total, above, 1)
     return total
+
+
+def _callers(survey: Survey) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the launches of the linked GPU rows, then their callers level by level, each beside its GPU row."""
+    below = np.flatnonzero(survey.link.launch >= 0)
+    above = survey.link.launch[below]
+    while len(above):
+        yield above, below
+        above = survey.tree.parent[above]
+        above, below = above[above >= 0], below[above >= 0]
 
 
 ENGINE = "autograd::engine::evaluate_function"
@@ -177,7 +184,7 @@ def passes(survey: Survey) -> tuple[OperatorPasses, ...]:
     return tuple(sorted(made, key=lambda p: -(p.forward + p.backward)))
 
 
-def _outermost(survey: Survey, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:
+def _outermost(survey: Survey, rows: Ints) -> list[int]:
     """Return, of forward operators with one number, the last outermost one, which used the number.
 
     An operator without a gradient has the number that the next one will use.
@@ -329,18 +336,11 @@ def find_operation(survey: Survey, wanted: str) -> int:
     return int(rows[int(np.argmax(spent))])
 
 
-def subtree_times(
-    survey: Survey, counted: np.ndarray[tuple[int], np.dtype[np.bool_]] | bool = True
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def subtree_times(survey: Survey, counted: NDArray[np.bool_] | bool = True) -> Ints:
     """Return the nanoseconds below every host row, of the GPU rows that count."""
-    total = np.zeros(len(survey.trace), np.int64)
-    linked = (survey.link.launch >= 0) & counted
-    at, spent = survey.link.launch[linked].copy(), (survey.end - survey.start)[linked].copy()
-    while len(at):
-        np.add.at(total, at, spent)
-        up = survey.tree.parent[at]
-        inside = up >= 0
-        at, spent = up[inside], spent[inside]
+    total, spent = np.zeros(len(survey.trace), np.int64), (survey.end - survey.start) * counted
+    for above, below in _callers(survey):
+        np.add.at(total, above, spent[below])
     return total
 
 
@@ -352,16 +352,14 @@ def stack_document(survey: Survey, wanted: str) -> Document:
     while above >= 0:
         parents.append(trace.names[trace.name[above]])
         above = int(survey.tree.parent[above])
+    times = "host time" if survey.on_host else "GPU time summed over all kernels below"
     chain = "\n".join(f"{'  ' * depth}{name}" for depth, name in enumerate(reversed(parents))) or "(a root)"
     return Document(
         title=f"{trace.names[trace.name[row]]}, event {trace.index[row]}",
         subtitle=f"window: {survey.label}",
         blocks=(
             Section(title="Called by", blocks=(Code(text=chain),)),
-            Section(
-                title="Subtree, with GPU time summed over all kernels below",
-                blocks=(Code(text="\n".join(subtree(survey, row))),),
-            ),
+            Section(title=f"Subtree, with {times}", blocks=(Code(text="\n".join(subtree(survey, row))),)),
             Paragraph(text="Consecutive short kernels of one module are candidates for fusion: see --view fusion."),
         ),
     )
@@ -371,7 +369,7 @@ def subtree(survey: Survey, row: int, depth: int = DEPTH) -> list[str]:
     """Return the subtree as lines, with kernels below their launch."""
     children = _children(survey)
     kernels: dict[int, list[int]] = defaultdict(list)
-    for at, launch in enumerate(survey.link.launch.tolist()):
+    for at, launch in enumerate(() if survey.on_host else survey.link.launch.tolist()):
         kernels[launch].append(at)
     times = subtree_times(survey)
     lines: list[str] = []

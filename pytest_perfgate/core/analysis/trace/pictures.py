@@ -15,7 +15,6 @@ from pytest_perfgate.core.analysis.roofline import BEYOND, place
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, short_name
 from pytest_perfgate.core.analysis.trace.rates import utilisation
 from pytest_perfgate.core.analysis.trace.survey import step_lines, timelines
-from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.render.charts import (
     TIME_KEY,
     Row,
@@ -49,6 +48,9 @@ RANKS = 8
 """The most ranks whose streams are drawn."""
 
 _STREAMS, _POINTS = 10, 12
+
+_DEPTH = 100
+"""The most levels of a call tree that are drawn."""
 
 
 class InspectedTrace(Protocol):
@@ -160,16 +162,13 @@ def streams_picture(survey: Sequence[tuple[str, Survey]], of: int = 1) -> Pictur
 
 
 def _devices(title: str, survey: Survey) -> Iterator[Group]:
-    starts, ends = survey.start, survey.end
     several = len(np.unique(survey.device)) > 1
     for device in np.unique(survey.device).tolist():
         here = survey.device == device
-        low, high = survey.window.pair if survey.window else (int(starts[here].min()), int(ends[here].max()))
-        compute, talk = (
-            _union(survey, here & (survey.kinds == Kind.COMPUTE)),
-            here & (survey.kinds == Kind.COMMUNICATION),
-        )
-        bare = intervals.without(_union(survey, talk), compute)
+        edges = (int(survey.start[here].min()), int(survey.end[here].max()))
+        low, high = survey.window.pair if survey.window else edges
+        compute = _union(survey, here & (survey.kinds == Kind.COMPUTE))
+        bare = intervals.without(_union(survey, here & (survey.kinds == Kind.COMMUNICATION)), compute)
         name = f"{title}, device {device}" if several and title else f"device {device}" if several else title
         size = quantity(high - low, Dimension.TIME, 3)
         lanes = tuple(_lanes(survey, here, bare))
@@ -255,7 +254,7 @@ def _operator_points(
         before = (was.intensity, was.flops_rate) if was and was.intensity and was.flops_rate else None
         reached = "more than the hardware can do" if at.impossible else _reached(at.fraction)
         text = f"{quantity(row.total, Dimension.TIME, 3)}{reached and f', {reached}'}"
-        label = f"{row.name} {shapes(row)}"
+        label = f"{row.name} {row.call.shapes()}"
         yield Point(label=label, intensity=at.intensity, rate=at.flops_rate, text=text, bound=at.bound, before=before)
 
 
@@ -304,7 +303,7 @@ def _node(name: str, now: Paths, then: Paths | None, depth: int = 0) -> Node:
         before=None if then is None else sum(then.values()),
         children=tuple(
             _node(child, inner.get(child, {}), None if then is None else past.get(child, {}), depth + 1)
-            for child in {**inner, **past}
+            for child in ({**inner, **past} if depth < _DEPTH else ())
         ),
     )
 
@@ -376,7 +375,8 @@ def overlap_picture(survey: Survey) -> Picture:
     rows = []
     for name in np.unique(names[talk]).tolist():
         chosen = talk & (names == name)
-        hidden, whole, parts = np.int64(0), 0, []
+        hidden, whole = 0, 0
+        parts: list[float] = []
         for device in np.unique(survey.device[chosen]).tolist():
             mine = chosen & (survey.device == device)
             cover = _union(survey, (survey.kinds == Kind.COMPUTE) & (survey.device == device))
@@ -386,6 +386,6 @@ def overlap_picture(survey: Survey) -> Picture:
             lengths = np.maximum(survey.end[mine] - survey.start[mine], 1)
             parts += (intervals.covered_by(survey.start[mine], survey.end[mine], cover) / lengths).tolist()
         label = short_name(survey.trace.names[name])
-        rows.append((whole, overlap_row(label, int(hidden), whole, parts)))
+        rows.append((whole, overlap_row(label, hidden, whole, parts)))
     rows.sort(key=lambda pair: -pair[0])
     return overlap_bars([row for _, row in rows], "kind of communication")

@@ -123,20 +123,21 @@ class Sums:
     rate: float | None
     """Bytes a second of the instances with a known size."""
     factor: float
+    """Bytes that each link of the bus carries, over those of the messages."""
     members: int
+    """The ranks of the largest group."""
 
 
 def sums_of(group: Sequence[Instance]) -> Sums:
     """Return the totals of the instances of one kind."""
-    sized = [i for i in group if i.size]
-    moved, spent = sum(i.size or 0 for i in sized), sum(i.latency for i in sized)
-    members = max((p.ranks or len(i.parts)) for i in group for p in i.parts)
+    sized = [(i.size, i) for i in group if i.size]
+    moved, spent = sum(size for size, _ in sized), sum(i.latency for _, i in sized)
     return Sums(
         latency=sum(i.latency for i in group),
         moved=moved,
         rate=moved / spent * 1e9 if moved and spent else None,
-        factor=bus_factor(_operation(group), members),
-        members=members,
+        factor=sum(size * i.factor for size, i in sized) / moved if moved else 1.0,
+        members=max(i.members for i in group),
     )
 
 
@@ -150,11 +151,6 @@ def by_kind(shared: Sequence[Instance]) -> Mapping[str, list[Instance]]:
 
 def _metric(name: str, number: float, dimension: Dimension, where: Labels) -> Metric:
     return Metric(name=name, value=float(number), dimension=dimension, labels=where, source="trace")
-
-
-def _operation(group: Sequence[Instance]) -> str:
-    named = next((part.operation for i in group for part in i.parts if part.operation), "")
-    return named or group[0].kind
 
 
 @value
@@ -196,6 +192,17 @@ class Instance:
     @property
     def size(self) -> float | None:
         return max((part.size for part in self.parts if part.size is not None), default=None)
+
+    @property
+    def members(self) -> int:
+        """The ranks of its group, or those that recorded it if the group is not known."""
+        return max(part.ranks or len(self.parts) for part in self.parts)
+
+    @property
+    def factor(self) -> float:
+        """Bytes that each link of the bus carries, over those of the message."""
+        operation = next((part.operation for part in self.parts if part.operation), self.kind)
+        return bus_factor(operation, self.members)
 
 
 AGREE = 0.95

@@ -10,8 +10,8 @@ import numpy as np
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.roofline import BEYOND, GIVEN, Placement, parse_items, place
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, rows_of_calls
 from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
-from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.analysis.trace.timeline import busy
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Basis, Roof
@@ -20,8 +20,6 @@ from pytest_perfgate.model.values import Dimension, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 
     Floats = NDArray[np.float64]
 
@@ -61,11 +59,10 @@ def utilisation(
     parts: list[tuple[Labels, Floats, Floats, float]] = [((), counts, spent, _span(survey))]
     parts += [(where, *shared, span) for where, shared, span in _parts(survey, rows, steps)]
     made = [
-        metric
+        _metric(name, value, dimension, tuple(sorted((*scope, *where))), note)
         for where, number, time, span in parts
         for name, value, dimension, note in _figures(calls, number, time, span, roof)
         for scope in scopes
-        for metric in [_metric(name, value, dimension, tuple(sorted((*scope, *where))), note)]
     ]
     if any(metric.name in {"tflops", "bandwidth"} for metric in made):
         return MetricSet(metrics=tuple(made))
@@ -88,6 +85,7 @@ def rate_text(metric: Metric) -> str:
 
 
 def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> CallRates:
+    # the fraction of a roof that one nanosecond would reach is the nanoseconds at that roof
     placements = [place(row.work, 1.0, roof or Roof(basis=Basis.DATASHEET)) if row.work else None for row in rows]
     return CallRates(
         flops=_column([row.work.flops if row.work else None for row in rows]),
@@ -98,8 +96,10 @@ def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> CallRates:
 
 
 def _compute(row: OperatorRow, at: Placement | None) -> float | None:
-    """Return the fraction of the compute roof; 0 for an operator that only moves bytes."""
-    return 0.0 if row.work and row.work.flops == 0 else at.compute if at else None
+    """Return the nanoseconds at the compute roof; 0 for an operator that only moves bytes."""
+    if row.work and row.work.flops == 0:
+        return 0.0
+    return at.compute if at else None
 
 
 def _column(values: Sequence[float | None]) -> Floats:
@@ -178,14 +178,6 @@ def _span(survey: Survey, devices: int = 1) -> float:
     return float(sum(int(survey.end[here].max()) - int(survey.start[here].min()) for here in ends))
 
 
-def _codes(survey: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return one number for a name and its arguments; -1 if no operator is known."""
-    trace, at = survey.trace, np.maximum(operators, 0)
-    wide = len(trace.arguments) + 1
-    codes: NDArray[np.int64] = trace.name[at].astype(np.int64) * wide + trace.argument[at] + 1
-    return np.where(operators >= 0, codes, -1)
-
-
 class _CallTotals:
     """The total time of every call, to compute the share of it in a part."""
 
@@ -193,9 +185,7 @@ class _CallTotals:
         self._rows = len(rows)
         self._owners, instance = np.unique(survey.owner, return_inverse=True)
         self._full = busy(survey.start, survey.end, instance, len(self._owners)).astype(np.float64)
-        codes = _codes(survey, np.array([row.example for row in rows], np.int64))
-        order = np.argsort(codes)
-        self._row = order[np.searchsorted(codes, _codes(survey, self._owners), sorter=order)]
+        self._row = rows_of_calls(survey, self._owners, rows)
 
     def shared(self, part: Survey) -> tuple[Floats, Floats]:
         """Return calls and GPU time of each argument set; a call across the edge counts by its share of time."""
@@ -270,18 +260,15 @@ def impact(row: OperatorRow, roof: Roof | None, total_ns: float) -> Impact | Non
     fraction = place(row.work, row.total / row.count, roof).fraction
     if fraction is None or fraction <= 0:
         return None
-    gains = []
-    for target in TARGETS:
-        if target > fraction:
-            then = row.total * fraction / target
-            gains.append((target, then, (row.total - then) / total_ns))
-    return Impact(row=row, fraction=fraction, gains=tuple(gains))
+    times = [(target, row.total * fraction / target) for target in TARGETS if target > fraction]
+    gains = tuple((target, then, (row.total - then) / total_ns) for target, then in times)
+    return Impact(row=row, fraction=fraction, gains=gains)
 
 
 def impact_table(impacts: Sequence[Impact]) -> Table:
     """Return one row for each target of each operator."""
     rows = tuple(
-        (i.row.name, shapes(i.row), i.row.total, i.fraction, f"{target * 100:.0f} %", then, gain)
+        (i.row.name, i.row.call.shapes(), i.row.total, i.fraction, f"{target * 100:.0f} %", then, gain)
         for i in impacts
         for target, then, gain in i.gains
     )

@@ -47,7 +47,12 @@ def report_document(
         blocks += _tables(survey, rows, kernels, roof)
     blocks.append(Section(title="Findings", blocks=(findings_block([f for f in findings if not _is_class(f)]),)))
     blocks.append(Section(title="Not observable in a trace", blocks=(tables.unseen_block(),)))
-    return Document(title=f"Trace {name_of(survey)}", subtitle=subtitle(survey), blocks=tuple(blocks))
+    return _page(survey, f"Trace {name_of(survey)}", blocks)
+
+
+def _page(survey: Survey, title: str, blocks: Sequence[Block]) -> Document:
+    shown = map(of_host, blocks) if survey.on_host else blocks
+    return Document(title=title, subtitle=subtitle(survey), blocks=tuple(shown))
 
 
 def _tables(
@@ -55,25 +60,16 @@ def _tables(
 ) -> Iterator[Section]:
     """Yield what took the time; without a GPU there are no kernels."""
     top = 2 * survey.settings.top
-    known = any(row.work is not None for row in rows)
-    rates_text = utilised(survey, rows, roof)
-    for title, table, left_out in (
-        ("Operators", operator_table(rows, limit=top), ("running",)),
-        ("Roofline", tables.roofline_table(rows, roof, limit=top), ("work", "bytes")),
-        ("Kernels", kernel_table(kernels, limit=top), ("stream", "median", "deviation", "min", "max")),
-    ):
-        if title == "Roofline" and not known:
-            yield Section(title=title, blocks=(Paragraph(text=f"No operator's work is known: {_unknown(rows)}."),))
-            continue
-        if not survey.on_host:
-            blocks: tuple[Block, ...] = (tables.brief(table, *left_out),)
-        elif title != "Kernels":
-            blocks = (of_host(tables.brief(table, *left_out)),)
-        else:
-            continue
-        yield Section(
-            title=title, blocks=(*blocks, Paragraph(text=rates_text)) if rates_text and title == "Roofline" else blocks
-        )
+    yield Section(title="Operators", blocks=(tables.brief(operator_table(rows, limit=top), "running"),))
+    if any(row.work is not None for row in rows):
+        placed = tables.brief(tables.roofline_table(rows, roof, limit=top), "work", "bytes")
+        together = utilised(survey, rows, roof)
+        yield Section(title="Roofline", blocks=(placed, Paragraph(text=together)) if together else (placed,))
+    else:
+        yield Section(title="Roofline", blocks=(Paragraph(text=f"No operator's work is known: {_unknown(rows)}."),))
+    if not survey.on_host:
+        table = tables.brief(kernel_table(kernels, limit=top), "stream", "median", "deviation", "min", "max")
+        yield Section(title="Kernels", blocks=(table,))
 
 
 def _unknown(rows: Sequence[OperatorRow]) -> str:
@@ -186,7 +182,8 @@ def _metrics(survey: Survey, line: Timeline | None) -> Table:
             ("exposed communication", _part(line.share(line.exposed_comm))),
             ("overlap", _part(line.overlap) if line.overlap is not None else "no communication"),
         ]
-    cells.append(("coverage", _part(survey.coverage) if survey.coverage is not None else "no GPU activity"))
+    if not survey.on_host:
+        cells.append(("coverage", _part(survey.coverage) if survey.coverage is not None else "no GPU activity"))
     return Table(columns=(Column(name="metric"), Column(name="value")), rows=tuple(cells))
 
 
@@ -249,17 +246,14 @@ def standalone_fair(content: ReportContent) -> Document:
     how = "Write them: perfgate inspect FILE --view replay --set replay=replay.zip" if replays else ""
     artifacts = Paragraph(text=f"Replay artifacts: {replays or 'none recommended'}. {how}".rstrip())
     gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=_no_impact(content))
-    return Document(
-        title=f"{name_of(content.survey)}: standalone analysis",
-        subtitle=subtitle(content.survey),
-        blocks=(
-            Section(title="Executive summary", blocks=summary_blocks(content)),
-            Section(title="Recommendations", blocks=bottleneck.advice_blocks(advice.made)),
-            Section(title="Detailed analysis", blocks=tuple(detail) or (Paragraph(text="No operator ran."),)),
-            Section(title="Impact", blocks=(gains,)),
-            Section(title="Appendix", blocks=(hardware_table(device=content.roof), artifacts)),
-        ),
+    blocks = (
+        Section(title="Executive summary", blocks=summary_blocks(content)),
+        Section(title="Recommendations", blocks=bottleneck.advice_blocks(advice.made)),
+        Section(title="Detailed analysis", blocks=tuple(detail) or (Paragraph(text="No operator ran."),)),
+        Section(title="Impact", blocks=(gains,)),
+        Section(title="Appendix", blocks=(hardware_table(device=content.roof), artifacts)),
     )
+    return _page(content.survey, f"{name_of(content.survey)}: standalone analysis", blocks)
 
 
 def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]], limited: str) -> Document:
@@ -308,30 +302,30 @@ def standalone_rough(content: ReportContent) -> Document:
         rows=tuple((row.name, row.share, row.why) for row in unmodelled),
         note="An operator that is not here has a work model; a model is one function: pytest_perfgate_operators.",
     )
-    candidates = fusion_candidates(content.survey)
+    candidates, lines = fusion_candidates(content.survey), _timelines(content.survey)
     missing = gaps if unmodelled else Paragraph(text="Every operator has a work model.")
     blocks: list[Block] = [
         Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(content))),)),
         Section(title="Findings", blocks=(findings_block(content.findings),)),
     ]
-    blocks += [Section(title="Timeline", blocks=lines) for lines in [_timelines(content.survey)] if lines]
+    blocks += [Section(title="Timeline", blocks=lines)] if lines else []
     blocks += [
         Section(title="Categories", blocks=(tables.category_table(content.rows),)),
         Section(title="Operators by arguments", blocks=(tables.argument_table(content.rows),)),
         Section(title="Roofline", blocks=(tables.roofline_table(content.rows, content.roof),)),
-        Section(title="Kernels", blocks=(tables.kernel_table(content.kernels),)),
-        Section(title="Kernel selection", blocks=(selection_table(content.rows),)),
-        *(Section(title="Fusion candidates", blocks=(fusion_table(one),)) for one in [candidates] if one),
+        *(() if content.survey.on_host else _kernel_tables(content)),
+        *([Section(title="Fusion candidates", blocks=(fusion_table(candidates),))] if candidates else ()),
         *_trees(content),
         Section(title="Gaps", blocks=(missing, Paragraph(text=_dropped(content.survey)))),
         Section(title="Questions", blocks=(Bullets(items=_questions(content)),)),
         Section(title="Not observable in a trace", blocks=(tables.unseen_block(),)),
     ]
-    return Document(
-        title=f"{name_of(content.survey)}: standalone analysis (rough)",
-        subtitle=subtitle(content.survey),
-        blocks=tuple(blocks),
-    )
+    return _page(content.survey, f"{name_of(content.survey)}: standalone analysis (rough)", blocks)
+
+
+def _kernel_tables(content: ReportContent) -> Iterator[Section]:
+    yield Section(title="Kernels", blocks=(tables.kernel_table(content.kernels),))
+    yield Section(title="Kernel selection", blocks=(selection_table(content.rows),))
 
 
 def _process(content: ReportContent) -> Iterator[str]:
@@ -371,8 +365,9 @@ def _operator_section(rows: Sequence[OperatorRow], content: ReportContent) -> Se
         at = place(row.work, row.total / row.count, roof) if row.work and roof else None
         reached = f"{at.fraction * 100:.0f} % of its roof, {band(at.fraction)}" if at and at.fraction else ""
         kernel = f"longest kernel {short_name(row.kernel)}" + (f" ({of})" if (of := library(row.kernel)) else "")
+        kernel = "" if content.survey.on_host else kernel
         parts = "; ".join(filter(None, (reached, at.impossible if at else "", kernel)))
-        lines.append(f"{tables.shapes(row) or 'no shapes'}: {parts}")
+        lines.append(": ".join(filter(None, (row.call.shapes() or "no shapes", parts))))
     rates = () if any(row.work is not None for row in rows) else ("intensity", "rate", "bandwidth", "of the roof")
     table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes", *rates)
     blocks = (Bullets(items=tuple(lines)), replace(table, note=""))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Table
+from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Section, Table
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.timeline import Spread, Timeline
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
+
+NO_ROOF = "No roof: the device is unknown; add --device, or --peak and --bandwidth."
+
+NO_ROOF_OF_HOST = "No roof: a trace does not say the host's peaks; add --peak and --bandwidth."
 
 _TIMES = tuple(Column(name=n, dimension=_TIME) for n in ("total", "mean", "median", "deviation", "min", "max"))
 
@@ -48,11 +52,14 @@ def timeline_table(line: Timeline, title: str = "", *, on_host: bool = False) ->
     return Table(columns=columns, rows=rows, title=title, note=note)
 
 
-def of_host(table: Table) -> Table:
-    """Return a table with its times renamed for a program without a GPU."""
-    columns = tuple(replace(c, name=c.name.replace("GPU time", "host time")) for c in table.columns)
-    note = table.note.replace("the device is unknown; give device= or", "a trace does not say the host's peaks; give")
-    return replace(table, columns=columns, note=note)
+def of_host(block: Block) -> Block:
+    """Return a block whose tables have the times and the peaks of a program without a GPU."""
+    if isinstance(block, Section):
+        return replace(block, blocks=tuple(map(of_host, block.blocks)))
+    if not isinstance(block, Table):
+        return block
+    columns = tuple(replace(c, name=c.name.replace("GPU time", "host time")) for c in block.columns)
+    return replace(block, columns=columns, note=block.note.replace(NO_ROOF, NO_ROOF_OF_HOST))
 
 
 def category_table(rows: Sequence[OperatorRow]) -> Table:
@@ -124,7 +131,7 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
                 listed(row.call.dims),
                 " ".join(row.call.types),
                 listed(row.call.strides),
-                " ".join(str(c) for c in row.call.concrete if c not in ("", None)),
+                scalars(row),
                 row.count,
                 *_times(row),
                 row.share,
@@ -176,7 +183,7 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
     """Return each operator's operations and bytes, and its fractions of the roof."""
     table: list[tuple[Cell, ...]] = []
     for row in rows:
-        head = (row.name, shapes(row), row.count, row.total)
+        head = (row.name, row.call.shapes(), row.count, row.total)
         if row.work is None:
             table.append((*head, None, None, None, None, None, None, row.why))
             continue
@@ -207,7 +214,7 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
 
 def roofed(roof: Roof | None) -> str:
     """Return what the fractions of a table are of."""
-    return f"Roof: {roof.note}." if roof else "No roof: the device is unknown; add --device, or --peak and --bandwidth."
+    return f"Roof: {roof.note}." if roof else NO_ROOF
 
 
 def _modelled(rows: Sequence[OperatorRow]) -> str:
@@ -216,9 +223,9 @@ def _modelled(rows: Sequence[OperatorRow]) -> str:
     return f" Operators with a work model hold {known / total * 100:.1f} % of operators' time." if total else ""
 
 
-def shapes(row: OperatorRow) -> str:
-    """Return the shapes of a call's tensors."""
-    return row.call.shapes()
+def scalars(row: OperatorRow) -> str:
+    """Return the recorded arguments of a call that are no tensors."""
+    return " ".join(str(scalar) for scalar in row.call.concrete if scalar not in ("", None))
 
 
 def listed(items: object) -> str:

@@ -72,12 +72,11 @@ def timeline(
     starts: Ints, ends: Ints, kinds: NDArray[np.uint8], window: tuple[int, int] | None = None, micro: int = MICRO_NS
 ) -> Timeline:
     """Return the breakdown of GPU rows of one device; by default from first start to last end."""
-    if window is not None:
-        starts, ends = np.clip(starts, *window), np.clip(ends, *window)
-    low, high = window or (int(starts.min(initial=0)), int(ends.max(initial=0)))
+    if window is None:
+        window = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
+    low, high = window
+    starts, ends = np.clip(starts, low, high), np.clip(ends, low, high)
     every = intervals.union(starts, ends)
-    if window is None and len(starts):
-        low, high = int(starts.min()), int(ends.max())
     part = {kind: intervals.union(starts[kinds == kind], ends[kinds == kind]) for kind in Kind}
     exposed, covered = {}, part[Kind.COMPUTE]
     for kind in (Kind.COMMUNICATION, Kind.MEMCPY, Kind.MEMSET):
@@ -241,18 +240,22 @@ def steps(trace: Trace) -> tuple[TraceWindow, ...]:
 
 
 def ranges(trace: Trace, pattern: str, category: Category) -> tuple[TraceWindow, ...]:
-    """Return windows of matching ranges; one on several streams is their hull."""
+    """Return windows of matching ranges; one on several streams is their hull, by its id or the number of a step."""
     wanted = {i for i, name in enumerate(trace.names) if fnmatchcase(name, pattern) or name == pattern}
     rows = np.flatnonzero((trace.category == category) & np.isin(trace.name, list(wanted)))
+    on_host = category != Category.GPU_ANNOTATION
     hulls: dict[tuple[str, int], TraceWindow] = {}
     for row in rows[np.argsort(trace.start[rows], kind="stable")].tolist():
         name, start, end = trace.names[trace.name[row]], int(trace.start[row]), int(trace.end[row])
-        step = _STEP.match(name)
-        key = (name, 0 if step else int(trace.external[row]))
-        before = hulls.get(key)
+        step, instance = _STEP.match(name), int(trace.external[row])
+        if step:
+            instance = 0
+        elif on_host and instance < 0:
+            instance = -1 - row  # without an id, each range of the host is an instance of its own
+        before = hulls.get((name, instance))
         low, high = (min(before.start, start), max(before.end, end)) if before else (start, end)
-        at_host, number = category != Category.GPU_ANNOTATION, step.group(1) if step else ""
-        hulls[key] = TraceWindow(label=name, start=low, end=high, step=number, on_host=at_host)
+        number = step.group(1) if step else ""
+        hulls[name, instance] = TraceWindow(label=name, start=low, end=high, step=number, on_host=on_host)
     return tuple(hulls.values())
 
 

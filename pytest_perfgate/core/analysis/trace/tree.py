@@ -198,8 +198,7 @@ def link(trace: Trace, tree: Tree, rows: Ints) -> Linkage:
     launch = _latest(trace.correlation[runtime], runtime, trace.correlation[rows])
     open_rows = launch < 0
     if open_rows.any():
-        named = np.flatnonzero((trace.category == Category.OPERATOR) & (trace.external > 0))
-        launch[open_rows] = _latest(trace.external[named], named, trace.external[rows[open_rows]])
+        launch[open_rows] = _by_external(trace, rows[open_rows])
     leaf = np.where(launch >= 0, tree.operator[np.maximum(launch, 0)], -1)
     orphans = (launch >= 0) & (leaf < 0)
     if orphans.any():
@@ -224,6 +223,7 @@ def sent(trace: Trace, link: Linkage) -> NDArray[np.bool_]:
 
 
 def _by_external(trace: Trace, rows: Ints) -> Ints:
+    """Return the operator that each GPU row names, or -1."""
     named = np.flatnonzero((trace.category == Category.OPERATOR) & (trace.external > 0))
     return _latest(trace.external[named], named, trace.external[rows])
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis.operators import MODELS, category_of
 from pytest_perfgate.core.analysis.operators.pointwise import NAME as FUSED
+from pytest_perfgate.core.analysis.operators.pointwise import fused_operators
 from pytest_perfgate.core.analysis.work import known_dtype, width
 from pytest_perfgate.model.values import value
 
@@ -111,10 +112,9 @@ def category(name: str, kernel: str) -> str:
         return "reduce"
     if sheet or name in {"aten::cudnn_convolution", "aten::miopen_convolution"}:
         return category_of(name)
-    for word, kind in (("elementwise", "elementwise"), ("reduce", "reduce"), ("multi_tensor_apply",) * 2):
-        if kernel.startswith("void at::native") and word in kernel:
-            return kind
-    return "other"
+    if not kernel.startswith("void at::native"):
+        return "other"
+    return next((word for word in ("elementwise", "reduce", "multi_tensor_apply") if word in kernel), "other")
 
 
 def figures(call: OperatorCall, kernels: tuple[str, ...] = ()) -> PeerWork:
@@ -310,8 +310,6 @@ def _reduction(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
 
 def _triton(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     """Costs by fused name over the launch grid; pointwise kernels write their first tensor once more."""
-    from pytest_perfgate.core.analysis.operators.pointwise import fused_operators
-
     tensors = call.tensors()
     numbers = [call.number(at) for at in range(len(call.types)) if not call.tensor(at)]
     reduces = call.name.startswith(("triton_red_", "triton_per_")) and len(numbers) > 1

@@ -106,7 +106,12 @@ def _timeline(forest: Forest) -> list[Row]:
         ("total_comm_time", measure(union[Kind.COMMUNICATION])),
         ("total_memcpy_time", measure(union[Kind.MEMCPY])),
     )
-    return [{"type": name, "time ms": part / 1e3, "percent": 100 * part / total} for name, part in parts]
+    return [{"type": name, "time ms": part / 1e3, "percent": _percent(part, total)} for name, part in parts]
+
+
+def _percent(part: float, whole: float) -> float | None:
+    """Return a percentage; unknown of linked GPU rows that take no time at all."""
+    return 100 * part / whole if whole else None
 
 
 def _kernels(forest: Forest, timeline: Sequence[Row]) -> list[Row]:
@@ -127,8 +132,8 @@ def _kernels(forest: Forest, timeline: Sequence[Row]) -> list[Row]:
         row |= {"Kernel name": kernel, "Kernel stream": stream}
         row |= {"Kernel duration (µs)_sum": float(sum(spent)), "Kernel duration (µs)_count": len(spent)}
         row |= aggregates("Kernel duration (µs)", spent, ("mean", "min", "max"))
-        row["Percent of kernels time (%)"] = 100 * sum(spent) / everything
-        row["Percent of total time (%)"] = 100 * sum(spent) / total if total else None
+        row["Percent of kernels time (%)"] = _percent(sum(spent), everything)
+        row["Percent of total time (%)"] = _percent(sum(spent), total)
         rows.append(row)
     return sorted(rows, key=lambda row: -float(row["Kernel duration (µs)_sum"]))  # type: ignore[arg-type]
 
@@ -287,7 +292,6 @@ def _unfrozen(cell: Any) -> Any:
 
 
 def _unified(forest: Forest) -> list[Row]:
-
     rows: list[Row] = []
     synthetic = forest.trace.events
     for at, name, below, named in chosen(forest):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.analysis.decisions import ROWS, recommendations, sentence
+from pytest_perfgate.core.analysis.decisions import advice_items, recommendations, sentence
 
 
 def titles(**situation: object) -> list[str]:
@@ -60,10 +60,16 @@ def test_gains_are_capped_by_the_room_under_the_roof_and_ranked() -> None:
     assert findings[0].gain.high == 0.10
 
 
-def test_the_doubtful_gain_of_imma_is_printed_with_its_doubt() -> None:
-    (row,) = [row for row in ROWS if row.name == "Tighten stalls on IMMA"]
-    assert "1.6 %" in row.doubt
-    assert row.gain == (0.0, 0.20)
+def test_a_doubtful_gain_is_printed_with_its_doubt() -> None:
+    (text,) = advice_items(recommendations({"class": "compute", "mix": "IMMA", "imma_stall": 4.0, "room": 0.5}))
+    assert "estimated 0-20 % gain" in text
+    assert "Doubt: 15-20 % has been claimed; one careful measurement found 1.6 %" in text
+
+
+@pytest.mark.parametrize("room", [{}, {"room": 0.5}])
+def test_what_a_change_cost_elsewhere_is_printed_with_the_advice_against_it(room: dict) -> None:
+    (text,) = advice_items(recommendations({"class": "memory", "ratio": 64.0, "warps": 8.0, **room}))
+    assert "cp.async cost 5 %" in text
 
 
 TWICE = {"class": "memory", "ratio": 2.0, "cliff_distance": 10.0, "async_copies": 0}

@@ -1,4 +1,4 @@
-"""Every operator that has a model, once: its work, its category, the reference's sheets, findings by pattern."""
+"""Two traces compared: what differs, what hardware explains, and what cannot be compared."""
 
 from __future__ import annotations
 
@@ -176,3 +176,25 @@ def test_most_of_the_time_must_have_a_bound_for_it_to_explain_the_change(kineto,
     text = render_text(fair.views["fair"](), 10_000)
     assert "Operators bound by compute take 10 % of the reference's compute time." in text
     assert "so no difference is expected" not in text
+
+
+def test_calls_that_nest_deeply_are_compared_and_drawn(kineto, tmp_path):
+    paths = []
+    for last in ("aten::add", "aten::mul"):
+        names = [f"op{n}" for n in range(1_500)] + [last]
+        events = [host(name, n, 5_000 - 2 * n) for n, name in enumerate(names)]
+        events += [launch(2_000, 1), kernel("k", 2_500, 8, correlation=1)]
+        paths.append(written(tmp_path / f"{last[-3:]}.json", events))
+    analysis = kineto.compare(paths[:1], paths[1:], {})
+    assert analysis.metrics.find("tree_edits")[0].value == 2
+    assert analysis.pictures["tree"]().svg
+
+
+def test_an_operator_that_took_no_time_before_has_no_ratio(kineto, tmp_path):
+    first, second = products(tmp_path / "a.json", 0), products(tmp_path / "b.json", 50)
+    timed = [launch(900, 9), kernel("other", 905, 10, correlation=9)]
+    for path in (first, second):
+        events = json.loads(path.read_text())["traceEvents"]
+        written(path, [*events, *timed])
+    metrics = kineto.compare([first], [second], {"peak": "bf16=500TFLOPS", "bandwidth": "2TB/s"}).metrics
+    assert metrics.missing("slowdown", (("op", "aten::mm"),)).why == "no time in the reference"

@@ -186,3 +186,13 @@ def test_advice_that_follows_from_a_class_stands_beside_it() -> None:
     )
     ranks = tuple(replace(rank_of(number, []), findings=findings) for number in (0, 1))
     assert [finding.advice for finding in TraceJob(ranks=ranks).findings] == ["", "overlap it"]
+
+
+@pytest.mark.parametrize(
+    ("name", "worst"),
+    [("idle", 2), ("window_coverage", 0), ("bandwidth_fraction", 0), ("intensity", 0), ("sequence", 0)],
+)
+def test_the_rank_that_is_named_is_the_worst_one(name, worst) -> None:
+    ranks = [replace(rank_of(n, []), findings=(Finding(title="This", trigger=f"{name}={n + 1}"),)) for n in range(3)]
+    (finding,) = TraceJob.of(ranks).findings
+    assert finding.title == f"Rank {worst}: This"

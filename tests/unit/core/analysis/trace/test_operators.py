@@ -31,6 +31,22 @@ def test_a_user_s_operator_gets_its_work(tmp_path):
     assert row.work.flops == 32
 
 
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (lambda call: call.shapes[0], "arguments do not fit the model: 'method' object is not subscriptable"),
+        (lambda call: call.size_of, "its model failed: AttributeError("),
+        (lambda call: None, "its model returned None, which is no work"),
+        (lambda call: 2 * 4**3, "its model returned 128, which is no work"),
+    ],
+)
+def test_a_user_s_model_that_fails_costs_only_its_own_figures(tmp_path, model, why):
+    events = [host("mine::op", 0, 10), launch(1, 1), kernel("k", 5, 5, correlation=1)]
+    (row,) = operators(surveyed(tmp_path / "t.json", events, AnalysisSettings(models={"mine::op": model})))
+    assert row.work is None
+    assert row.why.startswith(why)
+
+
 def test_recomputed_forward_passes_are_told_by_their_frame(tmp_path):
     events = [
         host("checkpoint.py(1): recompute_fn", 0, 50, cat="python_function"),

@@ -222,3 +222,37 @@ def test_a_collective_under_an_annotation_has_the_size_of_its_tensors(kineto, tm
     page = render_text(analysis.views["ranks"]())
     assert "dispatch" in page
     assert "Only one rank's trace is here (2 collectives)" in page
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "received"), [("_allgather_base", 250, 1000), ("_reduce_scatter_base", 1000, 250)]
+)
+def test_the_message_of_a_gather_or_scatter_is_its_larger_side(kineto, tmp_path, kind, sent, received):
+    """As nccl-tests counts it: four ranks of 1,000 bytes each gather or scatter a message of 4,000."""
+    fields = {
+        "Collective name": kind,
+        "Group size": 4,
+        "In msg nelems": sent,
+        "Out msg nelems": received,
+        "dtype": "Float",
+    }
+    events = [launch(0, 1), kernel("ncclDevKernel", 5, 10, correlation=1, **fields)]
+    paths = [written(tmp_path / f"{n}.json", events, distributedInfo={"rank": n}) for n in range(4)]
+    metrics = kineto.inspect(paths, {}).metrics
+    values = [metrics.find(name)[0].value for name in ("comm_bytes", "alg_bandwidth", "bus_bandwidth")]
+    assert values == pytest.approx([4000, 4000 / 10e-6, 4000 / 10e-6 * 3 / 4])
+
+
+def test_each_process_group_has_the_bus_factor_of_its_own_size(kineto, tmp_path):
+    """Two ranks reduce 4,000 bytes among two and 8,000 bytes in a group of four, 10 µs each."""
+    paths = []
+    for rank in (0, 1):
+        events = []
+        for n, (group, size) in enumerate(((2, 1000), (4, 2000))):
+            fields = {"Collective name": "allreduce", "Process Group Name": f"{group}", "Group size": group}
+            fields |= {"In msg nelems": size, "Out msg nelems": size, "dtype": "Float"}
+            events.append(kernel("ncclDevKernel_AllReduce_Sum", 20 * n, 10, **fields))
+        paths.append(written(tmp_path / f"{rank}.json", events, distributedInfo={"rank": rank}))
+    metrics = kineto.inspect(paths, {}).metrics
+    (bus,) = metrics.find("bus_bandwidth", (("collective", "AllReduce"),))
+    assert bus.value == pytest.approx((4000 * 2 * 1 / 2 + 8000 * 2 * 3 / 4) / 20e-6)

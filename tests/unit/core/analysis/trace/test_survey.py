@@ -1,4 +1,4 @@
-"""Tests of core/analysis/trace/steps."""
+"""Steps and windows of a trace: what belongs to each, and what is missing."""
 
 from __future__ import annotations
 
@@ -94,6 +94,14 @@ def test_of_several_windows_each_is_judged_and_the_whole_is_no_answer(kineto, tm
     alone = inspected(kineto, tmp_path, [*annotated([100])], window="annotation=fwd")
     assert alone.window == "fwd"
     assert value(alone, "total_time") == 300_000
+
+
+def test_annotations_without_an_id_are_instances_of_their_own(kineto, tmp_path):
+    events = [*annotated([100, 200])]
+    for event in events:
+        event["args"].pop("External id", None)
+    analysis = inspected(kineto, tmp_path, events, window="annotation=fwd")
+    assert [m.value for m in analysis.metrics.find("total_time")] == [300_000, 300_000]
 
 
 def test_a_window_without_work_among_others_is_not_passed_over(kineto, tmp_path):

@@ -1,4 +1,4 @@
-"""Tests of core/analysis/trace/timeline_host."""
+"""Traces of programs without a GPU: the times of operators that run on the host."""
 
 from __future__ import annotations
 
@@ -69,6 +69,22 @@ def test_its_pictures_speak_of_the_host_and_name_each_step_alone(kineto, tmp_pat
     assert drawn["tree"].alt.startswith("Host time")
     (table,) = analysis.views["steps"]().blocks
     assert [row[0] for row in table.rows] == ["ProfilerStep#0", "ProfilerStep#1"]
+
+
+@pytest.mark.parametrize("options", [{}, {"peak": "fp32=1TFLOPS", "bandwidth": "100GB/s"}])
+def test_its_pages_speak_of_no_gpu(kineto, tmp_path, options) -> None:
+    shapes = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
+    events = [host("aten::mm", 0, 40, **shapes), host("mine::own", 50, 50)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {**options, "op": "aten::mm"})
+    for name in ("report", "analysis", "fair", "rough", "ops", "roofline", "impact", "stack"):
+        text = render_text(analysis.views[name](), 200)
+        assert "GPU time" not in text, name
+        assert "no GPU activity" not in text, name
+        assert "longest kernel" not in text, name
+        assert "the device is unknown" not in text, name
+    assert "host time" in render_text(analysis.views["rough"]())
+    if not options:
+        assert "a trace does not say the host's peaks" in render_text(analysis.views["roofline"](), 200)
 
 
 def test_a_step_mark_without_operators_says_that(kineto, tmp_path) -> None:

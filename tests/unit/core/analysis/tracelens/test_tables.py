@@ -309,3 +309,10 @@ def test_a_fused_kernel_counts_types_by_their_names_in_c(tmp_path, dtype: str, m
 def test_times_beyond_64_bits_are_summed_as_floats() -> None:
     summary = nodes.kernel_summary([[("gemm", 7, 1 << 64)], [("gemm", 7, 0)]])
     assert "'total_duration_us': np.float64(1.8446744073709552e+19)" in summary
+
+
+def test_linked_kernels_that_take_no_time_have_no_percentages(tmp_path) -> None:
+    events = [*one_call("aten::mm", 0), kernel("unlinked", 500, 10)]
+    ours = reference_tables(surveyed(tmp_path / "t.json", events))
+    assert {row["percent"] for row in ours["gpu_timeline"]} == {None}
+    assert [row["Percent of kernels time (%)"] for row in ours["kernel_summary"]] == [None]
