@@ -116,7 +116,8 @@ def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
 
 def _plugins(config: pytest.Config) -> Iterable[str]:
     """Yield the plugins that the command line, ``addopts`` and the environment loaded by name."""
-    return (*(config.option.plugins or ()), *filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")))
+    named = (*(config.option.plugins or ()), *filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")))
+    return (name for name in named if name != "no:terminal")  # a child's own -q is an option of that plugin
 
 
 def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> list[str]:

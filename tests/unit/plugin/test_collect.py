@@ -32,6 +32,12 @@ def test_a_device_without_a_name_is_refused(on: Any) -> None:
         Collector(Config(), OPTIONS, by_name()).case(item)
 
 
+@pytest.mark.parametrize("nodeid", ["t.py::test_p", "t.py::TestAll::test_p[x::y]", "t.py::test_p[a[b]]"])
+def test_a_test_without_the_fixture_is_told_its_own_line(nodeid: str) -> None:
+    item: Any = SimpleNamespace(nodeid=nodeid, location=("t.py", 6, ""), iter_markers=lambda _name: iter([MODULE.mark]))
+    assert "def test_p(perfgate)" in Collector(Config(), OPTIONS, by_name()).case(item).unreached[1]
+
+
 def test_the_mark_of_a_class_is_closer_than_that_of_its_base() -> None:
     near, far = gate("time <= 4s"), gate("time <= 5s")
     base = type("Base", (), {"pytestmark": far})
