@@ -99,6 +99,8 @@ def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
     words = ["-o", "addopts=", "-q", f"--rootdir={config.rootpath}", f"--import-mode={config.option.importmode}"]
     if config.inipath is not None:
         words += ["-c", str(config.inipath)]
+    if config.option.noconftest:
+        words += ["--noconftest"]
     for name in _LEFT_OUT:
         words += ["-p", f"no:{name}"]
     for plugin in _plugins(config):

@@ -170,6 +170,13 @@ def test_options_of_a_plugin_that_is_left_out_are_not_missed(project: Project, p
     assert (run.code, run.outcome("test_good"), run.outcome("test_bad")) == (1, "passed", "failed"), run.text
 
 
+def test_a_child_reads_no_conftest_where_pytest_reads_none(project: Project) -> None:
+    project.write("conftest.py", "raise OSError('read all the same')\n")
+    project.write("test_two.py", TWO)
+    run = project.run("--noconftest", "-k", "good", "--perfgate=full")
+    assert (run.code, "full: 1 passed" in run.text) == (0, True), run.text
+
+
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_server_that_sets_a_variable_of_its_own_is_ci(project: Project, server: str) -> None:
     project.write("test_marked.py", MISSPELT.format(mark="perfgate"))
