@@ -315,7 +315,14 @@ def _patterned(plan: Plan, pattern: ConfigPattern) -> Plan:
 
 def _params(item: pytest.Item) -> tuple[tuple[str, str], ...]:
     callspec = getattr(item, "callspec", None)
-    return tuple((name, _param(value)[:_LETTERS]) for name, value in callspec.params.items()) if callspec else ()
+    return tuple((name, _short_text(value)) for name, value in callspec.params.items()) if callspec else ()
+
+
+def _short_text(value: Any) -> str:
+    try:
+        return _param(value)[:_LETTERS]
+    except (ValueError, RecursionError):  # a whole number of thousands of digits, a list that holds itself
+        return type(value).__name__
 
 
 def _param(value: Any) -> str:
