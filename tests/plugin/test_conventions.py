@@ -170,6 +170,23 @@ def test_options_of_a_plugin_that_is_left_out_are_not_missed(project: Project, p
     assert (run.code, run.outcome("test_good"), run.outcome("test_bad")) == (1, "passed", "failed"), run.text
 
 
+@pytest.mark.parametrize(
+    ("setting", "word", "code"),
+    [
+        ("roundz = 3", "", "config-unknown-key"),
+        ('tables = ["x"]', "", "option-wrong"),
+        ("", "--perfgate-shard=9/2", "shard-unknown"),
+    ],
+)
+def test_a_wrong_setting_stops_a_distributed_run_with_its_code(
+    project: Project, setting: str, word: str, code: str
+) -> None:
+    project.write("test_two.py", TWO)
+    project.configure(setting)
+    run = project.run("-n", "1", *filter(None, [word]))
+    assert (run.code, f"[{code}]" in run.text, "INTERNALERROR" in run.text) == (4, True, False), run.text
+
+
 def test_a_child_reads_no_conftest_where_pytest_reads_none(project: Project) -> None:
     project.write("conftest.py", "raise OSError('read all the same')\n")
     project.write("test_two.py", TWO)
