@@ -234,11 +234,9 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
     """Return how a test ended, by its phases, and the reason in one line."""
     for report in reports:
         if report.skipped:
-            xfailed = hasattr(report, "wasxfail")
+            outcome = "xfailed" if hasattr(report, "wasxfail") else "skipped"
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
-            return ("xfailed" if xfailed else "skipped"), str(
-                getattr(report, "wasxfail", reason.removeprefix("Skipped: "))
-            )
+            return outcome, str(getattr(report, "wasxfail", reason)).removeprefix("Skipped: ")
         if report.failed:
             return "failed", f"{report.when}: {_last_line(report.longreprtext)}"
     return "passed", ""

@@ -33,9 +33,9 @@ def test_a_device_without_a_name_is_refused(on: Any) -> None:
 
 
 def test_a_parameter_that_no_text_can_show_is_named_by_its_type() -> None:
-    held: list[Any] = []
-    held.append(held)
-    params = {"number": 10**5000, "list": held, "size": 3}
+    itself: list[Any] = []
+    itself.append(itself)
+    params = {"number": 10**5000, "list": itself, "size": 3}
     item: Any = SimpleNamespace(
         nodeid="t.py::test_p[big]",
         location=("t.py", 6, ""),
