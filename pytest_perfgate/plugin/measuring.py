@@ -184,12 +184,11 @@ class Measuring:
             return None
         from pytest_perfgate.app.output_check import OutputCheck, Subject
 
-        findings = self._scrutinised[measured.key] = []
         subject = Subject(
             once=measured.called, last=lambda: call.last, check=measured.judge,
             reach=(measured.fn, measured.args), prepared=(measured.setup,), synchronize=runtime.synchronize,
         )  # fmt: skip
-        return OutputCheck(subject, contents, findings)
+        return OutputCheck(subject, contents, self._scrutinised.setdefault(measured.key, []))
 
     def capture(self, call: MeasuredCall, plan: Plan) -> Capture:
         return self.packed(call, plan, (self.samples(call, _with_enough_samples(call, plan)),))
