@@ -173,10 +173,10 @@ class GateJudge:
         then, now = (self.tools.settings(revision).get(DEPENDENCIES, "[]") for revision in (base, ""))
         return EnvironmentEdits(requirements=requirements(then, now), files=environment_files(repository.changed(base)))
 
-    def with_arms(self, case: Case, report: CaseReport, paired: Paired | None) -> CaseReport:
+    def with_arms(self, case: Case, report: CaseReport, paired: Paired) -> CaseReport:
         """Judge a suspect again by the rounds of both arms."""
-        if paired is None or report.measurement is None:
-            return self.without_arms(case, report, None)
+        if report.measurement is None:
+            return report
         facts = moved(report.baseline, report.measurement, self._past(report.measurement))
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)

@@ -55,6 +55,12 @@ class OutputCheck:
         """None for an array that the call updates in place, which cannot be filled."""
         self._inputs: list[tuple[Any, bytes]] = []
 
+    def scrutinised(self, take: Callable[[], Samples]) -> Samples:
+        """Take the samples of the call and check its output."""
+        self.before()
+        samples = take()
+        return replace(samples, problems=(*samples.problems, *self.after()))
+
     def before(self) -> None:
         """Find the outputs and the inputs, and fill the outputs with the pattern."""
         contents, subject = self._contents, self._subject
@@ -170,16 +176,6 @@ class OutputCheck:
 
     def _any(self, array: Any, others: Sequence[Any]) -> bool:
         return any(self._contents.overlap(array, other) for other in others)
-
-
-def scrutinised(take: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:
-    """Take the samples of a call and check its output."""
-    if scrutiny is None:
-        return take()
-    scrutiny.before()
-    samples = take()
-    problems = scrutiny.after()
-    return replace(samples, problems=(*samples.problems, *problems))
 
 
 def unwritten(name: str, part: float, who: str) -> Problem:

@@ -105,8 +105,7 @@ def _in_lanes(rounds: Rounds, fleet: Fleet, cases: tuple[Sequence[Case], Sequenc
         own = devices[at : at + 1]
         env = {**(fleet.surroundings(own) if len(devices) > 1 else {}), **fleet.near(own)}
         for number in numbers:
-            now = [case for case in mine if number or case.nodeid not in late]
-            rounds.round(number, now, env)
+            rounds.round(number, [case for case in mine if number or case.nodeid not in late], env)
 
     with fleet.hold([lease_name(device) for device in devices]):
         at_once([partial(lane, at) for at in range(len(devices))], rounds.stop)
@@ -268,8 +267,12 @@ class Preload:
     def __init__(self, stage: Stage, starts: Sequence[Start], seed: int) -> None:
         self.stage, self.starts, self.seed, self.rounds = stage, starts, seed, 0
         self._sides: list[EarlyChild] = []
-        for start in starts:
-            self._sides.append(EarlyChild(stage.spawner.spawn(start.spec), start.job))
+        try:
+            for start in starts:
+                self._sides.append(EarlyChild(stage.spawner.spawn(start.spec), start.job))
+        except PerfgateError:
+            self.close()
+            raise
 
     def forked(self) -> list[Child]:
         """Return the two sides of one round, or none if one of them cannot be forked."""

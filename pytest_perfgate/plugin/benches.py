@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from glob import glob
 from pathlib import Path
-from threading import get_ident
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.model.errors import PerfgateError
@@ -33,22 +33,25 @@ _HEAD_BYTES = 4096
 
 
 class Nesting:
-    """Tracks which threads are inside a measured call."""
+    """Knows the thread that is inside a measured call; there is one at a time, since two would slow each other."""
 
     def __init__(self) -> None:
-        self._threads: set[int] = set()
+        self._turn, self._thread = Lock(), 0
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        thread = get_ident()
-        self._threads.add(thread)
+        if not self._turn.acquire(blocking=False):
+            what, fix = "called while another thread was in a measured call", "make one call after the other"
+            raise PerfgateError("call-wrong", what, fix=fix)
+        self._thread = get_ident()
         try:
             yield
         finally:
-            self._threads.discard(thread)
+            self._thread = 0
+            self._turn.release()
 
     def refuse(self, nodeid: str) -> None:
-        if get_ident() in self._threads:
+        if get_ident() == self._thread:
             what, fix = "called inside a measured call", "measure each by itself; for a part of it: region()"
             raise PerfgateError("call-wrong", what, fix=fix, place=nodeid)
 

@@ -147,8 +147,21 @@ def _passed(option: Any, name: str) -> bool:
 
 
 def option_notes(config: pytest.Config) -> list[str]:
-    """Return the notes on passed options for the end of the run."""
-    return config.stash.get(_NOTES, [])
+    """Return the notes on passed options, and on a mark that measures nothing, for the end of the run."""
+    items = getattr(config.pluginmanager.get_plugin("session"), "items", ())
+    notes, bare = [*config.stash.get(_NOTES, [])], sum(map(_is_bare, items))
+    if bare:
+        from pytest_perfgate.core.render.words import plural
+
+        text = f"{plural(bare, 'test')} with the mark benchmark and without the fixture: not measured"
+        notes.append(f"{text}; codspeed_benchmark measures a whole test")
+    return notes
+
+
+def _is_bare(item: pytest.Item) -> bool:
+    """Return whether a test has the mark itself, and nothing measures it."""
+    marked = any(mark.name == "benchmark" for mark in item.own_markers)
+    return marked and "perfgate" not in getattr(item, "fixturenames", ())
 
 
 def select(option: Any, items: Iterable[pytest.Item]) -> None:
@@ -171,6 +184,7 @@ class BenchmarkJson:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
+        self._place = self._path.absolute()  # a test may change the folder
         self._figures: dict[str, Any] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -182,8 +196,8 @@ class BenchmarkJson:
         now = dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc)
         text = json.dumps(document(list(self._figures.values()), now), indent=1)
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(text + "\n", encoding="utf-8")
+            self._place.parent.mkdir(parents=True, exist_ok=True)
+            self._place.write_text(text + "\n", encoding="utf-8")
         except OSError as fault:
             raise pytest.UsageError(f"--benchmark-json={self._path}: {fault.strerror or fault}") from None
 

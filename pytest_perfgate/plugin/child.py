@@ -42,7 +42,7 @@ from pytest_perfgate.wiring import parent_channel
 from pytest_perfgate.wiring.devices import unforkable, untouched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from pytest_perfgate.model.measurement import Samples
     from pytest_perfgate.model.plan import Case
@@ -139,11 +139,13 @@ class ChildRole:
             from pytest_perfgate.wiring.devices import settle_near
 
             settle_near()
-        for at, item in enumerate(session.items):
+        for item, behind in zip(session.items, [*session.items[1:], None]):
             self._parent.send(Ready(nodeid=item.nodeid))
             if isinstance(self._parent.receive(), Go):
-                behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
+            else:  # it shares fixtures with the test before it, which left them; the one behind may not
+                with suppress(Exception, pytest.fail.Exception, pytest.skip.Exception):  # pytest's own run reports it
+                    session._setupstate.teardown_exact(behind)  # noqa: SLF001 - as pytest between two tests
         from pytest_perfgate.wiring.stores import loaded_modules, neighbour_modules
 
         beside = neighbour_modules(session.config.rootpath, self._job.modules) if self._job.beside else ()
@@ -190,24 +192,22 @@ class ChildRole:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=behind)
         outcome, text = _outcome([r for r in self._reports if r.when in self._raised])
         bench = self._bench if outcome == "passed" else None
+        captures, raised = (bench.captures(), tuple(bench.raised.items())) if bench is not None else ((), ())
+        took = seconds() - begun
         self._parent.send(
-            Finished(
-                nodeid=item.nodeid,
-                outcome=outcome,
-                text=text,
-                captures=bench.captures() if bench is not None else (),
-                seconds=seconds() - begun,
-                raised=tuple(bench.raised.items()) if bench is not None else (),
-            )
+            Finished(nodeid=item.nodeid, outcome=outcome, text=text, captures=captures, seconds=took, raised=raised)
         )
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+        report = yield  # only now does a test of unittest show what it raised
         if call.excinfo is not None:
             self._raised.add(call.when)
+        return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._reports.append(report)
+        if not (report.skipped and hasattr(report, "context")):  # a subtest that is skipped leaves the rest of its test
+            self._reports.append(report)
 
 
 class StandIns:
@@ -234,9 +234,9 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
     """Return how a test ended, by its phases, and the reason in one line."""
     for report in reports:
         if report.skipped:
-            xfailed = hasattr(report, "wasxfail")
+            outcome = "xfailed" if hasattr(report, "wasxfail") else "skipped"
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
-            return ("xfailed" if xfailed else "skipped"), str(getattr(report, "wasxfail", reason))
+            return outcome, str(getattr(report, "wasxfail", reason)).removeprefix("Skipped: ")
         if report.failed:
             return "failed", f"{report.when}: {_last_line(report.longreprtext)}"
     return "passed", ""

@@ -99,6 +99,8 @@ def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
     words = ["-o", "addopts=", "-q", f"--rootdir={config.rootpath}", f"--import-mode={config.option.importmode}"]
     if config.inipath is not None:
         words += ["-c", str(config.inipath)]
+    if config.option.noconftest:
+        words += ["--noconftest"]
     for name in _LEFT_OUT:
         words += ["-p", f"no:{name}"]
     for plugin in _plugins(config):
@@ -116,7 +118,8 @@ def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
 
 def _plugins(config: pytest.Config) -> Iterable[str]:
     """Yield the plugins that the command line, ``addopts`` and the environment loaded by name."""
-    return (*(config.option.plugins or ()), *filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")))
+    named = (*(config.option.plugins or ()), *filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")))
+    return (name for name in named if name != "no:terminal")  # a child's own -q is an option of that plugin
 
 
 def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> list[str]:

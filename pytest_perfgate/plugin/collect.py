@@ -17,7 +17,7 @@ import pytest
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import asked_figures, matches, merge_limits, own_name, own_names
 from pytest_perfgate.core.metric_kinds import CODE_NAMES, PASSES
-from pytest_perfgate.model.errors import PerfgateError, proposal
+from pytest_perfgate.model.errors import PerfgateError, nearest, proposal
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Limit, Plan
 from pytest_perfgate.model.protocol import CAPTURES, STATIC
 from pytest_perfgate.plugin.options import child_environment, seconds
@@ -133,6 +133,7 @@ class Collector:
 
 def refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item], near: Sequence[str]) -> None:
     """Refuse, in CI, marks that look like ours and that no settings name."""
+    near = [name for name in near if nearest(name, ("perfgate",))]  # others, such as "target", share its letters
     declared = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
     wrong = {name: item for name in near for item in items if item.get_closest_marker(name) and name not in declared}
     if wrong and child_environment(config).get("CI"):
@@ -314,7 +315,14 @@ def _patterned(plan: Plan, pattern: ConfigPattern) -> Plan:
 
 def _params(item: pytest.Item) -> tuple[tuple[str, str], ...]:
     callspec = getattr(item, "callspec", None)
-    return tuple((name, _param(value)[:_LETTERS]) for name, value in callspec.params.items()) if callspec else ()
+    return tuple((name, _short_text(value)) for name, value in callspec.params.items()) if callspec else ()
+
+
+def _short_text(value: Any) -> str:
+    try:
+        return _param(value)[:_LETTERS]
+    except (ValueError, RecursionError):  # a whole number of thousands of digits, a list that holds itself
+        return type(value).__name__
 
 
 def _param(value: Any) -> str:
@@ -351,7 +359,7 @@ def unreached(item: pytest.Item) -> tuple[str, str]:
             return what, f"rename the fixture in {place}, or let it take the one that it hides: def {name}({name})"
     if "perfgate" in getattr(item, "fixturenames", ()):
         return "", ""
-    test = item.nodeid.partition("[")[0].rpartition("::")[2]
+    test = item.nodeid.partition("[")[0].rpartition("::")[2]  # an id may hold "::"
     return "it does not take the fixture", f"take the fixture: def {test}(perfgate), and call perfgate(fn)"
 
 

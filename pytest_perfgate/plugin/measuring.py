@@ -158,7 +158,8 @@ class Measuring:
 
         def take(plan: Plan) -> Samples:
             self._passes.warm_up(measured)
-            return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
+            measure = partial(stand.timer.measure, call, plan, stand.runtime, setup)
+            return scrutiny.scrutinised(measure) if scrutiny is not None else measure()
 
         return per_call(self._sampled(stand, plan, take), measured.calls * measured.schedule.iterations)
 
@@ -183,12 +184,11 @@ class Measuring:
             return None
         from pytest_perfgate.app.output_check import OutputCheck, Subject
 
-        findings = self._scrutinised[measured.key] = []
         subject = Subject(
             once=measured.called, last=lambda: call.last, check=measured.judge,
             reach=(measured.fn, measured.args), prepared=(measured.setup,), synchronize=runtime.synchronize,
         )  # fmt: skip
-        return OutputCheck(subject, contents, findings)
+        return OutputCheck(subject, contents, self._scrutinised.setdefault(measured.key, []))
 
     def capture(self, call: MeasuredCall, plan: Plan) -> Capture:
         return self.packed(call, plan, (self.samples(call, _with_enough_samples(call, plan)),))
@@ -270,15 +270,6 @@ def _with_enough_samples(call: MeasuredCall, plan: Plan) -> Plan:
     from pytest_perfgate.app.passes import one_by_one
 
     return one_by_one(at_least(plan, call.schedule.samples), figures_for(call, plan), 1)
-
-
-def _checked(measure: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:
-    """Take the samples of a call; the output check is imported only for calls that have one."""
-    if scrutiny is None:
-        return measure()
-    from pytest_perfgate.app.output_check import scrutinised
-
-    return scrutinised(measure, scrutiny)
 
 
 def insist_on_devices(wanted: int) -> None:

@@ -148,7 +148,8 @@ class ProfiledRole:
             self._outcome, self._said = "failed", _failure(report)
         elif report.skipped and self._outcome == "passed":
             self._outcome = "skipped"
-            self._said = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+            self._said = reason.removeprefix("Skipped: ")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:

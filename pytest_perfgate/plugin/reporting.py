@@ -212,7 +212,7 @@ class UsersFrames:
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        self._all = bool(config.option.fulltrace)
+        self._all = bool(getattr(config.option, "fulltrace", False))  # -p no:terminal has none
 
     def __enter__(self) -> None:
         """Do nothing at the start."""

@@ -176,6 +176,8 @@ class GateSession(SessionState):
 
     def judge(self, item: pytest.Item) -> None:
         """Give a test that ran its verdict, in its call phase."""
+        if getattr(item, "_excinfo", None):  # a test of unittest failed or was skipped: pytest raises that only later
+            return
         if fault := self.fault_of(item):
             refuse(item, fault.text())
         case = self.cases.get(item.nodeid)

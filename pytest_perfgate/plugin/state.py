@@ -216,7 +216,7 @@ class Settings:
     @property
     def debugging(self) -> bool:
         """Return whether a person is debugging the test with ``--pdb`` or ``--trace``."""
-        return bool(self.options.usepdb or self.options.trace)
+        return bool(getattr(self.options, "usepdb", False) or getattr(self.options, "trace", False))
 
     @cached_property
     def policy(self) -> Policy:

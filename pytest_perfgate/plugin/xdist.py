@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Container, Generator
+from collections.abc import Container, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from pytest_perfgate.plugin import is_gated, role_of
 from pytest_perfgate.plugin.options import child_environment
-from pytest_perfgate.plugin.reporting import SEEN
+from pytest_perfgate.plugin.reporting import SEEN, usage_errors
 from pytest_perfgate.plugin.state import ReadablePhases, Settings
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ LEFT_OUT = "left-out-{}.json"
 
 SHARDS = "shard-{}.json"
 
+REFUSED = "refused-{}.json"
+
 
 class WorkerRole(ReadablePhases):
     """Hooks of a worker."""
@@ -37,11 +40,30 @@ class WorkerRole(ReadablePhases):
         self._session: GateSession | None = None
         self._loaded = False
 
+    @contextmanager
+    def _sending_refusals(self) -> Iterator[None]:
+        """Send an error of usage to the controller, which ends the run with it; here it would end the worker alone."""
+        try:
+            with usage_errors():
+                yield
+        except pytest.UsageError as fault:
+            from pytest_perfgate.wiring import write_values
+
+            write_values(self._folder / REFUSED.format(self._name), [str(fault)])
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self) -> Generator[None, Any, Any]:
+        with self._sending_refusals():
+            yield
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write this worker's cases before it tells the controller that it has collected."""
-        self._divided(session.config)
-        items = [item for item in session.items if is_gated(item)]
+        with self._sending_refusals():
+            self._divided(session.config)
+            self._collected([item for item in session.items if is_gated(item)], session.config)
+
+    def _collected(self, items: list[pytest.Item], config: pytest.Config) -> None:
         if items:
             from pytest_perfgate.plugin.selection import deselected
             from pytest_perfgate.plugin.session import GateSession
@@ -51,7 +73,7 @@ class WorkerRole(ReadablePhases):
             self._session.collect(items)
             write_values(self._folder / CASES.format(self._name), tuple(self._session.cases.values()))
             write_values(
-                self._folder / LEFT_OUT.format(self._name), sorted({*deselected(session.config), *self._session.faults})
+                self._folder / LEFT_OUT.format(self._name), sorted({*deselected(config), *self._session.faults})
             )
 
     def _divided(self, config: pytest.Config) -> None:
@@ -140,7 +162,6 @@ class DistributedRole:
 
     def _narrow(self) -> None:
         """Select the device before a worker starts, since workers and children inherit the visible devices."""
-        from pytest_perfgate.plugin.reporting import usage_errors
         from pytest_perfgate.wiring.devices import pick_device
 
         with usage_errors():
@@ -175,6 +196,7 @@ class DistributedRole:
     def _measure(self, folder: Path) -> None:
         from pytest_perfgate.plugin.selection import deselected, keeps_baselines
 
+        _raise_refusal(folder)
         listed, shards = sorted(folder.glob(CASES.format("*"))), sorted(folder.glob(SHARDS.format("*")))
         ci = child_environment(self._config)
         if not (listed or shards) and not (ci.get("CI") and keeps_baselines(self._config.rootpath, ci)):
@@ -182,16 +204,16 @@ class DistributedRole:
         from pytest_perfgate.model.plan import Case
         from pytest_perfgate.model.protocol import Fault
         from pytest_perfgate.model.verdict import Shard
-        from pytest_perfgate.plugin.reporting import usage_errors
         from pytest_perfgate.plugin.selection import DIVISION, insist_on_asked
         from pytest_perfgate.wiring import read_values, write_values
 
-        if shards:
-            with usage_errors():
+        session = role_of(self._config).session
+        with usage_errors():
+            session.settings.read()
+            if shards:
                 insist_on_asked(self._config)
         for shard in (shard for path in shards for shard in read_values(path, Shard)):
             self._config.stash[DIVISION] = shard
-        session = role_of(self._config).session
         for path in listed:
             session.cases.update((case.nodeid, case) for case in read_values(path, Case))
         for path in folder.glob(LEFT_OUT.format("*")):
@@ -202,3 +224,11 @@ class DistributedRole:
             write_values(folder / FAULTS, [Fault.of(nodeid, error) for nodeid, error in session.faults.items()])
             write_values(folder / DIED, sorted(session.died))
             write_values(folder / VERDICTS, [report for reports in session.reports.values() for report in reports])
+
+
+def _raise_refusal(folder: Path) -> None:
+    """Raise the error of usage that a worker met."""
+    for path in sorted(folder.glob(REFUSED.format("*"))):
+        from pytest_perfgate.wiring import read_values
+
+        raise pytest.UsageError(*read_values(path, str))

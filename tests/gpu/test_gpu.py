@@ -12,7 +12,7 @@ from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
-from pytest_perfgate.app.output_check import Subject, scrutinised
+from pytest_perfgate.app.output_check import Subject
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.plugin.calls import MeasuredCall
@@ -109,9 +109,8 @@ def test_outputs_on_the_device_are_poisoned_and_looked_at(torch, honest, codes) 
         synchronize=RUNTIME.synchronize,
     )
     timer = wired.events_timer()
-    samples = scrutinised(
-        lambda: timer.measure(timed, PLAN, RUNTIME), Scrutiny(subject, wired.contents())
-    )  # fmt: skip
+    scrutiny = Scrutiny(subject, wired.contents())
+    samples = scrutiny.scrutinised(lambda: timer.measure(timed, PLAN, RUNTIME))
     assert [problem.code for problem in samples.problems] == codes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 
 import pytest
 
@@ -198,3 +199,28 @@ def test_a_suite_that_runs_without_the_option_names_it(project: Project) -> None
     silent = project.run("--benchmark-disable", plugins=("-p", "no:cov"))
     assert silent.code == 0, silent.text
     assert named not in silent.text
+
+
+MARKED = """
+    import pytest
+
+    pytestmark = pytest.mark.benchmark(group="all")
+
+    @pytest.mark.benchmark
+    def test_only_marked():
+        pass
+
+    @pytest.mark.benchmark
+    def test_takes_it(benchmark):
+        benchmark(int)
+
+    def test_of_the_module():
+        pass
+"""
+
+
+def test_a_mark_that_measures_nothing_is_named_once(project: Project) -> None:
+    project.write("test_it.py", MARKED)
+    line = "1 test with the mark benchmark and without the fixture: not measured"
+    assert project.run(plugins=PLUGINS).text.count(line) == (0 if find_spec("pytest_codspeed") else 1)
+    assert line not in project.run("-k", "takes_it", plugins=PLUGINS).text

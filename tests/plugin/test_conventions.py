@@ -156,6 +156,44 @@ def test_in_ci_a_mark_that_is_nearly_ours_is_no_mark(project: Project, mark: str
     assert project.run(ci=True).code == 0
 
 
+@pytest.mark.parametrize("mark", ["target", "aggregate", "greater"])
+def test_a_mark_that_only_shares_letters_with_ours_is_pytests_affair(project: Project, mark: str) -> None:
+    project.write("test_marked.py", MISSPELT.format(mark=mark))
+    assert project.run(ci=True).code == 0
+
+
+@pytest.mark.parametrize("mode", ["quick", "full"])
+@pytest.mark.parametrize("plugin", ["debugging", "terminal"])
+def test_options_of_a_plugin_that_is_left_out_are_not_missed(project: Project, plugin: str, mode: str) -> None:
+    project.write("test_two.py", TWO)
+    run = project.run("-p", f"no:{plugin}", f"--perfgate={mode}", "--perfgate-rounds=3")
+    assert (run.code, run.outcome("test_good"), run.outcome("test_bad")) == (1, "passed", "failed"), run.text
+
+
+@pytest.mark.parametrize(
+    ("setting", "word", "code"),
+    [
+        ("roundz = 3", "", "config-unknown-key"),
+        ('tables = ["x"]', "", "option-wrong"),
+        ("", "--perfgate-shard=9/2", "shard-unknown"),
+    ],
+)
+def test_a_wrong_setting_stops_a_distributed_run_with_its_code(
+    project: Project, setting: str, word: str, code: str
+) -> None:
+    project.write("test_two.py", TWO)
+    project.configure(setting)
+    run = project.run("-n", "1", *filter(None, [word]))
+    assert (run.code, f"[{code}]" in run.text, "INTERNALERROR" in run.text) == (4, True, False), run.text
+
+
+def test_a_child_reads_no_conftest_where_pytest_reads_none(project: Project) -> None:
+    project.write("conftest.py", "raise OSError('read all the same')\n")
+    project.write("test_two.py", TWO)
+    run = project.run("--noconftest", "-k", "good", "--perfgate=full")
+    assert (run.code, "full: 1 passed" in run.text) == (0, True), run.text
+
+
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_server_that_sets_a_variable_of_its_own_is_ci(project: Project, server: str) -> None:
     project.write("test_marked.py", MISSPELT.format(mark="perfgate"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from pytest_perfgate.adapters.stores.records import Records
 from tests.plugin.projects import Project
 
 TESTS = """
@@ -46,3 +49,54 @@ def test_what_became_of_a_call_is_said_where_it_is_read(project: Project) -> Non
     assert "time of test_it.py::test_calls_another#d was not measured" in text
     assert "why   this call did not happen in the measuring process; these did: 'a', 'c'" in text
     assert "why   sample 1 of 1 reads 0.0 ns" in project.run("--perfgate=quick").says("test_records_zero")
+
+
+PARTS = hasattr(pytest, "Subtests")
+"""Whether this pytest has the fixture ``subtests``."""
+
+KINDS = """
+    import unittest
+    import pytest
+
+    class TestOld(unittest.TestCase):
+        @pytest.fixture(autouse=True)
+        def fixtures(self, perfgate):
+            self.perfgate = perfgate
+
+        def test_passes(self):
+            self.perfgate(int)
+
+        def test_fails(self):
+            self.perfgate(int)
+            self.assertEqual(1, 2)
+
+        def test_skips(self):
+            self.skipTest("no board")
+
+        @unittest.expectedFailure
+        def test_expected(self):
+            self.perfgate(int)
+            self.assertEqual(1, 2)
+
+    def test_part_is_skipped(perfgate, subtests):
+        with subtests.test():
+            pytest.skip("no board")
+        perfgate(int)
+"""
+
+
+def test_a_test_of_unittest_and_a_skipped_subtest_are_judged_as_others(project: Project) -> None:
+    """pytest shows what a test of unittest raised only in its report."""
+    project.configure('limits = ["time <= 1s"]')
+    project.write("test_it.py", KINDS if PARTS else KINDS.partition("    def test_part")[0])
+    ends = {"test_passes": "passed", "test_fails": "failed", "test_skips": "skipped", "test_expected": "skipped"}
+    for mode in ("quick", "full"):
+        run = project.run(f"--perfgate={mode}", ci=True)
+        assert {name: run.outcome(name) for name in ends} == ends, run.text
+        assert "AssertionError: 1 != 2" in run.says("test_fails")
+        cases = [case for case in Records(project.root).read().cases if case.measurement is not None]
+        assert {case.worst.value for case in cases} == {"passed"}
+        assert {case.key.test_id for case in cases} == {
+            "TestOld::test_passes",
+            *(["test_part_is_skipped"] if PARTS else []),
+        }

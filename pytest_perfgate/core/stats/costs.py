@@ -159,8 +159,9 @@ class PairCost(NamedTuple):
 
 
 def pair_cost(nodeids: Iterable[str], known: Mapping[str, float]) -> PairCost:
-    """Return the cost by the last comparison; before the first, two processes start no faster than one."""
-    start_s = known.get(PAIRED, max(PAIR_START_S, known.get(STARTING, PAIR_START_S)))
+    """Return the cost by the last comparison; before the first, two processes start in one to two times that of one."""
+    one_s = known.get(STARTING, PAIR_START_S)
+    start_s = known.get(PAIRED, max(one_s, min(PAIR_START_S, 2 * one_s)))
     tests = [known.get(f"{PAIRED} {nodeid}", PAIR_TEST_S) for nodeid in nodeids]
     return PairCost(start_s, fmean(tests) if tests else PAIR_TEST_S, PAIRED in known)
 

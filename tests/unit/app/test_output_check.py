@@ -18,7 +18,6 @@ from pytest_perfgate.app.output_check import (
     Subject,
     constant_inputs,
     pattern,
-    scrutinised,
     unexplained_share,
 )
 from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
@@ -49,13 +48,13 @@ def codes(fn, *args, setup=None, check=lambda result: True, calls=5) -> list[str
         reach=(fn, args),
         prepared=(setup,),
     )
-    return [problem.code for problem in scrutinised(take, Scrutiny(subject, ArrayContents())).problems]
+    return [problem.code for problem in Scrutiny(subject, ArrayContents()).scrutinised(take).problems]
 
 
 def noted(fn, *args) -> list[str]:
     findings: list[Finding] = []
     subject = Subject(once=lambda: fn(*args), last=lambda: fn(*args), check=lambda result: None, reach=(fn, args))
-    assert scrutinised(lambda: SAMPLES, Scrutiny(subject, ArrayContents(), findings)).problems == ()
+    assert Scrutiny(subject, ArrayContents(), findings).scrutinised(lambda: SAMPLES).problems == ()
     assert {finding.title for finding in findings} <= {UNCHECKED}
     return [finding.detail.partition(":")[0] for finding in findings]
 
@@ -204,7 +203,7 @@ def test_half_an_output_is_caught_and_the_share_is_said() -> None:
     timed = measured_call.with_last_result()
     subject = Subject(once=measured_call.called, last=lambda: timed.last, check=measured_call.judge, reach=(call,))
     scrutiny = Scrutiny(subject, ArrayContents())
-    samples = scrutinised(lambda: timed() is None or SAMPLES, scrutiny)
+    samples = scrutiny.scrutinised(lambda: timed() is None or SAMPLES)
     assert "50 % of the output float64[16, 16]" in samples.problems[0].what
     assert np.allclose(out, a @ b)
 
@@ -238,10 +237,6 @@ def test_a_check_that_raises_fails_the_measurement() -> None:
 
     with pytest.raises(AssertionError, match="not a number"):
         codes(lambda: np.ones(3), check=refuse)
-
-
-def test_nothing_is_done_without_a_check() -> None:
-    assert scrutinised(lambda: SAMPLES, None) is SAMPLES
 
 
 @pytest.mark.parametrize("form", ["timed", "with_last_result"])

@@ -6,13 +6,15 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from pytest_perfgate.app.instrument import picked
 from pytest_perfgate.app.measure import ChildSettings as Crew
 from pytest_perfgate.app.measure import Rounds
-from pytest_perfgate.app.spread import Fleet, at_once, lane_of, run_spread
+from pytest_perfgate.app.spread import Fleet, Preload, at_once, lane_of, run_spread
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity, Samples, Stop
@@ -350,3 +352,20 @@ def test_a_uuid_may_be_cut_short_where_it_still_means_one_device() -> None:
 def test_machine_code_alone_is_read_by_one_process_whatever_the_plan_says(spawner) -> None:
     results = measured(spawner, [case("static", rounds=3), case("host", rounds=3)], ())
     assert {n.partition("::")[2]: len(result.captures) for n, result in results.items()} == {"static": 1, "host": 3}
+
+
+def test_the_first_side_of_a_preload_ends_if_the_second_does_not_start() -> None:
+    closed = []
+    first = SimpleNamespace(label="base", send=lambda _job: None, close=lambda: closed.append("base"))
+    waiting = [first]
+
+    def spawn(_spec):
+        if not waiting:
+            raise PerfgateError("child-start", "no memory")
+        return waiting.pop()
+
+    start: Any = SimpleNamespace(spec=None, job=None)
+    stage: Any = SimpleNamespace(spawner=SimpleNamespace(spawn=spawn))
+    with pytest.raises(PerfgateError, match="no memory"):
+        Preload(stage, [start, start], 1)
+    assert closed == ["base"]

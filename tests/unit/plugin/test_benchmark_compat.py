@@ -50,6 +50,15 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert "test_a" in str(read_pytest_benchmark(path))
 
 
+def test_a_test_that_changes_the_folder_does_not_move_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    writer = BenchmarkJson("out.json")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    writer.pytest_sessionfinish()
+    assert (tmp_path / "out.json").is_file()
+
+
 def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(pytest.UsageError, match="--benchmark-json"):

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.model.protocol import Answer, ChildJob, Command, Entered, Finish, Finished, Go, Ready, Skip
 from pytest_perfgate.plugin.child import OwnFileFinder, _last_line
+from pytest_perfgate.plugin.options import CHILD
 
 
 def shown(*errors: tuple[str, str]) -> str:
@@ -73,3 +76,56 @@ def test_another_text_stands_in_for_the_file(suite: Path, file: str, request: py
     assert own.find_spec("own_suite.helper", [str(suite)]) is None
     assert own.find_spec(file, [str(suite.parent)]) is None
     assert own.find_spec(f"nowhere.{file}", [str(suite)]) is not None, "pytest names a module by its place"
+
+
+FIRST = """
+import pytest
+
+@pytest.fixture(scope="module")
+def shared():
+    yield
+    raise OSError("cannot be closed")
+
+def test_a(perfgate, shared): perfgate(int)
+
+def test_b(perfgate, shared): perfgate(int)
+"""
+
+
+class LeavingOut:
+    """A parent that has every test run but one."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._last: Ready | Entered = Ready(nodeid="")
+        self.outcomes: dict[str, str] = {}
+
+    def send(self, answer: Answer) -> None:
+        self._last = answer if isinstance(answer, (Ready, Entered)) else self._last
+        if isinstance(answer, Finished):
+            self.outcomes[answer.nodeid] = f"{answer.outcome} {answer.text}"
+
+    def receive(self) -> Command:
+        if isinstance(self._last, Entered):
+            return Finish()
+        return Skip() if self._last.nodeid.endswith(self._name) else Go()
+
+
+@pytest.mark.parametrize("left_out", ["test_b", "test_c"])
+def test_the_test_behind_one_that_the_other_build_lacks_runs(tmp_path: Path, left_out: str) -> None:
+    (tmp_path / "test_first.py").write_text(FIRST)
+    (tmp_path / "test_second.py").write_text("def test_c(perfgate): perfgate(int)\n")
+    nodeids = ("test_first.py::test_a", "test_first.py::test_b", "test_second.py::test_c")
+    job = ChildJob(cases=tuple(Case(nodeid=one, limits=(), plan=Plan()) for one in nodeids), root=str(tmp_path))
+    parent = LeavingOut(left_out)
+
+    class Starting:
+        @pytest.hookimpl(trylast=True)
+        def pytest_load_initial_conftests(self, early_config: pytest.Config) -> None:
+            early_config.stash[CHILD] = (parent, job)
+
+    words = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:randomly", f"--rootdir={tmp_path}"]
+    pytest.main([*words, str(tmp_path)], plugins=[Starting()])
+    failed = {"test_first.py::test_b": "failed teardown: OSError: cannot be closed"} if left_out == "test_c" else {}
+    expected = {one: "passed " for one in nodeids if not one.endswith(left_out)}
+    assert parent.outcomes == expected | failed

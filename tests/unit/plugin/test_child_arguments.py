@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 def arguments_of(
     root: Path, mode: str, import_mode: str = "prepend", *names: str, inipath: Path | None = None
 ) -> list[str]:
-    option = SimpleNamespace(importmode=import_mode, plugins=(), override_ini=(), pythonwarnings=())
+    option = SimpleNamespace(importmode=import_mode, plugins=(), override_ini=(), pythonwarnings=(), noconftest=False)
     config: Any = SimpleNamespace(option=option, rootpath=root, inipath=inipath, getini=lambda name: [root / "extra"])
     arm: Any = SimpleNamespace(mode=mode, cwd=str(root / "checkout"), modules=("package",))
     cases = [Case(nodeid=f"{name}::test", limits=(), plan=Plan()) for name in names]

@@ -32,6 +32,26 @@ def test_a_device_without_a_name_is_refused(on: Any) -> None:
         Collector(Config(), OPTIONS, by_name()).case(item)
 
 
+def test_a_parameter_that_no_text_can_show_is_named_by_its_type() -> None:
+    itself: list[Any] = []
+    itself.append(itself)
+    params = {"number": 10**5000, "list": itself, "size": 3}
+    item: Any = SimpleNamespace(
+        nodeid="t.py::test_p[big]",
+        location=("t.py", 6, ""),
+        iter_markers=lambda _name: iter([MODULE.mark]),
+        callspec=SimpleNamespace(marks=[], params=params),
+    )
+    shown = dict(Collector(Config(), OPTIONS, by_name()).case(item).params)
+    assert shown == {"number": "int", "list": "list", "size": "3"}
+
+
+@pytest.mark.parametrize("nodeid", ["t.py::test_p", "t.py::TestAll::test_p[x::y]", "t.py::test_p[a[b]]"])
+def test_a_test_without_the_fixture_is_told_its_own_line(nodeid: str) -> None:
+    item: Any = SimpleNamespace(nodeid=nodeid, location=("t.py", 6, ""), iter_markers=lambda _name: iter([MODULE.mark]))
+    assert "def test_p(perfgate)" in Collector(Config(), OPTIONS, by_name()).case(item).unreached[1]
+
+
 def test_the_mark_of_a_class_is_closer_than_that_of_its_base() -> None:
     near, far = gate("time <= 4s"), gate("time <= 5s")
     base = type("Base", (), {"pytestmark": far})

@@ -47,16 +47,28 @@ def test_a_region_of_a_measured_call_is_a_part_of_it() -> None:
     assert entered == [1]
 
 
-def test_another_thread_measures_for_itself() -> None:
-    gate, results = Perfgate(CASE, Bench(CASE)), []
+def test_one_thread_measures_at_a_time() -> None:
+    """Both would be slowed, and answer each other's messages in a child."""
+    bench, faults = Bench(CASE), []
+    gate = Perfgate(CASE, bench)
+
+    def beside() -> None:
+        with pytest.raises(PerfgateError, match="while another thread was in a measured call") as caught:
+            gate(int, name="beside")
+        faults.append(caught.value.code.name)
 
     def call() -> None:
-        thread = Thread(target=lambda: results.append(gate(int, name="beside").result))
+        thread = Thread(target=beside)
         thread.start()
         thread.join()
 
     gate(call)
-    assert results == [0]
+    assert faults == ["call-wrong"]
+    assert [key.name for key in bench.raised] == ["beside"]
+    thread = Thread(target=lambda: faults.append(gate(int, name="after").result))
+    thread.start()
+    thread.join()
+    assert faults == ["call-wrong", 0]
 
 
 class Mute(RuntimeError):

@@ -125,9 +125,10 @@ def test_a_comparison_takes_between_its_least_and_its_most_rounds(
     assert PairCost(2.0, 0.5, learnt).between(cases, least, most, left_s) == says
 
 
-def test_two_builds_start_no_faster_than_one_unless_it_is_known() -> None:
+def test_two_builds_start_as_fast_as_one_process_shows_until_it_is_known() -> None:
     assert pair_cost([], {STARTING: 9.0}).start_s == 9.0
-    assert pair_cost([], {STARTING: 1.0}).start_s == 2.5
+    assert pair_cost([], {STARTING: 2.0}).start_s == 2.5
+    assert pair_cost([], {STARTING: 0.4}).start_s == 0.8
     assert pair_cost([], {STARTING: 9.0, PAIRED: 3.0}) == PairCost(3.0, 0.25, learnt=True)
     assert pair_cost(["a", "b"], {f"{PAIRED} a": 1.0}).test_s == pytest.approx((1.0 + 0.25) / 2)
 
