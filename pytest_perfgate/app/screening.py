@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.app.measure import Rounds
     from pytest_perfgate.model.measurement import Measurement
+    from pytest_perfgate.model.metric import FigurePairs
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Capture, CaseResult
 
@@ -72,8 +73,7 @@ class Screening:
 
     def decide(self) -> None:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
-        comparison = self._all
-        design = comparison.design
+        comparison, design = self._all, self._all.design
         comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), self.late.absent_at_first)
         calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.unplayed()), self._among)
         comparison.design = replace(design, cases=calls)
@@ -170,7 +170,8 @@ class Screening:
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
             tunings=_tunings(self._rounds(key)),
-            figures=tuple(figure_pairs(self._all, key, self._to_decide(key).changes)),
+            figures=self._figures(key),
+            most=self._all.design.most,
         )
 
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
@@ -178,12 +179,12 @@ class Screening:
         bare = Paired(
             decision=Decision.UNDECIDED, differences=(), shift=0.0, base=self._all.arms[0].revision[:10],
             revision=revision, same=self._all.same, problems=tuple(self._all.problems.values()),
+            most=self._all.design.most,
         )  # fmt: skip
-        pairs = {
-            key: tuple(figure_pairs(self._all, key, self._to_decide(key).changes))
-            for key in _untimed(self._all, self._found)
-        }
-        return {key: replace(bare, figures=figures) for key, figures in pairs.items()}
+        return {key: replace(bare, figures=self._figures(key)) for key in _untimed(self._all, self._found)}
+
+    def _figures(self, key: CaseKey) -> tuple[FigurePairs, ...]:
+        return tuple(figure_pairs(self._all, key, self._to_decide(key).changes))
 
     def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
         """Return the rounds that decided a case."""
@@ -259,7 +260,7 @@ def open_figures(comparison: Comparison, key: CaseKey, request: ToDecide, played
     for pairs in figure_pairs(comparison, key, request.changes):
         for limit in request.changes:
             if limit.metric == pairs.name and matches(pairs.labels, scope_within(limit, key)):
-                decision = figure_finding(pairs, limit, request.gates).decision
+                decision = figure_finding(pairs, limit, request.gates, comparison.design.most).decision
                 if played < _REPEATED if pairs.repeats else decision is Decision.UNDECIDED:
                     return True
     return False

@@ -244,7 +244,7 @@ class Paired:
     differences: tuple[float, ...]
     """Logarithms of head over base, one a round, in order."""
     shift: float
-    """The Hodges-Lehmann shift as a fraction: 0.05 is 5 % slower."""
+    """The Hodges-Lehmann shift as a fraction: 0.05 is 5 % slower; the mean where slow processes were found."""
     interval: Interval | None = None
     """Of the shift, as fractions."""
     base: str = ""
@@ -290,8 +290,8 @@ class Paired:
     """The clocks of base and head, if both are known."""
     limited: PowerLimited | None = None
     """Power and clock of both sides, if the power limit held their clocks."""
-    figures: tuple[FigurePairs, ...] = ()
-    """Figures of limits on a change, as both sides read them."""
+    figures: tuple[FigurePairs, ...] = ()  # of limits on a change, as both sides read them
+    most: int = 30  # the rounds after which an open figure stays open
 
     @property
     def rounds(self) -> int:
