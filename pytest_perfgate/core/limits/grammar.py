@@ -310,12 +310,10 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
     unit = written.text[span.start : span.end]
     if unit in UNITS[dimension]:
         return number * UNITS[dimension][unit], dimension
-    if head.startswith("throughput ") and (named := _ITEMS.fullmatch(unit)):
-        return number * dict(DECIMAL)[named[1]], dimension
     measured = dimension_of(unit)
     if measured and dimension is Dimension.PLAIN:
         return number * UNITS[measured][unit], measured
-    if dimension is Dimension.PLAIN and (named := _ITEMS.fullmatch(unit)):  # a rate of the test's own items
+    if dimension in {Dimension.PLAIN, Dimension.RATE} and (named := _ITEMS.fullmatch(unit)):  # the test's own items
         if thousands := _THOUSANDS.fullmatch(unit):
             fix = f"write k/s, or {thousands[1]}/s and the whole number"
             raise written.fault("limit-unit", "k is no prefix of items: it could be their first letter", span, fix)
@@ -374,7 +372,9 @@ _THOUSANDS = re.compile(r"k(calls|elements|examples|frames|images|items|queries|
 
 def check_items(limit: Limit, unit: str) -> None:
     """Raise if a limit names other items than the work, which is known once it was measured."""
-    named = re.search(rf"[\d._\s]{_ITEMS.pattern}\Z", limit.text) if limit.metric == "throughput" else None
+    of = dict(limit.labels).get("of", "") if limit.metric in OF_FAMILIES else limit.metric
+    rate = of.partition("(")[0].strip() == "throughput"
+    named = re.search(rf"[\d._\s]{_ITEMS.pattern}\Z", limit.text) if rate else None
     if named and named[2] != unit:
         what = f"{limit.text!r} counts {named[2]}, and work= counts {unit}"
         raise PerfgateError("limit-unit", what, fix=f"write {unit}/s, or a number with k/s or M/s")
