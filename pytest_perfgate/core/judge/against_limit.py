@@ -54,6 +54,9 @@ _OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
 
 _ALIASED = frozenset({"mfu", "sol"})
 
+_OF_TIME = DERIVED - {SPEEDUP, "cv", "launch_gap"}
+"""Figures whose interval holds all groups of processes, because that of the time does."""
+
 _SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_MEASURED, Outcome.INVALID, Outcome.BROKEN)
 
 
@@ -186,7 +189,7 @@ def _against_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ru
         sentence = "busy neighbours may explain the miss: they slow two calls by different amounts"
         again = f"on a quieter machine: {trial.rerun} --perfgate=full"
         return undecided(metric, trial, limit.bound)._replace(sentence=sentence, next=(again,))
-    return undecided(metric, trial, limit.bound) if keeps is None else _beyond_bound(metric, trial)
+    return undecided(metric, trial, limit.bound) if keeps is None else _beyond_bound(limit, metric, trial)
 
 
 def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement) -> bool:
@@ -217,8 +220,10 @@ def holds(limit: Limit, number: float) -> bool:
     return _HOLDS[limit.operator](number, limit.bound)
 
 
-def _beyond_bound(metric: Metric, trial: JudgedMeasurement) -> Ruling:
+def _beyond_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
+    if limit.operator is Operator.EQUAL and metric.low <= limit.bound <= metric.high:
+        sentence = "it varies, and must always equal the limit"
     sides = _in_turns(metric, trial)
     return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric, evidence=sides)
 
@@ -251,7 +256,7 @@ def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
 
 def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
     """Judge an interval that spans the limit: UNSTABLE if processes form groups, else UNDECIDED."""
-    if trial.modes and metric.name in DERIVED and metric.name != SPEEDUP:
+    if trial.modes and metric.name in _OF_TIME:
         return Ruling(
             outcome=Outcome.UNSTABLE,
             sentence="the processes fall into groups on both sides of the limit",
