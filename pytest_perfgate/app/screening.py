@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 Counts = Callable[[CaseKey], float]
 """Returns the smallest slowdown of a case that counts."""
 
+InOpenMeans = Callable[[Mapping[CaseKey, tuple[float, ...]]], Iterable[CaseKey]]
+"""Returns the cases of means that the differences of all rounds leave open."""
+
 
 class ToDecide(NamedTuple):
     """What is to be decided of one call."""
@@ -63,9 +66,11 @@ class Screening:
         among: int = 0,
         to_decide: Callable[[CaseKey], ToDecide] = lambda key: ToDecide(),  # noqa: ARG005 - the same for each
         expected: Mapping[str, Want] = MappingProxyType({}),
+        in_open_means: InOpenMeans = lambda differences: (),  # noqa: ARG005 - without means none is open
     ) -> None:
         """``among`` is the number of cases that two builds decide in the run, including other comparisons."""
         self._all, self._counts, self._among, self._to_decide = comparison, counts, among, to_decide
+        self._in_open_means, self._for_means = in_open_means, frozenset[CaseKey]()
         self._pairs: dict[CaseKey, Pairs] = {}
         self._found: dict[CaseKey, RoundsResult] = {}
         self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
@@ -82,8 +87,13 @@ class Screening:
             comparison.play(ROUND, counts, self._finished_tests)
             if self.late.waited:  # play the rounds that they missed
                 comparison.play(ROUND, counts, self._finished_tests)
+            self._look()
+            self._for_means = frozenset(self._in_open_means({key: p.differences for key, p in self._pairs.items()}))
+            if self._for_means:
+                comparison.play(ROUND, counts, self._finished_tests)
         self._look()
-        self._found = more_slow(self._found, self._pairs, {key: self._counts(key) for key in self._found}, design.alpha)
+        judged = {key: self._pairs[key].first(one.rounds) for key, one in self._found.items()}
+        self._found = more_slow(self._found, judged, {key: self._counts(key) for key in self._found}, design.alpha)
         comparison.stage.say(self._summary())
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
@@ -101,11 +111,11 @@ class Screening:
 
     def _look(self) -> None:
         """Judge the rounds so far; a settled case keeps its result even if its test has more rounds."""
-        for key, pairs in self._all.pairs(ROUND).items():
+        self._pairs = self._all.pairs(ROUND)
+        for key, pairs in self._pairs.items():
             before = self._found.get(key)
             if before is None or not before.settled:
-                now = look(before, pairs, self._counts(key), self._all.design)
-                self._found[key], self._pairs[key] = now, pairs.first(now.rounds)
+                self._found[key] = look(before, pairs, self._counts(key), self._all.design)
 
     def _finished_tests(self) -> Iterable[str]:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
@@ -135,12 +145,13 @@ class Screening:
         request = self._to_decide(key)
         if result is not None and not result.settled and (request.time or played < LEAST):
             return True
-        return played < self._all.design.last and open_figures(self._all, key, request, played)
+        wanted_by_mean = key in self._for_means
+        return played < self._all.design.last and (wanted_by_mean or open_figures(self._all, key, request, played))
 
     def _want(self, key: CaseKey, finding: RoundsResult) -> Want:
         """Return what a case needs until the last round."""
         counts, design = self._counts(key), self._all.design
-        rounds = min(wanted(finding, counts, design), max(1, design.last - finding.rounds))
+        rounds = max(1, min(wanted(finding, counts, design), design.last - finding.rounds))
         return Want(rounds=rounds, seconds=self._all.cost(key.nodeid), suspected=finding.shift >= counts)
 
     def _wants_s(self, key: CaseKey, finding: RoundsResult) -> float:
@@ -150,29 +161,16 @@ class Screening:
         return wanted(finding, self._counts(key), self._all.design) * (self._all.cost(key.nodeid) + self._all.start_s)
 
     def _paired(self, key: CaseKey, finding: RoundsResult, revision: bool) -> Paired:
+        pairs, rounds = self._pairs[key], self._rounds(key)
         return Paired(
-            decision=finding.decision,
-            differences=self._pairs[key].differences,
-            shift=finding.shift,
-            interval=finding.interval,
-            base=self._all.arms[0].revision[:10],
-            revision=revision,
-            p=finding.p,
-            threshold=self._all.design.alpha,
-            visible=finding.visible,
-            problems=tuple(self._all.problems.values()),
-            unstable=finding.unstable,
-            same=self._all.same,
-            faster=finding.faster,
-            slow=finding.slow,
-            wants_s=self._wants_s(key, finding),
-            base_ns=_base_time(self._all, key),
-            clocks_hz=paired_clocks(self._rounds(key)),
-            limited=power_limited(self._rounds(key)),
-            tunings=_tunings(self._rounds(key)),
-            figures=self._figures(key),
-            most=self._all.design.most,
-        )
+            decision=finding.decision, differences=pairs.differences[: finding.rounds],
+            further=pairs.differences[finding.rounds :], shift=finding.shift, interval=finding.interval,
+            base=self._all.arms[0].revision[:10], revision=revision, p=finding.p, threshold=self._all.design.alpha,
+            visible=finding.visible, problems=tuple(self._all.problems.values()), unstable=finding.unstable,
+            same=self._all.same, faster=finding.faster, slow=finding.slow, wants_s=self._wants_s(key, finding),
+            base_ns=_base_time(self._all, key), clocks_hz=paired_clocks(rounds), limited=power_limited(rounds),
+            tunings=_tunings(rounds), figures=self._figures(key), most=self._all.design.most,
+        )  # fmt: skip
 
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the calls that were not timed: their figures from machine code, files and the test itself."""

@@ -241,7 +241,7 @@ def arms_of(paired: Paired | None, *, revision: bool) -> Arms | None:
         return None
     if not revision and (paired.shared or paired.edited or paired.problems):
         return None
-    return Arms(base=paired.base, same=paired.same, differences=paired.differences)
+    return Arms(base=paired.base, same=paired.same, differences=paired.differences + paired.further)
 
 
 UNASKED = 0.03
