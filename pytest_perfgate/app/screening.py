@@ -167,9 +167,10 @@ class Screening:
             further=pairs.differences[finding.rounds :], shift=finding.shift, interval=finding.interval,
             base=self._all.arms[0].revision[:10], revision=revision, p=finding.p, threshold=self._all.design.alpha,
             visible=finding.visible, problems=tuple(self._all.problems.values()), unstable=finding.unstable,
-            same=self._all.same, faster=finding.faster, slow=finding.slow, wants_s=self._wants_s(key, finding),
-            base_ns=_base_time(self._all, key), clocks_hz=paired_clocks(rounds), limited=power_limited(rounds),
-            tunings=_tunings(rounds), figures=self._figures(key), most=self._all.design.most,
+            same=self._all.same, faster=finding.faster and not self._all.same, slow=finding.slow,
+            wants_s=self._wants_s(key, finding), base_ns=_base_time(self._all, key), clocks_hz=paired_clocks(rounds),
+            limited=power_limited(rounds), tunings=_tunings(rounds), figures=self._figures(key),
+            most=self._all.design.most,
         )  # fmt: skip
 
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:

@@ -265,7 +265,7 @@ class Paired:
     same: bool = False
     """Whether both sides ran the same code, so that a slowdown is not the code's."""
     faster: bool = False
-    """Whether it was shown faster, by the test for regressions."""
+    """Whether it was shown faster, by the test for regressions; builds of the same code cannot show that."""
     slow: tuple[int, int] | None = None
     """Slow processes of head and base, if those were found slower."""
     tunings: tuple[tuple[str, str], ...] = ()

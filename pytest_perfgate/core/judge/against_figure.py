@@ -102,7 +102,7 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
     if finding.decision is Decision.SLOWER and paired.same:
         outcome = Outcome.MOVED
     elif finding.decision is Decision.NOT_SLOWER:
-        outcome, word = (Outcome.IMPROVED, "better") if finding.better else (Outcome.PASSED, word)
+        outcome, word = (Outcome.IMPROVED, "better") if finding.better and not paired.same else (Outcome.PASSED, word)
     text = f"{word} in {plural(finding.rounds, 'round')} against {paired.base}"
     steps = {Outcome.REGRESSED: look(trial), Outcome.UNDECIDED: more_rounds(trial, paired)}
     return Ruling(outcome, text, steps.get(outcome, ()), metric=metric, figure=finding.base, rounds=finding.rounds)
