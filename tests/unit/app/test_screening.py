@@ -139,16 +139,16 @@ def test_cases_of_an_open_mean_go_on_to_the_last_round_and_keep_their_own_decisi
 ) -> None:
     world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, within=0.2, modules=PROOF)
     comparison = Comparison((arm("base"), arm("head")), cases(3), staged(world, [], [], budget_s), Design())
-    asked: list[set[int]] = []
+    counts: list[set[int]] = []
 
     def in_open_means(differences):
-        asked.append({len(rounds) for rounds in differences.values()})
+        counts.append({len(rounds) for rounds in differences.values()})
         return [key for key in differences if key.nodeid != "t.py::test_2"]
 
     screening = Screening(comparison, lambda key: 0.03, in_open_means=in_open_means)
     screening.decide()
     results = {key.nodeid[-1]: paired for key, paired in screening.paired(revision=True).items()}
-    assert asked == [{7}], "asked once, when every case is decided"
+    assert counts == [{7}], "asked once, when every case is decided"
     assert {one.rounds for one in results.values()} == {7}
     assert [7 + len(results[name].further) for name in "012"] == played
     assert {len(arms_of(results["0"], revision=True).differences)} == {played[0]}
