@@ -14,13 +14,13 @@ from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.readings import FILE, Sides, moved_sides, no_reference, reach_in_turns
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
-from pytest_perfgate.core.limits.scope import noun, render_scope
+from pytest_perfgate.core.limits.scope import items_in, noun, render_scope
 from pytest_perfgate.core.render.words import bound_text, quantity
 from pytest_perfgate.model.errors import PerfgateError, codes, proposal, some_of
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import SPEEDUP, Limit, Mode, Operator, Outcome, Policy
 from pytest_perfgate.model.protocol import READ
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import OF_ITEMS, Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import Verdict
@@ -150,6 +150,8 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     doubt = "" if math.isfinite(metric.value) else f"{metric.name} is not a finite number"
     if metric.dimension is not limit.dimension:
         doubt = f"{metric.name} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}"
+    elif metric.note.startswith(OF_ITEMS) and (items := items_in(limit.text)) and metric.note != f"{OF_ITEMS}{items}/s":
+        doubt = f"{metric.name} is {metric.note}, its limit {OF_ITEMS}{items}/s"
     if doubt:
         return Ruling(outcome=Outcome.INVALID, sentence=doubt, metric=metric)
     if _past_ceiling(metric, trial):

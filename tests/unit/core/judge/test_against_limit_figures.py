@@ -11,8 +11,9 @@ from pytest_perfgate.core.judge.against_limit import missing_siblings as lacking
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.core.judge.readings import figures_of
 from pytest_perfgate.core.limits.grammar import parse_limit
-from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.metric_kinds import by_name, own_reading
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.errors import PerfgateError, codes
 from pytest_perfgate.model.metric import Absent, Analysis, Interval, Metric, MetricSet, Problem, labels
@@ -211,6 +212,22 @@ def test_groups_of_times_say_nothing_of_the_variation_within_a_process() -> None
     bound = (figures["cv"].low + figures["cv"].high) / 2
     result = verdict(1e6, [limit(f"cv <= {bound:.6f}")], processes=processes)
     assert result.outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("metric(speed) >= 6 apples/s", Outcome.INVALID),
+        ("metric(speed) >= 6 tokens/s", Outcome.PASSED),
+        ("metric(speed) >= 7 Mtokens/s", Outcome.BROKEN),
+        ("metric(speed) >= 6 /s", Outcome.PASSED),
+    ],
+)
+def test_a_rate_of_items_is_held_against_no_others(text: str, outcome: Outcome) -> None:
+    figures = figures_of([(own_reading("speed", 6.5, unit="tokens/s", better="higher"),)])
+    result = verdict(1e6, [limit(text)], metrics=figures)
+    assert result.outcome is outcome
+    assert ("is in tokens/s, its limit in apples/s" in result.sentence) is (outcome is Outcome.INVALID)
 
 
 def test_what_nobody_collected_names_its_source() -> None:
