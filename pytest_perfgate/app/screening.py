@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.app.measure import Rounds
     from pytest_perfgate.model.measurement import Measurement
+    from pytest_perfgate.model.metric import FigurePairs
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Capture, CaseResult
 
 Counts = Callable[[CaseKey], float]
 """Returns the smallest slowdown of a case that counts."""
+
+InOpenMeans = Callable[[Mapping[CaseKey, tuple[float, ...]]], Iterable[CaseKey]]
+"""Returns the cases of means that the differences of all rounds leave open."""
 
 
 class ToDecide(NamedTuple):
@@ -61,9 +65,11 @@ class Screening:
         among: int = 0,
         to_decide: Callable[[CaseKey], ToDecide] = lambda key: ToDecide(),  # noqa: ARG005 - the same for each
         expected: Mapping[str, Want] = MappingProxyType({}),
+        in_open_means: InOpenMeans = lambda differences: (),  # noqa: ARG005 - without means none is open
     ) -> None:
         """``among`` is the number of cases that two builds decide in the run, including other comparisons."""
         self._all, self._counts, self._among, self._to_decide = comparison, counts, among, to_decide
+        self._in_open_means, self._for_means = in_open_means, frozenset[CaseKey]()
         self._pairs: dict[CaseKey, Pairs] = {}
         self._found: dict[CaseKey, RoundsResult] = {}
         self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
@@ -71,8 +77,7 @@ class Screening:
 
     def decide(self) -> None:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
-        comparison = self._all
-        design = comparison.design
+        comparison, design = self._all, self._all.design
         comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), self.late.absent_at_first)
         calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.unplayed()), self._among)
         comparison.design = replace(design, cases=calls)
@@ -82,9 +87,14 @@ class Screening:
                 comparison.play(ROUND, counts, self._finished_tests)
                 if comparison.waits:  # play the rounds that they missed
                     comparison.play(ROUND, counts, self._finished_tests)
+                self._look()
+                self._for_means = frozenset(self._in_open_means({key: p.differences for key, p in self._pairs.items()}))
+                if self._for_means:
+                    comparison.play(ROUND, counts, self._finished_tests)
         finally:
             self._look()
-        self._found = more_slow(self._found, self._pairs, {key: self._counts(key) for key in self._found}, design.alpha)
+        judged = {key: self._pairs[key].first(one.rounds) for key, one in self._found.items()}
+        self._found = more_slow(self._found, judged, {key: self._counts(key) for key in self._found}, design.alpha)
         comparison.stage.say(self._summary())
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
@@ -94,7 +104,7 @@ class Screening:
 
     def settled(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the decisions that further rounds would not change, of tests that have one for each of their calls."""
-        played = _rounds_played(self._all, self._found)
+        self._for_means, played = frozenset(), _rounds_played(self._all, self._found)
         open_ = {key.nodeid for key, one in self._found.items() if self._is_open(key, played[key], one)}
         open_ |= {key.nodeid for key in self._undecided()}
         return {key: one for key, one in self.paired(revision=revision).items() if key.nodeid not in open_}
@@ -110,11 +120,11 @@ class Screening:
 
     def _look(self) -> None:
         """Judge the rounds so far; a settled case keeps its result even if its test has more rounds."""
-        for key, pairs in self._all.pairs(ROUND).items():
+        self._pairs = self._all.pairs(ROUND)
+        for key, pairs in self._pairs.items():
             before = self._found.get(key)
             if before is None or not before.settled:
-                now = look(before, pairs, self._counts(key), self._all.design)
-                self._found[key], self._pairs[key] = now, pairs.first(now.rounds)
+                self._found[key] = look(before, pairs, self._counts(key), self._all.design)
 
     def _finished_tests(self) -> Iterable[str]:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
@@ -144,43 +154,33 @@ class Screening:
         request = self._to_decide(key)
         if result is not None and not result.settled and (request.time or played < LEAST):
             return True
-        return played < self._all.design.last and open_figures(self._all, key, request, played)
+        wanted_by_mean = key in self._for_means
+        return played < self._all.design.last and (wanted_by_mean or open_figures(self._all, key, request, played))
 
     def _paired(self, key: CaseKey, finding: RoundsResult, revision: bool) -> Paired:
+        pairs, rounds = self._pairs[key], self._rounds(key)
         return Paired(
-            decision=finding.decision,
-            differences=self._pairs[key].differences,
-            shift=finding.shift,
-            interval=finding.interval,
-            base=self._all.arms[0].revision[:10],
-            revision=revision,
-            p=finding.p,
-            threshold=self._all.design.alpha,
-            visible=finding.visible,
-            problems=tuple(self._all.problems.values()),
-            unstable=finding.unstable,
-            same=self._all.same,
-            faster=finding.faster,
-            slow=finding.slow,
-            wants_s=_wants_s(self._all, self._counts(key), key, finding),
-            base_ns=_base_time(self._all, key),
-            clocks_hz=paired_clocks(self._rounds(key)),
-            limited=power_limited(self._rounds(key)),
-            tunings=_tunings(self._rounds(key)),
-            figures=tuple(figure_pairs(self._all, key, self._to_decide(key).changes)),
-        )
+            decision=finding.decision, differences=pairs.differences[: finding.rounds],
+            further=pairs.differences[finding.rounds :], shift=finding.shift, interval=finding.interval,
+            base=self._all.arms[0].revision[:10], revision=revision, p=finding.p, threshold=self._all.design.alpha,
+            visible=finding.visible, problems=tuple(self._all.problems.values()), unstable=finding.unstable,
+            same=self._all.same, faster=finding.faster and not self._all.same, slow=finding.slow,
+            wants_s=_wants_s(self._all, self._counts(key), key, finding), base_ns=_base_time(self._all, key),
+            clocks_hz=paired_clocks(rounds), limited=power_limited(rounds), tunings=_tunings(rounds),
+            figures=self._figures(key), most=self._all.design.most,
+        )  # fmt: skip
 
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the calls that were not timed: their figures from machine code, files and the test itself."""
         bare = Paired(
             decision=Decision.UNDECIDED, differences=(), shift=0.0, base=self._all.arms[0].revision[:10],
             revision=revision, same=self._all.same, problems=tuple(self._all.problems.values()),
+            most=self._all.design.most,
         )  # fmt: skip
-        pairs = {
-            key: tuple(figure_pairs(self._all, key, self._to_decide(key).changes))
-            for key in _untimed(self._all, self._found)
-        }
-        return {key: replace(bare, figures=figures) for key, figures in pairs.items()}
+        return {key: replace(bare, figures=self._figures(key)) for key in _untimed(self._all, self._found)}
+
+    def _figures(self, key: CaseKey) -> tuple[FigurePairs, ...]:
+        return tuple(figure_pairs(self._all, key, self._to_decide(key).changes))
 
     def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
         """Return the rounds that decided a case."""
@@ -233,7 +233,7 @@ class Late:
 
 def _want(comparison: Comparison, counts: float, key: CaseKey, finding: RoundsResult) -> Want:
     """Return what a case needs until the last round."""
-    rounds = min(wanted(finding, counts, comparison.design), max(1, comparison.design.last - finding.rounds))
+    rounds = max(1, min(wanted(finding, counts, comparison.design), comparison.design.last - finding.rounds))
     return Want(rounds=rounds, seconds=comparison.cost(key.nodeid), suspected=finding.shift >= counts)
 
 
@@ -266,7 +266,7 @@ def open_figures(comparison: Comparison, key: CaseKey, request: ToDecide, played
     for pairs in figure_pairs(comparison, key, request.changes):
         for limit in request.changes:
             if limit.metric == pairs.name and matches(pairs.labels, scope_within(limit, key)):
-                decision = figure_finding(pairs, limit, request.gates).decision
+                decision = figure_finding(pairs, limit, request.gates, comparison.design.most).decision
                 if played < _REPEATED if pairs.repeats else decision is Decision.UNDECIDED:
                     return True
     return False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.trace_kinds import NSYS_KINDS, OVERLAP_KINDS, TRACE_KINDS
 from pytest_perfgate.model.metric import MetricKind
-from pytest_perfgate.model.values import UNITS, Better, Dimension, dimension_of, regex
+from pytest_perfgate.model.values import OF_ITEMS, UNITS, Better, Dimension, dimension_of, regex
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.errors import PerfgateError
@@ -257,7 +257,7 @@ def by_name(extra: Iterable[MetricKind] = ()) -> Mapping[str, MetricKind]:
 
 _NAME = regex(r"[A-Za-z_][\w.]*", re.ASCII)
 
-_ITEMS = regex(r"([MGTP]?)[a-z][a-z_-]+/s", re.ASCII)
+_ITEMS = regex(r"([MGTP]?)([a-z][a-z_-]+/s)", re.ASCII)
 """A unit of items of the user's own: ``tokens/s``; a first k belongs to the name, as in ``kernels/s``."""
 
 _DIRECTIONS = {"lower": Better.LOWER, "higher": Better.HIGHER, "neither": Better.NEITHER}
@@ -283,6 +283,7 @@ def own_reading(name: str, values: Any, *, unit: str = "", better: str = "lower"
         dimension=dimension,
         better=_DIRECTIONS[better],
         exact=bool(exact),
+        note=_items_note(unit),
     )
 
 
@@ -302,7 +303,7 @@ def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
         factor, dimension = unit_of(unit)
     if dimension in _OF_RATES:
         values = tuple(number * factor for number in numbers)
-        return Reading(name=_OF_RATES[dimension], values=values, dimension=dimension)
+        return Reading(name=_OF_RATES[dimension], values=values, dimension=dimension, note=_items_note(unit))
     if not name:
         fix = f"name the figure: record([...], {unit!r}, name='launches'), and limit it: launches <= 12"
         raise _wrong(f"record() was given numbers in {unit!r}, and nothing says what they are of", fix)
@@ -310,9 +311,13 @@ def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
 
 
 def named_among(figures: Mapping[str, Any], limits: Iterable[Limit]) -> tuple[Reading, ...]:
-    """Return the numbers that limits name, from the figures that a test reported itself."""
-    named = sorted({limit.metric for limit in limits} & figures.keys())
-    numbers = ((name, figures[name]) for name in named if isinstance(figures[name], (int, float)))
+    """Return the numbers that limits name, from the figures that a test reported itself.
+
+    A limit on a metric of perfgate's own means that one, whatever else the test calls so.
+    """
+    named = sorted({limit.metric for limit in limits} & figures.keys() - by_name().keys())
+    offered = ((name, figures[name]) for name in named if not isinstance(figures[name], bool))
+    numbers = ((name, figure) for name, figure in offered if isinstance(figure, (int, float)))
     return tuple(own_reading(name, number) for name, number in numbers if math.isfinite(number))
 
 
@@ -327,6 +332,11 @@ def unit_of(unit: str) -> tuple[float, Dimension]:
         return UNITS[Dimension.RATE][f"{match[1]}/s"], Dimension.RATE
     fix = "a unit of limits, such as ms, %, MB, GB/s or /s; of anything else leave unit= out and put it in the name"
     raise _wrong(f"limits know no unit {unit!r:.60}", fix)
+
+
+def _items_note(unit: str) -> str:
+    match = _ITEMS.fullmatch(unit) if dimension_of(unit) is None else None
+    return f"{OF_ITEMS}{match[2]}" if match else ""
 
 
 def _several(values: Any) -> list[Any]:

@@ -238,6 +238,8 @@ class Dimension(str, enum.Enum):
 
 DECIMAL = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
 
+OF_ITEMS = "in "  # how the note of a rate begins that names its items: in tokens/s
+
 _BINARY = (("Ki", 2.0**10), ("Mi", 2.0**20), ("Gi", 2.0**30), ("Ti", 2.0**40))
 
 

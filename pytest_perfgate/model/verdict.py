@@ -243,7 +243,7 @@ class Paired:
     differences: tuple[float, ...]
     """Logarithms of head over base, one a round, in order."""
     shift: float
-    """The Hodges-Lehmann shift as a fraction: 0.05 is 5 % slower."""
+    """The Hodges-Lehmann shift as a fraction: 0.05 is 5 % slower; the mean where slow processes were found."""
     interval: Interval | None = None
     """Of the shift, as fractions."""
     base: str = ""
@@ -264,7 +264,7 @@ class Paired:
     same: bool = False
     """Whether both sides ran the same code, so that a slowdown is not the code's."""
     faster: bool = False
-    """Whether it was shown faster, by the test for regressions."""
+    """Whether it was shown faster, by the test for regressions; builds of the same code cannot show that."""
     slow: tuple[int, int] | None = None
     """Slow processes of head and base, if those were found slower."""
     tunings: tuple[tuple[str, str], ...] = ()
@@ -283,14 +283,14 @@ class Paired:
     """Why the base ran files of its own revision, and which: it could not load the head's, or failed at this test."""
     own_test: bool = False
     """Whether the test itself differs there, so that both of its versions are part of the comparison."""
-    base_ns: float = 0.0
-    """The median time of a call in the base arm's processes; 0 if unknown."""
+    base_ns: float = 0.0  # the median time of a call in the base arm's processes; 0 if unknown
     clocks_hz: tuple[float, float] | None = None
     """The clocks of base and head, if both are known."""
     limited: PowerLimited | None = None
     """Power and clock of both sides, if the power limit held their clocks."""
-    figures: tuple[FigurePairs, ...] = ()
-    """Figures of limits on a change, as both sides read them."""
+    figures: tuple[FigurePairs, ...] = ()  # of limits on a change, as both sides read them
+    most: int = 30  # the rounds after which an open figure stays open
+    further: tuple[float, ...] = ()  # differences of rounds after its decision, which count in a mean over its family
 
     @property
     def rounds(self) -> int:

@@ -16,7 +16,7 @@ from pytest_perfgate.app.conclude import as_at_base, in_open_means
 from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.lockstep import Stage, TurnTiming
 from pytest_perfgate.app.measure import measurements
-from pytest_perfgate.app.screening import Screening, ToDecide
+from pytest_perfgate.app.screening import InOpenMeans, Screening, ToDecide
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.judge.against_revision import arm_limit, arms_of, contested_limit, not_compared
 from pytest_perfgate.core.judge.policy import contested, suspect_figures, suspects
@@ -85,7 +85,7 @@ class ArmRunner:
         comparison = self._comparison(revision, cases, design)
         expected = known_wants((case.nodeid for case in cases), costs, design.looks[0])
         bounds = Bounds(self._session.gate_judge, comparison)
-        screening = Screening(comparison, bounds, to_decide=bounds.to_decide, expected=expected)
+        screening = Screening(comparison, bounds, 0, bounds.to_decide, expected, in_means(self._session))
         compared = self._decided(comparison, screening, revision=True)
         self.waited = screening.late.waiting()
         return comparison, compared
@@ -139,10 +139,9 @@ class ArmRunner:
         announced = self._announced(cases, design_of(self._session))
         self._progress = Progress(self._config, f"{announced}, against {whose_commit(self._session, substitute)}")
         comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self._session))
-        others = Bounds(self._session.gate_judge, comparison)
-        limits = Limits({one.key: contested_limit(one) for one in reports}, others)
+        others, means = Bounds(self._session.gate_judge, comparison), in_means(self._session)
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
-        screening = Screening(comparison, limits, among, others.to_decide, wants)
+        screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, means)
         compared = self._decided(comparison, screening, revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, screening.late.troubles()
 
@@ -224,14 +223,20 @@ def report_unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -
 
 def design_of(session: SessionState) -> Design:
     """Return the number of rounds and the error rate; a shard has its part of the run's false-alarm rate."""
-    from pytest_perfgate.core.judge.family import family_limits
-    from pytest_perfgate.core.stats.inference import pairs_needed
+    from pytest_perfgate.core.judge.family import family_limits, rounds_needed
 
     rounds = session.settings.options.perfgate_rounds or 0
     most = rounds if rounds > OFTEN else IN_CI if session.settings.ci else OFTEN
     means = sum(map(len, family_limits(session.cases.values()).values()))
-    alpha = Design().alpha * share_of(session.settings.pytest)
-    return Design(most=most, alpha=alpha, least=pairs_needed(alpha / means) if means else 0)
+    share = share_of(session.settings.pytest)
+    return Design(most=most, alpha=Design().alpha * share, least=rounds_needed(means / share) if means else 0)
+
+
+def in_means(session: SessionState) -> InOpenMeans:
+    """Return the function that finds the cases of means that rounds leave open."""
+    from pytest_perfgate.core.judge.family import family_limits, open_in_rounds
+
+    return partial(open_in_rounds, family_limits(session.cases.values()), session.gate_judge.context)
 
 
 def whose_commit(session: SessionState, commit: str) -> str:
@@ -278,14 +283,10 @@ class Bounds:
             return case.limits
 
 
-class Limits:
-    """The slowdown that calls may have: by their verdicts, and for other calls of the same tests by their limits."""
-
-    def __init__(self, counts: Mapping[CaseKey, float], others: Bounds) -> None:
-        self._known, self._others = counts, others
-
-    def __call__(self, key: CaseKey) -> float:
-        return self._known[key] if key in self._known else self._others(key)
+def bounds_of(reports: Sequence[CaseReport], others: Bounds) -> Callable[[CaseKey], float]:
+    """Return the slowdown that calls may have: by their verdicts; other calls of the same tests by their limits."""
+    judged = {one.key: contested_limit(one) for one in reports}
+    return lambda key: judged[key] if key in judged else others(key)
 
 
 def rounds_path(root: Path, both: tuple[Arm, Arm]) -> Path:
@@ -307,9 +308,8 @@ def by_commit(
         if not (contested(report, ci=ci) or key in means) or not (base or line):
             continue
         named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
-        slower = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
-        since = slower or suspect_figures(report.verdicts)
-        open_[(named or base) if since else (base or named)].append(key)
+        slower = line is not None and line.sittings > 1 and suspects(report.verdicts)
+        open_[(named or base) if slower or suspect_figures(report.verdicts) else (base or named)].append(key)
     return open_
 
 

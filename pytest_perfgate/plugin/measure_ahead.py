@@ -105,13 +105,15 @@ def measure_more(session: SessionState, rounds: Rounds, devices: Fleet, progress
 
 
 def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:
-    """Judge everything and try the suspects; an interrupted trial keeps the verdicts of the screening."""
+    """Judge everything and try the suspects; an interrupted trial keeps what it decided, and the rest as screened."""
     fit = fit_results(session, results)
     try:
         session.reports.update(session.gate_judge.judge_all(fit))
     except BaseException:
         keep_measured(session, fit)
         raise
+    if session.interrupted:
+        raise KeyboardInterrupt
 
 
 def keep_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:

@@ -156,8 +156,6 @@ class GateSession(SessionState):
                 try:
                     with interrupts_handled(), cleaned_up(self.settings.pytest):
                         measure_ahead(self)
-                    if self.interrupted:
-                        raise KeyboardInterrupt  # noqa: TRY301 - as if it had ended the rounds
                 except KeyboardInterrupt:  # pytest reads the source of every frame of it, up to a second's work
                     raise KeyboardInterrupt from None
 

@@ -20,7 +20,7 @@ from pytest_perfgate.core.judge.context import (
 from pytest_perfgate.core.judge.readings import COUNTS, THIS, Sides, better_of, comparable, reach_in_turns
 from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.samples import indistinguishable
-from pytest_perfgate.core.judge.suspects import DOCTOR, SAME, expired, look
+from pytest_perfgate.core.judge.suspects import DOCTOR, SAME, expired, look, more_rounds
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.limits.scope import demands_regression, noun, render_scope
 from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
@@ -97,15 +97,15 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
     assert paired is not None
     if pairs is None:
         return Ruling(Outcome.NOT_MEASURED, f"{metric.name} was not measured in both builds", metric=metric)
-    finding = figure_finding(pairs, limit, trial.context.gates)
+    finding = figure_finding(pairs, limit, trial.context.gates, paired.most)
     outcome, word = _BY_BUILDS[finding.decision]
     if finding.decision is Decision.SLOWER and paired.same:
         outcome = Outcome.MOVED
     elif finding.decision is Decision.NOT_SLOWER:
-        outcome, word = (Outcome.IMPROVED, "better") if finding.better else (Outcome.PASSED, word)
+        outcome, word = (Outcome.IMPROVED, "better") if finding.better and not paired.same else (Outcome.PASSED, word)
     text = f"{word} in {plural(finding.rounds, 'round')} against {paired.base}"
-    steps = look(trial) if outcome is Outcome.REGRESSED else ()
-    return Ruling(outcome, text, steps, metric=metric, figure=finding.base, rounds=finding.rounds)
+    steps = {Outcome.REGRESSED: look(trial), Outcome.UNDECIDED: more_rounds(trial, paired)}
+    return Ruling(outcome, text, steps.get(outcome, ()), metric=metric, figure=finding.base, rounds=finding.rounds)
 
 
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
@@ -117,7 +117,7 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
         lost = paired.rounds and metric.better is not None
         return ruling._replace(sentence=f"{ruling.sentence}; the base did not give {metric.name}") if lost else ruling
     base = f"base {paired.base}" if paired.base else "the base"
-    finding = figure_finding(pairs, limit, trial.context.gates)
+    finding = figure_finding(pairs, limit, trial.context.gates, paired.most)
     (outcome, word), then = _BY_BUILDS[finding.decision], ruling.next
     moved = change_text(limit.change(median(pairs.head), finding.base.value), limit, metric.dimension)
     text = f"{ruling.sentence}; {word} than {base} in {plural(finding.rounds, 'round')}: {moved}"
@@ -131,6 +131,8 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
     elif outcome is Outcome.MOVED and paired.shared:
         text = f"{text}; {indistinguishable(paired)}: the cause is that, or the machine"
         outcome, then = Outcome.SUSPECT, look(trial)
+    elif outcome is Outcome.UNDECIDED:
+        then = more_rounds(trial, paired)
     elif outcome in {Outcome.MOVED, Outcome.REGRESSED}:
         then = (*(look(trial) if outcome is Outcome.REGRESSED else ()), *_accept(trial, REASON))
     return ruling._replace(outcome=outcome, sentence=text, next=then)
@@ -157,12 +159,10 @@ def _accept(trial: JudgedMeasurement, option: str = "") -> tuple[str, ...]:
 def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     line, edited = trial.baseline, trial.context.edited
     assert line is not None
-    then = line.figure(metric.name, metric.labels)
-    if then is None and edited is not None:
-        then = edited.figure(metric.name, metric.labels)
+    at = (metric.name, metric.labels)
+    then = line.figure(*at) or (edited.figure(*at) if edited is not None else None)
     if then is None:
-        title = figure_title(metric.name, metric.labels)
-        return _unbaselined(limit, trial, f"no value of {title} has been accepted", metric)
+        return _unbaselined(limit, trial, f"no value of {figure_title(*at)} has been accepted", metric)
     if wrong := _mismatch(limit, metric, then):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     if metric.value == then.value and metric.interval is None and _allows(limit, 0.0, 0.0):
@@ -338,9 +338,9 @@ def _beyond_limit(pair: FigureComparison, moved: Moved, reach: float, trial: Jud
         sentence = f"{text}; not confirmed: compare with the accepted commit"
         return Ruling(outcome=Outcome.SUSPECT, sentence=sentence, visible=reach or None)
     if far:
-        act = (*profiles, *_accept(trial, REASON))
         word = "other" if better_of(pair.metric, trial.context.kinds) is Better.NEITHER else "worse"
-        return Ruling(Outcome.REGRESSED, f"{word} than accepted: {text}", act, visible=reach or None)
+        steps = (*profiles, *_accept(trial, REASON))
+        return Ruling(Outcome.REGRESSED, f"{word} than accepted: {text}", steps, visible=reach or None)
     by_chance = change_text(math.copysign(reach, moved.value), pair.limit, pair.metric.dimension)
     explained = f"{text}; chance explains up to {by_chance}"
     more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else ""

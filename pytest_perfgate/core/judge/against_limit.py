@@ -14,13 +14,13 @@ from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.readings import FILE, Sides, moved_sides, no_reference, reach_in_turns
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
-from pytest_perfgate.core.limits.scope import noun, render_scope
+from pytest_perfgate.core.limits.scope import items_in, noun, render_scope
 from pytest_perfgate.core.render.words import bound_text, quantity
 from pytest_perfgate.model.errors import PerfgateError, codes, proposal, some_of
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import SPEEDUP, Limit, Mode, Operator, Outcome, Policy
 from pytest_perfgate.model.protocol import READ
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import OF_ITEMS, Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import Verdict
@@ -53,6 +53,9 @@ OF_A_PEAK = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
 _OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
 
 _ALIASED = frozenset({"mfu", "sol"})
+
+_OF_TIME = DERIVED - {SPEEDUP, "cv", "launch_gap"}
+"""Figures whose interval holds all groups of processes, because that of the time does."""
 
 _SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_MEASURED, Outcome.INVALID, Outcome.BROKEN)
 
@@ -147,6 +150,8 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     doubt = "" if math.isfinite(metric.value) else f"{metric.name} is not a finite number"
     if metric.dimension is not limit.dimension:
         doubt = f"{metric.name} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}"
+    elif metric.note.startswith(OF_ITEMS) and (items := items_in(limit.text)) and metric.note != f"{OF_ITEMS}{items}/s":
+        doubt = f"{metric.name} is {metric.note}, its limit {OF_ITEMS}{items}/s"
     if doubt:
         return Ruling(outcome=Outcome.INVALID, sentence=doubt, metric=metric)
     if _past_ceiling(metric, trial):
@@ -186,7 +191,7 @@ def _against_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ru
         sentence = "busy neighbours may explain the miss: they slow two calls by different amounts"
         again = f"on a quieter machine: {trial.rerun} --perfgate=full"
         return undecided(metric, trial, limit.bound)._replace(sentence=sentence, next=(again,))
-    return undecided(metric, trial, limit.bound) if keeps is None else _beyond_bound(metric, trial)
+    return undecided(metric, trial, limit.bound) if keeps is None else _beyond_bound(limit, metric, trial)
 
 
 def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement) -> bool:
@@ -217,8 +222,10 @@ def holds(limit: Limit, number: float) -> bool:
     return _HOLDS[limit.operator](number, limit.bound)
 
 
-def _beyond_bound(metric: Metric, trial: JudgedMeasurement) -> Ruling:
+def _beyond_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
+    if limit.operator is Operator.EQUAL and metric.low <= limit.bound <= metric.high:
+        sentence = "it varies, and must always equal the limit"
     sides = _in_turns(metric, trial)
     return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric, evidence=sides)
 
@@ -251,7 +258,7 @@ def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
 
 def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
     """Judge an interval that spans the limit: UNSTABLE if processes form groups, else UNDECIDED."""
-    if trial.modes and metric.name in DERIVED and metric.name != SPEEDUP:
+    if trial.modes and metric.name in _OF_TIME:
         return Ruling(
             outcome=Outcome.UNSTABLE,
             sentence="the processes fall into groups on both sides of the limit",

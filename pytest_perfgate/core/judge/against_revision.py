@@ -85,7 +85,8 @@ def _by_decision(limit: Limit, trial: JudgedMeasurement, metric: Metric, thresho
         how = slow_processes(paired) or "slower"
         confirmed = _ruling(trial, Outcome.REGRESSED, f"{how} in {source}", metric, look)
         return clock_event(suspicion, trial) or confirmed
-    if metric.high < threshold and is_look(paired.rounds):
+    below = metric.high < threshold and is_look(paired.rounds)
+    if below or paired.decision is Decision.NOT_SLOWER:  # an earlier look may have cleared it
         outcome = Outcome.IMPROVED if paired.faster else Outcome.PASSED
         return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {source}", metric, ())
     if paired.unstable:
@@ -240,7 +241,7 @@ def arms_of(paired: Paired | None, *, revision: bool) -> Arms | None:
         return None
     if not revision and (paired.shared or paired.edited or paired.problems):
         return None
-    return Arms(base=paired.base, same=paired.same, differences=paired.differences)
+    return Arms(base=paired.base, same=paired.same, differences=paired.differences + paired.further)
 
 
 UNASKED = 0.03

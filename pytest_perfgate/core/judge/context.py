@@ -176,8 +176,10 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMe
     """Return the ruling as a verdict, with its effect by the policy."""
     outcome, sentence, steps, evidence, metric, visible, rounds, against, raised, fails, policy, figure = ruling
     done = effect(outcome, context.policy, context.mode)
-    if fails or (policy and context.policy.effect(policy) is Effect.FAIL):
+    if fails:
         done = Effect.FAIL
+    elif policy and done is not Effect.FAIL and context.policy.effect(policy) is Effect.FAIL:
+        done, evidence = Effect.FAIL, (*evidence, ("fails", f"by policy {policy} = fail"))
     if visible is None and figure is None and trial is not None and trial.timing is not None:
         visible = None if trial.paired is not None and trial.paired.unbuilt else trial.timing.visible
     return Verdict(

@@ -29,7 +29,7 @@ from pytest_perfgate.core.stats.inference import (
 from pytest_perfgate.model.metric import Interval, Labels, Metric, MetricSet
 from pytest_perfgate.model.plan import CHANGES, LEAST, Case, CaseKey, Limit, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.model.verdict import Arms, CaseReport, SuiteNote
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.context import JudgeContext
@@ -55,14 +55,18 @@ def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
 
 def family_notes(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> Iterable[SuiteNote]:
     """Yield a note for each limit on a mean, with its outcome and its cases."""
-    for family, limit, outcome, text in _judged_means(reports, families, context):
+    for family, limit, outcome, text in _judged_means(reports, families, context, _among(families, context)):
         yield _note(family, limit, outcome, text, context)
 
 
+def _among(families: Families, context: JudgeContext) -> float:
+    """Return the number of means that share the error rate, of which a shard has its part."""
+    return sum(map(len, families.values())) / context.share
+
+
 def _judged_means(
-    reports: Sequence[CaseReport], families: Families, context: JudgeContext
+    reports: Sequence[CaseReport], families: Families, context: JudgeContext, among: float
 ) -> Iterator[tuple[str, Limit, Outcome, str]]:
-    among = sum(map(len, families.values())) / context.share  # a shard has its part of the run's error rate
     for family, limits in families.items():
         for limit in limits:
             pattern = dict(limit.labels).get("family", "")
@@ -80,8 +84,17 @@ def open_means(reports: Sequence[CaseReport], families: Families, context: Judge
         family: [limit for limit in limits if limit.metric == FAMILY_MEAN and limit.bound >= 0 and _is_change(limit)]
         for family, limits in families.items()
     }
-    left = {family for family, _, outcome, _ in _judged_means(reports, slowdowns, context) if outcome in _OPEN}
+    judged = _judged_means(reports, slowdowns, context, _among(families, context))
+    left = {family for family, _, outcome, _ in judged if outcome in _OPEN}
     return {report.key for report in reports if report.key.family.partition("#")[0] in left}
+
+
+def open_in_rounds(
+    families: Families, context: JudgeContext, differences: Mapping[CaseKey, tuple[float, ...]]
+) -> set[CaseKey]:
+    """Return the cases of the means of slowdowns that these rounds of two builds leave open."""
+    builds = {key: Arms(base="", differences=rounds) for key, rounds in differences.items()}
+    return open_means([CaseReport(key=key, verdicts=(), builds=one) for key, one in builds.items()], families, context)
 
 
 def _is_change(limit: Limit) -> bool:
@@ -201,18 +214,19 @@ def _outcome(
         return Outcome.UNDECIDED, "; the interval spans the limit"
     if of not in CHANGES or limit.bound < 0:
         return Outcome.BROKEN, "; the whole interval misses the limit"
-    reach, arms = max(_reach(members, context), _blind(members)), all(map(_by_arms, members))
-    confirmed = arms and slower_in_family(together(members), limit.bound, among)
-    if mean.value <= reach and not confirmed:
+    reach = max(_reach(members, context), _blind(members))
+    if mean.value <= reach and all(map(_by_arms, members)):
+        return open_in_family(members, among)
+    if mean.value <= reach:
         text = f"; a whole run may be off by {detectable(reach)} here, so this is not confirmed"
-        return open_in_family(members, among) if arms else (Outcome.SUSPECT, f"{text}; {AGAINST} REV can confirm it")
+        return Outcome.SUSPECT, f"{text}; {AGAINST} REV can confirm it"
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"
     excuses = [excuse for member in members if (excuse := _excuse(member, reach))]
     if excuses:
         more = f" ({len(excuses)} of {plural(len(members), 'case')})" if len(members) > 1 else ""
         return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}; {excuses[0]}{more}"
-    return Outcome.REGRESSED, "; slower side by side" if confirmed else f"; chance explains up to {signed(reach)}"
+    return Outcome.REGRESSED, f"; chance explains up to {signed(reach)}"
 
 
 def _by_builds(
@@ -223,13 +237,10 @@ def _by_builds(
     A case that was not measured in two builds counts by its accepted time.
     """
     beside = [_of_builds(member) for member in members]
-    if not any(beside):
+    if not any(beside) or (None in beside and all(member.arms for member in members)):
         return None
-    mean, every, rounds = (
-        geometric_mean(list(map(_either, beside, figures)), change=True),
-        all(beside),
-        together(members),
-    )
+    every, rounds = all(beside), together(members)
+    mean = geometric_mean([one or other for one, other in zip(beside, figures)], change=True)
     if every and len(rounds) >= LEAST:
         mean = _slowdown(rounds)  # processes of one round share what the machine does to them
     kept, text = interval_keeps(limit, mean), f"; in two builds {_reading(mean, 'slowdown')}"
@@ -239,17 +250,13 @@ def _by_builds(
         return Outcome.UNDECIDED, f"{text}, which spans the limit" if kept is None else text
     if not slower_in_family(rounds, limit.bound, among):
         return open_in_family(members, among)
-    same = any(member.builds and member.builds.same for member in members)
+    same = any(both.same for member in members if (both := member.arms or member.builds))
     return (Outcome.MOVED, f"{text}; {SAME}") if same else (Outcome.REGRESSED, f"{text}; slower side by side")
-
-
-def _either(metric: Metric | None, other: Metric) -> Metric:
-    return metric or other
 
 
 def _of_builds(member: CaseReport) -> Metric | None:
     """Return the slowdown of a case in two builds, if enough rounds were measured or its code is the same in both."""
-    builds = member.builds
+    builds = member.arms or member.builds
     if builds is None or not all(map(math.isfinite, builds.differences)):
         return None
     if not builds.differences and builds.same:
@@ -324,6 +331,9 @@ def _note(family: str, limit: Limit, outcome: Outcome, text: str, context: Judge
 
 ALPHA = Design().alpha
 
+LOOKS = 2
+"""The looks at a mean: once its cases are decided, and if that leaves it open, after the last round."""
+
 
 def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
     """Return the mean logarithm of head over base over all cases, for each round that all of them had."""
@@ -331,16 +341,21 @@ def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
     return tuple(fmean(column) for column in zip(*sides))
 
 
+def rounds_needed(among: float) -> int:
+    """Return the rounds below which none of so many means can be confirmed."""
+    return pairs_needed(ALPHA / (LOOKS * among))
+
+
 def slower_in_family(differences: Sequence[float], bound: float, among: float) -> bool:
     """Return whether the exact test of the mean of each round finds a slowdown, among so many means."""
     if not differences or math.expm1(hodges_lehmann(differences)) < bound:
         return False
-    return signed_rank(beyond(differences, bound)) <= ALPHA / among
+    return signed_rank(beyond(differences, bound)) <= ALPHA / (LOOKS * among)
 
 
 def open_in_family(members: Sequence[CaseReport], among: float) -> tuple[Outcome, str]:
     """Return why rounds of two arms do not confirm a mean that exceeds its limit, and how many could."""
-    needed = pairs_needed(ALPHA / among)
+    needed = rounds_needed(among)
     shared = len(together(members))
     if shared >= needed:
         return Outcome.UNDECIDED, f"; {plural(shared, 'round')} do not confirm it"
@@ -366,7 +381,7 @@ def effective_members(report: CaseReport, limit: Limit) -> CaseReport:
     value = time.value / line.time - 1
     slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=interval)
     with_slowdown = measurement.with_metrics(MetricSet(metrics=(slowdown,)))
-    return replace(report, measurement=with_slowdown, baseline=line, unheld="", builds=None)
+    return replace(report, measurement=with_slowdown, baseline=line, unheld="", arms=None, builds=None)
 
 
 def _plain(measurement: Measurement, name: str) -> Metric | None:

@@ -83,7 +83,7 @@ def _join_processes(processes: Sequence[tuple[Reading, ...]]) -> Metric | Absent
     if not all(values):
         lost = sum(not one for one in values)
         return _differs(first, f"{lost} of {len(values)} processes did not read it")
-    apart = {(one.dimension, one.better, one.exact) for readings in processes for one in readings}
+    apart = {(one.dimension, one.better, one.exact, one.note) for readings in processes for one in readings}
     if len(apart) > 1:
         return _differs(first, "two calls give it different unit=, better= or exact=")
     if first.exact and len(set().union(*values)) > 1:

@@ -226,7 +226,7 @@ def look(before: RoundsResult | None, pairs: Pairs, threshold: float, design: De
         now = finding(pairs.first(count), threshold, design)
         if result is not None and result.decision is Decision.NOT_SLOWER:
             settled = now.settled or count >= max(design.looks[0], design.least)
-            now = replace(now, decision=Decision.NOT_SLOWER, settled=settled)
+            now = replace(now, decision=Decision.NOT_SLOWER, faster=now.faster or result.faster, settled=settled)
         result = now
     assert result is not None
     return result
@@ -279,9 +279,9 @@ def more_slow(
     level = GROUPED * alpha / max(len(groups), 1)
     changed = dict(findings)
     for key, (slow, p) in groups.items():
-        shown = p <= level and fmean(pairs[key].differences) >= math.log1p(thresholds[key])
-        if findings[key].decision is Decision.UNDECIDED and shown:
-            changed[key] = replace(findings[key], decision=Decision.SLOWER, p=p * alpha / level, slow=slow)
+        shift = math.expm1(fmean(pairs[key].differences))  # the median of averages leaves out a few slow processes
+        if findings[key].decision is Decision.UNDECIDED and p <= level and shift >= thresholds[key]:
+            changed[key] = replace(findings[key], decision=Decision.SLOWER, shift=shift, p=p * alpha / level, slow=slow)
     return changed
 
 
@@ -298,8 +298,9 @@ def wanted(finding: RoundsResult, threshold: float, design: Design) -> int:
     """Return the rounds until a case of this shift and scatter is decided, with a power of four fifths."""
     if finding.decision is not Decision.UNDECIDED:
         return max(0, max(design.looks[0], design.least) - finding.rounds)
-    needs = slower_rounds if finding.shift >= threshold else clearing_rounds
-    return max(1, needs(finding, threshold, design) - finding.rounds)
+    slower = finding.shift >= threshold
+    needs = slower_rounds(finding, threshold, design) if slower else clearing_rounds(finding, threshold)
+    return max(1, needs - finding.rounds)
 
 
 def slower_rounds(finding: RoundsResult, threshold: float, design: Design) -> int:
@@ -310,7 +311,7 @@ def slower_rounds(finding: RoundsResult, threshold: float, design: Design) -> in
     return next(ahead, max(needs, finding.rounds + 1))
 
 
-def clearing_rounds(finding: RoundsResult, threshold: float, design: Design) -> int:  # noqa: ARG001 - like the other one
+def clearing_rounds(finding: RoundsResult, threshold: float) -> int:
     """Return the rounds after which the interval of this shift and scatter is below the threshold."""
     gap = math.log1p(max(threshold, 0.0)) - math.log1p(finding.shift)
     return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), finding.scatter, gap))
@@ -339,7 +340,7 @@ class FigureFinding(NamedTuple):
     """Whether it was shown better, by the test for regressions."""
 
 
-def figure_finding(pairs: FigurePairs, limit: Limit, gates: int) -> FigureFinding:
+def figure_finding(pairs: FigurePairs, limit: Limit, gates: int, most: int = OFTEN) -> FigureFinding:
     """Judge whether the head is worse than its limit allows: by the exact test, or exactly for repeating figures.
 
     Worse is the direction that the limit forbids; ``gates`` is how many figures share the false-alarm rate.
@@ -348,13 +349,13 @@ def figure_finding(pairs: FigurePairs, limit: Limit, gates: int) -> FigureFindin
     if pairs.repeats:
         moved = limit.change(median(pairs.head), base.value)
         decision = Decision.NOT_SLOWER if _allows(limit, moved) else Decision.SLOWER
-        return FigureFinding(
-            decision, base, len(pairs.base), better=moved < 0 if limit.operator in _UPPER else moved > 0
-        )
+        better = moved < 0 if limit.operator in _UPPER else moved > 0
+        return FigureFinding(decision, base, len(pairs.base), better)
     worse_by, allowed = _steps(pairs, limit, base.value)
-    if limit.operator not in _UPPER:
+    both_ways = limit.operator is Operator.EQUAL
+    if median(worse_by) < 0 if both_ways else limit.operator not in _UPPER:
         worse_by, allowed = [-step for step in worse_by], -allowed
-    design = Design(alpha=ALARM, cases=max(gates, 1))
+    design = Design(most=most, alpha=ALARM, cases=max(gates, 1) * (2 if both_ways else 1))
     for count in range(min(LEAST, len(worse_by)), len(worse_by) + 1):
         decision = _figure_look(worse_by[:count], allowed, design)
         if decision is not Decision.UNDECIDED:
@@ -372,7 +373,7 @@ def _figure_look(worse_by: Sequence[float], allowed: float, design: Design) -> D
         return Decision.SLOWER
     enough = design.looks[len(design.looks) // 2]
     kept = interval.high < allowed or (allowed <= 0 and interval.low <= allowed and count >= enough)
-    return Decision.NOT_SLOWER if kept and count >= LEAST else Decision.UNDECIDED
+    return Decision.NOT_SLOWER if kept and is_look(count) else Decision.UNDECIDED
 
 
 def _beyond(steps: Sequence[float], allowed: float) -> float:

@@ -12,6 +12,7 @@ from pytest_perfgate.core.limits.scope import (
     CHANGE,
     CHANGE_SHAPE,
     CHANGE_WORD,
+    ITEMS,
     Span,
     Written,
     change_bound,
@@ -21,6 +22,7 @@ from pytest_perfgate.core.limits.scope import (
     check_reference,
     check_sense,
     closing,
+    items_in,
     noun,
     parse_scope,
     render_scope,
@@ -310,12 +312,10 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
     unit = written.text[span.start : span.end]
     if unit in UNITS[dimension]:
         return number * UNITS[dimension][unit], dimension
-    if head.startswith("throughput ") and (named := _ITEMS.fullmatch(unit)):
-        return number * dict(DECIMAL)[named[1]], dimension
     measured = dimension_of(unit)
     if measured and dimension is Dimension.PLAIN:
         return number * UNITS[measured][unit], measured
-    if dimension is Dimension.PLAIN and (named := _ITEMS.fullmatch(unit)):  # a rate of the test's own items
+    if dimension in {Dimension.PLAIN, Dimension.RATE} and (named := ITEMS.fullmatch(unit)):  # the test's own items
         if thousands := _THOUSANDS.fullmatch(unit):
             fix = f"write k/s, or {thousands[1]}/s and the whole number"
             raise written.fault("limit-unit", "k is no prefix of items: it could be their first letter", span, fix)
@@ -365,18 +365,16 @@ def _comma(written: Written, whole: Span, head: str, dimension: Dimension) -> Ex
     return written.fault("limit-number", "a comma ends the number", span, f"write {' or '.join(examples)}")
 
 
-_ITEMS = re.compile(r"([MGTP]?)([a-z][a-z_-]+)/s", re.ASCII)
-"""Matches items of the user's own, such as ``values/s``, in which a first k is a letter."""
-
 _THOUSANDS = re.compile(r"k(calls|elements|examples|frames|images|items|queries|requests|rows|samples|tokens|values)/s")
 """Matches usual items with a k in front, which would be read as items of that name and a thousandth of the limit."""
 
 
 def check_items(limit: Limit, unit: str) -> None:
     """Raise if a limit names other items than the work, which is known once it was measured."""
-    named = re.search(rf"[\d._\s]{_ITEMS.pattern}\Z", limit.text) if limit.metric == "throughput" else None
-    if named and named[2] != unit:
-        what = f"{limit.text!r} counts {named[2]}, and work= counts {unit}"
+    of = dict(limit.labels).get("of", "") if limit.metric in OF_FAMILIES else limit.metric
+    items = items_in(limit.text) if of.partition("(")[0].strip() == "throughput" else ""
+    if items not in ("", unit):
+        what = f"{limit.text!r} counts {items}, and work= counts {unit}"
         raise PerfgateError("limit-unit", what, fix=f"write {unit}/s, or a number with k/s or M/s")
 
 

@@ -331,6 +331,16 @@ def demands_regression(better: Better | None, operator: Operator) -> bool:
     return operator in (LOWER_BOUNDS if better is Better.LOWER else UPPER_BOUNDS if better is Better.HIGHER else ())
 
 
+ITEMS = re.compile(r"([MGTP]?)([a-z][a-z_-]+)/s", re.ASCII)
+"""Matches a rate of items of the user's own, such as ``values/s``, in which a first k is a letter."""
+
+
+def items_in(text: str) -> str:
+    """Return what a limit counts, such as ``tokens`` where it ends in ``2 Mtokens/s``; "" if it names no items."""
+    match = re.search(rf"[\d._\s]{ITEMS.pattern}\Z", text)
+    return match[2] if match else ""
+
+
 _NOUNS = {
     Dimension.BYTES: "a number of bytes",
     Dimension.FLOPS: "a rate of operations",

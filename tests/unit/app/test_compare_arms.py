@@ -388,6 +388,8 @@ def test_the_same_code_on_both_sides_is_known() -> None:
     ]:
         _, results, _ = compared(World(time=slower("", 0.06), modules=modules), content=content)
         assert {paired.same for paired in results.values()} == {expected}
+        _, results, _ = compared(World(time=slower("", -0.5), modules=modules), content=content)
+        assert {paired.faster for paired in results.values()} == {not expected}, "the same code is no faster"
 
 
 def test_a_second_child_that_does_not_start_leaves_no_first_one() -> None:

@@ -11,6 +11,7 @@ import pytest
 from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.measure import Blurred
 from pytest_perfgate.app.screening import MOST, FirstSitting, Screening, ToDecide, blurred
+from pytest_perfgate.core.judge.against_revision import arms_of
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.rounds import Design, figure_finding
@@ -154,6 +155,27 @@ def test_what_the_budget_never_reached_says_what_it_would_take() -> None:
         "t.py::test_0": "the budget ended before its first round; about 3 min 44 s more may decide"
     }
     assert lines == ["2 of 2 cases decided in 7 rounds"]
+
+
+@pytest.mark.parametrize(("budget_s", "played"), [(0.0, [30, 30, 7]), (70.0, [17, 12, 7])])
+def test_cases_of_an_open_mean_go_on_to_the_last_round_and_keep_their_own_decision(
+    budget_s: float, played: list[int]
+) -> None:
+    world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, within=0.2, modules=PROOF)
+    comparison = Comparison((arm("base"), arm("head")), cases(3), staged(world, [], [], budget_s), Design())
+    counts: list[set[int]] = []
+
+    def in_open_means(differences):
+        counts.append({len(rounds) for rounds in differences.values()})
+        return [key for key in differences if key.nodeid != "t.py::test_2"]
+
+    screening = Screening(comparison, lambda key: 0.03, in_open_means=in_open_means)
+    screening.decide()
+    results = {key.nodeid[-1]: paired for key, paired in screening.paired(revision=True).items()}
+    assert counts == [{7}], "asked once, when every case is decided"
+    assert {one.rounds for one in results.values()} == {7}
+    assert [7 + len(results[name].further) for name in "012"] == played
+    assert {len(arms_of(results["0"], revision=True).differences)} == {played[0]}
 
 
 def test_a_budget_that_is_long_enough_holds_nothing_back() -> None:

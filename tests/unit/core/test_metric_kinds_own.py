@@ -87,9 +87,24 @@ def test_numbers_of_which_nobody_knows_what_they_are_are_refused(unit, name) -> 
     assert error.value.code.name == "call-wrong"
 
 
+@pytest.mark.parametrize(("unit", "note"), [("Mtokens/s", "in tokens/s"), ("k/s", ""), ("GB/s", ""), ("", "")])
+def test_a_rate_of_items_keeps_their_name(unit: str, note: str) -> None:
+    assert own_reading("speed", 1, unit=unit).note == note
+    assert unit != "Mtokens/s" or recorded([1.0], unit, "").note == note
+
+
 def test_of_what_is_offered_the_numbers_that_limits_name_are_taken() -> None:
-    limits = [parse_limit(text, kinds=KINDS, own=str) for text in ("tokens <= 3", "host <= 1", "odd <= 1")]
-    offered = {"tokens": 4, "host": "a name", "odd": math.nan, "seed": 7}
+    texts = ("tokens <= 3", "host <= 1", "odd <= 1", "on <= 1", "slowdown <= 3%", "bandwidth >= 3 GB/s")
+    limits = [parse_limit(text, kinds=KINDS, own=str) for text in texts]
+    offered = {
+        "tokens": np.float64(4),
+        "host": "a name",
+        "odd": math.nan,
+        "on": True,
+        "seed": 7,
+        "slowdown": 2,
+        "bandwidth": 3.5,
+    }
     assert [(one.name, one.values) for one in named_among(offered, limits)] == [("tokens", (4.0,))]
 
 

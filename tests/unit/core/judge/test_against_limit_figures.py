@@ -10,8 +10,10 @@ from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.judge.against_limit import missing_siblings as lacking
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.core.judge.readings import figures_of
 from pytest_perfgate.core.limits.grammar import parse_limit
-from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.metric_kinds import by_name, own_reading
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.errors import PerfgateError, codes
 from pytest_perfgate.model.metric import Absent, Analysis, Interval, Metric, MetricSet, Problem, labels
@@ -28,6 +30,7 @@ from tests.unit.core.judge.bench import (
     limit,
     measured,
     outcome_of,
+    samples,
     share,
     verdict,
 )
@@ -70,7 +73,8 @@ def test_an_exact_limit_holds_for_the_whole_interval_or_not_at_all() -> None:
     for metric, outcome, sentence in (
         (counted(5), Outcome.PASSED, "keeps the limit"),
         (counted(5, 5), Outcome.PASSED, "the whole interval keeps the limit"),
-        (counted(5, 6), Outcome.BROKEN, "the whole interval misses the limit"),
+        (counted(5, 6), Outcome.BROKEN, "it varies, and must always equal the limit"),
+        (counted(6, 7), Outcome.BROKEN, "the whole interval misses the limit"),
         (counted(6), Outcome.BROKEN, "misses the limit"),
     ):
         result = decided_verdict(1e6, "count == 5", metrics=MetricSet(metrics=(metric,)))
@@ -200,6 +204,30 @@ def test_groups_of_times_say_nothing_of_what_a_capture_counted() -> None:
     metrics = MetricSet(metrics=(share("overlap", 0.5, 0.6, 0.7),))
     result = verdict(1e6, [limit("overlap >= 60%")], shape=GROUPS, metrics=metrics)
     assert (result.outcome, result.next) == (Outcome.UNDECIDED, ())
+
+
+def test_groups_of_times_say_nothing_of_the_variation_within_a_process() -> None:
+    processes = tuple(samples(1e6 * one, spread=0.001 * at) for at, one in enumerate(GROUPS, 1))
+    figures = {m.name: m for m in metrics_of(measured(1e6, processes=processes), None).metrics}
+    bound = (figures["cv"].low + figures["cv"].high) / 2
+    result = verdict(1e6, [limit(f"cv <= {bound:.6f}")], processes=processes)
+    assert result.outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("metric(speed) >= 6 apples/s", Outcome.INVALID),
+        ("metric(speed) >= 6 tokens/s", Outcome.PASSED),
+        ("metric(speed) >= 7 Mtokens/s", Outcome.BROKEN),
+        ("metric(speed) >= 6 /s", Outcome.PASSED),
+    ],
+)
+def test_a_rate_of_items_is_held_against_no_others(text: str, outcome: Outcome) -> None:
+    figures = figures_of([(own_reading("speed", 6.5, unit="tokens/s", better="higher"),)])
+    result = verdict(1e6, [limit(text)], metrics=figures)
+    assert result.outcome is outcome
+    assert ("is in tokens/s, its limit in apples/s" in result.sentence) is (outcome is Outcome.INVALID)
 
 
 def test_what_nobody_collected_names_its_source() -> None:

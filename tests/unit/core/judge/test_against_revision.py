@@ -337,6 +337,13 @@ def test_rounds_that_a_budget_ends_between_two_looks_clear_nothing(rounds: int, 
         assert paired_verdict(1e6, evidence).outcome is Outcome[outcome]
 
 
+def test_rounds_for_a_mean_take_no_clearing_back() -> None:
+    """The first look that decides is final, beside an accepted time and against a revision alike."""
+    cleared = replace(OPEN, decision=Decision.NOT_SLOWER, interval=Interval(low=-0.02, high=0.04))
+    for evidence in (cleared, replace(cleared, revision=True)):
+        assert paired_verdict(1e6, evidence).outcome is Outcome.PASSED
+
+
 def test_slow_processes_that_the_base_has_not_are_said() -> None:
     slow = replace(SLOWER, slow=(9, 0), differences=(0.0,) * 30)
     assert paired_verdict(1e6, slow).sentence.startswith(

@@ -28,7 +28,7 @@ from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import DIRTY, Environment, Identity, Sitting
-from pytest_perfgate.model.plan import Choice, Effect, Outcome
+from pytest_perfgate.model.plan import Choice, Decision, Effect, Outcome
 from pytest_perfgate.model.project import KEYS
 from pytest_perfgate.model.protocol import Capture
 from tests.unit.core.judge.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
@@ -225,7 +225,11 @@ def test_moved_by_what_the_change_installs_fails_by_its_policy_and_is_named() ->
         "what differs: numpy 2.0.1 -> 2.1.0; this change edits -numpy>=2.0, +numpy>=2.1, which base and head share"
     )
     lenient = replace(context, policy=replace(CI, moved_by_change=Choice.WARN))
-    assert paired_verdict(1.1e6, facts, baseline=line, context=lenient).effect is Effect.WARN
+    unnamed = paired_verdict(1.1e6, facts, baseline=line, context=lenient)
+    assert unnamed.effect is Effect.WARN
+    assert (*unnamed.evidence, ("fails", "by policy moved_by_change = fail")) == verdict.evidence
+    moved_fails = replace(context, policy=replace(CI, moved=Choice.FAIL))
+    assert paired_verdict(1.1e6, facts, baseline=line, context=moved_fails).evidence == unnamed.evidence
     others = replace(context, environment_edits=EnvironmentEdits(requirements=("+scipy",)))
     assert paired_verdict(1.1e6, facts, baseline=line, context=others).effect is Effect.WARN, "numpy is not its edit"
 
@@ -272,7 +276,7 @@ def test_what_is_undecided_says_how_much_more_time_it_wants() -> None:
 
 
 def test_too_few_rounds_clear_nothing() -> None:
-    few = replace(NOT_SLOWER, revision=True, differences=(0.0,) * 4)
+    few = replace(NOT_SLOWER, decision=Decision.UNDECIDED, revision=True, differences=(0.0,) * 4)
     assert paired_verdict(1.1e6, few).outcome is Outcome.UNDECIDED
 
 

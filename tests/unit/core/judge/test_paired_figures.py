@@ -326,6 +326,13 @@ def test_a_figure_that_moved_offers_to_accept_it_and_a_regression_does_not_offer
     assert "perfgate doctor" not in worse.next
 
 
+def test_what_rounds_leave_open_of_a_figure_is_nothing_to_accept() -> None:
+    unsure = pairs(1.04, scatter=0.2)
+    for one in (verdict(9e6, unsure, revision=False, before=LINE), verdict(9e6, unsure, revision=True, before=None)):
+        assert (one.outcome, len(one.next)) == (Outcome.UNDECIDED, 1)
+        assert one.next[0].endswith(" --perfgate-against a1b2c3d")
+
+
 @pytest.mark.parametrize(
     ("heard", "expected"),
     [(pairs(1.1), Outcome.MOVED), (pairs(1.04, scatter=0.2), Outcome.UNDECIDED), (pairs(1.0), Outcome.PASSED)],

@@ -35,7 +35,7 @@ from pytest_perfgate.model.plan import LEAST, CaseKey, Decision, Outcome
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.verdict import Paired
 from tests.unit.core.judge.bench import CONTEXT, limit, measured, pairs, shown
-from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, arms
+from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, arms, paired_verdict
 
 
 def turns_of(wall: tuple[float, ...], cpu: tuple[float, ...] = (), timer: str = "host") -> Samples:
@@ -122,6 +122,8 @@ def test_what_looks_faster_has_the_rounds_that_show_it_and_stays_cleared() -> No
     assert (result.decision, result.faster, result.settled) == (Decision.NOT_SLOWER, False, False)
     result = look(result, pairs(*fast), 0.03, Design())
     assert (result.decision, result.faster, result.settled, result.rounds) == (Decision.NOT_SLOWER, True, True, 9)
+    for_a_mean = look(None, pairs(*fast), 0.03, Design(least=12))
+    assert (for_a_mean.faster, for_a_mean.rounds) == (True, 12), "rounds for a mean take nothing back"
     torn = look(None, pairs(*fast[:8], 1.2), 0.03, Design())
     assert (torn.decision, torn.faster, torn.settled) == (Decision.NOT_SLOWER, False, True)
 
@@ -143,6 +145,20 @@ def test_more_slow_processes_than_the_base_has_are_a_regression(head: int, base:
     (decided,) = more_slow({"a": result}, {"a": both}, {"a": 0.1}, 0.01).values()
     assert (decided.decision is Decision.SLOWER and decided.slow == (head, base)) is slower
     assert slower or decided == result
+
+
+def test_a_few_much_slower_processes_fail_their_case_though_the_median_shift_is_small() -> None:
+    """The verdict said that the base has as many, of eight slow processes against none."""
+    both, counts = groups(8, 0), {"a": 0.1}
+    result = look(None, both, 0.1, Design())
+    (slow,) = more_slow({"a": result}, {"a": both}, counts, 0.01).values()
+    assert result.shift < 0.1 < slow.shift == pytest.approx(math.exp(math.fsum(both.differences) / 30) - 1)
+    evidence = Paired(
+        decision=slow.decision, differences=both.differences, shift=slow.shift, interval=slow.interval,
+        base="a1b2c3d", unstable=slow.unstable, slow=slow.slow,
+    )  # fmt: skip
+    for one in (evidence, replace(evidence, revision=True)):
+        assert paired_verdict(1.2e6, one, "slowdown <= 10%").outcome is Outcome.REGRESSED
 
 
 def busy(above: int, below: int = 0, rounds: int = 60) -> Pairs:
@@ -239,15 +255,15 @@ def test_a_calm_suspect_needs_the_rounds_of_the_design_and_a_wild_one_more() -> 
 
 
 def test_the_nearer_to_the_limit_the_more_rounds_clear() -> None:
-    near, far = (clearing_rounds(shown(by, 0.02), 0.03, Design()) for by in (0.02, 0.0))
+    near, far = (clearing_rounds(shown(by, 0.02), 0.03) for by in (0.02, 0.0))
     assert MOST > near > far >= 7
-    assert clearing_rounds(shown(0.04, 0.02), 0.03, Design()) == MOST
-    assert clearing_rounds(shown(0.0, 0.0), 0.03, Design()) == 7
+    assert clearing_rounds(shown(0.04, 0.02), 0.03) == MOST
+    assert clearing_rounds(shown(0.0, 0.0), 0.03) == 7
 
 
 def test_what_is_wanted_counts_the_rounds_that_were_played() -> None:
     open_ = replace(shown(0.02, 0.02), decision=Decision.UNDECIDED, rounds=8)
-    assert wanted(open_, 0.03, Design()) == clearing_rounds(open_, 0.03, Design()) - 8
+    assert wanted(open_, 0.03, Design()) == clearing_rounds(open_, 0.03) - 8
     assert wanted(replace(open_, scatter=0.0, rounds=3), 0.03, Design()) == 4
     assert wanted(replace(open_, shift=0.06, scatter=0.0, rounds=3), 0.03, Design()) == 6
     slow = replace(open_, shift=0.06, rounds=9)
@@ -307,7 +323,7 @@ def test_rounds_grow_with_the_square_of_the_scatter() -> None:
     gap = math.log1p(0.06) - MARGIN * math.log1p(0.03)
     expected = math.ceil(((NormalDist().inv_cdf(1 - 0.0025) + 0.8416212) * 0.1 / gap) ** 2)
     assert slower_rounds(shown(0.06, 0.1), 0.03, Design()) == expected
-    assert clearing_rounds(shown(0.03, 0.02), 0.03, Design()) == MOST
+    assert clearing_rounds(shown(0.03, 0.02), 0.03) == MOST
 
 
 def test_many_processes_that_scatter_on_one_level_are_no_groups() -> None:
@@ -435,7 +451,7 @@ def test_a_cleared_case_wants_the_rounds_to_the_first_look(rounds: int, more: in
 
 
 def test_no_case_is_worth_more_than_two_hundred_rounds() -> None:
-    assert clearing_rounds(shown(0.02, 9.0), 0.03, Design()) == 200
+    assert clearing_rounds(shown(0.02, 9.0), 0.03) == 200
 
 
 def test_a_cleared_case_that_no_longer_seems_faster_gets_no_further_round() -> None:

@@ -92,3 +92,27 @@ def test_figures_of_two_builds(
 ) -> None:
     result = figure_finding(pairs_of_figures, limit(text), gates)
     assert (result.decision, result.better) == (decision, better)
+
+
+def test_a_figure_can_be_found_worse_in_the_last_round_whatever_their_number() -> None:
+    """In CI sixty rounds are played: those after the thirtieth could only clear."""
+    noisy = figures([100.0] * 60, [103.0 + 12 * (-1) ** at + 0.01 * at for at in range(60)])
+    bound = limit("change(metric(x)) <= 2%")
+    assert figure_finding(noisy, bound, 1).decision is UNDECIDED
+    assert figure_finding(noisy, bound, 1, most=60).rounds == 60
+
+
+def test_a_figure_clears_after_the_thirtieth_round_only_at_every_tenth() -> None:
+    """The error of clearing is counted over these looks."""
+    heads = [100 + 5 * (-1) ** at * (1 + at % 4) + 0.01 * at for at in range(40)]  # below the limit from round 32 on
+    bound = limit("change(metric(x)) <= 5%")
+    decisions = [figure_finding(figures([100.0] * n, heads[:n]), bound, 1, most=60).decision for n in (32, 39, 40)]
+    assert decisions == [UNDECIDED, UNDECIDED, NOT_SLOWER]
+
+
+@pytest.mark.parametrize("by", [1.1, 0.9])
+def test_a_figure_that_may_not_change_is_judged_in_both_directions(by: float) -> None:
+    heads = [100.0 * by + 0.01 * at for at in range(30)]
+    assert figure_finding(figures([100.0] * 30, heads), limit("change(metric(x)) == 0"), 1).decision is SLOWER
+    same = [100.0 + 0.01 * (-1) ** at * (at + 1) for at in range(30)]
+    assert figure_finding(figures([100.0] * 30, same), limit("change(metric(x)) == 0"), 1).decision is NOT_SLOWER

@@ -40,6 +40,8 @@ from tests.unit.core.limits.spelled import CANONICAL, spelled
         ("throughput >= 5 k/s", "throughput", (), ">=", 5e3),
         ("throughput >= 1000values/s", "throughput", (), ">=", 1e3),
         ("throughput >= 1.5 Mtokens/s", "throughput", (), ">=", 1.5e6),
+        ("throughput(case=fast) >= 2 Mtokens/s", "throughput", (("case", "fast"),), ">=", 2e6),
+        ("worst(throughput) >= 2 Mtokens/s", "worst", (("of", "throughput"),), ">=", 2e6),
         ("throughput >= 1000 keys/s", "throughput", (), ">=", 1e3),
         ("intensity >= 10", "intensity", (), ">=", 10.0),
         ("mfu(case=bwd) >= 30%", "mfu", (("case", "bwd"),), ">=", 0.3),
@@ -130,6 +132,13 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("bandwidth >= 3 tb/s", "limit-unit", "unknown unit 'tb/s'", "'TB/s'", "tb/s"),
         ("time <= 5 parsecs", "limit-unit", "unknown unit 'parsecs'", "units that fit: ns, us", "parsecs"),
         ("time <= 5GB/s", "limit-unit", "'GB/s' measures a bandwidth, 'time' is a time", "units that fit: ns", "GB/s"),
+        (
+            "throughput >= 5 ktokens/s",
+            "limit-unit",
+            "k is no prefix of items",
+            "write k/s, or tokens/s and",
+            "ktokens/s",
+        ),
         ("ncu(n) >= 5 ktokens/s", "limit-unit", "k is no prefix of items", "write k/s, or tokens/s and", "ktokens/s"),
         ("slowdown <= 1.03x", "limit-unit", "'x' measures a ratio", "1.03x is 3%", "x"),
         ("count(HMMA) >= 5%", "limit-unit", "'%' measures a fraction", "without a unit", "%"),
@@ -366,8 +375,12 @@ def test_items_that_the_work_does_not_count_are_refused_when_that_is_known() -> 
         with pytest.raises(PerfgateError, match="counts values, and work= counts tokens"):
             check_items(limit(text), "tokens")
     with pytest.raises(PerfgateError) as caught:
-        check_items(limit("throughput >= 5 kvalues/s"), "values")
-    assert "write values/s" in caught.value.fix
+        check_items(limit("throughput >= 5 kitems/s"), "values")
+    assert caught.value.fix.startswith("write k/s, or items/s")
+    for text in ("throughput(case=fast) >= 2 values/s", "geomean(throughput) >= 2 values/s"):
+        check_items(limit(text), "values")
+        with pytest.raises(PerfgateError, match="counts values, and work= counts tokens"):
+            check_items(limit(text), "tokens")
     check_items(limit("throughput >= 5 k/s"), "values")
     check_items(limit("time <= 5us"), "values")
     with pytest.raises(PerfgateError, match="unknown unit"):
