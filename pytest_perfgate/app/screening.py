@@ -14,7 +14,7 @@ from pytest_perfgate.app.measure import Blurred, measurements, report_noisy
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
-from pytest_perfgate.core.judge.rounds import Pairs, RoundsResult, figure_finding, look, more_slow, wanted
+from pytest_perfgate.core.judge.rounds import FUTILE, Pairs, RoundsResult, figure_finding, look, more_slow, wanted
 from pytest_perfgate.core.judge.samples import busy_processors, power_limited
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.render.words import about, plural, span
@@ -158,7 +158,7 @@ class Screening:
         return played < self._all.design.last and (wanted_by_mean or open_figures(self._all, key, request, played))
 
     def _paired(self, key: CaseKey, finding: RoundsResult, revision: bool) -> Paired:
-        pairs, rounds = self._pairs[key], self._rounds(key)
+        pairs, rounds = self._pairs[key], self._all.captures(ROUND).get(key, [])[: finding.rounds]  # those that decided
         return Paired(
             decision=finding.decision, differences=pairs.differences[: finding.rounds],
             further=pairs.differences[finding.rounds :], shift=finding.shift, interval=finding.interval,
@@ -181,10 +181,6 @@ class Screening:
 
     def _figures(self, key: CaseKey) -> tuple[FigurePairs, ...]:
         return tuple(figure_pairs(self._all, key, self._to_decide(key).changes))
-
-    def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
-        """Return the rounds that decided a case."""
-        return self._all.captures(ROUND).get(key, [])[: self._found[key].rounds]
 
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
@@ -238,10 +234,11 @@ def _want(comparison: Comparison, counts: float, key: CaseKey, finding: RoundsRe
 
 
 def _wants_s(comparison: Comparison, counts: float, key: CaseKey, finding: RoundsResult) -> float:
-    """Return the seconds that would decide an open case; more rounds do not help against groups of processes."""
+    """Return the seconds that would decide an open case, infinite if too many; they do not help against groups."""
     if finding.decision is not Decision.UNDECIDED or finding.unstable:
         return 0.0
-    return wanted(finding, counts, comparison.design) * (comparison.cost(key.nodeid) + comparison.start_s)
+    more, round_s = wanted(finding, counts, comparison.design), comparison.cost(key.nodeid) + comparison.start_s
+    return more * round_s if more + finding.rounds < FUTILE else math.inf
 
 
 def _rounds_played(comparison: Comparison, keys: Iterable[CaseKey]) -> Mapping[CaseKey, int]:

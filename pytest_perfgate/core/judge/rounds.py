@@ -9,14 +9,7 @@ from itertools import groupby
 from statistics import NormalDist, fmean, median
 from typing import NamedTuple, TypeVar
 
-from pytest_perfgate.core.stats.inference import (
-    ALARM,
-    far,
-    fisher,
-    pairs_needed,
-    shift_and_interval,
-    signed_rank,
-)
+from pytest_perfgate.core.stats.inference import ALARM, far, fisher, pairs_needed, shift_and_interval, signed_rank
 from pytest_perfgate.core.stats.summary import GAP, deviation, split, t_quantile, t_tail
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval
 from pytest_perfgate.model.plan import LEAST, Compare, Decision, Limit, Operator
@@ -35,6 +28,9 @@ OFTEN = 30
 
 IN_CI = 60
 """The last round in CI, unless the budget ends it earlier: a case open after thirty would just stay open."""
+
+HOPELESS, _LEAST_GAP = 5.0, 0.01
+"""Half an interval at the last round, over limit and shift, beyond which a case is given up early."""
 
 CLEARS = 0.0085
 """The error rate of one look in clearing: over all sixty rounds 4.8 % for code slower by exactly its limit.
@@ -188,17 +184,21 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
     clear = ends and is_look(count) and bounds.high < threshold
     ahead = shift <= -math.log1p(max(threshold, 0.0))
     faster = looks[0] in reached and ahead and test(beyond([-x for x in d], threshold)) <= design.level
+    groups = unstable(pairs)
+    half = (interval.high - interval.low) / 2 * math.sqrt(count / max(count, design.last))
+    hopeless = not groups and half > HOPELESS * max(abs(shift), math.log1p(max(threshold, 0.0)), _LEAST_GAP)
+    settled = slower or count >= design.last or (hopeless and count >= 2 * LEAST)
     return RoundsResult(
         rounds=count,
         shift=math.expm1(shift),
         interval=bounds,
         p=min(1.0, p * design.alpha / design.level),
         visible=threshold if bounds.high < threshold else max(threshold, visible(d)),
-        unstable=unstable(pairs),
+        unstable=groups,
         decision=Decision.SLOWER if slower else Decision.NOT_SLOWER if clear else Decision.UNDECIDED,
         scatter=deviation(d, math.fsum(d) / len(d)) * math.sqrt(count / len(d)),
         faster=faster,
-        settled=slower or count >= design.last or (clear and count >= max(design.least, looks[0] if ahead else 0)),
+        settled=settled or (clear and count >= max(design.least, looks[0] if ahead else 0)),
     )
 
 
@@ -290,7 +290,7 @@ def beyond(differences: Iterable[float], threshold: float) -> list[float]:
     return [x - MARGIN * math.log1p(max(threshold, 0.0)) for x in differences]
 
 
-MOST, _POWER = 200, 0.8
+FUTILE, _POWER = 200, 0.8
 """The rounds beyond which a case is not worth its time, its shift nearly the threshold; the power asked for."""
 
 
@@ -319,9 +319,9 @@ def clearing_rounds(finding: RoundsResult, threshold: float) -> int:
 
 def _rounds(level: float, scatter: float, gap: float) -> int:
     if gap <= 0:
-        return MOST
+        return FUTILE
     standard = (level + NormalDist().inv_cdf(_POWER)) * scatter / gap
-    return min(MOST, math.ceil(standard**2))
+    return min(FUTILE, math.ceil(standard**2))
 
 
 _UPPER = frozenset({Operator.AT_MOST, Operator.LESS})

@@ -332,8 +332,6 @@ def _time_alone(samples: Samples) -> float | None:
 BESIDE = "paired, against "
 """The prefix before the base in the source of a slowdown that two arms found."""
 
-_SHOWN = 3
-
 
 def slow_processes(paired: Paired) -> str:
     """Return ``more slow processes (10 of 30, 0 in the base)``, if Fisher's test confirmed that."""
@@ -345,13 +343,14 @@ def slow_processes(paired: Paired) -> str:
 
 def indistinguishable(paired: Paired) -> str:
     """Return files that changed since the base, but that both arms took from the head."""
-    shown, base = first_of(paired.shared, _SHOWN), paired.base or "the base"
+    shown, base = first_of(paired.shared, 3), paired.base or "the base"
     return f"{shown} changed since {base}, and both builds read the head's version"
 
 
 def time_to_decide(paired: Paired) -> str:
-    """Return the time that would decide an undecided case."""
-    return f"; {about(paired.wants_s)} more would decide" if paired.wants_s else ""
+    """Return the time that would decide an undecided case, or that hardly any would."""
+    how = "more rounds would hardly" if math.isinf(paired.wants_s) else f"{about(paired.wants_s)} more would"
+    return f"; {how} decide" if paired.wants_s else ""
 
 
 def shift_metric(paired: Paired) -> Metric:
