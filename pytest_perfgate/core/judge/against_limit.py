@@ -226,6 +226,8 @@ def _beyond_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Rul
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
     if limit.operator is Operator.EQUAL and metric.low <= limit.bound <= metric.high:
         sentence = "it varies, and must always equal the limit"
+    if metric.name in _OF_TIME and (others := busy_processors(trial.measurement.processes)):
+        sentence = f"{sentence}; other programs used {others:.1f} processors meanwhile"
     sides = _in_turns(metric, trial)
     return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric, evidence=sides)
 

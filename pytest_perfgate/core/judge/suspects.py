@@ -208,7 +208,8 @@ def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tup
 def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
     """Return the command that runs this test alone, so with the whole budget; more rounds only above the usual."""
     more = f" {ROUNDS}{2 * paired.rounds}" if paired.rounds >= OFTEN else ""
-    return (f"{trial.rerun} {AGAINST} {paired.base}{more}",) if paired.base else ()
+    where, more = ("on a quieter machine: ", "") if math.isinf(paired.wants_s) else ("", more)
+    return (f"{where}{trial.rerun} {AGAINST} {paired.base}{more}",) if paired.base else ()
 
 
 def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:

@@ -26,6 +26,7 @@ from tests.unit.core.judge.bench import (
     limit,
     measured,
     outcome_of,
+    samples,
     verdict,
 )
 
@@ -430,3 +431,10 @@ def test_only_an_nsys_export_takes_its_work_on_the_command_line(kind: str, *, st
     analysis = Analysis(subject="x", kind=kind, metrics=MetricSet(), views={})
     (verdict,) = judge_artifact(analysis, [parse_limit("tflops >= 1 TFLOPS", kinds=by_name())])
     assert ("--set" in verdict.next[0]) is states
+
+
+def test_a_limit_that_is_missed_beside_busy_programs_names_them() -> None:
+    for others, tail in ((1.5, "; other programs used 1.5 processors meanwhile"), (0.2, "")):
+        busy = measured(1e6, processes=tuple(samples(1e6 * by, others=others) for by in (0.999, 1.0, 1.001)))
+        (late,) = judge(busy, [parse_limit("time <= 500us", kinds=by_name())], baseline=None, context=CONTEXT).verdicts
+        assert (late.outcome, late.sentence) == (Outcome.BROKEN, f"the whole interval misses the limit{tail}")

@@ -328,7 +328,9 @@ def test_what_two_builds_leave_open_is_nothing_to_accept() -> None:
         verdict = paired_verdict(1.1e6, replace(evidence, wants_s=70.0))
         assert (verdict.outcome, [step for step in verdict.next if "accept" in step]) == (outcome, [])
     assert paired_verdict(1.1e6, replace(OPEN, wants_s=70.0)).sentence.endswith("; about 1 min 10 s more would decide")
-    assert paired_verdict(1.1e6, replace(OPEN, wants_s=math.inf)).sentence.endswith("; more rounds would hardly decide")
+    hardly = paired_verdict(1.1e6, replace(OPEN, wants_s=math.inf))
+    assert hardly.sentence.endswith("; more rounds would hardly decide")
+    assert [step.startswith("on a quieter machine: pytest ") for step in hardly.next] == [True]
 
 
 @pytest.mark.parametrize(("rounds", "outcome"), [(7, "PASSED"), (30, "PASSED"), (33, "UNDECIDED"), (40, "PASSED")])
