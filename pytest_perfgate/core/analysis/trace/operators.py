@@ -362,22 +362,27 @@ def word(name: str) -> str:
 
 
 def _message(survey: Survey, at: int) -> Message | None:
-    """Return what was recorded on the kernel, its launcher, or an annotation above."""
-    trace = survey.trace
+    """Return what was recorded on the kernel or a caller of its launch, or else what an annotation tells."""
+    trace, annotated = survey.trace, None
     row = int(survey.rows[at])
     if row in trace.messages:
         return trace.messages[row]
     above = int(survey.link.launch[at])
     for _ in range(_CLIMB):
         if above < 0:
-            return None
+            break
         if above in trace.messages:
             return trace.messages[above]
-        if trace.names[trace.name[above]].startswith("nccl:") and trace.argument[above] >= 0:
-            size = _sent(parse_call("", trace.arguments[int(trace.argument[above])]))
-            return Message(collective=trace.names[trace.name[above]], sent=size or None)
+        name = trace.names[trace.name[above]]
+        if not annotated and name.startswith("nccl:") and trace.argument[above] >= 0:
+            annotated = _annotated(name, parse_call("", trace.arguments[int(trace.argument[above])]), trace.world)
         above = int(survey.tree.parent[above])
-    return None
+    return annotated
+
+
+def _annotated(name: str, call: OperatorCall, world: int | None) -> Message:
+    """Return a collective by its inputs, which are not the message of a gather; its group is that of all ranks."""
+    return Message(collective=name, ranks=world, sent=None if "gather" in name else _sent(call) or None)
 
 
 def _sent(call: OperatorCall) -> float:
