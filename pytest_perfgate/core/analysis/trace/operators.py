@@ -248,7 +248,10 @@ def _peak(roof: Roof | None, dtype: str) -> str:
 _LIBRARIES = (
     ("flash attention", r"flash_(?:fwd|bwd|attn)|pytorch_flash|fmha_"),
     ("cuDNN", r"cudnn"),
-    ("cuBLAS", r"cublas|_xmma_gemm_|s\d+gemm_(?:relu_)?(?:bf|f)16|sgemm_|dgemm_|gemv2|gemmk1"),
+    (
+        "cuBLAS",
+        r"cublas|_xmma_gemm_|s\d+gemm_(?:relu_)?(?:bf|fp?)16|(?:volta|turing|ampere)_h\d+gemm_|[sd]gemm_|gemv2|gemmk1",
+    ),
     ("CUTLASS", r"cutlass"),
     ("Tensile (hipBLASLt, rocBLAS)", r"^Cijk_"),
     ("MIOpen", r"MIOpen|^miopen|igemm_|batched_transpose"),
