@@ -349,6 +349,7 @@ def collectives(survey: Survey, rank: int) -> tuple[Collective, ...]:
                 start=int(survey.trace.start[row]) + survey.trace.base_ns,
                 length=int(survey.trace.end[row] - survey.trace.start[row]),
                 size=message.size if message else None,
+                sent=message.sent if message else None,
                 ranks=message.ranks if message else None,
                 operation=message.collective if message else "",
             )
@@ -384,8 +385,8 @@ def _message(survey: Survey, at: int) -> Message | None:
 
 
 def _annotated(name: str, call: OperatorCall, world: int | None) -> Message:
-    """Return a collective by its inputs, which are not the message of a gather; its group is that of all ranks."""
-    return Message(collective=name, ranks=world, sent=None if "gather" in name else _sent(call) or None)
+    """Return a collective by its inputs; its group is not recorded, and taken as all ranks."""
+    return Message(collective=name, ranks=world, sent=_sent(call) or None)
 
 
 def _sent(call: OperatorCall) -> float:

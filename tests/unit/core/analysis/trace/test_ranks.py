@@ -281,6 +281,8 @@ def test_an_annotated_gather_has_no_size_since_only_its_inputs_are_recorded(kine
     metrics = kineto.inspect(paths, {}).metrics
     assert not metrics.find("alg_bandwidth")
     assert metrics.missing("alg_bandwidth").why == "the trace does not record the sizes of these messages"
+    page = render_text(kineto.compare(paths[:1], paths[1:], {}).views["collectives"]())
+    assert "2 KiB" in page, "gathers are compared with those of the same input"
 
 
 def test_a_recorded_message_counts_before_the_annotation_inside_it(kineto, tmp_path):
