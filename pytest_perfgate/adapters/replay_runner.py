@@ -201,8 +201,9 @@ def wait_for(device: str) -> None:
     """Wait until a device is idle; ``cuda:1`` and ``xpu`` are not the default one of CUDA."""
     import torch
 
-    if device != "cpu":
-        getattr(torch, torch.device(device).type).synchronize(device)
+    kind = torch.device(device).type
+    if kind != "cpu":
+        getattr(torch, kind).synchronize(*([] if kind == "mps" else [device]))  # of Apple's devices there is one only
 
 
 if __name__ == "__main__":

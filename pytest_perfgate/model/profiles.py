@@ -85,7 +85,8 @@ class Message:
     @property
     def size(self) -> float | None:
         """The larger of both, which is what bandwidths count: an all-gather's output, a reduce-scatter's input."""
-        return max((size for size in (self.sent, self.received) if size is not None), default=None)
+        sizes = [size for size in (self.sent, self.received) if size is not None]
+        return max(sizes) if sizes and (self.received is not None or "gather" not in self.collective) else None
 
 
 @array_value

@@ -107,3 +107,12 @@ def test_bars_of_ranks_stand_by_number_and_a_mean_is_of_one_side(tmp_path: Path)
         assert [bar.rpartition(", ")[2] for bar in bars] == ["before", "after"] * 11
     labels = [bar.label for bar in Nsys(read_nsys).compare([many], [later], {}).pictures["ranks"]().bars]
     assert labels[:2] == ["rank 0, before – rank 2, before", "rank 0, after – rank 2, after"]
+
+
+def test_bars_of_jobs_of_other_sizes_are_paired_by_rank_and_say_how_many_ranks_each_is_of(tmp_path: Path) -> None:
+    few, more, many = (job(tmp_path / f"{n}.sqlite", ranks) for n, ranks in enumerate((2, 3, 26)))
+    picture = Nsys(read_nsys).compare([more], [few], {}).pictures["ranks"]()
+    sides = [f"rank {at}, {side}" for at in (0, 1) for side in ("before", "after")]
+    assert [bar.label for bar in picture.bars] == [*sides, "rank 2, before"]
+    assert "mean of" not in picture.svg
+    assert "mean of 1 rank, and after of 3 ranks" in Nsys(read_nsys).compare([few], [many], {}).pictures["ranks"]().svg

@@ -201,7 +201,7 @@ _FACTORS = {"allreduce": 2, "allgather": 1, "reducescatter": 1, "alltoall": 1, "
 
 
 def collective(kind: str, message: float, ranks: int) -> Work:
-    """A collective of ``message`` bytes a rank, as the bytes each link of the bus carries."""
+    """The bytes that each link of the bus carries; ``message`` is the larger of what a rank sends and receives."""
     moved = message * bus_factor(kind, ranks)
     return Work(flops=0, bytes=moved, working_set=message, family="collective", note=kind)
 

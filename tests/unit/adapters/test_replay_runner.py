@@ -69,7 +69,9 @@ def test_the_device_that_is_named_is_waited_for(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(torch.cuda, "synchronize", waits.append)
     timed(lambda: waits.append("call"), "cuda:1")
     timed(lambda: waits.append("host"), "cpu")
-    assert waits == ["cuda:1", "call", "cuda:1", "host"]
+    monkeypatch.setattr(torch.mps, "synchronize", lambda: waits.append("mps"))
+    timed(lambda: waits.append("host"), "mps")
+    assert waits == ["cuda:1", "call", "cuda:1", "host", "mps", "host", "mps"]
 
 
 def test_no_source_of_the_replay_evaluates_text():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 
 import numpy as np
 
@@ -128,10 +127,10 @@ def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> lanes.La
 def times_picture(*jobs: Job) -> Picture:
     """Draw how each rank's window was spent, of one job or of two; of many ranks means, of each job its own."""
     sides = [merged([_time_row(r, _side(jobs, job)) for r in job.ranks], MOST_ROWS // len(jobs)) for job in jobs]
-    shown = [row for both in zip_longest(*(rows for rows, _ in sides)) for row in both if row is not None]
-    size = max(size for _, size in sides)
+    shown = _paired([row for rows, _ in sides for row in rows])
+    means = list(dict.fromkeys(plural(size, "rank") for _, size in sides))
     alt = f"Time of the window, {plural(len(jobs[0].ranks), 'rank')}{', before and after' * (len(jobs) > 1)}"
-    note = f"each bar is the mean of {size} ranks" if size > 1 else ""
+    note = f"each bar is the mean of {', and after of '.join(means)}" if means != ["1 rank"] else ""
     return stacked("ranks", alt, shown, TIME_KEY, lambda at: quantity(at, Dimension.TIME, 3) if at else "0", note)
 
 
@@ -167,14 +166,16 @@ def overlap_picture(*jobs: Job) -> Picture:
     ]
     if not rows:
         raise PerfgateError("picture-none", "no communication has a stream of its own in the window")
-    places = {label: at for at, label in enumerate(dict.fromkeys(_without_side(row.label) for _, row in rows))}
     ranked = [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
-    first = sorted(ranked[:MOST_ROWS], key=lambda row: (places[_without_side(row.label)], row.label.endswith("after")))
+    first = [row for row in _paired([row for _, row in rows]) if row in ranked[:MOST_ROWS]]
     return overlap_bars([*first, *ranked[MOST_ROWS:]], "stage")
 
 
-def _without_side(label: str) -> str:
-    return label.removesuffix(", before").removesuffix(", after")
+def _paired(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of two jobs so that those of one name follow each other, in the order of the first job."""
+    names = [row.label.replace(", before", "").replace(", after", "") for row in rows]
+    places = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    return [row for _, row in sorted(zip(names, rows), key=lambda pair: places[pair[0]])]
 
 
 def kernels_picture(job: Job) -> Picture:

@@ -248,7 +248,10 @@ def _peak(roof: Roof | None, dtype: str) -> str:
 _LIBRARIES = (
     ("flash attention", r"flash_(?:fwd|bwd|attn)|pytorch_flash|fmha_"),
     ("cuDNN", r"cudnn"),
-    ("cuBLAS", r"cublas|_xmma_gemm_|s\d+gemm_(?:relu_)?(?:bf|f)16|sgemm_|dgemm_|gemv2|gemmk1"),
+    (
+        "cuBLAS",
+        r"cublas|_xmma_gemm_|s\d+gemm_(?:relu_)?(?:bf|fp?)16|(?:volta|turing|ampere)_h\d+gemm_|[sd]gemm_|gemv2|gemmk1",
+    ),
     ("CUTLASS", r"cutlass"),
     ("Tensile (hipBLASLt, rocBLAS)", r"^Cijk_"),
     ("MIOpen", r"MIOpen|^miopen|igemm_|batched_transpose"),
@@ -346,6 +349,7 @@ def collectives(survey: Survey, rank: int) -> tuple[Collective, ...]:
                 start=int(survey.trace.start[row]) + survey.trace.base_ns,
                 length=int(survey.trace.end[row] - survey.trace.start[row]),
                 size=message.size if message else None,
+                sent=message.sent if message else None,
                 ranks=message.ranks if message else None,
                 operation=message.collective if message else "",
             )
@@ -362,22 +366,27 @@ def word(name: str) -> str:
 
 
 def _message(survey: Survey, at: int) -> Message | None:
-    """Return what was recorded on the kernel, its launcher, or an annotation above."""
-    trace = survey.trace
+    """Return what was recorded on the kernel or a caller of its launch, or else what an annotation tells."""
+    trace, annotated = survey.trace, None
     row = int(survey.rows[at])
     if row in trace.messages:
         return trace.messages[row]
     above = int(survey.link.launch[at])
     for _ in range(_CLIMB):
         if above < 0:
-            return None
+            break
         if above in trace.messages:
             return trace.messages[above]
-        if trace.names[trace.name[above]].startswith("nccl:") and trace.argument[above] >= 0:
-            size = _sent(parse_call("", trace.arguments[int(trace.argument[above])]))
-            return Message(collective=trace.names[trace.name[above]], sent=size or None)
+        name = trace.names[trace.name[above]]
+        if not annotated and name.startswith("nccl:") and trace.argument[above] >= 0:
+            annotated = _annotated(name, parse_call("", trace.arguments[int(trace.argument[above])]), trace.world)
         above = int(survey.tree.parent[above])
-    return None
+    return annotated
+
+
+def _annotated(name: str, call: OperatorCall, world: int | None) -> Message:
+    """Return a collective by its inputs; its group is not recorded, and taken as all ranks."""
+    return Message(collective=name, ranks=world, sent=_sent(call) or None)
 
 
 def _sent(call: OperatorCall) -> float:

@@ -166,6 +166,8 @@ class Collective:
     """The start on the rank's own clock, in nanoseconds since its epoch."""
     length: int
     size: float | None = None
+    sent: float | None = None
+    """The bytes of its input, which is not the message of a gather."""
     ranks: int | None = None
     operation: str = ""
     """The framework's name for it: an all-to-all is sent as point-to-point kernels."""
@@ -266,5 +268,6 @@ def collective_pairs(before: Sequence[Collective], after: Sequence[Collective]) 
 def _by_message(of_rank: Sequence[Collective]) -> dict[tuple[str, float | None, int | None], list[int]]:
     groups: dict[tuple[str, float | None, int | None], list[int]] = {}
     for one in of_rank:
-        groups.setdefault((one.operation or one.kind, one.size, one.ranks), []).append(one.length)
+        size = one.sent if one.size is None else one.size
+        groups.setdefault((one.operation or one.kind, size, one.ranks), []).append(one.length)
     return groups

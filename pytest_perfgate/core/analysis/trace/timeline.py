@@ -250,8 +250,8 @@ def ranges(trace: Trace, pattern: str, category: Category) -> tuple[TraceWindow,
         step, instance = _STEP.match(name), int(trace.external[row])
         if step:
             instance = 0
-        elif on_host and instance < 0:
-            instance = -1 - row  # without an id, each range of the host is an instance of its own
+        elif on_host and instance <= 0:
+            instance = -1 - row  # without an id, or with zero, each range of the host is an instance of its own
         before = hulls.get((name, instance))
         low, high = (min(before.start, start), max(before.end, end)) if before else (start, end)
         number = step.group(1) if step else ""

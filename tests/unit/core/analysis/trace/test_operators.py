@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.analysis.trace.operators import hardware_table, operators, recompute_share, short_name
+from pytest_perfgate.core.analysis.trace.operators import (
+    hardware_table,
+    library,
+    operators,
+    recompute_share,
+    short_name,
+)
 from pytest_perfgate.core.analysis.trace.survey import AnalysisSettings, survey, timelines
 from pytest_perfgate.core.render.words import ABSENT
 from pytest_perfgate.model.device import Basis, Roof
@@ -77,3 +83,17 @@ def test_names_and_peaks_fit_a_page():
     assert table.note == ""
     noted = hardware_table(reference=None, target=replace(roof, note="a sheet; achievable: bf16 7 TFLOPS"))
     assert (noted.rows[0], noted.note) == (("peaks", "not known", "a sheet"), "target: achievable: bf16 7 TFLOPS")
+
+
+@pytest.mark.parametrize(
+    ("kernel_name", "of"),
+    [
+        ("ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn", "cuBLAS"),
+        ("ampere_bf16_s16816gemm_bf16_64x64_sliced1x2_ldg8_f2f_stages_64x5_tn", "cuBLAS"),
+        ("volta_h884gemm_64x64_ldg8_nn", "cuBLAS"),
+        ("ampere_sgemm_128x64_nn", "cuBLAS"),
+        ("my_h100gemm_v2", ""),
+    ],
+)
+def test_a_kernel_of_a_product_is_of_its_library(kernel_name, of):
+    assert library(kernel_name) == of

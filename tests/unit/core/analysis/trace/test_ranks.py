@@ -256,3 +256,42 @@ def test_each_process_group_has_the_bus_factor_of_its_own_size(kineto, tmp_path)
     metrics = kineto.inspect(paths, {}).metrics
     (bus,) = metrics.find("bus_bandwidth", (("collective", "AllReduce"),))
     assert bus.value == pytest.approx((4000 * 2 * 1 / 2 + 8000 * 2 * 3 / 4) / 20e-6)
+
+
+def test_an_annotated_collective_is_among_all_ranks_of_the_job_also_of_those_that_are_not_here(kineto, tmp_path):
+    """A bus factor of the two files would be that of two ranks: half of what the links carried."""
+    events = [
+        host("nccl:all_to_all", 0, 30, cat="user_annotation", **recorded((((1024,), B),))),
+        launch(5, 1),
+        kernel("ncclKernel_SendRecv", 50, 20, correlation=1),
+    ]
+    paths = [written(tmp_path / f"{n}.json", events, distributedInfo={"rank": n, "world_size": 16}) for n in (0, 1)]
+    metrics = kineto.inspect(paths, {}).metrics
+    assert metrics.find("comm_ranks")[0].value == 16
+    assert metrics.find("bus_bandwidth")[0].value == pytest.approx(2048 / 20e-6 * 15 / 16)
+
+
+def test_an_annotated_gather_has_no_size_since_only_its_inputs_are_recorded(kineto, tmp_path):
+    events = [
+        host("nccl:_all_gather_base", 0, 30, cat="user_annotation", **recorded((((1024,), B),))),
+        launch(5, 1),
+        kernel("ncclKernel_AllGather", 50, 20, correlation=1),
+    ]
+    paths = [written(tmp_path / f"{n}.json", events, distributedInfo={"rank": n}) for n in (0, 1)]
+    metrics = kineto.inspect(paths, {}).metrics
+    assert not metrics.find("alg_bandwidth")
+    assert metrics.missing("alg_bandwidth").why == "the trace does not record the sizes of these messages"
+    page = render_text(kineto.compare(paths[:1], paths[1:], {}).views["collectives"]())
+    assert "2 KiB" in page, "gathers are compared with those of the same input"
+
+
+def test_a_recorded_message_counts_before_the_annotation_inside_it(kineto, tmp_path):
+    fields = {"Collective name": "_allgather_base", "Group size": 2, "dtype": "Float"}
+    events = [
+        host("record_param_comms", 0, 40, **fields, **{"In msg nelems": 500, "Out msg nelems": 1000}),
+        host("nccl:_all_gather_base", 1, 30, cat="user_annotation", **recorded((((500,), B),))),
+        launch(5, 1),
+        kernel("ncclKernel_AllGather", 50, 20, correlation=1),
+    ]
+    paths = [written(tmp_path / f"{n}.json", events, distributedInfo={"rank": n}) for n in (0, 1)]
+    assert kineto.inspect(paths, {}).metrics.find("comm_bytes")[0].value == 4000

@@ -96,10 +96,12 @@ def test_of_several_windows_each_is_judged_and_the_whole_is_no_answer(kineto, tm
     assert value(alone, "total_time") == 300_000
 
 
-def test_annotations_without_an_id_are_instances_of_their_own(kineto, tmp_path):
+@pytest.mark.parametrize("fields", [{}, {"External id": 0}], ids=["none", "zero"])
+def test_annotations_without_an_id_are_instances_of_their_own(kineto, tmp_path, fields):
     events = [*annotated([100, 200])]
     for event in events:
         event["args"].pop("External id", None)
+        event["args"] |= fields
     analysis = inspected(kineto, tmp_path, events, window="annotation=fwd")
     assert [m.value for m in analysis.metrics.find("total_time")] == [300_000, 300_000]
 
