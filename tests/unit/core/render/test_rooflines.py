@@ -141,6 +141,7 @@ def test_a_long_name_breaks_between_its_words() -> None:
         (TIMES, (85_300.0, 102_700.0), ["85 µs", "90 µs", "95 µs", "100 µs"]),
         (FigureLevel(title="peak_memory", dimension=Dimension.BYTES), (500 * 2.0**20, 564 * 2.0**20),
          ["500 MiB", "520 MiB", "540 MiB", "560 MiB"]),
+        (TIMES, (100_010.0, 100_050.0), ["100.01 µs", "100.02 µs", "100.03 µs", "100.04 µs", "100.05 µs"]),
         (FigureLevel(title="registers", dimension=Dimension.COUNT), (128.0, 130.0), ["128", "129", "130"]),
         (FigureLevel(title="spills", dimension=Dimension.COUNT, raised=1.0), (1.0, 5.0), ["0", "1", "2", "3", "4"]),
     ],
