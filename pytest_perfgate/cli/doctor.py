@@ -311,12 +311,13 @@ def _unmerged(git_says: Merging) -> str:
 def record(project: Project) -> Iterator[Remark]:
     from pytest_perfgate.core.render.report import summary_line
 
-    if not (project.root / ".perfgate" / "records" / "last").exists():
-        yield Remark(name="record", level=Level.NOTE, what="no run has left one", fix="pytest --perfgate=full")
-        return
-    if why := project.records.pointer.closed():
-        fix = "wait while a run goes on; otherwise run the gate again, or name an earlier record: ls .perfgate/records"
-        yield Remark(name="record", level=Level.NOTE, what=why, fix=fix)
+    try:
+        project.records.last()
+    except PerfgateError as fault:
+        fix = "pytest --perfgate=full"
+        if project.records.pointer.closed():
+            fix = "wait while a run goes on; otherwise run it again, or name an earlier record: ls .perfgate/records"
+        yield Remark(name="record", level=Level.NOTE, what=fault.what, fix=fix)
         return
     report = project.records.read()
     yield Remark(name="record", level=Level.GOOD, what=f"{report.started}, {report.mode}: {summary_line(report)}")
