@@ -203,7 +203,8 @@ class SqliteHistory:
                 what = f"it cannot be written: {fault}"
                 raise PerfgateError("file-unwritable", what, place=str(self._path)) from fault
             if "locked" in str(fault):
-                fix = f"end the program that writes to it (fuser {quote(str(self._path))}), then: perfgate history add"
+                again = "repeat this" if reading else "perfgate history add"
+                fix = f"end the program that writes to it (fuser {quote(str(self._path))}), then: {again}"
                 raise PerfgateError("history-unreachable", str(fault), fix=fix, place=str(self._path)) from fault
             raise PerfgateError("history-unreadable", str(fault), place=str(self._path)) from fault
 
