@@ -217,7 +217,7 @@ def _open(frame: Frame, place: Place, taken: Sequence[Place]) -> bool:
     return inside and all(math.hypot(x - a, y - b) > 2 * _BADGE + 1 for a, b in taken)
 
 
-_WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 14, 78, 34, 26
+_WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 14, 86, 34, 26
 
 _HIGH, _LOWER = 250, 170
 """The height of a time's drawing, and of a figure's beside it."""
