@@ -11,7 +11,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.adapters.stores.sittings import (
     PART,
     LazyLookup,
@@ -27,7 +26,7 @@ from pytest_perfgate.adapters.stores.sittings import (
     words_of,
 )
 from pytest_perfgate.adapters.system.files import locked, refusals, uncollected
-from pytest_perfgate.model.errors import PerfgateError, refusal
+from pytest_perfgate.model.errors import PerfgateError, refusal, without_secrets
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 
 if TYPE_CHECKING:

@@ -29,10 +29,9 @@ from pytest_perfgate.adapters.stores.record_files import (
     unpacked,
     with_samples,
     without_samples,
-    without_secrets,
 )
 from pytest_perfgate.adapters.system.files import content, first_bytes, locked, uncollected, write_atomically
-from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, written
+from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, without_secrets, written
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import plain
