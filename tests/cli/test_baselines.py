@@ -146,3 +146,7 @@ def test_the_doctor_says_whether_lines_are_in_the_last_commit(place: Place) -> N
     assert whereabouts() == (Level.GOOD, "committed")
     place.baselines.write([baseline("test_m", 2e6)])
     assert whereabouts()[0] is Level.NOTE
+    for file in (place.root / "baselines").rglob("*.yaml"):
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    git(place.root, "commit", "-qam", "three")
+    assert whereabouts() == (Level.GOOD, "committed"), "with the line ends of Windows"
