@@ -245,6 +245,8 @@ def judged(name: str, rows: dict[str, Row], truth: float | None, *, named: bool)
     if not SHORT_NS <= truth < LONG_NS or not offs:
         return row
     best = min(offs, key=lambda timer: abs(offs[timer]))
+    if abs(offs[best]) > 0.03 and any(one.get("refused") == NO_TIME for one in rows.values()):
+        return row
     beside = (best,) if named else (best, "cupti")
     spoilt = [why for timer in beside for why in rows[timer].get("invalid", ())]
     return under_bar({**row, "best": best, "off": offs[best]}, "short", abs(offs[best]) <= 0.03, spoilt)

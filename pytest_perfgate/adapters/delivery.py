@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 from pytest_perfgate.clock import HOST_CLOCK
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, without_secrets
 from pytest_perfgate.model.plan import Effect
 from pytest_perfgate.model.verdict import Annotation, Posting, RunReport
 
@@ -58,7 +58,8 @@ class _Place:
         mark = f"{MARK} {posting.key} -->"
         body = {"body": _shortened(f"{mark}\n{clean or text}")}
         if posting.dry_run:
-            into = "a clean run makes no comment, and an earlier one becomes" if clean else f"for {safe_url(self.base)}"
+            place = without_secrets(self.base)
+            into = "a clean run makes no comment, and an earlier one becomes" if clean else f"for {place}"
             return f"nothing was sent; {into}:\n{body['body'].rstrip()}"
         comments = [one for one in self._comments() if _begins(one, MARK)]
         ours = [one for one in comments if _begins(one, mark)] or [one for one in comments if _begins(one, _UNKEYED)]
@@ -79,7 +80,7 @@ class _Place:
     def _written(self, method: str, url: str, body: Any) -> str:
         """Return the address for viewing what was written, as the host reports it, else the request's address."""
         page = answered(dict, method, url, headers=self.headers, body=body).get("html_url", "")
-        return safe_url(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
+        return without_secrets(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
 
 
 def _begins(comment: Any, mark: str) -> bool:
@@ -194,7 +195,7 @@ class GithubCheck(_Github):
         }
         url = f"{self._repository(repository)}/check-runs"
         if self._posting.dry_run:
-            return f"nothing was sent; for {safe_url(url)}:\n{json.dumps(body, indent=1)}"
+            return f"nothing was sent; for {without_secrets(url)}:\n{json.dumps(body, indent=1)}"
         answered(dict, "POST", url, headers=self._headers(), body=body)
         return f"checked {commit[:10]}: {body['conclusion']}"
 
@@ -300,7 +301,7 @@ def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str]
     if not isinstance(answer, kind):
         fix = "a proxy or a sign-in page may answer for the host: check the address that the job names"
         what = "the answer is not one of this host's API"
-        raise PerfgateError("delivery-failed", what, fix=fix, place=safe_url(url))
+        raise PerfgateError("delivery-failed", what, fix=fix, place=without_secrets(url))
     return answer
 
 
@@ -330,7 +331,7 @@ def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None,
                 break
         if attempt + 1 < _TRIES:
             time.sleep(wait)
-    raise PerfgateError("delivery-failed", last, place=place or safe_url(url))
+    raise PerfgateError("delivery-failed", last, place=place or without_secrets(url))
 
 
 def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
@@ -342,12 +343,6 @@ def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
     if remaining.strip() == "0" and reset.strip().isdecimal():
         return max(0.0, float(reset) - HOST_CLOCK.date())
     return None
-
-
-def safe_url(url: str) -> str:
-    """Return the address without user, password and query, fit for a log."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 class Webhook:
@@ -372,7 +367,8 @@ class Webhook:
             "commit": report.environment.commit,
             "complete": report.complete,
         }
-        host = urlunsplit((*urlsplit(safe_url(url))[:2], "", "", ""))  # chat services have their key in the path
+        shown = re.match(r"\w+://[^/]*", without_secrets(url))  # chat services have their key in the path
+        host = shown[0] if shown else "the address of the webhook"
         sent("POST", url, headers={}, body=body, place=host)
         return f"posted to {host}"
 

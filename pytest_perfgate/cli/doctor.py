@@ -253,13 +253,13 @@ def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str,
     files = [store.path(device, test) for test in sorted(tests)]
     head = repository.head()
     texts = [repository.show(head, project.shown(file)) if head else None for file in files]
-    differing = sum(text != file.read_text(encoding="utf-8") for file, text in zip(files, texts))
+    now = [file.read_text(encoding="utf-8") for file in files]  # without the returns of Windows
+    differing = sum((then or "").replace("\r\n", "\n") != here for then, here in zip(texts, now))
     if not differing:
         return "committed", ""
     of = f"{differing} of {plural(len(files), 'file')}" if len(files) > 1 else "the file"
-    why = (
-        f"{of} {'is' if differing == 1 else 'are'} not in the last commit as here" if head else "there is no commit yet"
-    )
+    lost = f"{of} {'is' if differing == 1 else 'are'} not in the last commit as here"
+    why = lost if head else "there is no commit yet"
     return f"not committed: {why}", f"git add {quote(project.config.baselines)}, git commit"
 
 
@@ -311,12 +311,13 @@ def _unmerged(git_says: Merging) -> str:
 def record(project: Project) -> Iterator[Remark]:
     from pytest_perfgate.core.render.report import summary_line
 
-    if not (project.root / ".perfgate" / "records" / "last").exists():
-        yield Remark(name="record", level=Level.NOTE, what="no run has left one", fix="pytest --perfgate=full")
-        return
-    if why := project.records.pointer.closed():
-        fix = "wait while a run goes on; otherwise run the gate again, or name an earlier record: ls .perfgate/records"
-        yield Remark(name="record", level=Level.NOTE, what=why, fix=fix)
+    try:
+        project.records.last()
+    except PerfgateError as fault:
+        fix = "pytest --perfgate=full"
+        if project.records.pointer.closed():
+            fix = "wait while a run goes on; otherwise run it again, or name an earlier record: ls .perfgate/records"
+        yield Remark(name="record", level=Level.NOTE, what=fault.what, fix=fix)
         return
     report = project.records.read()
     yield Remark(name="record", level=Level.GOOD, what=f"{report.started}, {report.mode}: {summary_line(report)}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import os
 import shlex
 import subprocess
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate import wiring
@@ -37,7 +36,7 @@ earlier run stays.
 """
 
 
-def ceilings_arguments(parser: argparse.ArgumentParser) -> None:
+def ceilings_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--runtime", default="host", choices=("host", "torch"), help="the library to measure with")
     parser.add_argument("--dry-run", action="store_true", help="measure and show, store nothing")
     parser.add_argument("--show", action="store_true", help="show the stored ceilings, measure nothing")
@@ -45,7 +44,7 @@ def ceilings_arguments(parser: argparse.ArgumentParser) -> None:
     add_root(parser)
 
 
-def run_ceilings(options: argparse.Namespace) -> int:
+def run_ceilings(options: Namespace) -> int:
     project = Project(options)
     bench = devices.ceiling_bench(project.config, options.runtime, options.clocks, _progress)
     store = devices.ceiling_store(project.baselines)
@@ -72,7 +71,7 @@ show never touches a card. lock holds until reset; runs that lock by themselves 
 """
 
 
-def clocks_arguments(parser: argparse.ArgumentParser) -> None:
+def clocks_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", default="show", choices=("show", "lock", "reset"))
     parser.add_argument(
         "--mhz", type=above_zero, default=0.0, help="SM clock to lock at (default: the catalogue's, or base)"
@@ -81,7 +80,7 @@ def clocks_arguments(parser: argparse.ArgumentParser) -> None:
     add_root(parser)
 
 
-def run_clocks(options: argparse.Namespace) -> int:
+def run_clocks(options: Namespace) -> int:
     project, locks = Project(options), devices.clock_locks()
     cards = _cards(options.device, must=options.action != "show")
     if options.action == "lock":
@@ -123,13 +122,13 @@ Without a name: the whole catalogue, the project's own devices in front. --here:
 """
 
 
-def devices_arguments(parser: argparse.ArgumentParser) -> None:
+def devices_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="*", help="a device, an architecture (sm_90) or a die (GH100)")
     parser.add_argument("--here", action="store_true", help="the devices of this machine")
     add_root(parser)
 
 
-def run_devices(options: argparse.Namespace) -> int:
+def run_devices(options: Namespace) -> int:
     if options.here:
         from pytest_perfgate.app.doctor import machine_document
 
@@ -167,7 +166,15 @@ def calibrate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--scaled-only", action="store_true", help="do not inject slowdowns, only scale times")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the power curve")
     add_root(parser)
-    parser.add_argument("--pytest", default="", metavar="ARGS", help="arguments for pytest, in one text: '-k gemm'")
+    words = "arguments for pytest, in one text: '-k gemm'"
+    parser.add_argument("--pytest", type=_words, default="", metavar="ARGS", help=words)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as fault:
+        raise ArgumentTypeError(f"{text!r}: {fault}") from None
 
 
 def run_calibrate(options: Namespace) -> int:
@@ -253,7 +260,7 @@ def _pytest(options: Namespace, path: str) -> None:
     slowing = {} if options.scaled_only else {"PERFGATE_CALIBRATION_SLOWING": "1"}
     try:
         result = subprocess.run(
-            [sys.executable, "-m", "pytest", *arguments, *shlex.split(options.pytest)],
+            [sys.executable, "-m", "pytest", *arguments, *options.pytest],
             cwd=options.root or None,
             env={**os.environ, **ours, **slowing},
             stdout=sys.stderr,

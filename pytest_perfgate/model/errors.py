@@ -235,6 +235,22 @@ _OF_PIP = ("subprocess-exited-with-error", "metadata-generation-failed", "failed
 """Phrases of pip about errors of other programs."""
 
 
+_UNQUOTED_PASSWORD = re.compile(r"//[^/?#@:\[]*:(?![0-9]*(?:[/?#,]|$)).*@")
+"""A user and a password with a character that ends the host of an address; a port has digits alone."""
+
+
+def without_secrets(url: str) -> str:
+    """Return the address without user, password and query, fit for a log."""
+    from urllib.parse import urlsplit, urlunsplit
+
+    url = _UNQUOTED_PASSWORD.sub("//", url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return re.sub(r"//[^/]*@", "//", re.split("[?#]", url)[0])
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
 def error_summary(fault: PerfgateError) -> str:
     """Return the first line, the first error after it or else the last line, and where the full text is."""
     first, *rest = (line.strip() for line in fault.what.strip().splitlines())

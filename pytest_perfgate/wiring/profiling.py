@@ -161,7 +161,7 @@ def attachment_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator
     """Yield the files behind an attached thing; other content is written into a folder of that test."""
     from pytest_perfgate.adapters.stores import profiles
 
-    return profiles.attachments(name, thing, home / profiles.safe(nodeid))
+    return profiles.attachments(name, thing, home / profiles.folder_name(nodeid))
 
 
 Place = Union[str, Path]

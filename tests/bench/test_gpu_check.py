@@ -124,6 +124,8 @@ def test_of_calls_below_two_microseconds_nothing_is_asked() -> None:
     rows = {"graph": {"off": 0.07}, "cupti": {"off": 0.05}}
     assert "bar" not in parts.judged("short kernel", rows, 1_090.0, named=True)
     assert parts.judged("add 16 MB", rows, 7_000.0, named=True)["held"] is False
+    rows["cupti"] = {"refused": parts.NO_TIME}
+    assert "bar" not in parts.judged("add 16 MB", rows, 7_000.0, named=True), "CUPTI might have held it"
 
 
 def test_attention_that_is_once_taken_for_work_elsewhere_is_missed(check, monkeypatch) -> None:

@@ -185,6 +185,16 @@ def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
     assert (row["what"], row["why"]) == ("left out", f"4 s left of {script.BUDGET_S:.0f}")
 
 
+def test_a_part_that_is_cut_off_before_its_own_time_missed_nothing(script, tmp_path) -> None:
+    title, _, part = script.PARTS["overlap"]
+    script.PARTS["overlap"] = (title, 30, part)
+    (tmp_path / "parts").mkdir()
+    rows = script.supervised_part("overlap", SimpleNamespace(out=str(tmp_path), clocks="observe"), 1.0)
+    assert [row["what"] for row in rows] == ["first", "cut off"]
+    assert rows[1]["refused"] == "no time"
+    assert not failed({"parts": {title: rows}})
+
+
 SLOW = """
 import sys, time
 sys.argv[0] = {simulated!r}

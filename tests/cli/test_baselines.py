@@ -12,7 +12,7 @@ import pytest
 
 from pytest_perfgate.app.doctor import Level, Remark
 from pytest_perfgate.cli.dispatch import Project
-from pytest_perfgate.cli.doctor import DRIVER, baselines, leftovers, merging
+from pytest_perfgate.cli.doctor import DRIVER, baselines, leftovers, merging, record
 from pytest_perfgate.model.errors import PerfgateError
 from tests.cli.conftest import Place
 from tests.reports import baseline
@@ -38,6 +38,15 @@ def test_the_attribute_names_the_folder_of_the_settings_and_is_one_that_git_read
         subprocess.run(before.fix.partition("; ")[0], shell=True, cwd=place.root, check=True)
         (after,) = merging(project)
         assert "lacks" in after.what, "git asks for the driver, which this clone has not"
+
+
+def test_a_run_that_could_not_write_its_record_is_one_that_ran(place: Place) -> None:
+    project = Project(argparse.Namespace(root=str(place.root)))
+    assert "no run has left" in next(record(project)).what
+    older = place.root / ".perfgate" / "records" / "older.json"
+    older.parent.mkdir(parents=True, exist_ok=True)
+    older.write_text("{}")
+    assert "could not write" in next(record(project)).what
 
 
 def test_a_command_that_removes_a_leftover_names_that_file_alone(place: Place) -> None:
@@ -137,3 +146,7 @@ def test_the_doctor_says_whether_lines_are_in_the_last_commit(place: Place) -> N
     assert whereabouts() == (Level.GOOD, "committed")
     place.baselines.write([baseline("test_m", 2e6)])
     assert whereabouts()[0] is Level.NOTE
+    for file in (place.root / "baselines").rglob("*.yaml"):
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    git(place.root, "commit", "-qam", "three")
+    assert whereabouts() == (Level.GOOD, "committed"), "with the line ends of Windows"

@@ -78,6 +78,12 @@ def test_a_program_reads_it_too(place: Place) -> None:
     assert [one["found"] for one in data["injected"]] == pytest.approx(INJECTED, abs=0.005)
 
 
+def test_an_open_quote_is_a_mistake_in_the_command(place: Place) -> None:
+    done = place.perfgate("calibrate", "--pytest", "-k 'gemm")
+    assert done.code == 2
+    assert "No closing quotation" in done.err
+
+
 def test_too_few_rounds_are_said_and_kept(place: Place) -> None:
     rounds(place.root, 14)
     done = place.perfgate("calibrate", "--minutes", 0)

@@ -108,6 +108,8 @@ def test_an_interrupted_shard_is_one_that_was_not_measured(place: Place) -> None
     keep(place, "1.json", replace(one, shards=(replace(one.shards[0], status=2),)))
     keep(place, "2.json", record(2, "bd"))
     assert place.perfgate("merge", "1.json", "2.json").code == UNMEASURED, "nobody interrupted the merge"
+    keep(place, "2.json", record(2, "bd", outcome=Outcome.REGRESSED))
+    assert place.perfgate("merge", "1.json", "2.json").code == REGRESSED, "it outranks what was not measured"
 
 
 def test_what_failed_the_suite_is_said_where_every_case_passed(place: Place) -> None:

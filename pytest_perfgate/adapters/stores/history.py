@@ -11,7 +11,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.adapters.stores.sittings import (
     PART,
     LazyLookup,
@@ -27,7 +26,7 @@ from pytest_perfgate.adapters.stores.sittings import (
     words_of,
 )
 from pytest_perfgate.adapters.system.files import locked, refusals, uncollected
-from pytest_perfgate.model.errors import PerfgateError, refusal
+from pytest_perfgate.model.errors import PerfgateError, refusal, without_secrets
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 
 if TYPE_CHECKING:
@@ -203,7 +202,8 @@ class SqliteHistory:
                 what = f"it cannot be written: {fault}"
                 raise PerfgateError("file-unwritable", what, place=str(self._path)) from fault
             if "locked" in str(fault):
-                fix = f"end the program that writes to it (fuser {quote(str(self._path))}), then: perfgate history add"
+                again = "repeat this" if reading else "perfgate history add"
+                fix = f"end the program that writes to it (fuser {quote(str(self._path))}), then: {again}"
                 raise PerfgateError("history-unreachable", str(fault), fix=fix, place=str(self._path)) from fault
             raise PerfgateError("history-unreadable", str(fault), place=str(self._path)) from fault
 

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.adapters.stores.sittings import (
     PART,
     LazyLookup,
@@ -24,7 +23,7 @@ from pytest_perfgate.adapters.stores.sittings import (
     words_of,
 )
 from pytest_perfgate.adapters.system.files import uncollected
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, without_secrets
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-import re
 import sys
 import time
 import zlib
@@ -14,13 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from pytest_perfgate.adapters.stores.baseline_line import figure_of, figure_text
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, without_secrets
 from pytest_perfgate.model.measurement import Baseline, Environment, Identity, Measurement, Samples
 from pytest_perfgate.model.metric import Absent, Figure, Metric
 from pytest_perfgate.model.plan import CaseKey, Limit
@@ -379,17 +377,3 @@ def _chain(fault: Any) -> Iterator[BaseException]:
         yield fault
         inner = (getattr(fault, "reason", None), *fault.args, fault.__cause__, fault.__context__)
         fault = next((one for one in inner if isinstance(one, BaseException)), None)
-
-
-_UNQUOTED_PASSWORD = re.compile(r"//[^/?#@:\[]*:(?![0-9]*(?:[/?#,]|$)).*@")
-"""A user and a password with a character that ends the host of an address; a port has digits alone."""
-
-
-def without_secrets(url: str) -> str:
-    """Return the address without user, password and query, fit for a log."""
-    url = _UNQUOTED_PASSWORD.sub("//", url)
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return re.sub(r"//[^/]*@", "//", re.split("[?#]", url)[0])
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

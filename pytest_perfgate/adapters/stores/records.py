@@ -29,10 +29,9 @@ from pytest_perfgate.adapters.stores.record_files import (
     unpacked,
     with_samples,
     without_samples,
-    without_secrets,
 )
 from pytest_perfgate.adapters.system.files import content, first_bytes, locked, uncollected, write_atomically
-from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, written
+from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, without_secrets, written
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import plain
@@ -383,9 +382,9 @@ class Pointer:
             what = "it names no record: it is not text"
             raise PerfgateError("record-unreadable", what, place=str(self.path)) from fault
         except (FileNotFoundError, NotADirectoryError) as fault:
-            older = any(self.path.parent.glob("*.json"))
-            what = "the last run could not write its record" if older else "no run has left a record here"
-            fix = _other_root_hint(self._root)
+            fix, older = _other_root_hint(self._root), any(self.path.parent.glob("*.json"))
+            lost = "no record here is the last one: a run that could not write its own leaves none"
+            what = lost if older else "no run has left a record here"
             raise PerfgateError("record-missing", what, fix=fix, place=str(self.path)) from fault
         except OSError as fault:
             raise refusal(fault, str(self.path)) from fault

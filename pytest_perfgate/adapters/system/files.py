@@ -18,10 +18,11 @@ from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.model.errors import PerfgateError
 
 T = TypeVar("T")
-
 _TAIL_BYTES = 16_384
 _OPENED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+_STREAMS = {"/dev/stdout": 1, "/dev/fd/1": 1, "/dev/stderr": 2, "/dev/fd/2": 2}
 _PATIENCE_S, _POLL_S = 3600.0, 0.05
+_NEW, _ABANDONED_S, _PREFIX = ".new", 60.0, 50  # so many characters of the name: each has up to four bytes of 255
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -34,8 +35,10 @@ def replace_content(path: Path, data: bytes) -> None:
     """Do the same with the system's own errors; a link stays a link, and a pipe or a device is written to."""
     import tempfile
 
-    if path.exists() and not path.is_file() and not path.is_dir():
-        path.write_bytes(data)
+    if (stream := _STREAMS.get(str(path))) or (path.exists() and not path.is_file() and not path.is_dir()):
+        sys.stdout.flush()  # a file behind a stream keeps what is in it already
+        with open(stream or path, "wb", closefd=not stream) as file:
+            file.write(data)
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,9 +56,6 @@ def replace_content(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             Path(name).unlink()
         raise
-
-
-_NEW, _ABANDONED_S, _PREFIX = ".new", 60.0, 50  # so many characters of the name: each has up to four bytes of 255
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:

@@ -197,9 +197,10 @@ FROM_PYTEST: Mapping[int, int] = {0: KEPT, 1: REGRESSED, 2: 130, 3: 14, 4: 2, 5:
 
 def run_code(report: RunReport, status: int) -> int:
     """Return the exit code of a run by its verdicts; a test that failed for another reason fails it too."""
-    if status not in {0, 1}:
-        return FROM_PYTEST.get(status, REGRESSED)
-    return exit_code(report.cases, report.notes) or FROM_PYTEST[status]
+    code, of_pytest = exit_code(report.cases, report.notes), FROM_PYTEST.get(status, REGRESSED)
+    if of_pytest == UNMEASURED:  # another shard may have measured
+        return REGRESSED if code == REGRESSED else UNMEASURED
+    return code or of_pytest if status in {0, 1} else of_pytest
 
 
 Pairs = Iterable[str] | Mapping[str, str]

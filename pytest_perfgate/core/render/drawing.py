@@ -6,6 +6,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from html import escape
 
 from pytest_perfgate.model.metric import Bar, Picture
@@ -14,22 +15,16 @@ from pytest_perfgate.model.values import value
 
 INK, SOFT, MARK, OTHER = "currentColor", "var(--soft,#5b6570)", "var(--mark,#2f6fb7)", "var(--mark2,#b3541e)"
 PAPER = "var(--paper,#fff)"
-
 _PAPER, _BLACK = "#fff", "#1b1f24"
-
 _NAMED = re.compile(r"var\(--\w+,(#\w+)\)")
 
-WIDE, NARROW = 760, 344
-"""The widths of a picture in pixels, on a page and on a phone."""
+WIDE, NARROW = 760, 344  # pixels of a picture, on a page and on a phone
 
-Place = tuple[float, float]
-"""Pixels from the left and from the top."""
+Place = tuple[float, float]  # pixels from the left and from the top
 
-SIZE = 12
-"""The height of a letter in pixels."""
-
-_LETTER = 0.61
-"""The width of a usual letter by its height, in the wider of a page's fonts."""
+SIZE, _LETTER = 12, 0.61
+"""The height of a letter in pixels, and the width of a usual one by its height, in the wider of a page's fonts."""
+_MOST = 6  # digits of a tick
 
 FILLS = {
     "compute": ("var(--f1,#a9c8ec)", ""),
@@ -253,6 +248,14 @@ def nice_step(rough: float) -> float:
     return next((m * power for m in (1, 2, 5) if m * power >= rough * 0.999), 10 * power)
 
 
+def distinct_ticks(axis: Axis, text: Callable[[float, int], str], digits: int) -> Axis:
+    """Return the axis with ticks of at least so many digits, and of more where they would read alike."""
+    ticks = axis.ticks()
+    if len(ticks) > 1 and (top := max(abs(tick - axis.zero) for tick in ticks)):
+        digits = max(digits, 1 + math.floor(math.log10(top)) - math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9))
+    return replace(axis, text=lambda tick: text(tick, min(digits, _MOST)))
+
+
 def margin(axis: Axis, title: bool) -> int:
     """Return the pixels left of a frame for its longest tick, and for the axis's name if it has one."""
     return math.ceil(12 + (20 if title else 0) + max((text_width(axis.text(tick)) for tick in axis.ticks()), default=0))
@@ -272,10 +275,8 @@ def grid(frame: Frame) -> Iterator[str]:
         yield words(x0 - 8, py + 4, frame.y.text(tick), anchor="end", colour=SOFT)
     yield words((x0 + x1) / 2, frame.height - 8, frame.x.label, anchor="middle")
     if frame.y.label:
-        yield (
-            f'<text transform="translate(14,{(y0 + y1) / 2:.1f}) rotate(-90)" text-anchor="middle" fill="{INK}">'
-            f"{escape(frame.y.label)}</text>"
-        )
+        turned = f"translate(14,{(y0 + y1) / 2:.1f}) rotate(-90)"
+        yield f'<text transform="{turned}" text-anchor="middle" fill="{INK}">{escape(frame.y.label)}</text>'
 
 
 def _apart(frame: Frame) -> list[tuple[float, float]]:
@@ -284,9 +285,8 @@ def _apart(frame: Frame) -> list[tuple[float, float]]:
     for count in (6, 5, 4, 3, 2):
         ticks = frame.x.ticks(count)
         halves = [text_width(frame.x.text(tick)) / 2 for tick in ticks]
-        middles = [
-            max(half, min(frame.at(tick, frame.y.low)[0], frame.width - 2 - half)) for tick, half in zip(ticks, halves)
-        ]
+        across = [frame.at(tick, frame.y.low)[0] for tick in ticks]
+        middles = [max(half, min(x, frame.width - 2 - half)) for x, half in zip(across, halves)]
         places = list(zip(ticks, middles))
         gaps = [b - a - p - q for a, b, p, q in zip(middles, middles[1:], halves, halves[1:])]
         if all(gap > 6 for gap in gaps):

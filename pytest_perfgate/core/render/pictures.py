@@ -19,6 +19,7 @@ from pytest_perfgate.core.render.drawing import (
     Frame,
     Place,
     box,
+    distinct_ticks,
     dot,
     grid,
     haloed,
@@ -51,14 +52,14 @@ _KEPT = 60
 """The most earlier sittings in a picture of one case."""
 
 
-def _time(nanoseconds: float) -> str:
-    return quantity(nanoseconds, Dimension.TIME, 3)
+def _time(nanoseconds: float, digits: int = 3) -> str:
+    return quantity(nanoseconds, Dimension.TIME, digits)
 
 
 def _tight(numbers: Sequence[float], label: str) -> Axis:
     low, high = min(numbers), max(numbers)
     room = (high - low) * 0.06 or abs(high) * 0.05 or 1.0
-    return Axis(low=max(0.0, low - room), high=high + room, label=label, text=_time)
+    return distinct_ticks(Axis(low=max(0.0, low - room), high=high + room, label=label), _time, 3)
 
 
 @value
@@ -305,8 +306,8 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
     known = [*times, *(one.time for one in references)]
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
     low, name_of = max(min(known) - room, min(*known, of.raised)), "time" if width > NARROW and not of.title else ""
-    up = Axis(low=low, high=max(known) + room, label=name_of, text=of.text, zero=of.raised,
-              whole=of.dimension is Dimension.COUNT, binary=of.dimension is Dimension.BYTES)  # fmt: skip
+    up = distinct_ticks(Axis(low=low, high=max(known) + room, label=name_of, zero=of.raised,
+              whole=of.dimension is Dimension.COUNT, binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
     top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))

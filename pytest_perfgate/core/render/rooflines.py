@@ -20,6 +20,7 @@ from pytest_perfgate.core.render.drawing import (
     Axis,
     Frame,
     Place,
+    distinct_ticks,
     fitted,
     grid,
     haloed,
@@ -216,7 +217,7 @@ def _open(frame: Frame, place: Place, taken: Sequence[Place]) -> bool:
     return inside and all(math.hypot(x - a, y - b) > 2 * _BADGE + 1 for a, b in taken)
 
 
-_WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 14, 78, 34, 26
+_WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 14, 86, 34, 26
 
 _HIGH, _LOWER = 250, 170
 """The height of a time's drawing, and of a figure's beside it."""
@@ -297,12 +298,12 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
     of = trend.of
-    up = Axis(low=frame.low, high=frame.high, label="", zero=of.raised,
-              whole=of.dimension is Dimension.COUNT, binary=of.dimension is Dimension.BYTES)  # fmt: skip
+    up = distinct_ticks(Axis(low=frame.low, high=frame.high, label="", zero=of.raised,
+              whole=of.dimension is Dimension.COUNT, binary=of.dimension is Dimension.BYTES), of.text, 4)  # fmt: skip
     for time in up.ticks(5):
         y = frame.y(time)
         yield f'<path class="grid" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'
-        yield f'<text x="{_WIDE - _RIGHT + 6}" y="{y + 4:.0f}">{of.text(time)}</text>'
+        yield f'<text x="{_WIDE - _RIGHT + 6}" y="{y + 4:.0f}">{up.text(time)}</text>'
     last = len(trend.sittings) - 1
     for at, anchor in {0: "start", last // 2: "middle", last: "end"}.items():
         day = escape(trend.sittings[at].when[:10])

@@ -183,7 +183,7 @@ def _scaled(number: float, dimension: Dimension, digits: int) -> str:
     if steps is None:  # an error of 2e-12 would read 0
         return f"{number:.{digits}g}" if 0 < abs(number) < _FINE else significant(number, digits)
     # The unit is that of the rounded figure: 999,999.9 ns reads 1 ms, not 1,000 µs.
-    rounded = float(f"{abs(number):.{digits - 1}e}")
+    rounded = max(abs(number), float(f"{abs(number):.{digits - 1}e}"))
     step, unit = steps[-1]
     for pair in steps:  # a loop, since a run may write thousands of figures
         if rounded >= pair[0]:

@@ -161,6 +161,20 @@ def test_a_webhook_tells_programs(url: str) -> None:
     assert Host.comments[-1]["outcomes"] == {"regressed": 1, "passed": 1}
 
 
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("http://[bad/services/key", "http://[bad"),
+        ("hooks.example.com/services/key", "the address of the webhook"),
+        ("http://user:secret/word@127.0.0.1:1/key", "http://127.0.0.1:1"),
+    ],
+)
+def test_an_address_that_cannot_be_posted_to_is_not_quoted_whole(address: str, place: str) -> None:
+    with pytest.raises(PerfgateError) as error:
+        Webhook(WORDS, {}).deliver(REPORT, address)
+    assert (error.value.code.name, error.value.place) == ("delivery-failed", place)
+
+
 def test_a_failed_webhook_shows_no_path_of_its_address(url: str) -> None:
     Host.refusals = [(404, {})]
     with pytest.raises(PerfgateError, match="404") as refused:

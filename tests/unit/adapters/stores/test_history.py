@@ -189,6 +189,16 @@ def test_a_history_that_another_program_has_locked_is_not_said_to_be_damaged(
     other.execute("begin immediate")
     with pytest.raises(PerfgateError) as error:
         locked.append([sitting(2.0)])
-    other.close()
     assert error.value.code.name == "history-unreachable"
+    assert error.value.fix.endswith("perfgate history add")
+    other.close()
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("pragma journal_mode = delete")
+    holder.execute("begin exclusive")
+    with pytest.raises(PerfgateError) as reading:
+        locked.read(sitting(1.0).key, sitting(1.0).device)
+    holder.close()
+    assert (reading.value.code.name, reading.value.fix[-11:]) == ("history-unreachable", "repeat this"), (
+        "nothing to add"
+    )
     assert locked.append([sitting(2.0)]) == 1

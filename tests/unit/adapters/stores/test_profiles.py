@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.stores.profiles import MOST_FILES, ProfileFolders, attachments
+from pytest_perfgate.adapters.stores.profiles import MOST_FILES, ProfileFolders, attachments, folder_name
 from pytest_perfgate.model.errors import PerfgateError
 
 
@@ -133,3 +133,15 @@ def test_cases_with_long_names_have_folders_of_their_own(tmp_path: Path) -> None
     assert one.parent != two.parent
     assert folders.fresh("ncu", case + "one").parent == one.parent
     assert folders.earlier(two) is None
+
+
+def test_parameters_that_differ_in_signs_alone_are_not_compared(tmp_path: Path) -> None:
+    folders = ProfileFolders(tmp_path)
+    shapes = ("4x(2,3)", "4x(2 3)", "4x[2,3]", "<", ">", "a-b", "a/b", "")
+    homes = {
+        folders.fresh("ncu", f"test_k.py::test_a[{shape}]" if shape else "test_k.py::test_a").parent for shape in shapes
+    }
+    assert len(homes) == len(shapes)
+    assert {"a-b", "none"} <= {home.name for home in homes}, "a plain one is the name of its folder"
+    assert len({folder_name(f"test_k.py::test_a[{shape}]") for shape in shapes}) == len(shapes)
+    assert folder_name("test_k.py::test_a[8-bf16]") == "test_k.py-test_a-8-bf16"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pytest_perfgate.adapters.stores import record_files as fetch
-from pytest_perfgate.adapters.stores.record_files import fetched, packed, unpacked, without_secrets
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.adapters.stores.record_files import fetched, packed, unpacked
+from pytest_perfgate.model.errors import PerfgateError, without_secrets
 from pytest_perfgate.model.metric import Figure, Metric, MetricSet
 from pytest_perfgate.model.values import Dimension
 

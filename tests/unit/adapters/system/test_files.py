@@ -216,6 +216,21 @@ def test_a_pipe_stays_and_gets_the_content(tmp_path: Path) -> None:
     os.close(reader)
 
 
+def test_a_stream_that_a_shell_appends_to_a_file_keeps_what_is_there(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    program = f"""
+from pathlib import Path
+from {files.__name__} import write_atomically
+print("printed")
+write_atomically(Path("/dev/stdout"), b"written\\n")
+print("after")
+"""
+    with log.open("a") as appended:
+        subprocess.run([sys.executable, "-c", program], stdout=appended, check=True)
+    assert log.read_text().split() == ["before", "printed", "written", "after"]
+
+
 def test_a_name_of_many_bytes_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("\u6e2c" * 80 + ".yaml")
     write_atomically(path, b"1")
