@@ -26,11 +26,9 @@ _UNNAMED = (
 )  # fmt: skip
 """Functions that pytest runs before a test without being named by it."""
 
-_BY_TEXT = ("usefixtures", "getfixturevalue")
-"""Functions whose arguments are names of fixtures."""
+_BY_TEXT = ("usefixtures", "getfixturevalue")  # functions whose arguments are names of fixtures
 
-WIDE = "pytestmark"
-"""The name of the marks of a whole file or class."""
+WIDE = "pytestmark"  # the name of the marks of a whole file or class
 
 _SELF = {"self", "cls"}
 FIXTURES = {"perfgate", "benchmark"}
@@ -223,8 +221,12 @@ def everywhere(scope: Scope) -> Iterator[str]:
 
 def branches(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """Yield definitions, and those that an ``if`` or ``try`` among them holds."""
-    for node in nodes:
-        yield from ast.walk(node) if isinstance(node, _BRANCHES) else (node,)
+    return chain.from_iterable(_definitions(node) if isinstance(node, _BRANCHES) else (node,) for node in nodes)
+
+
+@lru_cache(maxsize=64)
+def _definitions(branch: ast.stmt) -> Sequence[ast.AST]:
+    return [node for node in ast.walk(branch) if isinstance(node, (*FUNCTIONS, ast.ClassDef))]
 
 
 def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
