@@ -136,12 +136,10 @@ class ArmRunner:
         substitute, why = substitute_commit(self._session, commit)
         is_base = substitute == self._session.gate_judge.accepted.base.commit
         whose = f"{substitute[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
-        announced = self._announced(cases, design_of(self._session))
-        self._progress = Progress(self._config, f"{announced}, against {whose}")
+        self._progress = Progress(self._config, f"{self._announced(cases, design_of(self._session))}, against {whose}")
         comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self._session))
-        others = Bounds(self._session.gate_judge, comparison)
+        open_ = in_means(self._session, others := Bounds(self._session.gate_judge, comparison), means)
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
-        open_ = in_means(self._session, others, means)
         screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
         compared = self._decided(comparison, screening, revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, screening.late.troubles()
