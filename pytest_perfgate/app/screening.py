@@ -106,7 +106,7 @@ class Screening:
         """Return the decisions that further rounds would not change, of tests that have one for each of their calls."""
         self._for_means, played = frozenset(), _rounds_played(self._all, self._found)
         open_ = {key.nodeid for key, one in self._found.items() if self._is_open(key, played[key], one)}
-        open_ |= {key.nodeid for key in self._undecided()}
+        open_ |= {key.nodeid for key in (*self._undecided(), *_untimed(self._all, self._found))}
         return {key: one for key, one in self.paired(revision=revision).items() if key.nodeid not in open_}
 
     def stopped(self) -> dict[CaseKey, str]:

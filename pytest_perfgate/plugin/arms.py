@@ -55,9 +55,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import Arm, CaseReport
     from pytest_perfgate.plugin.state import SessionState
 
-
 MERGE_BASE = "@merge-base"
-
 DEVICE_WARMUP_NS = 60e6  # more than on a host: a device takes longer to reach its clocks than caches take to fill
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Children use the compiled files that exist, and write none into the user's environment."""
@@ -85,7 +83,7 @@ class ArmRunner:
         comparison = self._comparison(revision, cases, design)
         expected = known_wants((case.nodeid for case in cases), costs, design.looks[0])
         bounds = Bounds(self._session.gate_judge, comparison)
-        screening = Screening(comparison, bounds, 0, bounds.to_decide, expected, in_means(self._session))
+        screening = Screening(comparison, bounds, 0, bounds.to_decide, expected, in_means(self._session, bounds))
         compared = self._decided(comparison, screening, revision=True)
         self.waited = screening.late.waiting()
         return comparison, compared
@@ -94,14 +92,14 @@ class ArmRunner:
         """Decide the cases that the accepted times left open, against the change's base or the commit of a line."""
         gate_judge, base = self._session.gate_judge, self._session.gate_judge.accepted.base.commit
         ci = self._session.settings.ci
-        open_ = by_commit(reports, in_open_means(gate_judge, reports, cases), ci=ci, base=base)
+        open_ = by_commit(reports, means := in_open_means(gate_judge, reports, cases), ci=ci, base=base)
         changed = as_at_base(gate_judge, self._project.baselines, open_, reports, cases)
         open_ = {at: rest for at, keys in open_.items() if (rest := [key for key in keys if key not in changed])}
         among = sum(map(len, open_.values()))
         for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():
             try:
-                judged = [reports[key] for key in keys]
-                result, troubles = self._compare(commit, [cases[key.nodeid] for key in keys], judged, among)
+                compared = [cases[key.nodeid] for key in keys], [reports[key] for key in keys]
+                result, troubles = self._compare(commit, *compared, among, means)
             except PerfgateError as fault:
                 report_unbuilt(self._config, commit, len(keys), fault)
                 for key in (key for key in keys if contested(reports[key], ci=ci)):
@@ -130,18 +128,19 @@ class ArmRunner:
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
 
     def _compare(
-        self, commit: str, cases: Sequence[Case], reports: Sequence[CaseReport], among: int
+        self, commit: str, cases: Sequence[Case], reports: Sequence[CaseReport], among: int, means: Collection[CaseKey]
     ) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
         """Return the results of base and head for some of the open cases, and the errors of tests that failed there."""
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to compare with")
         substitute, why = substitute_commit(self._session, commit)
-        announced = self._announced(cases, design_of(self._session))
-        self._progress = Progress(self._config, f"{announced}, against {whose_commit(self._session, substitute)}")
+        is_base = substitute == self._session.gate_judge.accepted.base.commit
+        whose = f"{substitute[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
+        self._progress = Progress(self._config, f"{self._announced(cases, design_of(self._session))}, against {whose}")
         comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self._session))
-        others, means = Bounds(self._session.gate_judge, comparison), in_means(self._session)
+        open_ = in_means(self._session, others := Bounds(self._session.gate_judge, comparison), means)
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
-        screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, means)
+        screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
         compared = self._decided(comparison, screening, revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, screening.late.troubles()
 
@@ -232,17 +231,17 @@ def design_of(session: SessionState) -> Design:
     return Design(most=most, alpha=Design().alpha * share, least=rounds_needed(means / share) if means else 0)
 
 
-def in_means(session: SessionState) -> InOpenMeans:
-    """Return the function that finds the cases of means that rounds leave open."""
+def in_means(session: SessionState, bounds: Bounds, among: Collection[CaseKey] | None = None) -> InOpenMeans:
+    """Return the function that finds the cases of means that rounds leave open, of all means or among some cases."""
     from pytest_perfgate.core.judge.family import family_limits, open_in_rounds
 
-    return partial(open_in_rounds, family_limits(session.cases.values()), session.gate_judge.context)
+    families, context = family_limits(session.cases.values()), session.gate_judge.context
 
+    def in_open_means(differences: Mapping[CaseKey, tuple[float, ...]]) -> set[CaseKey]:
+        played = {key: rounds for key, rounds in differences.items() if among is None or key in among}
+        return open_in_rounds(families, context, {key: (bounds.of(key)[2], played[key]) for key in played})
 
-def whose_commit(session: SessionState, commit: str) -> str:
-    """Return a commit with its role: ``33bcf03592, the base of the change``."""
-    is_base = commit == session.gate_judge.accepted.base.commit
-    return f"{commit[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
+    return in_open_means
 
 
 class Bounds:
@@ -250,17 +249,17 @@ class Bounds:
 
     def __init__(self, gate_judge: GateJudge, comparison: Comparison) -> None:
         self._gate_judge, self._comparison = gate_judge, comparison
-        self._known: dict[CaseKey, tuple[float, tuple[Limit, ...]]] = {}
+        self._known: dict[CaseKey, tuple[float, tuple[Limit, ...], Measurement]] = {}
         self._to_decide: dict[CaseKey, ToDecide] = {}
         self._gates: dict[int, int] = {}
 
     def __call__(self, key: CaseKey) -> float:
-        return self._of(key)[0]
+        return self.of(key)[0]
 
     def to_decide(self, key: CaseKey) -> ToDecide:
         """Return what the limits of a call require of a comparison."""
         if key not in self._to_decide:
-            limits, context = limits_for(self._of(key)[1], key), self._gate_judge.context
+            limits, context = limits_for(self.of(key)[1], key), self._gate_judge.context
             if (at := len(self._comparison.rounds)) not in self._gates:
                 gates = gates_of(self._comparison.results().values(), context.share)
                 self._gates = {at: max(context.gates, gates)}
@@ -268,12 +267,13 @@ class Bounds:
             self._to_decide[key] = ToDecide(any("slowdown" in limit.text for limit in limits), changes, self._gates[at])
         return self._to_decide[key]
 
-    def _of(self, key: CaseKey) -> tuple[float, tuple[Limit, ...]]:
+    def of(self, key: CaseKey) -> tuple[float, tuple[Limit, ...], Measurement]:
+        """Return the slowdown that a call may have, its limits, and the first measurement that they were read for."""
         if key not in self._known:
             for result in self._comparison.results().values():
                 for one in measurements(result, self._gate_judge.tools):
                     limits = self._limits(result.case, one)
-                    self._known[one.key] = arm_limit(limits, one.key, one.device), tuple(limits)
+                    self._known[one.key] = arm_limit(limits, one.key, one.device), tuple(limits), one
         return self._known[key]
 
     def _limits(self, case: Case, measurement: Measurement) -> Sequence[Limit]:
@@ -359,8 +359,7 @@ class FinishedRounds:
     """Writes the finished rounds after each round; if that fails, the run goes on and cannot be resumed."""
 
     def __init__(self, path: Path, session: SessionState, say: Callable[[str], None]) -> None:
-        self._path, self._session, self._say = path, session, say
-        self._refused = False
+        self._path, self._session, self._say, self._refused = path, session, say, False
 
     def __call__(self, rounds: Sequence[PairedRound]) -> None:
         try:
@@ -382,9 +381,8 @@ def substitute_commit(session: SessionState, commit: str) -> tuple[str, str]:
     repository = session.gate_judge.tools.repository
     if repository is None or commit.endswith(DIRTY) or commit not in repository.missing((commit,)):
         return commit, ""
-    commits = repository.brought(
-        commit, session.settings.project.baselines, session.gate_judge.accepted.base.commit or "HEAD"
-    )
+    base = session.gate_judge.accepted.base.commit or "HEAD"
+    commits = repository.brought(commit, session.settings.project.baselines, base)
     brought_in = f"{commit[:10]} is not in this clone; {commits[:10]} brought its line in"
     return (commits, brought_in) if commits else (commit, "")
 

@@ -334,7 +334,6 @@ def hidden(session: SessionState) -> list[str]:
 
 
 _NAMED_CASES = 5
-
 _BEHIND = "the same command again: it continues after the finished rounds"
 
 
@@ -370,8 +369,9 @@ def _untried(session: SessionState) -> int:
 
 
 def _fewer(session: SessionState) -> int:
-    """Count the cases that were measured in fewer processes than were asked for."""
-    return sum(0 < _processes(session, nodeid) < _planned_processes(session, nodeid) for nodeid in session.cases)
+    """Count the cases that were measured in fewer processes than asked for; base and head end with a decision."""
+    counted = () if session.gate_judge.revision else session.cases
+    return sum(0 < _processes(session, nodeid) < _planned_processes(session, nodeid) for nodeid in counted)
 
 
 def _missing(session: SessionState) -> Sequence[Case]:

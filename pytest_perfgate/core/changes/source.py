@@ -26,20 +26,15 @@ _UNNAMED = (
 )  # fmt: skip
 """Functions that pytest runs before a test without being named by it."""
 
-_BY_TEXT = ("usefixtures", "getfixturevalue")
-"""Functions whose arguments are names of fixtures."""
+_BY_TEXT = ("usefixtures", "getfixturevalue")  # functions whose arguments are names of fixtures
 
-WIDE = "pytestmark"
-"""The name of the marks of a whole file or class."""
+WIDE = "pytestmark"  # the name of the marks of a whole file or class
 
 _SELF = {"self", "cls"}
-
 FIXTURES = {"perfgate", "benchmark"}
 
 ITSELF = "the test itself"
-
 AROUND = "code around it"
-
 LOOSE = "code that runs at import"
 
 Parts = Mapping[str, str]
@@ -53,8 +48,9 @@ def parts_of(text: str) -> dict[str, Parts]:
     """
     module = module_of(text)
     scope = defined(module.body)
-    at_import = lines_at_import(module.body, scope)
-    return {name: {**_parts(test, classes, scope), **at_import} for name, test, classes in tests_in(module.body, ())}
+    always, at_import = {"*", *_UNNAMED, *everywhere(scope)}, lines_at_import(module.body, scope)
+    tests = tests_in(module.body, ())
+    return {name: {**_parts(test, classes, scope, always), **at_import} for name, test, classes in tests}
 
 
 def module_of(text: str) -> ast.Module:
@@ -148,22 +144,19 @@ def _acts(line: ast.stmt) -> bool:
     return not isinstance(line, harmless) and not _is_constant(line) and not dict(names_of(line))
 
 
-def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Parts:
-    """Return the test's own lines, its parameters, and each name of the file that they reach."""
+def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope, always: set[str]) -> Parts:
+    """Return the test's own lines, its parameters, and each name of the file that they reach, or that always counts."""
     marked = [_meant(mark, scope) for mark in _decorators(test, classes, scope)]
     parametrised = [split(mark) for mark in marked if "parametrize" in content_of(mark)]
     marks = [node for frame, _ in parametrised for node in frame]
-    values = {
-        f"{PARAMETERS} {number} {name}": node
-        for number, (_, of) in enumerate(parametrised)
-        for name, node in of.items()
-    }
-    inner = {f"self.{name}": nodes for one in classes for name, nodes in defined(one.body).items()}
+    by_id = (of for _, of in parametrised)
+    values = {f"{PARAMETERS} {at} {name}": node for at, of in enumerate(by_id) for name, node in of.items()}
+    inner = {f"self.{name}": nodes for one in classes for name, nodes in _members(one).items()}
     fixtures = {name.removeprefix("self."): nodes for name, nodes in inner.items() if is_fixture(nodes)}
     names: Scope = {**scope, **inner, **fixtures}
     own = [test.args, *test.body]
     around = list(_around(test, classes, scope))
-    always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *everywhere(names)}
+    always = {*always, *(f"self.{name}" for name in _UNNAMED), *everywhere({**inner, **fixtures})}
     bases = (name for one in classes for name in reached(one.bases))
     parts = meaning({*always, *reached([*own, *marks, *around]), *bases}, names)
     apart = meaning(reached(values.values()), names).items()
@@ -175,7 +168,7 @@ def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> P
 def _decorators(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.expr]:
     """Yield the decorators of a test, then those of its classes, and the marks in ``pytestmark``."""
     yield from (mark for part in (test, *classes) for mark in part.decorator_list)
-    for level in (scope, *(defined(one.body) for one in classes)):
+    for level in (scope, *map(_members, classes)):
         for marks in _values_of(WIDE, level):
             yield from marks.elts if isinstance(marks, (ast.List, ast.Tuple)) else (marks,)
 
@@ -221,16 +214,19 @@ def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
 def everywhere(scope: Scope) -> Iterator[str]:
     """Yield fixtures that apply without being named by a test."""
     for name, nodes in scope.items():
-        if any(
-            "autouse" in content_of(mark) for node in branches(nodes) for mark in getattr(node, "decorator_list", ())
-        ):
+        marks = (mark for node in branches(nodes) for mark in getattr(node, "decorator_list", ()))
+        if any("autouse" in content_of(mark) for mark in marks):
             yield name
 
 
 def branches(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """Yield definitions, and those that an ``if`` or ``try`` among them holds."""
-    for node in nodes:
-        yield from ast.walk(node) if isinstance(node, _BRANCHES) else (node,)
+    return chain.from_iterable(_definitions(node) if isinstance(node, _BRANCHES) else (node,) for node in nodes)
+
+
+@lru_cache(maxsize=64)
+def _definitions(branch: ast.stmt) -> Sequence[ast.AST]:
+    return [node for node in ast.walk(branch) if isinstance(node, (*FUNCTIONS, ast.ClassDef))]
 
 
 def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -253,6 +249,11 @@ def defined(body: Iterable[ast.stmt]) -> Scope:
         for name, node in names_of(one):
             definitions[name].append(node)
     return definitions
+
+
+@lru_cache(maxsize=64)
+def _members(one: ast.ClassDef) -> Scope:
+    return defined(one.body)
 
 
 def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
@@ -316,6 +317,7 @@ def said_by(nodes: Iterable[ast.AST]) -> str:
     return "\n".join(map(content_of, nodes))
 
 
+@lru_cache(maxsize=4096)
 def content_of(node: ast.AST) -> str:
     """Return the content of a line; of one nested too deep, its parts one after another."""
     try:

@@ -80,25 +80,25 @@ def _judged_means(
 
 def open_means(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> set[CaseKey]:
     """Return the cases of the means of slowdowns that the accepted times leave open."""
-    slowdowns = {
-        family: [limit for limit in limits if limit.metric == FAMILY_MEAN and limit.bound >= 0 and _is_change(limit)]
-        for family, limits in families.items()
-    }
+    slowdowns = {family: list(filter(_is_of_slowdown, limits)) for family, limits in families.items()}
     judged = _judged_means(reports, slowdowns, context, _among(families, context))
     left = {family for family, _, outcome, _ in judged if outcome in _OPEN}
     return {report.key for report in reports if report.key.family.partition("#")[0] in left}
 
 
 def open_in_rounds(
-    families: Families, context: JudgeContext, differences: Mapping[CaseKey, tuple[float, ...]]
+    families: Families, context: JudgeContext, rounds: Mapping[CaseKey, tuple[Measurement, tuple[float, ...]]]
 ) -> set[CaseKey]:
     """Return the cases of the means of slowdowns that these rounds of two builds leave open."""
-    builds = {key: Arms(base="", differences=rounds) for key, rounds in differences.items()}
-    return open_means([CaseReport(key=key, verdicts=(), builds=one) for key, one in builds.items()], families, context)
+    builds = {key: (measurement, Arms(base="", differences=played)) for key, (measurement, played) in rounds.items()}
+    reports = [CaseReport(key=key, verdicts=(), measurement=one, builds=arms) for key, (one, arms) in builds.items()]
+    return open_means(reports, families, context)
 
 
-def _is_change(limit: Limit) -> bool:
-    return dict(limit.labels)["of"].partition("(")[0] in CHANGES
+def _is_of_slowdown(limit: Limit) -> bool:
+    """Return whether it limits a mean of slowdowns, which two builds can decide."""
+    of = dict(limit.labels)["of"].partition("(")[0]
+    return limit.metric == FAMILY_MEAN and limit.bound >= 0 and of in CHANGES
 
 
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
@@ -140,7 +140,8 @@ def _judge_family(
     outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
     if None not in own:
         outcome, why = _outcome(limit, mean, of, meant, context, among)
-    if outcome in _OPEN and of in CHANGES and limit.bound >= 0:
+    beside = all(member.arms for member in meant)  # then the rounds decide, which share what the machine does
+    if (outcome in _OPEN or beside) and of in CHANGES and limit.bound >= 0:
         outcome, why = _by_builds(limit, meant, figures, among) or (outcome, why)
     outcome, why = accepted_by_change(outcome, why, members, meant)
     return outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}"

@@ -138,6 +138,23 @@ def test_an_interrupt_keeps_the_decisions_that_were_made() -> None:
     assert interrupted(20) == {"1": Decision.SLOWER, "2": Decision.NOT_SLOWER}
 
 
+def test_an_interrupt_keeps_no_half_of_a_test() -> None:
+    """A call without a time, such as machine code, is not decided by rounds: its test is measured again."""
+    comparison = Comparison(
+        (arm("base", ""), arm("head", "")),
+        cases(2),
+        staged(World(modules=PROOF, time=scattered({}, 0.002)), [], []),
+        Design(),
+    )
+    screening = Screening(comparison, lambda _: 0.03)
+    screening.decide()
+    assert {key.nodeid[-1] for key in screening.settled(revision=True)} == {"0", "1"}
+    first = next(one for one in comparison.rounds if one.nodeid[-1] == "1")
+    code = replace(first.head[0], key=replace(first.head[0].key, name="code"), samples=())
+    comparison.rounds[comparison.rounds.index(first)] = replace(first, head=(*first.head, code))
+    assert {key.nodeid[-1] for key in screening.settled(revision=True)} == {"0"}
+
+
 def test_what_the_budget_never_reached_says_what_it_would_take() -> None:
     world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, long={"0": 30.0}, within=0.2)
     late = Want(rounds=7, seconds=30.0, suspected=False)

@@ -15,7 +15,7 @@ from pytest_perfgate.model.plan import Mode
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import PairedRound
 from pytest_perfgate.plugin import arms
-from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, by_commit, design_of, joined
+from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, by_commit, design_of, in_means, joined
 from pytest_perfgate.wiring import read_values
 from tests.unit.app.stores import Lines, captured, case, gate_judge
 from tests.unit.core.judge.bench import CONTEXT, KEY, accepted, limit, measured
@@ -137,3 +137,15 @@ def test_a_case_of_an_open_mean_is_measured_in_two_builds_though_its_own_limit_i
     report = judge(measured(1e6), [limit("slowdown <= 50%")], baseline=accepted(1e6), context=CONTEXT)
     assert by_commit({KEY: report}, ci=True, base="base") == {}
     assert by_commit({KEY: report}, {KEY}, ci=True, base="base") == {"base": [KEY]}
+
+
+def test_only_means_that_were_open_before_get_more_rounds() -> None:
+    """A suspect alone is not its family: the accepted times may have settled the mean without it."""
+    played: Any = Played(captured(measured(1e6)))
+    session: Any = SimpleNamespace(
+        cases={KEY.nodeid: case(limit("geomean(slowdown) <= 5%"))}, gate_judge=SimpleNamespace(context=CONTEXT)
+    )
+    bounds, rounds = Bounds(gate_judge(Lines(None)), played), {KEY: (-0.2, 0.2) * 5}
+    assert in_means(session, bounds)(rounds) == {KEY}
+    assert in_means(session, bounds, {KEY})(rounds) == {KEY}
+    assert in_means(session, bounds, {replace(KEY, name="other")})(rounds) == set()

@@ -78,7 +78,14 @@ NAMES = [f"tests/test_k.py::test_{at}" for at in range(8)]
 
 
 def session(
-    measured: int, of: int = 8, processes: int = 3, started: str = "/p", *, ci: bool = False, **fields: Any
+    measured: int,
+    of: int = 8,
+    processes: int = 3,
+    started: str = "/p",
+    against: str = "",
+    *,
+    ci: bool = False,
+    **fields: Any,
 ) -> Any:
     cases = {name: Case(nodeid=name, limits=(), plan=Plan(rounds=3)) for name in NAMES[:of]}
     reports = {}
@@ -86,7 +93,7 @@ def session(
         report = report_of(name.partition("::")[2], 1e6)
         taken = replace(report.measurement, processes=report.measurement.processes[:processes])
         reports[name] = (replace(report, measurement=taken),)
-    gate_judge = SimpleNamespace(tools=SimpleNamespace(confirm=dict))
+    gate_judge = SimpleNamespace(tools=SimpleNamespace(confirm=dict), revision=against)
     values = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL, "gate_judge": gate_judge} | fields
     config = SimpleNamespace(rootpath=Path("/p"), invocation_params=SimpleNamespace(dir=Path(started)))
     return SimpleNamespace(cases=cases, reports=reports, settings=SimpleNamespace(pytest=config, ci=ci), **values)
@@ -111,6 +118,7 @@ def test_many_are_counted_and_fewer_processes_are_said() -> None:
         "next  the same command again: it measures everything again",
     ]
     assert "fewer" not in cut_short_lines(session(2, processes=1, measured_ahead=False))[0]
+    assert "fewer" not in cut_short_lines(session(2, processes=1, against="c0ffee"))[0], "they were decided so early"
 
 
 def test_nothing_measured_is_nothing_kept_but_finished_rounds() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
 import pytest
 
-from pytest_perfgate.core.changes.fixtures import LOOSE, fixture_sources
+from pytest_perfgate.core.changes.fixtures import LOOSE, fixture_sources, passed_on
 
 TEST = """
 import pytest
@@ -450,3 +453,23 @@ def test_a_fixture_is_told_by_the_name_that_it_is_given() -> None:
     assert fixture_sources(of, {"conftest.py": (conftest, conftest.replace("4096", "16"))}) == {
         "conftest.py": ("data",)
     }
+
+
+def test_a_package_with_twice_the_imports_in_a_branch_takes_twice_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk, nodes = ast.walk, 0
+
+    def counted(node: ast.AST) -> Iterator[ast.AST]:
+        nonlocal nodes
+        for one in walk(node):
+            nodes += 1
+            yield one
+
+    def readings(names: int) -> int:
+        nonlocal nodes
+        nodes = 0
+        package = "try:\n" + "".join(f"    from .a import n{at}\n" for at in range(names)) + "finally:\n    x = 1\n"
+        assert passed_on(package, {"*"}, set()) == {}
+        return nodes
+
+    monkeypatch.setattr(ast, "walk", counted)
+    assert readings(80) < 3 * readings(40)

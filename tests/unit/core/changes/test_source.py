@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from pytest_perfgate.core.changes.source import may_be_read, split
+from pytest_perfgate.core.changes.source import may_be_read, parts_of, split
 
 
 def test_a_table_may_be_read_by_code_and_a_page_is_not() -> None:
@@ -49,3 +49,25 @@ def test_values_are_distinct_names_where_each_has_an_id_of_its_own(values: str, 
 def test_what_more_is_said_of_the_values_makes_them_one(mark: str) -> None:
     frame, values = split(ast.parse(mark, mode="eval").body)
     assert (len(frame), values) == (1, {})
+
+
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_twice_the_tests_take_twice_the_reading(monkeypatch: pytest.MonkeyPatch, indent: str) -> None:
+    dump, reads = ast.dump, 0
+
+    def counted(node: ast.AST) -> str:
+        nonlocal reads
+        reads += 1
+        return dump(node)
+
+    def readings(tests: int) -> int:
+        nonlocal reads
+        reads = 0
+        lines = (
+            f"{indent}@mark.parametrize('n', [{at}])\n{indent}def test_{at}(self, n): f(n)\n" for at in range(tests)
+        )
+        assert len(parts_of("class Test:\n" * bool(indent) + "".join(lines))) == tests
+        return reads
+
+    monkeypatch.setattr(ast, "dump", counted)
+    assert readings(80) < 3 * readings(40)

@@ -526,6 +526,25 @@ def test_eight_rounds_of_each_case_are_enough() -> None:
 )
 def test_a_mean_that_rounds_leave_open_gets_more(rounds: tuple[float, ...], *, open_: bool) -> None:
     keys = {CaseKey(nodeid=f"{FAMILY}[{number}]") for number in (1, 2)}
-    others = {CaseKey(nodeid="t.py::test_other"): (-0.2, 0.2) * 5}
-    differences = {**dict.fromkeys(keys, rounds), **others}
-    assert open_in_rounds({FAMILY: [MEAN]}, CONTEXT, differences) == (keys if open_ else set())
+    others = {CaseKey(nodeid="t.py::test_other"): (measured(1e6), (-0.2, 0.2) * 5)}
+    played = {**dict.fromkeys(keys, (measured(1e6), rounds)), **others}
+    assert open_in_rounds({FAMILY: [MEAN]}, CONTEXT, played) == (keys if open_ else set())
+
+
+def test_cases_that_are_slow_in_the_same_rounds_tell_less_than_their_own_intervals() -> None:
+    """The noise of a round is that of all its cases, so their mean is not narrower than one of them."""
+    together_slow = tuple(0.03 + 0.08 * (-1) ** at for at in range(10))
+    alike = [member(number, together_slow, 0.03) for number in range(16)]
+    assert said(*alike).startswith("undecided: ")
+    assert said(*alike).endswith("spans the limit")
+    alone = [
+        member(number, tuple(0.03 + 0.08 * (-1) ** (at + number) for at in range(10)), 0.03) for number in range(16)
+    ]
+    assert said(*alone).startswith("passed: ")
+
+
+def test_a_mean_of_another_device_gets_no_more_rounds() -> None:
+    keys = {CaseKey(nodeid=f"{FAMILY}[{number}]") for number in (1, 2)}
+    played = dict.fromkeys(keys, (measured(1e6), (-0.2, 0.2) * 5))
+    assert open_in_rounds({FAMILY: [replace(MEAN, on=("H100*",))]}, CONTEXT, played) == set()
+    assert open_in_rounds({FAMILY: [replace(MEAN, on=("H100*", measured(1e6).device.key))]}, CONTEXT, played) == keys
