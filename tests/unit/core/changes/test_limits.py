@@ -441,3 +441,23 @@ def test_a_decorator_of_the_name_fixture_hides_no_edit_of_a_test(asks: str) -> N
     )
     assert "test_x" in marked(now)
     assert relaxed_limits(then, now)
+
+
+@pytest.mark.parametrize("line", ["LOW, HIGH = bounds()", "box.size = (1, 2)", "first, *rest = [1, 2]", "A, B = 1, 2"])
+def test_assignments_of_any_form_leave_the_file_readable(line: str) -> None:
+    then, now = (mark(f"'time <= {bound}'", before=f"{line}\n") for bound in ("1ms", "5ms"))
+    assert relaxed_limits(then, now) == ["time <= 1ms -> time <= 5ms"]
+
+
+def test_only_marks_of_pytest_have_limits() -> None:
+    for module, limits in (("lib", ()), ("pytest", ("time <= 1ms",))):
+        for name, bound in (("mark", "mark"), ("mark as m", "m")):
+            text = f"from {module} import {name}\n@{bound}.perfgate('time <= 1ms')\n{TEST}"
+            if (module, name) != ("lib", "mark"):  # a plain ``mark`` is taken for pytest's, wherever it is from
+                assert limits_of(text) == {"test_x": limits}
+
+
+def test_a_function_of_any_name_that_asks_for_the_fixture_is_a_test() -> None:
+    bench = "import pytest\npytestmark = pytest.mark.perfgate('time <= 1ms')\ndef bench_x(perfgate): pass\n"
+    assert limits_of(bench) == {"bench_x": ("time <= 1ms",)}
+    assert limits_of("@lib.fixture\ndef test_x(perfgate): pass\n") == {"test_x": ()}

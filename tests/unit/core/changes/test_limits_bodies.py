@@ -363,3 +363,31 @@ def test_a_decorator_that_is_no_mark_is_one_of_the_test_s_lines() -> None:
 
 def test_two_programs_that_differ_in_a_test_are_two() -> None:
     assert not same_program("def test_a(): f()\n", "def test_a(): g()\n")
+
+
+IN_CLASS = """
+import pytest
+
+class TestAll:
+    @pytest.fixture
+    def data(self):
+        return made(1)
+
+    def prepare(self):
+        return 1
+
+    def test_dot(self, perfgate, data):
+        perfgate(f, data, prepare)
+"""
+
+
+def test_a_fixture_of_the_class_is_part_of_its_tests_and_a_method_of_that_name_is_not() -> None:
+    edited = reworked(IN_CLASS, IN_CLASS.replace("made(1)", "made(2)"))
+    assert edited["TestAll::test_dot"] == ("data",)
+    assert "TestAll::test_dot" not in reworked(IN_CLASS, IN_CLASS.replace("return 1\n", "return 2\n"))
+
+
+def test_a_text_that_is_no_python_is_no_same_test() -> None:
+    assert not same_test("x = (", FILE, "test_dot")
+    assert not same_test(FILE, "x = (", "test_dot")
+    assert same_test(FILE, FILE, "test_dot")
