@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import Comparison
@@ -19,7 +18,7 @@ from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.app.screening import InOpenMeans, Screening, ToDecide
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.judge.against_revision import arm_limit, arms_of, contested_limit, not_compared
-from pytest_perfgate.core.judge.policy import contested, suspect_figures, suspects
+from pytest_perfgate.core.judge.policy import by_commit, contested, with_base
 from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
@@ -65,7 +64,7 @@ class ArmRunner:
     """Builds base and head, and measures cases in both."""
 
     def __init__(self, session: SessionState) -> None:
-        self._session = session
+        self.session = session
         self._config, self._project = session.settings.pytest, session.settings.project
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
@@ -77,26 +76,30 @@ class ArmRunner:
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Measure every case in both builds until it is decided."""
-        self._session.gate_judge.revision = self._store.git.revision(revision).commit  # raises before costs are said
-        design, costs = design_of(self._session), read_costs(costs_path(self._config.rootpath))
+        self.session.gate_judge.revision = self._store.git.revision(revision).commit  # raises before costs are said
+        design, costs = design_of(self.session), read_costs(costs_path(self._config.rootpath))
         self._progress = Progress(self._config, self._announced(cases, design))
         comparison = self._comparison(revision, cases, design)
         expected = known_wants((case.nodeid for case in cases), costs, design.looks[0])
-        bounds = Bounds(self._session.gate_judge, comparison)
-        screening = Screening(comparison, bounds, 0, bounds.to_decide, expected, in_means(self._session, bounds))
+        bounds = Bounds(self.session.gate_judge, comparison)
+        screening = Screening(comparison, bounds, 0, bounds.to_decide, expected, in_means(self.session, bounds))
         compared = self._decided(comparison, screening, revision=True)
         self.waited = screening.late.waiting()
         return comparison, compared
 
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Decide the cases that the accepted times left open, against the change's base or the commit of a line."""
-        gate_judge, base = self._session.gate_judge, self._session.gate_judge.accepted.base.commit
-        ci = self._session.settings.ci
-        open_ = by_commit(reports, means := in_open_means(gate_judge, reports, cases), ci=ci, base=base)
-        changed = as_at_base(gate_judge, self._project.baselines, open_, reports, cases)
-        open_ = {at: rest for at, keys in open_.items() if (rest := [key for key in keys if key not in changed])}
-        among = sum(map(len, open_.values()))
-        for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():
+        gate_judge, base = self.session.gate_judge, self.session.gate_judge.accepted.base.commit
+        ci = self.session.settings.ci
+        means = in_open_means(gate_judge, reports, cases)
+        by_its_commit = by_commit(reports, means, ci=ci, base=base)
+        changed = as_at_base(gate_judge, self._project.baselines, by_its_commit, reports, cases)
+        rest = {commit: [key for key in keys if key not in changed] for commit, keys in by_its_commit.items()}
+        to_build = with_base({at: keys for at, keys in rest.items() if keys}, base, partial(same_build, self))
+        among = sum(map(len, to_build.values()))
+        for commit, keys in to_build.items():
+            if self.session.interrupted:  # in the rounds of an earlier commit
+                break
             try:
                 compared = [cases[key.nodeid] for key in keys], [reports[key] for key in keys]
                 result, troubles = self._compare(commit, *compared, among, means)
@@ -105,27 +108,17 @@ class ArmRunner:
                 for key in (key for key in keys if contested(reports[key], ci=ci)):
                     changed[key] = gate_judge.without_arms(cases[key.nodeid], reports[key], fault)
                 continue
-            for key in (key for key in keys if key in result or not self._session.interrupted):
-                case, report = cases[key.nodeid], reports[key]
-                paired = result.get(key)
-                if not contested(report, ci=ci):  # it counts in a mean
-                    changed[key] = replace(report, builds=arms_of(paired, revision=False))
-                elif why := self.stopped.get(key):
-                    changed[key] = replace(gate_judge.unmeasured(case, key, why), measurement=report.measurement)
-                elif paired is None or paired.edited:
-                    why = not_compared(paired) if paired is not None else troubles.get(key.nodeid, "")
-                    changed[key] = gate_judge.without_arms(case, report, None, why)
-                else:
-                    changed[key] = gate_judge.with_arms(case, report, paired)
-            if self._session.interrupted:
-                break
+            for key in keys:
+                if key in result or not self.session.interrupted:
+                    why = troubles.get(key.nodeid, "")
+                    changed[key] = judged_by_rounds(self, cases[key.nodeid], reports[key], result.get(key), why)
         return changed
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """Return what the comparison will take, by the costs of earlier ones."""
         costs = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs_path(self._config.rootpath))}
         cost = pair_cost(nodeids := {case.nodeid for case in cases}, costs)
-        return paired_line(len(nodeids), design, self._session.left_s(), cost)
+        return paired_line(len(nodeids), design, self.session.left_s(), cost)
 
     def _compare(
         self, commit: str, cases: Sequence[Case], reports: Sequence[CaseReport], among: int, means: Collection[CaseKey]
@@ -133,69 +126,71 @@ class ArmRunner:
         """Return the results of base and head for some of the open cases, and the errors of tests that failed there."""
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to compare with")
-        substitute, why = substitute_commit(self._session, commit)
-        is_base = substitute == self._session.gate_judge.accepted.base.commit
+        substitute, why = substitute_commit(self.session, commit)
+        is_base = substitute == self.session.gate_judge.accepted.base.commit
         whose = f"{substitute[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
-        self._progress = Progress(self._config, f"{self._announced(cases, design_of(self._session))}, against {whose}")
-        comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self._session))
-        open_ = in_means(self._session, others := Bounds(self._session.gate_judge, comparison), means)
+        self._progress = Progress(self._config, f"{self._announced(cases, design_of(self.session))}, against {whose}")
+        comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self.session))
+        open_ = in_means(self.session, others := Bounds(self.session.gate_judge, comparison), means)
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
         screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
         compared = self._decided(comparison, screening, revision=False)
-        return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, screening.late.troubles()
+        troubles = screening.late.waiting() | comparison.troubles()
+        return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, troubles
 
     def _decided(self, comparison: Comparison, screening: Screening, *, revision: bool) -> Mapping[CaseKey, Paired]:
         """Run a comparison to its end and delete its finished rounds; of an interrupted one, return what it decided."""
         try:
             screening.decide()
         except KeyboardInterrupt:
-            self._session.interrupted = True
+            self.session.interrupted = True
         finally:
             if self._progress is not None:
                 self._progress.close()
             write_costs(costs_path(self._config.rootpath), PairTimes(comparison.rounds).costs)
             for one in comparison.rounds:
-                self._session.costs[one.nodeid] = self._session.costs.get(one.nodeid, 0.0) + 2 * one.seconds
-        if self._session.interrupted:
+                self.session.costs[one.nodeid] = self.session.costs.get(one.nodeid, 0.0) + 2 * one.seconds
+        if self.session.interrupted:
             result, untimed = screening.settled(revision=revision), {}
         else:
             rounds_path(self._config.rootpath, comparison.arms).unlink(missing_ok=True)
             result, untimed = screening.paired(revision=revision), screening.untimed(revision=revision)
-            self._session.resumable = False
+            self.session.resumable = False
         self.stopped.update(screening.stopped())
-        tests = {case.path for case in self._session.cases.values()}
-        repository = self._session.gate_judge.tools.repository
+        tests = {case.path for case in self.session.cases.values()}
+        repository = self.session.gate_judge.tools.repository
         compared = with_files(result, comparison, tests, self._config.rootpath, repository, self._project.baselines)
         return {**untimed, **compared}
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
-        both = (self._arm("base", revision), self._arm("head", ""))
+        both = (self.arm("base", revision), self.arm("head", ""))
         comparison = Comparison(both, cases, self._stage(both), design)
         comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._say))
         if finished := len({(one.phase, one.number) for one in comparison.rounds}):
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
-            self._say(alike_words(self._session, both[0].revision))
+            self._say(alike_words(self.session, both[0].revision))
         return comparison
 
-    def _arm(self, name: str, revision: str) -> Arm:
+    def arm(self, name: str, revision: str) -> Arm:
+        """Return a build of a revision; of the work tree without one."""
         if (at := f"{name}:{revision}") not in self._prepared:
             self._prepared[at] = self._store.prepare(name, revision)
         return self._prepared[at]
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
-        remaining, cpus = self._session.left_s(), one_core(list(self._session.cases.values()))
+        remaining, cpus = self.session.left_s(), one_core(list(self.session.cases.values()))
         return Stage(
-            spawner=self._session.gate_judge.tools.spawner,
+            spawner=self.session.gate_judge.tools.spawner,
             spec=self._spec,
             job=replace(child_job(self._config), cpus=cpus),
             timeout_s=self._project.timeout,
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
-            keep=FinishedRounds(rounds_path(self._config.rootpath, both), self._session, self._say),
+            keep=FinishedRounds(rounds_path(self._config.rootpath, both), self.session, self._say),
             clock=seconds, early=spare_cores(), hold=fleet(self._say).hold, overlaid=self._project.test_paths,
             beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
-            forks=proven_forks(self._project, self._config.rootpath), texts=file_texts(self._session, both[0].revision),
+            forks=proven_forks(self._project, self._config.rootpath), texts=file_texts(self.session, both[0].revision),
             budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
         )  # fmt: skip
 
@@ -211,6 +206,20 @@ class ArmRunner:
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.tell(text)
+
+
+def judged_by_rounds(runner: ArmRunner, case: Case, report: CaseReport, paired: Paired | None, why: str) -> CaseReport:
+    """Return a case judged by its rounds; ``why`` says what prevented them."""
+    gate_judge, key = runner.session.gate_judge, report.key
+    if not contested(report, ci=runner.session.settings.ci):  # it counts in a mean
+        return replace(report, builds=arms_of(paired, revision=False))
+    if failure := runner.stopped.get(key):
+        return replace(gate_judge.unmeasured(case, key, failure), measurement=report.measurement)
+    if paired is None:
+        return gate_judge.without_arms(case, report, None, why)
+    if paired.edited:
+        return gate_judge.without_arms(case, report, None, not_compared(paired))
+    return gate_judge.with_arms(case, report, paired)
 
 
 def report_unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -> None:
@@ -239,41 +248,59 @@ def in_means(session: SessionState, bounds: Bounds, among: Collection[CaseKey] |
 
     def in_open_means(differences: Mapping[CaseKey, tuple[float, ...]]) -> set[CaseKey]:
         played = {key: rounds for key, rounds in differences.items() if among is None or key in among}
-        return open_in_rounds(families, context, {key: (bounds.of(key)[2], played[key]) for key in played})
+        return open_in_rounds(
+            families, context, {key: (bounds.of(key).measurement, rounds) for key, rounds in played.items()}
+        )
 
     return in_open_means
 
 
+class CallLimits(NamedTuple):
+    """What one call has to keep."""
+
+    slowdown: float
+    """The slowdown that it may have, by all its limits."""
+    limits: tuple[Limit, ...]
+    measurement: Measurement
+    """The first one, for which the limits were read."""
+
+
 class Bounds:
-    """The slowdown that each call may have, by all its limits, which are known once it was measured."""
+    """The slowdown that each call may have, known once the call was measured."""
 
     def __init__(self, gate_judge: GateJudge, comparison: Comparison) -> None:
         self._gate_judge, self._comparison = gate_judge, comparison
-        self._known: dict[CaseKey, tuple[float, tuple[Limit, ...], Measurement]] = {}
+        self._known: dict[CaseKey, CallLimits] = {}
         self._to_decide: dict[CaseKey, ToDecide] = {}
         self._gates: dict[int, int] = {}
 
     def __call__(self, key: CaseKey) -> float:
-        return self.of(key)[0]
+        return self.of(key).slowdown
 
     def to_decide(self, key: CaseKey) -> ToDecide:
         """Return what the limits of a call require of a comparison."""
         if key not in self._to_decide:
-            limits, context = limits_for(self.of(key)[1], key), self._gate_judge.context
-            if (at := len(self._comparison.rounds)) not in self._gates:
-                gates = gates_of(self._comparison.results().values(), context.share)
-                self._gates = {at: max(context.gates, gates)}
+            limits = limits_for(self.of(key).limits, key)
             changes = tuple(limit for limit in limits if limit.compare is not Compare.FIGURE)
-            self._to_decide[key] = ToDecide(any("slowdown" in limit.text for limit in limits), changes, self._gates[at])
+            times = any("slowdown" in limit.text for limit in limits)
+            self._to_decide[key] = ToDecide(time=times, changes=changes, gates=self._gates_so_far())
         return self._to_decide[key]
 
-    def of(self, key: CaseKey) -> tuple[float, tuple[Limit, ...], Measurement]:
-        """Return the slowdown that a call may have, its limits, and the first measurement that they were read for."""
+    def _gates_so_far(self) -> int:
+        """Return how many figures share the false-alarm rate; counted once a round, since calls appear with rounds."""
+        played, context = len(self._comparison.rounds), self._gate_judge.context
+        if played not in self._gates:
+            gates = gates_of(self._comparison.results().values(), context.share)
+            self._gates = {played: max(context.gates, gates)}
+        return self._gates[played]
+
+    def of(self, key: CaseKey) -> CallLimits:
+        """Return what a call has to keep."""
         if key not in self._known:
             for result in self._comparison.results().values():
                 for one in measurements(result, self._gate_judge.tools):
-                    limits = self._limits(result.case, one)
-                    self._known[one.key] = arm_limit(limits, one.key, one.device), tuple(limits), one
+                    limits = tuple(self._limits(result.case, one))
+                    self._known[one.key] = CallLimits(arm_limit(limits, one.key, one.device), limits, one)
         return self._known[key]
 
     def _limits(self, case: Case, measurement: Measurement) -> Sequence[Limit]:
@@ -294,48 +321,13 @@ def rounds_path(root: Path, both: tuple[Arm, Arm]) -> Path:
     return root / ".perfgate" / "rounds" / f"{'-'.join(arm.digest[:10] for arm in both)}.bin"
 
 
-def by_commit(
-    reports: Mapping[CaseKey, CaseReport], means: Collection[CaseKey] = (), *, ci: bool, base: str
-) -> Mapping[str, list[CaseKey]]:
-    """Group the undecided cases, and those of undecided means, by the commit to compare with; the largest excess first.
-
-    The base of the change serves all by default. A case that is slower than its line's accepted time, or has a figure
-    worse than accepted, is compared with the commit of that line: the changes since then are what it has to answer for.
-    """
-    open_: dict[str, list[CaseKey]] = defaultdict(list)
-    for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
-        line = report.baseline
-        if not (contested(report, ci=ci) or key in means) or not (base or line):
-            continue
-        named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
-        slower = line is not None and line.sittings > 1 and suspects(report.verdicts)
-        open_[(named or base) if slower or suspect_figures(report.verdicts) else (base or named)].append(key)
-    return open_
-
-
-def same_build(session: SessionState, arm: Callable[[str, str], Arm], commit: str, base: str) -> bool:
+def same_build(runner: ArmRunner, commit: str, base: str) -> bool:
     """Return whether two commits hold the same code; False if one cannot be built, which its comparison reports."""
     try:
-        then, now = arm("base", substitute_commit(session, commit)[0]), arm("base", base)
+        then, now = runner.arm("base", substitute_commit(runner.session, commit)[0]), runner.arm("base", base)
     except PerfgateError:
         return False
     return bool(then.content) and (then.content, then.modules) == (now.content, now.modules)
-
-
-def joined(
-    open_: Mapping[str, list[CaseKey]], base: str, alike: Callable[[str, str], bool]
-) -> Mapping[str, list[CaseKey]]:
-    """Merge the cases of commits whose code equals the base's into those of the base: one build, one set of rounds."""
-    groups: dict[str, list[CaseKey]] = {}
-    for commit, keys in open_.items():
-        same = base in open_ and commit != base and alike(commit, base)
-        groups.setdefault(base if same else commit, []).extend(keys)
-    return groups
-
-
-def _excess(report: CaseReport) -> float:
-    """Return how far the slowest verdict of a suspect exceeds its limit."""
-    return max((v.metric.value - v.limit.bound for v in suspects(report.verdicts) if v.metric is not None), default=0.0)
 
 
 def one_core(cases: Sequence[Case]) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
-"""Effects and exit codes by outcome and policy, as one table; which verdicts two builds decide."""
+"""Effects and exit codes by outcome and policy, as one table; which cases two builds decide, and which builds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from pytest_perfgate.model.plan import Choice, Compare, Effect, Mode, Outcome, P
 from pytest_perfgate.model.project import POLICIES
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import CaseKey
     from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote, Verdict
 
 KEPT, REGRESSED, UNDECIDED, UNMEASURED = 0, 1, 3, 4
@@ -189,6 +190,45 @@ def _open_figure(verdict: Verdict) -> bool:
 def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, ...]:
     """Return verdicts on a slowdown; a limit that demands an improvement is judged by the accepted time only."""
     return tuple(v for v in verdicts if v.outcome in outcomes and v.limit.metric == "slowdown" and v.limit.bound >= 0)
+
+
+def by_commit(
+    reports: Mapping[CaseKey, CaseReport], means: Collection[CaseKey] = (), *, ci: bool, base: str
+) -> Mapping[str, list[CaseKey]]:
+    """Group the undecided cases, and those of undecided means, by the commit to compare with; the largest excess first.
+
+    The base of the change serves all by default. A case that is slower than its line's accepted time, or has a figure
+    worse than accepted, is compared with the commit of that line: the changes since then are what it has to answer for.
+    """
+    from pytest_perfgate.model.measurement import DIRTY
+
+    open_: dict[str, list[CaseKey]] = {}
+    for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
+        line = report.baseline
+        if not (contested(report, ci=ci) or key in means) or not (base or line):
+            continue
+        named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
+        slower = line is not None and line.sittings > 1 and suspects(report.verdicts)
+        since_accepted = slower or suspect_figures(report.verdicts)
+        commit = (named or base) if since_accepted else (base or named)
+        open_.setdefault(commit, []).append(key)
+    return open_
+
+
+def with_base(
+    open_: Mapping[str, list[CaseKey]], base: str, alike: Callable[[str, str], bool]
+) -> Mapping[str, list[CaseKey]]:
+    """Merge the cases of commits whose code equals the base's into those of the base: one build, one set of rounds."""
+    groups: dict[str, list[CaseKey]] = {}
+    for commit, keys in open_.items():
+        equal = base in open_ and commit != base and alike(commit, base)
+        groups.setdefault(base if equal else commit, []).extend(keys)
+    return groups
+
+
+def _excess(report: CaseReport) -> float:
+    """Return how far the slowest verdict of a suspect exceeds its limit."""
+    return max((v.metric.value - v.limit.bound for v in suspects(report.verdicts) if v.metric is not None), default=0.0)
 
 
 FROM_PYTEST: Mapping[int, int] = {0: KEPT, 1: REGRESSED, 2: 130, 3: 14, 4: 2, 5: UNMEASURED}

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.model.metric import Figure, Metric, MetricSet
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
-from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import PairedRound
 from pytest_perfgate.plugin import arms
-from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, by_commit, design_of, in_means, joined
+from pytest_perfgate.plugin.arms import ArmRunner, Bounds, FinishedRounds, design_of, in_means
 from pytest_perfgate.wiring import read_values
 from tests.unit.app.stores import Lines, captured, case, gate_judge
 from tests.unit.core.judge.bench import CONTEXT, KEY, accepted, limit, measured
@@ -96,49 +95,6 @@ def test_a_disk_that_takes_none_is_said_once_and_ends_nothing(tmp_path: Path) ->
     assert lines[0].startswith("finished rounds cannot be kept for an interrupted run: it cannot be written")
 
 
-@pytest.mark.parametrize(
-    ("open_", "expected"),
-    [
-        ({"line": ["a"], "base": ["b"], "old": ["c"]}, {"base": ["a", "b"], "old": ["c"]}),
-        ({"line": ["a"], "old": ["c"]}, {"line": ["a"], "old": ["c"]}),
-        ({"base": ["b"]}, {"base": ["b"]}),
-    ],
-)
-def test_commits_with_the_code_of_the_base_are_one_build(open_: Any, expected: Any) -> None:
-    """Where nothing is held against the base, a commit of a line stays what it is."""
-    assert joined(open_, "base", lambda commit, base: (commit, base) == ("line", "base")) == expected
-
-
-@pytest.mark.parametrize(
-    ("registers", "line", "commit"),
-    [
-        (130, {}, "a1b2c3d4e5"),
-        (130, {"commit": "a1b2c3d4e5+dirty"}, "base"),
-        (128, {"time": 5e5}, "base"),
-        (128, {"time": 5e5, "sittings": 2}, "a1b2c3d4e5"),
-    ],
-)
-def test_what_is_worse_than_its_line_is_compared_with_the_commit_of_the_line(
-    registers: int, line: dict[str, Any], commit: str
-) -> None:
-    """A figure was worse since it was accepted, in whichever change; a time that rests on one run may only scatter."""
-    figures = (Figure(name="registers", value=128, dimension=Dimension.COUNT),)
-    metrics = MetricSet(metrics=(Metric(name="registers", value=registers, dimension=Dimension.COUNT),))
-    report = judge(
-        measured(1e6, metrics=metrics),
-        [limit("slowdown <= 5%"), limit("change(registers) <= 0")],
-        baseline=accepted(**{"time": 1e6, "figures": figures} | line),
-        context=replace(CONTEXT, mode=Mode.FULL, paired_available=True),
-    )
-    assert by_commit({KEY: report}, ci=True, base="base") == {commit: [KEY]}
-
-
-def test_a_case_of_an_open_mean_is_measured_in_two_builds_though_its_own_limit_is_kept() -> None:
-    report = judge(measured(1e6), [limit("slowdown <= 50%")], baseline=accepted(1e6), context=CONTEXT)
-    assert by_commit({KEY: report}, ci=True, base="base") == {}
-    assert by_commit({KEY: report}, {KEY}, ci=True, base="base") == {"base": [KEY]}
-
-
 def test_only_means_that_were_open_before_get_more_rounds() -> None:
     """A suspect alone is not its family: the accepted times may have settled the mean without it."""
     played: Any = Played(captured(measured(1e6)))
@@ -149,3 +105,48 @@ def test_only_means_that_were_open_before_get_more_rounds() -> None:
     assert in_means(session, bounds)(rounds) == {KEY}
     assert in_means(session, bounds, {KEY})(rounds) == {KEY}
     assert in_means(session, bounds, {replace(KEY, name="other")})(rounds) == set()
+
+
+def session_that_confirms(monkeypatch: pytest.MonkeyPatch, compared: Any) -> tuple[ArmRunner, Any, list[str]]:
+    """A runner whose comparisons are these, with two cases that two commits have to decide; and their reports."""
+    monkeypatch.setattr(arms, "in_open_means", lambda judge, reports, cases: frozenset())
+    monkeypatch.setattr(arms, "as_at_base", lambda judge, baselines, open_, reports, cases: {})
+    monkeypatch.setattr(arms, "same_build", lambda runner, commit, base: False)
+    monkeypatch.setattr(arms, "report_unbuilt", lambda config, commit, count, fault: None)
+    accepted_times = SimpleNamespace(base=SimpleNamespace(commit=""))
+    undecided = SimpleNamespace(accepted=accepted_times, without_arms=lambda case, report, fault, why="": str(fault))
+    settings = SimpleNamespace(ci=True, pytest=None, project=SimpleNamespace(baselines="baselines"))
+    session = SimpleNamespace(interrupted=False, gate_judge=undecided, settings=settings)
+    runner: Any = ArmRunner.__new__(ArmRunner)
+    runner.session, runner._config, runner._project = session, None, settings.project
+    runner.stopped, commits = {}, []
+
+    def _compare(commit: str, *_: Any) -> Any:
+        commits.append(commit)
+        return compared(session)
+
+    monkeypatch.setattr(runner, "_compare", _compare)
+    return runner, session, commits
+
+
+def suspect(name: str, commit: str) -> Any:
+    line = accepted(1e6, commit=commit, sittings=2)
+    report = judge(measured(1.2e6), [limit("slowdown <= 5%")], baseline=line, context=replace(CONTEXT, mode=Mode.FULL))
+    return replace(report, key=replace(KEY, name=name))
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_after_an_interrupt_no_further_commit_is_built(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the rounds that were interrupted cannot be read to their end."""
+
+    def interrupted(session: Any) -> Any:
+        session.interrupted = True
+        if fails:
+            raise PerfgateError("git-failed", "the repository was moved")
+        return {}, {}
+
+    runner, _, commits = session_that_confirms(monkeypatch, interrupted)
+    reports = {one.key: one for one in (suspect("a", "first"), suspect("b", "second"))}
+    changed = runner.confirm(reports, {KEY.nodeid: case()})
+    assert len(commits) == 1
+    assert len(changed) == (1 if fails else 0)

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import (
     CHOICES,
     CI,
     LOCAL,
     RULE,
     RULES,
+    by_commit,
     contested,
     effect,
     exit_code,
@@ -15,13 +20,15 @@ from pytest_perfgate.core.judge.policy import (
     run_code,
     suspect_figures,
     suspects,
+    with_base,
 )
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 from tests.reports import case, run
-from tests.unit.core.judge.bench import KEY, accepted, limit
-from tests.unit.core.judge.figures import figure
+from tests.unit.core.judge.bench import CONTEXT, KEY, accepted, limit, measured
+from tests.unit.core.judge.figures import figure, metric
 
 P, W, F = Effect.PASS, Effect.WARN, Effect.FAIL
 TABLE = {
@@ -222,3 +229,46 @@ def test_a_figure_that_got_worse_is_compared_with_the_commit_of_its_line(
 ) -> None:
     verdict = verdict_with(outcome, text, value)
     assert suspect_figures([verdict]) == ((verdict,) if sends else ())
+
+
+@pytest.mark.parametrize(
+    ("open_", "expected"),
+    [
+        ({"line": ["a"], "base": ["b"], "old": ["c"]}, {"base": ["a", "b"], "old": ["c"]}),
+        ({"line": ["a"], "old": ["c"]}, {"line": ["a"], "old": ["c"]}),
+        ({"base": ["b"]}, {"base": ["b"]}),
+    ],
+)
+def test_commits_with_the_code_of_the_base_are_one_build(open_: Any, expected: Any) -> None:
+    """Where nothing is held against the base, a commit of a line stays what it is."""
+    assert with_base(open_, "base", lambda commit, base: (commit, base) == ("line", "base")) == expected
+
+
+@pytest.mark.parametrize(
+    ("registers", "line", "commit"),
+    [
+        (130, {}, "a1b2c3d4e5"),
+        (130, {"commit": "a1b2c3d4e5+dirty"}, "base"),
+        (128, {"time": 5e5}, "base"),
+        (128, {"time": 5e5, "sittings": 2}, "a1b2c3d4e5"),
+    ],
+)
+def test_what_is_worse_than_its_line_is_compared_with_the_commit_of_the_line(
+    registers: int, line: dict[str, Any], commit: str
+) -> None:
+    """A figure was worse since it was accepted, in whichever change; a time that rests on one run may only scatter."""
+    figures = (figure("registers", 128),)
+    metrics = MetricSet(metrics=(metric("registers", registers),))
+    report = judge(
+        measured(1e6, metrics=metrics),
+        [limit("slowdown <= 5%"), limit("change(registers) <= 0")],
+        baseline=accepted(**{"time": 1e6, "figures": figures} | line),
+        context=replace(CONTEXT, mode=Mode.FULL, paired_available=True),
+    )
+    assert by_commit({KEY: report}, ci=True, base="base") == {commit: [KEY]}
+
+
+def test_a_case_of_an_open_mean_is_measured_in_two_builds_though_its_own_limit_is_kept() -> None:
+    report = judge(measured(1e6), [limit("slowdown <= 50%")], baseline=accepted(1e6), context=CONTEXT)
+    assert by_commit({KEY: report}, ci=True, base="base") == {}
+    assert by_commit({KEY: report}, {KEY}, ci=True, base="base") == {"base": [KEY]}
