@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, hold_leases, stopped
 from pytest_perfgate.app.measure import Blurred, measurements, report_noisy
@@ -29,12 +29,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.app.measure import Rounds
     from pytest_perfgate.model.measurement import Measurement
-    from pytest_perfgate.model.metric import FigurePairs
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Capture, CaseResult
-
-Counts = Callable[[CaseKey], float]
-"""Returns the smallest slowdown of a case that counts."""
 
 InOpenMeans = Callable[[Mapping[CaseKey, tuple[float, ...]]], Iterable[CaseKey]]
 """Returns the cases of means that the differences of all rounds leave open."""
@@ -61,23 +57,23 @@ class Screening:
     def __init__(
         self,
         comparison: Comparison,
-        counts: Counts,
+        threshold: Callable[[CaseKey], float],
         among: int = 0,
         to_decide: Callable[[CaseKey], ToDecide] = lambda key: ToDecide(),  # noqa: ARG005 - the same for each
         expected: Mapping[str, Want] = MappingProxyType({}),
         in_open_means: InOpenMeans = lambda differences: (),  # noqa: ARG005 - without means none is open
     ) -> None:
-        """``among`` is the number of cases that two builds decide in the run, including other comparisons."""
-        self._all, self._counts, self._among, self._to_decide = comparison, counts, among, to_decide
+        """``threshold`` is the smallest slowdown that counts; ``among`` counts the cases of all comparisons."""
+        self._comparison, self._threshold, self._among, self._to_decide = comparison, threshold, among, to_decide
         self._in_open_means, self._for_means = in_open_means, frozenset[CaseKey]()
         self._pairs: dict[CaseKey, Pairs] = {}
-        self._found: dict[CaseKey, RoundsResult] = {}
+        self._results: dict[CaseKey, RoundsResult] = {}
         self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
         self.late = Late(comparison, expected)
 
     def decide(self) -> None:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
-        comparison, design = self._all, self._all.design
+        comparison, design = self._comparison, self._comparison.design
         comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), self.late.absent_at_first)
         calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.unplayed()), self._among)
         comparison.design = replace(design, cases=calls)
@@ -93,59 +89,61 @@ class Screening:
                     comparison.play(ROUND, counts, self._finished_tests)
         finally:
             self._look()
-        judged = {key: self._pairs[key].first(one.rounds) for key, one in self._found.items()}
-        self._found = more_slow(self._found, judged, {key: self._counts(key) for key in self._found}, design.alpha)
+        judged = {key: self._pairs[key].first(one.rounds) for key, one in self._results.items()}
+        thresholds = {key: self._threshold(key) for key in self._results}
+        self._results = more_slow(self._results, judged, thresholds, design.alpha)
         comparison.stage.say(self._summary())
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the results of every case that both sides measured; of a stopped one, only an earlier decision."""
-        decided = {key: one for key, one in self._found.items() if key not in self.stopped()}
+        decided = {key: one for key, one in self._results.items() if key not in self.stopped()}
         return {key: self._paired(key, one, revision) for key, one in decided.items()}
 
     def settled(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the decisions that further rounds would not change, of tests that have one for each of their calls."""
-        self._for_means, played = frozenset(), _rounds_played(self._all, self._found)
-        open_ = {key.nodeid for key, one in self._found.items() if self._is_open(key, played[key], one)}
-        open_ |= {key.nodeid for key in (*self._undecided(), *_untimed(self._all, self._found))}
+        self._for_means, played = frozenset(), _rounds_played(self._comparison, self._results)
+        open_ = {key.nodeid for key, one in self._results.items() if self._is_open(key, played[key], one)}
+        open_ |= {key.nodeid for key in (*self._undecided(), *_untimed(self._comparison, self._results))}
         return {key: one for key, one in self.paired(revision=revision).items() if key.nodeid not in open_}
 
     def stopped(self) -> dict[CaseKey, str]:
         """Return cases that stay undecided because their test failed in the rounds, with the error."""
-        reasons = stopped(self._all)
+        reasons = stopped(self._comparison)
         open_ = (key for key in self._undecided() if key.nodeid in reasons)
         return {key: f"it failed in base or head before they decided: {reasons[key.nodeid]}" for key in open_}
 
     def _undecided(self) -> list[CaseKey]:
-        return [key for key, one in self._found.items() if one.decision is Decision.UNDECIDED]
+        return [key for key, one in self._results.items() if one.decision is Decision.UNDECIDED]
 
     def _look(self) -> None:
         """Judge the rounds so far; a settled case keeps its result even if its test has more rounds."""
-        self._pairs = self._all.pairs(ROUND)
+        self._pairs = self._comparison.pairs(ROUND)
         for key, pairs in self._pairs.items():
-            before = self._found.get(key)
+            before = self._results.get(key)
             if before is None or not before.settled:
-                self._found[key] = look(before, pairs, self._counts(key), self._all.design)
+                self._results[key] = look(before, pairs, self._threshold(key), self._comparison.design)
 
     def _finished_tests(self) -> Iterable[str]:
         """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
         self._look()
-        wants, untimed = dict[str, Want](), _untimed(self._all, self._found)
-        played = _rounds_played(self._all, (*self._found, *untimed))
-        for key, result in self._found.items():
-            want = _want(self._all, self._counts(key), key, result)
+        wants, untimed = dict[str, Want](), _untimed(self._comparison, self._results)
+        played = _rounds_played(self._comparison, (*self._results, *untimed))
+        for key, result in self._results.items():
+            want = _want(self._comparison, self._threshold(key), key, result)
             wanted = wants.get(key.nodeid)
             if self._is_open(key, played[key], result) and (wanted is None or want.rounds > wanted.rounds):
                 wants[key.nodeid] = want
         for key in untimed:
             if key.nodeid not in wants and self._is_open(key, played[key]):
-                wants[key.nodeid] = Want(rounds=1, seconds=self._all.cost(key.nodeid), suspected=False)
+                wants[key.nodeid] = Want(rounds=1, seconds=self._comparison.cost(key.nodeid), suspected=False)
         wants |= self.late.unplayed()
-        often = {met.nodeid for met in self._all.rounds if (met.phase, met.number) == (ROUND, _REPEATED - 1)}
-        over = (often | {key.nodeid for key in (*self._found, *untimed)}) - wants.keys()
-        plan = allotted(wants, self._all.left_s, self._all.start_s)
+        often = {met.nodeid for met in self._comparison.rounds if (met.phase, met.number) == (ROUND, _REPEATED - 1)}
+        over = (often | {key.nodeid for key in (*self._results, *untimed)}) - wants.keys()
+        plan = allotted(wants, self._comparison.left_s, self._comparison.start_s)
         self._beyond = frozenset(plan.beyond)
         late = self.late.among({name: wants[name] for name in plan.rounds})
-        fits = (name for name in plan.beyond if self._all.start_s + wants[name].seconds <= self._all.left_s)
+        left_s = self._comparison.left_s - self._comparison.start_s
+        fits = (name for name in plan.beyond if wants[name].seconds <= left_s)
         nearest = () if plan.rounds else tuple(fits)[:1]  # its estimate is rough, and the time is free
         return over | (self._beyond - set(nearest)) | late
 
@@ -154,41 +152,45 @@ class Screening:
         request = self._to_decide(key)
         if result is not None and not result.settled and (request.time or played < LEAST):
             return True
-        wanted_by_mean = key in self._for_means
-        return played < self._all.design.last and (wanted_by_mean or open_figures(self._all, key, request, played))
+        if played >= self._comparison.design.last:
+            return False
+        return key in self._for_means or open_figures(self._comparison, key, request, played)
 
     def _paired(self, key: CaseKey, finding: RoundsResult, revision: bool) -> Paired:
-        pairs, rounds = self._pairs[key], self._all.captures(ROUND).get(key, [])[: finding.rounds]  # those that decided
-        return Paired(
-            decision=finding.decision, differences=pairs.differences[: finding.rounds],
-            further=pairs.differences[finding.rounds :], shift=finding.shift, interval=finding.interval,
-            base=self._all.arms[0].revision[:10], revision=revision, p=finding.p, threshold=self._all.design.alpha,
-            visible=finding.visible, problems=tuple(self._all.problems.values()), unstable=finding.unstable,
-            same=self._all.same, faster=finding.faster and not self._all.same, slow=finding.slow,
-            wants_s=_wants_s(self._all, self._counts(key), key, finding), base_ns=_base_time(self._all, key),
-            clocks_hz=paired_clocks(rounds), limited=power_limited(rounds), tunings=_tunings(rounds),
-            figures=self._figures(key), most=self._all.design.most,
+        pairs, comparison = self._pairs[key], self._comparison
+        deciding = comparison.captures(ROUND).get(key, [])[: finding.rounds]
+        return self._result(
+            key, revision,
+            decision=finding.decision, faster=finding.faster and not comparison.same, unstable=finding.unstable,
+            shift=finding.shift, interval=finding.interval, p=finding.p, threshold=comparison.design.alpha,
+            visible=finding.visible, slow=finding.slow, differences=pairs.differences[: finding.rounds],
+            further=pairs.differences[finding.rounds :], base_ns=_base_time(comparison, key),
+            wants_s=_wants_s(comparison, self._threshold(key), key, finding),
+            clocks_hz=paired_clocks(deciding), limited=power_limited(deciding), tunings=_tunings(deciding),
         )  # fmt: skip
 
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the calls that were not timed: their figures from machine code, files and the test itself."""
-        bare = Paired(
-            decision=Decision.UNDECIDED, differences=(), shift=0.0, base=self._all.arms[0].revision[:10],
-            revision=revision, same=self._all.same, problems=tuple(self._all.problems.values()),
-            most=self._all.design.most,
-        )  # fmt: skip
-        return {key: replace(bare, figures=self._figures(key)) for key in _untimed(self._all, self._found)}
+        calls, without_rounds = _untimed(self._comparison, self._results), {"differences": (), "shift": 0.0}
+        return {key: self._result(key, revision, decision=Decision.UNDECIDED, **without_rounds) for key in calls}
 
-    def _figures(self, key: CaseKey) -> tuple[FigurePairs, ...]:
-        return tuple(figure_pairs(self._all, key, self._to_decide(key).changes))
+    def _result(self, key: CaseKey, revision: bool, **of_rounds: Any) -> Paired:
+        """Return the fields that rounds decide with those that they do not: the two builds, and the call's figures."""
+        comparison = self._comparison
+        return Paired(
+            base=comparison.arms[0].revision[:10], revision=revision, same=comparison.same,
+            problems=tuple(comparison.problems.values()), most=comparison.design.most,
+            figures=tuple(figure_pairs(comparison, key, self._to_decide(key).changes)), **of_rounds,
+        )  # fmt: skip
 
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
-        played = _rounds_played(self._all, self._found)
-        open_cases = {key for key, count in played.items() if open_figures(self._all, key, self._to_decide(key), count)}
-        open_cases |= {key for key in self._undecided() if self._to_decide(key).time}
+        played = _rounds_played(self._comparison, self._results)
+        requests = {key: self._to_decide(key) for key in played}
+        open_cases = {key for key in self._undecided() if requests[key].time}
+        open_cases |= {key for key in played if open_figures(self._comparison, key, requests[key], played[key])}
         decided, open_ = [n for key, n in played.items() if key not in open_cases], [played[key] for key in open_cases]
-        parts = [f"{len(decided)} of {plural(len(self._found), 'case')} decided"]
+        parts = [f"{len(decided)} of {plural(len(self._results), 'case')} decided"]
         parts[0] += f" in {_span(decided)} rounds" if decided else ""
         if open_:
             short = f", {len(self._beyond)} of them beyond the budget" if self._beyond else ""
@@ -200,7 +202,7 @@ class Late:
     """Tests that wait until cheaper ones are decided, because the budget may be too short for all."""
 
     def __init__(self, comparison: Comparison, expected: Mapping[str, Want]) -> None:
-        self._all, self._expected = comparison, expected
+        self._comparison, self._expected = comparison, expected
 
     def absent_at_first(self) -> frozenset[str]:
         """Return the tests that are not in the first round."""
@@ -208,36 +210,33 @@ class Late:
 
     def among(self, wants: Mapping[str, Want]) -> frozenset[str]:
         """Return the tests that wait in the next round."""
-        late = waiting(wants, self._all.left_s, self._all.start_s or PAIR_START_S)
-        self._all.waits = self._all.waits or bool(late)
+        late = waiting(wants, self._comparison.left_s, self._comparison.start_s or PAIR_START_S)
+        self._comparison.waits = self._comparison.waits or bool(late)
         return late
 
     def unplayed(self) -> dict[str, Want]:
         """Return what tests without a round want."""
-        begun = {met.nodeid for met in self._all.rounds if met.phase == ROUND}
-        return {name: want for name, want in self._expected.items() if name not in begun | self._all.out}
-
-    def troubles(self) -> dict[str, str]:
-        """Return why tests have no result: the budget left them without a round, or they failed in a build."""
-        return self.waiting() | self._all.troubles()
+        begun = {met.nodeid for met in self._comparison.rounds if met.phase == ROUND}
+        return {name: want for name, want in self._expected.items() if name not in begun | self._comparison.out}
 
     def waiting(self) -> dict[str, str]:
         """Return the tests without a round, each with what may decide it."""
-        took = {name: about(want.cost + want.rounds * self._all.start_s) for name, want in self.unplayed().items()}
+        start_s = self._comparison.start_s
+        took = {name: about(want.cost + want.rounds * start_s) for name, want in self.unplayed().items()}
         return {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
 
 
-def _want(comparison: Comparison, counts: float, key: CaseKey, finding: RoundsResult) -> Want:
+def _want(comparison: Comparison, threshold: float, key: CaseKey, finding: RoundsResult) -> Want:
     """Return what a case needs until the last round."""
-    rounds = max(1, min(wanted(finding, counts, comparison.design), comparison.design.last - finding.rounds))
-    return Want(rounds=rounds, seconds=comparison.cost(key.nodeid), suspected=finding.shift >= counts)
+    rounds = max(1, min(wanted(finding, threshold, comparison.design), comparison.design.last - finding.rounds))
+    return Want(rounds=rounds, seconds=comparison.cost(key.nodeid), suspected=finding.shift >= threshold)
 
 
-def _wants_s(comparison: Comparison, counts: float, key: CaseKey, finding: RoundsResult) -> float:
+def _wants_s(comparison: Comparison, threshold: float, key: CaseKey, finding: RoundsResult) -> float:
     """Return the seconds that would decide an open case, infinite if too many; they do not help against groups."""
     if finding.decision is not Decision.UNDECIDED or finding.unstable:
         return 0.0
-    more, round_s = wanted(finding, counts, comparison.design), comparison.cost(key.nodeid) + comparison.start_s
+    more, round_s = wanted(finding, threshold, comparison.design), comparison.cost(key.nodeid) + comparison.start_s
     return more * round_s if more + finding.rounds < FUTILE else math.inf
 
 
@@ -285,6 +284,10 @@ MOST = 10
 
 SPENDS_S = 30.0
 """The most seconds that a first run outside CI spends on more processes, because a person waits."""
+
+
+PlayRound = Callable[["Sequence[Case]", int], None]
+"""Runs one round, by its number, of some of the cases."""
 
 
 def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) -> tuple[Blurred, ...]:
@@ -364,17 +367,9 @@ class FirstSitting:
         return sorted(far, key=far.__getitem__)
 
     def play_more(
-        self,
-        cases: Sequence[Case],
-        play: Callable[[Sequence[Case], int], None],
-        tell: Callable[[str], None],
-        within_s: float,
-        start_s: float,
+        self, cases: Sequence[Case], play: PlayRound, tell: Callable[[str], None], within_s: float, start_s: float
     ) -> None:
-        """Run rounds of one fresh process each until every limit is detectable; announce the time, report the rest.
-
-        ``play`` runs one round, by its number, of some of the cases.
-        """
+        """Run rounds of one fresh process each until every limit is detectable; announce the time, report the rest."""
         named = {case.nodeid: case for case in cases}
         first = max((case.plan.rounds for case in cases), default=MOST)
         names, more = self._open(cases), f"up to {plural(MOST - first, 'more round')}, at most {span(within_s)}"
