@@ -384,7 +384,7 @@ def as_at_base(
     for base, keys in by_base.items():
         if not (base and pages_alone(gate_judge, baselines, base)):
             continue
-        paired = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base=base[:10], same=True)
+        paired = Paired(decision=Decision.NOT_SLOWER, base=base[:10], same=True)
         for key in (key for key in keys if key.path.endswith(".py")):
             open_ = contested(reports[key], ci=gate_judge.context.policy.ci)
             if not open_:

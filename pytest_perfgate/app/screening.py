@@ -74,7 +74,7 @@ class Screening:
     def decide(self) -> None:
         """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
         comparison, design = self._comparison, self._comparison.design
-        comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), self.late.absent_at_first)
+        comparison.play(ROUND, dict.fromkeys(comparison.cases, 1), lambda: self.late.among(self.late.expected))
         calls = max(1, len(comparison.pairs(ROUND)) + len(self.late.unplayed()), self._among)
         comparison.design = replace(design, cases=calls)
         counts = dict.fromkeys(comparison.cases, comparison.design.last)
@@ -84,7 +84,7 @@ class Screening:
                 if comparison.waits:  # play the rounds that they missed
                     comparison.play(ROUND, counts, self._finished_tests)
                 self._look()
-                self._for_means = frozenset(self._in_open_means({key: p.differences for key, p in self._pairs.items()}))
+                self._for_means = frozenset(self._in_open_means(_differences(comparison, self._pairs)))
                 if self._for_means:
                     comparison.play(ROUND, counts, self._finished_tests)
         finally:
@@ -113,7 +113,8 @@ class Screening:
         return {key: f"it failed in base or head before they decided: {reasons[key.nodeid]}" for key in open_}
 
     def _undecided(self) -> list[CaseKey]:
-        return [key for key, one in self._results.items() if one.decision is Decision.UNDECIDED]
+        undecided = (key for key, one in self._results.items() if one.decision is Decision.UNDECIDED)
+        return [key for key in undecided if not cleared_as_same(self._comparison, key)]
 
     def _look(self) -> None:
         """Judge the rounds so far; a settled case keeps its result even if its test has more rounds."""
@@ -149,8 +150,8 @@ class Screening:
 
     def _is_open(self, key: CaseKey, played: int, result: RoundsResult | None = None) -> bool:
         """Return whether a further round may decide the time or a figure of a call."""
-        request = self._to_decide(key)
-        if result is not None and not result.settled and (request.time or played < LEAST):
+        request, settled = self._to_decide(key), result is None or result.settled
+        if not (settled or cleared_as_same(self._comparison, key)) and (request.time or played < LEAST):
             return True
         if played >= self._comparison.design.last:
             return False
@@ -158,6 +159,8 @@ class Screening:
 
     def _paired(self, key: CaseKey, finding: RoundsResult, revision: bool) -> Paired:
         pairs, comparison = self._pairs[key], self._comparison
+        if cleared_as_same(comparison, key):
+            return self._result(key, revision, decision=Decision.NOT_SLOWER, base_ns=_base_time(comparison, key))
         deciding = comparison.captures(ROUND).get(key, [])[: finding.rounds]
         return self._result(
             key, revision,
@@ -171,8 +174,8 @@ class Screening:
 
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the calls that were not timed: their figures from machine code, files and the test itself."""
-        calls, without_rounds = _untimed(self._comparison, self._results), {"differences": (), "shift": 0.0}
-        return {key: self._result(key, revision, decision=Decision.UNDECIDED, **without_rounds) for key in calls}
+        calls = _untimed(self._comparison, self._results)
+        return {key: self._result(key, revision, decision=Decision.UNDECIDED) for key in calls}
 
     def _result(self, key: CaseKey, revision: bool, **of_rounds: Any) -> Paired:
         """Return the fields that rounds decide with those that they do not: the two builds, and the call's figures."""
@@ -191,22 +194,29 @@ class Screening:
         open_cases |= {key for key in played if open_figures(self._comparison, key, requests[key], played[key])}
         decided, open_ = [n for key, n in played.items() if key not in open_cases], [played[key] for key in open_cases]
         parts = [f"{len(decided)} of {plural(len(self._results), 'case')} decided"]
-        parts[0] += f" in {_span(decided)} rounds" if decided else ""
+        parts[0] += f" in {_span(decided)} {'round' if max(decided) == 1 else 'rounds'}" if decided else ""
         if open_:
             short = f", {len(self._beyond)} of them beyond the budget" if self._beyond else ""
             parts.append(f"{len(open_)} open after {_span(open_)}{short}")
         return ", ".join(parts)
 
 
+def cleared_as_same(comparison: Comparison, key: CaseKey) -> bool:
+    """Return whether a call ran the same code on both sides, and needs no round that would measure the machine."""
+    same = comparison.design.clears_same and comparison.same
+    return same and not (comparison.problems or comparison.own.reason(key.nodeid))
+
+
+def _differences(comparison: Comparison, pairs: Mapping[CaseKey, Pairs]) -> Mapping[CaseKey, tuple[float, ...]]:
+    zeros = (0.0,) * comparison.design.looks[0]
+    return {key: zeros if cleared_as_same(comparison, key) else one.differences for key, one in pairs.items()}
+
+
 class Late:
     """Tests that wait until cheaper ones are decided, because the budget may be too short for all."""
 
     def __init__(self, comparison: Comparison, expected: Mapping[str, Want]) -> None:
-        self._comparison, self._expected = comparison, expected
-
-    def absent_at_first(self) -> frozenset[str]:
-        """Return the tests that are not in the first round."""
-        return self.among(self._expected)
+        self._comparison, self.expected = comparison, expected
 
     def among(self, wants: Mapping[str, Want]) -> frozenset[str]:
         """Return the tests that wait in the next round."""
@@ -217,7 +227,7 @@ class Late:
     def unplayed(self) -> dict[str, Want]:
         """Return what tests without a round want."""
         begun = {met.nodeid for met in self._comparison.rounds if met.phase == ROUND}
-        return {name: want for name, want in self._expected.items() if name not in begun | self._comparison.out}
+        return {name: want for name, want in self.expected.items() if name not in begun | self._comparison.out}
 
     def waiting(self) -> dict[str, str]:
         """Return the tests without a round, each with what may decide it."""
@@ -285,9 +295,7 @@ MOST = 10
 SPENDS_S = 30.0
 """The most seconds that a first run outside CI spends on more processes, because a person waits."""
 
-
-PlayRound = Callable[["Sequence[Case]", int], None]
-"""Runs one round, by its number, of some of the cases."""
+PlayRound = Callable[["Sequence[Case]", int], None]  # runs one round, by its number, of some of the cases
 
 
 def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) -> tuple[Blurred, ...]:
@@ -304,7 +312,6 @@ def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) ->
 
 
 _LEAST_ASKED = 1e-3
-_OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT})
 
 
 def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: GateJudge) -> Blurred | None:
@@ -322,7 +329,7 @@ def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: Gate
         accepting = changing and verdict.outcome is Outcome.UNBASELINED and half > abs(limit.bound) / 2 > 0
         change = abs(limit.bound) / (2 if accepting else 1)
         asks = change if changing else abs(math.log(metric.value / limit.bound)) if limit.bound > 0 else 0.0
-        if accepting or verdict.outcome in _OPEN:
+        if accepting or verdict.outcome in {Outcome.UNDECIDED, Outcome.SUSPECT}:
             count = len(measurement.processes)
             return Blurred(key=measurement.key, half=half, asks=max(asks, _LEAST_ASKED), processes=count)
     return None

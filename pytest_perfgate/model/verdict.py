@@ -240,9 +240,9 @@ class Paired:
     """One case in two arms. Confirmations are already corrected for the number of cases."""
 
     decision: Decision
-    differences: tuple[float, ...]
+    differences: tuple[float, ...] = ()
     """Logarithms of head over base, one a round, in order."""
-    shift: float
+    shift: float = 0.0
     """The Hodges-Lehmann shift as a fraction: 0.05 is 5 % slower; the mean where slow processes were found."""
     interval: Interval | None = None
     """Of the shift, as fractions."""
@@ -297,8 +297,8 @@ class Paired:
         return len(self.differences)
 
     @property
-    def unbuilt(self) -> bool:
-        """Whether no side was built, because the change edits nothing that code loads or reads."""
+    def without_rounds(self) -> bool:
+        """Whether it was cleared because its code is the same in the base, and no rounds were played."""
         return self.same and self.decision is Decision.NOT_SLOWER and not self.differences
 
 

@@ -129,10 +129,13 @@ class ArmRunner:
         substitute, why = substitute_commit(self.session, commit)
         is_base = substitute == self.session.gate_judge.accepted.base.commit
         whose = f"{substitute[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
-        self._progress = Progress(self._config, f"{self._announced(cases, design_of(self.session))}, against {whose}")
-        comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self.session))
+        design = replace(design_of(self.session), clears_same=True)
+        self._progress = Progress(self._config, f"{self._announced(cases, design)}, against {whose}")
+        comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design)
         open_ = in_means(self.session, others := Bounds(self.session.gate_judge, comparison), means)
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
+        if comparison.same:
+            self._say("one round shows what each test loads; more would only measure the machine")
         screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
         compared = self._decided(comparison, screening, revision=False)
         troubles = screening.late.waiting() | comparison.troubles()

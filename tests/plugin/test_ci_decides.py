@@ -67,12 +67,13 @@ class Upstream:
         self._commit(self.seed.root, "accepted")
 
     def run(self, kernel: str, *words: str, settings: str = "", conftest: str = "", call: str = "") -> Run:
-        """A fresh clone, one commit on a branch, and plain pytest."""
+        """A fresh clone, one commit on a branch, and plain pytest; without a kernel the package stays as it is."""
         root = self._folder / "clone"
         git(self._folder, "clone", "-q", "--bare", "seed", "origin.git")
         git(self._folder, "clone", "-q", "origin.git", "clone")
         git(root, "checkout", "-q", "-b", "change")
-        (root / "kern.py").write_text(f"{kernel}# the change\n", encoding="utf-8")
+        if kernel:
+            (root / "kern.py").write_text(f"{kernel}# the change\n", encoding="utf-8")
         if settings:
             with (root / "pyproject.toml").open("a", encoding="utf-8") as file:
                 file.write(f"\n{settings}\n")
@@ -162,6 +163,18 @@ def test_unchanged_code_passes_whatever_sitting_was_accepted(upstream: Upstream,
     assert "full: 2 passed" in run.text
     assert "improved" not in run.text.lower()
     assert re.search(r"(9|10) min \d+ s of the budget are left", run.text), "it is said before it is spent"
+
+
+@SLOW
+def test_a_change_that_leaves_the_package_as_it_was_is_decided_in_one_round(upstream: Upstream) -> None:
+    """Two builds of the same files could only measure the machine, for up to ten minutes."""
+    upstream.accept(0.6)
+    run = upstream.run("", conftest="SIZE = 300\n")
+    assert run.code == 0, run.text
+    assert "the package is the same in both builds" in run.text
+    assert "2 of 2 cases decided in 1 round" in run.text
+    assert "which has the same code" in " ".join(run.text.split())
+    assert "undecided" not in run.text
 
 
 @SLOW

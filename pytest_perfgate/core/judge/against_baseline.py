@@ -70,7 +70,7 @@ def _against_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     reason = trial.unheld
     if trial.baseline is None or not trial.baseline.time:
         reason = reason or "no time is accepted for this case"
-        undemanded = trial.paired is None or (trial.paired.unbuilt and limit.bound < 0)
+        undemanded = trial.paired is None or (trial.paired.without_rounds and limit.bound < 0)
         return _unbaselined(trial, reason) if undemanded else _without_line(limit, trial)
     if reason and renewed_line(trial) is None:
         return _unbaselined(trial, f"{reason}{_without_new_reason(trial)}", REASON)

@@ -42,7 +42,7 @@ def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     paired, timing = trial.paired, trial.timing
     assert paired is not None
     assert timing is not None
-    if paired.unbuilt:
+    if paired.without_rounds:
         return Ruling(outcome=Outcome.PASSED, sentence=f"no slower than {base_words(paired)}", against=True)
     if limit.bound < 0:
         return _demanded_speed_up(limit, trial, shift_metric(paired))

@@ -181,7 +181,7 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMe
     elif policy and done is not Effect.FAIL and context.policy.effect(policy) is Effect.FAIL:
         done, evidence = Effect.FAIL, (*evidence, ("fails", f"by policy {policy} = fail"))
     if visible is None and figure is None and trial is not None and trial.timing is not None:
-        visible = None if trial.paired is not None and trial.paired.unbuilt else trial.timing.visible
+        visible = None if trial.paired is not None and trial.paired.without_rounds else trial.timing.visible
     return Verdict(
         limit=limit, outcome=outcome, effect=done, metric=metric, visible=visible, sentence=sentence, next=steps,
         evidence=evidence, rounds=rounds, raised=raised, figure=figure,

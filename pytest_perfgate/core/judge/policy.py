@@ -21,8 +21,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         outcome=Outcome.PASSED,
         meaning="limits kept by the whole interval; the upper bound of the slowdown is below its limit, or below a "
-        "floor that the project set, and the output says so; or not compared, as the output says, because the change "
-        "edits nothing that code loads or reads",
+        "floor that the project set, and the output says so; or not compared, as the output says, because its code is "
+        "the same in the base",
     ),
     Rule(
         outcome=Outcome.IMPROVED,

@@ -57,8 +57,8 @@ class Design:
     """The rounds after which an open case stays open."""
     alpha: float = 0.01
     """The chance that a clean suite confirms anything."""
-    cases: int = 1
-    """The number of cases that share it."""
+    cases: int = 1  # that share it
+    clears_same: bool = False  # after one round of the same code on both sides
     least: int = 0
     """The rounds below which a cleared case goes on: those that could confirm a mean over its family."""
 

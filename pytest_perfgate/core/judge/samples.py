@@ -381,14 +381,14 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
 def base_words(paired: Paired) -> str:
     """Return ``33bcf03592 beside it over 9 rounds: +4.2 %``."""
     base = f"base {paired.base}" if paired.base else "the base"
-    if paired.unbuilt:
-        return f"{base}: neither code nor data changed since"
+    if paired.without_rounds:
+        return f"{base}, which has the same code"
     return f"{base} in {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
 
 
 def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
     """Return a ruling with the confirming figure, and the screening's figure below it."""
-    if paired.unbuilt:
+    if paired.without_rounds:
         return ruling._replace(metric=None)
     between = edges(screened, change=True)
     text = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"

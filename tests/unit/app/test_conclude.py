@@ -313,4 +313,4 @@ def test_without_builds_only_times_of_tests_in_python_are_decided(
     reports, tests = {key: CaseReport(key=key, verdicts=verdicts)}, {key.nodeid: key.nodeid}
     assert bool(as_at_base(gate_judge, "baselines", {"c0ffee": [key]}, reports, tests)) is decided
     assert not as_at_base(gate_judge, "baselines", {"": [key]}, reports, tests), "a line without a commit"
-    assert all(paired.unbuilt and paired.base == "c0ffee" for paired in pairs.values())
+    assert all(paired.without_rounds and paired.base == "c0ffee" for paired in pairs.values())

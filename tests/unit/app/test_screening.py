@@ -155,6 +155,59 @@ def test_an_interrupt_keeps_no_half_of_a_test() -> None:
     assert {key.nodeid[-1] for key in screening.settled(revision=True)} == {"0"}
 
 
+SAME = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "1"),)}
+
+
+def ended_early(content: str, **world: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return the results of two tests, the second of which reads 40 % slower, and what was said."""
+    lines: list[str] = []
+    scripted = World(time=scattered({"1": 0.4}, 0.002), **{"modules": SAME, **world})
+    both, design = (arm("base", "x"), arm("head", content)), Design(clears_same=True)
+    comparison = Comparison(both, cases(2), staged(scripted, lines, []), design)
+    open_means: list[Any] = []
+    screening = Screening(comparison, lambda _: 0.03, 2, in_open_means=lambda rounds: open_means.append(rounds) or ())
+    screening.decide()
+    results = {key.nodeid[-1]: paired for key, paired in screening.paired(revision=False).items()}
+    for key, rounds in open_means[0].items():
+        zero = results[key.nodeid[-1]].without_rounds
+        assert (set(rounds) == {0.0}) is zero, "a mean counts the same code as no slower"
+    return results, lines
+
+
+def test_code_that_is_the_same_in_the_base_is_cleared_after_one_round() -> None:
+    results, lines = ended_early("x")
+    assert [(one.decision, one.same, one.differences, one.further, one.p) for one in results.values()] == [
+        (Decision.NOT_SLOWER, True, (), (), None)
+    ] * 2
+    assert [one.base_ns for one in results.values()] == [1e6, 1e6]
+    assert lines == ["2 of 2 cases decided in 1 round"]
+
+
+@pytest.mark.parametrize(
+    ("content", "world"),
+    [
+        ("y", {}),
+        ("x", {"modules": PROOF}),
+        ("x", {"modules": {**SAME, "head": (("/elsewhere/kern.py", "1"),)}}),
+    ],
+    ids=["another content", "other modules", "foreign modules"],
+)
+def test_code_that_may_differ_gets_all_its_rounds(content: str, world: dict[str, Any]) -> None:
+    results, _ = ended_early(content, **world)
+    assert [one.decision for one in results.values()] == [Decision.NOT_SLOWER, Decision.SLOWER]
+    assert all(one.rounds >= 7 for one in results.values())
+
+
+def test_a_figure_gets_its_rounds_although_the_code_is_the_same() -> None:
+    world = World(time=scattered({}, 0.1), modules=SAME, loss=lambda side, number: 1 + 0.01 * (number % 3))
+    both, design = (arm("base", "x"), arm("head", "x")), Design(clears_same=True)
+    comparison = Comparison(both, cases(1), staged(world, [], []), design)
+    screening = Screening(comparison, lambda _: 0.03, 1, lambda _: ToDecide(changes=CHANGE))
+    screening.decide()
+    (paired,) = screening.paired(revision=False).values()
+    assert (paired.without_rounds, len(paired.figures[0].base)) == (True, 7)
+
+
 def test_what_the_budget_never_reached_says_what_it_would_take() -> None:
     world = World(time=scattered({}, 0.002), start_s=1.0, test_s=1.0, long={"0": 30.0}, within=0.2)
     late = Want(rounds=7, seconds=30.0, suspected=False)

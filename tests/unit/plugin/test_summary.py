@@ -399,7 +399,7 @@ def test_a_case_has_one_line_with_its_time_its_interval_and_the_worst_of_its_lim
     assert row[4:6] == ("+100.0 %", "time <= 1ms, 1 more limit"), "the slowdown was judged, so its column has it"
     calm = replace(slow.verdicts[0], outcome=Outcome.PASSED, metric=None)
     (row,) = verdict_table([replace(slow, verdicts=(calm, calm))]).rows
-    assert row[5] == "slowdown <= 3% (not compared: no code changed), 1 more limit"
+    assert row[5] == "slowdown <= 3% (not compared: same code), 1 more limit"
     assert not is_clean(two)
     assert is_clean(case("test_b", 1e6, 1e6)), "passed"
     assert is_clean(replace(two, verdicts=())), "without a limit"

@@ -83,12 +83,12 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
     verdict = beside(time, UNBUILT, text, baseline=line, context=replace(PAIRED_CONTEXT, policy=CI))
     assert verdict.outcome is expected
     assert "rounds" not in verdict.sentence
-    assert ("neither code nor data changed" in verdict.sentence) is (expected is not Outcome.UNBASELINED)
+    assert ("which has the same code" in verdict.sentence) is (expected is not Outcome.UNBASELINED)
     if expected is Outcome.PASSED:
         assert (verdict.visible, verdict.metric) == (None, None), "nothing was compared, so nothing can be detected"
         named = beside(time, replace(UNBUILT, revision=True), text, baseline=line, context=PAIRED_CONTEXT)
         assert named.baseline == verdict.baseline == line
-        assert figure_note(verdict) == " (not compared: no code changed)"
+        assert figure_note(verdict) == " (not compared: same code)"
 
 
 @pytest.mark.parametrize("revision", [True, False])
