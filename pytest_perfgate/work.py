@@ -84,9 +84,9 @@ __all__ = [
 _OTHER_NAMES = {
     "add": "elementwise",
     "all_reduce": "collective",
-    "bytes": "custom",
+    "bytes": "custom(bytes=...)",
     "dot": "gemm",
-    "flops": "custom",
+    "flops": "custom(flops=...)",
     "linear": "gemm",
     "matmul": "gemm",
     "memcpy": "copy",
