@@ -133,7 +133,7 @@ class Comparison:
             for start in wanted[len(children) :]:  # one by one: the first is ended if the second does not start
                 children.append(self.stage.spawner.spawn(start.spec))
             sides = (children[BASE], children[HEAD])
-            pair = LockstepPair(sides, self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0)
+            pair = LockstepPair(sides, self.stage.timeout_s, self.stage.timing, head_first=seed % 2 == 0)
             finished = self._played(pair, phase, number, cases, [start.job for start in wanted])
         except PerfgateError as fault:
             standing = pair.standing if len(children) > 1 else ""
