@@ -134,15 +134,15 @@ def _if_agreeing(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baselin
     """Return ACCEPTED if the measurement agrees with the new value, alone or against the old one's commit."""
     assert trial.timing is not None
     accepts = f'{sentence}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
-    if near(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
+    if agrees(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
-    if near(trial, edited, edited.blind):
+    if agrees(trial, edited, edited.blind):
         noisy = f"{accepts}, from a run too noisy to detect less than {detectable(edited.blind)}"
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, tuple(deciding(trial)))
     return None
 
 
-def near(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
+def agrees(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
     """Return whether the measured time agrees with a line of the change."""
     assert trial.timing is not None
     return abs(math.log(trial.timing.time / edited.time)) <= math.log1p(play)
@@ -176,7 +176,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         return resting_on_arms(confirmed, suspicion.metric, paired, processes)
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
         sentence = f"{SLOWER}, but not slower {than}; {indistinguishable(paired)}: the cause is that, or the machine"
-        return _ruling(suspicion, Outcome.SUSPECT, sentence, look(trial), facts)
+        return _ruling(suspicion, Outcome.SUSPECT, sentence, cause_commands(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not slower {than}; what differs: {named(trial.baseline, paired.moved)}"
         if cause := brought(paired.moved, trial.context.environment_edits, _installed(trial)):
@@ -309,10 +309,10 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return the next steps: examine what is slower, then accept it."""
-    return (*look(trial), trial.accepting(REASON))
+    return (*cause_commands(trial), trial.accepting(REASON))
 
 
-def look(trial: JudgedMeasurement) -> tuple[str, ...]:
+def cause_commands(trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return commands on what may have made it slower: its kernels, or what the change edits."""
     base = trial.paired.base if trial.paired is not None else ""
     return trial.profiles or ((f"git diff --stat {base}",) if base else ())
