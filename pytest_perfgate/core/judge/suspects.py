@@ -41,11 +41,7 @@ if TYPE_CHECKING:
 
 SLOWER = "slower than accepted"
 
-AGAINST = "--perfgate-against"
-
-ROUNDS = "--perfgate-rounds="
-
-DOCTOR = "perfgate doctor"
+AGAINST, ROUNDS, DOCTOR = "--perfgate-against", "--perfgate-rounds=", "perfgate doctor"
 
 OPEN = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.UNSTABLE})
 """Outcomes that a second build would decide."""
@@ -59,7 +55,9 @@ class Suspicion(NamedTuple):
     limit: Limit
     metric: Metric
     threshold: float
+    """The smallest slowdown that counts."""
     visible: float
+    """The smallest slowdown that this measurement would have shown."""
 
 
 def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
@@ -68,11 +66,11 @@ def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         ruling = _accepted_by_change(suspicion, trial)
         if ruling is not None:
             return ruling
-    ruling = _held_against(suspicion, trial)
-    return ruling._replace(evidence=(*ruling.evidence, *_unheard(trial)))
+    ruling = _by_builds_or_prediction(suspicion, trial)
+    return ruling._replace(evidence=(*ruling.evidence, *_reason_out_of_reach(trial)))
 
 
-def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
+def _by_builds_or_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     """Judge by two arms, or by the prediction of a new run."""
     if trial.paired is not None:
         return by_arms(suspicion, trial)
@@ -120,7 +118,7 @@ def _accepted_by_change(suspicion: Suspicion, trial: JudgedMeasurement) -> Rulin
     return _if_agreeing(suspicion, trial, edited, SLOWER)
 
 
-def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
+def _reason_out_of_reach(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
     """Yield the change's reason for a time that is not comparable with this one."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or not edited.explains(trial.baseline):
