@@ -121,8 +121,8 @@ def _judge_family(
         return None
     of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
     named, scope = case_of(limit) or dict(scope).get("case", ""), tuple(pair for pair in scope if pair[0] != "case")
-    members = [report for report in members if report.key.name != dict(scope).get("over", report)]
-    members = [report for report in members if not named or fnmatchcase(report.key.name, named)]
+    over = dict(scope).get("over")
+    members = [one for one in members if one.key.name != over and (not named or fnmatchcase(one.key.name, named))]
     meant = [effective_member(report, limit) for report in members] if of in CHANGES else members
     own = [_metric(report, of, scope) for report in meant]
     metrics = [one or (_of_builds(report) if of in CHANGES else None) for one, report in zip(own, meant)]
