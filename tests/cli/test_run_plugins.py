@@ -163,3 +163,20 @@ def test_a_package_in_both_groups_serves_pytest_and_the_commands(tmp_path, monke
     env = {**os.environ, "PYTHONPATH": path, "CI": ""}
     run = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize(
+    "groups", ["[pytest_perfgate]", "[pytest11]", "[pytest_perfgate]\nfourth = fourth\n\n[pytest11]"]
+)
+def test_the_doctor_names_a_package_that_pytest_does_not_load(groups, tmp_path, monkeypatch, capsys) -> None:
+    info = tmp_path / "fourth-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fourth\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"{groups}\nfourth = fourth\n")
+    (tmp_path / "fourth.py").write_text(MODULES["there"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "fourth", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    dispatch(["doctor", "--seconds", "0"])
+    page = " ".join(capsys.readouterr().out.split())
+    assert ("pytest does not load fourth" in page) is (groups == "[pytest_perfgate]")
