@@ -126,11 +126,9 @@ class Comparison:
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Run all cases in two fresh processes; if one dies, return the rest for new ones."""
-        seed = 1 + number  # of both sides; which of them is first alternates with it
-        self.begun, before = self.stage.clock(), len(self.rounds)
+        seed, self.begun, before = 1 + number, self.stage.clock(), len(self.rounds)  # both sides have the seed
         wanted, children = self.next.open(cases, seed, self.rounds)
-        version = self.own.version(cases[0].nodeid)
-        early = bool(children)
+        early, version = bool(children), self.own.version(cases[0].nodeid)
         try:
             for start in wanted[len(children) :]:  # one by one: the first is ended if the second does not start
                 children.append(self.stage.spawner.spawn(start.spec))
