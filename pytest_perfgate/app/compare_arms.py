@@ -126,14 +126,14 @@ class Comparison:
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Run all cases in two fresh processes; if one dies, return the rest for new ones."""
-        seed, self.begun, before = 1 + number, self.stage.clock(), len(self.rounds)
-        (wanted, children), version = self.next.open(cases, seed, self.rounds), self.own.version(cases[0].nodeid)
-        early = bool(children)
+        seed, self.begun, before = 1 + number, self.stage.clock(), len(self.rounds)  # both sides have the seed
+        wanted, children = self.next.open(cases, seed, self.rounds)
+        early, version = bool(children), self.own.version(cases[0].nodeid)
         try:
             for start in wanted[len(children) :]:  # one by one: the first is ended if the second does not start
                 children.append(self.stage.spawner.spawn(start.spec))
             sides = (children[BASE], children[HEAD])
-            pair = LockstepPair(sides, self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0)
+            pair = LockstepPair(sides, self.stage.timeout_s, self.stage.timing, head_first=seed % 2 == 0)
             finished = self._played(pair, phase, number, cases, [start.job for start in wanted])
         except PerfgateError as fault:
             standing = pair.standing if len(children) > 1 else ""
@@ -162,16 +162,16 @@ class Comparison:
                 self.next.begin(cases, number + 2, self.rounds)
 
         finished = set()
-        for met in pair.play(jobs, ahead):
-            if base_alone(met) and self.own.falls_back(self.cases[met.nodeid], met.finished[BASE].text):
+        for call in pair.play(jobs, ahead):
+            if base_alone(call) and self.own.falls_back(self.cases[call.nodeid], call.finished[BASE].text):
                 continue
-            self.rounds.append(_round(met, phase, number, self.own.reason(met.nodeid)))
-            finished.add(met.nodeid)
+            self.rounds.append(_round(call, phase, number, self.own.reason(call.nodeid)))
+            finished.add(call.nodeid)
             if self.stage.show is not None:
                 place = f"round {number + 1} of up to {self._rounds}{_eta(self, (phase, number), cases, len(finished))}"
-                self.stage.show(place, len(finished), met.nodeid)
-            if self.rounds[-1].trouble and _fails(self.rounds, met.nodeid):
-                self.out.add(met.nodeid)
+                self.stage.show(place, len(finished), call.nodeid)
+            if self.rounds[-1].trouble and _fails(self.rounds, call.nodeid):
+                self.out.add(call.nodeid)
         return finished
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
@@ -296,20 +296,20 @@ def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
     return {key: pair_of(captures) for key, captures in captures_of(rounds, phase).items()}
 
 
-def _round(met: PairedCall, phase: str, number: int, own: str) -> PairedRound:
-    ended = zip(("base", "head"), met.finished)
+def _round(call: PairedCall, phase: str, number: int, own: str) -> PairedRound:
+    ended = zip(("base", "head"), call.finished)
     failed = [f"{side}: {one.outcome}: {one.text}" for side, one in ended if one.outcome != "passed"]
     return PairedRound(
-        nodeid=met.nodeid,
+        nodeid=call.nodeid,
         phase=phase,
         number=number,
-        base=met.captures[BASE],
-        head=met.captures[HEAD],
+        base=call.captures[BASE],
+        head=call.captures[HEAD],
         trouble="; ".join(failed),
-        seconds=sum(one.seconds for one in met.finished) / 2,
-        raised=met.finished[HEAD].raised,
+        seconds=sum(one.seconds for one in call.finished) / 2,
+        raised=call.finished[HEAD].raised,
         own=own,
-        base_alone=base_alone(met),
+        base_alone=base_alone(call),
     )
 
 
@@ -373,8 +373,8 @@ def figure_pairs(comparison: Comparison, key: CaseKey, changes: Sequence[Limit])
     rounds = one_a_draw(comparison.rounds, ROUND, key.nodeid)
     sides = [[_figures(comparison, (at, side, key), tails) for side in (BASE, HEAD)] for at, _ in rounds]
     both = [(base, head) for base, head in sides if base and head]
-    figures = dict.fromkeys(at for _, head in both for at in head if all(at in side for pair in both for side in pair))
-    for name, labels in figures:
+    first_head = both[0][HEAD] if both else {}
+    for name, labels in (at for at in first_head if all(at in side for pair in both for side in pair)):
         if any(name == metric and matches(labels, scope) for metric, scope in scopes):
             pairs = [(base[name, labels], head[name, labels]) for base, head in both]
             yield FigurePairs(

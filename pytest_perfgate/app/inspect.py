@@ -234,8 +234,8 @@ class _Cleaner:
         metrics, findings, problems, subject, window = self._clean(plain)
         return replace(
             analysis, metrics=metrics, findings=findings, problems=problems, subject=subject, window=window,
-            views=self._lazy(analysis.views), files=self._lazy(analysis.files), kept=self._lazy(analysis.kept),
-            pictures=self._lazy(analysis.pictures),
+            views=self._lazy(analysis.views or {analysis.kind: lambda: Document(title=subject, blocks=())}),
+            files=self._lazy(analysis.files), kept=self._lazy(analysis.kept), pictures=self._lazy(analysis.pictures),
         )  # fmt: skip
 
     def _lazy(self, builds: Mapping[str, Callable[[], T]]) -> dict[str, Callable[[], T]]:

@@ -13,7 +13,7 @@ from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.changes.marks import EnvironmentEdits, environment_files, requirements
 from pytest_perfgate.core.judge.acceptance import blindness
 from pytest_perfgate.core.judge.accepting_figures import first_figures
-from pytest_perfgate.core.judge.against_baseline import standing
+from pytest_perfgate.core.judge.against_baseline import judging_lines
 from pytest_perfgate.core.judge.against_revision import new_test_verdicts
 from pytest_perfgate.core.judge.context import JudgeContext, Unpaired, accepted_clock, limited, moved, surroundings
 from pytest_perfgate.core.judge.judge import (
@@ -133,7 +133,7 @@ class GateJudge:
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
-        baseline, edited, replaced = standing(measurement, *self.accepted.judging(measurement), self.context)
+        baseline, edited, replaced = judging_lines(measurement, *self.accepted.judging(measurement), self.context)
         past = self._past(measurement)
         scatter, sittings = _scatter(past, baseline, measurement.environment)
         context = replace(

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 BASE, HEAD = 0, 1
 
-_BROUGHT = frozenset({"region", RECORD, "read", OWN, STATIC})
-"""Timers of what a test takes itself, which cannot be measured in turns."""
+_NOT_IN_TURNS = frozenset({"region", RECORD, "read", OWN, STATIC})
+"""Timers of what a test takes itself, once, so that no second turn exists."""
 
 
 @value
@@ -55,10 +55,13 @@ class TurnTiming:
     At the power limit a long turn is added.
     """
 
-    batches: int = 10
-    batch_ns: float = 5e6
+    turns: int = 10
+    pinned_ns: float = 5e6
+    """The length of a turn on the host, of a call of one thread, which is kept to one core."""
     device_ns: float = 20e6
+    """The length of any other turn."""
     sample_ns: float = 4e6
+    """The longest sample of a batch."""
     warmup_ns: float = 20e6
     tail_ns: float = 1e9
     """The longest turn that takes the calls of a quantile."""
@@ -88,8 +91,10 @@ class LeftEarly(Exception):
 class LockstepPair:
     """Runs the same tests in a base and a head child, in turns."""
 
-    def __init__(self, children: tuple[Child, Child], timeout_s: float, beat: TurnTiming, *, head_first: bool) -> None:
-        self._children, self._timeout, self._beat = children, timeout_s, beat
+    def __init__(
+        self, children: tuple[Child, Child], timeout_s: float, timing: TurnTiming, *, head_first: bool
+    ) -> None:
+        self._children, self._timeout, self._timing = children, timeout_s, timing
         self._order = (HEAD, BASE) if head_first else (BASE, HEAD)
         self.standing = ""
         """The test that both sides are in; it leaves the round if one of them dies."""
@@ -99,13 +104,13 @@ class LockstepPair:
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
         self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
 
-    def play(self, jobs: Sequence[ChildJob], met: Callable[[], None] = lambda: None) -> Iterator[PairedCall]:
-        """Yield every test that both sides collected, in order; ``met`` is called after the collection."""
+    def play(self, jobs: Sequence[ChildJob], collected: Callable[[], None] = lambda: None) -> Iterator[PairedCall]:
+        """Yield every test that both sides collected, in order; ``collected`` is called after the collection."""
         plans = {case.nodeid: case.plan for case in jobs[HEAD].cases}
         for child, job in zip(self._children, jobs):
             child.send(job)
-        self._meet()
-        met()
+        self._receive_collections()
+        collected()
         shared = self.nodeids[BASE] & self.nodeids[HEAD] & plans.keys()
         while True:
             base, head = (self._next_common(side, shared) for side in (BASE, HEAD))
@@ -118,7 +123,7 @@ class LockstepPair:
             yield self._test(self.standing, plans[self.standing])
             self.standing = ""
 
-    def _meet(self) -> None:
+    def _receive_collections(self) -> None:
         collected = [self._next(side) for side in (BASE, HEAD)]
         if not all(isinstance(one, Collected) for one in collected):
             raise PerfgateError("child-garbled", "a child did not begin with what it collected")
@@ -161,14 +166,14 @@ class LockstepPair:
         other = HEAD if early.side == BASE else BASE
         after = {early.side: early.answer, other: answers[other]}
         try:
-            self._measured(other, _warming(plan, self._beat))
+            self._measured(other, _warming(plan, self._timing))
         except LeftEarly as too:
             after[other] = too.answer
         return [after[BASE], after[HEAD]]
 
     def _turns(self, plan: Plan) -> tuple[Samples, Samples]:
         """Measure one call in both builds, with the same number of calls."""
-        return Turns(self._measured, self._beat, self._order).sample(plan)
+        return Turns(self._measured, self._timing, self._order).sample(plan)
 
     def _measured(self, side: int, plan: Plan) -> Samples:
         self._children[side].send(Measure(plan=plan))
@@ -195,9 +200,14 @@ class Turns:
     """Two sides that are measured in turns; which of them is first alternates."""
 
     def __init__(
-        self, measured: Callable[[int, Plan], Samples], beat: TurnTiming, order: tuple[int, int], *, alike: bool = True
+        self,
+        measured: Callable[[int, Plan], Samples],
+        timing: TurnTiming,
+        order: tuple[int, int],
+        *,
+        alike: bool = True,
     ) -> None:
-        self._take, self._beat, self._order = measured, beat, order
+        self._take, self._timing, self._order = measured, timing, order
         self._alike = alike
         """Whether both sides run one call; two different calls may differ in time, so each has its own batch."""
 
@@ -209,58 +219,65 @@ class Turns:
 
     def sample(self, plan: Plan) -> tuple[Samples, Samples]:
         """Warm up both sides, alternate between them, and return the joined turns of each."""
-        warm = {side: self._measured(side, _warming(plan, self._beat)) for side in self._order}
+        warm = {side: self._measured(side, _warming(plan, self._timing)) for side in self._order}
         # Threads of one call would wait for each other on one core, so only calls of one thread are pinned.
         return self._sampled(replace(plan, one_core=not any(samples.threaded for samples in warm.values())), warm)
 
     def _sampled(self, plan: Plan, warm: Mapping[int, Samples]) -> tuple[Samples, Samples]:
-        cuts = [_turn(plan, self._beat, warm[BASE if self._alike else side]) for side in (BASE, HEAD)]
-        timer = min(warm.values(), key=lambda samples: (samples.timer == "events", samples.timer)).timer  # times both
-        turns, count, number = [replace(turn, leaning=timer) for turn, _ in cuts], min(count for _, count in cuts), 0
+        planned = [_turn(plan, self._timing, warm[BASE if self._alike else side]) for side in (BASE, HEAD)]
+        timers = {samples.timer for samples in warm.values()}
+        timer = min(timers - {"events"} or timers)  # of two choices the one that times both calls
+        turns = [replace(turn, leaning=timer) for turn, _ in planned]
+        count, number = min(count for _, count in planned), 0
         taken: tuple[list[Samples], list[Samples]] = ([], [])
         while number < count:
             for side in self._order if number % 2 == 0 else self._order[::-1]:
                 taken[side].append(self._measured(side, turns[side]))
             if plan.one_core and any(samples[-1].threaded for samples in taken):
                 return self._sampled(replace(plan, one_core=False), warm)  # the warm-up was too short to show it
-            count = _paid(count, taken[BASE][-1], taken[HEAD][-1])
+            count = _turns_to_take(count, taken[BASE][-1], taken[HEAD][-1])
             number += 1
         settled = self._long_turns(turns) if limited([*taken[BASE], *taken[HEAD]]) else {}
         return joined(taken[BASE], warm[BASE], settled.get(BASE)), joined(taken[HEAD], warm[HEAD], settled.get(HEAD))
 
     def _long_turns(self, turns: Sequence[Plan]) -> dict[int, Samples]:
         """Measure a long turn of each side: in short ones both share the clock that their joint power allows."""
-        settle, sample = self._beat.settle_ns, self._beat.settled_ns
+        settle, sample = self._timing.settle_ns, self._timing.settled_ns
         return {
             side: self._measured(side, replace(turns[side], settle_ns=settle, budget_ns=sample)) for side in self._order
         }
 
 
-def _warming(plan: Plan, beat: TurnTiming) -> Plan:
+def _warming(plan: Plan, timing: TurnTiming) -> Plan:
     """Return the plan of a short turn after the warm-up, which shows how long a call takes."""
-    warmup = min(plan.warmup_ns, beat.warmup_ns)
+    warmup = min(plan.warmup_ns, timing.warmup_ns)
     return replace(plan, warmup_ns=warmup, budget_ns=2e6, min_samples=3, spread=1.0, calls=plan.calls or 1)
 
 
-def _turn(plan: Plan, beat: TurnTiming, samples: Samples) -> tuple[Plan, int]:
+def _turn(plan: Plan, timing: TurnTiming, samples: Samples) -> tuple[Plan, int]:
     """Return the plan of a turn and the number of turns; both sides sample the same number of calls."""
-    calls, typical = plan.calls or 1, median(samples.durations) * samples.batch
+    call_ns = median(samples.durations) * samples.batch
     host = samples.timer == "host" and IDLE not in dict(samples.notes)
-    turn_ns = beat.batch_ns if host and plan.one_core else beat.device_ns
-    budget = min(turn_ns, plan.budget_ns / beat.batches)
+    turn_ns = min(timing.pinned_ns if host and plan.one_core else timing.device_ns, plan.budget_ns / timing.turns)
     if plan.least_samples:  # a quantile needs so many calls
-        budget = min(max(budget, plan.least_samples / beat.batches * typical), beat.tail_ns)
+        turn_ns = min(max(turn_ns, plan.least_samples / timing.turns * call_ns), timing.tail_ns)
+    calls = plan.calls or 1
     if host and not plan.calls:
-        calls = max(1, round(min(beat.sample_ns, budget / (3 if plan.one_core else 20)) / max(typical, 1.0)))
-    count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / max(budget, typical))))
-    endless = plan.max_samples
-    cut = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, in_turns=True)
-    return cut, count
+        in_a_turn = 3 if plan.one_core else 20  # either way a sample of one to two milliseconds
+        calls = max(1, round(min(timing.sample_ns, turn_ns / in_a_turn) / max(call_ns, 1.0)))
+    affordable = int(max(plan.budget_ns, 3 * call_ns) / max(turn_ns, call_ns))
+    turn = replace(plan, warmup_ns=0, budget_ns=turn_ns, calls=calls, in_turns=True)
+    turn = replace(turn, min_samples=plan.max_samples, spread=0.0)  # nothing but its length ends it
+    return turn, max(3, min(timing.turns, affordable))
 
 
-def _paid(count: int, base: Samples, head: Samples) -> int:
-    """Return the number of turns, one less after a repeated turn, but at least three of those planned."""
-    return max(min(count, 3), count - bool(base.discarded or head.discarded))
+def _turns_to_take(planned: int, base: Samples, head: Samples) -> int:
+    """Return the number of turns, one less after a repeated turn, but at least three of those planned.
+
+    A turn that an instrument rejected was measured twice, and the budget of the case pays for both.
+    """
+    repeated = bool(base.discarded or head.discarded)
+    return max(min(planned, 3), planned - repeated)
 
 
 def settled_of(samples: Samples) -> Settled:
@@ -307,7 +324,7 @@ def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]
     for capture in finished.captures:
         if capture.key in taken:
             turns.append(replace(capture, samples=(taken[capture.key][side],)))
-        elif capture.identity.timer in _BROUGHT:
+        elif capture.identity.timer in _NOT_IN_TURNS:
             turns.append(capture)
     return tuple(turns)
 
@@ -325,7 +342,7 @@ class Stage:
     keep: Callable[[Sequence[PairedRound]], None]
     """Called after every round, so that an interrupted comparison can resume."""
     clock: Callable[[], float]
-    beat: TurnTiming = TurnTiming()
+    timing: TurnTiming = TurnTiming()
     budget_s: float = 0.0  # zero: as much as the design asks for
     texts: Versions | None = None
     """Test files and conftests at the base and here, for those of the head that fail in the base arm."""

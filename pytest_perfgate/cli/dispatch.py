@@ -31,26 +31,17 @@ if TYPE_CHECKING:
 
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
-_HOMES = {
-    "review": "accept",
-    "prune": "accept",
-    "merge-driver": "accept",
-    "import": "files",
-    "check": "files",
-    "compare": "files",
-    "inspect": "files",
-    "profile": "files",
-    "scrub": "files",
-    "devlog": "history",
-    "regressions": "site",
-    "calibrate": "machine",
-    "ceilings": "machine",
-    "clocks": "machine",
-    "devices": "machine",
-    "merge": "run",
-    "report": "run",
+_MODULES = {
+    "accept": ("accept", "review", "prune", "merge-driver"),
+    "files": ("import", "check", "compare", "inspect", "profile", "scrub"),
+    "history": ("history", "devlog"),
+    "machine": ("calibrate", "ceilings", "clocks", "devices"),
+    "run": ("run", "merge", "report"),
+    "site": ("site", "regressions"),
 }
-"""Commands whose module has another name."""
+"""Modules with several commands; any other command has a module of its name."""
+
+_HOMES = {command: module for module, commands in _MODULES.items() for command in commands}
 
 
 def command_module(name: str) -> ModuleType:

@@ -9,6 +9,7 @@ import textwrap
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -135,7 +136,7 @@ def python(project: Project) -> Iterator[Remark]:
 
 def plugin(project: Project) -> Iterator[Remark]:
     """Yield whether pytest will load perfgate, or what prevents that."""
-    from importlib import import_module, metadata
+    from importlib import import_module
 
     home = Path(__file__).resolve().parents[2]
     for place in (project.root / "pytest_perfgate" / "__init__.py", project.root / "pytest_perfgate.py"):
@@ -144,11 +145,8 @@ def plugin(project: Project) -> Iterator[Remark]:
             yield Remark(name="plugin", level=Level.BAD, what=what, fix="give it another name")
             return
     names = [e.value for e in metadata.entry_points(group="pytest11") if e.value.startswith("pytest_perfgate")]
-    what = (
-        f"pytest {import_module('pytest').__version__} loads {', '.join(names)}"
-        if names
-        else "pytest does not load the plugin"
-    )
+    version = import_module("pytest").__version__
+    what = f"pytest {version} loads {', '.join(names)}" if names else "pytest does not load the plugin"
     fix = "" if names else "pip install pytest-perfgate, or -p pytest_perfgate.plugin"
     yield Remark(name="plugin", level=Level.GOOD if names else Level.BAD, what=what, fix=fix)
 
@@ -212,6 +210,11 @@ def hooks(project: Project) -> Iterator[Remark]:
         what = f"{path.as_posix()} has hooks that perfgate's commands do not see"
         fix = 'move them to a module and name it in [tool.perfgate] plugins = ["..."]'
         yield Remark(name="hooks", level=Level.NOTE, what=what, fix=fix)
+    in_pytest = {point.value for point in metadata.entry_points(group="pytest11")}
+    for point in metadata.entry_points(group="pytest_perfgate"):
+        if point.value not in in_pytest:
+            what, fix = f"pytest does not load {point.value}", "its package names it in the group pytest11 as well"
+            yield Remark(name="hooks", level=Level.NOTE, what=what, fix=fix)
 
 
 def build_fix(project: Project) -> str:
@@ -376,11 +379,8 @@ CHECKS: list[tuple[str, Check]] = [
     ("arms", arms),
 ]
 
-_HOOK = b"def pytest_perfgate_"
-
+_HOOK, _FOLDERS = b"def pytest_perfgate_", 2000
 _SKIPPED = {"node_modules", "site-packages", "build", "dist", "__pycache__"}
-
-_FOLDERS = 2000
 
 
 def invisible(root: Path, plugins: Sequence[str]) -> tuple[Path, ...]:

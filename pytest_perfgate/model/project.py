@@ -150,7 +150,12 @@ KEYS: tuple[ConfigKey, ...] = (
     ),
     ConfigKey(name="launcher", kind="words", doc="command in front of every child", default="none"),
     ConfigKey(name="timeout", kind="seconds", doc="silence after which a child is ended", default="10 min"),
-    ConfigKey(name="plugins", kind="texts", doc="modules with hooks for the command line", default="none"),
+    ConfigKey(
+        name="plugins",
+        kind="texts",
+        doc="modules with hooks, for the commands; pytest has its own `pytest_plugins`",
+        default="none",
+    ),
     ConfigKey(name="packages", kind="texts", doc="import names of the packages under test", default="found"),
     ConfigKey(name="editable", kind="texts", doc="other editable dependencies that both arms share", default="none"),
     ConfigKey(

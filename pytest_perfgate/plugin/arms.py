@@ -192,7 +192,7 @@ class ArmRunner:
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(rounds_path(self._config.rootpath, both), self.session, self._say),
             clock=seconds, early=spare_cores(), hold=fleet(self._say).hold, overlaid=self._project.test_paths,
-            beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
+            timing=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
             forks=proven_forks(self._project, self._config.rootpath), texts=file_texts(self.session, both[0].revision),
             budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
         )  # fmt: skip

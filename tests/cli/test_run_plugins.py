@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,3 +96,87 @@ def test_a_folder_on_the_path_that_cannot_be_read_is_passed_over(tmp_path, monke
     assert not stores._installed(stores.GROUP)
     monkeypatch.setattr(sys, "path", [str(unreadable), str(plugins)])
     assert stores._installed(stores.GROUP)
+
+
+THIRD_PARTY = """
+from pytest_perfgate.model import Analysis, Availability, Better, Dimension, Metric, MetricKind, MetricSet, Samples, Stop
+
+
+class Stopwatch:
+    name = "stopwatch"
+
+    def availability(self, runtime):
+        return Availability(name=self.name, usable=True)
+
+    def measure(self, call, plan, runtime, setup=None):
+        return Samples(durations=(5_000.0,) * plan.min_samples, timer=self.name, stop=Stop.COUNT)
+
+
+class Counted:
+    name, views, options = "counted", (), ()
+
+    def recognises(self, path, head):
+        return head.startswith(b"COUNTED")
+
+    def inspect(self, paths, options):
+        metrics = (Metric(name="atomics", value=float(len(paths)), dimension=Dimension.COUNT),)
+        return Analysis(kind=self.name, subject=paths[0].name, metrics=MetricSet(metrics=metrics), views={})
+
+    def compare(self, before, after, options):
+        return self.inspect(after, options)
+
+
+def pytest_perfgate_timers():
+    return [Stopwatch()]
+
+
+def pytest_perfgate_inspectors():
+    return [Counted()]
+
+
+def pytest_perfgate_metrics():
+    return [MetricKind(name="atomics", dimension=Dimension.COUNT, better=Better.LOWER, doc="atomic operations")]
+"""
+
+
+def test_a_package_in_both_groups_serves_pytest_and_the_commands(tmp_path, monkeypatch, capsys) -> None:
+    """A file without a view prints its name: its metrics are what it is for."""
+    info = tmp_path / "third-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: third\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pytest_perfgate]\nthird = third\n\n[pytest11]\nthird = third\n")
+    (tmp_path / "third.py").write_text(THIRD_PARTY)
+    (tmp_path / "a.counted").write_text("COUNTED")
+    (tmp_path / "test_k.py").write_text(
+        "import pytest\n\n\n@pytest.mark.perfgate('time <= 6us', 'time >= 4us', timer='stopwatch')\n"
+        "def test_k(perfgate):\n    perfgate(sum, [1])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "third", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert dispatch(["inspect", "a.counted"]) == 0
+    assert capsys.readouterr().out.startswith("a.counted")
+    assert dispatch(["check", "a.counted", "atomics <= 1"]) == 0
+    assert dispatch(["compare", "a.counted", "a.counted", "atomics <= 0"]) == 1
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_k.py"]
+    env = {**os.environ, "PYTHONPATH": path, "CI": ""}
+    run = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize(
+    "groups", ["[pytest_perfgate]", "[pytest11]", "[pytest_perfgate]\nfourth = fourth\n\n[pytest11]"]
+)
+def test_the_doctor_names_a_package_that_pytest_does_not_load(groups, tmp_path, monkeypatch, capsys) -> None:
+    info = tmp_path / "fourth-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fourth\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"{groups}\nfourth = fourth\n")
+    (tmp_path / "fourth.py").write_text(MODULES["there"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "fourth", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    dispatch(["doctor", "--seconds", "0"])
+    page = " ".join(capsys.readouterr().out.split())
+    assert ("pytest does not load fourth" in page) is (groups == "[pytest_perfgate]")

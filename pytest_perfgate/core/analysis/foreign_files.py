@@ -10,21 +10,13 @@ from functools import cache
 from pytest_perfgate.model.profiles import SQLITE
 
 _IMPORT = "open it once in the nsys-ui of its version, or QdstrmImporter -i FILE.qdstrm, then nsys export --type=sqlite"
-
 _UTF_8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > OTHER"
-
 _SQLITE = "an SQLite database"
-
 _PROFILE = "profile the program with torch.profiler, nsys, ncu or rocprofv3"
-
 _CPROFILE = "a profile of Python's cProfile, without times of kernels"
-
 _HOST = "output of a profiler of the host (py-spy, perf, pprof ...), without times of kernels"
-
 _CSV = "write CSV instead: rocprofv3 --kernel-trace --output-format csv"
-
 _NO_PICKLE = "a snapshot of torch's memory holds no times: give the trace of export_chrome_trace"
-
 FROM_REPORT = "perfgate reads the SQLite export of an nsys report: nsys export --type=sqlite REPORT.nsys-rep"
 
 _PACKED: tuple[tuple[bytes, str, str], ...] = (

@@ -25,12 +25,12 @@ from pytest_perfgate.core.judge.suspects import (
     SLOWER,
     Suspicion,
     against_accepted,
+    agrees,
     by_arms,
     clock_event,
     confirm,
     deciding,
     expired,
-    near,
     other_state,
     prediction,
     renewed,
@@ -321,7 +321,7 @@ def _agreeing(trial: JudgedMeasurement, allowed: Tolerance) -> Baseline | None:
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return None
-    return edited if near(trial, edited, max(allowed.threshold, edited.blind)) else None
+    return edited if agrees(trial, edited, max(allowed.threshold, edited.blind)) else None
 
 
 def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
@@ -369,7 +369,7 @@ def _with_visible(ruling: Ruling, visible: float) -> Ruling:
     return ruling._replace(sentence=text, visible=visible, against=True)
 
 
-class RemeasuredBaseline(NamedTuple):
+class JudgingLines(NamedTuple):
     """The lines that a measurement is compared with."""
 
     baseline: Baseline | None
@@ -378,14 +378,14 @@ class RemeasuredBaseline(NamedTuple):
     """The merge base's line, if it is not comparable and the change accepts another with a reason."""
 
 
-def standing(
+def judging_lines(
     measurement: Measurement, then: Baseline | None, edited: Baseline | None, context: JudgeContext
-) -> RemeasuredBaseline:
+) -> JudgingLines:
     """Return the lines that judge: the change's own only if the merge base's is not comparable, and with a reason."""
     if not incomparable(then, measurement, context) or incomparable(edited, measurement, context):
-        return RemeasuredBaseline(then, edited)
+        return JudgingLines(then, edited)
     assert edited is not None
-    return RemeasuredBaseline(edited, None, then) if edited.explains(then) else RemeasuredBaseline(then, edited)
+    return JudgingLines(edited, None, then) if edited.explains(then) else JudgingLines(then, edited)
 
 
 def remeasured(ruling: Ruling, baseline: Baseline, measurement: Measurement, context: JudgeContext) -> Ruling:

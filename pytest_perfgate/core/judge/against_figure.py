@@ -20,7 +20,7 @@ from pytest_perfgate.core.judge.context import (
 from pytest_perfgate.core.judge.readings import COUNTS, THIS, Sides, better_of, comparable, reach_in_turns
 from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.samples import indistinguishable
-from pytest_perfgate.core.judge.suspects import DOCTOR, SAME, expired, look, more_rounds
+from pytest_perfgate.core.judge.suspects import DOCTOR, SAME, cause_commands, expired, more_rounds
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.limits.scope import demands_regression, noun, render_scope
 from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
@@ -104,7 +104,7 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
     elif finding.decision is Decision.NOT_SLOWER:
         outcome, word = (Outcome.IMPROVED, "better") if finding.better and not paired.same else (Outcome.PASSED, word)
     text = f"{word} in {plural(finding.rounds, 'round')} against {paired.base}"
-    steps = {Outcome.REGRESSED: look(trial), Outcome.UNDECIDED: more_rounds(trial, paired)}
+    steps = {Outcome.REGRESSED: cause_commands(trial), Outcome.UNDECIDED: more_rounds(trial, paired)}
     return Ruling(outcome, text, steps.get(outcome, ()), metric=metric, figure=finding.base, rounds=finding.rounds)
 
 
@@ -130,11 +130,11 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
         outcome, text = Outcome.SUSPECT, f"{text}, where both read {builds}: a file or the environment differs there"
     elif outcome is Outcome.MOVED and paired.shared:
         text = f"{text}; {indistinguishable(paired)}: the cause is that, or the machine"
-        outcome, then = Outcome.SUSPECT, look(trial)
+        outcome, then = Outcome.SUSPECT, cause_commands(trial)
     elif outcome is Outcome.UNDECIDED:
         then = more_rounds(trial, paired)
     elif outcome in {Outcome.MOVED, Outcome.REGRESSED}:
-        then = (*(look(trial) if outcome is Outcome.REGRESSED else ()), *_accept(trial, REASON))
+        then = (*(cause_commands(trial) if outcome is Outcome.REGRESSED else ()), *_accept(trial, REASON))
     return ruling._replace(outcome=outcome, sentence=text, next=then)
 
 

@@ -106,44 +106,42 @@ def _lacking(limit: Limit, absent: Absent) -> Ruling:
 def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Return why nothing that a limit names was measured."""
     scope = scope_within(limit, trial.measurement.key)
-    meant = trial.metrics.missing(limit.metric, scope)
-    if meant is not None and scope:
-        return _lacking(limit, meant)
+    absent = trial.metrics.missing(limit.metric, scope)
+    if absent is not None and scope:
+        return _lacking(limit, absent)
     uncollected = not_in_the_report(limit, trial.metrics)
     if uncollected is not None and trial.metrics.find(limit.metric):
         return _lacking(limit, uncollected)
-    missing = trial.metrics.missing(limit.metric) or (
-        no_reference(dict(limit.labels).get("over", "")) if limit.metric == SPEEDUP else None
-    )
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
-    if others:
-        scopes = sorted({render_scope(m.labels) for m in others if m.labels})
-        strange = no_instruction(limit, trial.metrics)
-        if strange is not None:
-            text = f"{strange[0]}; {strange[1]}"
-            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=text, fails=True)
-        what = render_scope(limit.labels)
-        near = proposal(what, scopes, all_of="there are")
-        return Ruling(
-            outcome=Outcome.NOT_MEASURED,
-            sentence=f"the scope {what} of {limit.metric} matches nothing; {near}".rstrip("; "),
-            fails=True,
-        )
-    kind = trial.context.kinds.get(limit.metric)
-    why = missing.why if missing else f"this test does not measure {limit.metric}"
-    if missing and (missing.fix or missing.code):
-        return _lacking(limit, replace(missing, labels=()))
-    read = trial.measurement.identity.timer == READ  # another look at a file does not add what it lacks
-    source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" and not read else ""
+    return _outside_scope(limit, trial.metrics, others) if others else _never_taken(limit, trial)
+
+
+def _outside_scope(limit: Limit, metrics: MetricSet, others: Sequence[Metric]) -> Ruling:
+    """Return the ruling on a scope that matches none of the metrics of this name."""
+    if (instruction := no_instruction(limit, metrics)) is not None:
+        return Ruling(Outcome.NOT_MEASURED, f"{instruction[0]}; {instruction[1]}", fails=True)
+    what, scopes = render_scope(limit.labels), sorted({render_scope(m.labels) for m in others if m.labels})
+    nearest = proposal(what, scopes, all_of="there are")
+    text = f"the scope {what} of {limit.metric} matches nothing; {nearest}".rstrip("; ")
+    return Ruling(Outcome.NOT_MEASURED, text, fails=True)
+
+
+def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+    """Return the ruling on a metric that is missing altogether, with what would take it."""
+    absent = trial.metrics.missing(limit.metric)
+    if absent is None and limit.metric == SPEEDUP:
+        absent = no_reference(dict(limit.labels).get("over", ""))
+    if absent is not None and (absent.fix or absent.code):
+        return _lacking(limit, replace(absent, labels=()))
+    why = absent.why if absent is not None else f"this test does not measure {limit.metric}"
+    kind, step = trial.context.kinds.get(limit.metric), ""
     if kind is None:
-        near = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
+        nearest = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
         take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after the call it is of"
-        source = f"did you mean {near!r}?" if near else take
-    return Ruling(
-        outcome=Outcome.NOT_MEASURED,
-        sentence=f"{limit.metric}: {why}",
-        next=(source,) if source else (),
-    )
+        step = f"did you mean {nearest!r}?" if nearest else take
+    elif kind.source != "time" and trial.measurement.identity.timer != READ:  # a file does not get what it lacks
+        step = f"capture it: it comes from {kind.source}"
+    return Ruling(Outcome.NOT_MEASURED, f"{limit.metric}: {why}", (step,) if step else ())
 
 
 def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:

@@ -109,7 +109,9 @@ class JudgedMeasurement:
     problems: tuple[Problem, ...]
     baseline: Baseline | None
     timing: Summary | None
+    """The time of the run with its interval; None if its samples are not trusted."""
     modes: bool
+    """Whether its processes form groups of different speed."""
     paired: Paired | None
     unheld: str = ""
     """Why the line cannot be compared, for example because there is none; "" if it can be."""

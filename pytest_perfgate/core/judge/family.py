@@ -121,9 +121,9 @@ def _judge_family(
         return None
     of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
     named, scope = case_of(limit) or dict(scope).get("case", ""), tuple(pair for pair in scope if pair[0] != "case")
-    members = [report for report in members if report.key.name != dict(scope).get("over", report)]
-    members = [report for report in members if not named or fnmatchcase(report.key.name, named)]
-    meant = [effective_members(report, limit) for report in members] if of in CHANGES else members
+    over = dict(scope).get("over")
+    members = [one for one in members if one.key.name != over and (not named or fnmatchcase(one.key.name, named))]
+    meant = [effective_member(report, limit) for report in members] if of in CHANGES else members
     own = [_metric(report, of, scope) for report in meant]
     metrics = [one or (_of_builds(report) if of in CHANGES else None) for one, report in zip(own, meant)]
     if not members or None in metrics:
@@ -363,7 +363,7 @@ def open_in_family(members: Sequence[CaseReport], among: float) -> tuple[Outcome
     return Outcome.SUSPECT, f"; {needed} rounds of all its cases could confirm it, and there were {shared}"
 
 
-def effective_members(report: CaseReport, limit: Limit) -> CaseReport:
+def effective_member(report: CaseReport, limit: Limit) -> CaseReport:
     """Return the case against the line that the change accepts with a reason, if the measurement agrees.
 
     A case within its limit against a comparable earlier line stays as it is.

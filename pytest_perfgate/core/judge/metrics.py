@@ -32,17 +32,11 @@ FRACTIONS = {f"{stem}{tail}": (stem, tail) for tail in TAILS for stem in ("mfu",
 OF_WORK = (*RATES, "intensity", *FRACTIONS)
 """Names in the order of reports."""
 
-DERIVED = frozenset({"time", "slowdown", "speedup", "cv", "launch_gap", "span", *OF_WORK})
-"""Names that only this module produces; equal names from elsewhere are ignored."""
-
 _NAMED = 5
 
 _NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", fix="perfgate accept")
-
 _NO_CV = Absent(name="cv", why="one sample does not vary", fix="raise budget=")
-
 _NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", fix="use the cupti timer")
-
 _NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", fix='use timer="cupti"')
 
 
@@ -233,7 +227,10 @@ _TIMED: Mapping[str, Callable[[CallMetrics, str], Made]] = {
     "launch_gap": _launch_gap,
     "span": _of_kernels,
 }
-"""Metrics that need no work, in the order of reports; ``DERIVED`` has each of them too."""
+"""Metrics that need no work, in the order of reports."""
+
+DERIVED = frozenset((*_TIMED, *OF_WORK))
+"""Names that only this module produces; equal names from elsewhere are ignored."""
 
 MAKERS = {**_TIMED, **dict.fromkeys(("busy_time", "busy"), _of_kernels), **dict.fromkeys(OF_WORK, _of_work)}
 

@@ -29,8 +29,8 @@ OFTEN = 30
 IN_CI = 60
 """The last round in CI, unless the budget ends it earlier: a case open after thirty would just stay open."""
 
-HOPELESS, _LEAST_GAP = 5.0, 0.01
-"""Half an interval at the last round, over limit and shift, beyond which a case is given up early."""
+HOPELESS, _LEAST_GAP, HOPELESS_FROM = 5.0, 0.01, 2 * LEAST
+"""Half an interval at the last round, over limit and shift, beyond which a case is given up; from this round on."""
 
 CLEARS = 0.0085
 """The error rate of one look in clearing: over all sixty rounds 4.8 % for code slower by exactly its limit.
@@ -187,7 +187,7 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
     groups = unstable(pairs)
     half = (interval.high - interval.low) / 2 * math.sqrt(count / max(count, design.last))
     hopeless = not groups and half > HOPELESS * max(abs(shift), math.log1p(max(threshold, 0.0)), _LEAST_GAP)
-    settled = slower or count >= design.last or (hopeless and count >= 2 * LEAST)
+    settled = slower or count >= design.last or (hopeless and count >= HOPELESS_FROM)
     return RoundsResult(
         rounds=count,
         shift=math.expm1(shift),

@@ -41,11 +41,7 @@ if TYPE_CHECKING:
 
 SLOWER = "slower than accepted"
 
-AGAINST = "--perfgate-against"
-
-ROUNDS = "--perfgate-rounds="
-
-DOCTOR = "perfgate doctor"
+AGAINST, ROUNDS, DOCTOR = "--perfgate-against", "--perfgate-rounds=", "perfgate doctor"
 
 OPEN = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.UNSTABLE})
 """Outcomes that a second build would decide."""
@@ -59,7 +55,9 @@ class Suspicion(NamedTuple):
     limit: Limit
     metric: Metric
     threshold: float
+    """The smallest slowdown that counts."""
     visible: float
+    """The smallest slowdown that this measurement would have shown."""
 
 
 def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
@@ -68,11 +66,11 @@ def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         ruling = _accepted_by_change(suspicion, trial)
         if ruling is not None:
             return ruling
-    ruling = _held_against(suspicion, trial)
-    return ruling._replace(evidence=(*ruling.evidence, *_unheard(trial)))
+    ruling = _by_builds_or_prediction(suspicion, trial)
+    return ruling._replace(evidence=(*ruling.evidence, *_reason_out_of_reach(trial)))
 
 
-def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
+def _by_builds_or_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     """Judge by two arms, or by the prediction of a new run."""
     if trial.paired is not None:
         return by_arms(suspicion, trial)
@@ -120,7 +118,7 @@ def _accepted_by_change(suspicion: Suspicion, trial: JudgedMeasurement) -> Rulin
     return _if_agreeing(suspicion, trial, edited, SLOWER)
 
 
-def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
+def _reason_out_of_reach(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
     """Yield the change's reason for a time that is not comparable with this one."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or not edited.explains(trial.baseline):
@@ -134,15 +132,15 @@ def _if_agreeing(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baselin
     """Return ACCEPTED if the measurement agrees with the new value, alone or against the old one's commit."""
     assert trial.timing is not None
     accepts = f'{sentence}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
-    if near(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
+    if agrees(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
-    if near(trial, edited, edited.blind):
+    if agrees(trial, edited, edited.blind):
         noisy = f"{accepts}, from a run too noisy to detect less than {detectable(edited.blind)}"
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, tuple(deciding(trial)))
     return None
 
 
-def near(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
+def agrees(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
     """Return whether the measured time agrees with a line of the change."""
     assert trial.timing is not None
     return abs(math.log(trial.timing.time / edited.time)) <= math.log1p(play)
@@ -176,7 +174,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         return resting_on_arms(confirmed, suspicion.metric, paired, processes)
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
         sentence = f"{SLOWER}, but not slower {than}; {indistinguishable(paired)}: the cause is that, or the machine"
-        return _ruling(suspicion, Outcome.SUSPECT, sentence, look(trial), facts)
+        return _ruling(suspicion, Outcome.SUSPECT, sentence, cause_commands(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not slower {than}; what differs: {named(trial.baseline, paired.moved)}"
         if cause := brought(paired.moved, trial.context.environment_edits, _installed(trial)):
@@ -309,10 +307,10 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return the next steps: examine what is slower, then accept it."""
-    return (*look(trial), trial.accepting(REASON))
+    return (*cause_commands(trial), trial.accepting(REASON))
 
 
-def look(trial: JudgedMeasurement) -> tuple[str, ...]:
+def cause_commands(trial: JudgedMeasurement) -> tuple[str, ...]:
     """Return commands on what may have made it slower: its kernels, or what the change edits."""
     base = trial.paired.base if trial.paired is not None else ""
     return trial.profiles or ((f"git diff --stat {base}",) if base else ())

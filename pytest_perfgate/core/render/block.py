@@ -75,20 +75,31 @@ def _render(report: CaseReport, width: int, command: Callable[[str], str]) -> st
     ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
     loud = [v for v in ordered if v.outcome not in _QUIET] or ordered
     lines = [line for verdict in loud for line in _head(report, verdict, width)]
-    sides = [*(_now(report.measurement) if report.measurement else ())]
-    sides += _then(next((v.baseline for v in loud if v.baseline), None)) or _base_times(loud)
-    lines += [line for side in sides for line in _labelled(side[2:6].strip(), side[8:], width)]
-    lines += [line for text in _reasons(loud) for line in _labelled("why", text, width)]
-    if report.measurement and not all(v.outcome in _QUIET for v in loud):
-        lines += [
-            line for label, text in notable_findings(report.measurement) for line in _labelled(label, text, width)
-        ]
+    for label, text in _facts(report, loud):
+        lines += _labelled(label, text, width)
+    lines += _next_lines(loud, command)
+    return "\n".join(lines) + "\n"
+
+
+def _facts(report: CaseReport, loud: list[Verdict]) -> Iterator[tuple[str, str]]:
+    """Yield what stands between the heads and the next steps, each with its label, in the order of the block."""
+    if report.measurement is not None:
+        yield from _now(report.measurement)
+    baseline = next((v.baseline for v in loud if v.baseline), None)
+    yield from _then(baseline) if baseline is not None else _base_times(loud)
+    yield from (("why", text) for text in _reasons(loud))
+    if report.measurement is not None and not all(v.outcome in _QUIET for v in loud):
+        yield from notable_findings(report.measurement)
+
+
+def _next_lines(loud: list[Verdict], command: Callable[[str], str]) -> Iterator[str]:
+    """Yield each next step once; of the same command with several numbers of rounds, the one with the most."""
     steps: dict[str, str] = {}
     for step in (command(one) for v in loud for one in v.next):
         rerun = step.partition(" --perfgate-rounds=")[0]  # the most rounds decide every limit
         steps[rerun] = max(steps.get(rerun, ""), step, key=lambda text: (len(text), text))
-    lines += [f"  {'' if at else 'next':<4}  {printable(step)}" for at, step in enumerate(steps.values())]
-    return "\n".join(lines) + "\n"
+    for at, step in enumerate(steps.values()):
+        yield f"  {'' if at else 'next':<4}  {printable(step)}"
 
 
 def calm(text: str) -> str:
@@ -147,19 +158,16 @@ def _limit(limit: Limit) -> str:
     return text if limit.source in {"marker", ""} else f"{text} ({limit.source})"
 
 
-def _now(measurement: Measurement) -> Iterator[str]:
+def _now(measurement: Measurement) -> Iterator[tuple[str, str]]:
     times = measurement.metrics.find("time")
     if not times or not measurement.processes:
         return
     fewest = min(len(p.durations) for p in measurement.processes)
-    parts = [quantity(times[0].value, Dimension.TIME), _count(len(measurement.processes), fewest), _place(measurement)]
+    count = f"{plural(len(measurement.processes), 'process', 'processes')} x {plural(fewest, 'sample')}"
+    parts = [quantity(times[0].value, Dimension.TIME), count, _place(measurement)]
     sol = next((m for m in measurement.metrics.metrics if m.name == "sol" and not m.labels), None)
     parts += [f"{quantity(sol.value, Dimension.FRACTION, 2)} of SOL"] if sol else []
-    yield f"  now   {'  '.join(parts)}"
-
-
-def _count(processes: int, samples: int) -> str:
-    return f"{plural(processes, 'process', 'processes')} x {plural(samples, 'sample')}"
+    yield "now", "  ".join(parts)
 
 
 def _place(measurement: Measurement) -> str:
@@ -170,15 +178,12 @@ def _place(measurement: Measurement) -> str:
     return f"{printable(measurement.device.name or measurement.device.key)}{speed}{locked}"
 
 
-def _base_times(verdicts: list[Verdict]) -> list[str]:
-    """Return the time of the other arm, if no stored baseline was used."""
-    texts = dict.fromkeys(text for v in verdicts for label, text in v.evidence if label == THEN)
-    return [f"  then  {printable(text)}" for text in list(texts)[:1]]
+def _base_times(verdicts: list[Verdict]) -> Iterator[tuple[str, str]]:
+    """Yield the time of the other arm, if no stored baseline was used."""
+    yield from [(THEN, printable(text)) for v in verdicts for label, text in v.evidence if label == THEN][:1]
 
 
-def _then(baseline: Baseline | None) -> list[str]:
-    if baseline is None:
-        return []
+def _then(baseline: Baseline) -> Iterator[tuple[str, str]]:
     text = ", ".join(filter(None, (short_commit(baseline.commit, 10), baseline.when)))
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (text, why)))
@@ -187,7 +192,7 @@ def _then(baseline: Baseline | None) -> list[str]:
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
     time = quantity(baseline.time, Dimension.TIME) if baseline.time else ""
     facts = (time, origin, _steps(baseline), sittings, few, blind)
-    return [f"  then  {'  '.join(filter(None, facts))}"]
+    yield "then", "  ".join(filter(None, facts))
 
 
 def accepted_text(line: Baseline) -> str:
@@ -261,7 +266,8 @@ def acceptance_lines(decisions: Sequence[Proposal], *, dry: bool = False) -> Ite
             blind = decision.blind if _asks_for_time(decision) else None
             where = f"  on {_device(decision)}" if several and _device(decision) else ""
             detects = "" if blind is None or _step(decision) > blind else f"  can detect {detectable(blind)}"
-            yield from (f"{_time_line(decision)}{where}{detects}", *_figure_lines(decision))
+            yield f"{_time_line(decision)}{where}{detects}"
+            yield from (f"  {step_text(step)}" for step in decision.figures)
     written = sum(d.writes for d in decisions)
     counts = Counter(f"{d.change.value}{f' ({d.why})' * (d.change is Change.KEPT)}" for d in decisions if not d.writes)
     rest = ", ".join(f"{count} {text}" for text, count in counts.items())
@@ -276,8 +282,7 @@ def _step(decision: Proposal) -> float:
     return after.time / before.time - 1 if after and after.time and before and before.time else 0.0
 
 
-def _device(decision: Proposal) -> str:
-    """Return the device of a measurement; a merged record has several."""
+def _device(decision: Proposal) -> str:  # a merged record has several
     return decision.report.measurement.device.key if decision.report.measurement else ""
 
 
@@ -298,8 +303,7 @@ def _warnings(shown: Sequence[Proposal]) -> Iterator[str]:
 
 def _asks_for_time(decision: Proposal) -> bool:
     """Return whether a limit uses the time, not only a speed-up, which stores the time as well."""
-    verdicts = decision.report.verdicts
-    return not verdicts or any(v.limit.metric != "speedup" for v in verdicts)
+    return not (verdicts := decision.report.verdicts) or any(v.limit.metric != "speedup" for v in verdicts)
 
 
 def _busy_note(shown: Sequence[Proposal]) -> str:
@@ -319,14 +323,10 @@ def _warning(decision: Proposal) -> str:
 
 def decision_lines(decision: Proposal) -> Iterator[str]:
     """Yield the case, then and now, and what to know before it is accepted."""
-    yield from (_time_line(decision), *_figure_lines(decision))
+    yield _time_line(decision)
+    yield from (f"  {step_text(step)}" for step in decision.figures)
     if warning := _warning(decision):
         yield f"  warning  {warning}"
-
-
-def _figure_lines(decision: Proposal) -> Iterator[str]:
-    """Yield what happens to each figure that changed."""
-    return (f"  {step_text(step)}" for step in decision.figures)
 
 
 def step_text(step: FigureStep) -> str:

@@ -245,3 +245,12 @@ def test_the_fleet_is_amds_where_there_is_no_other(monkeypatch) -> None:
     assert fleet.surroundings(fleet.devices[2:3]) == {"HIP_VISIBLE_DEVICES": "2"}
     monkeypatch.setattr(amdsmi, "quiet_import", missing)
     assert wired.fleet().devices == ()
+
+
+def test_the_overhead_of_a_plugins_timer_is_not_known_and_no_reason_to_refuse_it() -> None:
+    """The doctor said of such a timer that it does not work here, whatever its own availability says."""
+    runtime = wired.host_runtime()
+    assert wired.finest(runtime, "stopwatch") == wired.finest(runtime, "auto") == (None, None)
+    with pytest.raises(PerfgateError) as error:
+        wired.finest(runtime, "events")
+    assert error.value.code.name == "timer-unsuited"

@@ -10,7 +10,7 @@ import pytest
 from pytest_perfgate.app.accept import Request, check_decisions
 from pytest_perfgate.core.judge.acceptance import Change, decide
 from pytest_perfgate.core.judge.accepted_line import Signature, uncompared
-from pytest_perfgate.core.judge.against_baseline import standing
+from pytest_perfgate.core.judge.against_baseline import judging_lines
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
@@ -34,7 +34,7 @@ CI_CONTEXT = JudgeContext(kinds=KINDS, policy=CI)
 
 def judged(time: float, now: Baseline | None, identity: Identity = NEW, text: str = "slowdown <= 3%") -> CaseReport:
     taken = measured(time, identity=identity)
-    baseline, edited, replaced = standing(taken, THEN, now, CI_CONTEXT)
+    baseline, edited, replaced = judging_lines(taken, THEN, now, CI_CONTEXT)
     context = replace(CI_CONTEXT, edited=edited, replaced=replaced)
     return judge(taken, [limit(text)], baseline=baseline, context=context)
 
@@ -71,7 +71,7 @@ def test_a_line_that_can_be_compared_stands_whatever_the_change_makes_of_it() ->
     assert verdict.outcome in {Outcome.REGRESSED, Outcome.SUSPECT}
     assert verdict.baseline is THEN
     slower = replace(THEN, time=2e6, why="exact", when="2026-11-21")
-    assert standing(measured(2e6), THEN, slower, CI_CONTEXT) == (THEN, slower, None)
+    assert judging_lines(measured(2e6), THEN, slower, CI_CONTEXT) == (THEN, slower, None)
 
 
 def accepting(report: CaseReport, before: Baseline, why: str = "") -> Any:

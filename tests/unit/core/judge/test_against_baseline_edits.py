@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.against_baseline import RemeasuredBaseline as Standing
-from pytest_perfgate.core.judge.against_baseline import standing
+from pytest_perfgate.core.judge.against_baseline import JudgingLines, judging_lines
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.model.measurement import Identity
@@ -140,7 +139,7 @@ OTHER = Identity(device=DEVICE.key, threads="9")
 def test_a_line_of_the_change_that_cannot_be_compared_either_takes_no_place() -> None:
     then, strange = accepted(1e6, identity=OTHER), replace(OTHER, threads="11")
     for edited in (None, accepted(2e6, identity=strange, why="eleven", when="2026-06-01")):
-        assert standing(measured(1e6), then, edited, CONTEXT) == Standing(then, edited)
+        assert judging_lines(measured(1e6), then, edited, CONTEXT) == JudgingLines(then, edited)
 
 
 def sentence_of(report: CaseReport) -> str:

@@ -10,7 +10,7 @@ import pytest
 from pytest_perfgate.core.judge.family import (
     _metric,
     _reach,
-    effective_members,
+    effective_member,
     family_limits,
     family_notes,
     geometric_mean,
@@ -320,7 +320,7 @@ def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the
 
     def taken(bound: Limit, accepts: Baseline, before: float) -> bool:
         judged = judge(exact, [bound], baseline=replace(line, time=before), context=PLAIN_CONTEXT)
-        return effective_members(replace(judged, accepts=accepts), bound).baseline == accepts
+        return effective_member(replace(judged, accepts=accepts), bound).baseline == accepts
 
     assert taken(none, same, 1e6)
     assert taken(half, past, 0.9e6)
@@ -329,7 +329,7 @@ def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the
     assert not taken(replace(none, bound=-0.1), same, 1e6)
     brought = measured(1e6, processes=(), metrics=MetricSet(metrics=(replace(ratio(1, 1, 1), name="time"),)))
     untimed = CaseReport(key=case.key, verdicts=(), measurement=brought, accepts=same, unheld="it has run out")
-    assert effective_members(untimed, none) is untimed
+    assert effective_member(untimed, none) is untimed
 
 
 def test_a_mean_under_two_arms_asks_no_accepted_sitting() -> None:

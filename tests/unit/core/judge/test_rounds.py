@@ -11,6 +11,7 @@ import pytest
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.rounds import (
     FUTILE,
+    HOPELESS_FROM,
     IN_CI,
     MARGIN,
     SURELY,
@@ -62,6 +63,12 @@ def test_a_case_that_no_round_in_reach_can_decide_is_given_up_early() -> None:
     for scatter, bound, rounds in ((1.0, 0.03, 17), (1.0, 0.0, 17), (0.3, 0.03, 17), (0.2, 0.05, 30)):
         result = look(None, scattered(scatter), bound, Design())
         assert (result.decision, result.settled, result.rounds) == (Decision.UNDECIDED, True, rounds)
+
+
+def test_the_fourteenth_round_is_the_first_that_gives_up() -> None:
+    """docs/verdicts.md says so, and the rates in tests/properties/test_round_rates.py are drawn with it."""
+    even = replace(pairs(*(3.0, 1 / 3) * 15), spread=10.0)  # no shift in any even number of rounds
+    assert look(None, even, 0.03, Design()).rounds == HOPELESS_FROM == 14
 
 
 def test_a_large_shift_and_groups_are_not_given_up() -> None:
