@@ -16,6 +16,7 @@ from ci.gpu.processes import ROOT, SETTINGS, judged, last_line, run_logged, surr
 from pytest_perfgate.app.compare_arms import ROUND
 from pytest_perfgate.core.judge.calibration import FORKED
 from pytest_perfgate.model.verdict import PairedRound
+from pytest_perfgate.plugin.calibrating import NOT_FORKED
 from pytest_perfgate.wiring import calibration_path, read_values
 
 LEAST = 15
@@ -130,8 +131,11 @@ def forks(check: Check, out: Path) -> Iterator[Row]:
         return
     for one in facts["forks"]:
         yield {"what": one["test"], **one, "would be forked": one["forked"] <= one["fresh"]}
-    counts = {kind: played(project, phase) for kind, phase in (("fresh", ROUND), ("forked", FORKED))}
-    yield under_bar({"what": "pairs of both kinds", **counts}, "forks", min(counts.values()) >= LEAST)
+    row: Row = {kind: played(project, phase) for kind, phase in (("fresh", ROUND), ("forked", FORKED))}
+    enough = min(row.values()) >= LEAST
+    if refusals := [line.partition(NOT_FORKED)[2] for line in output.splitlines() if NOT_FORKED in line]:
+        row["why"] = refusals[0]
+    yield under_bar({"what": "pairs of both kinds", **row}, "forks", enough)
 
 
 def played(project: Path, phase: str) -> int:
