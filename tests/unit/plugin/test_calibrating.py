@@ -67,18 +67,18 @@ class Played:
 
 
 def test_a_round_that_could_not_be_forked_is_no_round_of_forks_and_the_last_try(tmp_path: Path, monkeypatch) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(module, "Progress", lambda *_: SimpleNamespace(tell=told.append, close=lambda: None))
+    lines: list[str] = []
+    monkeypatch.setattr(module, "Progress", lambda *_: SimpleNamespace(tell=lines.append, close=lambda: None))
     monkeypatch.setattr(module, "Comparison", Played)
     monkeypatch.setattr(Calibrating, "_stage", lambda self, progress: None)
     monkeypatch.setattr(module.clock, "seconds", iter(range(1000)).__next__)
     settings = SimpleNamespace(pytest=None, project=SimpleNamespace(preload=""))
     for _ in range(2):  # the second run keeps what the first one stored, and tries once more
-        told.clear()
+        lines.clear()
         Calibrating(SimpleNamespace(settings=settings, cases={"t": None}), tmp_path / "rounds").run(60, slowing=False)
         rounds = read_values(tmp_path / "rounds", PairedRound)
         assert [one.number for one in rounds if one.phase == FORKED] == [0]
-        assert [line for line in told if line.startswith(NOT_FORKED)] == [
+        assert [line for line in lines if line.startswith(NOT_FORKED)] == [
             f"{NOT_FORKED}fresh interpreter: 2 threads run"
         ]
-        assert told[-1].startswith("unchanged code: "), "the time goes to fresh pairs"
+        assert lines[-1].startswith("unchanged code: "), "the time goes to fresh pairs"
