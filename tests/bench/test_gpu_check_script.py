@@ -341,15 +341,18 @@ def test_a_whole_run_is_over_in_eight_minutes(script) -> None:
 
 def test_the_whole_script_runs_on_a_simulated_card(tmp_path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, simulated.__file__, "--quick", "--clocks", "off", "--out", str(tmp_path)]
+    parts = ("machine", "agreement", "overlap", "power", "slowdowns", "same", "ladder")
+    command = [sys.executable, simulated.__file__, "--only", *parts, "--clocks", "off", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=env)
     result = json.loads((tmp_path / "gpu-check.json").read_text())
     texts = bars(result)
-    good = ("long", "short", "escape", "quiet")
+    good = ("long", "short", "escape", "quiet", "seen", "same")
     assert {texts[name].partition(" ")[0] for name in good} == {"held"}, done.stdout + done.stderr
     assert done.returncode == int(texts["host"].startswith("missed"))
     told_of = [line.split(":")[0] for line in done.stderr.splitlines()]
-    assert told_of[:6] == [n for n in ("machine", "agreement", "overlap") for _ in "12"]
+    assert told_of[: 2 * len(parts)] == [name for name in parts for _ in "12"]
+    assert "not finished" not in result["facts"]
+    assert not any(row.get("refused") == "exit code 1" for rows in result["parts"].values() for row in rows)
     assert "bars held" in done.stderr.splitlines()[-1]
     assert result["facts"]["code"]
     assert result["facts"]["date"]
