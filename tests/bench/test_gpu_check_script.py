@@ -158,6 +158,9 @@ def test_a_bar_is_held_missed_or_not_shown() -> None:
     assert last[-2] == "not run yet, by --rest or by name: capped, forks, repeat, suites"
     assert last[-1].startswith(f"1 of {len(BARS)} bars held; every row: /results/gpu-check.md")
     assert len(conclusion(result, "/results", whole=False).splitlines()) == 3
+    result["parts"]["Q"] = [{"what": "did not end well", "refused": "exit code 1", "why": "a\nb", "held": False}]
+    named = conclusion(result, "/results", whole=False).splitlines()
+    assert named[2:4] == ["failed without a bar:", "  Q: did not end well, exit code 1, a b"]
 
 
 def test_a_pytest_has_our_plugin_though_it_is_not_installed(tmp_path, monkeypatch) -> None:
