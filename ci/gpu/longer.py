@@ -23,7 +23,8 @@ LEAST = 15
 """Pairs of each kind by which forks are compared with fresh processes."""
 JUDGING_S = 75.0
 """Kept of the part's time for the end of a round, drawing suites and printing."""
-SUITES = ("triton_kernels", "compiled_kernels", "cuda_extension", "cupy_kernels", "nvbench")
+SUITES = ("triton_kernels", "cuda_extension", "cupy_kernels", "nvbench", "compiled_kernels")
+"""The last one compiles for minutes."""
 NOTHING_COLLECTED = 5
 FILES: Mapping[str, str] = {
     **SETTINGS,

@@ -55,19 +55,19 @@ def test_a_deeper_product_has_to_be_a_regression_at_the_power_limit(
 
 
 def test_a_suite_that_lacks_something_says_what(check, tmp_path: Path, monkeypatch) -> None:
-    outputs = {"triton_kernels": (0, "5 passed"), "compiled_kernels": (1, "1 failed"), "cuda_extension": (None, "")}
+    outputs = {"triton_kernels": (0, "5 passed"), "cuda_extension": (1, "1 failed"), "compiled_kernels": (None, "")}
 
     def output_of(command, log, left_s, **options):
         return outputs.get(options["cwd"].name, (5, "SKIPPED [1] t.py:9: CuPy is not installed\n1 skipped"))
 
     monkeypatch.setattr(longer, "run_logged", output_of)
     monkeypatch.setattr(longer.shutil, "which", lambda name: None)
-    first, second, last = longer.suites(check, tmp_path)
+    first, second, cupy, nvbench, last = longer.suites(check, tmp_path)
     assert (first["held"], second["held"], last["refused"]) == (True, False, "no time")
-    outputs["cuda_extension"] = (0, "1 passed")
-    *_, cupy, nvbench = longer.suites(check, tmp_path)
     assert (cupy["what"], cupy["why"]) == ("cupy_kernels", "SKIPPED [1] t.py:9: CuPy is not installed")
     assert "held" not in nvbench
+    outputs["cuda_extension"] = (None, "")
+    assert [row.get("refused") for row in longer.suites(check, tmp_path)] == [None, "no time"]
 
 
 def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monkeypatch, capsys) -> None:
