@@ -62,6 +62,7 @@ def test_a_suite_that_lacks_something_says_what(check, tmp_path: Path, monkeypat
 
     monkeypatch.setattr(longer, "run_logged", output_of)
     monkeypatch.setattr(longer.shutil, "which", lambda name: None)
+    monkeypatch.setattr(longer, "NVCC", tmp_path / "nvcc")
     first, second, cupy, nvbench, last = longer.suites(check, tmp_path)
     assert (first["held"], second["held"], last["refused"]) == (True, False, "no time")
     assert (cupy["what"], cupy["why"]) == ("cupy_kernels", "SKIPPED [1] t.py:9: CuPy is not installed")
