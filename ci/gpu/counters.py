@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from ci.gpu.card import under_bar, watched_clocks
@@ -60,8 +61,11 @@ def profiler(check: Check, out: Path) -> Iterator[Row]:
 
 
 def read(report: Path) -> Row:
-    """Return the report as captures read it, with the module that Nsight Compute brings or an installed one."""
-    from pytest_perfgate.adapters.readers.ncu_report import read_ncu
+    """Return the report as captures read it, with an installed module or the one that Nsight Compute brings.
+
+    Another process reads it, so what is named is what that process takes.
+    """
+    from pytest_perfgate.adapters.readers.ncu_report import module_folders, read_ncu
     from pytest_perfgate.model.errors import PerfgateError
 
     row: Row = {"what": "its report, read", "bar": "module"}
@@ -69,7 +73,8 @@ def read(report: Path) -> Row:
         kernels = read_ncu([report])
     except PerfgateError as error:
         return {**row, "held": False, "why": error.what}
-    place = getattr(sys.modules.get("ncu_report"), "__file__", "")
+    installed = find_spec("ncu_report")
+    place = installed.origin if installed else next(iter(module_folders()), "")
     named = [kernel.name for kernel in kernels]
     return {**row, "module": place, "kernels": ", ".join(named)[:200], "held": len(named) == 1}
 

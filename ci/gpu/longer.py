@@ -16,13 +16,17 @@ from ci.gpu.processes import ROOT, SETTINGS, judged, last_line, run_logged, surr
 from pytest_perfgate.app.compare_arms import ROUND
 from pytest_perfgate.core.judge.calibration import FORKED
 from pytest_perfgate.model.verdict import PairedRound
+from pytest_perfgate.plugin.calibrating import NOT_FORKED
 from pytest_perfgate.wiring import calibration_path, read_values
 
 LEAST = 15
 """Pairs of each kind by which forks are compared with fresh processes."""
 JUDGING_S = 75.0
 """Kept of the part's time for the end of a round, drawing suites and printing."""
-SUITES = ("triton_kernels", "compiled_kernels", "cuda_extension", "cupy_kernels", "nvbench")
+SUITES = ("triton_kernels", "cuda_extension", "cupy_kernels", "nvbench", "compiled_kernels")
+"""The last one compiles for minutes."""
+NVCC = Path("/usr/local/cuda/bin/nvcc")
+"""Where torch's builds look for it too: it is not always on the PATH."""
 NOTHING_COLLECTED = 5
 FILES: Mapping[str, str] = {
     **SETTINGS,
@@ -91,7 +95,7 @@ def suites(check: Check, out: Path) -> Iterator[Row]:
         shutil.rmtree(project, ignore_errors=True)
         shutil.copytree(ROOT / "examples" / name, project)
         env, logs = surroundings(out), out / f"suite-{name}"
-        if (project / "setup.py").exists() and shutil.which("nvcc"):
+        if (project / "setup.py").exists() and (shutil.which("nvcc") or NVCC.exists()):
             build = [sys.executable, "setup.py", "build_ext", "--inplace"]
             run_logged(build, logs.with_suffix(".build.txt"), check.ends - time.monotonic(), cwd=project, env=env)
             env["PYTHONPATH"] = f"{project}:{env['PYTHONPATH']}"
@@ -130,8 +134,11 @@ def forks(check: Check, out: Path) -> Iterator[Row]:
         return
     for one in facts["forks"]:
         yield {"what": one["test"], **one, "would be forked": one["forked"] <= one["fresh"]}
-    counts = {kind: played(project, phase) for kind, phase in (("fresh", ROUND), ("forked", FORKED))}
-    yield under_bar({"what": "pairs of both kinds", **counts}, "forks", min(counts.values()) >= LEAST)
+    row: Row = {kind: played(project, phase) for kind, phase in (("fresh", ROUND), ("forked", FORKED))}
+    enough = min(row.values()) >= LEAST
+    if refusals := [line.partition(NOT_FORKED)[2] for line in output.splitlines() if NOT_FORKED in line]:
+        row["why"] = refusals[0]
+    yield under_bar({"what": "pairs of both kinds", **row}, "forks", enough)
 
 
 def played(project: Path, phase: str) -> int:

@@ -79,19 +79,29 @@ def bars(result: dict[str, Any]) -> dict[str, str]:
 
 
 def conclusion(result: dict[str, Any], out: str, *, whole: bool = True) -> str:
-    """Return the last lines of a run: what was missed or not shown, and where to read on."""
+    """Return the last lines of a run: what was missed, failed or not shown, and where to read on."""
     states = bars(result)
     missed = [name for name in BARS if states[name].startswith("missed")]
     open_bars = [name for name in unshown(result) if whole or states[name].startswith("invalid")]
     lines = []
     for title, names in (("missed:", missed), ("not shown, or spoilt by the card:", open_bars)):
         lines += [title, *(f"  {BARS[name]}: {states[name]}" for name in names)] if names else []
+    faults = [f"  {title}: {fault(row)}" for title, rows in result["parts"].items() for row in rows if fault(row)]
+    lines += ["failed without a bar:", *faults] if faults else []
     later = [name for name in sorted(BY_NAME) if states[name].startswith("not shown")]
     lines += [f"not run yet, by --rest or by name: {', '.join(later)}"] if whole and later else []
     count = sum(state.startswith("held") for state in states.values())
     return "\n".join(
         [*lines, f"{count} of {len(states)} bars held; every row: {out}/gpu-check.md; logs: gpu-check.tar.gz"]
     )
+
+
+def fault(row: dict[str, Any]) -> str:
+    """Return what a row without a bar says that failed, such as a part that crashed; "" for any other row."""
+    if row.get("held") is not False or "bar" in row:
+        return ""
+    why = " ".join(str(row.get("why", "")).split())[-160:]
+    return ", ".join(filter(None, (str(row["what"]), str(row.get("refused", "")), why)))
 
 
 def summary(result: dict[str, Any]) -> str:

@@ -67,12 +67,26 @@ def in_turn(check: Check, name: str, sides: Sequence[Step], number: int) -> list
 
 
 def _judged(name: str, rows: list[Row], shifts: list[float]) -> Row:
-    """Return the last row with the shifts of all pairs; heat or another program makes it invalid."""
+    """Return the last row with the shifts of all pairs; heat or another program makes it invalid.
+
+    A card that the product never brought to its limit shows nothing about the limit.
+    """
     if len(shifts) < PAIRS:
         return next(row for row in rows if "ns" not in row)
-    row: Row = {**rows[-1], "pairs": len(shifts), "median": median(shifts), "least": min(shifts), "most": max(shifts)}
+    limited = max(row.get("at the power limit", 0.0) for row in rows)
+    spoilt = [why for one in rows for why in one.get("invalid", ())]
+    if not limited and not spoilt:
+        return {**rows[-1], "refused": "below the limit", "why": "no sample was at the card's power limit"}
+    row: Row = {
+        **rows[-1],
+        "at the power limit": limited,
+        "pairs": len(shifts),
+        "median": median(shifts),
+        "least": min(shifts),
+        "most": max(shifts),
+    }
     good = min(shifts) > SEEN if name == "+5 %" else abs(median(shifts)) < ALIKE
-    return under_bar(row, "power", good, [why for one in rows for why in one.get("invalid", ())])
+    return under_bar(row, "power", good, spoilt)
 
 
 def checks(check: Check, numbers: int = 1 << 28, device: str = "cuda") -> Iterator[Row]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import ChildSpec
 
+NOT_FORKED = "no more forks: "
+
 FILE, SECONDS, SLOWING = "PERFGATE_CALIBRATION", "PERFGATE_CALIBRATION_SECONDS", "PERFGATE_CALIBRATION_SLOWING"
 
 
@@ -61,21 +63,26 @@ class Calibrating:
         cases, until = list(self._gate.cases.values()), clock.seconds() + seconds
         progress = Progress(self._config, f"{plural(len(cases), 'case')}, the same code on both sides, {seconds:.0f} s")
         comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())
-        sound = [one for one in read_values(self._path, PairedRound) if not one.trouble]
+        sound = [one for one in read_values(self._path, PairedRound) if not (one.trouble or _why_not_forked(one))]
         self._others = [one for one in sound if one.nodeid not in comparison.cases]
         comparison.resume(sound)
         if comparison.rounds:
             progress.tell(f"{_round_count(comparison)} of earlier calibrations are kept")
         turns = self._turns(comparison, slowing=slowing, forking=self._gate.settings.project.preload != "off")
-        for phase, by in turns:
-            if clock.seconds() >= until:
-                break
+        while clock.seconds() < until:
+            phase, by = next(turns)
             self._by, self._forking = by, phase == FORKED
             count = _round_numbers(comparison, phase) + 1
             comparison.play(phase, dict.fromkeys(comparison.cases, count))
             if _round_numbers(comparison, phase) < count:
                 progress.tell(f"no test runs:  {_trouble(comparison)}")
                 break
+            if why := next(filter(None, map(_why_not_forked, comparison.rounds)), ""):
+                comparison.rounds = [one for one in comparison.rounds if not _why_not_forked(one)]
+                write_values(self._path, [*self._others, *comparison.rounds])
+                progress.tell(f"{NOT_FORKED}{why}")
+                turns = self._turns(comparison, slowing=slowing)
+                continue
             remaining = max(0.0, until - clock.seconds())
             condition = "unchanged code in forks" if self._forking else _named(by)
             progress.tell(f"{condition}: {plural(count, 'round')}, {remaining:.0f} s left")
@@ -117,6 +124,15 @@ class Calibrating:
         if self._by is not None:
             env[VARIABLE] = str(self._by if arm.name == "head" else 0.0)
         return replace(plain, env=tuple(sorted(env.items())), label=f"the {arm.name} side")
+
+
+def _why_not_forked(one: PairedRound) -> str:
+    """Return why a round that was to be forked ran in fresh interpreters instead; "" for every other round."""
+    from pytest_perfgate.model.protocol import FORK, START
+
+    starts = [dict(samples.notes).get(START, "") for capture in one.head for samples in capture.samples[-1:]]
+    fresh = [start or "fresh interpreter" for start in starts if not start.startswith(FORK)]
+    return fresh[0] if fresh and one.phase == FORKED else ""
 
 
 def _round_numbers(comparison: Comparison, phase: str) -> int:

@@ -13,6 +13,7 @@ from ci.gpu import longer
 from pytest_perfgate.cli.output import write_json
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.verdict import Effect, Outcome, Verdict
+from pytest_perfgate.plugin.calibrating import NOT_FORKED
 from tests.unit.core.judge.bench import limit
 
 
@@ -54,31 +55,35 @@ def test_a_deeper_product_has_to_be_a_regression_at_the_power_limit(
 
 
 def test_a_suite_that_lacks_something_says_what(check, tmp_path: Path, monkeypatch) -> None:
-    outputs = {"triton_kernels": (0, "5 passed"), "compiled_kernels": (1, "1 failed"), "cuda_extension": (None, "")}
+    outputs = {"triton_kernels": (0, "5 passed"), "cuda_extension": (1, "1 failed"), "compiled_kernels": (None, "")}
 
     def output_of(command, log, left_s, **options):
         return outputs.get(options["cwd"].name, (5, "SKIPPED [1] t.py:9: CuPy is not installed\n1 skipped"))
 
     monkeypatch.setattr(longer, "run_logged", output_of)
     monkeypatch.setattr(longer.shutil, "which", lambda name: None)
-    first, second, last = longer.suites(check, tmp_path)
+    monkeypatch.setattr(longer, "NVCC", tmp_path / "nvcc")
+    first, second, cupy, nvbench, last = longer.suites(check, tmp_path)
     assert (first["held"], second["held"], last["refused"]) == (True, False, "no time")
-    outputs["cuda_extension"] = (0, "1 passed")
-    *_, cupy, nvbench = longer.suites(check, tmp_path)
     assert (cupy["what"], cupy["why"]) == ("cupy_kernels", "SKIPPED [1] t.py:9: CuPy is not installed")
     assert "held" not in nvbench
+    outputs["cuda_extension"] = (None, "")
+    assert [row.get("refused") for row in longer.suites(check, tmp_path)] == [None, "no time"]
 
 
 def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monkeypatch, capsys) -> None:
     forks = [{"test": "t", "fresh": 0.003, "forked": 0.005}]
     write_json({"rounds": 15, "power": [{"by": 0.05}], "forks": forks, "tests": [{"test": "t"}]})
-    output = f"perfgate: a line\n{capsys.readouterr().out}"
-    monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (0, output))
-    for forked, expected in ((15, True), (14, False)):
+    refused = f"perfgate: {NOT_FORKED}fresh interpreter: 2 threads run\n"
+    facts = capsys.readouterr().out
+    for forked, expected in ((15, True), (0, False)):
+        output = f"perfgate: a line\n{'' if forked else refused}{facts}"
+        monkeypatch.setattr(longer, "run_logged", lambda *arguments, output=output, **named: (0, output))
         monkeypatch.setattr(longer, "played", lambda project, phase, n=forked: n if phase == longer.FORKED else 15)
         one, both = longer.forks(check, tmp_path)
         assert one["would be forked"] is False
         assert (both["bar"], both["fresh"], both["forked"], both["held"]) == ("forks", 15, forked, expected)
+        assert both.get("why", "") == ("" if forked else "fresh interpreter: 2 threads run")
     monkeypatch.setattr(longer, "run_logged", lambda *arguments, **named: (2, "ERROR: 3 rounds so far"))
     (row,) = longer.forks(check, tmp_path)
     assert (row["refused"], row["why"]) == ("exit code 2", "ERROR: 3 rounds so far")

@@ -77,10 +77,12 @@ def test_ncu_is_found_where_installers_put_it_and_its_duration_is_beside_ours(
 
 def test_a_report_is_read_as_captures_read_it(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ncu_report, "read_ncu", lambda paths: [SimpleNamespace(name="softmax")] * len(paths))
-    monkeypatch.setitem(sys.modules, "ncu_report", SimpleNamespace(__file__="/opt/nvidia/extras/python/ncu_report.py"))
-    row = counters.read(tmp_path / "softmax.ncu-rep")
-    assert (row["bar"], row["held"], row["kernels"]) == ("module", True, "softmax")
-    assert row["module"].startswith("/opt/nvidia")
+    monkeypatch.setattr(ncu_report, "module_folders", lambda: ["/opt/nvidia/extras/python"])
+    for installed in (None, SimpleNamespace(origin="/site/ncu_report.py")):
+        monkeypatch.setattr(counters, "find_spec", lambda name, installed=installed: installed)
+        row = counters.read(tmp_path / "softmax.ncu-rep")
+        assert (row["bar"], row["held"], row["kernels"]) == ("module", True, "softmax")
+        assert row["module"] == ("/site/ncu_report.py" if installed else "/opt/nvidia/extras/python")
 
 
 def test_without_ncu_that_is_said(check, tmp_path, monkeypatch) -> None:

@@ -41,7 +41,7 @@ def test_not_run_is_said_and_no_pass(tmp_path) -> None:
 def test_a_machine_whose_gpu_went_keeps_the_results_that_it_had(tmp_path, monkeypatch) -> None:
     module = simulated.script()
     monkeypatch.setattr(module, "probe", lambda options: {"device": "", "facts": {}, "why": "no GPU"})
-    options = SimpleNamespace(out=str(tmp_path), clocks="observe", quick=False, only=None, rest=False)
+    options = SimpleNamespace(out=str(tmp_path), clocks="observe", quick=False, only=None, rest=False, minutes=0.0)
     for earlier, page_of_now in ((False, "Not run: no GPU."), (True, "an H100")):
         if earlier:
             (tmp_path / "gpu-check.md").write_text("an H100")
@@ -91,7 +91,9 @@ def script(tmp_path, monkeypatch):
 
 def test_a_part_that_fails_or_hangs_is_on_record_and_the_others_go_on(script, tmp_path) -> None:
     only = ["machine", "agreement", "overlap"]
-    options = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=False, only=only, rest=False)
+    options = SimpleNamespace(
+        out=str(tmp_path / "out"), clocks="observe", quick=False, only=only, rest=False, minutes=0.0
+    )
     result = script.checked(options)
     good, failing, hanging = result["parts"].values()
     assert good == [{"what": "first", "held": True}]
@@ -156,6 +158,9 @@ def test_a_bar_is_held_missed_or_not_shown() -> None:
     assert last[-2] == "not run yet, by --rest or by name: capped, forks, repeat, suites"
     assert last[-1].startswith(f"1 of {len(BARS)} bars held; every row: /results/gpu-check.md")
     assert len(conclusion(result, "/results", whole=False).splitlines()) == 3
+    result["parts"]["Q"] = [{"what": "did not end well", "refused": "exit code 1", "why": "a\nb", "held": False}]
+    named = conclusion(result, "/results", whole=False).splitlines()
+    assert named[2:4] == ["failed without a bar:", "  Q: did not end well, exit code 1, a b"]
 
 
 def test_a_pytest_has_our_plugin_though_it_is_not_installed(tmp_path, monkeypatch) -> None:
@@ -182,7 +187,19 @@ def test_a_device_that_cannot_be_looked_up_does_not_end_the_run(monkeypatch) -> 
 def test_parts_for_which_no_time_is_left_say_so(script, tmp_path) -> None:
     script.LEAST_S = 15.0
     (row,) = script.supervised_part("machine", SimpleNamespace(out=str(tmp_path), clocks="observe"), 4.0)
-    assert (row["what"], row["why"]) == ("left out", f"4 s left of {script.BUDGET_S:.0f}")
+    assert (row["what"], row["why"]) == ("left out", "4 s were left")
+
+
+def test_a_run_that_is_given_minutes_ends_within_them(script, tmp_path, monkeypatch) -> None:
+    limits = []
+    monkeypatch.setattr(script, "supervised_part", lambda name, options, left_s, so_far: limits.append(left_s) or [])
+    for minutes, names in ((0.5, ["machine", "repeat"]), (0.0, ["machine", "repeat"])):
+        options = SimpleNamespace(
+            out=str(tmp_path / "out"), clocks="observe", quick=False, only=names, rest=False, minutes=minutes
+        )
+        script.checked(options)
+    assert all(left_s <= 30.0 for left_s in limits[:2])
+    assert all(left_s > 600.0 for left_s in limits[2:]), "else as long as the parts may take"
 
 
 def test_a_part_that_is_cut_off_before_its_own_time_missed_nothing(script, tmp_path) -> None:
@@ -254,7 +271,7 @@ def test_a_disk_that_is_full_costs_the_files_and_not_the_parts(script, tmp_path,
 
     monkeypatch.setattr(script, "write", full)
     options = SimpleNamespace(
-        out=str(tmp_path / "out"), clocks="observe", quick=False, only=["machine", "ladder"], rest=False
+        out=str(tmp_path / "out"), clocks="observe", quick=False, only=["machine", "ladder"], rest=False, minutes=0.0
     )
     assert len(script.checked(options)["parts"]) == 2
 
@@ -264,7 +281,9 @@ def test_parts_that_run_by_name_are_added_to_the_page_of_the_same_code_and_devic
 ) -> None:
     def run(*only: str, code: str = "x") -> dict:
         monkeypatch.setattr(script, "code", lambda root: code)
-        options = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=False, only=list(only), rest=False)
+        options = SimpleNamespace(
+            out=str(tmp_path / "out"), clocks="observe", quick=False, only=list(only), rest=False, minutes=0.0
+        )
         return script.checked(options)
 
     run("machine", "ladder")
@@ -325,15 +344,18 @@ def test_a_whole_run_is_over_in_eight_minutes(script) -> None:
 
 def test_the_whole_script_runs_on_a_simulated_card(tmp_path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, simulated.__file__, "--quick", "--clocks", "off", "--out", str(tmp_path)]
+    parts = ("machine", "agreement", "overlap", "power", "slowdowns", "same", "ladder")
+    command = [sys.executable, simulated.__file__, "--only", *parts, "--clocks", "off", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=env)
     result = json.loads((tmp_path / "gpu-check.json").read_text())
     texts = bars(result)
-    good = ("long", "short", "escape", "quiet")
+    good = ("long", "short", "escape", "quiet", "seen", "same")
     assert {texts[name].partition(" ")[0] for name in good} == {"held"}, done.stdout + done.stderr
     assert done.returncode == int(texts["host"].startswith("missed"))
     told_of = [line.split(":")[0] for line in done.stderr.splitlines()]
-    assert told_of[:6] == [n for n in ("machine", "agreement", "overlap") for _ in "12"]
+    assert told_of[: 2 * len(parts)] == [name for name in parts for _ in "12"]
+    assert "not finished" not in result["facts"]
+    assert not any(row.get("refused") == "exit code 1" for rows in result["parts"].values() for row in rows)
     assert "bars held" in done.stderr.splitlines()[-1]
     assert result["facts"]["code"]
     assert result["facts"]["date"]

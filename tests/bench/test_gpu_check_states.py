@@ -10,8 +10,10 @@ from ci.gpu import states
 from tests.bench.simulated import SimulatedCheck
 
 
-def products(check: SimulatedCheck, slower: float) -> list[dict]:
-    """The part on a card whose product takes so much longer where it is deeper."""
+def products(check: SimulatedCheck, slower: float, limited: float = 0.4) -> list[dict]:
+    """The part on a card whose product takes so much longer where it is deeper, at the limit for a part of the time."""
+    plain = check.measured
+    check.measured = lambda *call: {**plain(*call), "at the power limit": limited}
     check.torch.randn = lambda rows, columns, device: SimulatedMatrix(rows, columns)
     check.torch.mm = lambda a, b: check.runtime.kernel(190_000 * (1 + slower * (a.columns > 4096)))
     return list(states.power(check))
@@ -32,6 +34,12 @@ def test_five_percent_of_a_product_has_to_be_seen_in_every_pair(slower: float, e
     assert more["median"] == pytest.approx(slower, rel=0.1)
     assert (same["what"], same["held"], same["pairs"]) == ("+0 %", True, states.PAIRS)
     assert same["warm-up s"] > 0
+    assert more["at the power limit"] == 0.4
+
+
+def test_a_product_below_the_power_limit_shows_nothing_about_it() -> None:
+    for row in products(SimulatedCheck(), 0.05, limited=0.0):
+        assert (row["refused"], "bar" in row) == ("below the limit", False)
 
 
 def test_a_product_that_is_refused_is_said() -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, quiet_import, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
-from pytest_perfgate.adapters.system.processes import run_captured
+from pytest_perfgate.adapters.system.processes import mapped_libraries, run_captured
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
@@ -207,10 +207,15 @@ def proof_failure(folder: Path | None = None) -> str:
 
 
 def _setting() -> str:
-    """Return one name for the versions of driver and packages; "" if the driver's is unknown."""
+    """Return one name for the versions of driver and packages; "" if the driver's is unknown.
+
+    Some sandboxes, and WSL, have no such file; there the library's own path names its version.
+    """
     try:
         driver = DRIVER.read_text(encoding="utf-8", errors="replace")
     except OSError:
+        driver = "|".join(sorted(path for path in mapped_libraries() if "/libcuda.so" in path))
+    if not driver:
         return ""
     return hashlib.sha256("|".join([driver, *map(_installed, _PACKAGES)]).encode()).hexdigest()[:16]
 

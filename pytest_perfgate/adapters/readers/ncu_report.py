@@ -137,7 +137,7 @@ def _module(place: str) -> Any:
         return import_module("ncu_report")
     except (ImportError, OSError) as error:
         missing = error
-    for folder in _module_folders():
+    for folder in module_folders():
         sys.path.append(folder)
         try:
             return import_module("ncu_report")
@@ -151,7 +151,7 @@ INSTALLED = Path("/opt/nvidia/nsight-compute")
 """Packages of a system install it here, one folder a version; a CUDA toolkit's `ncu` is a script that starts it."""
 
 
-def _module_folders() -> list[str]:
+def module_folders() -> list[str]:
     """Return folders with the Python module: beside `ncu` (a link, or a script), in its toolkit, or the newest."""
     program = shutil.which("ncu")
     homes = list(dict.fromkeys(Path(program).resolve().parents) if program else ())[:4]

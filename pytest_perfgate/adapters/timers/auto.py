@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from pytest_perfgate.adapters.timers.bench import Rules, TimedCall, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.event_pairs import (
@@ -161,15 +162,18 @@ class GraphTimer:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
+        self._captured: WeakSet[Any] = WeakSet()
+        """Runtimes that have captured a graph: torch empties its allocator's cache each time, so once is enough."""
 
     def availability(self, runtime: Runtime) -> Availability:
         availability = queue_availability(self.name, runtime)
-        if not availability.usable:
+        if not availability.usable or runtime in self._captured:
             return availability
         try:
             runtime.capture(_no_action)
         except PerfgateError as error:
             return Availability(name=self.name, usable=False, why=error.what, fix=error.fix)
+        self._captured.add(runtime)
         return availability
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:

@@ -58,7 +58,7 @@ class Injected:
 def forkable(fresh: Pairs, forked: Pairs) -> float | None:
     """Return the scatter of fresh pairs, if enough forked pairs are shown to scatter no more, else None."""
     few = min(len(fresh.base), len(forked.base)) < LEAST
-    return None if few or not all(forked.preloads) or _scatter(forked) > _scatter(fresh) else _scatter(fresh)
+    return None if few or 0 in (forked.preloads or (0,)) or _scatter(forked) > _scatter(fresh) else _scatter(fresh)
 
 
 def _scatter(pairs: Pairs) -> float:

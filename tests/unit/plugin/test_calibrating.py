@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 from pytest_perfgate.app.compare_arms import ROUND, phase_of
-from pytest_perfgate.core.judge.calibration import INJECTED, LEAST
+from pytest_perfgate.core.judge.calibration import FORKED, INJECTED, LEAST
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.protocol import FORK, START, Capture
 from pytest_perfgate.model.verdict import PairedRound
-from pytest_perfgate.plugin.calibrating import Calibrating
+from pytest_perfgate.plugin import calibrating as module
+from pytest_perfgate.plugin.calibrating import NOT_FORKED, Calibrating
+from pytest_perfgate.wiring import read_values
+from tests.unit.core.judge.bench import GPU, samples
 
 
 def played(count: int, *, slowing: bool, earlier: tuple[tuple[str, int], ...] = ()) -> list[tuple[str, float | None]]:
@@ -37,3 +44,41 @@ def test_a_run_that_was_cut_short_goes_on_where_it_stopped() -> None:
 
 def test_without_slowing_there_is_only_unchanged_code() -> None:
     assert set(played(LEAST + 5, slowing=False)) == {(ROUND, None)}
+
+
+class Played:
+    """Rounds of one test on a device; only the first that is to be forked is, and the run ends after forty."""
+
+    def __init__(self, *_: object) -> None:
+        self.cases, self.rounds = {"t": SimpleNamespace(nodeid="t")}, []
+        self.next = SimpleNamespace(close=lambda: None)
+
+    def resume(self, rounds) -> None:
+        self.rounds = list(rounds)
+
+    def play(self, phase: str, counts: dict[str, int]) -> None:
+        number, start = counts["t"] - 1, ""
+        if phase == FORKED:
+            start = "fresh interpreter: 2 threads run" if number else f"{FORK}1: as they are"
+        identity = Identity(device="d", clocks="observe", timer="events", cache="warm", data="", threads="")
+        taken = samples(1e5, timer="events", notes=((START, start),))
+        side = (Capture(key=CaseKey(nodeid="t"), identity=identity, device=GPU, samples=(taken,)),)
+        self.rounds.append(PairedRound(nodeid="t", phase=phase, number=number, base=side, head=side))
+
+
+def test_a_round_that_could_not_be_forked_is_no_round_of_forks_and_the_last_try(tmp_path: Path, monkeypatch) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(module, "Progress", lambda *_: SimpleNamespace(tell=lines.append, close=lambda: None))
+    monkeypatch.setattr(module, "Comparison", Played)
+    monkeypatch.setattr(Calibrating, "_stage", lambda self, progress: None)
+    monkeypatch.setattr(module.clock, "seconds", iter(range(1000)).__next__)
+    settings = SimpleNamespace(pytest=None, project=SimpleNamespace(preload=""))
+    for _ in range(2):  # the second run keeps what the first one stored, and tries once more
+        lines.clear()
+        Calibrating(SimpleNamespace(settings=settings, cases={"t": None}), tmp_path / "rounds").run(60, slowing=False)
+        rounds = read_values(tmp_path / "rounds", PairedRound)
+        assert [one.number for one in rounds if one.phase == FORKED] == [0]
+        assert [line for line in lines if line.startswith(NOT_FORKED)] == [
+            f"{NOT_FORKED}fresh interpreter: 2 threads run"
+        ]
+        assert lines[-1].startswith("unchanged code: "), "the time goes to fresh pairs"

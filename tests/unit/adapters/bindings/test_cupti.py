@@ -25,7 +25,7 @@ def test_how_a_proof_elsewhere_ended(monkeypatch, code, stderr, why) -> None:
 
 
 def test_what_was_proved_is_kept_for_a_driver_and_its_packages(monkeypatch, tmp_path) -> None:
-    runs, codes = [], iter([1, 0, 0, 0])
+    runs, codes = [], iter([1, 0, 0, 0, 0, 0])
 
     def run(command, timeout_s, **named):
         runs.append(command)
@@ -43,4 +43,8 @@ def test_what_was_proved_is_kept_for_a_driver_and_its_packages(monkeypatch, tmp_
     driver.write_text("NVRM version: 590.1")
     assert (first_failure(), len(runs)) == ("", 3)
     driver.unlink()
-    assert (first_failure(), len(runs)) == ("", 4)
+    libraries = {"/lib/libc.so.6"}
+    monkeypatch.setattr(cupti_proof, "mapped_libraries", lambda: libraries)
+    assert [(first_failure(), len(runs)) for _ in range(2)] == [("", 4), ("", 5)], "an unknown driver proves nothing"
+    libraries.add("/usr/lib/libcuda.so.590.1")
+    assert [(first_failure(), len(runs)) for _ in range(2)] == [("", 6), ("", 6)], "the library names its driver"

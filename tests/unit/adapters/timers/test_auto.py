@@ -221,5 +221,14 @@ def test_a_library_without_graphs_says_so(gpu, rules, plan, monkeypatch) -> None
         GraphTimer(rules).measure(lambda: gpu.kernel(2_000), plan, gpu)
 
 
+def test_whether_a_library_has_graphs_is_tried_once_in_a_process(gpu, rules, monkeypatch) -> None:
+    """Each turn of two builds asks, and each try empties the cache of torch's allocator."""
+    tries, capture = [], gpu.capture
+    monkeypatch.setattr(gpu, "capture", lambda call: tries.append(call) or capture(call))
+    timer = GraphTimer(rules)
+    assert all(timer.availability(gpu).usable for _ in range(3))
+    assert len(tries) == 1
+
+
 def test_sizes_of_what_a_setup_returns() -> None:
     assert bytes_of([Inputs(3), {"a": Inputs(4), "b": (Inputs(5), "text")}]) == 12

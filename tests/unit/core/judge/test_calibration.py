@@ -193,6 +193,7 @@ FORKED = tuple(1 + at // 3 for at in range(15))
         (scattered(0.01, 14), scattered(0.009, preloads=FORKED), False),
         (scattered(0.01), scattered(0.009, 14, preloads=FORKED[:14]), False),
         (scattered(0.01), scattered(0.009, preloads=(*FORKED[:14], 0)), False),
+        (scattered(0.01), scattered(0.009), False),
     ],
 )
 def test_forks_suit_a_test_that_is_shown_to_scatter_no_more_by_them(
