@@ -127,6 +127,7 @@ def test_a_rank_of_a_gpu_job_without_gpu_events_is_not_a_host_program(kineto, tm
         ("aten::_scaled_dot_product_flash_attention", False),
         ("aten::_scaled_dot_product_flash_attention_for_cpu", True),
         ("aten::_use_cudnn_ctc_loss", True),
+        ("aten::cudnn_is_acceptable", True),
     ],
 )
 def test_operators_that_only_a_device_has_tell_that_its_activity_is_missing(kineto, tmp_path, name, measured):
