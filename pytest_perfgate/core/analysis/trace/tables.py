@@ -246,8 +246,8 @@ def _number(number: float) -> float | None:
 
 
 def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_host: bool = False) -> Table:
-    """Return one row for each rank or step."""
-    return Table(
+    """Return one row for each rank or step; a program without a GPU has no columns of one."""
+    table = Table(
         columns=(
             Column(name=of),
             Column(name="window", dimension=_TIME),
@@ -262,15 +262,16 @@ def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_h
                 name,
                 line.total,
                 line.share(line.computation),
-                None if on_host else line.share(line.exposed_comm),
-                None if on_host else line.share(line.exposed_memcpy),
+                line.share(line.exposed_comm),
+                line.share(line.exposed_memcpy),
                 line.share(line.idle),
                 line.overlap,
-                None if on_host else line.communication,
+                line.communication,
             )
             for name, line in lines
         ),
     )
+    return brief(table, "exposed communication", "exposed copies", "overlap", "communication") if on_host else table
 
 
 def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[float | None]) -> Table:
