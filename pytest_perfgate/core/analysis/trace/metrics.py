@@ -327,6 +327,8 @@ def kernel_metrics(rows: Sequence[KernelRow], survey: Survey, scopes: Sequence[L
 
 def kernel_block(survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None) -> Block:
     """Return the times of kernels, and their rates where work is known."""
+    if survey.on_host:
+        return replace(kernel_table(()), note="A program without a GPU has no kernels: --view ops has its operators.")
     times, rated = kernel_table(kernels), rated_kernels(survey, rows, kernels, roof)
     return Section(title="Times and rates", blocks=(times, rated)) if rated.rows else times
 

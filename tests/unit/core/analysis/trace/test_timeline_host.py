@@ -81,8 +81,11 @@ def test_its_pages_speak_of_no_gpu(kineto, tmp_path, options) -> None:
         assert "GPU time" not in text, name
         assert "no GPU activity" not in text, name
         assert "longest kernel" not in text, name
+        assert "kernels launched" not in text, name
         assert "the device is unknown" not in text, name
     assert "host time" in render_text(analysis.views["rough"]())
+    assert analysis.views["kernels"]().blocks[0].rows == (), "operators are no kernels"
+    assert "no kernels: --view ops" in render_text(analysis.views["kernels"](), 200)
     if not options:
         assert "a trace does not say the host's peaks" in render_text(analysis.views["roofline"](), 200)
 
