@@ -179,10 +179,10 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
     """Return the error for an unreadable file, with its kind if the first bytes show it, else the readable kinds."""
     from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
 
-    kind, fix = foreign(head)
+    kind, fix = foreign(head) if head or path.is_dir() else ("is empty", "copy it again from where it was made")
     if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
         kind, fix = kind or "is a gzip file", "unpack it: gunzip FILE"
-    what = kind or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
+    what = kind or "is of no kind that anything here reads"
     kinds = "kinds: " + ", ".join(kind_title(one.name) for one in inspectors)
     thing = "folder" if path.is_dir() else "file"
     return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), fix=fix or kinds)
