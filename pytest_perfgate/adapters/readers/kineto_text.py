@@ -18,7 +18,7 @@ CHUNK = 2**20
 
 GZIP = b"\x1f\x8b"
 
-CUTS = (b'},\n  {\n    "ph"', b'},\n  {"ph"', b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
+CUTS = tuple(b'},%s"ph"' % gap for gap in (b"\n  {\n    ", b"\n  {", b" {", b"{", b"\n{", b"\n    {", b"\n  {\n   "))
 """Matches between two events and never in a legal string, which would escape quotes and line breaks."""
 
 _LONGEST_CUT = max(map(len, CUTS))
@@ -168,7 +168,8 @@ def last_cut(text: bytes | bytearray, searched: int = 0) -> int:
         at = at if at >= 0 else max(text.rfind(cut, start) for cut in CUTS[1:])
         if at >= 0:
             return at
-    return max((match.start() for match in _BETWEEN.finditer(text, tail)), default=-1)
+    ends = ([match.start() for match in _BETWEEN.finditer(text, max(0, len(text) - size))] for size in (_NEAR, _TAIL))
+    return next(filter(None, ends), [-1])[-1]
 
 
 def overwritten(text: bytes | bytearray, *, closely: bool = False) -> tuple[int, bytes] | None:
