@@ -87,13 +87,14 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
     merged: dict[str, list[OperatorRow]] = defaultdict(list)
     for row in rows:
         merged[row.name].append(row)
-    table, running = [], 0.0
+    table, running, shaped = [], 0.0, any(row.call.recorded for row in rows)
     for name, group in sorted(merged.items(), key=lambda item: (-sum(r.total for r in item[1]), item[0])):
         share = sum(r.share for r in group)
         running += share
         count = sum(r.count for r in group)
         total = sum(r.total for r in group)
-        table.append((name, group[0].category, total, share, running, count, total / count, len(group)))
+        variants = len(group) if shaped else None
+        table.append((name, group[0].category, total, share, running, count, total / count, variants))
     return Table(
         columns=(
             Column(name="operator"),
