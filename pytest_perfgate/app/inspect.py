@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, within_memory
 from pytest_perfgate.model.metric import (
     Absent,
     Analysis,
@@ -179,10 +179,10 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
     """Return the error for an unreadable file, with its kind if the first bytes show it, else the readable kinds."""
     from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
 
-    kind, fix = foreign(head)
+    kind, fix = foreign(head) if head or path.is_dir() else ("is empty", "copy it again from where it was made")
     if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
         kind, fix = kind or "is a gzip file", "unpack it: gunzip FILE"
-    what = kind or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
+    what = kind or "is of no kind that anything here reads"
     kinds = "kinds: " + ", ".join(kind_title(one.name) for one in inspectors)
     thing = "folder" if path.is_dir() else "file"
     return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), fix=fix or kinds)
@@ -213,21 +213,24 @@ class Shareable:
         return self._inspector.recognises(path, head)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        analysis = self._inspector.inspect(paths, options)
+        with within_memory(paths):
+            analysis = self._inspector.inspect(paths, options)
         if len(set(paths)) < len(paths):  # an inspector that knows ranks has refused it by now
             what = f"{max(paths, key=paths.count)} is given twice"
             raise PerfgateError("artifact-mixed", what, why="both would count", fix="give each file once")
-        return _Cleaner(self._named(paths)).shared(analysis)
+        return _Cleaner(self._named(paths), paths).shared(analysis)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        return _Cleaner(self._named([*before, *after])).shared(self._inspector.compare(before, after, options))
+        both = (*before, *after)
+        with within_memory(both):
+            return _Cleaner(self._named(both), both).shared(self._inspector.compare(before, after, options))
 
 
 class _Cleaner:
     """Removes names from one analysis; a name found in one part is also removed from parts that are built later."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
+    def __init__(self, names: Names, paths: Sequence[Path]) -> None:
+        self._names, self._paths = names, paths
 
     def shared(self, analysis: Analysis) -> Analysis:
         plain = (analysis.metrics, analysis.findings, analysis.problems, analysis.subject, analysis.window)
@@ -242,7 +245,8 @@ class _Cleaner:
         return {name: partial(self._build, build) for name, build in builds.items()}
 
     def _build(self, build: Callable[[], T]) -> T:
-        return self._clean(build())
+        with within_memory(self._paths):
+            return self._clean(build())
 
     def _clean(self, thing: T) -> T:
         texts = texts_in(thing)
@@ -346,21 +350,18 @@ def _captured(case: Case, one: Capture, take: Take) -> Capture:
     from pytest_perfgate.model.protocol import external
 
     for mode in external(case.plan.captures):
-        one = _joined(case, one, mode, take)
+        one = _with_profile(case, one, mode, take)
     return one
 
 
-def _joined(case: Case, one: Capture, mode: str, take: Take) -> Capture:
+def _with_profile(case: Case, one: Capture, mode: str, take: Take) -> Capture:
+    """Add the capture's figures and files, and a finding that names their source."""
     try:
-        return _with_profile(one, take(case, one, mode))
+        profiled = take(case, one, mode)
     except PerfgateError as fault:
         return _without_profile(case, one, mode, fault)
-
-
-def _with_profile(one: Capture, profiled: Profiled) -> Capture:
-    """Add the capture's figures and files, and a finding that names their source."""
-    version = f" {profiled.version}" if profiled.version else ""
-    finding = Finding(title=f"captured by {profiled.mode}{version}", detail=profiled.evidence, scope=profiled.mode)
+    title = f"captured by {profiled.mode} {profiled.version}".rstrip()
+    finding = Finding(title=title, detail=profiled.evidence, scope=profiled.mode)
     return replace(
         one,
         metrics=one.metrics | trusted(profiled.analysis),
@@ -373,8 +374,7 @@ def _without_profile(case: Case, one: Capture, mode: str, fault: PerfgateError) 
     """Return the capture after a failure: limited metrics without another source are absent with the reason."""
     reason = fault.what.partition("\n")[0].removesuffix("; it said:")
     reason += f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
-    finding = capture_failed(mode, reason, fault.fix)
-    why = f"{finding.title}: {reason}"
+    finding, why = capture_failed(mode, reason, fault.fix), f"capture {mode} {LOST}: {reason}"
     return replace(one, metrics=one.metrics | absent_metrics(case, why, fault.fix), findings=(*one.findings, finding))
 
 

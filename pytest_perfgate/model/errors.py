@@ -226,6 +226,15 @@ def written(place: str) -> Iterator[None]:
         raise refusal(fault, place) from fault
 
 
+@contextmanager
+def within_memory(paths: Sequence[object]) -> Iterator[None]:
+    """Turn a full memory into an error that names the files, while they are read or shown."""
+    try:
+        yield
+    except MemoryError as full:
+        raise PerfgateError("trace-memory", "the memory is full", place=", ".join(map(str, paths[:2]))) from full
+
+
 def speaks_of_a_file(fault: OSError) -> bool:
     """Return whether an error names a file; that of a full or failing disk does not."""
     return fault.filename is not None or _CODES.get(fault.errno or 0) in {"file-full", "file-broken"}

@@ -103,7 +103,6 @@ class Trace:
     correlation: Ints
     external: Ints
     sequence: Ints
-    forward_thread: Ints
     size: Ints
     """Bytes of a copy or fill."""
     argument: Small

@@ -211,7 +211,8 @@ def member(node: Any, name: str, kind: type, place: str) -> Any:
     return value
 
 
-PAIR = regex(r"([A-Za-z_]\w*)=([^\0\n]*)")
+PAIR = regex(r"(?<![A-Za-z_])([A-Za-z_]\w{0,200})=([^\0\n]*)")
+"""A variable and its text; names are bounded, since each place in one long word would else be tried to its end."""
 
 _USER, _HOST, _FOLDER = (
     regex(rf"(?:\w+[ _])?(?:{words})\Z", re.IGNORECASE)
@@ -228,7 +229,7 @@ _SAYS = regex(r'"((?i:host_?name|computer_?name|user_?name|logname)|USER|HOST)"\
 _TOLD = (
     regex(r'"machine_info"\s*:.{,4096}?"node"\s*:\s*"([^"\\]+)"', re.DOTALL),
     regex(r'"params"\s*:\s*\{[^{}]*?"machine"\s*:\s*"([^"\\]+)"'),
-    regex(r"([A-Za-z][\w.-]*?)_\d+\.\d+\.pt\.trace\.json"),
+    regex(r"(?<![A-Za-z])([A-Za-z][\w.-]{0,253}?)_\d+\.\d+\.pt\.trace\.json"),
 )
 """Keys of the machine in files of pytest-benchmark and asv, and in the names of torch's traces."""
 

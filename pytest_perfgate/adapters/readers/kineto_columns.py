@@ -290,7 +290,6 @@ COLUMNS = (
     "correlation",
     "external",
     "sequence",
-    "forward_thread",
     "size",
     "argument",
     "index",
@@ -321,7 +320,6 @@ def table_of(args: Sequence[Arguments]) -> dict[str, NDArray[Any]]:
         "correlation": [arg.correlation for arg in args],
         "external": [arg.external for arg in args],
         "sequence": [arg.sequence for arg in args],
-        "forward_thread": [arg.forward_thread for arg in args],
         "size": [arg.size for arg in args],
     }
     for name, values in columns.items():

@@ -18,9 +18,7 @@ CHUNK = 2**20
 
 GZIP = b"\x1f\x8b"
 
-_PACKED = 2**18
-
-CUTS = (b'},\n  {\n    "ph"', b'},\n  {"ph"', b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
+CUTS = tuple(b'},%s"ph"' % gap for gap in (b"\n  {\n    ", b"\n  {", b" {", b"{", b"\n{", b"\n    {", b"\n  {\n   "))
 """Matches between two events and never in a legal string, which would escape quotes and line breaks."""
 
 _LONGEST_CUT = max(map(len, CUTS))
@@ -30,7 +28,7 @@ _BETWEEN = regex(
 )
 """The same for other indents and orders; the second event is recognised by a key that only events have."""
 
-_TAIL, _NEAR = 2**18, 2**13
+_PACKED, _TAIL, _NEAR = 2**18, 2**18, 2**13
 
 MARK = b"\xef\xbb\xbf"
 
@@ -39,9 +37,12 @@ OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
 BARE = re.compile(rb"\s*\[")
 """The opening of a file that is only a list of events."""
 
-_TOKEN = regex(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
+_NAME = rb'"name": "(?P<name>(?:(?!"\s*(?:\}|,\s*"[\w ]+"\s*:)).)*?)"(?=, "(?:pid|ph)": )'
+"""A name whose own quotes are not escaped, as older versions of PyTorch wrote it: up to the key that follows it."""
 
-_CONTROL, _HALF = regex(rb"[\x00-\x1f]"), rb"\\u[dD][%s][0-9a-fA-F]{2}"
+_TOKEN = regex(_NAME + rb'|"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
+
+_CONTROL, _QUOTE, _HALF = regex(rb"[\x00-\x1f]"), regex(rb'(?<!\\)"'), rb"\\u[dD][%s][0-9a-fA-F]{2}"
 
 _ESCAPE = regex(
     rb"(?P<pair>" + _HALF % b"89abAB" + _HALF % b"c-fC-F" + rb")|(?P<half>" + _HALF % b"89a-fA-F" + rb")|"
@@ -167,7 +168,8 @@ def last_cut(text: bytes | bytearray, searched: int = 0) -> int:
         at = at if at >= 0 else max(text.rfind(cut, start) for cut in CUTS[1:])
         if at >= 0:
             return at
-    return max((match.start() for match in _BETWEEN.finditer(text, tail)), default=-1)
+    ends = ([match.start() for match in _BETWEEN.finditer(text, max(0, len(text) - size))] for size in (_NEAR, _TAIL))
+    return next(filter(None, ends), [-1])[-1]
 
 
 def overwritten(text: bytes | bytearray, *, closely: bool = False) -> tuple[int, bytes] | None:
@@ -190,10 +192,10 @@ def repaired(text: bytes) -> bytes:
 
 def _repaired_token(match: re.Match[bytes]) -> bytes:
     token = match.group()
-    if token == b",":
-        return b""
     if not token.startswith(b'"'):
-        return b"null"
+        return b"" if token == b"," else b"null"
+    if match["name"]:
+        token = b'"name": "%s"' % _QUOTE.sub(rb'\\"', match["name"])
     clean = _ESCAPE.sub(_repaired_escape, token.decode("utf-8", errors="replace").encode("utf-8"))
     return _CONTROL.sub(lambda char: b"\\u%04x" % char.group()[0], clean)
 
@@ -216,7 +218,6 @@ class Arguments(msgspec.Struct, gc=False):
     types: msgspec.Raw = msgspec.field(name="Input type", default=NOTHING)
     strides: msgspec.Raw = msgspec.field(name="Input Strides", default=NOTHING)
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NOTHING)
-    forward_thread: int = msgspec.field(name="Fwd thread id", default=-1)
     sequence: int = msgspec.field(name="Sequence number", default=-1)
     device: Union[int, str] = -1
     stream: Union[int, str, None] = -1

@@ -116,12 +116,6 @@ class Kineto:
         return self._recognise(path, head)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        try:
-            return self._inspected(paths, options)
-        except MemoryError as full:
-            raise PerfgateError("trace-memory", "the memory is full", place=str(paths[0])) from full
-
-    def _inspected(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         choices = parse_options(options, self.operators, self._project())
         refuse_twice(paths)
         most, stacks = MOST // max(len(paths), 1), partial(self._read, frames=True)

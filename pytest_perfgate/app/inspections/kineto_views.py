@@ -236,7 +236,9 @@ def _ranks_section(job: TraceJob, limit: int = 0) -> Section:
         for one in job.ranks
         for problem in one.problems
     ]
-    blocks.append(replace(tables.covered_table(lines, covered), limit=limit))
+    host = all(one.on_host for one in job.ranks)
+    table = tables.ranks_table(lines, on_host=True) if host else tables.covered_table(lines, covered)
+    blocks.append(replace(table, limit=limit))
     blocks += [Paragraph(text=f"Without GPU activity: rank {', '.join(silent)}.")] if silent else []
     return Section(title="Ranks", blocks=tuple(blocks))
 

@@ -89,8 +89,8 @@ def _plain(head: bytes) -> tuple[str, str]:
     return ("a trace of Perfetto (.pftrace)", _CSV) if _is_perfetto(head) else foreign_text(head)
 
 
-_PACKET = re.compile(rb"\n([\x80-\xff]{0,3}[\1-\x7f])[\x12\x182@JPZbh\x80-\xff]")
-"""Matches the tag and length of a packet, and the first of its own fields."""
+_PACKET = re.compile(rb"\n([\x80-\xff]{0,3}[\1-\x7f])[\x12\x182@JPZbh\x80-\xff](?!(?s:.)/(?:host|device|task):)")
+"""Matches the tag and length of a packet, and the first of its own fields; in a profile of XLA that is a name."""
 
 
 def _is_perfetto(head: bytes) -> bool:

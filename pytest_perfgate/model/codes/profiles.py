@@ -78,8 +78,8 @@ TRACE_CODES: tuple[ErrorCode, ...] = (
     ErrorCode(
         name="trace-memory",
         family=Family.ARTIFACT,
-        title="A trace does not fit this machine's memory",
-        why="reading a trace takes about half of its unpacked size, in one process or two",
+        title="A file does not fit this machine's memory",
+        why="a trace takes about half of its unpacked size, in one process or two; a comparison holds both",
         fix="profile fewer steps, raise the limit of the process, or look at it on a larger machine",
     ),
     ErrorCode(

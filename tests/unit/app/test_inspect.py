@@ -267,6 +267,19 @@ def test_a_file_that_is_given_twice_counts_once_or_not_at_all() -> None:
     assert shareable.compare([Path("k.csv")], [Path("k.csv")], {}).subject == "k", "a file may be held against itself"
 
 
+def test_a_view_that_fills_the_memory_is_an_error_about_its_file() -> None:
+    class Filling(Telling):
+        def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+            return replace(super().inspect(paths, options), views={"report": self.full})
+
+        def full(self) -> Document:
+            raise MemoryError
+
+    with pytest.raises(PerfgateError, match="the memory is full") as caught:
+        Shareable(Filling(), lambda _: Names()).inspect([Path("k.csv")], {}).views["report"]()
+    assert (caught.value.code.name, caught.value.place) == ("trace-memory", "k.csv")
+
+
 @pytest.mark.parametrize(("own", "other"), [("report", "analysis"), ("analysis", "report")])
 def test_the_report_in_four_sections_has_both_of_its_names(own: str, other: str) -> None:
     page = Document(title="four sections", blocks=())

@@ -180,13 +180,15 @@ def job_sentence(job: TraceJob) -> str:
     """Return how the windows of all devices are spent, and which rank is late."""
     from pytest_perfgate.core.render.words import quantity
 
-    lines = [line for one in job.ranks if not one.on_host for _, line in one.lines]
+    lines = [line for one in job.ranks for _, line in one.lines]
     if not lines:
         return "No rank has GPU activity."
     computed, exposed, idle = (
         _span([line.share(getattr(line, part)) for line in lines]) for part in ("computation", "exposed_comm", "idle")
     )
     text = f"Computation fills {computed} of the windows, exposed communication {exposed}, idle time {idle}."
+    if all(one.on_host for one in job.ranks):
+        text = f"No rank has a GPU. Operators of the host run for {computed} of the windows, idle time is {idle}."
     shared = job.meeting.shared
     late = straggler(shared)
     if late is None:

@@ -206,25 +206,25 @@ def operator_metrics(
 
 
 def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) -> MetricSet:
-    by_name, by_category = defaultdict(list), defaultdict(list)
+    by_name, by_category, shaped = defaultdict(list), defaultdict(list), any(row.call.recorded for row in rows)
     for row in rows:
         by_name[row.name].append(row)
         by_category[row.category].append(row)
     everything = sum(row.total for row in rows) or 1.0
     made: list[Metric] = []
-    missing: list[Absent] = []
+    unknown = Absent(name="op_variants", why="the trace has no shapes", fix="profile with record_shapes=True")
+    missing = [] if shaped else [unknown]
     for key, table in (("op", by_name), ("category", by_category)):
         running = 0.0
         for name, group in sorted(table.items(), key=lambda item: (-sum(row.total for row in item[1]), item[0])):
             where = _with(scope, **{key: name})
             spent, count = sum(row.total for row in group), sum(row.count for row in group)
             running += spent / everything
-            made.append(_metric("op_time", spent, _TIME, where))
-            made.append(_metric("op_count", count, _COUNT, where))
+            made += [_metric("op_time", spent, _TIME, where), _metric("op_count", count, _COUNT, where)]
             made.append(_metric("op_share", spent / everything, _PART, where))
             if key == "op":
                 made.append(_metric("op_mean", spent / count, _TIME, where))
-                made.append(_metric("op_variants", len(group), _COUNT, where))
+                made += [_metric("op_variants", len(group), _COUNT, where)] if shaped else []
                 made.append(_metric("op_running", min(1.0, running), _PART, where))
             metrics = list(rates(group, roof, where))
             made += metrics
@@ -327,6 +327,8 @@ def kernel_metrics(rows: Sequence[KernelRow], survey: Survey, scopes: Sequence[L
 
 def kernel_block(survey: Survey, rows: Sequence[OperatorRow], kernels: Sequence[KernelRow], roof: Roof | None) -> Block:
     """Return the times of kernels, and their rates where work is known."""
+    if survey.on_host:
+        return replace(kernel_table(()), note="A program without a GPU has no kernels: --view ops has its operators.")
     times, rated = kernel_table(kernels), rated_kernels(survey, rows, kernels, roof)
     return Section(title="Times and rates", blocks=(times, rated)) if rated.rows else times
 

@@ -142,8 +142,7 @@ def _longest_kernels(survey: Survey, group: Ints, groups: int) -> list[int]:
     names = survey.trace.name[survey.rows].astype(np.int64)
     pair, pairs = numbered(group, names)
     stats = statistics((survey.end - survey.start).astype(np.float64), pair, pairs)
-    best = [0] * groups
-    most = [-1.0] * groups
+    best, most = [0] * groups, [-1.0] * groups
     for p in range(pairs):
         row = int(stats.first[p])
         g = int(group[row])
@@ -329,15 +328,13 @@ _CLIMB = 8
 
 
 def collectives(survey: Survey, rank: int) -> tuple[Collective, ...]:
-    """Return the communication kernels of a rank in the order of their starts."""
-    mine = np.flatnonzero(survey.kinds == Kind.COMMUNICATION)
-    mine = mine[np.argsort(survey.trace.start[survey.rows[mine]], kind="stable")]
+    """Return the communication kernels of a rank, or the collectives that its host marked, by their starts."""
+    mine = np.flatnonzero(survey.kinds == Kind.COMMUNICATION).tolist()
+    messages = _marked(survey) if survey.on_host else {int(survey.rows[at]): _message(survey, at) for at in mine}
     counted: dict[tuple[str, str], int] = {}
     result = []
-    for at in mine.tolist():
-        row = int(survey.rows[at])
-        message = _message(survey, at)
-        kind = word(survey.trace.names[survey.trace.name[row]])
+    for row in sorted(messages, key=lambda row: int(survey.trace.start[row])):
+        message, kind = messages[row], word(survey.trace.names[survey.trace.name[row]])
         group = message.group if message else ""
         ordinal = counted[kind, group] = counted.get((kind, group), -1) + 1
         result.append(
@@ -362,16 +359,22 @@ def word(name: str) -> str:
     match = _WORD.search(name)
     if match:
         return match.group(1)
-    return name.partition("<")[0].partition("(")[0].rpartition("::")[2] or name
+    return name.partition("<")[0].partition("(")[0].rpartition(":")[2] or name
+
+
+def _marked(survey: Survey) -> dict[int, Message | None]:
+    """Return the collectives of a program without a GPU, by the rows that Gloo, MPI or UCC marked."""
+    trace, marked = survey.trace, [name.startswith(("gloo:", "mpi:", "ucc:")) for name in survey.trace.names]
+    low, high = survey.window.pair if survey.window else (-1, np.iinfo(np.int64).max)
+    rows = np.flatnonzero(np.array(marked)[trace.name] & (trace.start < high) & (trace.end > low)).tolist()
+    return {row: _annotated(trace.names[trace.name[row]], _call(survey, row), trace.world) for row in rows}
 
 
 def _message(survey: Survey, at: int) -> Message | None:
     """Return what was recorded on the kernel or a caller of its launch, or else what an annotation tells."""
-    trace, annotated = survey.trace, None
-    row = int(survey.rows[at])
+    trace, row, above, annotated = survey.trace, int(survey.rows[at]), int(survey.link.launch[at]), None
     if row in trace.messages:
         return trace.messages[row]
-    above = int(survey.link.launch[at])
     for _ in range(_CLIMB):
         if above < 0:
             break

@@ -168,26 +168,24 @@ def passes(survey: Survey) -> tuple[OperatorPasses, ...]:
     behind = {int(trace.sequence[r]): r for r in numbered[engine[trace.name[numbered]]].tolist()}
     times = subtree_times(survey)
     totals: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
-    for row in _outermost(survey, numbered[~engine[trace.name[numbered]]]):
-        entry = totals[trace.names[trace.name[row]]]
-        other = behind.get(int(trace.sequence[row]))
+    for row, numbers in _outermost(survey, numbered[~engine[trace.name[numbered]]]).items():
+        entry, gradients = totals[trace.names[trace.name[row]]], [behind[n] for n in numbers if n in behind]
         entry[0] += 1
+        entry[1] += bool(gradients)
         entry[2] += float(times[row])
-        if other is not None:
-            entry[1] += 1
-            entry[3] += float(times[other])
+        entry[3] += float(times[gradients].sum())
     made = (
         OperatorPasses(name=name, calls=int(calls), matched=int(matched), forward=forward, backward=backward)
         for name, (calls, matched, forward, backward) in totals.items()
-        if forward or backward
+        if matched and (forward or backward)
     )
     return tuple(sorted(made, key=lambda p: -(p.forward + p.backward)))
 
 
-def _outermost(survey: Survey, rows: Ints) -> list[int]:
-    """Return, of forward operators with one number, the last outermost one, which used the number.
+def _outermost(survey: Survey, rows: Ints) -> dict[int, list[int]]:
+    """Return the outermost forward operators, each with the numbers that it and those inside it used.
 
-    An operator without a gradient has the number that the next one will use.
+    Of operators with one number the last outermost one used it: one without a gradient has that of the next.
     """
     trace = survey.trace
     taken: dict[tuple[int, int], int] = {}
@@ -197,16 +195,20 @@ def _outermost(survey: Survey, rows: Ints) -> list[int]:
         inside = holder is not None and trace.end[row] <= trace.end[holder]
         if not inside and not _in_backward(survey, row):
             taken[key] = row
-    return list(taken.values())
+    users, outer = set(taken.values()), defaultdict[int, list[int]](list)
+    for (_, number), row in taken.items():
+        outer[[row, *(above for above in _above(survey, row) if above in users)][-1]].append(number)
+    return outer
 
 
 def _in_backward(survey: Survey, row: int) -> bool:
-    above = int(survey.tree.parent[row])
-    while above >= 0:
-        if survey.trace.names[survey.trace.name[above]].startswith(ENGINE):
-            return True
-        above = int(survey.tree.parent[above])
-    return False
+    return any(survey.trace.names[survey.trace.name[above]].startswith(ENGINE) for above in _above(survey, row))
+
+
+def _above(survey: Survey, row: int) -> Iterator[int]:
+    """Yield the callers of a row, the nearest first."""
+    while (row := int(survey.tree.parent[row])) >= 0:
+        yield row
 
 
 def passes_table(operators_with_passes: tuple[OperatorPasses, ...]) -> Table:
@@ -225,7 +227,7 @@ def passes_table(operators_with_passes: tuple[OperatorPasses, ...]) -> Table:
             (p.name, p.calls, p.matched, p.forward, p.backward, p.backward / p.forward if p.forward else None)
             for p in operators_with_passes
         ),
-        note="Matched by sequence number; an operator holds what runs inside it."
+        note="Matched by sequence number; an operator holds what runs inside it, and the gradients of that."
         if operators_with_passes
         else "No operator has a backward pass.",
     )
@@ -347,11 +349,7 @@ def subtree_times(survey: Survey, counted: NDArray[np.bool_] | bool = True) -> I
 def stack_document(survey: Survey, wanted: str) -> Document:
     """Return parents and subtree of one operation."""
     row = find_operation(survey, wanted)
-    trace, parents = survey.trace, []
-    above = int(survey.tree.parent[row])
-    while above >= 0:
-        parents.append(trace.names[trace.name[above]])
-        above = int(survey.tree.parent[above])
+    trace, parents = survey.trace, [survey.trace.names[survey.trace.name[above]] for above in _above(survey, row)]
     times = "host time" if survey.on_host else "GPU time summed over all kernels below"
     chain = "\n".join(f"{'  ' * depth}{name}" for depth, name in enumerate(reversed(parents))) or "(a root)"
     return Document(

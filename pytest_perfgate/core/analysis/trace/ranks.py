@@ -211,15 +211,22 @@ AGREE = 0.95
 """The part of the collectives that must overlap on all ranks if their clocks are one."""
 
 
+_MUTUAL = ("allreduce", "allgather", "reducescatter", "alltoall", "barrier")
+"""Collectives in which every rank needs all others; the root of a broadcast may end before another one starts."""
+
+
 def one_clock(instances: Sequence[Instance]) -> bool:
-    """Return whether ranks share a clock: in a collective, no rank ends before the last one starts."""
-    if not instances:
-        return False
+    """Return whether ranks share a clock: in a mutual collective, no rank ends before the last one starts."""
+    mutual = [one for one in instances if any(name in _plain(one) for name in _MUTUAL)] or instances
     meet = sum(
-        max(part.start for part in one.parts) <= min(part.start + part.length for part in one.parts)
-        for one in instances
+        max(part.start for part in one.parts) <= min(part.start + part.length for part in one.parts) for one in mutual
     )
-    return meet >= AGREE * len(instances)
+    return bool(mutual) and meet >= AGREE * len(mutual)
+
+
+def _plain(one: Instance) -> str:
+    named = f"{one.kind} {next((part.operation for part in one.parts if part.operation), '')}".lower()
+    return "".join(char for char in named if char.isalpha())
 
 
 def arrival_waits(instances: Sequence[Instance]) -> Mapping[int, int]:

@@ -262,7 +262,8 @@ def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]], 
     summary = f"{limited} {_sentence(survey, line, ranked_operators(content.rows))}".strip()
     findings = [finding for finding in content.findings if not _is_class(finding)]
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(survey, line).rows)]
-    texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
+    if not survey.on_host:
+        texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
     made = bottleneck.advice_blocks([replace(one, anchor="") for one in advice.made])
     heading, lines = (f"Trace {name_of(survey)}", subtitle(survey)), (f"{name}: {text}" for name, text in texts)

@@ -87,13 +87,14 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
     merged: dict[str, list[OperatorRow]] = defaultdict(list)
     for row in rows:
         merged[row.name].append(row)
-    table, running = [], 0.0
+    table, running, shaped = [], 0.0, any(row.call.recorded for row in rows)
     for name, group in sorted(merged.items(), key=lambda item: (-sum(r.total for r in item[1]), item[0])):
         share = sum(r.share for r in group)
         running += share
         count = sum(r.count for r in group)
         total = sum(r.total for r in group)
-        table.append((name, group[0].category, total, share, running, count, total / count, len(group)))
+        variants = len(group) if shaped else None
+        table.append((name, group[0].category, total, share, running, count, total / count, variants))
     return Table(
         columns=(
             Column(name="operator"),
@@ -246,8 +247,8 @@ def _number(number: float) -> float | None:
 
 
 def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_host: bool = False) -> Table:
-    """Return one row for each rank or step."""
-    return Table(
+    """Return one row for each rank or step; a program without a GPU has no columns of one."""
+    table = Table(
         columns=(
             Column(name=of),
             Column(name="window", dimension=_TIME),
@@ -262,15 +263,16 @@ def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_h
                 name,
                 line.total,
                 line.share(line.computation),
-                None if on_host else line.share(line.exposed_comm),
-                None if on_host else line.share(line.exposed_memcpy),
+                line.share(line.exposed_comm),
+                line.share(line.exposed_memcpy),
                 line.share(line.idle),
                 line.overlap,
-                None if on_host else line.communication,
+                line.communication,
             )
             for name, line in lines
         ),
     )
+    return brief(table, "exposed communication", "exposed copies", "overlap", "communication") if on_host else table
 
 
 def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[float | None]) -> Table:

@@ -245,13 +245,16 @@ def ranges(trace: Trace, pattern: str, category: Category) -> tuple[TraceWindow,
     rows = np.flatnonzero((trace.category == category) & np.isin(trace.name, list(wanted)))
     on_host = category != Category.GPU_ANNOTATION
     hulls: dict[tuple[str, int], TraceWindow] = {}
+    latest: dict[str, int] = {}
     for row in rows[np.argsort(trace.start[rows], kind="stable")].tolist():
         name, start, end = trace.names[trace.name[row]], int(trace.start[row]), int(trace.end[row])
         step, instance = _STEP.match(name), int(trace.external[row])
         if step:
             instance = 0
-        elif on_host and instance <= 0:
-            instance = -1 - row  # without an id, or with zero, each range of the host is an instance of its own
+        elif instance <= 0:  # no id: a range of the host is an instance, and so is what overlaps on streams of the GPU
+            hull = None if on_host else hulls.get((name, latest.get(name, 0)))
+            instance = latest[name] if hull and start < hull.end else -1 - row
+            latest[name] = instance
         before = hulls.get((name, instance))
         low, high = (min(before.start, start), max(before.end, end)) if before else (start, end)
         number = step.group(1) if step else ""

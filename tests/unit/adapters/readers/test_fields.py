@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,14 @@ def test_the_machine_that_a_file_is_from_is_known(tmp_path, name) -> None:
     for one in (path, *([packed] if name.endswith(".json") else [])):
         names = named_by([one, tmp_path])
         assert (names.users, names.hosts - {"node7.cluster"}) == (frozenset(), frozenset({"node7"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("t.json", "k" * 60_000), ("t.json", "a1" * 30_000), ("t.ncu-rep", "k" * 60_000)]
+)
+def test_one_long_word_is_searched_in_a_moment(tmp_path: Path, name: str, word: str) -> None:
+    path = tmp_path / name
+    path.write_text(f'{{"traceEvents": [{{"name": "{word}"}}], "host_name": "node7"}}')
+    before = time.process_time()
+    assert named_by([path]).hosts == {"node7"}
+    assert time.process_time() - before < 10, "each place in the word is tried to the word's end"

@@ -11,9 +11,11 @@ import pytest
 from pytest_perfgate.adapters.readers import kineto as kineto_halves
 from pytest_perfgate.adapters.readers import kineto as reader
 from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
+from pytest_perfgate.app.inspect import Shareable
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.project import Names
 from tests.kineto_file import document, host, kernel, launch, written
 
 EVENTS = [host("aten::mm", 0, 10), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
@@ -85,9 +87,13 @@ def test_full_memory_is_an_error_with_the_size(tmp_path, kineto, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(reader, "traces_of", full)
         assert "the memory is full; the file has 0 MB" in refused(path, "trace-memory")
-    monkeypatch.setattr("pytest_perfgate.app.inspections.kineto_trace.survey", full)
-    with pytest.raises(PerfgateError, match="the memory is full"):
-        kineto.inspect([path], {})
+    for module in ("kineto_trace", "kineto"):
+        monkeypatch.setattr(f"pytest_perfgate.app.inspections.{module}.survey", full)
+    guarded = Shareable(kineto, lambda _: Names())
+    for fill in (lambda: guarded.inspect([path], {}), lambda: guarded.compare([path], [path], {})):
+        with pytest.raises(PerfgateError, match="the memory is full") as caught:
+            fill()
+        assert (caught.value.code.name, str(path) in caught.value.place) == ("trace-memory", True)
 
 
 @pytest.mark.parametrize(("info", "rank"), [({"rank": "2", "world_size": "4"}, 2), ({"rank": True}, None), ([], None)])

@@ -124,6 +124,20 @@ def test_what_writers_leave_unescaped_in_a_text_is_no_damage(kineto, tmp_path, o
     assert kineto.inspect([path], {}).metrics.find("kernel_count")[0].value == 60
 
 
+@pytest.mark.parametrize("name", ['say "hi"', '"', 'library = Library("own", "IMPL")\n(1): <module>', 'a \\"b\\" "c"'])
+def test_quotes_that_older_writers_leave_unescaped_in_a_name_are_part_of_it(tmp_path, name) -> None:
+    path = tmp_path / "t.json"
+    process = {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "python"}}
+    text = json.dumps(document([process, *NOTED_EVENTS, process])).replace('"gemm 7"', f'"{name}"')
+    path.write_text(text)
+    (trace,) = read_kineto(path)
+    assert len(trace) == len(NOTED_EVENTS)
+    assert set(trace.names) - {event["name"] for event in NOTED_EVENTS} == {
+        name.replace("\\", "").replace("\n", "\N{REPLACEMENT CHARACTER}")
+    }
+    assert {thread.process_name for thread in trace.threads} == {"python"}
+
+
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz", "trace"])
 @pytest.mark.parametrize("size", [5_000, 3_000_000])
 def test_a_trace_is_told_however_long_its_metadata_is(kineto, tmp_path, name, size) -> None:

@@ -113,6 +113,7 @@ TEXTS = (
     ("NAME,Calls,DURATION (nsec),AVERAGE (nsec),PERCENT (INC)\n", "a summary of rocprofv3", "_kernel_trace.csv"),
     ('{"$schema":"https://www.speedscope.app/file-format-schema.json"', "a profile for speedscope", "torch.profiler"),
     ("\n\x90\x80\x02\b\x01\x12\t/host:CPU\x1a", "a profile of XLA", "torch.profiler"),
+    ('\n\xb0\x17\x12\x0e/host:metadata"\xbf\x06\b\x01', "a profile of XLA", "torch.profiler"),
     ('[{"jmhVersion": "1.37"}]', "of another benchmark tool", "perfgate.metric"),
     (
         '{"Title": "x", "HostEnvironmentInfo": {"BenchmarkDotNetCaption": ""}}',

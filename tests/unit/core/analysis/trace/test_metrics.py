@@ -249,3 +249,16 @@ def test_the_host_is_not_compared_with_a_gpu(kineto, tmp_path):
     alone = kineto.compare([cpu], [cpu], {})
     assert not alone.metrics.find("difference", (("part", "exposed_comm"),))
     assert {v.outcome for v in judge_artifact(alone, limits)} == {Outcome.PASSED}
+
+
+def test_argument_sets_are_unknown_where_no_shapes_were_recorded(kineto, tmp_path):
+    """All calls are one set then, and a limit on their number would always pass."""
+    events = [host("aten::add", 0, 9), launch(1, 1), kernel("a", 5, 10, correlation=1)]
+    without = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert not without.metrics.find("op_variants")
+    assert "record_shapes" in without.metrics.missing("op_variants").fix
+    assert without.views["ops"]().blocks[0].rows[0][-1] is None
+    events[0]["args"] |= {"Input Dims": [[8], [8]], "Input type": ["float", "float"]}
+    shaped = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert shaped.metrics.find("op_variants")[0].value == 1
+    assert shaped.views["ops"]().blocks[0].rows[0][-1] == 1

@@ -33,6 +33,27 @@ def test_backward_passes_find_their_forward_operators(tmp_path):
     assert (operator.forward, operator.backward) == (10_000, 25_000)
 
 
+def test_an_operator_has_the_gradients_of_all_that_runs_inside_it(tmp_path):
+    """A linear layer transposes its weight, with a number of its own, before it multiplies; a fill has no gradient."""
+    engine = "autograd::engine::evaluate_function:"
+    events = [
+        host("aten::linear", 0, 20, **{"Sequence number": 7}),
+        host("aten::t", 1, 2, **{"Sequence number": 7}),
+        host("aten::addmm", 4, 12, **{"Sequence number": 8}),
+        launch(5, 1),
+        host("aten::zero_", 30, 5, **{"Sequence number": 9}),
+        launch(31, 4),
+        host(f"{engine} AddmmBackward0", 100, 30, tid=2, **{"Sequence number": 8, "Fwd thread id": 1}),
+        launch(110, 2, tid=2),
+        host(f"{engine} TBackward0", 140, 10, tid=2, **{"Sequence number": 7, "Fwd thread id": 1}),
+        launch(145, 3, tid=2),
+        *(kernel("k", 200 + 50 * n, length, correlation=n) for n, length in enumerate([10, 25, 2, 1], 1)),
+    ]
+    (operator,) = passes(surveyed(tmp_path / "t.json", events))
+    assert (operator.name, operator.calls, operator.matched) == ("aten::linear", 1, 1)
+    assert (operator.forward, operator.backward) == (10_000, 27_000)
+
+
 WANTED = {"aten::addmm", "aten::_flash_attention_forward", "aten::native_layer_norm", "aten::cudnn_convolution"}
 TORCH = {"bf16": "bfloat16", "fp32": "float32"}
 

@@ -295,3 +295,28 @@ def test_a_recorded_message_counts_before_the_annotation_inside_it(kineto, tmp_p
     ]
     paths = [written(tmp_path / f"{n}.json", events, distributedInfo={"rank": n}) for n in (0, 1)]
     assert kineto.inspect(paths, {}).metrics.find("comm_bytes")[0].value == 4000
+
+
+def gloo(name, start, length):
+    return host(f"gloo:{name}", start, length, cat="user_annotation", tid=9, **recorded((((1000,), "float"),)))
+
+
+def test_collectives_that_the_host_marks_are_those_of_a_job_without_a_gpu(kineto, tmp_path):
+    """Rank 1 starts the all-reduce 20 µs later, and ends the broadcast before rank 0 starts its own."""
+    events = {
+        0: [*HOST, gloo("all_reduce", 100, 50), gloo("broadcast", 300, 40)],
+        1: [*HOST, gloo("all_reduce", 120, 30), gloo("broadcast", 200, 10)],
+    }
+    paths = [written(tmp_path / f"{n}.json", events[n], distributedInfo={"rank": n, "world_size": 2}) for n in events]
+    analysis = kineto.inspect(paths, {})
+    (reduced,) = analysis.metrics.find("comm_latency", (("collective", "all_reduce"),))
+    assert reduced.value == 30_000
+    assert analysis.metrics.find("comm_bytes", (("collective", "all_reduce"),))[0].value == 4000
+    assert [m.value for m in analysis.metrics.find("comm_wait")] == [50_000, 0]
+    assert [m.value for m in analysis.metrics.find("start_wait")] == [20_000, 100_000], "the clocks agree"
+    page = render_text(analysis.views["report"]())
+    assert "No rank has a GPU" in page
+    assert "No collective" not in page
+    assert "exposed communication" not in page, "a program without a GPU has no zeros of one"
+    window = kineto.inspect(paths[:1], {"window": "0us..200us"}).metrics
+    assert [dict(m.labels)["collective"] for m in window.find("comm_count")] == ["all_reduce"]

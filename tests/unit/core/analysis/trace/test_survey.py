@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_perfgate.core.analysis.trace.timeline import ranges
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
-from tests.kineto_file import host, kernel, launch, written
+from pytest_perfgate.model.profiles import Category
+from tests.kineto_file import host, kernel, launch, surveyed, written
 
 
 def marked(number, at, late, *, length=20, device=0):
@@ -117,3 +119,19 @@ def test_steps_that_are_recorded_as_operators_are_steps(tmp_path, kineto):
     events = [host("ProfilerStep#3", 0, 40), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
     analysis = kineto.inspect([written(tmp_path / "t.json", events)], {"step": "3"})
     assert analysis.window == "ProfilerStep#3"
+
+
+@pytest.mark.parametrize("fields", [{}, {"External id": 0}])
+def test_annotations_of_the_gpu_without_an_id_are_one_where_they_overlap(kineto, tmp_path, fields):
+    """Two instances on two streams each; as one window they would reach over the 900 µs between them."""
+    events = [
+        event
+        for at in (0, 1000)
+        for stream in (7, 8)
+        for event in (
+            kernel("fwd", at + 10 * stream, 40, cat="gpu_user_annotation", stream=stream, **fields),
+            kernel("gemm", at + 10 * stream, 40, stream=stream),
+        )
+    ]
+    windows = ranges(surveyed(tmp_path / "t.json", events).trace, "fwd", Category.GPU_ANNOTATION)
+    assert [window.end - window.start for window in windows] == [50_000, 50_000]

@@ -81,8 +81,11 @@ def test_its_pages_speak_of_no_gpu(kineto, tmp_path, options) -> None:
         assert "GPU time" not in text, name
         assert "no GPU activity" not in text, name
         assert "longest kernel" not in text, name
+        assert "kernels launched" not in text, name
         assert "the device is unknown" not in text, name
     assert "host time" in render_text(analysis.views["rough"]())
+    assert analysis.views["kernels"]().blocks[0].rows == (), "operators are no kernels"
+    assert "no kernels: --view ops" in render_text(analysis.views["kernels"](), 200)
     if not options:
         assert "a trace does not say the host's peaks" in render_text(analysis.views["roofline"](), 200)
 
@@ -127,6 +130,7 @@ def test_a_rank_of_a_gpu_job_without_gpu_events_is_not_a_host_program(kineto, tm
         ("aten::_scaled_dot_product_flash_attention", False),
         ("aten::_scaled_dot_product_flash_attention_for_cpu", True),
         ("aten::_use_cudnn_ctc_loss", True),
+        ("aten::cudnn_is_acceptable", True),
     ],
 )
 def test_operators_that_only_a_device_has_tell_that_its_activity_is_missing(kineto, tmp_path, name, measured):
