@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.readings import FILE, Sides, moved_sides, no_ref
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
 from pytest_perfgate.core.limits.scope import items_in, noun, render_scope
-from pytest_perfgate.core.render.words import bound_text, quantity
+from pytest_perfgate.core.render.words import bound_text, quantity, value_text
 from pytest_perfgate.model.errors import PerfgateError, codes, proposal, some_of
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import SPEEDUP, Limit, Mode, Operator, Outcome, Policy
@@ -150,8 +150,8 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     doubt = "" if math.isfinite(metric.value) else f"{metric.name} is not a finite number"
     if metric.dimension is not limit.dimension:
         doubt = f"{metric.name} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}"
-    elif metric.note.startswith(OF_ITEMS) and (items := items_in(limit.text)) and metric.note != f"{OF_ITEMS}{items}/s":
-        doubt = f"{metric.name} is {metric.note}, its limit {OF_ITEMS}{items}/s"
+    elif metric.noun and (items := items_in(limit.text)) and metric.noun not in {f"{items}/s", "items/s"}:
+        doubt = f"{metric.name} is {OF_ITEMS}{metric.noun}, its limit {OF_ITEMS}{items}/s"
     if doubt:
         return Ruling(outcome=Outcome.INVALID, sentence=doubt, metric=metric)
     if _past_ceiling(metric, trial):
@@ -365,7 +365,7 @@ def _window_of(metric: Metric, analysis: Analysis, parts: MetricSet) -> str:
 
 
 def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
-    what = f"{metric.name}{render_scope(metric.labels)} is {quantity(metric.value, metric.dimension)}"
+    what = f"{metric.name}{render_scope(metric.labels)} is {value_text(metric)}"
     evidence = tuple(note for note in (("at", window), ("note", metric.note)) if note[1])
     doubted = Ruling(outcome=Outcome.INVALID, sentence="", metric=metric, evidence=evidence)
     if not math.isfinite(metric.value):

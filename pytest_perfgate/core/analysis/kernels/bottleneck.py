@@ -25,7 +25,7 @@ from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Absent, Block, Bullets, Document, Metric, MetricSet, Paragraph, Section
-from pytest_perfgate.model.values import UNITS, Dimension, Work, value
+from pytest_perfgate.model.values import OF_ITEMS, UNITS, Dimension, Work, value
 
 
 @value
@@ -359,7 +359,7 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     values |= dict.fromkeys(_OF_TIME if placed.impossible else ())
     over = f"stated work over {quantity(time_ns, Dimension.TIME)} by {by}"
     sheet = f"{over}; {stated.roof.note}" if stated.roof else over
-    notes = dict.fromkeys(_OF_ROOF, sheet)
+    notes = dict.fromkeys(_OF_ROOF, sheet) | {"throughput": f"{OF_ITEMS}{work.unit}/s; {over}"}
     rows = [(*part, values[part[0]]) for part in _PARTS]
     metrics = [
         Metric(name=name, value=value, dimension=dimension, source="stated", note=notes.get(name, over))
@@ -384,8 +384,7 @@ def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, st
     if placed is None or work is None or not time_ns:
         return
     if work.items is not None:
-        rate = quantity(work.items / time_ns * 1e9, Dimension.RATE).removesuffix("/s").strip()
-        yield "Throughput", f"{rate} {work.unit}/s"
+        yield "Throughput", quantity(work.items / time_ns * 1e9, Dimension.RATE, noun=f"{work.unit}/s")
     if placed.impossible:
         yield "Achieved rate, MFU and % of SOL", f"INVALID: {placed.impossible}"
         return

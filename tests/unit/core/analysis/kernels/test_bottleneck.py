@@ -125,7 +125,7 @@ def test_invalid_figures_are_explained_with_both_rates_and_bring_no_advice() -> 
     timed = timing(stated, stated.time_ns, "device events")
     impossible = diagnose(launch().facts, "k", None, signals(stated, stated.time_ns))
     page = render_text(bottleneck_report(impossible, timed), 400)
-    assert page.count("316.1 % of its roof (550 TFLOPS of 174 TFLOPS) is more than the hardware can do") == 2
+    assert page.count("316.1 % of its roof (550 TOPS of 174 TOPS) is more than the hardware can do") == 2
     assert "Attained fraction: INVALID, as above (datasheet peak of GeForce RTX 3070 Ti)" in page
     assert "The class is invalid, so advice that depends on it is not given." in page
     assert "Micro-benchmark" not in page
@@ -217,7 +217,7 @@ def test_rates_that_are_not_known_are_refused(options, spec) -> None:
 def test_a_rate_of_no_type_above_every_peak_is_invalid_wherever_it_stands() -> None:
     stated = parse_stated({"flops": "200TFLOP", "time": "1ms"}, CARD)
     placed = stated.placed(stated.time_ns)
-    assert "174 TFLOPS (int8)" in placed.impossible
+    assert "174 TOPS (int8)" in placed.impossible
     assert classify(signals(stated, stated.time_ns)).bottleneck is Bottleneck.INVALID
     metrics = stated_metrics(stated, stated.time_ns, "--set time")
     assert [m.name for m in metrics.metrics] == []
