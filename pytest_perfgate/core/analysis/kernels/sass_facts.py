@@ -89,10 +89,11 @@ def spilled(facts: KernelFacts) -> int | None:
 
     ``None`` if it does and no frame is stated, as for a recursive function, whose stack has any depth.
     """
-    touched = facts.code is None or any(o.startswith(("STL", "LDL")) for o in set(facts.code.opcodes))
+    frame = facts.resources.stack + facts.resources.local if facts.resources else 0
+    own = ("STL", "LDL", "ST", "LD") if frame else ("STL", "LDL")  # ST and LD reach a stack too, as in code of -G
+    touched = facts.code is None or any(o.partition(".")[0] in own for o in set(facts.code.opcodes))
     if facts.resources is None or not touched:
         return 0
-    frame = facts.resources.stack + facts.resources.local
     return frame if facts.resources.source == FROM_LOG else frame or None
 
 

@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis.decisions import gain_text, text_of
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.counters import PLAIN, launches_of
 from pytest_perfgate.core.analysis.kernels.sass_facts import changes, identity, loops, same_code, without
-from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.core.render.words import distinct_names, quantity, signed
 from pytest_perfgate.model.metric import (
     Block,
     Bullets,
@@ -39,13 +39,17 @@ _Key = tuple[str, str]
 def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Return what a cubin shows of each kernel: one row each."""
     columns = (
-        Column(name="kernel"), Column(name="arch"), Column(name="registers", dimension=_COUNT),
-        Column(name="spills", dimension=_BYTES), Column(name="smem", dimension=_BYTES),
+        Column(name="kernel"), Column(name="arch"), Column(name="file"), Column(name="registers", dimension=_COUNT),
+        *(Column(name=name, dimension=_BYTES, absent="unknown") for name in ("spills", "smem")),
         Column(name="occupancy limit", dimension=_PART, digits=3), Column(name="limited by"),
-        Column(name="tensor", dimension=_COUNT), Column(name="16-byte loads", dimension=_PART, digits=3),
+        Column(name="tensor", dimension=_COUNT), Column(name="16-byte loads", dimension=_PART, digits=3, absent="-"),
         Column(name="compute : load"), Column(name="code"),
     )  # fmt: skip
-    table = Table(columns=columns, rows=tuple(_code_row(d) for d in diagnoses))
+    sources = [d.facts.source for d in diagnoses]
+    files = distinct_names(sources) if len(set(sources)) > 1 else [""] * len(sources)
+    unknown = None if any(d.occupancy for d in diagnoses) else ""  # a column without any is left out
+    note = "" if all(d.facts.launch for d in diagnoses) else "Occupancy: launch not known (--threads 256)."
+    table = Table(columns=columns, rows=tuple(_code_row(*pair, unknown) for pair in zip(diagnoses, files)), note=note)
     if any(d.facts.code for d in diagnoses):
         subtitle = "registers and shared memory as the cubin says; loops and loads from its machine code"
     else:
@@ -54,13 +58,12 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     return Document(title=title, blocks=(table, *_loud(diagnoses)), subtitle=subtitle)
 
 
-def _code_row(diagnosis: Diagnosis) -> tuple[Cell, ...]:
+def _code_row(diagnosis: Diagnosis, file: str, unknown: str | None) -> tuple[Cell, ...]:
     occupied, inner, whole = diagnosis.occupancy, diagnosis.inner, diagnosis.whole
     return (
-        diagnosis.name, diagnosis.facts.arch,
+        diagnosis.name, diagnosis.facts.arch, file,
         *(diagnosis.numbers.get(name) for name in ("registers", "spills", "smem")),
-        occupied.fraction if occupied else None,
-        ", ".join(occupied.limiting) if occupied else "launch not known (--threads)",
+        *((occupied.fraction, ", ".join(occupied.limiting)) if occupied else (unknown, unknown)),
         whole.counts.get("MMA") if whole else None, inner.wide if inner else None,
         f"{inner.ratio:.3g}" if inner and inner.ratio is not None else "-",
         identity(diagnosis.facts.code) if diagnosis.facts.code else "",

@@ -19,7 +19,7 @@ from pytest_perfgate.core.analysis.kernels.sass_facts import (
     static_shared,
 )
 from pytest_perfgate.core.analysis.kernels.sass_mix import Mix, mix
-from pytest_perfgate.model.profiles import KernelCode
+from pytest_perfgate.model.profiles import KernelCode, KernelFacts, Resources
 from tests.kernels import ARCHES, kernel
 
 Line = tuple[str, str, str]
@@ -106,6 +106,14 @@ def test_the_spill(arch: str) -> None:
     assert inner("spilling", arch).counts["LDL"] > 0
     for name in ("gemm_tiled", "gemm_naive", "reduction", "copy_wide", "attention_tile", "above_cliff"):
         assert spilled(kernel(name, arch)) == 0
+
+
+@pytest.mark.parametrize(("stack", "size"), [(800, 800), (0, 0)])
+def test_a_stack_that_is_reached_by_generic_addresses_counts(stack: int, size: int) -> None:
+    """Code of -G keeps its arrays there, without an LDL or STL."""
+    code = KernelCode(opcodes=("LD.E", "ST.E", "EXIT"), operands=("",) * 3, predicates=("",) * 3)
+    resources = Resources(registers=21, stack=stack, source="cubin")
+    assert spilled(KernelFacts(name="k", arch="sm_90", code=code, resources=resources)) == size
 
 
 @every_arch
