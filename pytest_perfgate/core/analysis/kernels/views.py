@@ -200,8 +200,7 @@ def changes_view(before: Sequence[Diagnosis], after: Sequence[Diagnosis], title:
         other = renamed.get(key, key)
         text = f", taken for {other[0]} now: no other kernel is left on either side" if key in renamed else ""
         blocks.append(Section(title=f"{key[0]} ({key[1]}){text}", blocks=tuple(_pair(old, there.get(other)))))
-    added = [f"{name} ({arch})" for name, arch in there if (name, arch) not in {*here, *renamed.values()}]
-    if added:
+    if added := [f"{name} ({arch})" for name, arch in there if (name, arch) not in {*here, *renamed.values()}]:
         blocks.append(Section(title="Only in the second", blocks=(Bullets(items=tuple(added)),)))
     return Document(title=title, blocks=(*_compilers(before, after), *blocks))
 
@@ -235,7 +234,8 @@ def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:
     else:
         rows = tuple((c.what, c.before, c.after) for c in changes(old.facts, new.facts))
         sides = (Column(name="before", dimension=_COUNT), Column(name="after", dimension=_COUNT))
-        yield Table(columns=(Column(name="fact"), *sides), rows=rows)
+        same = Paragraph(text="the same instructions, with other operands or in another order")
+        yield Table(columns=(Column(name="fact"), *sides), rows=rows) if rows else same
 
 
 @value

@@ -113,6 +113,9 @@ def test_what_the_compiler_changed() -> None:
     wide, narrow = compiled("copy_wide"), compiled("copy_narrow")
     same = render_text(changes_view([wide], [wide], "T"))
     assert "the same machine code" in same
+    code = wide.facts.code
+    other = replace(wide, facts=replace(wide.facts, code=replace(code, operands=("R1", *code.operands[1:]), words=b"")))
+    assert "the same instructions, with other operands" in render_text(changes_view([wide], [other], "T"))
     moved = render_text(changes_view([wide, narrow], [replace(narrow, name="copy_wide")], "T"))
     assert "loop: 16-byte loads" in moved
     assert "only in the first" in moved
