@@ -41,7 +41,7 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     columns = (
         Column(name="kernel"), Column(name="arch"), Column(name="file"), Column(name="registers", dimension=_COUNT),
         *(Column(name=name, dimension=_BYTES, absent="unknown") for name in ("spills", "smem")),
-        Column(name="occupancy limit", dimension=_PART, digits=3), Column(name="limited by"),
+        Column(name="occupancy limit", dimension=_PART, digits=3, absent="-"), Column(name="limited by", absent="-"),
         Column(name="tensor", dimension=_COUNT), Column(name="16-byte loads", dimension=_PART, digits=3, absent="-"),
         Column(name="compute : load"), Column(name="code"),
     )  # fmt: skip
