@@ -15,6 +15,7 @@ from pytest_perfgate.core.analysis.roofline import (
     Placement,
     datasheet_roof,
     given_roof,
+    of_compute,
     parse_items,
     place,
     rated,
@@ -334,9 +335,7 @@ _PARTS = (
 """Figures of stated work, with what each needs and how to state it."""
 
 _OF_ROOF = ("mfu_datasheet", "sol_datasheet")
-
-_OF_TIME = ("tflops", "bandwidth", "mfu_datasheet", "sol_datasheet", "mfu", "sol")
-
+_OF_TIME = ("tflops", "bandwidth", *_OF_ROOF, "mfu", "sol")
 _CHECK = "check --set flops=, bytes=, dtype= and the time, and --device, --peak and --bandwidth"
 
 
@@ -373,6 +372,8 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
         for name, _, needs, how, value in rows
         if value is None
     }
+    if stated.roof and work.flops and work.dtype and (why := of_compute(work, stated.roof).why):
+        absent["mfu_datasheet"] = Absent(name="mfu_datasheet", why=why, fix=f"give it: --peak {work.dtype}=100TFLOPS")
     for name in _OF_TIME if placed.impossible else ():
         absent[name] = Absent(name=name, why=placed.impossible, fix=_CHECK, code="above-peak")
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent.values()))

@@ -227,6 +227,13 @@ def test_a_rate_of_no_type_above_every_peak_is_invalid_wherever_it_stands() -> N
     assert "Effective rate:" not in page
 
 
+def test_a_type_without_a_peak_says_so_instead_of_asking_for_the_work_again() -> None:
+    stated = parse_stated({**GIVEN, "dtype": "fp8"}, CARD)
+    absent = next(a for a in stated_metrics(stated, 11.2e6, "--set time").absent if a.name == "mfu_datasheet")
+    assert absent.why.startswith("there is no datasheet peak for fp8 (known: fp32")
+    assert "--peak fp8=" in absent.fix
+
+
 def test_a_rate_of_no_type_below_some_peak_stands() -> None:
     stated = parse_stated({"flops": "100GFLOP", "time": "1ms"}, CARD)
     assert stated.placed(stated.time_ns).impossible == ""
