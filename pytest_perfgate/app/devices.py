@@ -8,7 +8,7 @@ from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_perfgate.core.render.text import table_lines
+from pytest_perfgate.core.analysis.work import typed_rate
 from pytest_perfgate.core.render.words import display_width
 from pytest_perfgate.model.device import Availability, Ceilings, Device, DeviceSpec, Peak
 from pytest_perfgate.model.errors import PerfgateError
@@ -28,6 +28,8 @@ _LEAST_NEEDED = ("confidence", "units", "fp64", "int8", "tf32", "fp4", "fp32")
 
 def catalogue_document(specs: Sequence[DeviceSpec], width: int = 0) -> Document:
     """Return one row for each device, with dense rates as in the data sheet, in the columns that fit the width."""
+    from pytest_perfgate.core.render.text import table_lines
+
     table = _catalogue(specs, ())
     for count in range(1, len(_LEAST_NEEDED) + 1) if width else ():
         if all(display_width(line) <= width for line in table_lines(table)):
@@ -45,10 +47,8 @@ def _catalogue(specs: Sequence[DeviceSpec], left_out: Sequence[str]) -> Table:
         *(Column(name=dtype, dimension=Dimension.FLOPS, absent="-") for dtype in _SHOWN),
         Column(name="confidence"),
     )
-    rows = tuple(
-        (s.name, s.arch, s.multiprocessors, s.bandwidth, *(_rate(s.peak(d)) for d in _SHOWN), s.confidence)
-        for s in specs
-    )
+    rates = ([typed_rate(p.datasheet, d) if (p := s.peak(d)) else None for d in _SHOWN] for s in specs)
+    rows = tuple((s.name, s.arch, s.multiprocessors, s.bandwidth, *r, s.confidence) for s, r in zip(specs, rates))
     places = [at for at, column in enumerate(columns) if column.name not in left_out]
     note = "Dense rates as printed. `perfgate devices NAME` shows clocks, limits and sources."
     note += f" Not shown for want of room: {', '.join(left_out)}." if left_out else ""
@@ -76,7 +76,8 @@ def _sheet(spec: DeviceSpec) -> Section:
 def _peak_row(spec: DeviceSpec, peak: Peak) -> tuple[str | float | None, ...]:
     boost = spec.multiprocessors * (peak.per_clock_per_sm or 0.0) * (spec.boost_hz or 0.0) or None
     reached = next((p.datasheet for p in spec.achievable if p.dtype == peak.dtype), None)
-    return (peak.dtype, peak.datasheet, peak.implied_hz, peak.per_clock_per_sm, boost, reached)
+    printed, *more = (typed_rate(rate, peak.dtype) for rate in (peak.datasheet, boost, reached))
+    return (peak.dtype, printed, peak.implied_hz, peak.per_clock_per_sm, *more)
 
 
 def _facts(spec: DeviceSpec) -> list[tuple[str, str]]:
@@ -96,17 +97,13 @@ def _facts(spec: DeviceSpec) -> list[tuple[str, str]]:
     return [(name, str(figure)) for name, figure in facts if figure]
 
 
-def _rate(peak: Peak | None) -> float | None:
-    return peak.datasheet if peak else None
-
-
 def ceilings_document(device: Device, ceilings: Ceilings | None, where: str) -> Document:
     """Return the measured ceilings, their basis and where they are stored."""
     if ceilings is None:
         text = f"none measured for {device.key}: `perfgate ceilings`"
         return Document(title="Ceilings", blocks=(Paragraph(text=text),))
     columns = (Column(name="product"), Column(name="rate", dimension=Dimension.FLOPS, absent="-"))
-    rates = Table(columns=columns, rows=tuple(ceilings.compute))
+    rates = Table(columns=columns, rows=tuple((dtype, typed_rate(rate, dtype)) for dtype, rate in ceilings.compute))
     columns = (Column(name="copy"), Column(name="rate", dimension=Dimension.BANDWIDTH))
     copy = Table(columns=columns, rows=(("read and written", ceilings.bandwidth),))
     basis = Table(columns=(Column(name="load"), Column(name="rests on")), rows=tuple(ceilings.facts))

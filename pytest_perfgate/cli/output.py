@@ -365,7 +365,9 @@ def _of_change(verdict: Verdict) -> str:
     if verdict.limit.compare is Compare.FIGURE or names_itself:
         return ""
     figures = figure_note(verdict) if verdict.outcome is Outcome.PASSED else ""
-    return f"{verdict.limit.text}{figures}{': ' if verdict.sentence else ''}"
+    labels = verdict.metric.labels if verdict.metric and verdict.metric.labels != verdict.limit.labels else ()
+    of = f" ({', '.join(f'{name}={text}' for name, text in labels)})" if labels else ""
+    return f"{verdict.limit.text}{of}{figures}{': ' if verdict.sentence else ''}"
 
 
 def from_one(text: str) -> int:

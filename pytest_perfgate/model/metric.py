@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import Union
 
-from pytest_perfgate.model.values import Better, Dimension, array_value, regex, value
+from pytest_perfgate.model.values import OF_ITEMS, Better, Dimension, array_value, regex, value
 
 Labels = tuple[tuple[str, str], ...]
 """Scope of a metric as sorted (name, text) pairs, such as ``(("rank", "0"), ("stage", "stage2_f"))``."""
@@ -100,6 +100,11 @@ class Metric:
     """The direction of a figure of the user's own; other figures have that of their kind."""
     exact: bool = False
     """Whether the user counts it rather than measures it, so that any difference is a change."""
+
+    @property
+    def noun(self) -> str:
+        """What a rate counts, by its note: ``tokens/s``, or ``OPS`` of integers; "" for other figures."""
+        return self.note.removeprefix(OF_ITEMS).partition(";")[0] if self.note.startswith(OF_ITEMS) else ""
 
     @property
     def low(self) -> float:
@@ -202,8 +207,6 @@ def selected(named: Sequence[Metric], scope: Labels) -> tuple[Metric, ...]:
 
 def matches(have: Labels, wanted: Labels) -> bool:
     """Return whether labels satisfy a scope, globs included."""
-    if not wanted:
-        return True
     own = dict(have)
     return all(name in own and _fits(own[name], pattern) for name, pattern in wanted)
 

@@ -65,7 +65,8 @@ def test_a_file_is_accepted_held_and_remembered(files: Files) -> None:
     written = files.line.read_text(encoding="utf-8")
     files.line.write_text(written.replace("': 80,", "': 78,"), encoding="utf-8")
     code, text = files.check(*LIMITS)
-    assert (code, "change(registers) <= 0: worse than accepted: 78 -> 80, +2" in text) == (1, True)
+    named = "change(registers) <= 0 (arch=sm_90, kernel=attention_tile): worse than accepted: 78 -> 80, +2"
+    assert (code, named in text) == (1, True)
     assert files.says("accept", "code/k.cubin")[0] != 0, "worse without a reason"
     assert files.says("accept", "code/k.cubin", "--reason", "more tiles")[0] == 0
     assert 'why: "more tiles"' in files.line.read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ def test_the_work_of_the_call_gives_the_figures_of_the_run(project: Place) -> No
     stated = ("--set", "flops=200GFLOP", "--set", "bytes=600MB", "--set", "dtype=bf16", "--set", "items=4096 tokens")
     done = project.perfgate("inspect", PAGE, "--view", "report", *stated, "--device", "H100 SXM")
     assert done.code == 0, done.err
-    assert "- Throughput: 8.073 M tokens/s" in done.out
+    assert "- Throughput: 8.073 Mtokens/s" in done.out
     assert "- MFU: 39.8 %" in done.out
     assert "- % of SOL: 39.8 % (room for 2.51 x)" in done.out
     assert "Bandwidth of unique bytes: 1.182 TB/s" in done.out

@@ -57,6 +57,7 @@ _DAMAGED = re.compile(
 )
 
 _TOO_OLD, _NO_VOLTA, _REMOVED, _NO_JSON = "deprecated", "'SM7", "has been removed", "Unknown option 'json'"
+_CRASHED = "nvdisasm printed nothing"
 """Messages of tools that no longer support an architecture, and of a disassembler that cannot print JSON."""
 
 _OLDER = "put the bin folder of an older CUDA toolkit, 12.9 or 11.8 for two, on PATH"
@@ -186,12 +187,12 @@ def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
 
 
 def _full_listing(one: _Opened) -> bytes:
-    """Return the listing as printed; by a sample if the tool or the file's names prevent JSON."""
+    """Return the listing as printed; by a sample if the tool or the file's names prevent JSON, or the tool crashes."""
     try:
         listing = _listing(["-json", str(one.path.resolve())], one.name)
         json.loads(listing)
     except PerfgateError as error:
-        if _NO_JSON not in error.what and _TOO_OLD not in error.what:
+        if not any(text in error.what for text in (_NO_JSON, _TOO_OLD, _CRASHED)):
             raise
     except ValueError:
         pass
@@ -305,7 +306,7 @@ def _listing(arguments: Sequence[str], name: str) -> bytes:
 def _failure(output: str, file: str, name: str) -> PerfgateError:
     for called in (f"Elf file {file}", f"File {file}", file):
         output = output.replace(called, "the file")
-    first = output.strip().splitlines()[0] if output.strip() else "nvdisasm printed nothing"
+    first = output.strip().splitlines()[0] if output.strip() else _CRASHED
     fix = _OLDER if _TOO_OLD in output or _NO_VOLTA in output else ""
     damaged = "kernel-broken" if _DAMAGED.search(output) else "kernel-tool-failed"
     code = "kernel-arch" if _NO_ARCH.search(output) else damaged

@@ -6,7 +6,7 @@ import json
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ MAGIC = b"\x7fELF"
 
 CUDA_MACHINE = 190
 
-_SYMBOLS, _NO_BYTES, _FUNCTION, _ENTRY = 2, 8, 2, 0x10
+_SYMBOLS, _NO_BYTES, _FUNCTION, _SHARED, _ENTRY, _UNLINKED = 2, 8, 2, 13, 0x10, 1
 
 _MANY = 0xFFFF
 """The value of a count that does not fit its field; the first section holds the count."""
@@ -121,34 +121,25 @@ class _Elf:
         if not self.sections:
             return []
         table = self.bytes_of(self.sections[self.sections[0][6] if index == _MANY else index])
-        return [_text(table, section[0]) for section in self.sections]
-
-
-def _text(table: bytes, offset: int) -> str:
-    return table[offset : table.index(b"\0", offset)].decode("utf-8", "replace")
+        return [table[at : table.index(b"\0", at)].decode("utf-8", "replace") for at, *_ in self.sections]
 
 
 def _read(elf: _Elf) -> CubinFile:
     pairs = list(zip(elf.names, elf.sections))
-    values: dict[int, dict[int, int]] = {}
-    for name, section in pairs:
-        if name == _INFO:
-            values.update(numbers(elf.bytes_of(section)))
+    values = {s: n for name, section in pairs if name == _INFO for s, n in numbers(elf.bytes_of(section)).items()}
     symbols = list(_symbols(elf))
     headers = {name[len(_TEXT) :]: section[7] >> 24 for name, section in pairs if name.startswith(_TEXT)}
-    sizes = _sizes(pairs)
-    bounds = (
-        (name[len(_INFO) + 1 :], most_threads(elf.bytes_of(section)))
-        for name, section in pairs
-        if name.startswith(f"{_INFO}.")
-    )
+    sizes, unsaid = _sizes(pairs), dict(_unsaid(elf, pairs))
+    infos = ((name[len(_INFO) + 1 :], section) for name, section in pairs if name.startswith(f"{_INFO}."))
     return CubinFile(
         words={name[len(_TEXT) :]: elf.bytes_of(section) for name, section in pairs if name.startswith(_TEXT)},
         symbols={name: index for index, name, _ in symbols},
-        bounds={name: most for name, most in bounds if most is not None},
+        bounds={name: most for name, one in infos if (most := most_threads(elf.bytes_of(one))) is not None},
         kernels={
-            name: resources(values.get(index, {}), sizes.get(name, {}), headers[name])
-            for index, name, launched in symbols
+            name: replace(
+                resources(values.get(at, {}), sizes.get(name, {}), headers[name]), unsaid=unsaid.get(name, ())
+            )
+            for at, name, launched in symbols
             if launched
         },
     )
@@ -162,6 +153,22 @@ def _sizes(pairs: list[tuple[str, Section]]) -> dict[str, dict[str, int]]:
             if name.startswith(kind):
                 sizes.setdefault(name[len(kind) :], {})[kind] = section[5]
     return sizes
+
+
+def _unsaid(elf: _Elf, pairs: list[tuple[str, Section]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what only the linker settles: shared memory of the functions that use any, and the stack of callers."""
+    if struct.unpack_from("<H", elf.data, 16)[0] != _UNLINKED:
+        return
+    tables = [elf.bytes_of(section) for section in elf.sections if section[1] == _SYMBOLS]
+    symbols = [
+        (info & 0xF, size) for table in tables for _, info, _, _, _, size in struct.iter_unpack("<IBBHQQ", table)
+    ]
+    for name, section in pairs:
+        if name.startswith(f".rela{_TEXT}"):
+            uses = [symbols[info >> 32] for _, info, _ in struct.iter_unpack("<QQq", elf.bytes_of(section))]
+            kinds = {kind for kind, size in uses if size or kind == _FUNCTION}  # an extern array has no size
+            parts = ("shared", "stack") if _FUNCTION in kinds else ("shared",) if _SHARED in kinds else ()
+            yield name[len(f".rela{_TEXT}") :], parts
 
 
 def _symbols(elf: _Elf) -> Iterator[tuple[int, str, bool]]:
@@ -337,9 +344,8 @@ def _powers(low: Words) -> Words:
 def _parsed(text: bytes, count: int) -> list[tuple[str, str, str]]:
     """Return (predicate, opcode, operands) of each printed instruction."""
     instructions = [(int(a, 16), p, o, rest) for a, p, o, rest in _LINE.findall(text.decode("utf-8", "replace"))]
-    if not instructions or [at - instructions[0][0] for at, *_ in instructions] != [
-        _INSTRUCTION * n for n in range(count)
-    ]:
+    places = [at - instructions[0][0] for at, *_ in instructions]
+    if not places or places != [_INSTRUCTION * n for n in range(count)]:
         raise PerfgateError("kernel-tool-failed", f"nvdisasm printed {len(instructions)} of {count} instructions")
     return [(p, o, rest) for _, p, o, rest in instructions]
 
@@ -363,15 +369,11 @@ def _functions(cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[n
     for name in sorted(cubin.words):
         positions = place[begin : begin + len(cubin.words[name]) // _INSTRUCTION]
         for row in np.flatnonzero(ahead[positions]).tolist():
-            _aim(entries[positions[row]], row)
+            entry = entries[positions[row]]  # each branch is its own representative, so its address is known
+            entry["operands"] += f"0x{max(0, entry.pop('distance') + row * _INSTRUCTION):x}"
         functions.append({"function-name": name, "start": 0, "places": positions.tolist()})
         begin += len(positions)
     return functions
-
-
-def _aim(entry: dict[str, Any], row: int) -> None:
-    """Add the target to a branch's operands; each branch is its own representative, so its address is known."""
-    entry["operands"] += f"0x{max(0, entry.pop('distance') + row * _INSTRUCTION):x}"
 
 
 def _header(arch: int, data: bytes) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class Cubin:
             devices=tuple(dict.fromkeys(d.facts.arch for d in diagnoses)),
             metrics=metrics_of(diagnoses, self.name, requested_opcodes(options))
             | stated_metrics(stated, time_ns, _BY)
-            | MetricSet(metrics=tuple(requested_metrics(diagnoses, launches, limits))),
+            | requested_metrics(diagnoses, launches, limits),
             views={
                 "overview": lambda: code_overview(shown, title),
                 "bottleneck": lambda: bottleneck_view(shown, title, timing(stated, time_ns, _BY)),
@@ -156,7 +156,7 @@ class Cubin:
             subject=subject,
             metrics=metrics_of(new, self.name, requested_opcodes(options))
             | stated_metrics(stated, stated.time_ns, _BY)
-            | MetricSet(metrics=tuple(requested_metrics(new, requested_launches(options), limits))),
+            | requested_metrics(new, requested_launches(options), limits),
             views={"changes": lambda: changes_view(old, new, _changed(_listed(before), _listed(after)))},
             window=_window(new),
         )

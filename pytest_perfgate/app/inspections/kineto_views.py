@@ -370,9 +370,7 @@ def _analysis_page(one: TraceView) -> Document:
     metrics = rates.utilisation(one.survey, one.rows, (), one.roof, ((),)).metrics
     of_steps = step_metrics_of_all(one.whole, one.steps, ((),))
     rate = rates.throughput(one.whole, one.steps, one.options.items)
-    extra = (
-        [("throughput", f"{quantity(rate[0], Dimension.RATE).removesuffix('/s').strip()} {rate[1]}/s")] if rate else []
-    )
+    extra = [("throughput", quantity(rate[0], Dimension.RATE, noun=f"{rate[1]}/s"))] if rate else []
     shown = {m.name: rates.rate_text(m) for m in (*of_steps, *metrics)}
     extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
     extra += [("known work", part)] if (part := rates.known_part(one.rows)) and shown else []

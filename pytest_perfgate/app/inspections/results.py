@@ -28,7 +28,7 @@ from pytest_perfgate.core.judge.against_limit import BELIEVED, FAR_PAST_CEILING,
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.report import run_document, verdict_table
-from pytest_perfgate.core.render.words import distinct_names, pair_of_names, quantity
+from pytest_perfgate.core.render.words import distinct_names, pair_of_names, value_text
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity, Measurement
@@ -148,7 +148,7 @@ def _impossible(run: RunReport) -> Iterator[Problem]:
     for case in run.cases:
         for metric in case.measurement.metrics.metrics if case.measurement is not None else ():
             of_a_peak = metric.name in OF_A_PEAK or metric.name.endswith("_ceiling")
-            what = f"{case.key}: {metric.name} is {quantity(metric.value, metric.dimension)}"
+            what = f"{case.key}: {metric.name} is {value_text(metric)}"
             if of_a_peak and metric.value > BELIEVED:
                 yield Problem(code="above-peak", what=f"{what}, {FAR_PAST_CEILING}", retry=False)
             elif metric.value < 0 and (of_a_peak or metric.name == "time"):

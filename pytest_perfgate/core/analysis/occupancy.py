@@ -47,6 +47,10 @@ class Occupancy:
         return self.why_none or f"limited by {', '.join(self.limiting)}"
 
 
+UNLINKED = "the linker settles it, and this object is not linked yet"
+"""Why the shared memory and the stack of relocatable code are unknown."""
+
+
 def occupancy(
     sm: SmLimits,
     *,

@@ -65,20 +65,22 @@ class Placement:
         part, words, peak, rate, unit = max(sides, key=lambda one: one[0])
         if part <= BEYOND:
             return ""
-        of = f"{quantity(rate, unit)} of {quantity(rate / part, unit)}"
+        of = f"{quantity(rate, unit)} of {quantity(type(rate)(rate / part), unit)}"
         beside = f"{words} {part * 100:,.1f} % of its roof ({of})"
         return f"{beside} is more than the hardware can do: {peak} or the work is wrong"
 
 
 def place(work: Work, time_ns: float, roof: Roof) -> Placement:
     """Compare work done in ``time_ns`` with a roof."""
+    from pytest_perfgate.core.analysis.work import typed_rate
+
     rate = work.flops / time_ns * 1e9 if work.flops is not None and time_ns > 0 else None
     moved = work.bytes / time_ns * 1e9 if work.bytes is not None and time_ns > 0 else None
     peak, band = roof.rate(work.dtype), roof.bandwidth
     compute = rate / peak if rate is not None and peak else None
     memory = moved / band if moved is not None and band and not fits_cache(work, roof) else None
     return Placement(
-        flops_rate=rate,
+        flops_rate=typed_rate(rate, work.dtype),
         bandwidth=moved,
         intensity=work.intensity,
         compute=compute,
@@ -95,8 +97,14 @@ def above_every_peak(rate: float, roof: Roof) -> str:
     if rate <= BEYOND * most:
         return ""
     excess = f"{quantity(rate, Dimension.FLOPS)} is more than the hardware can do"
-    peak = f"its highest peak is {quantity(most, Dimension.FLOPS)} ({dtype})"
+    peak = f"its highest peak is {_peak_text(most, dtype)} ({dtype})"
     return f"{excess}: {peak}, so the work, its time or the device is wrong"
+
+
+def _peak_text(peak: float | None, dtype: str) -> str:
+    from pytest_perfgate.core.analysis.work import typed_rate
+
+    return quantity(typed_rate(peak, dtype), Dimension.FLOPS)
 
 
 def ideal_ns(work: Work, roof: Roof) -> float | None:
@@ -269,9 +277,7 @@ def _without_rate(dtype: str, roof: Roof) -> Fraction:
     known = ", ".join(name for name, _ in roof.compute)
     why = f"there is no {_KNOWN[roof.basis]} for {dtype}"
     if known and roof.basis is Basis.CEILING:
-        fix = (
-            "`perfgate ceilings` measures no other here: count the work in one of these dtypes, or limit tflops or time"
-        )
+        fix = "`perfgate ceilings` measures no other: count the work in one of these dtypes, or limit tflops or time"
         return Fraction(roof="compute", why=f"{why}: those of this device are for {known}", fix=fix)
     return Fraction(roof="compute", why=f"{why} (known: {known})" if known else why, fix=_fix(roof))
 
@@ -357,7 +363,7 @@ def rated(spec: DeviceSpec, roof: Roof, rates: str, code: str) -> Roof:
     if rates not in RATES:
         raise PerfgateError(code, f"rates={rates!r}", fix=" or ".join(RATES))
     if rates == RATES[0]:
-        reached = ", ".join(f"{p.dtype} {p.datasheet / 1e12:g} TFLOPS" for p in spec.achievable if p.datasheet)
+        reached = ", ".join(f"{p.dtype} {_peak_text(p.datasheet, p.dtype)}" for p in spec.achievable if p.datasheet)
         return replace(roof, note=f"{roof.note}; achievable: {reached} (--set rates=achievable)") if reached else roof
     if not spec.achievable:
         what = f"the catalogue has no achievable rates of {spec.name}"

@@ -191,6 +191,22 @@ def dtype_name(dtype: Dtype) -> str:
     return canonical
 
 
+class IntegerRate(float):
+    """Operations on integers a second, which texts show in OPS instead of FLOPS."""
+
+    noun = "OPS"
+
+
+def rate_noun(dtype: str) -> str:
+    """Return the unit of a rate of operations if their type is an integer, else ""."""
+    return IntegerRate.noun if dtype.lstrip("u").startswith("int") else ""
+
+
+def typed_rate(rate: float | None, dtype: str) -> float | None:
+    """Return a rate of operations that brings its unit if their type is an integer."""
+    return IntegerRate(rate) if rate is not None and rate_noun(dtype) else rate
+
+
 def width(dtype: Dtype) -> float:
     """Bytes an element of this type takes."""
     return WIDTHS[dtype_name(dtype)]

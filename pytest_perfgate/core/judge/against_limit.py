@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.readings import FILE, Sides, moved_sides, no_ref
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
 from pytest_perfgate.core.limits.scope import items_in, noun, render_scope
-from pytest_perfgate.core.render.words import bound_text, quantity
+from pytest_perfgate.core.render.words import bound_text, quantity, value_text
 from pytest_perfgate.model.errors import PerfgateError, codes, proposal, some_of
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import SPEEDUP, Limit, Mode, Operator, Outcome, Policy
@@ -145,12 +145,7 @@ def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
-    doubt = "" if math.isfinite(metric.value) else f"{metric.name} is not a finite number"
-    if metric.dimension is not limit.dimension:
-        doubt = f"{metric.name} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}"
-    elif metric.note.startswith(OF_ITEMS) and (items := items_in(limit.text)) and metric.note != f"{OF_ITEMS}{items}/s":
-        doubt = f"{metric.name} is {metric.note}, its limit {OF_ITEMS}{items}/s"
-    if doubt:
+    if doubt := _doubt(limit, metric):
         return Ruling(outcome=Outcome.INVALID, sentence=doubt, metric=metric)
     if _past_ceiling(metric, trial):
         if metric.value > BELIEVED:
@@ -259,20 +254,22 @@ def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
 def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
     """Judge an interval that spans the limit: UNSTABLE if processes form groups, else UNDECIDED."""
     if trial.modes and metric.name in _OF_TIME:
-        return Ruling(
-            outcome=Outcome.UNSTABLE,
-            sentence="the processes fall into groups on both sides of the limit",
-            next=("perfgate doctor",),
-            metric=metric,
-        )
+        sentence = "the processes fall into groups on both sides of the limit"
+        return Ruling(Outcome.UNSTABLE, sentence, ("perfgate doctor",), metric=metric)
     needs = rounds_to_decide(metric, bound, len(trial.measurement.processes))
-    return Ruling(
-        outcome=Outcome.UNDECIDED,
-        sentence="the interval spans the limit",
-        next=(f"{trial.rerun} --perfgate=full --perfgate-rounds={needs}",) if metric.name in DERIVED else (),
-        metric=metric,
-        evidence=_in_turns(metric, trial),
-    )
+    again = (f"{trial.rerun} --perfgate=full --perfgate-rounds={needs}",) if metric.name in DERIVED else ()
+    evidence = _in_turns(metric, trial)
+    return Ruling(Outcome.UNDECIDED, "the interval spans the limit", again, metric=metric, evidence=evidence)
+
+
+def _doubt(limit: Limit, metric: Metric) -> str:
+    """Return why a figure cannot be held against a limit: it is no number, of another unit, or counts other items."""
+    title, items = f"{metric.name}{render_scope(metric.labels)}", items_in(limit.text)
+    if metric.dimension is not limit.dimension:
+        return f"{title} is {noun(metric.dimension)}, its limit {noun(limit.dimension)}"
+    if metric.noun and items and metric.noun not in {f"{items}/s", "items/s"}:  # a work may not name its items
+        return f"{title} is {OF_ITEMS}{metric.noun}, its limit {OF_ITEMS}{items}/s"
+    return "" if math.isfinite(metric.value) else f"{title} is not a finite number"
 
 
 def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:
@@ -363,11 +360,11 @@ def _window_of(metric: Metric, analysis: Analysis, parts: MetricSet) -> str:
 
 
 def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
-    what = f"{metric.name}{render_scope(metric.labels)} is {quantity(metric.value, metric.dimension)}"
+    what = f"{metric.name}{render_scope(metric.labels)} is {value_text(metric)}"
     evidence = tuple(note for note in (("at", window), ("note", metric.note)) if note[1])
     doubted = Ruling(outcome=Outcome.INVALID, sentence="", metric=metric, evidence=evidence)
-    if not math.isfinite(metric.value):
-        return doubted._replace(sentence=f"{metric.name}{render_scope(metric.labels)} is not a finite number")
+    if doubt := _doubt(limit, metric):
+        return doubted._replace(sentence=doubt)
     if above_peak(metric):  # the peak or the work count is wrong
         return doubted._replace(sentence=f"{what}: {PAST_PEAK}", next=CHECK_PEAK)
     return Ruling(

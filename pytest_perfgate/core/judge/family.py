@@ -17,7 +17,7 @@ from pytest_perfgate.core.judge.suspects import AGAINST, SAME
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, scope_of
 from pytest_perfgate.core.limits.merge import applies_on, case_of
 from pytest_perfgate.core.limits.scope import noun
-from pytest_perfgate.core.render.words import detectable, edges, plural, quantity, signed
+from pytest_perfgate.core.render.words import detectable, edges, plural, signed, value_text
 from pytest_perfgate.core.stats.inference import (
     hodges_lehmann,
     pairs_needed,
@@ -179,7 +179,7 @@ def _worst_case(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tupl
     metric, key = max(figures, key=lambda pair: pair[0].value if upper else -pair[0].value)
     open_ = [interval_keeps(limit, one) for one, _ in figures]
     outcome = Outcome.BROKEN if False in open_ else Outcome.UNDECIDED if None in open_ else Outcome.PASSED
-    text = f"{quantity(metric.value, metric.dimension)} {edges(metric, change=False)} at {key.test}"
+    text = f"{value_text(metric)} {edges(metric, change=False)} at {key.test}"
     return outcome, f"{text}, of {plural(len(figures), 'case')}"
 
 
@@ -317,7 +317,7 @@ def _reach(members: list[CaseReport], context: JudgeContext) -> float:
 
 def _reading(mean: Metric, of: str) -> str:
     change = of in CHANGES
-    middle = signed(mean.value) if change else quantity(mean.value, mean.dimension)
+    middle = signed(mean.value) if change else value_text(mean)
     return f"{middle} {edges(mean, change=change)}"
 
 

@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.readings import speedups, tail_of
 from pytest_perfgate.core.judge.samples import sound
 from pytest_perfgate.core.stats.summary import Summary, deviation, median, middle, summary, t_quantile
 from pytest_perfgate.model.metric import Absent, Interval, Labels, Metric, MetricSet, selected
-from pytest_perfgate.model.values import Dimension, Work, first_of
+from pytest_perfgate.model.values import OF_ITEMS, Dimension, Work, first_of
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Roof
@@ -290,13 +290,17 @@ class Absolute:
         return (_mfu(name, self._of_compute(roof), alias),) if stem == "mfu" else self._sol(name, roof, alias)
 
     def _rate(self, name: str) -> Metric | Absent:
+        from pytest_perfgate.core.analysis.work import rate_noun
+
         noun, dimension = RATES[name]
         amount: float | None = getattr(self._work, noun)
         if not amount:
             how = ", such as work.items(n, 'rows', of=WORK)" if noun == "items" else ""
             return absences((name,), f"the work counts no {noun}", f"pass work= with {noun}{how}")[0]
         value, interval = self._timed.under(amount * 1e9)
-        return Metric(name=name, value=value, dimension=dimension, interval=interval)
+        counted = {"items": f"{self._work.unit}/s", "flops": rate_noun(self._work.dtype)}.get(noun)
+        note = f"{OF_ITEMS}{counted}" if counted else ""
+        return Metric(name=name, value=value, dimension=dimension, interval=interval, note=note)
 
     def _intensity(self) -> Metric | Absent:
         if self._work.intensity is None:

@@ -25,6 +25,7 @@ from pytest_perfgate.core.render.words import (
     short_name,
     shown,
     signed,
+    value_text,
 )
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Figure, Severity
@@ -142,10 +143,9 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
     if then is not None:
         return f"{title}  {figure_text(then, metric)}  {change_of(verdict)}".rstrip()
     change = limit.metric in CHANGES
-    middle = signed(metric.value) if change else quantity(metric.value, metric.dimension)
+    middle = signed(metric.value) if change else value_text(metric)
     bounds = edges(metric, change=change, rests_on=rests_on, decided=verdict.outcome in _DECIDED)
-    between = few_rounds(verdict) or bounds
-    return f"{title}  {middle}  {between}".rstrip()
+    return f"{title}  {middle}  {few_rounds(verdict) or bounds}".rstrip()
 
 
 def _limit(limit: Limit) -> str:

@@ -22,11 +22,11 @@ from pytest_perfgate.core.render.words import (
     own_gate_lines,
     plural,
     printable,
-    quantity,
     short_name,
     shown,
     signed,
     span,
+    value_text,
 )
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
@@ -197,8 +197,8 @@ _BESIDE = ("time", *_RATES, "intensity", "mfu", "sol", "mfu_datasheet", "sol_dat
 
 def rate_table(cases: Sequence[CaseReport]) -> Table | None:
     """Return every call with stated work, the highest rate first; None for fewer than two."""
-    measured = [(case, case.measurement.metrics) for case in cases if case.measurement is not None]
-    figures = [(case, {m.name: m for m in metrics.metrics if not m.labels}) for case, metrics in measured]
+    calls = [(case, case.measurement.metrics) for case in cases if case.measurement is not None]
+    figures = [(case, {m.name: m for m in metrics.metrics if not m.labels}) for case, metrics in calls]
     rated = [(case, of) for case, of in figures if not set(_RATES).isdisjoint(of)]
     kinds = {name: of[name].dimension for name in _BESIDE for _, of in rated if name in of}
     if len(rated) < 2:
@@ -208,7 +208,7 @@ def rate_table(cases: Sequence[CaseReport]) -> Table | None:
     columns = [Column(name="case")] + [Column(name="device")] * several
     columns += [Column(name=name, dimension=kind, absent=NONE) for name, kind in kinds.items()]
     heads: list[list[Cell]] = [[printable(str(case.key)), *[_device(case)] * several] for case, _ in rated]
-    cells = [[of[name].value if name in of else None for name in kinds] for _, of in rated]
+    cells = [[(value_text(m) if m.noun else m.value) if m else None for m in map(of.get, kinds)] for _, of in rated]
     return Table(columns=tuple(columns), rows=tuple((*head, *row) for head, row in zip(heads, cells)))
 
 
@@ -243,14 +243,14 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
 def _now(verdict: Verdict, times: Sequence[Metric]) -> Cell:
     """Return the cell beside "then": the figure of a change, else the time of the call."""
     if verdict.limit.compare is not Compare.FIGURE:
-        return quantity(verdict.metric.value, verdict.metric.dimension) if verdict.metric else None
+        return value_text(verdict.metric) if verdict.metric else None
     return times[0].value if times else None
 
 
 def _then(case: CaseReport, verdict: Verdict) -> Cell:
     """Return the other arm's time if it was measured, else the accepted one."""
     if verdict.limit.compare is not Compare.FIGURE:
-        return quantity(verdict.figure.value, verdict.figure.dimension) if verdict.figure else "none"
+        return value_text(verdict.figure, getattr(verdict.metric, "noun", "")) if verdict.figure else "none"
     beside = next((text for v in case.verdicts for label, text in v.evidence if label == THEN), "")
     baseline = verdict.baseline or case.baseline
     return printable(beside.partition("  ")[0]) or (baseline.time if baseline and baseline.time else "none")
@@ -262,7 +262,7 @@ def _measured(verdict: Verdict) -> str | None:
         return None
     if verdict.limit.metric in CHANGES:
         return signed(verdict.metric.value) + of_builds(verdict)
-    return f"{quantity(verdict.metric.value, verdict.metric.dimension)}  {change_of(verdict)}".rstrip()
+    return f"{value_text(verdict.metric)}  {change_of(verdict)}".rstrip()
 
 
 def detectable_cell(verdict: Verdict) -> Cell:

@@ -149,20 +149,17 @@ def _by_rate(ceiling: Ceiling) -> list[tuple[str, float]]:
 
 def _labels(frame: Frame, ceiling: Ceiling) -> list[Label]:
     """Return the types at the right end of their roofs, and the balance point at the foot of its line."""
+    from pytest_perfgate.core.analysis.work import typed_rate
+
     peaks = _by_rate(ceiling)
     places = [frame.at(frame.x.high, rate)[1] - 6 for _, rate in peaks]
     heights = spread_out(places, 15, frame.top + 9, frame.height - frame.bottom - 22)
     right = frame.width - frame.right - 4.0
-    texts = (f"{dtype} {quantity(rate, Dimension.FLOPS, 3)}" for dtype, rate in peaks)
+    texts = (f"{dtype} {quantity(typed_rate(rate, dtype), Dimension.FLOPS, 3)}" for dtype, rate in peaks)
     balance = peaks[0][1] / ceiling.bandwidth
     x, floor = frame.at(balance, frame.y.low)
-    turned = x > frame.width * 0.6
-    foot = Label(
-        text=f"balance {_plain(balance)}",
-        x=x - 5 if turned else x + 5,
-        y=floor - 8,
-        anchor="end" if turned else "start",
-    )
+    side, anchor = (-5, "end") if x > frame.width * 0.6 else (5, "start")
+    foot = Label(text=f"balance {_plain(balance)}", x=x + side, y=floor - 8, anchor=anchor)
     return [*(Label(text=text, x=right, y=y, anchor="end") for text, y in zip(texts, heights)), foot]
 
 

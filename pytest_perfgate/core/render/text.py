@@ -251,7 +251,7 @@ def cell_text(cell: Cell, column: Column) -> str:
         return cell
     if column.unit:
         return f"{cell:.0f}" if column.unit == "ns" else significant(cell / _UNITS.get(column.unit, 1.0), column.digits)
-    return quantity(float(cell), column.dimension, column.digits)
+    return quantity(cell, column.dimension, column.digits)
 
 
 def is_absent(cell: Cell) -> bool:

@@ -41,41 +41,44 @@ _STEPS: Mapping[Dimension, Sequence[tuple[float, str]]] = {
 
 ABSENT = "not collected"
 
-_FAR = 100.0
+_FAR, _TENFOLD = 100.0, 10.0
 
 _UNREAD, _FINE = 1e21, 1e-6
 """The change from which digits are no longer shown, and the plain number below which an exponent keeps them."""
 
-_TENFOLD = 10.0
-
-
-_DECIMAL_BYTES = regex(r"([0-9.]+)\s*([kKMGT]B)\Z")
+_KEPT = regex(r"(?<![\w.])([0-9][0-9._]*)\s*([kKMGT]B|[MGTP]?[a-z][a-z_-]+/s|[kMGTP]?OPS)\Z")
+"""Units that a bound keeps: decimal bytes, items of the user's own, operations on integers."""
 
 
 def bound_text(limit: Limit) -> str:
-    """Return the bound of a limit as shown beside its figure: bytes in the decimal unit of the limit."""
-    written = _DECIMAL_BYTES.search(limit.text) if limit.dimension is Dimension.BYTES else None
-    return f"{written[1]} {written[2]}" if written else quantity(limit.bound, limit.dimension)
+    """Return the bound of a limit as shown beside its figure."""
+    written = _KEPT.search(limit.text) if limit.compare is Compare.FIGURE else None
+    return f"{written[1].replace('_', ',')} {written[2]}" if written else quantity(limit.bound, limit.dimension)
 
 
-def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str:
-    """Return a number with a readable unit; ``None`` and NaN become "not collected"."""
+_TAILS = {Dimension.FRACTION: " %", Dimension.RATIO: "x", Dimension.TEMPERATURE: " °C", Dimension.INTENSITY: " FLOP/B"}
+
+
+def quantity(number: float | None, dimension: Dimension, digits: int = 4, noun: str = "") -> str:
+    """Return a number with a readable unit; ``None`` and NaN become "not collected".
+
+    The ``noun`` of a rate is what it counts: ``tokens/s``, or ``OPS`` of integers. A number may bring its own.
+    """
     if number is None or math.isnan(number):
         return ABSENT
     if math.isinf(number):
         return "inf" if number > 0 else "-inf"
-    if dimension is Dimension.FRACTION:
-        return f"{significant(number * 100, digits)} %"
-    if dimension is Dimension.RATIO:
-        return f"{significant(number, digits)}x"
+    if dimension in _TAILS:
+        return f"{significant(number * 100 if dimension is Dimension.FRACTION else number, digits)}{_TAILS[dimension]}"
     if dimension is Dimension.COUNT:
         whole = float(number).is_integer() and abs(number) < _UNREAD
         return f"{number:,.0f}" if whole else significant(number, digits)
-    if dimension is Dimension.TEMPERATURE:
-        return f"{significant(number, digits)} °C"
-    if dimension is Dimension.INTENSITY:
-        return f"{significant(number, digits)} FLOP/B"
-    return _scaled(number, dimension, digits)
+    return _scaled(number, dimension, digits, noun or getattr(number, "noun", ""))
+
+
+def value_text(figure: Metric | Figure, noun: str = "") -> str:
+    """Return the value of a figure with its unit, which names what a rate counts; an accepted figure does not."""
+    return quantity(figure.value, figure.dimension, noun=noun or getattr(figure, "noun", ""))
 
 
 def signed(number: float, digits: int = 2) -> str:
@@ -102,8 +105,8 @@ def change_text(moved: float, limit: Limit, dimension: Dimension | None = None) 
 
 def figure_text(then: Figure, metric: Metric | None) -> str:
     """Return ``128 -> 130``, or ``128 -> gone``."""
-    now = quantity(metric.value, metric.dimension) if metric is not None else "gone"
-    return f"{quantity(then.value, then.dimension)} -> {now}"
+    now = value_text(metric) if metric is not None else "gone"
+    return f"{value_text(then, metric.noun if metric else '')} -> {now}"
 
 
 @value
@@ -149,7 +152,7 @@ def figure_note(verdict: Verdict) -> str:
     if verdict.metric is None and verdict.outcome is Outcome.PASSED and verdict.limit.metric == "slowdown":
         return " (not compared: same code)"
     if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:
-        return f" ({quantity(verdict.metric.value, verdict.metric.dimension)})"
+        return f" ({value_text(verdict.metric)})"
     return f" ({figure_text(verdict.figure, verdict.metric)})" if verdict.figure is not None else ""
 
 
@@ -178,7 +181,7 @@ def significant(number: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _scaled(number: float, dimension: Dimension, digits: int) -> str:
+def _scaled(number: float, dimension: Dimension, digits: int, noun: str) -> str:
     steps = _STEPS.get(dimension)
     if steps is None:  # an error of 2e-12 would read 0
         return f"{number:.{digits}g}" if 0 < abs(number) < _FINE else significant(number, digits)
@@ -186,9 +189,10 @@ def _scaled(number: float, dimension: Dimension, digits: int) -> str:
     rounded = max(abs(number), float(f"{abs(number):.{digits - 1}e}"))
     step, unit = steps[-1]
     for pair in steps:  # a loop, since a run may write thousands of figures
-        if rounded >= pair[0]:
+        if rounded >= pair[0] and not (noun and pair[1] == "k/s"):  # ktokens/s could be a rate of ktokens
             step, unit = pair
             break
+    unit = unit.removesuffix(_SUFFIX[dimension]) + noun if noun else unit
     return f"{significant(number / step, digits)} {unit}"
 
 
@@ -247,7 +251,7 @@ def writable(text: str, encoding: str | None) -> str:
     except UnicodeEncodeError:
         return text.translate(_NEAR).encode(known, "backslashreplace").decode(known)
     except LookupError:
-        return text
+        pass
     return text
 
 
@@ -261,10 +265,6 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-SAYING = 10.0
-"""The widest useful interval, ten times either way; two processes that disagree give a wider one."""
-
-
 def edges(metric: Metric, *, change: bool, rests_on: str = "", decided: bool = False) -> str:
     """Return ``[371.4 µs, 424 µs]``, for a change ``[+7.1, +8.6]``; "" without an interval.
 
@@ -276,7 +276,7 @@ def edges(metric: Metric, *, change: bool, rests_on: str = "", decided: bool = F
         return f"[too wide to say{': ' if rests_on else ''}{rests_on}]"
     if change:
         return f"[{_sign(metric.low)}, {_sign(metric.high)}]"
-    return f"[{quantity(metric.low, metric.dimension)}, {quantity(metric.high, metric.dimension)}]"
+    return f"[{', '.join(quantity(end, metric.dimension, noun=metric.noun) for end in (metric.low, metric.high))}]"
 
 
 def few_rounds(verdict: Verdict) -> str:
@@ -301,10 +301,10 @@ def builds_note(cases: Iterable[CaseReport]) -> str:
 
 
 def says_nothing(metric: Metric, *, change: bool) -> bool:
-    """Return whether the interval is wider than ten times either way; a change is taken as its ratio."""
+    """Return whether the interval is wider than ten times either way, as of two processes that disagree."""
     base = 1.0 if change else 0.0
     value, low, high = (base + number for number in (metric.value, metric.low, metric.high))
-    return value > 0 and high >= SAYING * value and low <= value / SAYING
+    return value > 0 and high >= _TENFOLD * value and low <= value / _TENFOLD
 
 
 def _sign(fraction: float) -> str:

@@ -15,6 +15,7 @@ from pytest_perfgate.core.analysis.roofline import (
     Placement,
     datasheet_roof,
     given_roof,
+    of_compute,
     parse_items,
     place,
     rated,
@@ -25,7 +26,7 @@ from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Absent, Block, Bullets, Document, Metric, MetricSet, Paragraph, Section
-from pytest_perfgate.model.values import UNITS, Dimension, Work, value
+from pytest_perfgate.model.values import OF_ITEMS, UNITS, Dimension, Work, value
 
 
 @value
@@ -334,9 +335,7 @@ _PARTS = (
 """Figures of stated work, with what each needs and how to state it."""
 
 _OF_ROOF = ("mfu_datasheet", "sol_datasheet")
-
-_OF_TIME = ("tflops", "bandwidth", "mfu_datasheet", "sol_datasheet", "mfu", "sol")
-
+_OF_TIME = ("tflops", "bandwidth", *_OF_ROOF, "mfu", "sol")
 _CHECK = "check --set flops=, bytes=, dtype= and the time, and --device, --peak and --bandwidth"
 
 
@@ -359,7 +358,7 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     values |= dict.fromkeys(_OF_TIME if placed.impossible else ())
     over = f"stated work over {quantity(time_ns, Dimension.TIME)} by {by}"
     sheet = f"{over}; {stated.roof.note}" if stated.roof else over
-    notes = dict.fromkeys(_OF_ROOF, sheet)
+    notes = dict.fromkeys(_OF_ROOF, sheet) | {"throughput": f"{OF_ITEMS}{work.unit}/s; {over}"}
     rows = [(*part, values[part[0]]) for part in _PARTS]
     metrics = [
         Metric(name=name, value=value, dimension=dimension, source="stated", note=notes.get(name, over))
@@ -373,6 +372,8 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
         for name, _, needs, how, value in rows
         if value is None
     }
+    if stated.roof and work.flops and work.dtype and (why := of_compute(work, stated.roof).why):
+        absent["mfu_datasheet"] = Absent(name="mfu_datasheet", why=why, fix=f"give it: --peak {work.dtype}=100TFLOPS")
     for name in _OF_TIME if placed.impossible else ():
         absent[name] = Absent(name=name, why=placed.impossible, fix=_CHECK, code="above-peak")
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent.values()))
@@ -384,8 +385,7 @@ def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, st
     if placed is None or work is None or not time_ns:
         return
     if work.items is not None:
-        rate = quantity(work.items / time_ns * 1e9, Dimension.RATE).removesuffix("/s").strip()
-        yield "Throughput", f"{rate} {work.unit}/s"
+        yield "Throughput", quantity(work.items / time_ns * 1e9, Dimension.RATE, noun=f"{work.unit}/s")
     if placed.impossible:
         yield "Achieved rate, MFU and % of SOL", f"INVALID: {placed.impossible}"
         return

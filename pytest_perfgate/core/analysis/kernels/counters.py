@@ -169,7 +169,8 @@ _WAVE = 64
 _MOPS = 512
 """Operations for each count of MFMA_MOPS."""
 
-_VECTOR = (("F16", "fp16"), ("F32", "fp32"), ("F64", "fp64"))
+_VECTOR = (("F16", "fp32"), ("F32", "fp32"), ("F64", "fp64"))
+"""The peaks of vector units: halves run at the rate of singles there, and ``fp16`` is that of the matrix units."""
 
 _MATRIX = (("F16", "fp16"), ("BF16", "bf16"), ("F32", "fp32_tc"), ("F64", "fp64_tc"), ("I8", "int8"))
 

@@ -15,7 +15,7 @@ from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, depth_unk
 from pytest_perfgate.core.analysis.kernels.sass_facts import architecture, static_shared
 from pytest_perfgate.core.analysis.kernels.sass_mix import COUNTED, Mix, barrier_waits, stall_cycles
 from pytest_perfgate.core.analysis.kernels.sass_opcodes import counted, has_instruction, is_pattern, since, whole_name
-from pytest_perfgate.core.analysis.occupancy import cliff, occupancy
+from pytest_perfgate.core.analysis.occupancy import UNLINKED, cliff, occupancy
 from pytest_perfgate.core.limits.scope import Span, Written, closing, parse_scope
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
 from pytest_perfgate.model.errors import PerfgateError
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _DIMENSIONS = {kind.name: kind.dimension for kind in KERNEL_KINDS}
 
+
+_LINK = "name the linked program or library"
 
 MOST = 20_000
 """The most counts of opcodes; of a library with more, only those that limits name are metrics."""
@@ -201,14 +203,11 @@ def _bare(name: str, ran: Mix) -> bool:
 
 def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Absent]:
     """Yield executed instructions whose modifiers were not counted."""
+    why = "opcodes were counted without their modifiers"
+    fix = "collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all"
     for label, name in written.items():
         if diagnosis.ran is not None and _bare(name, diagnosis.ran):
-            yield Absent(
-                name="executed",
-                labels=tuple(sorted((*who, *label))),
-                why="opcodes were counted without their modifiers",
-                fix="collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all",
-            )
+            yield Absent(name="executed", labels=tuple(sorted((*who, *label))), why=why, fix=fix)
 
 
 def _scheduling(code: KernelCode, rows: range, who: Labels, note: str = "") -> Iterator[Metric]:
@@ -232,7 +231,11 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
             yield Absent(name="stall", labels=who, why=why, fix="collect it with --section WarpStateStats")
     if source == "rocprof":
         yield from _absent_of_amd(diagnosis, who)
-    if diagnosis.whole is not None and "spills" not in diagnosis.numbers:
+    unsaid = diagnosis.facts.resources.unsaid if diagnosis.whole and diagnosis.facts.resources else ()
+    for name, part in (("smem", "shared"), ("spills", "stack"), ("stack", "stack")):
+        if part in unsaid:
+            yield Absent(name=name, labels=who, why=UNLINKED, fix=_LINK)
+    if diagnosis.whole is not None and "spills" not in diagnosis.numbers and "stack" not in unsaid:
         yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), fix="limit count(STL), or stack")
     if diagnosis.inner is not None and diagnosis.inner.ratio is None:
         yield Absent(name="compute_load_ratio", labels=who, why=diagnosis.inner.no_ratio)
@@ -240,6 +243,7 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
         yield Absent(name="wide_loads", labels=who, why="the main loop has no global loads of its own")
     if diagnosis.occupancy is None and theoretical(diagnosis) is None:
         fix = "collect it with --section LaunchStats" if source == "ncu" else _name_the_launch(diagnosis)
+        fix = _LINK if "shared" in unsaid else fix
         yield Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), fix=fix)
 
 
@@ -252,12 +256,9 @@ def _absent_of_amd(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
             yield Absent(name=name, labels=who, why="rocprof has no column for it")
 
 
-_THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"
-
-
 def theoretical(diagnosis: Diagnosis) -> float | None:
     """Return the profiler's own theoretical occupancy."""
-    counter = diagnosis.facts.counters.get(_THEORETICAL)
+    counter = diagnosis.facts.counters.get("sm__maximum_warps_per_active_cycle_pct")
     return counter.value / 100 if counter is not None and math.isfinite(counter.value) else None
 
 
@@ -268,6 +269,8 @@ def _name_the_launch(diagnosis: Diagnosis) -> str:
 
 def _why_no_occupancy(diagnosis: Diagnosis) -> str:
     facts = diagnosis.facts
+    if facts.code is not None and facts.resources is not None and "shared" in facts.resources.unsaid:
+        return UNLINKED
     if facts.launch is None:
         whose = "a cubin does" if facts.code is not None else "these pages do"
         return f"the launch is not known: {whose} not say how many threads a block has"
@@ -358,34 +361,38 @@ def _scope(line: str) -> Labels:
 
 def requested_metrics(
     diagnoses: Sequence[Diagnosis], launches: Sequence[RequestedLaunch], limits: Mapping[str, SmLimits]
-) -> Iterator[Metric]:
-    """Yield occupancy and cliff distance of each kernel under each requested launch.
+) -> MetricSet:
+    """Return occupancy and cliff distance of each kernel under each requested launch.
 
     Only code of the requested architecture counts; without any, every build counts with its registers.
     """
+    answers: dict[Metric | Absent, None] = {}
     for launch in launches:
         exact = [d for d in diagnoses if d.facts.arch == launch.arch]
-        for diagnosis in exact or diagnoses:
-            yield from _answers(diagnosis, launch, limits)
+        answers |= dict.fromkeys(one for d in exact or diagnoses for one in _answers(d, launch, limits))
+    absent = tuple(one for one in answers if isinstance(one, Absent))
+    return MetricSet(metrics=tuple(one for one in answers if isinstance(one, Metric)), absent=absent)
 
 
-def _answers(diagnosis: Diagnosis, launch: RequestedLaunch, limits: Mapping[str, SmLimits]) -> Iterator[Metric]:
+def _answers(
+    diagnosis: Diagnosis, launch: RequestedLaunch, limits: Mapping[str, SmLimits]
+) -> Iterator[Metric | Absent]:
     facts = diagnosis.facts
     arch = launch.arch or facts.arch
-    if facts.resources is None:
-        return
     if arch not in limits:
         known = ", ".join(sorted(limits, key=lambda a: int(re.sub(r"\D", "", a) or 0)))
         raise PerfgateError("kernel-arch", f"the catalogue has no limits of {arch}", fix=f"name one of {known}")
+    who = labels(**{"arch": arch, **dict(launch.written), "kernel": diagnosis.name})
+    if facts.resources is None or "shared" in facts.resources.unsaid:
+        lacking = Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), fix=_LINK)
+        yield from (lacking, replace(lacking, name="cliff_distance"))
+        return
     static = facts.launch.shared_dynamic if facts.launch else 0
     shared = static_shared(facts) + (static if launch.shared is None else launch.shared)
-    who = labels(**{"arch": arch, **dict(launch.written), "kernel": diagnosis.name})
     note = "" if arch == facts.arch else f"registers as compiled for {facts.arch}"
-    resources = facts.resources.registers
-    occupied = occupancy(
-        limits[arch], threads=launch.threads, registers=resources, shared=shared, most=facts.most_threads
-    )
-    step = cliff(limits[arch], threads=launch.threads, registers=resources, shared=shared)
+    block = {"threads": launch.threads, "registers": facts.resources.registers, "shared": shared}
+    occupied = occupancy(limits[arch], **block, most=facts.most_threads)
+    step = cliff(limits[arch], **block)
     yield metric("occupancy_limit", occupied.fraction, who, "; ".join(filter(None, (occupied.note, note))))
     if not step.moot:
         yield metric("cliff_distance", step.edge - step.shared, who, note)

@@ -89,40 +89,65 @@ def spilled(facts: KernelFacts) -> int | None:
 
     ``None`` if it does and no frame is stated, as for a recursive function, whose stack has any depth.
     """
-    touched = facts.code is None or any(o.startswith(("STL", "LDL")) for o in set(facts.code.opcodes))
+    frame = facts.resources.stack + facts.resources.local if facts.resources else 0
+    own = ("STL", "LDL", "ST", "LD") if frame else ("STL", "LDL")  # ST and LD reach a stack too, as in code of -G
+    touched = facts.code is None or any(o.partition(".")[0] in own for o in set(facts.code.opcodes))
     if facts.resources is None or not touched:
         return 0
-    frame = facts.resources.stack + facts.resources.local
     return frame if facts.resources.source == FROM_LOG else frame or None
 
 
 def labels_of(facts: Iterable[KernelFacts]) -> dict[int, str]:
-    """Return a short name for each kernel by ``id``, and the mangled name if short ones are equal."""
+    """Return the shortest name of each kernel by ``id`` that no other one has: ``k``, ``k<79>``, the mangled one."""
     listed = list(facts)
-    short = {id(f): short_name(f.name) for f in listed}
-    homes: dict[tuple[str, str], set[str]] = {}
-    for f in listed:
-        homes.setdefault((short[id(f)], f.arch), set()).add(f.name)
-    return {id(f): short[id(f)] if len(homes[short[id(f)], f.arch]) == 1 else f.name for f in listed}
+    names = {id(f): f.name for f in listed}
+    for shorten in (_instance, short_name):
+        homes: dict[tuple[str, str], set[str]] = {}
+        for f in listed:
+            homes.setdefault((shorten(f.name), f.arch), set()).add(f.name)
+        names |= {id(f): shorten(f.name) for f in listed if len(homes[shorten(f.name), f.arch]) == 1}
+    return names
 
 
 def short_name(name: str) -> str:
     """Return the last part of a C++ name, mangled or not, without arguments: ``k`` for ``_Z1kILi79EEvPKf``."""
     if name.startswith("_Z"):
-        return _mangled(name) or name
+        return _mangled(name)[0] or name
     plain = re.sub(r"\(anonymous namespace\)", "", re.sub(r"^(void|auto) ", "", name))
     plain = re.split(r"[<(\[]", plain, maxsplit=1)[0]
     return plain.rpartition("::")[2].strip() or name
 
 
-def _mangled(name: str) -> str:
-    """Return the last of the length-prefixed parts before the template arguments; ``L`` marks a static function."""
+def _mangled(name: str) -> tuple[str, str]:
+    """Return the last length-prefixed part before the template arguments, and the rest; ``L`` marks a static one."""
     at, last = 3 if name.startswith("_ZN") else 2, ""
     while (number := re.match(r"[KVrSL]?(\d+)", name[at:])) is not None:
         begin = at + number.end()
         at = begin + int(number[1])
         last = name[begin:at]
-    return last
+    return last, name[at:]
+
+
+_ARGUMENT = re.compile(r"L([a-z])(n?)(\d+)E|([a-z])|(\d+)")
+
+_TYPES = {"a": "int8", "b": "bool", "d": "double", "f": "float", "h": "uint8", "i": "int", "j": "unsigned", "l": "long"}
+
+
+def _instance(name: str) -> str:
+    """Return ``k<79>`` for ``_Z1kILi79EEvPKf``; the name itself if an argument is no number and no plain type."""
+    last, rest = _mangled(name) if name.startswith("_Z") else ("", "")
+    if not last or not rest.startswith("I"):
+        return name
+    rest, arguments = rest[1:], list[str]()
+    while not rest.startswith("E"):
+        match = _ARGUMENT.match(rest)
+        if match is None or (match[4] and match[4] not in _TYPES):
+            return name
+        number = str(bool(int(match[3]))).lower() if match[1] == "b" else f"{'-' * len(match[2] or '')}{match[3]}"
+        end = match.end() + int(match[5] or 0)  # a type of the user's own has its length in front
+        arguments.append(number if match[1] else _TYPES[match[4]] if match[4] else rest[match.end() : end])
+        rest = rest[end:]
+    return f"{last}<{', '.join(arguments)}>"
 
 
 JUMPS = frozenset(("BRA", "JMP"))

@@ -15,7 +15,7 @@ from pytest_perfgate.core.analysis.kernels.sass_mix import (
     counted,
     others,
 )
-from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, edge, occupancy, register_cap
+from pytest_perfgate.core.analysis.occupancy import UNLINKED, WARP, Occupancy, edge, occupancy, register_cap
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import Block, Bullets, Column, Paragraph, Table
 from pytest_perfgate.model.values import Dimension
@@ -123,7 +123,7 @@ def _unknown(facts: KernelFacts) -> str:
     if facts.resources is None:
         return "the registers of a thread are not known here"
     if "shared" in facts.resources.unsaid:
-        return "the shared memory of a block is not known here (--section LaunchStats)"
+        return UNLINKED if facts.code else "the shared memory of a block is not known here (--section LaunchStats)"
     return f"the limits of {facts.arch or 'this architecture'} are not known here"
 
 

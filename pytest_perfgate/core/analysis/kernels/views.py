@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis.decisions import gain_text, text_of
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.counters import PLAIN, launches_of
 from pytest_perfgate.core.analysis.kernels.sass_facts import changes, identity, loops, same_code, without
-from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.core.render.words import distinct_names, quantity, signed
 from pytest_perfgate.model.metric import (
     Block,
     Bullets,
@@ -39,13 +39,17 @@ _Key = tuple[str, str]
 def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Return what a cubin shows of each kernel: one row each."""
     columns = (
-        Column(name="kernel"), Column(name="arch"), Column(name="registers", dimension=_COUNT),
-        Column(name="spills", dimension=_BYTES), Column(name="smem", dimension=_BYTES),
-        Column(name="occupancy limit", dimension=_PART, digits=3), Column(name="limited by"),
-        Column(name="tensor", dimension=_COUNT), Column(name="16-byte loads", dimension=_PART, digits=3),
+        Column(name="kernel"), Column(name="arch"), Column(name="file"), Column(name="registers", dimension=_COUNT),
+        *(Column(name=name, dimension=_BYTES, absent="unknown") for name in ("spills", "smem")),
+        Column(name="occupancy limit", dimension=_PART, digits=3, absent="-"), Column(name="limited by", absent="-"),
+        Column(name="tensor", dimension=_COUNT), Column(name="16-byte loads", dimension=_PART, digits=3, absent="-"),
         Column(name="compute : load"), Column(name="code"),
     )  # fmt: skip
-    table = Table(columns=columns, rows=tuple(_code_row(d) for d in diagnoses))
+    sources = [d.facts.source for d in diagnoses]
+    files = distinct_names(sources) if len(set(sources)) > 1 else [""] * len(sources)
+    unknown = None if any(d.occupancy for d in diagnoses) else ""  # a column without any is left out
+    note = "" if all(d.facts.launch for d in diagnoses) else "Occupancy: launch not known (--threads 256)."
+    table = Table(columns=columns, rows=tuple(_code_row(*pair, unknown) for pair in zip(diagnoses, files)), note=note)
     if any(d.facts.code for d in diagnoses):
         subtitle = "registers and shared memory as the cubin says; loops and loads from its machine code"
     else:
@@ -54,13 +58,12 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     return Document(title=title, blocks=(table, *_loud(diagnoses)), subtitle=subtitle)
 
 
-def _code_row(diagnosis: Diagnosis) -> tuple[Cell, ...]:
+def _code_row(diagnosis: Diagnosis, file: str, unknown: str | None) -> tuple[Cell, ...]:
     occupied, inner, whole = diagnosis.occupancy, diagnosis.inner, diagnosis.whole
     return (
-        diagnosis.name, diagnosis.facts.arch,
+        diagnosis.name, diagnosis.facts.arch, file,
         *(diagnosis.numbers.get(name) for name in ("registers", "spills", "smem")),
-        occupied.fraction if occupied else None,
-        ", ".join(occupied.limiting) if occupied else "launch not known (--threads)",
+        *((occupied.fraction, ", ".join(occupied.limiting)) if occupied else (unknown, unknown)),
         whole.counts.get("MMA") if whole else None, inner.wide if inner else None,
         f"{inner.ratio:.3g}" if inner and inner.ratio is not None else "-",
         identity(diagnosis.facts.code) if diagnosis.facts.code else "",
@@ -197,8 +200,7 @@ def changes_view(before: Sequence[Diagnosis], after: Sequence[Diagnosis], title:
         other = renamed.get(key, key)
         text = f", taken for {other[0]} now: no other kernel is left on either side" if key in renamed else ""
         blocks.append(Section(title=f"{key[0]} ({key[1]}){text}", blocks=tuple(_pair(old, there.get(other)))))
-    added = [f"{name} ({arch})" for name, arch in there if (name, arch) not in {*here, *renamed.values()}]
-    if added:
+    if added := [f"{name} ({arch})" for name, arch in there if (name, arch) not in {*here, *renamed.values()}]:
         blocks.append(Section(title="Only in the second", blocks=(Bullets(items=tuple(added)),)))
     return Document(title=title, blocks=(*_compilers(before, after), *blocks))
 
@@ -232,7 +234,8 @@ def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:
     else:
         rows = tuple((c.what, c.before, c.after) for c in changes(old.facts, new.facts))
         sides = (Column(name="before", dimension=_COUNT), Column(name="after", dimension=_COUNT))
-        yield Table(columns=(Column(name="fact"), *sides), rows=rows)
+        same = Paragraph(text="the same instructions, with other operands or in another order")
+        yield Table(columns=(Column(name="fact"), *sides), rows=rows) if rows else same
 
 
 @value

@@ -240,8 +240,10 @@ def _shown(bandwidth: float | None) -> str:
 
 
 def _peak(roof: Roof | None, dtype: str) -> str:
+    from pytest_perfgate.core.analysis.work import typed_rate
+
     rates = dict(roof.compute) if roof else {}
-    return quantity(rates[dtype], Dimension.FLOPS) if dtype in rates else ABSENT
+    return quantity(typed_rate(rates[dtype], dtype), Dimension.FLOPS) if dtype in rates else ABSENT
 
 
 _LIBRARIES = (

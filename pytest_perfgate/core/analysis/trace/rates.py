@@ -16,7 +16,7 @@ from pytest_perfgate.core.analysis.trace.timeline import busy
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.metric import Absent, Column, Labels, Metric, MetricSet, Table, labels
-from pytest_perfgate.model.values import Dimension, array_value, value
+from pytest_perfgate.model.values import OF_ITEMS, Dimension, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -224,7 +224,7 @@ def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scope
     if rate is None:
         fix = "state what it works on: --set items='64 samples'"
         return MetricSet(absent=(Absent(name="throughput", why="the trace marks no steps", fix=fix),))
-    note = f"{rate[1]}, by the time from step to step" if steps else f"{rate[1]}, over the whole trace"
+    note = f"{OF_ITEMS}{rate[1]}/s; {'by the time from step to step' if steps else 'over the whole trace'}"
     return MetricSet(metrics=tuple(_metric("throughput", rate[0], Dimension.RATE, scope, note) for scope in scopes))
 
 

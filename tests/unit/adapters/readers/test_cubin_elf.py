@@ -14,13 +14,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.adapters.readers import cubin
 from pytest_perfgate.adapters.readers.cubin import read_cubins
 from pytest_perfgate.adapters.readers.cubin_elf import _entry, _representatives, architecture, parse_cubin
+from pytest_perfgate.app.inspections.cubin import Cubin
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.analysis.kernels.metrics import metrics_of
 from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops, spilled, without
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.profiles import KernelCode, KernelFacts
 from tests.kernels import ARTIFACTS, CUBINS, FILES, listing_of
 from tests.tools import has_tools
@@ -244,6 +250,28 @@ def test_a_function_that_calls_itself_has_no_bytes_of_spills_rather_than_none(va
     metrics = metrics_of([diagnose(facts, "recursive", None)], "cubin")
     assert not metrics.find("spills")
     assert "2 LDL and STL use a stack of no fixed size" in metrics.missing("spills").why
+
+
+UNLINKED = ARTIFACTS / "odd" / "unlinked.cubin"
+
+
+def test_an_object_that_is_not_linked_does_not_say_what_the_linker_settles() -> None:
+    """A tile of a kilobyte and a stack of any depth: both read zero in the file."""
+    parts = {name: r.unsaid for name, r in parse_cubin(UNLINKED.read_bytes(), "x").kernels.items()}
+    assert parts == {"alone": (), "tile": ("shared",), "caller": ("shared", "stack")}
+
+
+@needs_both
+def test_limits_on_what_the_linker_settles_are_not_measured() -> None:
+    """The disassembler crashes as it writes JSON of this file, so a sample is taken."""
+    text = "occupancy_limit(threads=256) >= 1%"
+    analysis = Cubin(read_cubins, DeviceCatalogue).inspect([UNLINKED], {"limits": text})
+    for limit, passed in ((text, ["alone"]), ("smem <= 1 B", ["alone"]), ("spills == 0", ["alone", "tile"])):
+        verdicts = judge_artifact(analysis, (parse_limit(limit, kinds=by_name()),))
+        kernels_passed = [dict(v.metric.labels)["kernel"] for v in verdicts if v.outcome is Outcome.PASSED]
+        assert sorted(kernels_passed) == passed
+        assert {v.outcome for v in verdicts} == {Outcome.PASSED, Outcome.NOT_MEASURED}
+    assert analysis.metrics.missing("smem", (("kernel", "tile"),)).why.startswith("the linker settles it")
 
 
 @needs_both

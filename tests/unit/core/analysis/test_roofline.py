@@ -134,7 +134,7 @@ def test_a_roof_takes_exactly_so_long_and_says_what_it_knows() -> None:
     lacking = of_compute(strange, CEILING)
     assert (lacking.why, lacking.fix) == (
         "there is no measured ceiling for fp4: those of this device are for bf16",
-        "`perfgate ceilings` measures no other here: count the work in one of these dtypes, or limit tflops or time",
+        "`perfgate ceilings` measures no other: count the work in one of these dtypes, or limit tflops or time",
     )
     empty = of_compute(strange, Roof(basis=Basis.CLOCK))
     assert empty.why.endswith("for fp4")

@@ -260,7 +260,7 @@ def test_a_call_of_less_than_a_nanosecond_has_its_figures() -> None:
 def test_without_any_part_the_fix_is_that_of_compute() -> None:
     host = Device(key="k", name="n", kind="host", roofs=(replace(CEILING, cache_bytes=None),))
     absence = metrics_of(measured(1e6, device=host, work=Work(flops=1e9, bytes=1e6, dtype="fp4")), None).missing("sol")
-    assert absence.fix.startswith("`perfgate ceilings` measures no other here")
+    assert absence.fix.startswith("`perfgate ceilings` measures no other:")
     assert absence.why.endswith("memory warm cache of unknown size")
 
 

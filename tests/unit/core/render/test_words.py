@@ -26,6 +26,7 @@ from pytest_perfgate.core.render.words import (
     quantity,
     shown,
     signed,
+    value_text,
     writable,
 )
 from pytest_perfgate.model.measurement import Environment
@@ -238,6 +239,23 @@ def test_files_of_one_name_are_distinct_names_by_their_folders(paths: list[str],
     assert distinct_names(paths) == names
 
 
+@pytest.mark.parametrize(
+    ("number", "dimension", "noun", "text"),
+    [
+        (4.0858e6, Dimension.RATE, "tokens/s", "4.086 Mtokens/s"),
+        (8192.4, Dimension.RATE, "tokens/s", "8,192 tokens/s"),
+        (0.5, Dimension.RATE, "steps/s", "0.5 steps/s"),
+        (8192.4, Dimension.RATE, "", "8.192 k/s"),
+        (6.855e13, Dimension.FLOPS, "OPS", "68.55 TOPS"),
+    ],
+)
+def test_a_rate_names_what_it_counts(number: float, dimension: Dimension, noun: str, text: str) -> None:
+    """A limit reads each of them: a k before items could be one of their letters."""
+    assert quantity(number, dimension, noun=noun) == text
+    metric = Metric(name="rate", value=number, dimension=dimension, note=f"in {noun}; of a test" if noun else "")
+    assert value_text(metric) == text
+
+
 def test_two_sides_are_distinct_names_too() -> None:
     assert pair_of_names(["/x/a", "/x/b"], ["/y/a"]) == "x/a, x/b against y/a"
 
@@ -249,9 +267,16 @@ def test_two_sides_are_distinct_names_too() -> None:
         ("peak_memory <= 1.5 GB", "1.5 GB"),
         ("peak_memory <= 96KiB", "96 KiB"),
         ("time <= 2ms", "2 ms"),
+        ("tflops >= 200 TOPS", "200 TOPS"),
+        ("tflops >= 200 TFLOPS", "200 TFLOPS"),
+        ("throughput >= 5_000 tokens/s", "5,000 tokens/s"),
+        ("throughput >= 1.5Mtokens/s", "1.5 Mtokens/s"),
+        ("throughput >= 2e6 tokens/s", "2 M/s"),
+        ("throughput >= 2e6/s", "2 M/s"),
+        ("bandwidth >= 5 GB/s", "5 GB/s"),
     ],
 )
-def test_a_bound_in_bytes_is_shown_in_the_unit_in_which_it_was_written(text: str, shown: str) -> None:
+def test_a_bound_is_shown_in_the_unit_in_which_it_was_written(text: str, shown: str) -> None:
     assert bound_text(limit(text)) == shown
 
 

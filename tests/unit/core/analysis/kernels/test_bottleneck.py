@@ -125,7 +125,7 @@ def test_invalid_figures_are_explained_with_both_rates_and_bring_no_advice() -> 
     timed = timing(stated, stated.time_ns, "device events")
     impossible = diagnose(launch().facts, "k", None, signals(stated, stated.time_ns))
     page = render_text(bottleneck_report(impossible, timed), 400)
-    assert page.count("316.1 % of its roof (550 TFLOPS of 174 TFLOPS) is more than the hardware can do") == 2
+    assert page.count("316.1 % of its roof (550 TOPS of 174 TOPS) is more than the hardware can do") == 2
     assert "Attained fraction: INVALID, as above (datasheet peak of GeForce RTX 3070 Ti)" in page
     assert "The class is invalid, so advice that depends on it is not given." in page
     assert "Micro-benchmark" not in page
@@ -217,7 +217,7 @@ def test_rates_that_are_not_known_are_refused(options, spec) -> None:
 def test_a_rate_of_no_type_above_every_peak_is_invalid_wherever_it_stands() -> None:
     stated = parse_stated({"flops": "200TFLOP", "time": "1ms"}, CARD)
     placed = stated.placed(stated.time_ns)
-    assert "174 TFLOPS (int8)" in placed.impossible
+    assert "174 TOPS (int8)" in placed.impossible
     assert classify(signals(stated, stated.time_ns)).bottleneck is Bottleneck.INVALID
     metrics = stated_metrics(stated, stated.time_ns, "--set time")
     assert [m.name for m in metrics.metrics] == []
@@ -225,6 +225,13 @@ def test_a_rate_of_no_type_above_every_peak_is_invalid_wherever_it_stands() -> N
     assert [text.partition(":")[0] for text in dict(run_figures(stated, stated.time_ns)).values()] == ["INVALID"]
     page = render_markdown(bottleneck_report(launch(), timing(stated, stated.time_ns, "device events")))
     assert "Effective rate:" not in page
+
+
+def test_a_type_without_a_peak_says_so_instead_of_asking_for_the_work_again() -> None:
+    stated = parse_stated({**GIVEN, "dtype": "fp8"}, CARD)
+    absent = next(a for a in stated_metrics(stated, 11.2e6, "--set time").absent if a.name == "mfu_datasheet")
+    assert absent.why.startswith("there is no datasheet peak for fp8 (known: fp32")
+    assert "--peak fp8=" in absent.fix
 
 
 def test_a_rate_of_no_type_below_some_peak_stands() -> None:

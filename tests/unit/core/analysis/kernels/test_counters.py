@@ -67,6 +67,11 @@ def test_operations_of_vector_and_matrix_units_share_one_fraction() -> None:
     assert numbers["sm"] == pytest.approx(seconds / 1e-3)
 
 
+def test_halves_on_vector_units_are_not_compared_with_the_matrix_units() -> None:
+    numbers = dict(amd_numbers(facts({**IDLE, "SQ_INSTS_VALU_FMA_F16": 1e6}, duration=1e6), SPEC))
+    assert numbers["sm"] == pytest.approx(64 * 2e6 / SPEC.peak("fp32").datasheet / 1e-3)
+
+
 @pytest.mark.parametrize(("duration", "spec"), [(None, SPEC), (1e3, None)])
 def test_without_time_or_data_sheet_there_is_no_fraction(duration: float | None, spec: object) -> None:
     numbers = dict(amd_numbers(facts({**MOVED, **IDLE, "SQ_INSTS_VALU_FMA_F32": 1.0}, duration), spec))  # type: ignore[arg-type]

@@ -212,12 +212,9 @@ def test_the_cliff_is_where_only_one_block_fits_however_many_fit_now() -> None:
 def test_the_suffix_of_an_architecture_changes_no_limit_of_its_multiprocessor() -> None:
     limits = {arch: sm for arch, sm in SM.items() if not arch.endswith("a")}
     plain, suffixed = (
-        [
-            m
-            for m in requested_metrics(
-                [launch()], requested_launches({"limits": f"occupancy_limit(arch={arch}, threads=256)"}), limits
-            )
-        ]
+        requested_metrics(
+            [launch()], requested_launches({"limits": f"occupancy_limit(arch={arch}, threads=256)"}), limits
+        ).metrics
         for arch in ("sm_90", "sm_90a")
     )
     assert [m.value for m in plain] == [m.value for m in suffixed]

@@ -11,6 +11,7 @@ from pytest_perfgate.core.analysis.kernels.sass_facts import (
     Loop,
     changes,
     identity,
+    labels_of,
     loops,
     main_loop,
     same_code,
@@ -19,7 +20,7 @@ from pytest_perfgate.core.analysis.kernels.sass_facts import (
     static_shared,
 )
 from pytest_perfgate.core.analysis.kernels.sass_mix import Mix, mix
-from pytest_perfgate.model.profiles import KernelCode
+from pytest_perfgate.model.profiles import KernelCode, KernelFacts, Resources
 from tests.kernels import ARCHES, kernel
 
 Line = tuple[str, str, str]
@@ -106,6 +107,14 @@ def test_the_spill(arch: str) -> None:
     assert inner("spilling", arch).counts["LDL"] > 0
     for name in ("gemm_tiled", "gemm_naive", "reduction", "copy_wide", "attention_tile", "above_cliff"):
         assert spilled(kernel(name, arch)) == 0
+
+
+@pytest.mark.parametrize(("stack", "size"), [(800, 800), (0, 0)])
+def test_a_stack_that_is_reached_by_generic_addresses_counts(stack: int, size: int) -> None:
+    """Code of -G keeps its arrays there, without an LDL or STL."""
+    code = KernelCode(opcodes=("LD.E", "ST.E", "EXIT"), operands=("",) * 3, predicates=("",) * 3)
+    resources = Resources(registers=21, stack=stack, source="cubin")
+    assert spilled(KernelFacts(name="k", arch="sm_90", code=code, resources=resources)) == size
 
 
 @every_arch
@@ -218,3 +227,19 @@ def test_an_instruction_that_does_not_occur_is_zero_where_the_code_is_known() ->
 )
 def test_names_are_shortened_to_what_people_call_them(name: str, short: str) -> None:
     assert short_name(name) == short
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (("_Z1kILi79EEvPKf", "other"), ("k", "other")),
+        (("_Z1kILi79EEvPKf", "_Z1kILi8EEvPKf"), ("k<79>", "k<8>")),
+        (("_Z1kI6__halfLb1ELin3EEvPKf", "_Z1kIfLb0ELi3EEvPKf"), ("k<__half, true, -3>", "k<float, false, 3>")),
+        (("_Z1kILi79EEvPKf", "_Z1kILi79EEvPKd"), ("_Z1kILi79EEvPKf", "_Z1kILi79EEvPKd")),
+        (("_Z1kIN3cub6PolicyEEvPKf", "_Z1kILi8EEvPKf"), ("_Z1kIN3cub6PolicyEEvPKf", "k<8>")),
+        (("_Z1kILi", "_Z1kILi7"), ("_Z1kILi", "_Z1kILi7")),
+    ],
+)
+def test_instances_of_a_template_are_named_by_their_arguments(names: tuple[str, ...], labels: tuple[str, ...]) -> None:
+    facts = [KernelFacts(name=name, arch="sm_90") for name in names]
+    assert tuple(labels_of(facts)[id(one)] for one in facts) == labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -83,9 +84,19 @@ def test_a_rule_of_the_profiler_is_its_first_sentence_beside_other_findings() ->
 
 def test_the_overview_of_code_and_its_mix() -> None:
     copy = compiled("copy_wide")
-    assert "launch not known" in render_text(code_overview([copy], "T"))
+    page = render_text(code_overview([copy], "T"))
+    assert "launch not known" in page
+    assert not {"file", "occupancy limit", "limited by"} & set(page.split("---")[0].replace("  ", "\n").splitlines())
     assert "main, innermost" in render_text(mix_view([copy], "T"))
     assert "no machine code" in render_text(mix_view([launch()], "T"))
+
+
+def test_kernels_of_several_files_name_their_file() -> None:
+    copy = compiled("copy_wide")
+    two = [replace(copy, facts=replace(copy.facts, source=f"{folder}/k.cubin")) for folder in ("old", "new")]
+    page = render_text(code_overview(two, "T"), room=200)
+    assert re.search(r"copy_wide +sm_\d+ +old/k.cubin ", page)
+    assert re.search(r"copy_wide +sm_\d+ +new/k.cubin ", page)
 
 
 def test_several_reports_are_one_document() -> None:
@@ -102,6 +113,9 @@ def test_what_the_compiler_changed() -> None:
     wide, narrow = compiled("copy_wide"), compiled("copy_narrow")
     same = render_text(changes_view([wide], [wide], "T"))
     assert "the same machine code" in same
+    code = wide.facts.code
+    other = replace(wide, facts=replace(wide.facts, code=replace(code, operands=("R1", *code.operands[1:]), words=b"")))
+    assert "the same instructions, with other operands" in render_text(changes_view([wide], [other], "T"))
     moved = render_text(changes_view([wide, narrow], [replace(narrow, name="copy_wide")], "T"))
     assert "loop: 16-byte loads" in moved
     assert "only in the first" in moved
