@@ -134,10 +134,10 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if missing and (missing.fix or missing.code):
         return _lacking(limit, replace(missing, labels=()))
     read = trial.measurement.identity.timer == READ  # another look at a file does not add what it lacks
-    source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" and not read else ""
+    source = f"take it from {kind.source}" if kind and kind.source != "time" and not read else ""
     if kind is None:
         near = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
-        take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after the call it is of"
+        take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after its call"
         source = f"did you mean {near!r}?" if near else take
     return Ruling(
         outcome=Outcome.NOT_MEASURED,
@@ -320,7 +320,7 @@ def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
         return Absent(name=metric, why="one file has nothing to be compared with", fix=fix)
     if source in (kind, _HOLDERS.get(kind)):
-        return Absent(name=metric, why=f"nothing in this file has one: {doc}")
+        return Absent(name=metric, why=f"no part of this file has it: {doc}")
     fix = "limit it in a timed test: pytest --perfgate" if source == "time" else f"take it from {source}"
     fix = "state its work: --set flops=137.4GFLOP --set dtype=bf16" if kind == "nsys" and metric in _OF_WORK else fix
     return Absent(name=metric, why=f"{_HOLDERS.get(kind, kind)} does not hold this metric", fix=fix)
@@ -365,7 +365,7 @@ def _window_of(metric: Metric, analysis: Analysis, parts: MetricSet) -> str:
 
 
 def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
-    what = f"{metric.name}{render_scope(metric.labels)} is {quantity(metric.value, metric.dimension)}"
+    what = f"{metric.name}{render_scope(metric.labels)} is {bound_text(limit, metric.value, metric.dimension)}"
     evidence = tuple(note for note in (("at", window), ("note", metric.note)) if note[1])
     doubted = Ruling(outcome=Outcome.INVALID, sentence="", metric=metric, evidence=evidence)
     if not math.isfinite(metric.value):

@@ -52,10 +52,12 @@ _TENFOLD = 10.0
 _DECIMAL_BYTES = regex(r"([0-9.]+)\s*([kKMGT]B)\Z")
 
 
-def bound_text(limit: Limit) -> str:
-    """Return the bound of a limit as shown beside its figure: bytes in the decimal unit of the limit."""
-    written = _DECIMAL_BYTES.search(limit.text) if limit.dimension is Dimension.BYTES else None
-    return f"{written[1]} {written[2]}" if written else quantity(limit.bound, limit.dimension)
+def bound_text(limit: Limit, figure: float | None = None, of: Dimension | None = None) -> str:
+    """Return the bound of a limit, or a figure beside it: bytes in the decimal unit of the limit."""
+    number, dimension = (limit.bound if figure is None else figure), of or limit.dimension
+    written = _DECIMAL_BYTES.search(limit.text) if dimension is limit.dimension is Dimension.BYTES else None
+    factor = float(written[1]) / limit.bound if written and limit.bound else 0.0
+    return f"{significant(number * factor)} {written[2]}" if written and factor else quantity(number, dimension)
 
 
 def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str:
@@ -149,7 +151,7 @@ def figure_note(verdict: Verdict) -> str:
     if verdict.metric is None and verdict.outcome is Outcome.PASSED and verdict.limit.metric == "slowdown":
         return " (not compared: no code changed)"
     if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:
-        return f" ({quantity(verdict.metric.value, verdict.metric.dimension)})"
+        return f" ({bound_text(verdict.limit, verdict.metric.value, verdict.metric.dimension)})"
     return f" ({figure_text(verdict.figure, verdict.metric)})" if verdict.figure is not None else ""
 
 
@@ -265,18 +267,16 @@ SAYING = 10.0
 """The widest useful interval, ten times either way; two processes that disagree give a wider one."""
 
 
-def edges(metric: Metric, *, change: bool, rests_on: str = "", decided: bool = False) -> str:
-    """Return ``[371.4 µs, 424 µs]``, for a change ``[+7.1, +8.6]``; "" without an interval.
-
-    A ``decided`` interval is shown however wide it is.
-    """
+def edges(metric: Metric, *, change: bool, why: str = "", limit: Limit | None = None, decided: bool = False) -> str:
+    """Return ``[371.4 µs, 424 µs]``, for a change ``[+7.1, +8.6]``; "" without one; a ``decided`` one may be wide."""
     if metric.interval is None:
         return ""
     if not decided and says_nothing(metric, change=change):
-        return f"[too wide to say{': ' if rests_on else ''}{rests_on}]"
+        return f"[too wide to say{': ' if why else ''}{why}]"
     if change:
         return f"[{_sign(metric.low)}, {_sign(metric.high)}]"
-    return f"[{quantity(metric.low, metric.dimension)}, {quantity(metric.high, metric.dimension)}]"
+    text = quantity if limit is None else lambda number, of: bound_text(limit, number, of)
+    return f"[{text(metric.low, metric.dimension)}, {text(metric.high, metric.dimension)}]"
 
 
 def few_rounds(verdict: Verdict) -> str:
@@ -295,8 +295,8 @@ def builds_note(cases: Iterable[CaseReport]) -> str:
     if not any(of_builds(verdict) for case in cases for verdict in case.verdicts):
         return ""
     return (
-        "A value of two builds compares them in turns, and does not follow from the two times beside it: then is the "
-        "accepted time, or that of the base, and now is the time of this run."
+        "A value of two builds compares base and head in turns. It does not follow from the two times beside it: then "
+        "is the accepted time, or that of the base, and now is the time of this run."
     )
 
 
