@@ -259,9 +259,9 @@ def merge_reasons(fails: Iterable[Availability]) -> Iterator[Availability]:
 
 
 def refusal(tool: Availability) -> str:
-    """``cupy: No module named 'cupy' > pip install cupy-cuda13x``."""
+    """``cupy: No module named 'cupy'; next: pip install cupy-cuda13x``."""
     why = textwrap.shorten(_KIND.sub("", tool.why), _LONGEST, placeholder=" …") if tool.name else tool.why
-    return f"{f'{tool.name}: ' if tool.name else ''}{why}{f' > {tool.fix}' if tool.fix else ''}"
+    return f"{f'{tool.name}: ' if tool.name else ''}{why}{f'; next: {tool.fix}' if tool.fix else ''}"
 
 
 def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> Document:

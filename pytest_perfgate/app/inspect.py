@@ -182,7 +182,7 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
     kind, fix = foreign(head) if head or path.is_dir() else ("is empty", "copy it again from where it was made")
     if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
         kind, fix = kind or "is a gzip file", "unpack it: gunzip FILE"
-    what = kind or "is of no kind that anything here reads"
+    what = kind or "is of a kind that perfgate cannot read"
     kinds = "kinds: " + ", ".join(kind_title(one.name) for one in inspectors)
     thing = "folder" if path.is_dir() else "file"
     return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), fix=fix or kinds)
@@ -192,7 +192,7 @@ def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
     strange, title = [name for name in options if name not in dict(inspector.options)], kind_title(inspector.name)
     if strange:
         fix = f"options for {title}: {', '.join(dict(inspector.options)) or 'none'}"
-        raise PerfgateError("option-unknown", f"'{strange[0]}' means nothing to {title} files", fix=fix)
+        raise PerfgateError("option-unknown", f"'{strange[0]}' is not an option for {title} files", fix=fix)
 
 
 class Shareable:

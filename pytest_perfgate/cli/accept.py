@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 ACCEPT_ABOUT = """Accept measured times as the baseline, from the last record or the one that CI uploaded.
 
-  perfgate accept                              what is new or faster, and what is slower with a reason
+  perfgate accept                              every new or faster time; a slower one needs --reason
   perfgate accept 'test_gemm[4096]' --reason "exact rounding costs 8 %"
   perfgate accept --from https://ci.example/artifacts/record.json --new
 
-A line is rewritten only where the time moved beyond its noise, or where a commit now holds what it measured.
+It rewrites a line only where the time moved beyond its noise, or where the measured code now has a commit.
 """
 
 
 def accept_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NODEID", help="cases, tests, files or folders (default: all)")
     parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why; asked for wherever a time got slower")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why; a slower time needs it")
     parser.add_argument("--new", action="store_true", help="only cases without a baseline")
     parser.add_argument("--improved", action="store_true", help="only cases that the run reported as faster")
-    parser.add_argument("--add", action="store_true", help="add this run to the accepted ones")
+    parser.add_argument("--add", action="store_true", help="count this run beside the accepted ones")
     parser.add_argument(
-        "--metric", action="append", default=[], metavar="NAME", help="accept this metric too, though no limit names it"
+        "--metric", action="append", default=[], metavar="NAME", help="also accept this metric, without a limit on it"
     )
-    parser.add_argument("--anchor", action="store_true", help="count the drift of the line from this time on")
-    parser.add_argument("--expires", default="", metavar="DATE", help="accept until then, such as 2027-01-31")
-    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
+    parser.add_argument("--anchor", action="store_true", help="count the drift of the line anew from this time")
+    parser.add_argument("--expires", default="", metavar="DATE", help="accept until this day, such as 2027-01-31")
+    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="this record, not the last")
     parser.add_argument("--dry-run", action="store_true", help="show what would be written")
     parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
     add_root(parser)
@@ -262,7 +262,7 @@ _MEANS = {"a": "a", "y": "a", "s": "s", "n": "s", "q": "q"}
 def review_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NODEID", help="only these cases")
     parser.add_argument("-k", dest="expression", default="", metavar="EXPR", help="cases whose names match")
-    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
+    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="this record, not the last")
     add_root(parser)
     parser.set_defaults(each=True, reason="", new=False, improved=False, add=False, metric=[], anchor=False, expires="")
     parser.set_defaults(dry_run=False, in_ci=False)
@@ -341,7 +341,7 @@ def _with_reason(decision: Proposal, signature: Signature) -> Proposal:
             write("this needs a reason")
 
 
-PRUNE_ABOUT = """Remove baselines whose tests are gone; only after a full run, nothing left out, that passed."""
+PRUNE_ABOUT = """Remove baselines whose tests are gone. This needs a full run that passed and left out no test."""
 
 
 def prune_arguments(parser: ArgumentParser) -> None:
@@ -368,12 +368,12 @@ def run_prune(options: Namespace) -> int:
     return 0
 
 
-MERGE_DRIVER_ABOUT = """Merge baseline files for git, line by line: cases that one side changed are taken, others stay.
+MERGE_DRIVER_ABOUT = """Merge baseline files for git, line by line: it takes each line that one side changed.
 
-  perfgate doctor    tells the two commands that set it up, where they are missing
+  perfgate doctor    prints the two commands that set it up, where they are missing
 
-A case that both sides accepted differently stays a conflict, of that line alone. A side that does not read is
-left as git leaves a conflict: both sides between markers.
+A case that both sides accepted differently stays a conflict of that line alone. Where one side cannot be read, the file
+keeps both sides between markers, as in any conflict of git.
 """
 
 

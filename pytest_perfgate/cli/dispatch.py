@@ -88,7 +88,7 @@ def overview() -> str:
     lines = ["usage: perfgate COMMAND [...]      perfgate COMMAND --help", ""]
     for group, commands in GROUPS.items():
         lines += [group, *(f"  {name:<14} {text}" for name, text in commands.items()), ""]
-    lines.append("All commands take --json. Exit codes: 0 kept, 1 regressed or broken, 2 usage,")
+    lines.append("All commands take --json. Exit codes: 0 kept, 1 regressed or broken, 2 wrong usage,")
     lines.append("3 undecided, 4 not measured or invalid, 10 and up an error of perfgate's own.")
     return "\n".join(lines) + "\n"
 
@@ -197,7 +197,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "run": "run pytest and exit by what the gate found",
         "merge": "join the records of a run's shards",
         "check": "check limits on files: traces, reports, cubins, records",
-        "compare": "two files of one kind, or two runs; limits on the difference",
+        "compare": "compare two files of one kind, or two runs; limits on the difference",
     },
     "accept": {
         "accept": "accept measured times as the baseline",
@@ -207,24 +207,24 @@ GROUPS: dict[str, dict[str, str]] = {
         "merge-driver": "merge baseline files for git, line by line",
     },
     "look": {
-        "inspect": "say what is in a file",
-        "report": "the last run, or a record, as text, HTML or Markdown",
-        "history": "a case over time",
+        "inspect": "show what is in a file",
+        "report": "show the last run, or a record, as text, HTML or Markdown",
+        "history": "show a case over time",
         "regressions": "list lasting slowdowns over many runs",
-        "site": "the history of the project as pages",
+        "site": "write the history of the project as pages",
         "devlog": "write the last run into a kernel's log",
     },
     "profile": {
         "profile": "run one test under a profiler and keep the profile",
-        "scrub": "take the environment out of an Nsight Systems export",
+        "scrub": "remove the environment from an Nsight Systems export",
     },
     "machine": {
         "calibrate": "measure the gate's error rates on this machine, with your tests",
         "ceilings": "measure the highest rates that this machine reaches",
         "clocks": "show, lock or reset the clocks of devices",
         "explain": "explain a code, outcome, term, metric, setting, command or view",
-        "doctor": "show what works here, what does not, and the fix",
-        "devices": "data sheets of known devices; --here: of this machine",
+        "doctor": "show what works here, what does not, and how to fix it",
+        "devices": "show data sheets of known devices; --here: of this machine",
     },
 }
 

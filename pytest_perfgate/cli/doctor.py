@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.project import Merging
 
 
-DOCTOR_ABOUT = """Say what works here, what does not and why, and what fixes it: the project, then the machine.
+DOCTOR_ABOUT = """Show what works here, what does not, why, and how to fix it: first the project, then each device.
 
-It changes nothing. The last line times one call against itself for a few seconds. One screen, device by
-device; all that was found is behind --verbose and --json.
+It changes nothing. The last line times one call against itself for a few seconds.
+--verbose and --json show all findings.
 """
 
 _BELOW = " " * 17
@@ -38,7 +38,7 @@ _BELOW = " " * 17
 
 def doctor_arguments(parser: ArgumentParser) -> None:
     add_root(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="every finding, each part in a table")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show all findings, each part in a table")
     parser.add_argument("--seconds", type=from_zero, default=5.0, help="seconds to time a call against itself; 0: none")
 
 
@@ -91,10 +91,10 @@ def finding_lines(finding: Remark, *, verbose: bool, width: int = 100) -> list[s
     line = f"{finding.level.value:<4}  {finding.name:<9}  {finding.what}"
     if verbose:
         return [*_folded(line, width), *([f"{_BELOW}next: {finding.fix}"] if finding.fix else [])]
-    if finding.fix and len(f"{line} > {finding.fix}") <= width:
-        return [f"{line} > {finding.fix}"]
+    if finding.fix and len(f"{line}; next: {finding.fix}") <= width:
+        return [f"{line}; next: {finding.fix}"]
     if finding.fix:
-        return [*_folded(line, width), f"{_BELOW}> {finding.fix}"]
+        return [*_folded(line, width), f"{_BELOW}next: {finding.fix}"]
     return _folded(line, width) if len(line) <= width or finding.level.value != "ok" else [f"{line[: width - 2]} …"]
 
 

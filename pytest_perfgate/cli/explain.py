@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from pytest_perfgate.cli.output import show
-from pytest_perfgate.core.judge.policy import ADVICE, CHOICES, CI, LOCAL, RULE, UNJUDGED, effect
+from pytest_perfgate.core.judge.policy import ADVICE, CHOICES, CI, FIELDS, LABELS, LOCAL, RULE, UNJUDGED, effect
 from pytest_perfgate.core.metric_kinds import EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes, having, proposal
 from pytest_perfgate.model.metric import Bullets, Document, Paragraph, Section
@@ -47,12 +47,12 @@ TERMS: tuple[Term, ...] = (
     _term("accept", "Write a measured time into the baseline, with a reason.", "accepting"),
     _term(
         "anchor",
-        "The time from which drift is counted: the oldest accepted time of ninety days, or that of a fixed revision.",
+        "The accepted time from which drift is counted: the oldest of ninety days, or that of a fixed revision.",
         "verdicts",
     ),
     _term(
         "base",
-        "The revision that a change is compared with, and its build, which runs in turns with the head.",
+        "The revision that a change is compared with, and its build. It runs in turns with the head.",
         "against-a-revision",
         *("base revision", "arm", "arms"),
     ),
@@ -71,11 +71,7 @@ TERMS: tuple[Term, ...] = (
     ),
     _term("capture", "A profile beside the timing: annotation, ncu, nsys, torch, cupti, cubin.", "captures", *_MODES),
     _term("case", "One call of one test with its parameters. It has its own limits, verdict and baseline.", "fixture"),
-    _term(
-        "ceiling",
-        "The highest rate that this machine was measured to reach; below the peak of the data sheet.",
-        "devices",
-    ),
+    _term("ceiling", "The highest rate that was measured on this machine; it lies below the peak.", "devices"),
     _term(
         "class",
         "What limits a kernel or window most: compute, memory, launches, communication, synchronisation, latency.",
@@ -84,42 +80,32 @@ TERMS: tuple[Term, ...] = (
     ),
     _term(
         "confirmed regression",
-        "A slowdown that rounds of base and head showed beyond chance: REGRESSED.",
+        "A slowdown that chance does not explain, shown by rounds of base and head: REGRESSED.",
         "verdicts",
         *("regression", "confirmed"),
     ),
-    _term("floor", "A difference in time that a project sets; smaller ones never count as slower.", "outcomes"),
+    _term("floor", "A difference in time that a project sets. Smaller differences never count as slower.", "outcomes"),
     _term("head", "The change under test, and its build.", "against-a-revision"),
     _term("history", "The times of earlier full runs on this machine, `.perfgate/history.db`.", "verdicts"),
-    _term(
-        "interval", "The range in which a figure lies with 95 % confidence; a limit is judged by all of it.", "outcomes"
-    ),
+    _term("interval", "The range of a figure with 95 % confidence. The whole range must keep a limit.", "outcomes"),
     _term(
         "limit",
         "A condition that a case must keep, or its test fails: `METRIC OP VALUE`, such as `slowdown <= 3%`.",
         "limits",
         *("gate", "gates"),
     ),
-    _term(
-        "merge base",
-        "The newest commit that a change shares with its target branch. Its baselines judge the change.",
-        "nothing-passes-vacuously",
-    ),
+    _term("merge base", "The newest commit that a change shares with its target branch. Its baselines judge.", "ci"),
     _term("metric", "A named figure that a limit can hold, such as `time` or `mfu`.", "limits"),
-    _term("MFU", "Model FLOPs utilisation: operations per second over the peak of the device.", "work"),
-    _term(
-        "noise",
-        "The variation in the time of unchanged code: within a process, between processes, between runs.",
-        "verdicts",
-    ),
+    _term("MFU", "Model FLOPs utilisation: the operations per second over the peak of the device.", "work"),
+    _term("noise", "How times of unchanged code differ: in a process, between processes, between runs.", "verdicts"),
     _term("outcome", "The result of a limit: PASSED, REGRESSED and eleven more.", "outcomes", "verdict"),
     _term("peak", "The highest rate that the data sheet of the device allows at the clock it ran at.", "devices"),
-    _term("policy", "The rule by which an outcome passes, warns or fails its test.", "outcomes"),
-    _term("process", "One fresh Python process that measures every case; its median is one number.", "verdicts"),
-    _term("record", "The file that a run leaves: every sample, verdict and fact of the machine.", "ci"),
+    _term("policy", "The rule that says whether an outcome passes, warns or fails its test.", "outcomes"),
+    _term("process", "A fresh Python process. It measures every case and gives one number for each.", "verdicts"),
+    _term("record", "The file that a run writes: every sample, verdict and fact of the machine.", "ci"),
     _term(
         "round",
-        "A pair of fresh processes, base and head, that run in turns on one core; it gives one difference.",
+        "Two fresh processes, base and head, in turns on one core. It gives one difference.",
         "verdicts",
         "rounds",
     ),
@@ -132,11 +118,13 @@ TERMS: tuple[Term, ...] = (
     _term("sample", "One timed call, or the mean of a batch of calls that are too short to time alone.", "timing"),
     _term(
         "SOL",
-        "Speed of light: the rate reached over the rate that memory and arithmetic allow this work.",
+        "Speed of light: the rate that was reached over the rate that memory and arithmetic allow for this work.",
         "work",
         *("speed-of-light", "speed of light", "roofline", "roof", "% of SOL", "attained fraction", "efficiency"),
     ),
-    _term("suspect", "A case that looks slower than its limit allows, not confirmed yet.", "outcomes", "suspects"),
+    _term(
+        "suspect", "A case that looks slower than its limit allows and is not confirmed yet.", "outcomes", "suspects"
+    ),
     _term("work", "The operations and bytes of one call; `mfu` and `sol` need it.", "work"),
 )
 
@@ -147,9 +135,9 @@ def find_term(word: str) -> Term | None:
     return next((term for term in TERMS if name in {n.casefold() for n in (term.name, *term.also)}), None)
 
 
-EXPLAIN_ABOUT = """Explain an error code, an outcome, a word of the glossary, a metric, a setting, a command or a view.
+EXPLAIN_ABOUT = """Explain an error code, outcome, term, word of a block, metric, setting, command or view.
 
-Of any other word: what mentions it. Without a word: everything that can be explained.
+For any other word it lists what mentions it. Without a word it lists everything that it can explain.
 
   perfgate explain limit-syntax
   perfgate explain UNDECIDED
@@ -204,6 +192,8 @@ def _entries() -> Iterator[tuple[str, str, str, str]]:
 
     yield from (("outcome", _shown(outcome), RULE[outcome].meaning, "") for outcome in Outcome)
     yield from (("outcome", name, text, "") for name, text in UNJUDGED.items())
+    yield from (("block word", name, text, "") for name, text in LABELS.items())
+    yield from (("baseline field", name, text, "") for name, text in FIELDS.items())
     yield from (("term", term.name, term.meaning, " ".join(term.also)) for term in TERMS)
     yield from (("metric", kind.name, kind.doc, " ".join(kind.aliases)) for _, kind in sorted(by_name().items()))
     yield from (("command", name, text, "") for commands in GROUPS.values() for name, text in commands.items())
@@ -287,7 +277,12 @@ def _programs(word: str) -> Iterator[Section]:
             yield _section(kind.capitalize(), f"{text[0].upper()}{text[1:]}.", page=_CALLS[kind].format(name))
 
 
-_CALLS = {"command": "perfgate {} --help", "view": "perfgate inspect FILE --view {}"}
+_CALLS = {
+    "command": "perfgate {} --help",
+    "view": "perfgate inspect FILE --view {}",
+    "block word": "outcomes.md#the-block",
+    "baseline field": "accepting.md#what-a-line-holds",
+}
 
 
 def _section(title: str, *lines: object, page: str) -> Section:

@@ -41,16 +41,16 @@ CHECK_ABOUT = """Check limits on files, without running anything.
 
   perfgate check trace.json.gz "change(overlap(stage=stage2)) >= -2pp" --baseline
 
-Arguments with an operator are limits, all others are files. Exit codes: 0 kept, 1 broken, 4 not measured or invalid;
-others are those of an error, such as a damaged file (perfgate explain CODE).
-With --baseline the file is a case of this project: changes are held against its accepted line, and `perfgate accept`
-takes what the file says.
-What was not measured fails here as it does in CI, unless --policy unmeasured=warn says otherwise.
+An argument with an operator is a limit, any other is a file. Exit codes: 0 kept, 1 broken, 4 not measured or invalid.
+An error, such as a damaged file, has a code of its own (perfgate explain CODE).
+With --baseline the file is a case of this project: limits on a change compare with its accepted line, and `perfgate
+accept` accepts its figures.
+A figure that was not measured fails here as in CI; --policy unmeasured=warn turns that into a warning.
 """
 
 
 def check_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
+    parser.add_argument("words", nargs="+", metavar="FILE|LIMIT", help="files to read, and limits on their figures")
     output.add_limit_options(parser)
     parser.add_argument("--baseline", action="store_true", help="compare with this project's accepted figures")
     parser.add_argument(
@@ -105,7 +105,7 @@ def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[
     return exit_of(judged)
 
 
-COMPARE_ABOUT = """Compare two files of one kind, or two runs; the first is the reference. Limits are optional.
+COMPARE_ABOUT = """Compare two files of one kind, or two records. The first is the reference. Limits are optional.
 
   perfgate compare before.sqlite after.sqlite "slowdown(kernel=*nccl*) <= 5%"
   perfgate compare before.cubin after.cubin "change(registers) <= 0"
@@ -115,8 +115,8 @@ For jobs of several files: perfgate compare before0 before1 -- after0 after1
 
 
 def compare_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
-    parser.add_argument("--view", default="", help="one view of the comparison")
+    parser.add_argument("words", nargs="+", metavar="FILE|LIMIT", help="the reference, the other file, and limits")
+    parser.add_argument("--view", default="", help="one view of the comparison; 'list' names them")
     output.add_picture_option(parser)
     output.add_limit_options(parser)
     parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this comparison and all its tables")
@@ -160,16 +160,16 @@ def _compared(
     return analysis, in_order(limits, judged, None)
 
 
-INSPECT_ABOUT = """Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin.
+INSPECT_ABOUT = """Show what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin.
 
-The content of a file tells what it is, not its name.
+perfgate knows the kind of a file by its content, not by its name.
 
-Several files are the ranks or processes of one job. Nothing is judged here: see perfgate check.
+Several files are the ranks or processes of one job. This command judges nothing; `perfgate check` does.
 """
 
 
 def inspect_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="the file, or the files of one job")
     parser.add_argument("--view", default="", help="one view of the file; 'list' names them, 'all' shows all")
     parser.add_argument("--html", metavar="FILE", help="write pictures and views as one HTML page")
     output.add_picture_option(parser)
@@ -260,15 +260,15 @@ def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterat
         yield path
 
 
-PROFILE_ABOUT = """Profile one test and keep what came out of it under .perfgate/profiles.
+PROFILE_ABOUT = """Profile one test, and keep the profile and its reports under .perfgate/profiles.
 
   perfgate profile 'tests/test_gemm.py::test_gemm[4096]'
   perfgate profile 'tests/test_gemm.py::test_gemm[4096]#backward' --mode ncu --mode nsys
 
-The test runs in a child of its own: each call once to compile and tune, once under the profiler. With #NAME only the
-call of that name is watched. Modes: annotation (the default: what classifies a kernel), ncu (deep: source and machine
-code), nsys (timeline, overlap, launch order), torch (operators), cupti (kernel records without a tool), event (time by
-the device's own events), cubin (machine code that the test attaches), and those that other profilers bring.
+The test runs in a child process, twice: once to compile and tune, once under the profiler. #NAME profiles only the call
+of that name. Modes: annotation (the default: the counters that classify a kernel), ncu (also source and machine code),
+nsys (timeline, overlap, launch order), torch (operators), cupti (kernel records without a tool), event (time by the
+device's own events), cubin (machine code that the test attaches), and those that plugins add.
 """
 
 
@@ -284,7 +284,7 @@ def profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", default="", metavar="FOLDER", help="folder for the profile (default: .perfgate/profiles)"
     )
-    parser.add_argument("--kernel", default="", metavar="NAME", help="only kernels whose name holds this (ncu)")
+    parser.add_argument("--kernel", default="", metavar="NAME", help="only kernels whose name contains this (ncu)")
     parser.add_argument(
         "--launches", type=output.from_one, default=0, metavar="N", help="at most this many launches (ncu)"
     )
@@ -312,7 +312,7 @@ def run_profile(options: argparse.Namespace) -> int:
     return 0
 
 
-SCRUB_ABOUT = """Take the environment out of an Nsight Systems export before it travels.
+SCRUB_ABOUT = """Remove the environment from an Nsight Systems export before you share it.
 
 nsys stores the variables of every process it sees, tokens included, and what the program printed. The clean copy is
 written beside the export unless --in-place asks for the export itself. A .nsys-rep cannot be cleaned: export it first.
@@ -353,16 +353,16 @@ def scrub_sentence(scrubbed: Scrubbed) -> str:
 
 *_TOOLS, _LAST_TOOL = BENCHMARK_TOOLS.values()
 
-IMPORT_ABOUT = f"""Begin baselines from JSON of {", ".join(_TOOLS)} or {_LAST_TOOL}.
+IMPORT_ABOUT = f"""Start baselines from JSON of {", ".join(_TOOLS)} or {_LAST_TOOL}.
 
   perfgate import .benchmarks/Linux-CPython-3.11-64bit/0001_main.json
 
-A line that stands already is not touched. Imported times were measured differently: they screen until accepted anew.
+An existing line is not changed. Imported times were measured in another way: accept anew after the first full run.
 """
 
 
 def import_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="JSON of another benchmark tool")
     parser.add_argument(
         "--device", default="", metavar="KEY", help="the device they were measured on (default: this host)"
     )

@@ -20,13 +20,13 @@ from pytest_perfgate.model.errors import PerfgateError
 if TYPE_CHECKING:
     from pytest_perfgate.app.accepted import Added
 
-HISTORY_ABOUT = """A case over time: its runs, the commits they were measured at, what was accepted.
+HISTORY_ABOUT = """Show a case over time: its runs, their commits, and its accepted times.
 
-  perfgate history gemm              one case, or those with this in their name
-  perfgate history add runs/         take records in: files, folders, addresses
+  perfgate history gemm              one case, or all whose names contain this
+  perfgate history add runs/         add records: files, folders, addresses
 
-Records are the truth, and the history is an index of them: a record that is added twice counts once, and a history that
-is lost is made again from its records. Without a name `add` takes those under .perfgate/records.
+The history is an index of records. A record that is added twice counts once. A history that is lost can be built again
+from its records. Without a name, `add` reads .perfgate/records.
 """
 
 _ADD = "add"
@@ -37,10 +37,10 @@ def history_arguments(parser: ArgumentParser) -> None:
         "case", nargs="?", default="", metavar="CASE", help="a node id or part of one (default: list all), or: add"
     )
     parser.add_argument("records", nargs="*", metavar="RECORD", help="after add: records, folders of them, addresses")
-    parser.add_argument("--device", default="", metavar="KEY", help="only this device")
+    parser.add_argument("--device", default="", metavar="KEY", help="only the runs on this device")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the case with its change points")
     parser.add_argument("--to", default="", metavar="FORM:FILE", help="every figure as a table: csv:FILE, parquet:FILE")
-    parser.add_argument("--last", type=from_one, default=20, metavar="N", help="so many runs (default 20)")
+    parser.add_argument("--last", type=from_one, default=20, metavar="N", help="number of runs to show (default 20)")
     add_root(parser)
 
 
@@ -217,12 +217,12 @@ def _accepted(project: Project, key: Any, device: str) -> Any:
     return project.baselines.read(device, key.path).get(str(key))
 
 
-DEVLOG_ABOUT = """Write the last run into a kernel's log: what it achieves, against the commit measured before it.
+DEVLOG_ABOUT = """Write the last run into a kernel's log, and compare it with the commit that was measured before.
 
-"vs Previous" is the newest earlier record of another commit, measured alike; without one, the accepted time; without
-that, what was tried before it was committed.
+"vs Previous" compares with the newest earlier record of another commit that was measured in the same way. Without one
+it compares with the accepted time, and without that with the code before it was committed.
 
-An entry of the same version is written again in its place; Issues and Insights that people wrote stay.
+An entry of the same version is replaced. Issues and Insights that people wrote stay.
 """
 
 
@@ -232,8 +232,8 @@ def devlog_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--version", default="", metavar="NAME", help="the entry's name (default: the commit)")
     parser.add_argument("--changed", default="", metavar="TEXT", help="what changed (default: the commit's subject)")
     parser.add_argument("--capture", default="", metavar="FILE", help="a report or machine code of this version")
-    parser.add_argument("--before", default="", metavar="FILE", help="the same of the version before: what changed")
-    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
+    parser.add_argument("--before", default="", metavar="FILE", help="the same of the version before, to compare with")
+    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="this record, not the last")
     add_root(parser)
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 CEILINGS_ABOUT = """Measure the highest rates that this machine reaches: a large product of each dtype, a large copy.
 
-They are kept beside the baselines and give a host, or a device without a data sheet, its roof. A higher rate of an
-earlier run stays.
+perfgate stores them beside the baselines. They are the roof of a host, and of a device without a data sheet. A higher
+rate of an earlier run stays.
 """
 
 
@@ -67,7 +67,7 @@ def _progress(text: str) -> None:
 
 CLOCKS_ABOUT = """Show, lock or reset the clocks of devices.
 
-show never touches a card. lock holds until reset; runs that lock by themselves need neither.
+show changes nothing. lock holds until reset. A run with `clocks = "lock"` locks and resets by itself.
 """
 
 
@@ -116,9 +116,9 @@ def _cards(device: str, *, must: bool) -> list[Any]:
     return chosen
 
 
-DEVICES_ABOUT = """Data sheets of known devices: dense rates, the clock that each figure implies, what was reached.
+DEVICES_ABOUT = """Show data sheets of known devices: dense rates, their clocks, and the rates that were reached.
 
-Without a name: the whole catalogue, the project's own devices in front. --here: what this machine has.
+Without a name it shows the whole catalogue, first the project's own devices. --here shows those of this machine.
 """
 
 
@@ -146,11 +146,9 @@ def run_devices(options: Namespace) -> int:
     return 0
 
 
-CALIBRATE_ABOUT = """Measure how often the gate raises a false alarm here, and how small a slowdown it sees.
+CALIBRATE_ABOUT = """Measure how often the gate raises a false alarm here, and how small a slowdown it finds.
 
-It runs your tests on your machine.
-
-Both sides run the same code. Rounds are kept: run again, it adds to them.
+It runs your tests on your machine, with the same code on both sides. A second run adds its rounds to the first.
 """
 
 

@@ -139,7 +139,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, text in _SUGAR.items():
         group.add_argument(f"--{name}", help=text, metavar=name.upper())
     group.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", dest="pairs", help="options: see docs/options.md"
+        "--set", action="append", default=[], metavar="NAME=VALUE", dest="pairs", help="a wrong NAME lists them all"
     )
 
 

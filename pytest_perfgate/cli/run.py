@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.judge.shards import Source
     from pytest_perfgate.model.verdict import RunReport
 
-RUN_ABOUT = """Run pytest, and exit by what the gate found rather than by pytest's own codes.
+RUN_ABOUT = """Run pytest. The exit code is that of the gate, not that of pytest.
 
   perfgate run tests/bench -k gemm --perfgate-against origin/main
 
-Everything but --json, --policy and --root goes to pytest. Without --perfgate= it is a full run.
+Every option but --json, --policy and --root goes to pytest. Without --perfgate= it is a full run.
 """
 
 RUN_PASSES_ON = True
@@ -33,7 +33,7 @@ RUN_PASSES_ON = True
 
 _STDERR, _NOTHING = 2, 4
 _INTERRUPTED, _NONE_COLLECTED = 2, 5  # of pytest
-_UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
+_UNGATED = "nothing was measured: no gated test ran, and pytest wrote no record; check which tests it collected"
 
 
 def run_arguments(parser: ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def run_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="what an outcome does, such as undecided=fail; as --perfgate-policy, repeatable",
+        help="what an outcome does to its test, such as undecided=fail; repeatable",
     )
     add_root(parser)
 
@@ -104,21 +104,21 @@ def _code(status: int, report: RunReport | None) -> int:
     return FROM_PYTEST.get(status, REGRESSED) if report is None else run_code(report, status)
 
 
-MERGE_ABOUT = """Join the records of shards into one run, which is the last one then.
+MERGE_ABOUT = """Join the records of shards into one record, which becomes the last record.
 
   perfgate merge shards/                     every record below this folder
   perfgate merge a.json b.json --expect 2 --to merged.json
 
-It exits by what the gate found, as `perfgate run` does. Cases of a shard whose record is missing are NOT MEASURED.
+The exit code is that of the gate, as with `perfgate run`. Cases of a shard whose record is missing are NOT MEASURED.
 """
 
 
 def merge_arguments(parser: ArgumentParser) -> None:
     from pytest_perfgate.cli.output import from_one
 
-    parser.add_argument("sources", nargs="+", metavar="RECORD|FOLDER|URL", help="every record below a folder")
-    parser.add_argument("--expect", type=from_one, default=0, metavar="N", help="how many shards there must be in all")
-    parser.add_argument("--to", default="", metavar="FILE", help="also write it here, as one file")
+    parser.add_argument("sources", nargs="+", metavar="RECORD|FOLDER|URL", help="a record, or a folder of records")
+    parser.add_argument("--expect", type=from_one, default=0, metavar="N", help="how many records there must be")
+    parser.add_argument("--to", default="", metavar="FILE", help="also write the merged record to this file")
     add_root(parser)
 
 
@@ -166,18 +166,18 @@ def _sources(names: list[str], project: Project) -> Iterator[Source]:
             yield Source(place=str(path), report=project.records.read(str(path)))
 
 
-REPORT_ABOUT = """Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.
+REPORT_ABOUT = """Show the last run, or a record, as text, HTML or Markdown, or send it to another place.
 
   perfgate report --html report.html
   perfgate report --to github            edits the one comment of this pull request
 
-Without an option it is text, here. In CI it exits by what the gate found, as `perfgate run` does; with a RECORD by 0.
+Without an option it prints text. In CI the exit code is that of the gate, as with `perfgate run`; with RECORD it is 0.
 """
 
 
 def report_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("source", nargs="?", default="", metavar="RECORD|URL", help="instead of the last record")
-    parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same, as in accept")
+    parser.add_argument("source", nargs="?", default="", metavar="RECORD|URL", help="the record (default: the last)")
+    parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same as the argument")
     parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
     parser.add_argument("--pictures", default="", metavar="FOLDER", help="write every picture of the page as SVG")

@@ -29,7 +29,7 @@ REGRESSIONS_ABOUT = """List lasting slowdowns by the commit that caused them, an
 
   perfgate regressions --since 7d --markdown digest.md
 
-A change of level shows from three runs after it. A level that somebody accepted is listed apart.
+A change of level shows once three runs follow it. Accepted levels have a list of their own.
 """
 
 
@@ -66,10 +66,10 @@ def run_regressions(options: Namespace) -> int:
     return 1 if options.fail and every.slower else 0
 
 
-SITE_ABOUT = """Write the history of the project as pages: an overview, a page a device, a page a case.
+SITE_ABOUT = """Write the history of the project as pages: an overview, a page for each device and for each case.
 
   perfgate site public
-  perfgate site public runs/          take these records in first
+  perfgate site public runs/          add these records first
 
 They open from disk or from any file server. A second call writes only the pages that changed.
 """

@@ -52,7 +52,7 @@ class Nesting:
 
     def refuse(self, nodeid: str) -> None:
         if get_ident() == self._thread:
-            what, fix = "called inside a measured call", "measure each by itself; for a part of it: region()"
+            what, fix = "called inside a measured call", "measure each by itself; for a part of a call: region()"
             raise PerfgateError("call-wrong", what, fix=fix, place=nodeid)
 
 

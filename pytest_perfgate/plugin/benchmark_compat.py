@@ -91,14 +91,14 @@ def add_benchmark_options(parser: pytest.Parser) -> None:
     )  # fmt: skip
     for instead, (values, rest) in _IDLE.items():
         for name in values.split():
-            group.addoption(f"--benchmark-{name}", action="append", metavar="VALUE", help=f"idle: {instead}")
+            group.addoption(f"--benchmark-{name}", action="append", metavar="VALUE", help=f"no effect: {instead}")
         for name in rest:
             settings: dict[str, Any] = {"action": "store_true"} if name in _ALONE else {"nargs": "?", "const": ""}
-            group.addoption(f"--benchmark-{name}", help=f"idle: {instead}", **settings)
+            group.addoption(f"--benchmark-{name}", help=f"no effect: {instead}", **settings)
     group.addoption("--codspeed", action="store_true", help="skip the tests without a benchmark")
-    group.addoption("--codspeed-mode", metavar="MODE", help="idle: perfgate measures time")
+    group.addoption("--codspeed-mode", metavar="MODE", help="no effect: perfgate measures time")
     for name, instead in _CODSPEED.items():
-        group.addoption(name, metavar="VALUE", help=f"idle: {instead}")
+        group.addoption(name, metavar="VALUE", help=f"no effect: {instead}")
 
 
 def apply_options(config: pytest.Config) -> None:
@@ -138,7 +138,7 @@ def idle_lines(option: Any) -> Iterator[str]:
         passed = [name for name in names if _passed(option, name)]
         passed += [name for name, why in _CODSPEED.items() if why is instead and _passed(option, name)]
         if passed:
-            yield f"idle: {', '.join(passed)} ({instead})"
+            yield f"no effect: {', '.join(passed)} ({instead})"
 
 
 def _passed(option: Any, name: str) -> bool:

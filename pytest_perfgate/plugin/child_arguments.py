@@ -240,7 +240,7 @@ def trying_line(cases: int, design: Design, left_s: float, cost: PairCost) -> st
     """Return ``; what they do not clear goes to two builds in turns: 1 case 19 s to 1 min, all 38 1 to 6 min``."""
     if not cases:
         return ""
-    text = "; what the accepted times do not clear goes to two builds in turns"
+    text = "; tests that the accepted times do not clear are then measured in two builds"
     one, all_ = (cost.between(count, LEAST, design.last, left_s) for count in (1, cases))
     return f"{text}: 1 test {one}" if cases == 1 else f"{text}: 1 test {one.partition(',')[0]}, all {cases} {all_}"
 

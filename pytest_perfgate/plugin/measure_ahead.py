@@ -289,6 +289,6 @@ def insist_on_folder(folder: Path) -> None:
         return
     except OSError as fault:
         what = f"{fault.strerror or fault}: local baselines, the history and the record of a run lie there"
-        why = "a run would not see the local baselines, and leave no record"
+        why = "a run could not read the local baselines, nor write its record"
         fix = f"make it yours (chown, chmod u+rwx {folder}), or delete it: it belongs to this checkout only"
         raise PerfgateError("file-refused", what, why=why, fix=fix, place=str(folder)) from fault

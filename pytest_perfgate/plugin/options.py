@@ -50,14 +50,14 @@ class Option:
 OPTIONS: tuple[Option, ...] = (
     Option(
         "--perfgate",
-        "full measures in fresh processes before the first test, quick inside the test, off not at all",
+        "when to measure. full: in fresh processes before the first test; quick: inside the test; off: never",
         {"choices": ("full", "quick", "off"), "dest": "perfgate_mode"},
         "quick",
         "full",
     ),
     Option(
         "--perfgate-against",
-        "measure against this revision; without REV against the merge base",
+        "compare with this revision, in two builds that run in turns; without REV with the merge base",
         {"metavar": "REV", "nargs": "?", "const": "@merge-base", "type": not_empty},
         "none",
     ),
@@ -69,7 +69,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-capture",
-        "captures to take besides the timing; repeatable",
+        "a profile to take beside the timing, such as torch, nsys, ncu or cubin; repeatable",
         {"metavar": "NAME", "action": "append", "default": []},
         "none",
     ),
@@ -87,48 +87,53 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-budget",
-        "time for measuring in the whole run, such as 10min",
+        "longest time for measuring in the whole run, such as 10min",
         {"metavar": "TIME", "type": not_empty},
         "no end",
         "10 min",
     ),
     Option(
         "--perfgate-rounds",
-        "fresh processes a case in full mode, and rounds of two builds at the most, where that is more than 30 "
-        "(in CI 60 without it)",
+        "fresh processes for each case in full mode. A number above 30 is also the most rounds of two builds "
+        "(without it 30, in CI 60)",
         {"metavar": "N", "type": from_one},
         "3",
     ),
     Option(
         "--perfgate-shard",
-        "run part K of N of the tests; auto asks the variables of CI; perfgate merge joins the records",
+        "run part K of N of the tests; auto reads K and N from the variables of CI; perfgate merge joins the records",
         {"metavar": "K/N", "type": not_empty},
         "all tests",
     ),
     Option(
         "--perfgate-shard-costs",
-        "a record whose costs balance the shards; use the same one for all shards",
+        "a record whose times balance the shards; use the same one for all shards",
         {"metavar": "RECORD", "type": not_empty},
         "by names alone",
     ),
-    Option("--perfgate-device", "index or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),
+    Option("--perfgate-device", "number, UUID or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),
     Option(
         "--perfgate-policy",
-        "the effect of an outcome, as KEY=VALUE: missing, unused, improved, undecided, suspect, moved, unmeasured, "
-        "no_base, moved_by_change, own_gate; repeatable",
+        "what an outcome does to its test, such as undecided=fail. Keys: missing, unused, improved, undecided, "
+        "suspect, moved, unmeasured, no_base, moved_by_change, own_gate. Repeatable",
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",
         "missing=fail unused=fail unmeasured=fail moved_by_change=fail; in a merge request no_base=fail",
     ),
     Option(
         "--perfgate-table",
-        "show parametrised tests as a table of two parameters, such as 'n x dtype' or 'n x dtype of mfu'; call stands "
-        "for the name= of a call; repeatable",
+        "show a parametrised test as a table of two parameters, such as 'n x dtype' or 'n x dtype of mfu'; the word "
+        "call stands for the name= of a call; repeatable",
         {"metavar": "PAIR", "action": "append", "default": []},
         "none",
     ),
-    Option("--perfgate-history", "database of the history", {"metavar": "PATH"}, ".perfgate/history.db"),
-    Option("--perfgate-json", "write the record of this run here too", {"metavar": "PATH"}, "none"),
+    Option(
+        "--perfgate-history",
+        "file of the history, or an address of PostgreSQL",
+        {"metavar": "PATH"},
+        ".perfgate/history.db",
+    ),
+    Option("--perfgate-json", "also write the record of this run to this file", {"metavar": "PATH"}, "none"),
     Option("--perfgate-html", "write the report as one HTML file", {"metavar": "PATH"}, "none"),
     Option("--perfgate-markdown", "write the report as Markdown", {"metavar": "PATH"}, "none"),
 )

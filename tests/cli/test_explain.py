@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_perfgate.cli.explain import TERMS, explain
-from pytest_perfgate.core.judge.policy import ADVICE, UNJUDGED
+from pytest_perfgate.core.judge.policy import ADVICE, FIELDS, LABELS, UNJUDGED
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import BUILT_IN, EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes
@@ -19,6 +19,8 @@ KNOWN = [
     *codes(),
     *(outcome.name for outcome in Outcome),
     *UNJUDGED,
+    *LABELS,
+    *FIELDS,
     *(name for term in TERMS for name in (term.name, *term.also)),
     *(name for kind in BUILT_IN for name in (kind.name, *kind.aliases)),
     *(key.name for key in (*KEYS, *POLICY_KEYS)),

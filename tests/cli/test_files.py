@@ -141,7 +141,7 @@ def test_compare_has_a_reference_and_optional_limits(command) -> None:
         (["check", "empty", "time <= 1us"], 13, "is empty"),
         (["inspect", "strange"], 13, "artifact-unknown"),
         (["inspect", "a.toy", "--view", "tabel"], 2, "one of: table, other"),
-        (["inspect", "a.toy", "--arch", "sm_90"], 2, "'arch' means nothing to toy files"),
+        (["inspect", "a.toy", "--arch", "sm_90"], 2, "'arch' is not an option for toy files"),
         (["inspect", "a.toy", "--set", "step"], 2, "has no value"),
         (["inspect", "a.toy", "--rank", "0"], 2, "did you mean --set rank=VALUE or --peak?"),
         (["check", "a.toy", "tiem <= 1us"], 2, "did you mean 'time'"),

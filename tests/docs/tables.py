@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_perfgate.cli.explain import TERMS
 from pytest_perfgate.core.analysis.trace.figures import FIGURES
-from pytest_perfgate.core.judge.policy import ADVICE, CHOICES, CI, LOCAL, RULES, UNJUDGED, effect
+from pytest_perfgate.core.judge.policy import ADVICE, CHOICES, CI, LABELS, LOCAL, RULES, UNJUDGED, effect
 from pytest_perfgate.core.limits.grammar import UNITLESS, UNITS
 from pytest_perfgate.core.metric_kinds import BUILT_IN
 from pytest_perfgate.model.metric import MetricKind
@@ -52,6 +52,10 @@ def outcomes() -> str:
     ]
     rows += [[word, meaning, _TEST[Effect.PASS], _TEST[Effect.PASS], "", ""] for word, meaning in UNJUDGED.items()]
     return table(["outcome", "rule", "test, locally", "test, in CI", "policy", "exit code where it fails"], rows)
+
+
+def labels() -> str:
+    return table(["word", "what it means"], [[f"`{word}`", meaning] for word, meaning in LABELS.items()])
 
 
 def policies() -> str:
@@ -142,7 +146,7 @@ def anchor(name: str) -> str:
 
 TABLES = {
     "glossary.md": {"terms": terms},
-    "outcomes.md": {"outcomes": outcomes, "advice": advice, "policies": policies},
+    "outcomes.md": {"outcomes": outcomes, "advice": advice, "labels": labels, "policies": policies},
     "traces.md": {"figures": figures},
     "limits.md": {"metrics": metrics, "scopes": scopes, "units": units},
 }

@@ -135,7 +135,7 @@ class Amd:
         self._module: Any = None
 
     def availability(self) -> Availability:
-        fix = "install amdsmi of ROCm, on a machine with AMD's driver"
+        fix = "install amdsmi of ROCm (it needs AMD's driver)"
         return probe_availability("amdsmi", self._version, also=self.errors, fix=fix)
 
     def errors(self) -> tuple[type[Exception], ...]:

@@ -67,7 +67,7 @@ class CuptiRecorder:
 
     def availability(self) -> Availability:
         return probe_availability(
-            "cupti", self._probe, also=self._errors, fix="pip install cupti-python, on a machine with a driver"
+            "cupti", self._probe, also=self._errors, fix="pip install cupti-python (it needs a driver)"
         )
 
     def _probe(self) -> str:

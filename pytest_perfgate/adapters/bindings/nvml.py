@@ -176,7 +176,7 @@ class Nvml:
         self._module: Any = None
 
     def availability(self) -> Availability:
-        fix = "pip install nvidia-ml-py, on a machine with NVIDIA's driver"
+        fix = "pip install nvidia-ml-py (it needs NVIDIA's driver)"
         return probe_availability("nvml", self._version, also=self.errors, fix=fix)
 
     def errors(self) -> tuple[type[Exception], ...]:

@@ -90,7 +90,7 @@ class CudaCoreRuntime:
         self._persisting = ""
 
     def availability(self) -> Availability:
-        fix = "pip install 'pytest-perfgate[cuda]', on a machine with NVIDIA's driver"
+        fix = "pip install 'pytest-perfgate[cuda]' (it needs NVIDIA's driver)"
         return probe_availability(self.name, self._version, also=self._errors, fix=fix)
 
     def _version(self) -> str:

@@ -92,7 +92,7 @@ class Cubin:
         ("threads", "threads a block, where no launch is known"),
         ("arch", "the architecture to judge occupancy on, such as sm_90"),
         ("smem", "shared memory that the launch adds, such as 48KiB"),
-        ("kernel", "only kernels whose name holds this"),
+        ("kernel", "only kernels whose name contains this"),
         ("baseline", "an earlier build to compare with"),
         ("build", "the command that compiles a source (.cu), such as 'nvcc -arch=sm_90 -O3'"),
         ("time", "kernel time by device events, such as 11.2ms"),

@@ -152,7 +152,7 @@ class Kineto:
         choices = parse_options(options, self.operators, self._project())
         refuse_workers(choices, "a comparison is of two")
         if choices.compat:
-            what = f"compat={choices.compat} is a way to read one trace, and a comparison has no such mode"
+            what = f"compat={choices.compat} applies to one trace, not to a comparison"
             raise PerfgateError("trace-option", what, fix="compare without it, or inspect each side with it")
         reference, target = self._single("reference", before), self._single("target", after)
         alike = set(reference.devices) == set(target.devices) and not choices.says_of_reference()

@@ -231,7 +231,7 @@ def _of_each(overall: MetricSet, parts: MetricSet) -> MetricSet:
 OPTIONS = (
     ("window", "whole, steps, step=N, annotation=NAME or a range such as 2ms..5ms"),
     ("step", "a profiler step: short for window=step=N"),
-    ("compat", "tracelens: TraceLens's tables and figures, its omissions included"),
+    ("compat", "tracelens: TraceLens's tables and figures, without what they leave out"),
     ("device", "the device's name in the catalogue instead of the trace's; of the target, when comparing"),
     ("reference", "the reference's device in the catalogue, when comparing"),
     ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS; of the target, when comparing"),
@@ -245,7 +245,7 @@ OPTIONS = (
     ("floor", "coverage under which limits are INVALID; 0.9"),
     ("top", "how many operators a report looks at; 6"),
     ("replay", "write a replay package of the operation, or of those worth one, to this zip file"),
-    ("workers", "look at many files on a Dask cluster: tcp://HOST:PORT of its scheduler, or local"),
+    ("workers", "read many files on a Dask cluster: tcp://HOST:PORT of its scheduler, or local"),
     ("limits", "the limits to judge: figures of single rows are worked out where one names them"),
     ("op", "the operation that --view stack prints: a name, a pattern or an event number"),
 )

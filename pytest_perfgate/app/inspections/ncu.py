@@ -111,7 +111,7 @@ class Ncu:
     name = "ncu"
     views = ("overview", "bottleneck", "health", "rules", "report", "contract", "annotation", "devlog")
     options = (
-        ("kernel", "only kernels whose name holds this"),
+        ("kernel", "only kernels whose name contains this"),
         ("baseline", "an earlier report to compare with, in a view of its own and in the contract"),
         *OPTIONS,
         ("limits", "the limits to judge: instructions in their scopes are counted"),

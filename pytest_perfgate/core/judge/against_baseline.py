@@ -269,7 +269,7 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Judg
         return _undetected(metric, trial, visible)
     if faster:
         doubt = "" if amount < SUSPICIOUS else f"; {DOUBTFUL}"
-        return _passed(f"faster than accepted, not shown{doubt}", metric, visible)
+        return _passed(f"faster than accepted, but not confirmed{doubt}", metric, visible)
     return _passed(f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}", metric, visible)
 
 
@@ -359,7 +359,7 @@ def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visi
     if allowed.blind > allowed.threshold:  # the accepted time itself is too vague
         ruling = ruling._replace(next=_better_accepted(trial))
     if allowed.own > allowed.bound:
-        own = f"unchanged code moves by {signed(allowed.own)} here, more than the limit"
+        own = f"times of unchanged code differ by {signed(allowed.own)} here, which is more than the limit"
         ruling = ruling._replace(sentence=f"{ruling.sentence}; {own}")
     return _with_visible(ruling, visible)
 

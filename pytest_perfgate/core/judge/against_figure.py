@@ -115,7 +115,7 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
         return ruling
     if (pairs := _pairs_of(metric, trial)) is None:
         lost = paired.rounds and metric.better is not None
-        return ruling._replace(sentence=f"{ruling.sentence}; the base did not give {metric.name}") if lost else ruling
+        return ruling._replace(sentence=f"{ruling.sentence}; the base did not measure it") if lost else ruling
     base = f"base {paired.base}" if paired.base else "the base"
     finding = figure_finding(pairs, limit, trial.context.gates, paired.most)
     (outcome, word), then = _BY_BUILDS[finding.decision], ruling.next

@@ -137,10 +137,10 @@ def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     kind, step = trial.context.kinds.get(limit.metric), ""
     if kind is None:
         nearest = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
-        take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after the call it is of"
+        take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after its call"
         step = f"did you mean {nearest!r}?" if nearest else take
     elif kind.source != "time" and trial.measurement.identity.timer != READ:  # a file does not get what it lacks
-        step = f"capture it: it comes from {kind.source}"
+        step = f"take it from {kind.source}"
     return Ruling(Outcome.NOT_MEASURED, f"{limit.metric}: {why}", (step,) if step else ())
 
 
@@ -315,7 +315,7 @@ def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
         return Absent(name=metric, why="one file has nothing to be compared with", fix=fix)
     if source in (kind, _HOLDERS.get(kind)):
-        return Absent(name=metric, why=f"nothing in this file has one: {doc}")
+        return Absent(name=metric, why=f"no part of this file has it: {doc}")
     fix = "limit it in a timed test: pytest --perfgate" if source == "time" else f"take it from {source}"
     fix = "state its work: --set flops=137.4GFLOP --set dtype=bf16" if kind == "nsys" and metric in _OF_WORK else fix
     return Absent(name=metric, why=f"{_HOLDERS.get(kind, kind)} does not hold this metric", fix=fix)
@@ -360,7 +360,7 @@ def _window_of(metric: Metric, analysis: Analysis, parts: MetricSet) -> str:
 
 
 def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
-    what = f"{metric.name}{render_scope(metric.labels)} is {value_text(metric)}"
+    what = f"{metric.name}{render_scope(metric.labels)} is {value_text(metric, limit=limit)}"
     evidence = tuple(note for note in (("at", window), ("note", metric.note)) if note[1])
     doubted = Ruling(outcome=Outcome.INVALID, sentence="", metric=metric, evidence=evidence)
     if doubt := _doubt(limit, metric):

@@ -197,18 +197,18 @@ def calibration_document(result: Calibration) -> Document:
     """Return the rates with their bounds, the power curve, and a limit for each test."""
     cost = f"; {span(result.seconds)} a run" if result.seconds else ""
     alarms = (
-        f"{_rate(result.alarms)} of suites of this project's {result.tests} tests alarm on unchanged code, at "
-        f"{signed(result.limit)}; {_rate(result.undecided)} of verdicts stay undecided; "
+        f"With a limit of {signed(result.limit)}, {_rate(result.alarms)} of suites of this project's {result.tests} "
+        f"tests raise a false alarm. {_rate(result.undecided)} of verdicts stay undecided. A verdict takes "
         f"{result.processes:.1f} processes a side on average{cost}."
     )
     note = (
-        f"Suites are resampled from {result.rounds} rounds with the same code on both sides; slowdowns scale the times "
-        "of one side. The bounds count resampled suites, which repeat one another the more, the fewer rounds there "
-        "are: other days may differ by more."
+        f"Suites are drawn from {result.rounds} rounds with the same code on both sides. A slowdown multiplies the "
+        "times of one side. The bounds count drawn suites. With few rounds these repeat each other, and another day "
+        "may differ by more."
     )
     power = Table(
         title="Slowdowns that are confirmed",
-        columns=(Column(name="slowdown"), Column(name="seen"), Column(name="bounds")),
+        columns=(Column(name="slowdown"), Column(name="found"), Column(name="bounds")),
         rows=tuple((signed(by), f"{rate.rate * 100:.1f} %", _bounds(rate)) for by, rate in result.power),
     )
     fraction = Dimension.FRACTION
@@ -216,14 +216,14 @@ def calibration_document(result: Calibration) -> Document:
         title="Tests",
         columns=(
             Column(name="test"),
-            Column(name="own shift, 99 %", dimension=fraction, digits=2, absent="-"),
-            Column(name="limit that suits", dimension=fraction, digits=2, absent="-"),
-            Column(name="rounds that show it", dimension=Dimension.COUNT, absent="-"),
+            Column(name="noise, 99 %", dimension=fraction, digits=2, absent="-"),
+            Column(name="smallest limit", dimension=fraction, digits=2, absent="-"),
+            Column(name="rounds for it", dimension=Dimension.COUNT, absent="-"),
         ),
         rows=result.own,
     )
     kinds = [Column(name=kind, dimension=fraction, digits=2, absent="-") for kind in ("fresh pairs", "pairs of forks")]
-    forks = Table(title="What unchanged code scatters by", columns=(Column(name="test"), *kinds), rows=result.forks)
+    forks = Table(title="Noise of unchanged code", columns=(Column(name="test"), *kinds), rows=result.forks)
     first: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=note), power, *_injection(result))
     last: tuple[Block, ...] = (Paragraph(text=_advice(result)), own, *((forks,) if result.forks else ()))
     return Document(title="Calibration", blocks=(*first, curve(result), *last))
@@ -241,17 +241,17 @@ def _injection(result: Calibration) -> tuple[Table, ...]:
         Column(name="injected"),
         Column(name="measured"),
         Column(name="rounds", dimension=Dimension.COUNT, absent="-"),
-        Column(name="seen"),
+        Column(name="found"),
         Column(name="bounds"),
     )
-    return (Table(title="Slowdowns that were injected: one side was kept busy", columns=columns, rows=rows),)
+    return (Table(title="Injected slowdowns that are confirmed: one side was kept busy", columns=columns, rows=rows),)
 
 
 def _advice(result: Calibration) -> str:
     """Return the recommended limit and rounds."""
     rounds = max((rounds for *_, rounds in result.own), default=Design().most)
     text = f'"slowdown <= {result.suits:.0%}" suits all tests here'
-    return f"{text}; --perfgate-rounds={rounds} surely shows it in each." if rounds > Design().most else f"{text}."
+    return f"{text}; --perfgate-rounds={rounds} shows it in every test." if rounds > Design().most else f"{text}."
 
 
 def curve(result: Calibration) -> Picture:

@@ -37,7 +37,7 @@ _NAMED = 5
 _NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", fix="perfgate accept")
 _NO_CV = Absent(name="cv", why="one sample does not vary", fix="raise budget=")
 _NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", fix="use the cupti timer")
-_NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", fix='use timer="cupti"')
+_NO_SPAN = Absent(name="span", why="the timer does not separate kernels", fix='use timer="cupti"')
 
 
 def metrics_of(measurement: Measurement, baseline: Baseline | None) -> MetricSet:

@@ -20,20 +20,20 @@ KEPT, REGRESSED, UNDECIDED, UNMEASURED = 0, 1, 3, 4
 RULES: tuple[Rule, ...] = (
     Rule(
         outcome=Outcome.PASSED,
-        meaning="limits kept by the whole interval; the upper bound of the slowdown is below its limit, or below a "
-        "floor that the project set, and the output says so; or not compared, as the output says, because its code is "
-        "the same in the base",
+        meaning="the whole interval keeps the limit. For a slowdown: its upper bound is below the limit, or below a "
+        "floor that the project set, which the output says. Or nothing was compared, because the base has the same "
+        "code; the output says this too",
     ),
     Rule(
         outcome=Outcome.IMPROVED,
-        meaning="the lower bound of the speed-up is above the smallest change that counts",
+        meaning="faster: the lower bound of the speed-up is above the smallest change that counts",
         key="improved",
         exit=REGRESSED,
     ),
     Rule(
         outcome=Outcome.ACCEPTED,
-        meaning="slower, or measured differently, and this change edits the baseline's line with a reason and a "
-        "value that the measurement agrees with",
+        meaning="slower, or measured differently. This change edits the baseline's line with a reason, and the "
+        "measurement agrees with the new value",
     ),
     Rule(
         outcome=Outcome.NOT_APPLICABLE,
@@ -41,32 +41,32 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.MOVED,
-        meaning="slower or worse than accepted, but no worse than the base measured here in turns; or a speed-up "
-        "that is better because its reference got slower",
+        meaning="slower or worse than accepted, but not slower or worse than the base, which ran here in turns with "
+        "the head. Or a speed-up that is better because its reference got slower",
         key="moved",
         exit=REGRESSED,
     ),
     Rule(
         outcome=Outcome.SUSPECT,
-        meaning="slower, and not confirmed: quick mode, or no second build to compare with",
+        meaning="slower, and not confirmed: the run was in quick mode, or had no second build to compare with",
         key="suspect",
         exit=UNDECIDED,
     ),
     Rule(
         outcome=Outcome.UNSTABLE,
-        meaning="the processes fall into groups that are far apart",
+        meaning="the processes fall into groups that are far apart, so one number cannot stand for them",
         key="undecided",
         exit=UNDECIDED,
     ),
     Rule(
         outcome=Outcome.UNDECIDED,
-        meaning="the interval spans the limit",
+        meaning="the limit lies inside the interval, so the measurement cannot tell",
         key="undecided",
         exit=UNDECIDED,
     ),
     Rule(
         outcome=Outcome.UNBASELINED,
-        meaning="a slowdown limit, no baseline to compare with on this device, and no base and head to decide instead",
+        meaning="a slowdown limit has no baseline on this device, and base and head cannot decide instead",
         key="missing",
         exit=UNMEASURED,
     ),
@@ -99,30 +99,54 @@ RULES: tuple[Rule, ...] = (
 RULE: Mapping[Outcome, Rule] = {rule.outcome: rule for rule in RULES}
 
 UNJUDGED: Mapping[str, str] = {
-    "reference": "other calls of its test are compared with this one in a limit such as `speedup(over=NAME)`, and no "
-    "limit judges the call itself; where one does, its outcome is shown instead",
+    "reference": "a limit such as `speedup(over=NAME)` compares other calls of the test with this one. A limit of its "
+    "own would show an outcome here",
     "no limit": "no limit names the call, or only one on a mean of its test does",
 }
 """The words that stand in place of an outcome where nothing judged a call."""
 
+LABELS: Mapping[str, str] = {
+    "now": "the time of this run, with its processes, the samples of each, the device and its clock",
+    "then": "the accepted time, with its commit, day and reason; without a stored baseline the time of the base",
+    "why": "a reason for the outcome",
+    "seen": "a fact about the kernel, from a capture or from machine code",
+    "try": "advice that may make the kernel faster, with the figure that it rests on",
+    "next": "a command that helps; the first is the most useful",
+    "two builds": "base and head, which ran in turns; the figure before these words is their difference",
+    "a first guess": "an estimate of the time left that rests on no earlier run of these tests",
+}
+"""Words at the start of a line of a block, and in the lines and table around it, with what they mean."""
+
+FIELDS: Mapping[str, str] = {
+    "scatter": "the relative standard deviation of a time from one run to the next",
+    "identity": "how a time was measured: timer, clocks, cache, threads, cores, notes of the test. Times of another "
+    "identity are not compared",
+    "affinity": "the cores that the measured process may use; part of the identity",
+    "environment": "versions and settings of the machine that measured: a file beside the baselines",
+    "power": "whether the device ran at its power limit when the time was accepted",
+}
+"""Fields of a line in a baseline file that no term explains."""
+
 ADVICE: Mapping[Outcome, str] = {
-    Outcome.PASSED: "Nothing.",
+    Outcome.PASSED: "Nothing to do.",
     Outcome.IMPROVED: "Check that the work is still done. If it is, accept the faster time: "
     "perfgate accept --improved. Otherwise a later slowdown back to the old time passes.",
     Outcome.ACCEPTED: "Review the line and its reason in the diff.",
-    Outcome.NOT_APPLICABLE: "Nothing: the limit names other devices.",
+    Outcome.NOT_APPLICABLE: "Nothing to do: the limit names other devices.",
     Outcome.MOVED: "The block names what differs: a package, a driver, clocks, the machine. "
-    "Fix that, or accept the new time with that as the reason.",
-    Outcome.SUSPECT: "Decide it with paired rounds: pytest --perfgate-against REV. "
-    "In quick mode: pytest --perfgate=full.",
+    "Fix it, or accept the new time and name it in the reason.",
+    Outcome.SUSPECT: "After a quick run: pytest --perfgate=full. "
+    "After a full run, let base and head decide: pytest --perfgate-against REV.",
     Outcome.UNSTABLE: "Look for two states of the kernel or the machine: alignment, clocks, a cache, an autotuner. "
     "More rounds show the groups: --perfgate-rounds=10.",
-    Outcome.UNDECIDED: "Measure with paired rounds (--perfgate-against REV), in more processes "
-    "(--perfgate-rounds=10), or on a quieter machine.",
+    Outcome.UNDECIDED: "Compare base and head (--perfgate-against REV), measure in more processes "
+    "(--perfgate-rounds=10), or use a quieter machine.",
     Outcome.UNBASELINED: "Accept a first time: perfgate accept --new --reason TEXT. "
     "Where a baseline exists, the block names what differs from it.",
-    Outcome.NOT_MEASURED: "Call perfgate(fn) in the test, run it, and take the capture that the metric comes from.",
-    Outcome.INVALID: "Fix what the block names (clocks, a shared device, the work count) and measure again.",
+    Outcome.NOT_MEASURED: "Call perfgate(fn) in the test and run the test. A metric of a profile also needs its "
+    "capture; the block names it.",
+    Outcome.INVALID: "Fix the cause that the block names (clocks, a shared device, the work count), then measure "
+    "again.",
     Outcome.REGRESSED: "Fix the code. If the slowdown is intended, accept it with a reason: "
     "perfgate accept CASE --reason TEXT.",
     Outcome.BROKEN: "Fix the code, or change the limit where people review it.",

@@ -225,7 +225,7 @@ def _discards_text(samples: Samples) -> str:
 
 def _reads(durations: Sequence[float], within: str) -> str:
     at = next(n for n, d in enumerate(durations) if not _plausible(d))
-    absurd = ", which is no time that a call can take" if 0 < durations[at] < math.inf else ""
+    absurd = ", and no call can take such a time" if 0 < durations[at] < math.inf else ""
     return f"sample {at + 1} of {len(durations)}{within} reads {durations[at]} ns{absurd}"
 
 

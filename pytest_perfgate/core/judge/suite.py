@@ -213,7 +213,7 @@ def _in_reach(key: CaseKey, suite: Suite) -> bool:
 def _unsought(suite: Suite) -> Iterator[SuiteNote]:
     """Yield a note in CI if it is unknown what such a run would have collected."""
     if suite.context.policy.ci and suite.baselines:
-        text = f"dropped tests were not looked for: {suite.reach.unknown}"
+        text = f"perfgate did not look for dropped tests: {suite.reach.unknown}"
         yield SuiteNote(kind="not looked for", effect=Effect.WARN, text=text)
 
 

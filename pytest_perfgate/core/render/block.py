@@ -49,7 +49,7 @@ _DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outco
 _ORDER = list(Outcome)
 
 _WITHOUT = {
-    Outcome.NOT_APPLICABLE: "not asked here",
+    Outcome.NOT_APPLICABLE: "not for this device",
     Outcome.UNBASELINED: "nothing to compare with",
     Outcome.INVALID: "not to be trusted",
 }
@@ -143,8 +143,8 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
     if then is not None:
         return f"{title}  {figure_text(then, metric)}  {change_of(verdict)}".rstrip()
     change = limit.metric in CHANGES
-    middle = signed(metric.value) if change else value_text(metric)
-    bounds = edges(metric, change=change, rests_on=rests_on, decided=verdict.outcome in _DECIDED)
+    middle = signed(metric.value) if change else value_text(metric, limit=limit)
+    bounds = edges(metric, change=change, why=rests_on, limit=limit, decided=verdict.outcome in _DECIDED)
     return f"{title}  {middle}  {few_rounds(verdict) or bounds}".rstrip()
 
 
@@ -230,7 +230,7 @@ def _reasons(verdicts: list[Verdict]) -> Iterator[str]:
         for label, text in v.evidence
         if label != THEN and not any(text in reason for reason in texts)
     ]
-    facts = [text if label == "why" else f"{label}: {text}" for label, text in new]
+    facts = [text if label in {"why", "problem"} else f"{label}: {text}" for label, text in new]
     for text in dict.fromkeys((*texts, *facts)):
         if text:
             yield "\n".join(printable(line) for line in text.splitlines())
@@ -252,8 +252,8 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
     return lines
 
 
-_WHOLE = "a full run detects more and replaces it"
-_AGAIN = "run again on a quieter machine, or keep it: full runs then build base and head for such a case where they can"
+_WHOLE = "the next full run detects more and replaces it"
+_AGAIN = "Run again on a quieter machine, or keep the line: full runs then compare base and head for such a case"
 
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 
@@ -293,7 +293,7 @@ def _warnings(shown: Sequence[Proposal]) -> Iterator[str]:
         yield f"warning  {count} of {plural(len(shown), 'case')}, {few_processes}; {_WHOLE}"
     if blind := sum(d.blind is not None and _asks_for_time(d) for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
-        yield f"warning  {share} too noisy to detect a slowdown as small as the limit{_busy_note(shown)}; {_AGAIN}"
+        yield f"warning  {share} too noisy to detect a slowdown of its limit{_busy_note(shown)}. {_AGAIN}"
     if tiny := sum(d.after is not None and 0 < d.after.time < 1 for d in shown):
         text = 'below 1 ns: record() takes nanoseconds; for seconds: record(times, unit="s")'
         yield f"warning  {tiny} of {plural(len(shown), 'case')} {text}"
@@ -317,7 +317,7 @@ def _warning(decision: Proposal) -> str:
     warnings = [f"{decision.few_processes}; {_WHOLE}"] if decision.few_processes else []
     if decision.blind is not None:
         text = f"the smallest slowdown this run can detect is {detectable(decision.blind)}"
-        warnings.append(f"{text}; {_AGAIN}")
+        warnings.append(f"{text}. {_AGAIN}")
     return "; ".join([*warnings, *([TOO_FAR] if decision.creeps else [])])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.family import extremes
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
+from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, responsive, words
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.core.render.words import printable, quantity, signed
 from pytest_perfgate.model.errors import PerfgateError, proposal
@@ -267,16 +267,20 @@ def _plot(name: str, rows: Sequence[Values], series: dict[str, list[Member | Non
     times = [time for points in lines.values() for _, time in points if time > 0]
     if len(rows) < 2 or not times:
         return None
-    labels = [", ".join(row) for row in rows]
-    frame = Frame(x=_sizes(across, labels, numeric=numeric, label=_heading(series)), y=_times(times))
+    x = _sizes(across, [", ".join(row) for row in rows], numeric=numeric, label=_heading(series))
+    y = Axis(low=min(times) / 1.5, high=max(times) * 1.5, label="time of a call", log=True, text=_time_text)
+    alt = f"Time by size of {name}: {', '.join(one or 'call' for one in lines)}"
+    return responsive("sizes", lambda width: _curves(Frame(x=x, y=y, width=width), lines, alt), alt)
+
+
+def _curves(frame: Frame, lines: dict[str, list[tuple[float, float]]], alt: str) -> str:
     marks = []
     for number, (one, points) in enumerate(lines.items()):
         colour, dash = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
         marks.append(line(frame, points, colour=colour, dash=dash))
         marks += [dot(frame, x, time, title=f"{one}: {_time_text(time)}", colour=colour) for x, time in points]
         marks.append(words(frame.left + 12, frame.top + 16 * (number + 1), one or "call", colour=colour))
-    alt = f"Time by size of {name}: {', '.join(one or 'call' for one in lines)}"
-    return Picture(svg=picture(frame, marks, alt), alt=alt)
+    return picture(frame, marks, alt)
 
 
 def _heading(series: dict[str, list[Member | None]]) -> str:
@@ -290,10 +294,6 @@ def _sizes(across: Sequence[float], labels: Sequence[str], *, numeric: bool, lab
         return Axis(low=min(across) / 1.2, high=max(across) * 1.2, label=label, log=True, text="{:g}".format)
     text: Callable[[float], str] = lambda at: labels[int(at)] if at == int(at) and 0 <= at < len(labels) else ""  # noqa: E731
     return Axis(low=-0.5, high=len(labels) - 0.5, label=label, text=text, whole=True)
-
-
-def _times(times: Sequence[float]) -> Axis:
-    return Axis(low=min(times) / 1.5, high=max(times) * 1.5, label="time of a call", log=True, text=_time_text)
 
 
 def _time_text(nanoseconds: float) -> str:

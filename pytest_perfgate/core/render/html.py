@@ -29,7 +29,7 @@ from pytest_perfgate.model.verdict import Annotation, RunReport
 _SHOWN, _SHORT, _LONG = 500, 16, 300
 """Rows of a page; the text that is not wrapped, since that would hardly save width; the name that is folded."""
 
-_JOINT, _BREAK = re.compile(r"(?<=::)(?=\w)|(?<=[a-z\d]_)(?=[a-z\d])"), "<wbr>"
+_JOINT, _BREAK = re.compile(r"(?<=::)(?=\w)|(?<=[a-z\d]_)(?=[a-z\d])|(?<=\w)(?=[\[(])|(?<=[\w\]])(?=#)"), "<wbr>"
 """Where a long name may be broken: between its words."""
 
 _OUTCOMES = frozenset(outcome.value.upper() for outcome in Outcome)
@@ -81,7 +81,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
         tag = "ol" if block.ordered else "ul"
         yield f"<{tag}>{''.join(f'<li>{html_escape(item)}</li>' for item in block.items)}</{tag}>"
     elif isinstance(block, Code):
-        yield f"<pre><code>{html_escape(block.text)}</code></pre>"
+        yield f"<pre><code>{''.join(map(_line, block.text.splitlines()))}</code></pre>"
     elif isinstance(block, Link):
         yield f'<p><a href="#{html_escape(block.anchor, quote=True)}">{html_escape(block.text)}</a></p>'
     elif isinstance(block, Picture):
@@ -92,8 +92,14 @@ def _block(block: Block, level: int) -> Iterator[str]:
         yield from _section(block, level, html_escape(block.anchor, quote=True))
 
 
+def _line(text: str) -> str:
+    """Return a line, which continues below its text; an outcome at its start has its colour."""
+    word = next((one for one in _OUTCOMES if text.startswith(f"{one} ")), "")
+    head = f'<b class="{word.lower().replace(" ", "-")}">{word}</b>' if word else ""
+    return f"<span>{head}{html_escape(text[len(word) :])}\n</span>"
+
+
 def _figure(drawn: Picture) -> Iterator[str]:
-    """Yield the picture that suits the width of the screen, with its sentence."""
     both = f'<div class="wide">{drawn.svg}</div><div class="narrow">{drawn.narrow}</div>' if drawn.narrow else drawn.svg
     yield f"<figure><figcaption>{html_escape(drawn.alt)}</figcaption>{both}</figure>"
 
@@ -137,8 +143,7 @@ def _cell(cell: Cell, text: str, side: str) -> str:
         return f'<td class="{side} absent">{html_escape(text)}</td>'
     if outcome := _OUTCOME.match(text):
         word, rest = outcome[1], html_escape(text[outcome.end() :])
-        kind = word.lower().replace(" ", "-")
-        return f'<td class="{side}"><span class="outcome {kind}">{html_escape(word)}</span>{rest}</td>'
+        return f'<td class="{side}"><span class="outcome {word.lower().replace(" ", "-")}">{word}</span>{rest}</td>'
     if side == "text" and len(text) <= _SHORT:
         return f'<td class="text short">{html_escape(text)}</td>'
     whole = _JOINT.sub(_BREAK, html_escape(text)) if side == "text" else html_escape(text)
@@ -178,8 +183,9 @@ td.short { white-space:nowrap; min-width:0 } td.absent { color:var(--soft); font
   padding:.05rem .4rem; white-space:nowrap } .passed, .improved, .accepted { color:var(--good) }
 .moved, .suspect, .unstable, .undecided, .unbaselined, .not-measured, .not-applicable { color:var(--warn);
   border-style:dashed } .regressed, .broken, .invalid { color:var(--bad); border-width:2px }
-pre { background:var(--tint); border:1px solid var(--line); border-radius:6px; padding:.8rem;
-  overflow-x:auto; white-space:pre-wrap; overflow-wrap:anywhere; font-size:.88rem }
+pre { background:var(--tint); border:1px solid var(--line); border-radius:6px; padding:.8rem; overflow-x:auto;
+  white-space:pre-wrap; overflow-wrap:anywhere; font-size:.88rem } pre b { border:0 !important }
+pre span { display:block; padding-left:8ch; text-indent:-8ch }
 figure { margin:1.2rem 0 2.2rem; overflow-x:auto } figure svg { max-width:100%; height:auto; color:var(--ink) }
 figure .wide svg { width:60rem } figure .narrow { display:none }
 @media (max-width: 44rem) { figure .wide { display:none } figure .narrow { display:block; max-width:30rem }
@@ -189,8 +195,7 @@ details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 } td summa
 td.text:has(summary) { min-width:min(10rem, 45vw) } @media print { nav { display:none } .table { overflow:visible } }
 """
 
-_MARKDOWN = 100
-"""The characters of a picture's bars."""
+_MARKDOWN = 100  # characters of a picture's bars
 
 _MARKUP = re.compile(r"<(?=[A-Za-z/!?])|(?<=\S)\*|\*(?=\S)")
 
@@ -268,8 +273,7 @@ def escape(text: str) -> str:
     return " ".join(text.split())
 
 
-_COMMENT_ROWS = 20
-_ORDER = list(Outcome)
+_COMMENT_ROWS, _ORDER = 20, list(Outcome)
 
 
 def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
@@ -311,12 +315,10 @@ def _place(report: RunReport) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a word of a record as code, without markup and mentions."""
     return f"`{printable(text).replace('`', '')}`"
 
 
 def _bullets(edits: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a line for each edit, up to a comment's limit."""
     lines = [f"- {word}: {_code(text)}" for word, text in edits[:_COMMENT_ROWS]]
     return lines + ([f"- and {len(edits) - _COMMENT_ROWS} more"] if len(edits) > _COMMENT_ROWS else [])
 
@@ -357,9 +359,8 @@ class CommentWords:
 
     def clean(self, report: RunReport) -> str:
         """Return one line if nothing in a run needs attention, else ""."""
-        noted = any(note.effect is not Effect.PASS for note in report.notes)
-        needed = noted or not report.complete or any(case.effect is not Effect.PASS for case in report.cases)
-        if needed or run_code(report, report.status) or not report.cases:
+        effects = {*(note.effect for note in report.notes), *(case.effect for case in report.cases)}
+        if effects - {Effect.PASS} or not report.complete or run_code(report, report.status) or not report.cases:
             return ""
         commit = f" at {report.environment.commit[:10]}" if report.environment.commit else ""
         return f"perfgate: {plural(len(report.cases), 'case')}{commit}, nothing to look at."
@@ -392,7 +393,6 @@ def markup_table(heads: Sequence[str], rows: Sequence[Sequence[Markup]]) -> Iter
 
 
 def _column_kind(cells: Sequence[Markup]) -> str:
-    """Return the kind of a whole column: numbers, or words that are not wrapped."""
     return "n" if any(cell.number for cell in cells) else "s" if all(c.kind == "s" or not c.html for c in cells) else ""
 
 

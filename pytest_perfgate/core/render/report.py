@@ -51,7 +51,7 @@ _COLUMNS = (
     Column(name="case"),
     Column(name="limit"),
     Column(name="value", absent=NONE),
-    Column(name="then", dimension=Dimension.TIME),
+    Column(name="then", dimension=Dimension.TIME, absent=NONE),
     Column(name="now", dimension=Dimension.TIME, absent=NONE),
     Column(name="can detect", dimension=Dimension.FRACTION, digits=2, absent=NONE),
 )
@@ -65,7 +65,8 @@ def run_document(
     loud = [case for case in cases if case.worst not in _QUIET]
     blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report))]
     blocks += _notes(report)
-    blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in loud))] if loud else []
+    details = tuple(_block(case, width) for case in loud)
+    blocks += [Section(title="Failures and warnings", blocks=details)] if loud else []
     drawings = _pictures(loud or cases, history or {}, report.started) if drawn else ()
     pictures = [Section(title="Pictures", blocks=drawings)] if drawings else []
     blocks += pictures if loud else []
@@ -74,7 +75,7 @@ def run_document(
     blocks += [Section(title="Rates", blocks=(table,))] if (table := rate_table(cases)) else []
     blocks += families_of(report, drawn=drawn)
     blocks += [] if loud else pictures
-    blocks.append(Section(title="Where and how", blocks=(_surroundings(report), *_shards(report))))
+    blocks.append(Section(title="Machine and versions", blocks=(_surroundings(report), *_shards(report))))
     return Document(title="perfgate: " + headline(report), subtitle=_subtitle(report), blocks=tuple(blocks))
 
 
@@ -112,7 +113,6 @@ def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
 
 
 def _left_out(report: RunReport) -> str:
-    """Return why this is not the whole suite."""
     one = report.shards[0] if len(report.shards) == 1 else None
     if len(report.shards) > 1 and not any(shard.filtered for shard in report.shards):
         return "some of its shards are missing"
@@ -127,7 +127,7 @@ def families_of(report: RunReport, *, drawn: bool) -> list[Block]:
 
     draw = partial(family_sections, report.cases, report.tables, drawn=drawn)
     tables: tuple[Block, ...] = shown(draw, lambda why: (Paragraph(text=printable(why)),))
-    return [Section(title="Families", blocks=tables)] if tables else []
+    return [Section(title="Parametrised tests", blocks=tables)] if tables else []
 
 
 def families_text(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[str]:
@@ -138,9 +138,10 @@ def families_text(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[st
 
 
 def _subtitle(report: RunReport) -> str:
-    commit = report.environment.commit[:12]
+    commit = f"commit {report.environment.commit[:12]}" if report.environment.commit else ""
     commit += " with changes" if commit and report.environment.dirty else ""
-    parts = [report.started, f"mode {report.mode}", commit, f"{report.seconds:.0f} s" if report.seconds else ""]
+    day = f"{report.started[:10]} {report.started[11:16]} UTC" if report.started.endswith("+00:00") else report.started
+    parts = [day, f"{report.mode} mode", commit, f"{report.seconds:.0f} s" if report.seconds else ""]
     return " · ".join(filter(None, parts))
 
 
@@ -150,7 +151,6 @@ def sentence(text: str) -> str:
 
 
 def _own_gate(report: RunReport) -> list[Block]:
-    """Return the edits of the change to its own gate, which are shown first."""
     items = tuple(f"{word}: {printable(text)}" for word, text in own_gate_lines(report.cases, report.notes))
     return [Section(title=sentence(HEADING), blocks=(Bullets(items=items),))] if items else []
 
@@ -158,7 +158,7 @@ def _own_gate(report: RunReport) -> list[Block]:
 def _notes(report: RunReport) -> list[Block]:
     notes = other_notes(report.cases, report.notes)
     items = tuple(printable(f"{note_word(note).upper()}  {note.sentence}".lstrip()) for note in notes)
-    return [Section(title="The suite", blocks=(Bullets(items=items),))] if items else []
+    return [Section(title="Notes on the suite", blocks=(Bullets(items=items),))] if items else []
 
 
 def _block(case: CaseReport, width: int) -> Code:
@@ -222,8 +222,7 @@ def _device(case: CaseReport) -> str | None:
 
 
 def _safe_row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
-    key = printable(str(case.key))
-    head = (verdict.outcome.value.upper(), key, verdict.limit.text)
+    head = (verdict.outcome.value.upper(), printable(str(case.key)), verdict.limit.text)
     return shown(partial(_row, case, verdict), lambda why: (*head, printable(why), None, None, None))
 
 
@@ -250,10 +249,10 @@ def _now(verdict: Verdict, times: Sequence[Metric]) -> Cell:
 def _then(case: CaseReport, verdict: Verdict) -> Cell:
     """Return the other arm's time if it was measured, else the accepted one."""
     if verdict.limit.compare is not Compare.FIGURE:
-        return value_text(verdict.figure, getattr(verdict.metric, "noun", "")) if verdict.figure else "none"
+        return value_text(verdict.figure, getattr(verdict.metric, "noun", "")) if verdict.figure else None
     beside = next((text for v in case.verdicts for label, text in v.evidence if label == THEN), "")
     baseline = verdict.baseline or case.baseline
-    return printable(beside.partition("  ")[0]) or (baseline.time if baseline and baseline.time else "none")
+    return printable(beside.partition("  ")[0]) or (baseline.time if baseline and baseline.time else None)
 
 
 def _measured(verdict: Verdict) -> str | None:
@@ -262,7 +261,7 @@ def _measured(verdict: Verdict) -> str | None:
         return None
     if verdict.limit.metric in CHANGES:
         return signed(verdict.metric.value) + of_builds(verdict)
-    return f"{value_text(verdict.metric)}  {change_of(verdict)}".rstrip()
+    return f"{value_text(verdict.metric, limit=verdict.limit)}  {change_of(verdict)}".rstrip()
 
 
 def detectable_cell(verdict: Verdict) -> Cell:

@@ -302,8 +302,8 @@ def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
         yield f'<path class="grid" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'
         yield f'<text x="{_WIDE - _RIGHT + 6}" y="{y + 4:.0f}">{up.text(time)}</text>'
     last = len(trend.sittings) - 1
-    for at, anchor in {0: "start", last // 2: "middle", last: "end"}.items():
-        day = escape(trend.sittings[at].when[:10])
+    for day, at in {escape(trend.sittings[at].when[:10]): at for at in (last, last // 2, 0)}.items():  # each day once
+        anchor = "start" if at == 0 else "end" if at == last else "middle"
         yield f'<text x="{frame.x(at):.0f}" y="{frame.height - 8}" text-anchor="{anchor}">{day}</text>'
 
 

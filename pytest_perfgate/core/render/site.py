@@ -140,7 +140,7 @@ def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
 def _slower(site: Site, every: Findings) -> Iterator[str]:
     yield "<h2>Lasting slowdowns</h2>"
     if not every.slower:
-        yield '<p class="good">Nothing.</p>'
+        yield '<p class="good">No lasting slowdown.</p>'
     for mover, group in by_commit(every.slower):
         first, cases = min(group, key=lambda step: step.when), len({(step.device, step.key) for step in group})
         yield f"<h3>{_mover(site, mover, first)} · {plural(cases, 'case')} · {escape(first.when[:10])}</h3>"
@@ -314,8 +314,8 @@ def _cards(site: Site, trend: Trend) -> Iterator[str]:
     cards = [("newest", trend.of.text(now), "" if trend.of.title else _outcome(trend.newest.outcome).html)]
     for name, line in (("accepted", trend.accepted), ("anchor", trend.anchor)):
         if line is not None and line.time > 0:
-            since = f"{line.when[:10]} {printable(line.why)}".strip()
-            beside = f"{trend.of.step(line.time, now)} now{'; ' if since else ''}{since}"
+            since = ": ".join(filter(None, (line.when[:10], printable(line.why))))
+            beside = f"now {trend.of.step(line.time, now)}{'; ' if since else ''}{since}"
             cards.append((name, trend.of.text(line.time), escape(beside)))
     if trend.changes:
         at = trend.sittings[trend.changes[-1].index]
@@ -365,7 +365,7 @@ def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
             Markup(sparkline(line)), _figure(before),
         ))  # fmt: skip
     yield "<h2>Figures</h2>" if rows else ""
-    yield from markup_table(("figure", "newest", "accepted", "against accepted", "trend", "run before"), rows)
+    yield from markup_table(("figure", "newest", "accepted", "against accepted", "trend", "since the run before"), rows)
 
 
 def _runs(site: Site, trend: Trend, figures: Sequence[Trend]) -> Iterator[str]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-
 _BINARY = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -76,9 +75,13 @@ def quantity(number: float | None, dimension: Dimension, digits: int = 4, noun: 
     return _scaled(number, dimension, digits, noun or getattr(number, "noun", ""))
 
 
-def value_text(figure: Metric | Figure, noun: str = "") -> str:
-    """Return the value of a figure with its unit, which names what a rate counts; an accepted figure does not."""
-    return quantity(figure.value, figure.dimension, noun=noun or getattr(figure, "noun", ""))
+def value_text(figure: Metric | Figure, noun: str = "", limit: Limit | None = None, end: float = math.nan) -> str:
+    """Return a figure, or an ``end`` of its interval: a rate names what it counts, bytes are in the limit's unit."""
+    number = figure.value if math.isnan(end) else end
+    bytes_too = limit is not None and bool(limit.bound) and figure.dimension is limit.dimension is Dimension.BYTES
+    if limit is not None and bytes_too and (written := _KEPT.search(limit.text)):
+        return f"{significant(number * float(written[1]) / limit.bound)} {written[2]}"
+    return quantity(number, figure.dimension, noun=noun or getattr(figure, "noun", ""))
 
 
 def signed(number: float, digits: int = 2) -> str:
@@ -152,7 +155,7 @@ def figure_note(verdict: Verdict) -> str:
     if verdict.metric is None and verdict.outcome is Outcome.PASSED and verdict.limit.metric == "slowdown":
         return " (not compared: same code)"
     if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:
-        return f" ({value_text(verdict.metric)})"
+        return f" ({value_text(verdict.metric, limit=verdict.limit)})"
     return f" ({figure_text(verdict.figure, verdict.metric)})" if verdict.figure is not None else ""
 
 
@@ -265,18 +268,15 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def edges(metric: Metric, *, change: bool, rests_on: str = "", decided: bool = False) -> str:
-    """Return ``[371.4 µs, 424 µs]``, for a change ``[+7.1, +8.6]``; "" without an interval.
-
-    A ``decided`` interval is shown however wide it is.
-    """
+def edges(metric: Metric, *, change: bool, why: str = "", limit: Limit | None = None, decided: bool = False) -> str:
+    """Return ``[371.4 µs, 424 µs]``, for a change ``[+7.1, +8.6]``; "" without one; a ``decided`` one may be wide."""
     if metric.interval is None:
         return ""
     if not decided and says_nothing(metric, change=change):
-        return f"[too wide to say{': ' if rests_on else ''}{rests_on}]"
+        return f"[too wide to say{': ' if why else ''}{why}]"
     if change:
         return f"[{_sign(metric.low)}, {_sign(metric.high)}]"
-    return f"[{', '.join(quantity(end, metric.dimension, noun=metric.noun) for end in (metric.low, metric.high))}]"
+    return f"[{', '.join(value_text(metric, limit=limit, end=end) for end in (metric.low, metric.high))}]"
 
 
 def few_rounds(verdict: Verdict) -> str:
@@ -295,8 +295,8 @@ def builds_note(cases: Iterable[CaseReport]) -> str:
     if not any(of_builds(verdict) for case in cases for verdict in case.verdicts):
         return ""
     return (
-        "A value of two builds compares them in turns, and does not follow from the two times beside it: then is the "
-        "accepted time, or that of the base, and now is the time of this run."
+        "A value of two builds compares base and head in turns. It does not follow from the two times beside it: then "
+        "is the accepted time, or that of the base, and now is the time of this run."
     )
 
 

@@ -9,7 +9,7 @@ DEVICE_CODES: tuple[ErrorCode, ...] = (
         name="device-entry",
         family=Family.CONFIGURATION,
         title="A device's data sheet is not valid",
-        why="a wrong peak makes every fraction of it wrong",
+        why="with a wrong peak, every share of it is wrong",
         fix="see docs/devices.md for the keys and their units",
     ),
     ErrorCode(
@@ -77,21 +77,21 @@ DEVICE_CODES: tuple[ErrorCode, ...] = (
         name="timer-too-coarse",
         family=Family.DEVICE,
         title="The kernel is too short for this timer",
-        why="below twenty times its overhead and resolution, an event pair mostly measures itself",
+        why="below twenty times its overhead and resolution, a pair of events measures mostly its own overhead",
         fix='use timer="cupti" or timer="graph", or calls=N to time a batch',
     ),
     ErrorCode(
         name="timer-broken",
         family=Family.DEVICE,
         title="An instrument gave a reading that cannot be a time",
-        why="a number from a failed instrument is worse than none",
+        why="a wrong number would look like a measurement",
         fix="`perfgate doctor` tests each timer",
     ),
     ErrorCode(
         name="timer-deadlock",
         family=Family.DEVICE,
         title="The call waits for the device while the queue is held back",
-        why="a call that synchronises can never finish behind a blocked queue",
+        why="behind a blocked queue, a call that synchronises never ends",
         fix='use timer="events" or timer="cupti" for a call that synchronises',
     ),
     ErrorCode(
@@ -111,8 +111,8 @@ DEVICE_CODES: tuple[ErrorCode, ...] = (
     ErrorCode(
         name="cupti-unproved",
         family=Family.DEVICE,
-        title="CUPTI's counter of dropped records does not count",
-        why="records that are lost unseen make a call look faster than it was",
+        title="CUPTI's counter of dropped records does not work",
+        why="if records are lost without notice, a call looks faster than it was",
         fix='use timer="graph" or timer="events", or another release of cupti-python',
     ),
     ErrorCode(
@@ -154,7 +154,7 @@ DEVICE_CODES: tuple[ErrorCode, ...] = (
         name="clocks-denied",
         family=Family.PERMISSION,
         title="Locking clocks is not permitted",
-        why="clocks that move are noise, and only an administrator may lock them",
+        why="clocks that move add noise, and only an administrator may lock them",
         fix="run as root, or use --perfgate-clocks=observe",
     ),
     ErrorCode(
@@ -181,7 +181,7 @@ DEVICE_CODES: tuple[ErrorCode, ...] = (
         name="locks-unusable",
         family=Family.DEVICE,
         title="The folder of locks and leases cannot be used",
-        why="without it two measurements on one device do not know of each other, and a lock left behind has no name",
+        why="without it, two measurements could use one device at once, and no lock would name its owner",
         fix="free space there, or let the owner remove another user's files; PERFGATE_LOCKS names another folder",
     ),
     ErrorCode(
@@ -196,14 +196,14 @@ DEVICE_CODES: tuple[ErrorCode, ...] = (
         family=Family.DEVICE,
         title="Another process is measuring on this device",
         why="two measurements on one device disturb each other",
-        fix="wait for it to end, or end it (its number is above), and run again",
+        fix="wait for it to end, or end it (the message has its number), then run again",
     ),
     ErrorCode(
         name="ceilings-none",
         family=Family.DEVICE,
         title="No ceiling could be measured",
         why="an empty file would replace one that has ceilings",
-        fix="each load says why, above; `perfgate doctor` says what works here",
+        fix="read the reason of each load, above; `perfgate doctor` shows what works here",
     ),
     ErrorCode(
         name="ceilings-unreadable",
@@ -215,7 +215,7 @@ DEVICE_CODES: tuple[ErrorCode, ...] = (
         name="work-escaped",
         family=Family.DEVICE,
         title="Work of the call ran outside the events that time it",
-        why="work on another stream is not in the time",
+        why="the time does not include work on another stream",
         fix='let the call wait for its own streams, or measure with timer="cupti"',
     ),
     ErrorCode(
@@ -229,7 +229,7 @@ DEVICE_CODES: tuple[ErrorCode, ...] = (
         name="input-changed",
         family=Family.DEVICE,
         title="The call changed one of its inputs",
-        why="each timed call then works on other data than the one before",
+        why="each timed call would work on other data than the call before",
         fix="pass setup= that makes fresh inputs, or return the array that the call is meant to change",
     ),
     ErrorCode(
@@ -243,21 +243,21 @@ DEVICE_CODES: tuple[ErrorCode, ...] = (
         name="foreign-process",
         family=Family.DEVICE,
         title="Another process used the device while it was measured",
-        why="the time is that of a shared device",
-        fix="wait for it to end, or pick another device",
+        why="other work on the device slows the call",
+        fix="wait until it ends, or choose another device",
     ),
     ErrorCode(
         name="clock-moved",
         family=Family.DEVICE,
         title="A locked clock did not stay where it was locked",
         why="the time is that of another clock",
-        fix="`perfgate clocks show` says who else touches it",
+        fix="`perfgate clocks show` names the process that changes it",
     ),
     ErrorCode(
         name="hot",
         family=Family.DEVICE,
         title="The device stayed within ten degrees of slowing down",
         why="a hot device throttles in the middle of a measurement",
-        fix="better cooling, or a lower clock",
+        fix="cool the device better, or lock a lower clock",
     ),
 )

@@ -25,7 +25,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="baseline-duplicate",
         family=Family.BASELINE,
         title="A baseline file says the same thing twice",
-        why="it would be unknown which of the two was accepted",
+        why="nothing shows which of the two was accepted",
         fix="delete one of the two lines",
     ),
     ErrorCode(
@@ -60,14 +60,14 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="merge-unlike",
         family=Family.RECORD,
         title="The records to merge are not shards of one run",
-        why="a report on two commits, or on different limits or tests, would be wrong for both; nothing was written",
+        why="one report on two commits, or on different limits or tests, would be wrong for both; nothing was written",
         fix="name the records of one commit and one run, from jobs that were started with the same options",
     ),
     ErrorCode(
         name="merge-twice",
         family=Family.RECORD,
         title="A shard or a case is in more than one record",
-        why="it is unknown which of two results counts, and a duplicate may hide a missing one; nothing was written",
+        why="nothing shows which result counts, and a second copy may hide a missing record; nothing was written",
         fix="name one record of each shard: after a retry of a job, the newer one",
     ),
     ErrorCode(
@@ -117,7 +117,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         family=Family.HISTORY,
         title="The history database is damaged or of another program",
         why="runs would be lost or mixed with something else",
-        fix="move the file away; the next run begins a new one",
+        fix="move the file away; the next run starts a new one",
     ),
     ErrorCode(
         name="history-version",
@@ -130,7 +130,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="history-address",
         family=Family.USAGE,
         title="The history has an unknown kind of address",
-        why="its runs would be added nowhere, or in a folder of that name, where nobody looks for them",
+        why="its runs would be lost, or written to a folder of that name",
         fix="name a file, such as .perfgate/history.db, or an address postgresql://USER@HOST/NAME",
     ),
     ErrorCode(
@@ -144,7 +144,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="history-driver",
         family=Family.HISTORY,
         title="The driver of PostgreSQL is not installed",
-        why="the setting history names an address of PostgreSQL",
+        why="the setting history is an address of PostgreSQL",
         fix="pip install 'pytest-perfgate[postgres]'",
     ),
     ErrorCode(
@@ -163,14 +163,14 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="accept-reason",
         family=Family.USAGE,
         title="A slower time is accepted without a reason",
-        why="the reason is what a reviewer judges and what later readers find",
+        why="a reviewer judges the reason, and later readers look for it",
         fix="add --reason TEXT",
     ),
     ErrorCode(
         name="accept-selection",
         family=Family.USAGE,
         title="The record has no such case",
-        why="an empty result would look like an answer",
+        why="an empty result would look like a success",
         fix="perfgate report lists the cases of the record",
     ),
     ErrorCode(
@@ -184,13 +184,13 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="accept-ci",
         family=Family.USAGE,
         title="Baselines are not written in CI",
-        why="a gate that moves its own baseline judges nothing",
+        why="a job that writes its own baseline would compare each run with itself",
         fix="accept in a checkout with --from RECORD, or pass --in-ci if this job is meant to write them",
     ),
     ErrorCode(
         name="accept-untrusted",
         family=Family.USAGE,
-        title="An untrustworthy measurement cannot be accepted",
+        title="A measurement that cannot be trusted cannot be accepted",
         why="later runs would be judged by it",
         fix="fix what the problem names and measure again",
     ),
@@ -204,8 +204,8 @@ STORE_CODES: tuple[ErrorCode, ...] = (
     ErrorCode(
         name="explain-unknown",
         family=Family.USAGE,
-        title="perfgate explain was given a word that it does not know",
-        why="it explains error codes, outcomes, terms, metrics, settings, commands, views and rules of advice",
+        title="perfgate explain does not know this word",
+        why="it knows codes, outcomes, terms, words of a block, metrics, settings, commands, views and rules of advice",
         fix="perfgate explain lists every word",
     ),
     ErrorCode(
@@ -218,7 +218,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="plugin-broken",
         family=Family.CONFIGURATION,
         title="A perfgate plugin cannot be loaded",
-        why="its metrics, readers or timers would be silently missing",
+        why="its metrics, readers or timers would be missing",
         fix="install it, or take it out of [tool.perfgate] plugins",
     ),
     ErrorCode(
@@ -233,14 +233,14 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="delivery-failed",
         family=Family.DELIVERY,
         title="A report could not be delivered",
-        why="nobody gets the report",
+        why="the report did not arrive",
         fix="check the address, the token and the network; perfgate report RECORD --to NAME delivers again",
     ),
     ErrorCode(
         name="repository-missing",
         family=Family.REPOSITORY,
         title="git cannot tell what was accepted before this change",
-        why="the lines of the merge base judge a change",
+        why="a change is judged by the lines of the merge base",
         fix="run in a git checkout with a commit; in CI fetch its history (fetch-depth: 0)",
     ),
 )

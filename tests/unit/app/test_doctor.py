@@ -72,15 +72,16 @@ def doctor_tools(**changed) -> Ward:
 SCREEN = """\
 NVIDIA-H200-140GiB: 140 GiB, data sheet H200 SXM
   libraries     yes  torch 2.9.0
-                no   cupy: No module named 'cupy' > pip install cupy
+                no   cupy: No module named 'cupy'; next: pip install cupy
   torch timers  yes  overhead/resolution: events 3.2 µs/500 ns, blocking 3.2 µs/500 ns, graph 3.2
                      µs/500 ns, host 73 ns/68 ns
                 no   cupti: NotSupportedError: only CUDA 13.0 or later
   clocks        yes  observe (driver 580.65), off
-                no   lock: for administrators only > once for everybody: sudo perfgate clocks lock
-  permissions   no   GPU counters: for administrators only > options nvidia
+                no   lock: for administrators only; next: once for everybody: sudo perfgate clocks
+                     lock
+  permissions   no   GPU counters: for administrators only; next: options nvidia
   profilers     yes  event
-                no   ncu, annotation: ncu is not on the PATH > install it
+                no   ncu, annotation: ncu is not on the PATH; next: install it
   shown         yes  CUDA_VISIBLE_DEVICES=1
 host-epyc-64: 256 GiB, no data sheet
   host timers  yes  overhead/resolution: host 73 ns/68 ns
@@ -127,7 +128,7 @@ def test_without_a_card_the_reasons_come_first() -> None:
     title = groups(replace(tools, driven=["NVIDIA L4", "NVIDIA L4", "NVIDIA T4"]))[0].title
     assert title == "No GPU that a library can use, though the driver sees 2 x NVIDIA L4, 1 x NVIDIA T4"
     text = screen(tools, None)
-    assert "no   torch: torch 2.9.0 sees no GPU > a build for it" in text
+    assert "no   torch: torch 2.9.0 sees no GPU; next: a build for it" in text
     assert "no   observe, lock: no driver" in text
     assert [part.name for part in host.parts] == ["host timers", "profilers", "settings"]
 

@@ -62,7 +62,7 @@ def test_what_differs_is_named_in_the_verdict() -> None:
     bare = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
     assert bare.verdicts[0].evidence[-1] == (
         "arms",
-        "it loads nothing of the package: both arms are the same, but for programs that it starts",
+        "it loads nothing of the package: base and head are the same, except for programs that it starts",
     )
 
 
@@ -117,7 +117,7 @@ def test_what_is_no_time_of_a_call_is_invalid(recorded: tuple[float, ...]) -> No
     measurement = measured(1e6, processes=(replace(samples(1e6), durations=recorded),))
     report = judge(measurement, [limit("slowdown <= 3%")], baseline=accepted(1e7), context=JudgeContext(kinds=KINDS))
     assert report.worst is Outcome.INVALID
-    assert "which is no time that a call can take  [bad-timing]" in report.verdicts[0].sentence
+    assert "and no call can take such a time  [bad-timing]" in report.verdicts[0].sentence
     assert len(report.verdicts[0].sentence) < 120
 
 

@@ -35,7 +35,7 @@ def test_identities_say_what_differs() -> None:
 @pytest.mark.parametrize(
     ("number", "code", "next_"),
     [
-        (errno.EACCES, "file-refused", "who may read and write"),
+        (errno.EACCES, "file-refused", "check the permissions"),
         (errno.EROFS, "file-refused", "name another place"),
         (errno.ENOENT, "file-missing", "check the path"),
         (errno.EISDIR, "file-kind", "the file itself"),

@@ -27,7 +27,7 @@ from pytest_perfgate.plugin.measure_ahead import insist_on_folder, sampled, susp
 from pytest_perfgate.plugin.reporting import usage_errors, without_repeats
 from tests.unit.core.judge.bench import KINDS
 
-TRIED = "; what the accepted times do not clear goes to two builds in turns: 1 test 19 s to 1 min 0 s, a first guess"
+TRIED = "; tests that the accepted times do not clear are then measured in two builds: 1 test 19 s to 1 min 0 s, a first guess"
 CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, budget_ns=1e9)) for at in range(10)]
 
 
@@ -40,7 +40,7 @@ def test_a_cut_is_said_and_done() -> None:
 
 
 def test_what_two_builds_would_cost_is_said_beforehand() -> None:
-    open_ = "; what the accepted times do not clear goes to two builds in turns: 1 test 19 s to 1 min 22 s"
+    open_ = "; tests that the accepted times do not clear are then measured in two builds: 1 test 19 s to 1 min 22 s"
     assert trying_line(0, Design(), math.inf, PairCost()) == ""
     assert trying_line(1, Design(), math.inf, PairCost()) == f"{open_}, a first guess"
     assert trying_line(38, Design(), math.inf, PairCost()) == f"{open_}, all 38 1 min 24 s to 6 min 0 s, a first guess"
@@ -131,9 +131,9 @@ def test_a_fault_that_two_checks_meet_is_told_once() -> None:
 def test_what_fixes_it_can_be_copied_whole() -> None:
     long = "echo 'baselines/**/*.yaml merge=perfgate' >> .gitattributes; " + "git config merge.perfgate.driver x; " * 4
     lines = finding_lines(Remark(name="merging", level=Level.NOTE, what="it may conflict", fix=long), verbose=False)
-    assert lines == ["note  merging    it may conflict", f"{' ' * 17}> {long}"]
+    assert lines == ["note  merging    it may conflict", f"{' ' * 17}next: {long}"]
     short = Remark(name="record", level=Level.NOTE, what="none", fix="pytest --perfgate=full")
-    assert finding_lines(short, verbose=False) == ["note  record     none > pytest --perfgate=full"]
+    assert finding_lines(short, verbose=False) == ["note  record     none; next: pytest --perfgate=full"]
     assert finding_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
     assert finding_lines(Remark(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")
 

@@ -217,7 +217,7 @@ OPTIONS: tuple[tuple[str, str], ...] = (
     ("purposes", "PATTERN=PURPOSE, ... for communication streams"),
     ("label", "pattern with one group: the rank in a process's label"),
     ("communication", "one more pattern of kernel names that communicate"),
-    ("compat", "pithtrain: kernels wholly inside the window, summed per kernel"),
+    ("compat", "pithtrain: only kernels wholly inside the window, added up kernel by kernel"),
 )
 
 

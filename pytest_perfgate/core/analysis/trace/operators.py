@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 WORDS = {Kind.COMPUTE: "compute", Kind.COMMUNICATION: "communication", Kind.MEMCPY: "memcpy", Kind.MEMSET: "memset"}
-
 _LINK = regex(r"^Memcpy (HtoD|DtoH|HtoH|PtoP)|CopyHostToDevice|CopyDeviceToHost")
 
 
@@ -143,8 +142,7 @@ def _longest_kernels(survey: Survey, group: Ints, groups: int) -> list[int]:
     pair, pairs = numbered(group, names)
     stats = statistics((survey.end - survey.start).astype(np.float64), pair, pairs)
     best, most = [0] * groups, [-1.0] * groups
-    for p in range(pairs):
-        row = int(stats.first[p])
+    for p, row in enumerate(stats.first.tolist()):
         g = int(group[row])
         if stats.total[p] > most[g]:
             most[g], best[g] = float(stats.total[p]), int(names[row])

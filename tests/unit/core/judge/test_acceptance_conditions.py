@@ -271,7 +271,7 @@ def test_a_sitting_beside_busy_neighbours_is_one_that_could_not_see(others, blin
     assert decision.blind == (pytest.approx(blind) if blind else None)
     assert decision.after is not None
     assert decision.after.blind == pytest.approx(blind or 0.0)
-    note = f": other programs used {blind:.1f} processors meanwhile; " if blind else ""
+    note = f": other programs used {blind:.1f} processors meanwhile. " if blind else ""
     assert note in "\n".join(acceptance_lines([decision]))
 
 

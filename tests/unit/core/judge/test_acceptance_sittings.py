@@ -197,7 +197,7 @@ def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, 
     assert decision.after is not None
     assert decision.after.processes == (count if sentence else 0)
     assert acceptance_json([decision])[0]["warning"].startswith(sentence)
-    warned = [f"warning  2 of 3 cases, {sentence}; a full run detects more and replaces it"] if sentence else []
+    warned = [f"warning  2 of 3 cases, {sentence}; the next full run detects more and replaces it"] if sentence else []
     assert list(acceptance_lines([decision, replace(decision, few_processes=""), decision]))[4:] == warned
 
 

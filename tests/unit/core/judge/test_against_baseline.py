@@ -242,7 +242,7 @@ def test_a_limit_finer_than_the_machine_is_undecided_and_says_so() -> None:
     context = replace(CONTEXT, own_shift=0.08)
     result = verdict(1.05e6, context=context)
     assert result.outcome is Outcome.UNDECIDED
-    assert "unchanged code moves by +8.0 % here" in result.sentence
+    assert "times of unchanged code differ by +8.0 % here" in result.sentence
     assert outcome_of(1.09e6, context=context) is Outcome.SUSPECT
     assert outcome_of(1.0e6, context=context) is Outcome.PASSED
 
@@ -305,12 +305,12 @@ def test_what_sittings_may_lie_off_is_no_improvement_and_one_process_shows_none(
     """Of 163 verdicts on unchanged code thirty said IMPROVED, by a line of one slow sitting."""
     result = verdict(0.85e6)
     assert (result.outcome, result.effect, result.next) == (Outcome.PASSED, Effect.PASS, ())
-    assert result.sentence == "faster than accepted, not shown"
+    assert result.sentence == "faster than accepted, but not confirmed"
     steady = accepted(1e6, sittings=40, scatter=0.002)
     quick = verdict(0.5e6, baseline=steady, context=replace(CONTEXT, mode=Mode.QUICK))
-    assert (quick.outcome, quick.sentence) == (Outcome.PASSED, "faster than accepted, not shown")
+    assert (quick.outcome, quick.sentence) == (Outcome.PASSED, "faster than accepted, but not confirmed")
     ten = verdict(0.05e6, context=replace(CONTEXT, mode=Mode.QUICK)).sentence
-    assert ten == "faster than accepted, not shown; ten times faster: is the work still done?"
+    assert ten == "faster than accepted, but not confirmed; ten times faster: is the work still done?"
     ci = verdict(0.85e6, context=replace(CONTEXT, policy=CI))
     assert ci.outcome is Outcome.UNDECIDED
     assert "1 run, " in ci.sentence

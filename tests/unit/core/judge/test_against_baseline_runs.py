@@ -112,7 +112,7 @@ def test_an_interval_across_the_limit_names_what_else_is_too_coarse(
     assert result.outcome is Outcome.UNDECIDED
     assert any(step in one for one in result.next)
     assert unversioned or not any("perfgate accept" in one for one in result.next)
-    assert ("unchanged code moves by +8.0 % here, more than the limit" in result.sentence) is finer
+    assert ("times of unchanged code differ by +8.0 % here, which is more than the limit" in result.sentence) is finer
 
 
 def test_versions_that_changed_since_are_told_unless_facts_are_off() -> None:

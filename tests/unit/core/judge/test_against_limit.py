@@ -85,7 +85,7 @@ def test_a_metric_that_never_appeared() -> None:
     result = verdict(limits=[limit("overlap >= 80%")])
     assert (result.outcome, result.effect) == (Outcome.NOT_MEASURED, Effect.WARN)
     assert result.sentence.startswith("overlap: ")
-    assert result.next == ("capture it: it comes from capture='torch'",)
+    assert result.next == ("take it from capture='torch'",)
     absent = MetricSet(absent=(Absent(name="overlap", why="no NCCL kernels", fix="run on two devices"),))
     explained = verdict(limits=[limit("overlap(stage=x) >= 80%")], metrics=absent)
     assert (explained.sentence, explained.next) == ("overlap: no NCCL kernels", ("run on two devices",))
@@ -358,7 +358,7 @@ def test_what_was_not_collected_is_not_measured_and_says_how() -> None:
 
 def test_a_figure_of_this_kind_of_file_that_this_one_lacks_sends_nobody_to_the_same_file() -> None:
     (balance,) = judged("balance <= 5%")
-    assert "nothing in this file has one: the busiest part's compute" in balance.sentence
+    assert "no part of this file has it: the busiest part's compute" in balance.sentence
     assert balance.next == ()
     (edits,) = judged("tree_edits <= 5")
     assert edits.next == ("compare two: perfgate compare BEFORE AFTER LIMIT",)

@@ -205,7 +205,7 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     verdict = paired_verdict(1.1e6, bare)
     assert verdict.outcome is Outcome.PASSED
     assert verdict.evidence == (
-        ("arms", "it loads nothing of the package: both arms are the same, but for programs that it starts"),
+        ("arms", "it loads nothing of the package: base and head are the same, except for programs that it starts"),
     )
     slow = paired_verdict(1.1e6, replace(SLOWER, revision=True, bare=True, base_ns=1e6))
     assert (slow.outcome, slow.next) == (Outcome.REGRESSED, ("git diff --stat a1b2c3d",))

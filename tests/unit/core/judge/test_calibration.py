@@ -66,7 +66,7 @@ def test_a_wild_machine_says_so() -> None:
 
 def test_the_document_has_bounds_a_curve_and_a_limit_a_test() -> None:
     text = render_text(calibration_document(calibration(Recorded(pairs=measured(0.004)), 0.03, suites=20)))
-    assert "0.0 % (0/20, 0.0 % to 16.8 %) of suites of this project's 6 tests alarm" in text
+    assert "0.0 % (0/20, 0.0 % to 16.8 %) of suites of this project's 6 tests" in text
     assert "+10.0 %" in text
     assert "t5" in text
 
@@ -167,7 +167,7 @@ def test_slowdowns_of_two_three_five_and_ten_percent_are_tried() -> None:
 
 @pytest.mark.parametrize("usual", [0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2])
 def test_the_usual_limits(usual: float) -> None:
-    """Each suits the test whose unchanged code moves by hardly less."""
+    """Each suits the test whose times of unchanged code differ by hardly less."""
     assert _suits(pairs(*(1 + 0.99 * usual,) * 20))[1] == usual
 
 

@@ -232,7 +232,7 @@ def test_a_figure_of_a_test_that_the_base_did_not_give_is_named(
     better: Better | None, heard: tuple[FigurePairs, ...], named: bool
 ) -> None:
     one = verdict(1.1e6, *heard, revision=False, before=LINE, better=better)
-    assert ("the base did not give memory" in one.sentence) is named
+    assert ("the base did not measure it" in one.sentence) is named
 
 
 def test_after_two_builds_no_other_comparison_is_announced() -> None:

@@ -117,7 +117,7 @@ def test_where_nobody_can_say_what_went_a_note_in_ci_says_that() -> None:
     lost = {"reach": Reach(unknown="--lf"), "collected": COLLECTED, "context": ci}
     (note,) = notes(reports({"1": 1e6}), baselines=[accepted(1e6, key=key("3"))], **lost)
     assert (note.kind, note.effect) == ("not looked for", Effect.WARN)
-    assert note.text == "dropped tests were not looked for: --lf"
+    assert note.text == "perfgate did not look for dropped tests: --lf"
     assert notes(reports({"1": 1e6}), **lost) == []
 
 

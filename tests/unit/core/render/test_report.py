@@ -154,7 +154,7 @@ def test_what_was_accepted_stands_on_top() -> None:
     )
     note = SuiteNote(kind="unused", effect=Effect.WARN, text="unused", names=("a", "b"))
     text = render_text(run_document(run(accepted, notes=(note,)), {str(SLOW.key): SITTINGS}))
-    assert text.index("This change edits its own gate") < text.index("The suite") < text.index("Verdicts")
+    assert text.index("This change edits its own gate") < text.index("Notes on the suite") < text.index("Verdicts")
     assert f"{SLOW.key}  slowdown <= 3%: " in text, "which case it is"
     assert "9,900 %" in text
     assert "History of test_<i>[1] over 9 runs" in text
@@ -166,8 +166,8 @@ def test_a_page_leads_with_what_failed_and_its_pictures_and_a_calm_one_with_verd
         return [block.title for block in run_document(run(*cases)).blocks if isinstance(block, Section)]
 
     calm = case("test_b", 1e6, 1e6)
-    assert sections(calm, SLOW) == ["What needs a look", "Pictures", "Verdicts", "Where and how"]
-    assert sections(calm) == ["Verdicts", "Pictures", "Where and how"]
+    assert sections(calm, SLOW) == ["Failures and warnings", "Pictures", "Verdicts", "Machine and versions"]
+    assert sections(calm) == ["Verdicts", "Pictures", "Machine and versions"]
 
 
 def test_the_worst_limit_of_a_case_stands_first() -> None:
@@ -258,6 +258,8 @@ def test_calls_that_state_their_work_stand_in_one_table_by_their_rate() -> None:
 def test_a_call_without_a_limit_needs_no_look() -> None:
     free = replace(case("test_eager", 1e6), verdicts=())
     slower = case("test_ours", 1e6, outcome=Outcome.REGRESSED)
-    section = next(s for s in run_document(run(slower, free)).blocks if getattr(s, "title", "") == "What needs a look")
+    section = next(
+        s for s in run_document(run(slower, free)).blocks if getattr(s, "title", "") == "Failures and warnings"
+    )
     assert isinstance(section, Section)
     assert len(section.blocks) == 1

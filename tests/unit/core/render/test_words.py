@@ -56,7 +56,7 @@ def metric(value: float, low: float | None, high: float = 0.0, dimension: Dimens
     ],
 )
 def test_a_range_nobody_can_use_is_not_written(figure: Metric, text: str) -> None:
-    assert edges(figure, change=False, rests_on="2 samples") == text
+    assert edges(figure, change=False, why="2 samples") == text
     assert "too wide" not in edges(figure, change=False, decided=True), "it said enough for a verdict"
 
 
@@ -278,6 +278,17 @@ def test_two_sides_are_distinct_names_too() -> None:
 )
 def test_a_bound_is_shown_in_the_unit_in_which_it_was_written(text: str, shown: str) -> None:
     assert bound_text(limit(text)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("peak_memory <= 1MB", "1.6 MB"), ("peak_memory <= 1 MiB", "1.526 MiB"), ("peak_memory <= 0 MB", "1.526 MiB")],
+)
+def test_a_figure_in_bytes_has_the_unit_of_its_limit(text: str, shown: str) -> None:
+    metric = Metric(name="peak_memory", value=1.6e6, dimension=Dimension.BYTES)
+    assert value_text(metric, limit=limit(text)) == shown
+    metric = replace(metric, interval=Interval(low=1.6e6, high=1.6e6))
+    assert edges(metric, change=False, limit=limit(text)) == f"[{shown}, {shown}]"
 
 
 def test_a_note_that_says_that_it_passed_says_so_once() -> None:
