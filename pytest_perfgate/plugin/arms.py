@@ -69,17 +69,16 @@ class ArmRunner:
         self._config, self._project = session.settings.pytest, session.settings.project
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
-        self.stopped: dict[CaseKey, str] = {}
-        """Calls that stay undecided because their test failed in one of the builds, with the error."""
+        self.stopped: dict[CaseKey, str] = {}  # calls left open by a test that failed in a build, with the error
         self.waited: dict[str, str] = {}  # tests whose first round the budget did not reach, with what may decide them
         paths = [case.path for case in session.cases.values()]
         self._store = arms(self._config.rootpath, self._project, paths, code_folders(self._config, paths))
+        self._store.tell = lambda text: Progress(self._config, text).close()
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Measure every case in both builds until it is decided."""
         self._session.gate_judge.revision = self._store.git.revision(revision).commit  # raises before costs are said
         design, costs = design_of(self._session), read_costs(costs_path(self._config.rootpath))
-        self._progress = Progress(self._config, self._announced(cases, design))
         comparison = self._comparison(revision, cases, design)
         expected = known_wants((case.nodeid for case in cases), costs, design.looks[0])
         bounds = Bounds(self._session.gate_judge, comparison)
@@ -136,8 +135,7 @@ class ArmRunner:
         substitute, why = substitute_commit(self._session, commit)
         is_base = substitute == self._session.gate_judge.accepted.base.commit
         whose = f"{substitute[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
-        self._progress = Progress(self._config, f"{self._announced(cases, design_of(self._session))}, against {whose}")
-        comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self._session))
+        comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design_of(self._session), whose)
         open_ = in_means(self._session, others := Bounds(self._session.gate_judge, comparison), means)
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
         screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
@@ -168,8 +166,9 @@ class ArmRunner:
         compared = with_files(result, comparison, tests, self._config.rootpath, repository, self._project.baselines)
         return {**untimed, **compared}
 
-    def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
+    def _comparison(self, revision: str, cases: Sequence[Case], design: Design, whose: str = "") -> Comparison:
         both = (self._arm("base", revision), self._arm("head", ""))
+        self._progress = Progress(self._config, self._announced(cases, design) + (whose and f", against {whose}"))
         comparison = Comparison(both, cases, self._stage(both), design)
         comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._say))
         if finished := len({(one.phase, one.number) for one in comparison.rounds}):

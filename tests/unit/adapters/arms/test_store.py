@@ -93,6 +93,29 @@ def test_an_arm_whose_facts_do_not_read_is_built_again(repo: Path, text: str) ->
     assert again.modules == then.modules == first.modules
 
 
+def test_each_build_is_announced_before_it_starts_and_a_reused_arm_is_not(repo: Path) -> None:
+    store, lines = ArmStore(repo, ArmSettings(mode="overlay", build=("false",))), list[str]()
+    store.tell = lines.append
+    with pytest.raises(PerfgateError):
+        store.prepare("base", "HEAD")
+    assert [line.partition(" (HEAD, ")[0] for line in lines] == ["building the base arm"]
+    store = ArmStore(repo, ArmSettings(mode="worktree"))
+    store.tell = lines.append
+    assert [store.prepare("head", "").reused for _ in range(2)] == [False, True]
+    assert len(lines) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the file system refuses such a name")
+def test_a_folder_whose_name_is_not_utf_8_says_that_it_has_to_move(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "k.py").write_text("SPEED = 1\n")
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "one")
+    error = failure(folder, ArmSettings(mode="worktree"))
+    assert (error.code.name, "UTF-8" in error.fix) == ("arm-not-made", True)
+
+
 def test_arms_of_the_same_code_have_the_same_content_and_others_have_not(repo: Path) -> None:
     (repo / "README").write_text("words\n")
     commit(repo, "only words")
