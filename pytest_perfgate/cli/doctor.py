@@ -260,7 +260,7 @@ def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str,
     of = f"{differing} of {plural(len(files), 'file')}" if len(files) > 1 else "the file"
     lost = f"{of} {'is' if differing == 1 else 'are'} not in the last commit as here"
     why = lost if head else "there is no commit yet"
-    return f"not committed: {why}", f"git add {quote(project.config.baselines)}, git commit"
+    return f"not committed: {why}", f"git add {quote(project.config.baselines)} && git commit"
 
 
 def commits(project: Project) -> Iterator[Remark]:
