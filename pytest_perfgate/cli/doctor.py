@@ -332,9 +332,7 @@ def history(project: Project) -> Iterator[Remark]:
 def leftovers(project: Project) -> Iterator[Remark]:
     """Yield what a crash may have left behind."""
     roots = (project.root / ".perfgate", project.root / project.config.baselines)
-    files = [
-        p for root in roots if root.is_dir() for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD
-    ]
+    files = [p for root in roots for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD]
     for path in files:
         what = f"{project.shown(path)} is an incomplete file that a crash left"
         yield Remark(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {quote(project.shown(path))}")
@@ -344,9 +342,10 @@ def leftovers(project: Project) -> Iterator[Remark]:
 
 
 def _ignored(project: Project) -> bool:
-    """Return whether git ignores the folder, by the project's rule or by the file that a run writes into it."""
-    ignore_file, own = project.root / ".gitignore", project.root / ".perfgate" / ".gitignore"
-    return own.is_file() or (ignore_file.is_file() and ".perfgate" in ignore_file.read_text(errors="replace"))
+    """Return whether git ignores the folder, by the project's rule or by the file that a run creates it with."""
+    ignore_file, folder = project.root / ".gitignore", project.root / ".perfgate"
+    by_itself = not folder.is_dir() or (folder / ".gitignore").is_file()
+    return by_itself or (ignore_file.is_file() and ".perfgate" in ignore_file.read_text(errors="replace"))
 
 
 def arms(project: Project) -> Iterator[Remark]:
