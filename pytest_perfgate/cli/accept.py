@@ -141,7 +141,9 @@ def signature_of(options: Namespace, project: Project, report: RunReport) -> Sig
     from pytest_perfgate.app.accept import measured_commit
     from pytest_perfgate.core.judge.accepted_line import Signature
 
-    today = dt.datetime.now(dt.timezone.utc).date()
+    today, reason = dt.datetime.now(dt.timezone.utc).date(), " ".join(text_of(options.reason).split())
+    if reason and not reason.strip(".…"):
+        raise PerfgateError("accept-reason", f"'{reason}' is the place of a reason", fix="write why between the quotes")
     try:
         who = project.repository.author() or getpass.getuser()
     except (OSError, KeyError):
@@ -149,7 +151,7 @@ def signature_of(options: Namespace, project: Project, report: RunReport) -> Sig
     return Signature(
         who=text_of(who),
         when=today.isoformat(),
-        why=" ".join(text_of(options.reason).split()),
+        why=reason,
         commit=measured_commit(report.environment, None if options.source else project.repository),
         expires=_end(options.expires, today),
         started=report.started,
@@ -207,9 +209,8 @@ def _notes(
     count = sum(1 for line in after if not line.commit)
     if count:
         why, fix = project.repository.trouble() or ("", "")
-        of_here = not options.source and bool(why)
+        whose, of_here = "it" if count == 1 else "them", not options.source and bool(why)
         lines, source = plural(count, "line names", "lines name"), why if of_here else "the record names none"
-        whose = "it" if count == 1 else "them"
         what = f"{lines} no commit, so paired rounds cannot confirm a suspect of {whose}: {source}"
         notes.append({"what": what, "next": "" if options.source else fix})
     if changed := sum(1 for line in after if line.commit.endswith(DIRTY)):

@@ -248,8 +248,8 @@ def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str,
     store, repository = project.baselines, project.repository
     if not store.committed(device):
         return "local", ""
-    if not repository.present():
-        return "not committed: there is no git repository here", ""
+    if trouble := repository.trouble():
+        return f"not committed: {trouble[0]}", ""
     files = [store.path(device, test) for test in sorted(tests)]
     head = repository.head()
     texts = [repository.show(head, project.shown(file)) if head else None for file in files]

@@ -320,6 +320,13 @@ def test_lines_of_a_changed_tree_cannot_be_built_again(place: Place) -> None:
     assert "no commit holds" not in done.out
 
 
+def test_a_command_that_was_pasted_without_its_reason_is_refused(place: Place) -> None:
+    place.record(run(NEW))
+    done = place.perfgate("accept", "--new", "--reason", "...")
+    assert (done.code, "accept-reason" in done.err, place.times()) == (2, True, {})
+    assert place.perfgate("accept", "--new", "--reason", "...at last").code == 0
+
+
 def test_a_time_of_another_branch_is_written_and_said_to_be_one(place: Place) -> None:
     def commit(text: str) -> str:
         (place.root / "k.py").write_text(text)
