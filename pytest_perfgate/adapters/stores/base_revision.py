@@ -137,9 +137,9 @@ class BaseRevision:
             why = f"{_shown(existing[0])} and this commit have no common commit"
         elif targets(self._environment):
             return self._absent_target()
-        elif target:
-            why = f"[tool.perfgate] target names '{target}', which is not a branch in this clone"
-            fix = _fetching(target, self._remotes)
+        elif name := target or self._default():
+            source = "[tool.perfgate] target names" if target else "the default branch is"
+            why, fix = f"{source} '{name}', which is not a branch in this clone", _fetching(name, self._remotes)
         return Base(why=why, fix=fix)
 
     def _absent_target(self) -> Base:
