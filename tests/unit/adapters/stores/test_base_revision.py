@@ -219,7 +219,12 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
         ({}, "", True, "this clone is shallow"),
         ({}, "", False, "no target branch is known"),
         ({"main": FORK}, "release", False, "target names 'release'"),
-        ({"origin/HEAD": "refs/remotes/origin/dev"}, "", False, "the default branch is 'dev', which is not a branch in"),
+        (
+            {"origin/HEAD": "refs/remotes/origin/dev"},
+            "",
+            False,
+            "the default branch is 'dev', which is not a branch in",
+        ),
         ({"main": "-"}, "", False, "main and this commit have no common commit"),
     ],
 )
