@@ -15,7 +15,7 @@ import pytest
 from pytest_perfgate.adapters.arms.build import explained
 from pytest_perfgate.adapters.arms.store import READY, ArmStore, forget_unused
 from pytest_perfgate.adapters.system.files import exclusive
-from pytest_perfgate.adapters.system.git import Git
+from pytest_perfgate.adapters.system.git import Git, ending
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import ArmSettings
 from tests.layouts import commit, git
@@ -166,6 +166,12 @@ def test_no_repository(tmp_path: Path) -> None:
     with pytest.raises(PerfgateError) as caught:
         ArmStore(tmp_path, ArmSettings())
     assert caught.value.code.name == "no-repository"
+
+
+def test_a_refusal_of_git_shows_the_cause_that_it_prints_first() -> None:
+    lines = ("error: unable to create temporary file: Read-only file system", "error: .gitattributes: failed to insert",
+             "error: unable to index file '.gitattributes'", "fatal: updating files failed")  # fmt: skip
+    assert ending("\n".join(lines)) == " / ".join(lines)
 
 
 def test_git_is_told_nothing_of_what_a_run_that_is_cut_short_leaves(repo: Path) -> None:
