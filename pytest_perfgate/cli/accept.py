@@ -141,7 +141,9 @@ def signature_of(options: Namespace, project: Project, report: RunReport) -> Sig
     from pytest_perfgate.app.accept import measured_commit
     from pytest_perfgate.core.judge.accepted_line import Signature
 
-    today = dt.datetime.now(dt.timezone.utc).date()
+    today, reason = dt.datetime.now(dt.timezone.utc).date(), " ".join(text_of(options.reason).split())
+    if reason and not reason.strip(".…"):
+        raise PerfgateError("accept-reason", f"'{reason}' is the place of a reason", fix="write why between the quotes")
     try:
         who = project.repository.author() or getpass.getuser()
     except (OSError, KeyError):
@@ -149,7 +151,7 @@ def signature_of(options: Namespace, project: Project, report: RunReport) -> Sig
     return Signature(
         who=text_of(who),
         when=today.isoformat(),
-        why=" ".join(text_of(options.reason).split()),
+        why=reason,
         commit=measured_commit(report.environment, None if options.source else project.repository),
         expires=_end(options.expires, today),
         started=report.started,
@@ -197,11 +199,8 @@ def _notes(
 
     after = [decision.after for decision in decisions if decision.after is not None]
     measured = {case.measurement.device.key for case in report.cases if case.measurement}
-    local = sorted(
-        device
-        for device in ({line.device for line in after} if decisions else measured)
-        if not project.baselines.committed(device)
-    )
+    devices = {line.device for line in after} if decisions else measured
+    local = sorted(device for device in devices if not project.baselines.committed(device))
     stays = "is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
     commit = "" if decisions else 'add "{}" to devices under [tool.perfgate], then perfgate accept --new'
     notes = [{"what": f"{device} {stays}", "next": commit.format(device)} for device in local]
@@ -210,17 +209,19 @@ def _notes(
     count = sum(1 for line in after if not line.commit)
     if count:
         why, fix = project.repository.trouble() or ("", "")
-        of_here = not options.source and bool(why)
+        whose, of_here = "it" if count == 1 else "them", not options.source and bool(why)
         lines, source = plural(count, "line names", "lines name"), why if of_here else "the record names none"
-        whose = "it" if count == 1 else "them"
         what = f"{lines} no commit, so paired rounds cannot confirm a suspect of {whose}: {source}"
         notes.append({"what": what, "next": "" if options.source else fix})
     if changed := sum(1 for line in after if line.commit.endswith(DIRTY)):
         lines = plural(changed, "line was", "lines were")
-        what = (
-            f"{lines} measured with changes that no commit holds: that code cannot be built again to confirm a slowdown"
-        )
+        what = f"{lines} measured with changes that no commit holds: no build of them can confirm a slowdown"
         notes.append({"what": what, "next": "commit the changes, then run the tests and perfgate accept again"})
+    then = report.environment
+    clean_other = not options.source and not then.dirty and then.commit not in ("", project.repository.head())
+    if after and clean_other and project.repository.pages_alone(then.commit, project.config.baselines) is None:
+        what = f"the last run measured {then.commit[:10]}, whose code is not the code that is checked out"
+        notes.append({"what": what, "next": "run the tests here, then perfgate accept again"})
     return notes
 
 
@@ -345,6 +346,7 @@ PRUNE_ABOUT = """Remove baselines whose tests are gone. This needs a full run th
 
 
 def prune_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="this record, not the last")
     parser.add_argument("--dry-run", action="store_true", help="show what would be removed")
     parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
     add_root(parser)
@@ -355,7 +357,7 @@ def run_prune(options: Namespace) -> int:
 
     project = Project(options)
     check_place(options, project)
-    lines = unused(project.records.read(), project.baselines)
+    lines = unused(project.records.read(options.source), project.baselines)
     paths = () if options.dry_run else prune(lines, project.baselines)
     files = [project.shown(Path(path)) for path in paths]
     if options.json:

@@ -251,8 +251,8 @@ def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str,
     store, repository = project.baselines, project.repository
     if not store.committed(device):
         return "local", ""
-    if not repository.present():
-        return "not committed: there is no git repository here", ""
+    if trouble := repository.trouble():
+        return f"not committed: {trouble[0]}", ""
     files = [store.path(device, test) for test in sorted(tests)]
     head = repository.head()
     texts = [repository.show(head, project.shown(file)) if head else None for file in files]
@@ -263,7 +263,7 @@ def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str,
     of = f"{differing} of {plural(len(files), 'file')}" if len(files) > 1 else "the file"
     lost = f"{of} {'is' if differing == 1 else 'are'} not in the last commit as here"
     why = lost if head else "there is no commit yet"
-    return f"not committed: {why}", f"git add {quote(project.config.baselines)}, git commit"
+    return f"not committed: {why}", f"git add {quote(project.config.baselines)} && git commit"
 
 
 def commits(project: Project) -> Iterator[Remark]:
@@ -335,9 +335,7 @@ def history(project: Project) -> Iterator[Remark]:
 def leftovers(project: Project) -> Iterator[Remark]:
     """Yield what a crash may have left behind."""
     roots = (project.root / ".perfgate", project.root / project.config.baselines)
-    files = [
-        p for root in roots if root.is_dir() for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD
-    ]
+    files = [p for root in roots for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD]
     for path in files:
         what = f"{project.shown(path)} is an incomplete file that a crash left"
         yield Remark(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {quote(project.shown(path))}")
@@ -347,9 +345,10 @@ def leftovers(project: Project) -> Iterator[Remark]:
 
 
 def _ignored(project: Project) -> bool:
-    """Return whether git ignores the folder, by the project's rule or by the file that a run writes into it."""
-    ignore_file, own = project.root / ".gitignore", project.root / ".perfgate" / ".gitignore"
-    return own.is_file() or (ignore_file.is_file() and ".perfgate" in ignore_file.read_text(errors="replace"))
+    """Return whether git ignores the folder, by the project's rule or by the file that a run creates it with."""
+    ignore_file, folder = project.root / ".gitignore", project.root / ".perfgate"
+    by_itself = not folder.is_dir() or (folder / ".gitignore").is_file()
+    return by_itself or (ignore_file.is_file() and ".perfgate" in ignore_file.read_text(errors="replace"))
 
 
 def arms(project: Project) -> Iterator[Remark]:

@@ -68,17 +68,16 @@ class ArmRunner:
         self._config, self._project = session.settings.pytest, session.settings.project
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
-        self.stopped: dict[CaseKey, str] = {}
-        """Calls that stay undecided because their test failed in one of the builds, with the error."""
+        self.stopped: dict[CaseKey, str] = {}  # calls left open by a test that failed in a build, with the error
         self.waited: dict[str, str] = {}  # tests whose first round the budget did not reach, with what may decide them
         paths = [case.path for case in session.cases.values()]
         self._store = arms(self._config.rootpath, self._project, paths, code_folders(self._config, paths))
+        self._store.tell = lambda text: Progress(self._config, text).close()
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Measure every case in both builds until it is decided."""
         self.session.gate_judge.revision = self._store.git.revision(revision).commit  # raises before costs are said
         design, costs = design_of(self.session), read_costs(costs_path(self._config.rootpath))
-        self._progress = Progress(self._config, self._announced(cases, design))
         comparison = self._comparison(revision, cases, design)
         expected = known_wants((case.nodeid for case in cases), costs, design.looks[0])
         bounds = Bounds(self.session.gate_judge, comparison)
@@ -130,12 +129,9 @@ class ArmRunner:
         is_base = substitute == self.session.gate_judge.accepted.base.commit
         whose = f"{substitute[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
         design = replace(design_of(self.session), clears_same=True)
-        self._progress = Progress(self._config, f"{self._announced(cases, design)}, against {whose}")
-        comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design)
+        comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design, whose)
         open_ = in_means(self.session, others := Bounds(self.session.gate_judge, comparison), means)
         wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
-        if comparison.same:
-            self._say("one round shows what each test loads; more would only measure the machine")
         screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
         compared = self._decided(comparison, screening, revision=False)
         troubles = screening.late.waiting() | comparison.troubles()
@@ -165,8 +161,12 @@ class ArmRunner:
         compared = with_files(result, comparison, tests, self._config.rootpath, repository, self._project.baselines)
         return {**untimed, **compared}
 
-    def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
-        both = (self.arm("base", revision), self.arm("head", ""))
+    def _comparison(self, revision: str, cases: Sequence[Case], design: Design, whose: str = "") -> Comparison:
+        both = (base, head) = self.arm("base", revision), self.arm("head", "")
+        once = design.clears_same and bool(base.content) and base.content == head.content
+        text = f"{plural(len(cases), 'test')} in one round, to see what they load" if once else ""
+        text = text or self._announced(cases, design)
+        self._progress = Progress(self._config, text + (whose and f", against {whose}"))
         comparison = Comparison(both, cases, self._stage(both), design)
         comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._say))
         if finished := len({(one.phase, one.number) for one in comparison.rounds}):

@@ -31,6 +31,7 @@ from pytest_perfgate.plugin.selection import (
     reach_of,
     shard_of,
     skipped_files,
+    unread_notes,
     unreported_notes,
 )
 
@@ -48,7 +49,7 @@ def close_session(session: SessionState, *, complete: bool) -> None:
         reports = session.all_reports()
         session.notes = suite_notes(session.gate_judge, session.cases, reports, ending_of(session))
         session.notes += capture_notes(reports, session.gate_judge.context.policy)
-        session.notes += (*commanded_notes(session), *unreported_notes(session))
+        session.notes += (*commanded_notes(session), *unread_notes(session), *unreported_notes(session))
         session.notes += pattern_notes(session, filtered=is_filtered(session.settings.pytest))
         session.notes += own_gate_note(session.notes, session.gate_judge.context.policy)
     announce(session.settings.pytest, session.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -158,13 +159,17 @@ def measure_against(session: SessionState) -> None:
     from pytest_perfgate.app.compare_arms import untimed_in
     from pytest_perfgate.app.lockstep import BASE
     from pytest_perfgate.model.protocol import WAITED, CaseResult
-    from pytest_perfgate.plugin.arms import MERGE_BASE, ArmRunner
+    from pytest_perfgate.plugin.arms import MERGE_BASE, ArmRunner, substitute_commit
 
     against = session.settings.options.perfgate_against
     before = session.gate_judge.accepted.base
     revision = against if against != MERGE_BASE else before.commit
     if not revision:
         raise PerfgateError("arm-no-merge-base", before.why or "there is no commit before this one", fix=before.fix)
+    if re.fullmatch("[0-9a-f]{7,64}", revision):  # such as the next step of a verdict names, from a line
+        revision, why = substitute_commit(session, revision)
+        if why:
+            Progress(session.settings.pytest, why).close()
     comparison, paired = (runner := ArmRunner(session)).against(revision, list(session.cases.values()))
     base, head = comparison.arms
     session.gate_judge.paired = paired

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -224,15 +225,11 @@ def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, 
     if not idle:
         return ()
     hidden = _unopened(session.settings.pytest)
-    text = "; ".join(
-        ["no gated test has a matching node id, so they have no effect"]
-        + ([f"{hidden} skipped as a whole, which may hide some"] if hidden else [])
-    )
+    text = "patterns of [[tool.perfgate.tests]]: no gated test has a matching node id, so they have no effect"
+    text += f"; {hidden} skipped as a whole, which may hide some" if hidden else ""
     names = tuple(f"{table.place}: {table.pattern!r}{_near(table, nodeids)}" for table in idle)
     effect = Effect.WARN if hidden else session.gate_judge.context.policy.effect("unmeasured")
-    return (
-        SuiteNote(kind="unmatched", effect=effect, text=f"patterns of [[tool.perfgate.tests]]: {text}", names=names),
-    )
+    return (SuiteNote(kind="unmatched", effect=effect, text=text, names=names),)
 
 
 def _near(table: ConfigPattern, nodeids: Collection[str]) -> str:
@@ -242,8 +239,7 @@ def _near(table: ConfigPattern, nodeids: Collection[str]) -> str:
 
 def _unopened(config: pytest.Config) -> str:
     """Return the files that skipped themselves during collection, so that their tests are unknown."""
-    files = sorted(skipped_files(config))
-    return first_of(files, 3)
+    return first_of(sorted(skipped_files(config)), 3)
 
 
 def shard_of(session: SessionState) -> Shard:
@@ -266,6 +262,18 @@ def shard_of(session: SessionState) -> Shard:
         facts=environment_digest(environment),
         costs=tuple((name, round(cost, 4)) for name, cost in sorted(session.costs.items())),
     )
+
+
+def unread_notes(session: SessionState) -> Iterator[SuiteNote]:
+    """Yield a note on settings in folders of gated tests below the root, which this run does not read."""
+    folders = {folder for case in session.cases.values() for folder in Path(case.path).parents if folder.name}
+    files = {folder: session.settings.pytest.rootpath / folder / "pyproject.toml" for folder in sorted(folders)}
+    own = [at for at, file in files.items() if file.is_file() and b"\n[tool.perfgate" in b"\n" + file.read_bytes()]
+    if own:
+        step = f"cd {shlex.quote(own[0].as_posix())} && pytest"
+        text = f"[tool.perfgate] of folders below the root is not read, nor are the baselines there; next: {step}"
+        names = tuple((folder / "pyproject.toml").as_posix() for folder in own)
+        yield SuiteNote(kind="unread", effect=Effect.WARN, text=text, names=names)
 
 
 def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:

@@ -204,6 +204,7 @@ class DistributedRole:
         from pytest_perfgate.model.plan import Case
         from pytest_perfgate.model.protocol import Fault
         from pytest_perfgate.model.verdict import Shard
+        from pytest_perfgate.plugin.controller import end_as_interrupted
         from pytest_perfgate.plugin.selection import DIVISION, insist_on_asked
         from pytest_perfgate.wiring import read_values, write_values
 
@@ -216,6 +217,8 @@ class DistributedRole:
             self._config.stash[DIVISION] = shard
         for path in listed:
             session.cases.update((case.nodeid, case) for case in read_values(path, Case))
+        if session.cases:
+            end_as_interrupted(self._config)
         for path in folder.glob(LEFT_OUT.format("*")):
             deselected(self._config).update(read_values(path, str))
         if not getattr(self._config.option, "setuponly", False):

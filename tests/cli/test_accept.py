@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from datetime import datetime, timezone
 from types import SimpleNamespace
@@ -310,10 +311,34 @@ def test_lines_of_a_changed_tree_cannot_be_built_again(place: Place) -> None:
     place.record(replace(run(NEW), environment=Environment(commit="882ec6ab30", dirty=True)))
     done = place.perfgate("accept")
     assert (
-        "1 line was measured with changes that no commit holds: that code cannot be built again to confirm a slowdown\n"
+        "1 line was measured with changes that no commit holds: no build of them can confirm a slowdown\n"
         "  next  commit the changes, then run the tests and perfgate accept again" in done.out
     )
     place.record(replace(run(NEW), environment=Environment(commit="882ec6ab30")))
     done = place.perfgate("accept")
     assert "882ec6ab30" in next(place.root.glob("baselines/*/*/*.yaml")).read_text()
     assert "no commit holds" not in done.out
+
+
+def test_a_command_that_was_pasted_without_its_reason_is_refused(place: Place) -> None:
+    place.record(run(NEW))
+    done = place.perfgate("accept", "--new", "--reason", "...")
+    assert (done.code, "accept-reason" in done.err, place.times()) == (2, True, {})
+    assert place.perfgate("accept", "--new", "--reason", "...at last").code == 0
+
+
+def test_a_time_of_another_branch_is_written_and_said_to_be_one(place: Place) -> None:
+    def commit(text: str) -> str:
+        (place.root / "k.py").write_text(text)
+        for words in ("add k.py", "-c user.name=a -c user.email=a@b commit -qm edit", "rev-parse HEAD"):
+            done = subprocess.run(["git", *words.split()], cwd=place.root, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    subprocess.run(["git", "init", "-q", str(place.root)], check=True)
+    first, second = commit("slow = 1"), commit("slow = 2")
+    for measured, foreign in ((first, True), (second, False)):
+        place.record(replace(run(NEW), environment=Environment(commit=measured)))
+        done = place.perfgate("accept", "--reason", measured)
+        assert "1 accepted" in done.out
+        assert ("whose code is not the code that is checked out" in done.out) is foreign
+        next(place.root.glob("baselines/*/*/*.yaml")).unlink()

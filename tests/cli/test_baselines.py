@@ -58,6 +58,16 @@ def test_a_command_that_removes_a_leftover_names_that_file_alone(place: Place) -
     assert shlex.split(finding.fix) == ["rm", ".perfgate/.a b$(id).yaml.new"]
 
 
+def test_a_clone_that_no_run_was_in_has_nothing_to_ignore(place: Place) -> None:
+    git(place.root, "init", "-q")
+    project = Project(argparse.Namespace(root=str(place.root)))
+    (place.root / ".gitignore").unlink(missing_ok=True)
+    folder = place.root / ".perfgate"
+    assert [folder.is_dir(), *leftovers(project)] == [False]
+    folder.mkdir()
+    assert [one.fix for one in leftovers(project)] == ["echo .perfgate/ >> .gitignore"]
+
+
 @pytest.fixture
 def project(place: Place) -> Place:
     git(place.root, "init", "-q")

@@ -248,6 +248,16 @@ def test_prune_removes_what_no_test_asks_for(place: Place) -> None:
     assert "removed  NVIDIA-H200  tests/test_k.py::test_same" in place.perfgate("prune").out
 
 
+def test_prune_goes_by_the_record_that_is_named(place: Place) -> None:
+    place.baselines.write([baseline("test_same", 1e6), baseline("test_old", 1e6)])
+    place.record(run(SAME))
+    assert place.perfgate("report", "--to", "json:of-ci.json").code == 0
+    place.record(run(SAME, SLOWER))
+    assert place.perfgate("prune").code == 2
+    assert "test_old" in place.perfgate("prune", "--from", "of-ci.json").out
+    assert set(place.times()) == {"test_same"}
+
+
 @pytest.mark.parametrize(
     "report",
     [

@@ -31,6 +31,22 @@ def test_a_slower_head_is_confirmed_and_nothing_of_the_user_is_touched(repositor
     assert not list((repository.root / ".perfgate" / "rounds").glob("*.bin"))
 
 
+def test_a_commit_of_a_line_that_only_ci_had_is_the_one_that_brought_the_line(repository: Project) -> None:
+    """The next step of a verdict in CI names the merge commit of a pull request, which no clone has."""
+    line = "perfgate: 1\nbaselines:\n  'test_work': {time: 1.0us, commit: c5862dac960c}\n"
+    repository.write("baselines/NVIDIA-H200/tests/test_kern.py.yaml", line)
+    repository.configure(settings='build = "false"', pytest_ini='pythonpath = ["."]')
+    for message in ("the line", "later", "later still"):
+        git(repository.root, "add", "-A")
+        git(repository.root, "commit", "-q", "--allow-empty", "-m", message)
+    brought = git(repository.root, "rev-parse", "HEAD~2")
+    run = repository.run("--perfgate-against", "c5862dac960c", "tests")
+    assert f"c5862dac96 is not in this clone; {brought[:10]} brought its line in" in run.text
+    assert f"the base arm ({brought[:10]}" in run.text, "no two builds, for the command fails"
+    run = repository.run("--perfgate-against", "c5862dac960d", "tests")
+    assert "revision-missing" in run.text
+
+
 CONFTEST = """
     import pytest
 

@@ -73,7 +73,7 @@ NOISY = """
 
 
 @SLOW
-@pytest.mark.parametrize("mode", ["against", "ci"])
+@pytest.mark.parametrize("mode", ["against", "ci", "xdist"])
 def test_an_interrupt_keeps_what_two_builds_have_decided(repository: Project, mode: str) -> None:
     repository.write("tests/test_noisy.py", NOISY)
     git(repository.root, "add", "-A")
@@ -81,7 +81,7 @@ def test_an_interrupt_keeps_what_two_builds_have_decided(repository: Project, mo
     git(repository.root, "branch", "base")
     repository.write("kern.py", SLOWER)
     git(repository.root, "commit", "-qam", "slower")
-    words = ("--perfgate-against", "base") if mode == "against" else ()
+    words = {"against": ("--perfgate-against", "base"), "xdist": ("-n", "2")}.get(mode, ())
     env = {**os.environ, **({} if mode == "against" else {"CI": "true", "GITHUB_BASE_REF": "base"})}
     run = subprocess.Popen(
         repository.command(*words, "tests", plugins=QUIET),

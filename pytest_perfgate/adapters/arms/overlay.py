@@ -27,9 +27,10 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
     result = run_captured([sys.executable, "-I", "-m", "venv", "--without-pip", "--symlinks", str(folder)], None)
     if result.returncode:
         output = (result.stdout + result.stderr).decode("utf-8", "replace").strip()[-400:]
-        raise PerfgateError("arm-not-made", f"python -m venv: exit {result.returncode}: {output}", place=str(folder))
-    names = (Path(sys.executable).name, "python")
-    python = next(place for name in names if (place := folder / "bin" / name).exists())
+        fix = "" if str(folder).isprintable() else "move the project to a folder whose path is text in UTF-8"
+        raise PerfgateError("arm-not-made", f"python -m venv: {output}", place=str(folder), fix=fix)
+    named, plain = folder / "bin" / Path(sys.executable).name, folder / "bin" / "python"
+    python = named if named.exists() else plain
     packages = next(folder.rglob("site-packages"))
     (packages / PARENT).write_text("\n".join(parent_folders(editable)) + "\n", encoding="utf-8")
     return python, packages
@@ -39,9 +40,8 @@ def parent_folders(editable: Sequence[str]) -> list[str]:
     """Return the folders that the overlay adds at the end of the path."""
     user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     on_path = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
-    installed = [*site.getsitepackages(), *user, *on_path]
     ours = str(Path(__file__).resolve().parents[3])
-    folders = (Path(folder) for folder in (*editable, *installed, ours))
+    folders = (Path(folder) for folder in (*editable, *site.getsitepackages(), *user, *on_path, ours))
     return list(dict.fromkeys(str(folder.resolve()) for folder in folders if folder.is_dir()))
 
 

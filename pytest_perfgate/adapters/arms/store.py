@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TypedDict
@@ -59,8 +59,9 @@ class ArmStore:
     """Prepares arms of one repository."""
 
     def __init__(self, rootdir: Path, settings: ArmSettings, paths: Sequence[str] = ()) -> None:
-        self._rootdir = rootdir.resolve()
-        self._settings = settings
+        self._rootdir, self._settings = rootdir.resolve(), settings
+        self.tell: Callable[[str], None] | None = None
+        """Announces each build before it starts, since it may take minutes."""
         self._paths = tuple(dict.fromkeys(paths))
         """Test files relative to the root, which show whether an overlay can work."""
         self.git = Git(self._rootdir)
@@ -74,13 +75,15 @@ class ArmStore:
         mode = self._mode()
         digest = self._digest(wanted, mode)
         folder = self._home / digest
-        lock = self._home / f"{digest}.lock"
-        with explained(f"the {name} arm ({_revision_text(revision, wanted.commit)})", self._home), exclusive(lock):
+        lock, side = self._home / f"{digest}.lock", f"the {name} arm ({_revision_text(revision, wanted.commit)})"
+        with explained(side, self._home), exclusive(lock):
             hide_from_git(self._home.parent)
             facts = built(folder)
             if reused := facts is not None:
                 os.utime(folder / READY)
             else:
+                if self.tell is not None:
+                    self.tell(f"building {side}")
                 facts = self._make(folder, wanted, mode)
         caches = ((key, str(folder / "caches" / sub)) for key, sub in _CACHES.items())
         return Arm(
@@ -205,14 +208,9 @@ class ArmStore:
 
 def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> Built:
     return {
-        "python": str(python),
-        "launch": list(launch_line(python)),
-        "cwd": str(cwd),
-        "root": str(root),
-        "modules": list(modules),
-        "content": content_of(root),
-        "sources": sources_of(root),
-    }
+        "python": str(python), "launch": list(launch_line(python)), "cwd": str(cwd), "root": str(root),
+        "modules": list(modules), "content": content_of(root), "sources": sources_of(root),
+    }  # fmt: skip
 
 
 READY = "ready.json"

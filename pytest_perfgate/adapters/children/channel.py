@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -141,13 +142,6 @@ T = TypeVar("T")
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Command), *get_args(Answer))}
 
 
-class _Envelope(msgspec.Struct):
-    kind: str
-    body: msgspec.Raw
-
-
-_ENVELOPE = msgspec.json.Decoder(_Envelope)
-
 _DECODERS: dict[type, Any] = {}
 
 _ONE_BY_ONE = threading.Lock()
@@ -155,41 +149,44 @@ _ONE_BY_ONE = threading.Lock()
 
 
 def encode_line(message: Answer | Command) -> bytes:
-    """Return one message as a line."""
-    body = msgspec.Raw(msgspec.json.encode(message, enc_hook=plain))
-    return msgspec.json.encode(_Envelope(kind=type(message).__name__, body=body)) + b"\n"
+    """Return one message as a line: its kind and its JSON."""
+    return type(message).__name__.encode() + b" " + encode_value(message) + b"\n"
 
 
 def decode_line(line: bytes) -> Any:
     """Return the message of a line; anything else is ``child-garbled``."""
+    name, _, body = line.partition(b" ")
     try:
-        envelope = _ENVELOPE.decode(line)
-        return _decoder(_KINDS[envelope.kind]).decode(envelope.body)
-    except (msgspec.MsgspecError, KeyError, UnicodeDecodeError) as fault:
+        return _value(body, _KINDS[name.decode()])
+    except (msgspec.MsgspecError, ValueError, KeyError) as fault:
         shown = line[:60].decode("utf-8", "replace")
         what = f"the channel carried {shown!r}, which is not a message: {fault}"
         raise PerfgateError("child-garbled", what) from fault
 
 
 def encode_value(model_value: object) -> bytes:
-    """Return a value of the model as JSON, for files between processes of one run."""
-    return msgspec.json.encode(model_value, enc_hook=plain)
-
-
-def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    with _ONE_BY_ONE:
-        if kind not in _DECODERS:
-            _DECODERS[kind] = msgspec.json.Decoder(kind)
-        decoder: msgspec.json.Decoder[T] = _DECODERS[kind]
-        return decoder
+    """Return a value of the model as JSON, for messages and files between processes of one run."""
+    try:
+        return msgspec.json.encode(model_value, enc_hook=plain)
+    except UnicodeEncodeError:  # a path whose bytes are not UTF-8, for which Python has surrogates
+        return json.dumps(msgspec.to_builtins(model_value, str_keys=True, enc_hook=plain)).encode()
 
 
 def decode_value(text: bytes, kind: type[T]) -> T:
     """Return the value of a text; an incomplete one is ``child-garbled``."""
     try:
-        return _decoder(kind).decode(text)
-    except msgspec.MsgspecError as fault:
+        return _value(text, kind)
+    except (msgspec.MsgspecError, ValueError) as fault:
         raise PerfgateError("child-garbled", f"no value of this version: {fault}") from fault
+
+
+def _value(text: bytes, kind: type[T]) -> T:
+    """Return the value of a text; msgspec reads no surrogates, and Python's own reader does."""
+    with _ONE_BY_ONE:
+        decoder = _DECODERS[kind] = _DECODERS.get(kind) or msgspec.json.Decoder(kind)
+    surrogates = b"\\udc" in text
+    result: T = msgspec.convert(json.loads(text), kind, str_keys=True) if surrogates else decoder.decode(text)
+    return result
 
 
 _SET_END_WITH_PARENT = 1

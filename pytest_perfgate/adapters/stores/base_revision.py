@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -15,11 +15,8 @@ Git = Callable[..., "str | None"]
 """Returns git's answer to some arguments; ``None`` if git refuses."""
 
 _DEEPER = "check out with fetch-depth: 0, or git fetch --unshallow"
-
 _TELL = "set CI_COMMIT_BEFORE_SHA to the commit that CI tested before this one"
-
 _OWN_TARGET = 'of a branch that changes are merged into: protect it, or name it: [tool.perfgate] target = "BRANCH"'
-
 _FORK = "fetch the target branch of the project that the merge request is for, not that of a fork"
 
 
@@ -28,6 +25,8 @@ class BaseRevision:
 
     def __init__(self, git: Git, environment: Mapping[str, str], head: str) -> None:
         self._git, self._environment, self._head = git, environment, head
+        self._remotes = (git("remote") or "").split()
+        self._remote = _usual_remote(self._remotes)
 
     def base(self, target: str) -> Base:
         """Return the merge base with the target branch; on that branch itself, the commit before this change."""
@@ -68,7 +67,7 @@ class BaseRevision:
         commit = self._common(requested(self._environment) or self._head)
         if commit and commit != self._head:
             return Base(commit=commit, name="the base that CI names")
-        if name not in _forms(*targets(self._environment)):
+        if name not in self._forms(*targets(self._environment)):
             return self._shallow() if self.shallow() else self._absent_target()
         return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", fix=_FORK)
 
@@ -85,7 +84,7 @@ class BaseRevision:
 
     def _checked_target(self, base: Base, used: str, target: str) -> Base:
         """Return the base, with a warning if the change itself introduced the target, which may contain the change."""
-        if not target or used not in _forms(target) or used in _forms(*targets(self._environment)):
+        if not target or used not in self._forms(target) or used in self._forms(*targets(self._environment)):
             return base
         name, commit = self._branch_point(target)
         if not commit or target_at(self._git("show", f"{commit}:./pyproject.toml") or "") == target:
@@ -93,7 +92,7 @@ class BaseRevision:
         why = f"[tool.perfgate] target names '{target}' since this change left {_shown(name)}"
         fix = f"merge that setting into {_shown(name)} by itself, or remove it"
         default = self._default()
-        if self._environment.get("CI") and default and name in _forms(default):
+        if self._environment.get("CI") and default and name in self._forms(default):
             return Base(commit=commit, name=f"the merge base with {_shown(name)}", why=why, fix=fix)
         older = self._git("merge-base", commit, base.commit) == commit != base.commit
         if not base.why:
@@ -104,7 +103,7 @@ class BaseRevision:
         """Return where this change left the first usual branch that exists and is not its target, if there is one."""
         if target and target == self._default():
             return "", ""
-        others = [form for one in self._usual_branches() if one != target for form in _forms(one)]
+        others = self._forms(*(one for one in self._usual_branches() if one != target))
         name = next(filter(self.exists, others), "")
         commit = self._common(name) if name else ""
         return (name, commit) if commit and commit != self._head else ("", "")
@@ -138,15 +137,15 @@ class BaseRevision:
             why = f"{_shown(existing[0])} and this commit have no common commit"
         elif targets(self._environment):
             return self._absent_target()
-        elif target:
-            why = f"[tool.perfgate] target names '{target}', which is not a branch in this clone"
-            fix = _fetching(target)
+        elif name := target or self._default():
+            source = "[tool.perfgate] target names" if target else "the default branch is"
+            why, fix = f"{source} '{name}', which is not a branch in this clone", _fetching(name, self._remotes)
         return Base(why=why, fix=fix)
 
     def _absent_target(self) -> Base:
         branch = targets(self._environment)[0]
         why = f"'{branch}', which CI names as the target, is not a branch in this clone"
-        return Base(why=why, fix=f"check out with fetch-depth: 0, or {_fetching(branch)}")
+        return Base(why=why, fix=f"check out with fetch-depth: 0, or {_fetching(branch, self._remotes)}")
 
     def _shallow(self) -> Base:
         return Base(why="this clone is shallow", fix=_DEEPER)
@@ -155,35 +154,41 @@ class BaseRevision:
         """Return the possible targets, those of CI first, because a change can edit the target in its own settings."""
         branches = targets(self._environment)
         tip = requested(self._environment) if branches else ""
-        return [*_forms(*branches), *filter(None, [tip]), *_forms(*([target] if target else self._usual_branches()))]
+        others = [target] if target else self._usual_branches()
+        return [*self._forms(*branches), *filter(None, [tip]), *self._forms(*others)]
 
     def _usual_branches(self) -> list[str]:
         return [*filter(None, [self._default()]), *USUAL]
 
     def _default(self) -> str:
         """Return the server's default branch, as CI or the clone knows it."""
-        cloned = self._git("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD") or ""
-        return default_branch(self._environment) or cloned.removeprefix("refs/remotes/origin/")
+        place = f"refs/remotes/{self._remote}/"
+        cloned = self._git("symbolic-ref", "--quiet", f"{place}HEAD") or ""
+        return default_branch(self._environment) or cloned.removeprefix(place)
+
+    def _forms(self, *names: str) -> list[str]:
+        """Return full references for branch names, because git would prefer a tag of the same name."""
+        return [form for name in names for form in _references(name, self._remote)]
 
 
-def _forms(*names: str) -> list[str]:
-    """Return full references for branch names, because git would prefer a tag of the same name."""
-    return [form for name in names for form in _references(_branch(name))]
-
-
-def _branch(name: str) -> str:
-    return name.removeprefix("refs/heads/").removeprefix("origin/")
-
-
-def _fetching(name: str) -> str:
+def _fetching(name: str, remotes: Sequence[str]) -> str:
     """Return the command that fetches a branch to where it is looked for."""
-    return f"git fetch origin {quote(f'{_branch(name)}:refs/remotes/origin/{_branch(name)}')}"
+    usual = _usual_remote(remotes)
+    place = next(one for one in _references(name, usual) if one.split("/")[2] in {usual, *remotes})
+    _, _, remote, branch = place.split("/", 3)
+    return f"git fetch {remote} {quote(f'{branch}:{place}')}"
 
 
-def _references(name: str) -> Iterator[str]:
+def _usual_remote(remotes: Sequence[str]) -> str:
+    """Return the remote that has the target branch, if none is named: the only one, whatever its name, or origin."""
+    return remotes[0] if len(remotes) == 1 else "origin"
+
+
+def _references(name: str, remote: str) -> Iterator[str]:
+    name = name.removeprefix("refs/heads/").removeprefix(f"{remote}/")
     if "/" in name:
         yield f"refs/remotes/{name}"
-    yield f"refs/remotes/origin/{name}"
+    yield f"refs/remotes/{remote}/{name}"
     yield f"refs/heads/{name}"
 
 
@@ -195,13 +200,9 @@ USUAL = ("main", "master", "trunk", "develop")
 """Branches that changes are usually merged into, if none is named."""
 
 _TARGETS = (
-    "GITHUB_BASE_REF",
-    "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",
-    "CHANGE_TARGET",
-    "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
-    "BITBUCKET_PR_DESTINATION_BRANCH",
-    "SYSTEM_PULLREQUEST_TARGETBRANCH",
-)
+    "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET", "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
+    "BITBUCKET_PR_DESTINATION_BRANCH", "SYSTEM_PULLREQUEST_TARGETBRANCH",
+)  # fmt: skip
 
 _BASES = ("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "CI_MERGE_REQUEST_DIFF_BASE_SHA")
 """For a merged result the tip it was merged into; else where the change left the target, also from a fork."""
@@ -209,11 +210,9 @@ _BASES = ("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "CI_MERGE_REQUEST_DIFF_BASE_SHA"
 _EVENTS = {
     "GITHUB_EVENT_NAME": {"push", "merge_group", "pull_request", "pull_request_target"},
     "CI_PIPELINE_SOURCE": {"push", "merge_request_event", "external_pull_request_event"},
-    "BUILD_REASON": {"IndividualCI", "BatchedCI", "PullRequest"},
-    "BUILDKITE_SOURCE": {"webhook"},
-    "DRONE_BUILD_EVENT": {"push", "pull_request"},
-    "TRAVIS_EVENT_TYPE": {"push", "pull_request"},
-}
+    "BUILD_REASON": {"IndividualCI", "BatchedCI", "PullRequest"}, "BUILDKITE_SOURCE": {"webhook"},
+    "DRONE_BUILD_EVENT": {"push", "pull_request"}, "TRAVIS_EVENT_TYPE": {"push", "pull_request"},
+}  # fmt: skip
 """CI's variables for the kind of a run's trigger, with the kinds that bring new commits."""
 
 
@@ -256,24 +255,25 @@ def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool
     """Return whether a revision that this change may have left has the folder; the exact base is found later."""
     from pytest_perfgate.adapters.system.git import ask_git
 
-    requests = "".join(f"{revision}:./{folder}\n" for revision in dict.fromkeys(_revisions(environment)))
-    stdin = requests.encode("utf-8", "surrogateescape")
+    listed = ask_git(root, "remote", env=environment)
+    remotes = listed.stdout.decode("utf-8", "surrogateescape").split() if listed is not None else []
+    revisions = dict.fromkeys(_revisions(environment, _usual_remote(remotes)))
+    stdin = "".join(f"{revision}:./{folder}\n" for revision in revisions).encode("utf-8", "surrogateescape")
     done = ask_git(root, "cat-file", "--batch-check", env=environment, stdin=stdin)
     return done is not None and any(line.split()[1:2] == [b"tree"] for line in done.stdout.splitlines())
 
 
-def _revisions(environment: Mapping[str, str]) -> Iterator[str]:
+def _revisions(environment: Mapping[str, str], remote: str) -> Iterator[str]:
     yield from filter(None, (named_base(environment), requested(environment), pushed(environment)))
     yield "HEAD^1"
     for branch in filter(None, (*targets(environment), default_branch(environment), *USUAL)):
-        yield from (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}")
-    yield "refs/remotes/origin/HEAD"
+        yield from _references(branch, remote)
+    yield f"refs/remotes/{remote}/HEAD"
 
 
 def is_new(environment: Mapping[str, str]) -> bool:
     """Return whether CI says that this push created the branch."""
-    before = _previous_tip(environment)
-    return bool(before) and not before.strip("0")
+    return bool(_previous_tip(environment)) and not pushed(environment)
 
 
 def brings(environment: Mapping[str, str]) -> bool:

@@ -133,6 +133,8 @@ def packed(value: Any) -> tuple[Any, list[Any]]:
             return value if math.isfinite(value) else {"float": str(value)}
         if isinstance(value, (tuple, list)):
             return _row([pack(child) for child in value])
+        if isinstance(value, str) and not value.isascii():
+            return value.encode("utf-8", "backslashreplace").decode()  # JSON holds no half characters
         if not dataclasses.is_dataclass(value):
             return value
         if not isinstance(value, SHARED):

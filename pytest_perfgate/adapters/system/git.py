@@ -206,7 +206,7 @@ def _refused(command: str, output: str) -> PerfgateError:
     return PerfgateError("no-repository" if absent else "git-failed", f"git {command} failed: {ending(output)}")
 
 
-def ending(text: str, lines: int = 3) -> str:
+def ending(text: str, lines: int = 4) -> str:
     """Return the end of git's output in one line."""
     return " / ".join(last_lines(text.encode("utf-8", "replace").decode("utf-8"), lines))
 

@@ -199,7 +199,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     yield SuiteNote(
         kind="dropped",
         effect=suite.context.policy.effect("unused"),
-        text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune removes "
+        text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune {source}removes "
         f"{'its line' if len(gone) == 1 else 'their lines'}{renamed if moved else ''}",
         names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
@@ -227,10 +227,11 @@ def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
         if b.key.nodeid in ran and str(b.key) not in keys and not _of_family(b.key, suite.families)
     )
     if idle:
+        source = "--from RECORD " if suite.context.policy.ci else ""
         yield SuiteNote(
             kind=UNUSED,
             effect=suite.context.policy.effect("unused"),
-            text=f"{plural(len(idle), 'baseline')} that no limit asked for; perfgate prune removes them",
+            text=f"{plural(len(idle), 'baseline')} that no limit asked for; perfgate prune {source}removes them",
             names=tuple(idle),
         )
 

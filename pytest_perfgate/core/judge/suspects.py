@@ -109,12 +109,8 @@ def _accepted_by_change(suspicion: Suspicion, trial: JudgedMeasurement) -> Rulin
         return None
     if not edited.explains(trial.baseline):
         stood = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
-        return _ruling(
-            suspicion,
-            Outcome.REGRESSED,
-            f"{SLOWER}, and this change edits the baseline without a reason{stood}",
-            (trial.accepting(REASON),),
-        )
+        text = f"{SLOWER}, and this change edits the baseline without a reason{stood}"
+        return _ruling(suspicion, Outcome.REGRESSED, text, (trial.accepting(REASON),))
     return _if_agreeing(suspicion, trial, edited, SLOWER)
 
 
@@ -136,7 +132,9 @@ def _if_agreeing(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baselin
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if agrees(trial, edited, edited.blind):
         noisy = f"{accepts}, from a run too noisy to detect less than {detectable(edited.blind)}"
-        return _ruling(suspicion, Outcome.UNDECIDED, noisy, tuple(deciding(trial)))
+        shown = trial.paired is not None and trial.paired.decision is Decision.SLOWER  # two builds say nothing more
+        steps = (trial.accepting(REASON),) if shown else tuple(deciding(trial))
+        return _ruling(suspicion, Outcome.UNDECIDED, noisy, steps)
     return None
 
 

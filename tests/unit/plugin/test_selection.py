@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.policy import parse_policy
 from pytest_perfgate.model.plan import Effect
 from pytest_perfgate.model.project import Config, ConfigPattern
-from pytest_perfgate.plugin.selection import pattern_notes, skipped_files
+from pytest_perfgate.plugin.selection import pattern_notes, skipped_files, unread_notes
 
 TABLES = (
     ConfigPattern(pattern="*::test_gemm[[]*", place="tool.perfgate.tests[0]"),
@@ -45,6 +46,22 @@ def test_a_file_that_skipped_itself_may_hide_the_tests() -> None:
     (note,) = pattern_notes(session(skipped=(hidden,)), filtered=False)
     assert note.effect is Effect.WARN
     assert "tests/gpu.py skipped" in note.text
+
+
+def test_settings_below_the_root_of_the_run_are_named(tmp_path: Path) -> None:
+    """A monorepo whose packages have settings of their own, run from its top."""
+    paths = ("libs/my dsp/tests/t.py", "libs/plain/t.py", "t.py")
+    for folder in ("libs/my dsp/tests", "libs/plain"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("[tool.perfgate]\n")
+    (tmp_path / "libs/plain/pyproject.toml").write_text("[project]\nname = 'about [tool.perfgate]'\n")
+    cases = {path: SimpleNamespace(path=path) for path in paths}
+    state: Any = SimpleNamespace(cases=cases, settings=SimpleNamespace(pytest=SimpleNamespace(rootpath=tmp_path)))
+    assert list(unread_notes(state)) == []
+    (tmp_path / "libs/my dsp/pyproject.toml").write_text("[tool.perfgate.policy]\nmissing = 'warn'\n")
+    (note,) = unread_notes(state)
+    assert (note.names, note.effect) == (("libs/my dsp/pyproject.toml",), Effect.WARN)
+    assert note.text.endswith("cd 'libs/my dsp' && pytest")
 
 
 def test_a_file_that_skipped_itself_says_why() -> None:

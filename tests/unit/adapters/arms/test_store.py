@@ -15,7 +15,7 @@ import pytest
 from pytest_perfgate.adapters.arms.build import explained
 from pytest_perfgate.adapters.arms.store import READY, ArmStore, forget_unused
 from pytest_perfgate.adapters.system.files import exclusive
-from pytest_perfgate.adapters.system.git import Git
+from pytest_perfgate.adapters.system.git import Git, ending
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import ArmSettings
 from tests.layouts import commit, git
@@ -93,6 +93,29 @@ def test_an_arm_whose_facts_do_not_read_is_built_again(repo: Path, text: str) ->
     assert again.modules == then.modules == first.modules
 
 
+def test_each_build_is_announced_before_it_starts_and_a_reused_arm_is_not(repo: Path) -> None:
+    store, lines = ArmStore(repo, ArmSettings(mode="overlay", build=("false",))), list[str]()
+    store.tell = lines.append
+    with pytest.raises(PerfgateError):
+        store.prepare("base", "HEAD")
+    assert [line.partition(" (HEAD, ")[0] for line in lines] == ["building the base arm"]
+    store = ArmStore(repo, ArmSettings(mode="worktree"))
+    store.tell = lines.append
+    assert [store.prepare("head", "").reused for _ in range(2)] == [False, True]
+    assert len(lines) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the file system refuses such a name")
+def test_a_folder_whose_name_is_not_utf_8_says_that_it_has_to_move(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "k.py").write_text("SPEED = 1\n")
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "one")
+    error = failure(folder, ArmSettings(mode="worktree"))
+    assert (error.code.name, "UTF-8" in error.fix) == ("arm-not-made", True)
+
+
 def test_arms_of_the_same_code_have_the_same_content_and_others_have_not(repo: Path) -> None:
     (repo / "README").write_text("words\n")
     commit(repo, "only words")
@@ -143,6 +166,12 @@ def test_no_repository(tmp_path: Path) -> None:
     with pytest.raises(PerfgateError) as caught:
         ArmStore(tmp_path, ArmSettings())
     assert caught.value.code.name == "no-repository"
+
+
+def test_a_refusal_of_git_shows_the_cause_that_it_prints_first() -> None:
+    lines = ("error: unable to create temporary file: Read-only file system", "error: .gitattributes: failed to insert",
+             "error: unable to index file '.gitattributes'", "fatal: updating files failed")  # fmt: skip
+    assert ending("\n".join(lines)) == " / ".join(lines)
 
 
 def test_git_is_told_nothing_of_what_a_run_that_is_cut_short_leaves(repo: Path) -> None:

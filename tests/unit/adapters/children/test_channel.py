@@ -28,7 +28,7 @@ from pytest_perfgate.adapters.children.channel import (
 from pytest_perfgate.adapters.children.spawn import LocalChild, LocalSpawner
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.model.protocol import Bye, ChildJob, ChildSpec, Entered, Go, Hello, Measure, Ready
+from pytest_perfgate.model.protocol import Bye, ChildJob, ChildSpec, Entered, Finished, Go, Hello, Measure, Ready
 from tests.waits import runs, until
 
 MESSAGES = [
@@ -37,6 +37,8 @@ MESSAGES = [
     Ready(nodeid="tests/a b.py::test[naïve-µ]"),
     Entered(key=CaseKey(nodeid="n", name="fwd")),
     Bye(modules=(("a.py", "00"),)),
+    ChildJob(cases=(), root="/h\udce9/a \\udce9", options=(("k", "v"),)),
+    Finished(nodeid="t", outcome="failed", text="in /h\udce9/t.py"),
 ]
 
 
@@ -49,7 +51,7 @@ def test_messages_come_back_as_they_went(message: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"hello", b"{}", b'{"kind":"Nobody","body":{}}', b'{"kind":"Ready","body":{}}', b"\xff\xfe"]
+    "line", [b"", b"hello", b"{}", b"Nobody {}", b"Ready {}", b"Ready", b'Ready {"nodeid":"\\udce9', b"\xff\xfe {}"]
 )
 def test_what_is_no_message_is_garbled(line: bytes) -> None:
     with pytest.raises(PerfgateError, match="not a message"):
@@ -81,7 +83,7 @@ from pytest_perfgate.adapters.children.channel import decode_line
 from pytest_perfgate.model.errors import PerfgateError
 
 sys.setswitchinterval(1e-6)
-lines = [b'{"kind": "%s", "body": {}}' % kind for kind in (b"Taken", b"Job", b"Hello", b"Finished", b"Measure")]
+lines = [b"%s {}" % kind for kind in (b"Taken", b"ChildJob", b"Hello", b"Finished", b"Measure")]
 gate = threading.Barrier(8)
 
 def hear(first):
@@ -118,7 +120,7 @@ CALLS = f"""
 import os, socket, time
 port, token = os.environ["{VARIABLE}"].split(":")
 line = socket.create_connection(("127.0.0.1", int(port)))
-line.sendall(('{{"kind": "Hello", "body": {{"token": "%s", "pid": 1}}}}' % token).encode() + b"\\n")
+line.sendall(('Hello {{"token": "%s"}}' % token).encode() + b"\\n")
 """
 
 
@@ -223,7 +225,7 @@ def test_closing_wakes_the_thread_that_waits() -> None:
 
 def test_a_bye_and_what_it_left_is_ended_as_well(tmp_path: Path) -> None:
     code = HELPER.format(first="pass", out=str(tmp_path / "pid"), session=False)
-    code += CALLS + 'line.sendall(b\'{"kind": "Bye", "body": {}}\\n\'); line.recv(1)'
+    code += CALLS + 'line.sendall(b"Bye {}\\n"); line.recv(1)'
     child = spawned(code)
     assert child.receive(60) == Bye()
     child.close()

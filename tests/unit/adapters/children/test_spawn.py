@@ -163,9 +163,9 @@ def call(text):
 
 
 def test_a_connection_without_the_token_is_closed() -> None:
-    hello = '{"kind": "Hello", "body": {"token": "%s", "pid": 1}}'
+    hello = 'Hello {"token": "%s"}'
     code = f"{CALLS}\nstranger = call('{hello}' % 'guess')\nown = call('{hello}' % token)\n"
-    code += 'own.sendall(b\'{"kind": "Bye", "body": {}}\\n\'); own.recv(1)'
+    code += 'own.sendall(b"Bye {}\\n"); own.recv(1)'
     child = LocalSpawner().spawn(spec(code))
     try:
         assert child.receive(10) == Bye()

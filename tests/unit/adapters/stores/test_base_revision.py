@@ -219,6 +219,12 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
         ({}, "", True, "this clone is shallow"),
         ({}, "", False, "no target branch is known"),
         ({"main": FORK}, "release", False, "target names 'release'"),
+        (
+            {"origin/HEAD": "refs/remotes/origin/dev"},
+            "",
+            False,
+            "the default branch is 'dev', which is not a branch in",
+        ),
         ({"main": "-"}, "", False, "main and this commit have no common commit"),
     ],
 )
@@ -303,6 +309,10 @@ def test_the_commit_before_and_the_branch_that_ci_names_are_asked(root: Path) ->
     _git(root, "commit", "-q", "--allow-empty", "-m", "three")
     assert not kept_before(root, "accepted", env)
     assert kept_before(root, "accepted", {**env, "GITHUB_BASE_REF": "release"})
+    _git(root, "remote", "add", "theirs", str(root.parent))
+    _git(root, "fetch", "-q", "theirs", "release:refs/remotes/theirs/main")
+    _git(root, "branch", "-D", "release")
+    assert kept_before(root, "accepted", env), "the only remote, whatever its name"
 
 
 def test_without_git_there_was_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,8 +322,17 @@ def test_without_git_there_was_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert not kept_before(tmp_path, "baselines", {})
 
 
-@pytest.mark.parametrize("target", ["release", "origin/release", "refs/heads/release"])
-def test_the_command_that_fetches_a_target_makes_it_known(tmp_path: Path, target: str) -> None:
+@pytest.mark.parametrize(
+    ("remote", "target"),
+    [
+        ("origin", "release"),
+        ("origin", "origin/release"),
+        ("origin", "refs/heads/release"),
+        ("theirs", "release"),
+        ("theirs", "theirs/release"),
+    ],
+)
+def test_the_command_that_fetches_a_target_makes_it_known(tmp_path: Path, remote: str, target: str) -> None:
     upstream, clone = tmp_path / "upstream", tmp_path / "clone"
     identity = ("-c", "user.name=a", "-c", "user.email=a@b")
     for folder, words in (
@@ -321,7 +340,7 @@ def test_the_command_that_fetches_a_target_makes_it_known(tmp_path: Path, target
         (upstream, (*identity, "commit", "-q", "--allow-empty", "-m", "1")),
         (upstream, ("branch", "release")),
         (upstream, (*identity, "commit", "-q", "--allow-empty", "-m", "2")),
-        (tmp_path, ("clone", "-q", "--single-branch", "upstream", "clone")),
+        (tmp_path, ("clone", "-q", "-o", remote, "--single-branch", "upstream", "clone")),
     ):
         subprocess.run(["git", *words], cwd=folder, check=True)
     quiet = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "GITHUB"))}
@@ -329,4 +348,22 @@ def test_the_command_that_fetches_a_target_makes_it_known(tmp_path: Path, target
     of_settings = GitRepository(clone, quiet).base(target).fix
     assert of_ci == of_settings
     subprocess.run(of_ci, shell=True, cwd=clone, check=True)
-    assert GitRepository(clone, quiet).base(target).name == "the merge base with origin/release"
+    assert GitRepository(clone, quiet).base(target).name == f"the merge base with {remote}/release"
+
+
+def test_a_target_of_another_remote_is_fetched_from_there(root: Path) -> None:
+    """A developer's own fork is ``origin``, and the project is ``theirs``."""
+    bare = root.parent / "bare"
+    _git(root, "clone", "-q", "--bare", str(root.parent), str(bare))
+    _git(root, "branch", "-qm", "main", "old")
+    for remote in ("origin", "theirs"):
+        _git(root, "remote", "add", remote, str(bare))
+    quiet = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "GITHUB"))}
+    base = GitRepository(root, quiet).base("theirs/main")
+    assert (base.commit, base.fix) == ("", "git fetch theirs main:refs/remotes/theirs/main")
+    subprocess.run(base.fix, shell=True, cwd=root, check=True)
+    assert GitRepository(root, quiet).base("theirs/main").name == "the merge base with theirs/main"
+    assert not GitRepository(root, quiet).base().commit, "of two remotes only origin is the usual one"
+    _git(root, "remote", "remove", "origin")
+    assert GitRepository(root, quiet).base().name == "the merge base with theirs/main"
+    assert not kept_before(root, "elsewhere", quiet)

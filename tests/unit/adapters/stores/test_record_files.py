@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -144,6 +145,13 @@ def test_an_accepted_figure_comes_back_as_it_was(dimension: Dimension, text: str
     tree, shared = packed(figure)
     assert shared == [f'loss(case="a, b"): {text}']
     assert unpacked(tree, shared, Figure) == figure
+
+
+def test_a_path_that_is_not_utf_8_is_kept_as_text_that_json_holds() -> None:
+    metric = Metric(name="µ", value=1.0, dimension=Dimension.COUNT, labels=(("file", "/b\udcff/t.py"),))
+    tree, shared = packed(MetricSet(metrics=(metric,)))
+    again = unpacked(json.loads(json.dumps(tree)), json.loads(json.dumps(shared).encode("utf-8")), MetricSet)
+    assert (again.metrics[0].name, again.metrics[0].labels) == ("µ", (("file", "/b\\udcff/t.py"),))
 
 
 def test_several_shared_values_in_a_row_are_one_entry() -> None:

@@ -95,6 +95,13 @@ def test_a_speed_up_whose_time_is_above_its_line_is_accepted_with_a_reason() -> 
     assert [step.endswith('--reason "..."') for step in verdict.next] == [True]
 
 
+def test_an_edit_from_a_blind_run_that_two_builds_found_slower_is_accepted_again_and_not_compared_again() -> None:
+    context = replace(PAIRED_CONTEXT, edited=accepted(6e6, why="exact", blind=2.5))
+    slower = by_builds(2e6, SLOWER, 1.0, (0.9, 1.1), context=context)
+    assert (slower.outcome, "too noisy" in slower.sentence) == (Outcome.UNDECIDED, True)
+    assert [step.split("'")[0] for step in slower.next] == ["perfgate accept "]
+
+
 MOVED_DRIVER = {"moved": (("driver", "570.1", "580.2"),)}
 
 

@@ -50,6 +50,7 @@ def test_a_test_that_is_gone_is_named() -> None:
     ci = replace(PLAIN_CONTEXT, policy=CI)
     (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines, context=ci)
     assert note.effect is Effect.FAIL
+    assert note.text.endswith("perfgate prune --from RECORD removes its line")
     ignored = replace(PLAIN_CONTEXT, policy=parse_policy(["unused=ignore"], ci=True))
     (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=lines, context=ignored)
     assert note.effect is Effect.PASS
