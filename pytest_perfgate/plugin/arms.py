@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.model.measurement import Measurement
     from pytest_perfgate.model.plan import Case, CaseKey, Limit
+    from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Arm, CaseReport
     from pytest_perfgate.plugin.state import SessionState
 
 MERGE_BASE = "@merge-base"
 DEVICE_WARMUP_NS = 60e6  # more than on a host: a device takes longer to reach its clocks than caches take to fill
-_FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
-"""Children use the compiled files that exist, and write none into the user's environment."""
+_FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}  # children write no compiled files into the user's environment
 
 
 class ArmRunner:
@@ -185,30 +185,40 @@ class ArmRunner:
         remaining, cpus = self.session.left_s(), one_core(list(self.session.cases.values()))
         return Stage(
             spawner=self.session.gate_judge.tools.spawner,
-            spec=self._spec,
+            spec=partial(arm_spec, self._config, self._project),
             job=replace(child_job(self._config), cpus=cpus),
             timeout_s=self._project.timeout,
+            budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
+            clock=seconds,
+            timing=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
+            early=spare_cores(),
+            hold=fleet(self._say).hold,
+            forks=proven_forks(self._project, self._config.rootpath),
+            overlaid=self._project.test_paths,
+            texts=file_texts(self.session, both[0].revision),
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(rounds_path(self._config.rootpath, both), self.session, self._say),
-            clock=seconds, early=spare_cores(), hold=fleet(self._say).hold, overlaid=self._project.test_paths,
-            timing=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
-            forks=proven_forks(self._project, self._config.rootpath), texts=file_texts(self.session, both[0].revision),
-            budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
-        )  # fmt: skip
-
-    def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
-        env = {**environment(os.environ.items(), arm.cwd), **dict(arm.environment), **_FRESH, **cold_for(cases)}
-        env["PYTHONHASHSEED"] = str(seed)
-        env.pop("PYTHONPYCACHEPREFIX", None)
-        return ChildSpec(
-            argv=tuple(arm_arguments(self._config, cases, arm)), python=arm.launch, label=f"the {arm.name} arm",
-            cwd=Path(arm.cwd), env=tuple(sorted(env.items())), prefix=self._project.launcher,
-        )  # fmt: skip
+        )
 
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.tell(text)
+
+
+def arm_spec(config: Any, project: Config, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
+    """Return the process of one build for a round; the seed is that of its hashes."""
+    env = {**environment(os.environ.items(), arm.cwd), **dict(arm.environment), **_FRESH, **cold_for(cases)}
+    env["PYTHONHASHSEED"] = str(seed)
+    env.pop("PYTHONPYCACHEPREFIX", None)
+    return ChildSpec(
+        argv=tuple(arm_arguments(config, cases, arm)),
+        python=arm.launch,
+        label=f"the {arm.name} arm",
+        cwd=Path(arm.cwd),
+        env=tuple(sorted(env.items())),
+        prefix=project.launcher,
+    )
 
 
 def judged_by_rounds(runner: ArmRunner, case: Case, report: CaseReport, paired: Paired | None, why: str) -> CaseReport:
