@@ -13,7 +13,9 @@ import pytest
 
 from ci.gpu import accumulated, parts, processes, recordings, states, truth
 from ci.gpu.page import page
+from pytest_perfgate.adapters.runtimes.cuda import CupyRuntime
 from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING
 from tests.bench.simulated import FakeRecorder, SimulatedCheck, sitting
 from tests.waits import ended, patient
@@ -326,3 +328,14 @@ def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) ->
     first, second = recordings.recordings(check, tmp_path)
     assert (first["refused"], first["why"]) == ("OSError", "no profiler here")
     assert second["held"] is False
+
+
+def test_a_library_that_a_timer_refuses_has_the_code_of_the_refusal(check, monkeypatch) -> None:
+    def copy():
+        raise PerfgateError("timer-too-coarse", "a call takes 300 ns")
+
+    monkeypatch.setattr(CupyRuntime, "availability", lambda self: Availability(name="cupy", usable=True))
+    monkeypatch.setattr(processes, "cupy_copy", copy)
+    first, second = (row for row in processes.libraries(check) if row["what"] == "cupy")
+    assert (first["refused"], first["why"]) == ("timer-too-coarse", "a call takes 300 ns")
+    assert second["timer"] == "graph"
