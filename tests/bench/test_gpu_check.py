@@ -65,6 +65,14 @@ def test_three_processes_of_the_profiler_show_how_far_off_one_may_be(check, monk
         assert (auto["held"], apart) == (expected, max(figures) / min(figures) - 1)
 
 
+def test_a_profiler_that_hangs_once_is_not_waited_for_again(check, monkeypatch) -> None:
+    answers = [({}, f"{truth.HUNG} within 80 s")]
+    monkeypatch.setattr(parts, "truths", lambda clocks: answers.pop())
+    rows = list(parts.agreement(check))
+    assert rows[1]["why"].startswith(truth.HUNG)
+    assert {row["timer"] for row in rows if "ns" in row} >= {"cupti", "graph"}, "timers are still compared with CUPTI"
+
+
 def test_without_a_proof_kernel_records_are_left_out(check, monkeypatch) -> None:
     monkeypatch.setattr(parts, "proof_failure", lambda: "the proof died of signal 11")
     rows = list(parts.agreement(check))
