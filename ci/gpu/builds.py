@@ -104,7 +104,8 @@ def repeat(check: Check, out: Path) -> Iterator[Row]:
         if code is None or (accepted and number == 1):
             return
         committed(project, f"run {number} accepted")
-    yield {"what": f"{ACCEPTED_RUNS} runs accepted", "s": time.monotonic() - begun}
+    counted = [line for line in message.splitlines() if line.partition(" ")[2].startswith("accepted")]
+    yield {"what": f"{ACCEPTED_RUNS} runs accepted", "s": time.monotonic() - begun, "last": "; ".join(counted[-1:])}
     source = project / "tinykernels" / "__init__.py"
     plain = source.read_text(encoding="utf-8")
     for number in range(1, RUNS + 1):

@@ -23,6 +23,7 @@ from ci.gpu.card import under_bar, watched_clocks
 from ci.gpu.ending import end
 from ci.gpu.parts import NO_TIME, Check, Row, fitting
 from pytest_perfgate.app.instrument import keyed
+from pytest_perfgate.model.errors import PerfgateError
 
 CASES, ROUNDS, LEAST_ROUNDS = 40, 5, 3
 SUITE_S = 30.0
@@ -289,6 +290,9 @@ def libraries(check: Check) -> Iterator[Row]:
                 call = copy()
                 with watched_clocks(check, runtime) as problems:
                     samples = check.timers[name].measure(call, check.plan, runtime)
+            except PerfgateError as error:
+                yield {"what": runtime.name, "timer": name, "refused": error.code.name, "why": error.what}
+                continue
             except Exception as error:
                 yield {"what": runtime.name, "timer": name, "refused": type(error).__name__, "why": str(error)[:300]}
                 continue

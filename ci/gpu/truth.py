@@ -19,6 +19,7 @@ from ci.gpu.card import watched_clocks
 
 TRIED = (65536, 4096, 512, 64, 8)
 """Bytes of buffers that are looked at where the proof fails."""
+HUNG = "torch's profiler did not end"
 REPEATS = 40
 WARM_S = 0.3
 SCRIPT = str(Path(__file__).resolve().parents[1] / "gpu-check")
@@ -36,7 +37,7 @@ def truths(clocks: str, timeout_s: float = 80.0) -> tuple[dict[str, float], str]
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return {}, f"torch's profiler did not end within {timeout_s:.0f} s"
+        return {}, f"{HUNG} within {timeout_s:.0f} s"
     try:
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError):

@@ -13,7 +13,9 @@ import pytest
 
 from ci.gpu import accumulated, parts, processes, recordings, states, truth
 from ci.gpu.page import page
+from pytest_perfgate.adapters.runtimes.cuda import CupyRuntime
 from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING
 from tests.bench.simulated import FakeRecorder, SimulatedCheck, sitting
 from tests.waits import ended, patient
@@ -61,6 +63,14 @@ def test_three_processes_of_the_profiler_show_how_far_off_one_may_be(check, monk
         (auto,) = [row for row in rows if row.get("bar") == "long"]
         (apart,) = [row["its processes apart"] for row in rows if "its processes apart" in row]
         assert (auto["held"], apart) == (expected, max(figures) / min(figures) - 1)
+
+
+def test_a_profiler_that_hangs_once_is_not_waited_for_again(check, monkeypatch) -> None:
+    answers = [({}, f"{truth.HUNG} within 80 s")]
+    monkeypatch.setattr(parts, "truths", lambda clocks: answers.pop())
+    rows = list(parts.agreement(check))
+    assert rows[1]["why"].startswith(truth.HUNG)
+    assert {row["timer"] for row in rows if "ns" in row} >= {"cupti", "graph"}, "timers are still compared with CUPTI"
 
 
 def test_without_a_proof_kernel_records_are_left_out(check, monkeypatch) -> None:
@@ -326,3 +336,14 @@ def test_recordings_that_cannot_be_made_say_why(check, tmp_path, monkeypatch) ->
     first, second = recordings.recordings(check, tmp_path)
     assert (first["refused"], first["why"]) == ("OSError", "no profiler here")
     assert second["held"] is False
+
+
+def test_a_library_that_a_timer_refuses_has_the_code_of_the_refusal(check, monkeypatch) -> None:
+    def copy():
+        raise PerfgateError("timer-too-coarse", "a call takes 300 ns")
+
+    monkeypatch.setattr(CupyRuntime, "availability", lambda self: Availability(name="cupy", usable=True))
+    monkeypatch.setattr(processes, "cupy_copy", copy)
+    first, second = (row for row in processes.libraries(check) if row["what"] == "cupy")
+    assert (first["refused"], first["why"]) == ("timer-too-coarse", "a call takes 300 ns")
+    assert second["timer"] == "graph"

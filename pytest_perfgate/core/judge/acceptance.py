@@ -19,6 +19,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     committed,
     judged_moved,
     line_of,
+    made_of,
     moves_end,
     noise,
     other_identity,
@@ -247,8 +248,7 @@ def _counted_already(before: Baseline, time: Metric, signature: Signature) -> st
     """Return why the line counts this run already; "" if it does not."""
     if signature.started and signature.started <= before.counted:
         return f"it began at {signature.started}; the line already counts runs up to {before.counted}"
-    same = not before.counted and f"{time.value:.5g}" == f"{before.time:.5g}"
-    return "the line was made from this time" if same else ""
+    return "the line was made from this time" if made_of(before, time.value, signature) else ""
 
 
 def _runs_out(before: Baseline, signature: Signature) -> bool:

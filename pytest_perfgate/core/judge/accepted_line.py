@@ -183,6 +183,12 @@ def with_sitting(before: Baseline, time: float, measurement: Measurement, signat
     return carried(after, before, signature)
 
 
+def made_of(before: Baseline, time: float, signature: Signature) -> bool:
+    """Return whether a new line was made of this run: a device's clock ticks, so another run may have its time."""
+    commits = {short_commit(before.commit), short_commit(signature.commit)} - {""}
+    return not before.counted and len(commits) < 2 and f"{time:.5g}" == f"{before.time:.5g}"
+
+
 def apart_from(before: Baseline, measurement: Measurement, signature: Signature, *, still: bool, far: bool) -> str:
     """Return why a run is not one more of a line's; "" if it is.
 

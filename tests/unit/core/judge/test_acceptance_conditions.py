@@ -155,6 +155,13 @@ def test_a_sitting_of_the_same_time_counts_where_the_line_says_up_to_when_it_cou
     assert decided(1e6, line(counted="2026-05-01T10:00:00"), signature, add=True).change is Change.SITTING
 
 
+def test_the_same_time_at_another_commit_is_one_more_run() -> None:
+    """CUPTI's stamps of short kernels are steps of 32 ns: runs often agree to the last digit."""
+    signature = replace(TODAY, started="2026-06-01T10:00:00", commit="b1b2c3d4e5f6a7", same_code=True)
+    assert decided(1e6, line(commit="b1b2c3d4e5f6"), signature, add=True).change is Change.COUNTED
+    assert decided(1e6, line(commit="a1b2c3d4e5f6"), signature, add=True).change is Change.SITTING
+
+
 def test_a_time_of_a_part_is_no_time_of_the_call() -> None:
     report = case("test_a", 1e6)
     part = Metric(name="time", value=1e5, dimension=Dimension.TIME, labels=labels(part="gemm"))

@@ -208,8 +208,8 @@ def memory(value: float, apart: float = 0.0, dimension: Dimension = COUNT, **fie
 
 
 def named_step(now: Metric, then: Figure, *, add: bool = False) -> Proposal:
-    """Accept a figure by its name: no limit judges it."""
-    before = accepted(1e6, figures=(then,))
+    """Accept a figure by its name: no limit judges it. The time is of this run already."""
+    before = replace(accepted(1e6, figures=(then,)), commit=TODAY.commit)
     return decision(report(("slowdown <= 3%",), now, before=before, timed=True), before, "memory", add=add)
 
 
@@ -292,7 +292,7 @@ def test_the_worst_change_of_several_figures_names_the_decision(
 
 def test_a_new_figure_beside_one_more_run_is_added() -> None:
     one, other = durations(1000.0, 7.0)
-    before = accepted(1e6, figures=(figure("memory", 1000.0, labels=one.labels),))
+    before = replace(accepted(1e6, figures=(figure("memory", 1000.0, labels=one.labels),)), commit=TODAY.commit)
     case_report = report(("slowdown <= 3%",), one, other, before=before, timed=True)
     assert decision(case_report, before, "memory", add=True).change is Change.ADDED
 
