@@ -172,10 +172,10 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
             continue
         _refuse_overwritten(buffer, offset - 1, path)
         following = buffer.index(b"{", cut + 1)
-        rest = buffer[following:]
+        ahead = buffer[following:]
         buffer[cut + 1] = _CLOSING  # overwrites a comma or a space to end the list here without a copy
         yield _decoded_list(memoryview(buffer)[: cut + 2], offset - 1, path)
-        buffer = bytearray(b"[") + rest
+        buffer = bytearray(b"[") + ahead
         offset += following - 1
     rest = bytes(buffer[1:])
     _refuse_overwritten(rest.rstrip(b"\0"), offset, path)
