@@ -163,21 +163,21 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         if not bare:
             yield _decoded_header(head[: opening.end()] + b"]}", 0, path)
         rest, offset = head[opening.end() :], opening.end()
+    buffer = bytearray(b"[" + rest)
     for block in stream:
-        buffer = bytearray(b"[")
-        buffer += rest
         buffer += block
         cut = text.last_cut(buffer, searched)
         searched = len(buffer) if cut < 0 else 0
         if cut < 0:
-            rest = bytes(buffer[1:])
             continue
         _refuse_overwritten(buffer, offset - 1, path)
         following = buffer.index(b"{", cut + 1)
-        rest = bytes(buffer[following:])
+        ahead = buffer[following:]
         buffer[cut + 1] = _CLOSING  # overwrites a comma or a space to end the list here without a copy
         yield _decoded_list(memoryview(buffer)[: cut + 2], offset - 1, path)
+        buffer = bytearray(b"[") + ahead
         offset += following - 1
+    rest = bytes(buffer[1:])
     _refuse_overwritten(rest.rstrip(b"\0"), offset, path)
     if bare:
         yield _decoded_list(b"[" + rest, offset - 1, path)

@@ -52,11 +52,29 @@ def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
     names = columns.chunks[0].keys()
     table = {name: np.concatenate([chunk.pop(name) for chunk in columns.chunks]) for name in list(names)}
     base = _to_nanoseconds(columns, table)
+    _refuse_repeated(columns, table)
     ranks, is_kept = _ranks(columns, table), ~table["lost"]
     if len(ranks) < 2:
         mask = None if is_kept.all() else is_kept
         return (_trace(columns, table, header, ranks[0] if ranks else _rank(columns, header), base, mask),)
     return tuple(_trace(columns, table, header, rank, base, is_kept & (table["rank"] == rank)) for rank in ranks)
+
+
+_REPEATED = 0.1
+"""The part of GPU events that may equal another one: in whole microseconds, short kernels of one graph do."""
+
+
+def _refuse_repeated(columns: Columns, table: dict[str, NDArray[Any]]) -> None:
+    """Refuse a file in which much GPU work stands twice, since every sum would count it twice."""
+    rows = np.flatnonzero(np.isin(table["category"], GPU))
+    order = rows[np.lexsort((table["start"][rows], table["place"][rows]))]
+    same = np.ones(max(len(order) - 1, 0), bool)
+    for name in ("start", "end", "place", "name", "correlation", "rank"):
+        same &= np.diff(table[name][order]) == 0
+    if same.sum() > _REPEATED * len(rows):
+        what = f"{int(same.sum()):,} of {len(rows):,} GPU events repeat another one, with its times and its launch"
+        fix = "give the file as torch.profiler wrote it: a later tool has put its events into it twice"
+        raise PerfgateError("trace-two-documents", what, place=columns.path, fix=fix)
 
 
 def no_events_error(columns: Columns) -> PerfgateError:

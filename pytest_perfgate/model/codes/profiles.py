@@ -57,7 +57,7 @@ TRACE_CODES: tuple[ErrorCode, ...] = (
     ErrorCode(
         name="trace-two-documents",
         family=Family.ARTIFACT,
-        title="A file holds more than one JSON document",
+        title="A file holds more than one trace, or one trace twice",
         why="two traces written to one file overlap in time and would be added up",
         fix="write one file a rank: put the rank into the file's name",
     ),

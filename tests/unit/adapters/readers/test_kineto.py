@@ -274,7 +274,7 @@ def test_a_bare_list_of_events_is_a_trace(tmp_path):
 
 
 def test_fused_ranks_come_apart(tmp_path):
-    events = [kernel(f"k{r}", 10 * r, 5, rank=r, device=r) for r in (0, 1, 1, 3)] + [host("nobody", 0, 1)]
+    events = [kernel(f"k{r}", 10 * n, 5, rank=r, device=r) for n, r in enumerate((0, 1, 1, 3))] + [host("nobody", 0, 1)]
     traces = read_kineto(written(tmp_path / "t.json", events))
     assert [(t.rank, len(t)) for t in traces] == [(0, 1), (1, 2), (3, 1)]
     assert traces[0].dropped["without a rank in a file of several"] == 1

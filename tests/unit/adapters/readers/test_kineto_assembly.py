@@ -127,3 +127,18 @@ def test_a_trace_of_another_profiler_is_refused_with_what_is_read_of_the_same_pr
         read_kineto(written(tmp_path / "t.json", [label, event]))
     assert error.value.code.name == "trace-foreign"
     assert fix in error.value.fix
+
+
+def test_gpu_work_that_stands_twice_is_refused(tmp_path):
+    """A tool that joins files may read one of them twice: every sum would be double, and limits would pass or fail."""
+    once = [launch(0, 1), launch(2, 2), kernel("a", 10, 20, correlation=1), kernel("a", 30, 20, correlation=2)]
+    path = written(tmp_path / "t.json", [*once, *once])
+    with pytest.raises(PerfgateError, match="2 of 4 GPU events repeat another one") as error:
+        read_kineto(path)
+    assert error.value.code.name == "trace-two-documents"
+
+
+def test_short_kernels_of_a_graph_may_look_the_same_in_whole_microseconds(tmp_path):
+    some = [kernel("a", 10 * n, 1, correlation=1) for n in range(20)]
+    (trace,) = read_kineto(written(tmp_path / "t.json", [launch(0, 1), *some, some[3]]))
+    assert len(trace) == 22

@@ -90,7 +90,7 @@ def test_kernels_without_a_time_are_counted_and_make_every_limit_invalid(tmp_pat
         db.execute(f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET {column} = NULL WHERE streamId = 20")
     (problem,) = Nsys(read_nsys).inspect([path], {}).problems
     assert problem.code == "nsys-damaged"
-    assert "1 rows of CUPTI_ACTIVITY_KIND_KERNEL have no start or no end" in problem.what
+    assert "1 row of CUPTI_ACTIVITY_KIND_KERNEL without a start or an end" in problem.what
 
 
 def test_kernels_that_all_lack_a_time_are_no_kernels(tmp_path) -> None:
