@@ -16,7 +16,7 @@ from pytest_perfgate.core.analysis.kernels.sass_mix import (
     others,
 )
 from pytest_perfgate.core.analysis.occupancy import UNLINKED, WARP, Occupancy, edge, occupancy, register_cap
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Block, Bullets, Column, Paragraph, Table
 from pytest_perfgate.model.values import Dimension
 
@@ -159,7 +159,8 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
     yield Bullets(
         items=(
             f"Compute instructions {where}: {inner.computed}",
-            f"Global loads {where}: {widths}" + (f", {inner.bulk} bulk copies" if inner.bulk else ""),
+            f"Global loads {where}: {widths}"
+            + (f", {plural(inner.bulk, 'bulk copy', 'bulk copies')}" if inner.bulk else ""),
             f"Ratio: {_ratio(inner, diagnosis.whole)}",
             *([f"Local memory {where}: {local} instructions"] if local else []),
         )
