@@ -221,11 +221,11 @@ def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _cubins_of_file(file: Path, room: Path) -> list[tuple[Path, str]]:
-    """Return the cubins of a file in a directory; none for an object file of the host."""
+    """Return the cubins of a file in a directory; none for an object file of the host, but code of AMD is refused."""
     try:
         return list(_cubins(file, room))
     except PerfgateError as error:
-        ignored = file.suffix not in _ALWAYS_CODE and error.what.startswith(_IT_IS)
+        ignored = file.suffix not in _ALWAYS_CODE and error.what.startswith(_IT_IS) and error.fix != _ROCPROF
         if error.code.name == "kernel-none" and ignored:
             return []
         raise

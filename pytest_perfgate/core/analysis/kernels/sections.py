@@ -16,7 +16,7 @@ from pytest_perfgate.core.analysis.kernels.sass_mix import (
     others,
 )
 from pytest_perfgate.core.analysis.occupancy import UNLINKED, WARP, Occupancy, edge, occupancy, register_cap
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Block, Bullets, Column, Paragraph, Table
 from pytest_perfgate.model.values import Dimension
 
@@ -156,10 +156,11 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
     where = "in the main loop" if diagnosis.loop else "in the kernel (no loop was found)"
     local = sum(inner.counts.get(name, 0) for name in LOCAL)
     widths = " + ".join(f"{count} x {width} bytes" for width, count in inner.widths) or "none"
+    bulk = f", {plural(inner.bulk, 'bulk copy', 'bulk copies')}" if inner.bulk else ""
     yield Bullets(
         items=(
             f"Compute instructions {where}: {inner.computed}",
-            f"Global loads {where}: {widths}" + (f", {inner.bulk} bulk copies" if inner.bulk else ""),
+            f"Global loads {where}: {widths}{bulk}",
             f"Ratio: {_ratio(inner, diagnosis.whole)}",
             *([f"Local memory {where}: {local} instructions"] if local else []),
         )
@@ -226,11 +227,10 @@ def _executed_table(ran: Mix) -> Block:
     """Return the most executed opcodes; stalls need the machine code."""
     telling = {n: c for n, c in ran.counts.items() if c >= _LEAST * ran.instructions or (c and n in _TELLING)}
     ranked = sorted(((n, c) for n, c in telling.items() if n != TENSOR_TOTAL), key=lambda pair: -pair[1])
-    whole = ran.instructions or None
     return Table(
         columns=(Column(name="Instruction"), Column(name="Executed", dimension=Dimension.COUNT),
                  Column(name="Share", dimension=Dimension.FRACTION, digits=3), Column(name="Note")),
-        rows=tuple((name, count, whole and count / whole, _NOTES.get(name, "")) for name, count in ranked[:_SHOWN]),
+        rows=tuple((n, count, count / (ran.instructions or 1), _NOTES.get(n, "")) for n, count in ranked[:_SHOWN]),
         note=f"{ran.instructions:,} warp instructions as the profiler counted them; stalls by instruction need the "
         "machine code.",
     )  # fmt: skip

@@ -134,6 +134,16 @@ def test_object_files_of_the_host_may_lie_beside_those_of_kernels(tmp_path: Path
         read_cubins([tmp_path])
 
 
+def test_code_of_other_gpus_beside_those_of_kernels_is_not_passed_over(tmp_path: Path) -> None:
+    shutil.copy(COPY, tmp_path / "k.cubin")
+    for name, data in (("amd.o", elf_of(224)), ("bundle.o", b"__CLANG_OFFLOAD_BUNDLE__" + bytes(99))):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(PerfgateError, match="AMD") as caught:
+            read_cubins([tmp_path])
+        assert (caught.value.code.name, "rocprof" in caught.value.fix) == ("kernel-none", True)
+        (tmp_path / name).unlink()
+
+
 @pytest.mark.parametrize(
     ("message", "code"),
     [

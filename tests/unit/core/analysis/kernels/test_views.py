@@ -9,7 +9,7 @@ import pytest
 
 from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
-from pytest_perfgate.core.analysis.kernels.diagnosis import code_evidence, findings_of
+from pytest_perfgate.core.analysis.kernels.diagnosis import code_evidence, diagnose, findings_of
 from pytest_perfgate.core.analysis.kernels.reports import (
     ContractInputs,
     _of_all,
@@ -43,7 +43,7 @@ from pytest_perfgate.core.analysis.kernels.views import (
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.metric import Document, Finding, Interval, Table
-from pytest_perfgate.model.profiles import Launch, Resources
+from pytest_perfgate.model.profiles import KernelCode, KernelFacts, Launch, Resources
 from tests.launches import BUSY, ELAPSED, compiled, launch
 
 RULES = (
@@ -205,6 +205,14 @@ def test_the_ratio_of_what_was_executed(executed: dict[str, float], ratio: str) 
     diagnosis = launch(executed=executed)
     assert ratio in text(ratio_section(diagnosis))
     assert "warp instructions as the profiler counted them" in text(mix_section(diagnosis))
+
+
+@pytest.mark.parametrize(("bulk", "words"), [(1, "none, 1 bulk copy"), (2, "none, 2 bulk copies")])
+def test_bulk_copies_of_a_loop_are_counted(bulk: int, words: str) -> None:
+    copies = ("UTMALDG",) * bulk
+    code = KernelCode(opcodes=(*copies, "EXIT"), operands=("",) * (bulk + 1), predicates=("",) * (bulk + 1))
+    diagnosis = diagnose(KernelFacts(name="k", arch="sm_90", code=code, resources=Resources(registers=32)), "k", None)
+    assert words in text(ratio_section(diagnosis))
 
 
 def test_without_code_and_counts_the_sections_say_how() -> None:
