@@ -188,7 +188,7 @@ def _against_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ru
             evidence=_in_turns(metric, trial),
         )
     if keeps is False and metric.name == SPEEDUP and hidden_by_neighbours(metric, limit.bound, trial):
-        sentence = "busy neighbours may explain the miss: they slow two calls by different amounts"
+        sentence = "busy programs may explain the miss: they slow two calls by different amounts"
         again = f"on a quieter machine: {trial.rerun} --perfgate=full"
         return undecided(metric, trial, limit.bound)._replace(sentence=sentence, next=(again,))
     return undecided(metric, trial, limit.bound) if keeps is None else _beyond_bound(limit, metric, trial)
