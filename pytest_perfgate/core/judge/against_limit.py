@@ -134,7 +134,7 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if missing and (missing.fix or missing.code):
         return _lacking(limit, replace(missing, labels=()))
     read = trial.measurement.identity.timer == READ  # another look at a file does not add what it lacks
-    source = f"take it from {kind.source}" if kind and kind.source != "time" and not read else ""
+    source = f"add a capture (capture=): {kind.source}" if kind and kind.source != "time" and not read else ""
     if kind is None:
         near = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
         take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after its call"
