@@ -49,6 +49,7 @@ TERMS: tuple[Term, ...] = (
         "anchor",
         "The accepted time from which drift is counted: the oldest of ninety days, or that of a fixed revision.",
         "verdicts",
+        "drift",
     ),
     _term(
         "base",

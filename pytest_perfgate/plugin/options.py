@@ -115,7 +115,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "--perfgate-policy",
         "what an outcome does to its test, such as undecided=fail. Keys: missing, unused, improved, undecided, "
-        "suspect, moved, unmeasured, no_base, moved_by_change, own_gate. Repeatable",
+        "suspect, moved, unmeasured, no_base, moved_by_change, own_gate; repeatable",
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",
         "missing=fail unused=fail unmeasured=fail moved_by_change=fail; in a merge request no_base=fail",

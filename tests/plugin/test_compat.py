@@ -124,7 +124,7 @@ def test_an_existing_suite_runs_under_the_gate(project: Project) -> None:
     assert "BROKEN" in run.says("test_slow")
     assert run.properties["test_names[3]"]["benchmark.group"] == "other"
     assert run.properties["test_names[3]"]["benchmark.extra_info.size"] == "3"
-    assert "idle: --benchmark-columns (perfgate writes its own report)" in run.text
+    assert "no effect: --benchmark-columns (perfgate writes its own report)" in run.text
     assert "--benchmark-compare-fail mean:400%: held as slowdown <= 400%" in run.text
     written = json.loads((project.root / "out" / "figures.json").read_text(encoding="utf-8"))
     assert {"test_whole[3]", "test_by_their_other_name"} <= {each["name"] for each in written["benchmarks"]}

@@ -140,7 +140,7 @@ def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after its call"
         step = f"did you mean {nearest!r}?" if nearest else take
     elif kind.source != "time" and trial.measurement.identity.timer != READ:  # a file does not get what it lacks
-        step = f"take it from {kind.source}"
+        step = f"add a capture (capture=): {kind.source}"
     return Ruling(Outcome.NOT_MEASURED, f"{limit.metric}: {why}", (step,) if step else ())
 
 
@@ -181,7 +181,7 @@ def _against_bound(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ru
             evidence=_in_turns(metric, trial),
         )
     if keeps is False and metric.name == SPEEDUP and hidden_by_neighbours(metric, limit.bound, trial):
-        sentence = "busy neighbours may explain the miss: they slow two calls by different amounts"
+        sentence = "busy programs may explain the miss: they slow two calls by different amounts"
         again = f"on a quieter machine: {trial.rerun} --perfgate=full"
         return undecided(metric, trial, limit.bound)._replace(sentence=sentence, next=(again,))
     return undecided(metric, trial, limit.bound) if keeps is None else _beyond_bound(limit, metric, trial)

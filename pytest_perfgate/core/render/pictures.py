@@ -192,8 +192,10 @@ def rounds_picture(case: CaseReport) -> Picture | None:
     changes = [math.expm1(one) for one in both.differences if math.isfinite(one)] if both else []
     if not both or len(changes) < 2:
         return None
-    alt = f"Rounds of {short_name(case.key)} against {both.base[:12]}: {signed(min(changes))} to {signed(max(changes))}"
-    low, high = min(0.0, *changes), max(0.0, *changes)
+    bound = next((v.limit.bound for v in case.verdicts if v.limit.metric == "slowdown"), 0.0)
+    span = f"{signed(min(changes))} to {signed(max(changes))}" + (f"; dashed: the limit, {signed(bound)}" * bool(bound))
+    alt = f"Rounds of {short_name(case.key)} against {both.base[:12]}: {span}"
+    low, high = min(0.0, bound, *changes), max(0.0, bound, *changes)
     room = 0.15 * max(0.002, high - low)
 
     def draw(width: int) -> str:
@@ -202,15 +204,13 @@ def rounds_picture(case: CaseReport) -> Picture | None:
             y=Axis(low=low - room, high=high + room, label="head against base" if width > NARROW else "", text=signed),
             width=width, height=220, left=92 if width > NARROW else 70,
         )  # fmt: skip
-        zero, end = frame.at(frame.x.low, 0.0), frame.at(frame.x.high, 0.0)
-        marks = [*grid(frame), rule(zero, end, colour=OTHER, dash="5 4", wide=2)]
+        marks = [*grid(frame), rule(*(frame.at(x, bound) for x in (0.0, math.inf)), colour=OTHER, dash="5 4", wide=2)]
         marks += [_needle(frame, at, one) for at, one in enumerate(changes, 1)]
         sides = ((high, frame.top + 10, "slower"), (low, frame.height - frame.bottom - 6, "faster"))
         marks += [haloed(frame.left + 4, y, text, "start") for change, y, text in sides if change]
         return sheet(width, frame.height, marks, alt)
 
-    first = " ".join(signed(one) for one in changes[:12])
-    return responsive("rounds", draw, alt, (), [Bar(label="rounds", text=first)])
+    return responsive("rounds", draw, alt, (), [Bar(label="rounds", text=" ".join(map(signed, changes[:12])))])
 
 
 def _needle(frame: Frame, at: int, change: float) -> str:

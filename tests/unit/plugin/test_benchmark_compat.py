@@ -90,9 +90,9 @@ def test_options_without_a_meaning_are_named_by_their_reason() -> None:
         "--benchmark-warmup=true", "--benchmark-sort", "name", "--benchmark-autosave", "--codspeed-max-time=1"
     )
     assert list(idle_lines(option)) == [
-        "idle: --benchmark-warmup, --codspeed-max-time (perfgate decides how often a call runs)",
-        "idle: --benchmark-autosave (every run is kept under .perfgate/)",
-        "idle: --benchmark-sort (perfgate writes its own report)",
+        "no effect: --benchmark-warmup, --codspeed-max-time (perfgate decides how often a call runs)",
+        "no effect: --benchmark-autosave (every run is kept under .perfgate/)",
+        "no effect: --benchmark-sort (perfgate writes its own report)",
     ]
 
 

@@ -145,7 +145,7 @@ def _loud(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
 def rule_text(finding: Finding) -> str:
     """Return a rule of the profiler with its gain and its first sentence."""
     first = re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", finding.detail, maxsplit=1)[0]
-    return f"{finding.title} ({gain_text(finding)}{', of a part of it' if finding.doubt else ''}): {first}"
+    return f"{finding.title} ({gain_text(finding)}{', of a part of the kernel' if finding.doubt else ''}): {first}"
 
 
 def mix_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:

@@ -85,7 +85,7 @@ def test_a_metric_that_never_appeared() -> None:
     result = verdict(limits=[limit("overlap >= 80%")])
     assert (result.outcome, result.effect) == (Outcome.NOT_MEASURED, Effect.WARN)
     assert result.sentence.startswith("overlap: ")
-    assert result.next == ("take it from capture='torch'",)
+    assert result.next == ("add a capture (capture=): capture='torch'",)
     absent = MetricSet(absent=(Absent(name="overlap", why="no NCCL kernels", fix="run on two devices"),))
     explained = verdict(limits=[limit("overlap(stage=x) >= 80%")], metrics=absent)
     assert (explained.sentence, explained.next) == ("overlap: no NCCL kernels", ("run on two devices",))

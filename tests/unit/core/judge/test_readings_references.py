@@ -305,7 +305,7 @@ def test_a_reference_is_compared_with_none_but_where_it_is_named(
 @pytest.mark.parametrize(
     ("text", "others", "count", "outcome", "sentence"),
     [
-        ("speedup(over=eager) >= 1.5x", 1.5, 3, Outcome.UNDECIDED, "busy neighbours may explain the miss"),
+        ("speedup(over=eager) >= 1.5x", 1.5, 3, Outcome.UNDECIDED, "busy programs may explain the miss"),
         ("speedup(over=eager) >= 1.5x", 0.0, 3, Outcome.BROKEN, ""),
         ("speedup(over=eager) >= 3x", 1.5, 3, Outcome.BROKEN, ""),
         ("speedup(over=eager) <= 1.6x", 1.5, 3, Outcome.PASSED, "the whole interval keeps the limit"),

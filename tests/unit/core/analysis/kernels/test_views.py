@@ -69,7 +69,7 @@ def test_the_overview_of_counters_names_what_nobody_collected() -> None:
     output = render_text(counter_overview([launch("short", 1e3), launch("long", 9e5, findings=RULES)], "T"))
     assert output.index("long") < output.index("short")
     assert "Not collected for any of them: tc_util, occupancy, l2_hit, l1_hit, waves." in output
-    assert "long: Large (estimated 0-40 % gain, of a part of it): d\n" in output
+    assert "long: Large (estimated 0-40 % gain, of a part of the kernel): d\n" in output
 
 
 def test_a_rule_of_the_profiler_is_its_first_sentence_beside_other_findings() -> None:
