@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 MERGE_BASE = "@merge-base"
 DEVICE_WARMUP_NS = 60e6  # more than on a host: a device takes longer to reach its clocks than caches take to fill
-_FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}  # children write no compiled files into the user's environment
 
 
 class ArmRunner:
@@ -164,8 +163,7 @@ class ArmRunner:
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design, whose: str = "") -> Comparison:
         both = (base, head) = self.arm("base", revision), self.arm("head", "")
         once = design.clears_same and bool(base.content) and base.content == head.content
-        text = f"{plural(len(cases), 'test')} in one round, to see what they load" if once else ""
-        text = text or self._announced(cases, design)
+        text = f"{plural(len(cases), 'test')} in one round of the same code" if once else self._announced(cases, design)
         self._progress = Progress(self._config, text + (whose and f", against {whose}"))
         comparison = Comparison(both, cases, self._stage(both), design)
         comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._say))
@@ -208,8 +206,8 @@ class ArmRunner:
 
 def arm_spec(config: Any, project: Config, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
     """Return the process of one build for a round; the seed is that of its hashes."""
-    env = {**environment(os.environ.items(), arm.cwd), **dict(arm.environment), **_FRESH, **cold_for(cases)}
-    env["PYTHONHASHSEED"] = str(seed)
+    env = {**environment(os.environ.items(), arm.cwd), **dict(arm.environment), **cold_for(cases)}
+    env |= {"PYTHONHASHSEED": str(seed), "PYTHONDONTWRITEBYTECODE": "1"}  # compile nothing in the user's folders
     env.pop("PYTHONPYCACHEPREFIX", None)
     return ChildSpec(
         argv=tuple(arm_arguments(config, cases, arm)),
@@ -261,9 +259,8 @@ def in_means(session: SessionState, bounds: Bounds, among: Collection[CaseKey] |
 
     def in_open_means(differences: Mapping[CaseKey, tuple[float, ...]]) -> set[CaseKey]:
         played = {key: rounds for key, rounds in differences.items() if among is None or key in among}
-        return open_in_rounds(
-            families, context, {key: (bounds.of(key).measurement, rounds) for key, rounds in played.items()}
-        )
+        measured = {key: (bounds.of(key).measurement, rounds) for key, rounds in played.items()}
+        return open_in_rounds(families, context, measured)
 
     return in_open_means
 

@@ -35,10 +35,7 @@ RULES: tuple[Rule, ...] = (
         meaning="slower, or measured differently. This change edits the baseline's line with a reason, and the "
         "measurement agrees with the new value",
     ),
-    Rule(
-        outcome=Outcome.NOT_APPLICABLE,
-        meaning="its `on=` names other devices",
-    ),
+    Rule(outcome=Outcome.NOT_APPLICABLE, meaning="its `on=` names other devices"),
     Rule(
         outcome=Outcome.MOVED,
         meaning="slower or worse than accepted, but not slower or worse than the base, which ran here in turns with "
@@ -76,24 +73,9 @@ RULES: tuple[Rule, ...] = (
         key="unmeasured",
         exit=UNMEASURED,
     ),
-    Rule(
-        outcome=Outcome.INVALID,
-        meaning="the measurement cannot be trusted",
-        effect=Effect.FAIL,
-        exit=UNMEASURED,
-    ),
-    Rule(
-        outcome=Outcome.REGRESSED,
-        meaning="slower, and confirmed",
-        effect=Effect.FAIL,
-        exit=REGRESSED,
-    ),
-    Rule(
-        outcome=Outcome.BROKEN,
-        meaning="a limit is missed by the whole interval",
-        effect=Effect.FAIL,
-        exit=REGRESSED,
-    ),
+    Rule(outcome=Outcome.INVALID, meaning="the measurement cannot be trusted", effect=Effect.FAIL, exit=UNMEASURED),
+    Rule(outcome=Outcome.REGRESSED, meaning="slower, and confirmed", effect=Effect.FAIL, exit=REGRESSED),
+    Rule(outcome=Outcome.BROKEN, meaning="a limit is missed by the whole interval", effect=Effect.FAIL, exit=REGRESSED),
 )
 
 RULE: Mapping[Outcome, Rule] = {rule.outcome: rule for rule in RULES}
