@@ -88,7 +88,7 @@ def overview() -> str:
     lines = ["usage: perfgate COMMAND [...]      perfgate COMMAND --help", ""]
     for group, commands in GROUPS.items():
         lines += [group, *(f"  {name:<14} {text}" for name, text in commands.items()), ""]
-    lines.append("All commands take --json. Exit codes: 0 kept, 1 regressed or broken, 2 wrong usage,")
+    lines.append("All commands take --json. Exit codes: 0 kept, 1 regressed or broken, 2 usage,")
     lines.append("3 undecided, 4 not measured or invalid, 10 and up an error of perfgate's own.")
     return "\n".join(lines) + "\n"
 
@@ -197,7 +197,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "run": "run pytest and exit by what the gate found",
         "merge": "join the records of a run's shards",
         "check": "check limits on files: traces, reports, cubins, records",
-        "compare": "compare two files of one kind, or two runs; limits on the difference",
+        "compare": "compare two files or two runs, with limits on the difference",
     },
     "accept": {
         "accept": "accept measured times as the baseline",
