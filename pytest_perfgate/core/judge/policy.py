@@ -96,7 +96,7 @@ LABELS: Mapping[str, str] = {
     "next": "a command that helps; the first is the most useful",
     "since accepted": "versions of driver, toolkit, framework and ptxas that changed since the time was accepted",
     "constant inputs": "arrays of the call with one value throughout; a GPU may run faster on them than on real data",
-    "not compared": "no code changed, so no slowdown was computed",
+    "not compared": "the base has the same code, so no slowdown was computed",
     "two builds": "base and head, which ran in turns; the figure before these words is their difference",
     "a first guess": "an estimate of the time left that rests on no earlier run of these tests",
 }
