@@ -19,7 +19,7 @@ from pytest_perfgate.adapters.stores.records import parse_record, read_record
 from tests.fuzz import seeds, states
 from tests.fuzz.damage import BYTES, TEXT, Way
 from tests.fuzz.seen import Seen, compared, inspected, plain
-from tests.fuzz.structures import CSV, JSON, SQLITE
+from tests.fuzz.structures import CSV, JSON, MESSAGE, SQLITE
 
 
 class Reader(NamedTuple):
@@ -97,7 +97,7 @@ READERS: Mapping[str, Reader] = {
     "baselines": Reader(".yaml", TEXT, seeds.baselines, _baselines),
     "settings": Reader(".toml", TEXT, seeds.settings, _settings),
     "histories": Reader(".db", _KEYED, seeds.histories, _history),
-    "messages of children": Reader(".json", JSON, seeds.messages, _message),
+    "messages of children": Reader(".json", MESSAGE, seeds.messages, _message),
     "answers of a server": Reader(".http", BYTES, seeds.answers, _answer),
     "traces of a job": Reader(".json", JSON, seeds.jobs, states.of_a_job),
     "exports compared": Reader(".sqlite", SQLITE, seeds.exports, states.exports_compared),

@@ -158,6 +158,19 @@ JSON: Mapping[str, Way] = {
 }
 
 
+def _behind_kind(way: Way) -> Way:
+    """Return the way for the JSON of a message, which follows its kind."""
+
+    def make(rng: Random, data: bytes) -> bytes:
+        kind, space, body = data.partition(b" ")
+        return kind + space + way.make(rng, body)
+
+    return Way(make, way.same)
+
+
+MESSAGE: Mapping[str, Way] = {title: way if title in TEXT else _behind_kind(way) for title, way in JSON.items()}
+
+
 def _rows(data: bytes) -> list[list[str]]:
     try:
         return list(csv.reader(io.StringIO(data.decode("utf-8", "replace"), newline="")))
