@@ -231,15 +231,17 @@ class Late:
 
     def waiting(self) -> dict[str, str]:
         """Return the tests without a round, each with what may decide it."""
-        start_s = self._comparison.start_s
-        took = {name: about(want.cost + want.rounds * start_s) for name, want in self.unplayed().items()}
-        return {name: f"the budget ended before its first round; {text} more may decide" for name, text in took.items()}
+        wants, start_s = self.unplayed(), self._comparison.start_s
+        text = "the budget ended before its first round; {} more may decide"
+        return {name: text.format(about(want.cost + want.rounds * start_s)) for name, want in wants.items()}
 
 
 def _want(comparison: Comparison, threshold: float, key: CaseKey, finding: RoundsResult) -> Want:
-    """Return what a case needs until the last round."""
-    rounds = max(1, min(wanted(finding, threshold, comparison.design), comparison.design.last - finding.rounds))
-    return Want(rounds=rounds, seconds=comparison.cost(key.nodeid), suspected=finding.shift >= threshold)
+    """Return what a case needs: up to the first look, because few rounds show no scatter, then up to the last."""
+    likely, slow = wanted(finding, threshold, comparison.design), finding.shift >= threshold
+    first, last = comparison.design.looks[0], comparison.design.last
+    rounds = max(1, min(likely, (first if finding.rounds < first else last) - finding.rounds))
+    return Want(rounds=rounds, seconds=comparison.cost(key.nodeid), suspected=slow, likely=likely)
 
 
 def _wants_s(comparison: Comparison, threshold: float, key: CaseKey, finding: RoundsResult) -> float:
@@ -262,7 +264,6 @@ def _untimed(comparison: Comparison, timed: Collection[CaseKey]) -> Sequence[Cas
 
 
 def _tunings(rounds: Sequence[tuple[Capture, Capture]]) -> tuple[tuple[str, str], ...]:
-    """Return notes on kernels that were tuned differently on the two sides."""
     sides = zip(("base", "head"), zip(*rounds))
     return tuning_facts({side: [capture.samples[-1] for capture in captures] for side, captures in sides})
 

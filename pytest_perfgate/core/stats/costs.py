@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 STARTING = ""
 """The key, among the costs of cases, of a round's time outside of them, mostly the start of its child."""
 
-START_S = 1.0
-"""The guess at that for the first run, in seconds."""
+START_S = 1.0  # the guess at that for the first run
 
-_SHORTEST = 0.1
-"""The least part of its sampling time that a case keeps."""
+_SHORTEST = 0.1  # the least part of its sampling time that a case keeps
 
 
 def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:
@@ -319,14 +317,17 @@ class Want:
     """What one case needs until it is decided."""
 
     rounds: int
-    seconds: float
-    """Seconds of one round."""
-    suspected: bool
-    """Whether it seems slower than its limit."""
+    seconds: float  # of one round
+    suspected: bool  # whether it seems slower than its limit
+    likely: int = 0  # rounds by the scatter so far, however many, which set the order; 0 for the same
 
     @property
     def cost(self) -> float:
         return self.rounds * self.seconds
+
+    @property
+    def likely_cost(self) -> float:
+        return (self.likely or self.rounds) * self.seconds
 
 
 @value
@@ -335,8 +336,7 @@ class Allotment:
 
     rounds: Mapping[str, int]
     beyond: Mapping[str, Want]
-    cost: float
-    """Seconds, including the starts of processes."""
+    cost: float  # in seconds, including the starts of processes
 
 
 def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotment:
@@ -345,7 +345,7 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
     A round starts its processes once for all its cases, so sharing rounds costs less.
     """
     granted, beyond, most, total = dict[str, int](), dict[str, Want](), 0, 0.0
-    for name, want in sorted(wants.items(), key=lambda pair: (not pair[1].suspected, pair[1].cost)):
+    for name, want in sorted(wants.items(), key=lambda pair: (not pair[1].suspected, pair[1].likely_cost)):
         rounds, cost = max(most, want.rounds), total + want.cost
         if rounds * start_s + cost <= left_s:
             granted[name], most, total = want.rounds, rounds, cost
