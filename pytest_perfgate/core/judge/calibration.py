@@ -9,7 +9,7 @@ from statistics import stdev
 
 import numpy as np
 
-from pytest_perfgate.core.judge.rounds import MARGIN, SURELY, Design, Pairs, finding, look, more_slow
+from pytest_perfgate.core.judge.rounds import MARGIN, SURELY, Design, Pairs, look, more_slow
 from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, percent, picture, words
 from pytest_perfgate.core.render.words import signed, span
 from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann
@@ -155,7 +155,7 @@ def own_shift(differences: Sequence[float], count: int = 5) -> float:
 def _suits(pairs: Pairs) -> tuple[float, float, int]:
     """Return a test's own shift, the smallest usual limit above it for ten rounds, and the rounds that detect it."""
     design, own = Design(), own_shift(pairs.differences)
-    scatter = finding(pairs, 0.0).scatter
+    scatter = float(np.std(pairs.differences, ddof=1))
     need = max(own, math.expm1(SURELY * scatter / math.sqrt(design.looks[0])) / 2)
     limit = next((limit for limit in LIMITS if limit >= need), LIMITS[-1])
     rounds = math.ceil((SURELY * scatter / math.log1p(limit) / (1 - MARGIN)) ** 2)

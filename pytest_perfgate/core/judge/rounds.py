@@ -9,7 +9,7 @@ from itertools import groupby
 from statistics import NormalDist, fmean, median
 from typing import NamedTuple, TypeVar
 
-from pytest_perfgate.core.stats.inference import ALARM, far, fisher, pairs_needed, shift_and_interval, signed_rank
+from pytest_perfgate.core.stats.inference import far, fisher, pairs_needed, scatter_of, shift_and_interval, signed_rank
 from pytest_perfgate.core.stats.summary import GAP, deviation, split, t_quantile, t_tail
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval
 from pytest_perfgate.model.plan import LEAST, Compare, Decision, Limit, Operator
@@ -130,7 +130,7 @@ class RoundsResult:
     unstable: bool
     decision: Decision
     scatter: float
-    """Standard deviation of the differences, as of a round of fresh processes."""
+    """Of the differences, as of a round of fresh processes."""
     faster: bool = False
     """Whether it was shown faster, by the test for regressions."""
     settled: bool = False
@@ -196,7 +196,7 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
         visible=threshold if bounds.high < threshold else max(threshold, visible(d)),
         unstable=groups,
         decision=Decision.SLOWER if slower else Decision.NOT_SLOWER if clear else Decision.UNDECIDED,
-        scatter=deviation(d, math.fsum(d) / len(d)) * math.sqrt(count / len(d)),
+        scatter=(deviation(d, fmean(d)) if pairs.preloads else scatter_of(d)) * math.sqrt(count / len(d)),
         faster=faster,
         settled=settled or (clear and count >= max(design.least, looks[0] if ahead else 0)),
     )
@@ -355,7 +355,7 @@ def figure_finding(pairs: FigurePairs, limit: Limit, gates: int, most: int = OFT
     both_ways = limit.operator is Operator.EQUAL
     if median(worse_by) < 0 if both_ways else limit.operator not in _UPPER:
         worse_by, allowed = [-step for step in worse_by], -allowed
-    design = Design(most=most, alpha=ALARM, cases=max(gates, 1) * (2 if both_ways else 1))
+    design = Design(most=most, cases=max(gates, 1) * (2 if both_ways else 1))
     for count in range(min(LEAST, len(worse_by)), len(worse_by) + 1):
         decision = _figure_look(worse_by[:count], allowed, design)
         if decision is not Decision.UNDECIDED:

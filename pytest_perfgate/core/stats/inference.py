@@ -113,6 +113,21 @@ def shift_and_interval(differences: Sequence[float], confidence: float) -> tuple
     return median(averages), Interval(low=averages[at], high=averages[len(averages) - 1 - at], confidence=covered)
 
 
+def scatter_of(differences: Sequence[float]) -> float:
+    """Return the scatter that explains the error of the Hodges-Lehmann shift, to which a few far rounds add little.
+
+    The standard deviation would tell of hundreds of rounds where one in seven is far off and twenty decide.
+    """
+    if len(differences) < 2:
+        return 0.0
+    interval = shift_and_interval(differences, _SIGMA)[1]
+    sigmas = statistics.NormalDist().inv_cdf((1 + interval.confidence) / 2)
+    return (interval.high - interval.low) / (2 * sigmas) * math.sqrt(len(differences))
+
+
+_SIGMA = 0.683  # what one standard deviation either way covers
+
+
 def clopper_pearson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
     """Return the exact two-sided interval of a rate, where the binomial tails reach the level."""
     if not 0 <= hits <= count or count < 1:
