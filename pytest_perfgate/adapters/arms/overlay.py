@@ -270,14 +270,14 @@ def _read_through(path: Path, suffixes: Collection[str]) -> tuple[str, set[str]]
                 mentioned |= {suffix for suffix in suffixes if suffix.encode() in before + part}
                 before = part[-_LONGEST:]
     except OSError:
-        return "unreadable", mentioned
+        return str(path.readlink()) if path.is_symlink() else "unreadable", mentioned
     return digest.hexdigest()[:16], mentioned
 
 
 def _is_content(inside: Path, path: Path) -> bool:
     about = any(p.endswith((".dist-info", ".egg-info")) for p in inside.parts) and inside.name != "entry_points.txt"
-    ours = inside.parts[0] == "build" or inside.name == PARENT  # a build's own folder holds the path of its arm
-    return not (about or ours or path.suffix == ".pyc") and _LEFT.isdisjoint(inside.parts) and path.is_file()
+    left = about or inside.parts[0] == "build" or inside.name == PARENT or path.suffix == ".pyc"  # build/ names its arm
+    return not left and _LEFT.isdisjoint(inside.parts) and (path.is_file() or path.is_symlink())
 
 
 def _is_code(inside: Path) -> bool:

@@ -334,6 +334,18 @@ def test_what_a_test_may_start_or_read_is_content_in_whatever_folder(tmp_path: P
     assert (content_of(tmp_path) != empty) is counts
 
 
+def test_a_link_to_another_folder_is_other_content(tmp_path: Path) -> None:
+    contents = set[str]()
+    for target in ("one", "two", "gone"):
+        (tmp_path / "data").symlink_to(target)
+        contents.add(content_of(tmp_path))
+        (tmp_path / "data").unlink()
+    (tmp_path / "one").mkdir()
+    (tmp_path / "data").symlink_to("one")
+    assert content_of(tmp_path) in contents, "an empty folder holds nothing"
+    assert len(contents) == 3
+
+
 def test_a_name_that_is_no_utf_8_is_content_as_any_other(tmp_path: Path) -> None:
     empty = content_of(tmp_path)
     (tmp_path / os.fsdecode(b"data\xff.py")).write_bytes(b"1")
