@@ -97,6 +97,7 @@ def test_without_an_accepted_time_files_that_both_builds_share_are_named(paired:
     verdict = beside(1e6, replace(paired, shared=("tests/helpers.py",)), baseline=None)
     (text,) = (text for name, text in verdict.evidence if name == "arms")
     assert text == "tests/helpers.py changed since a1b2c3d, and both builds read the head's version"
+    assert "same code" not in verdict.sentence
     assert (verdict.outcome, figure_note(verdict)) == (Outcome.PASSED, note)
 
 
