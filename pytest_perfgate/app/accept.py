@@ -249,7 +249,7 @@ class Lines:
 
 
 def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
-    """Return lines of the run's devices that belong to none of its cases, or that no limit uses."""
+    """Return lines of the run's devices, up to its day, that belong to none of its cases, or that no limit uses."""
     check_complete(report)
     keys = {str(case.key) for case in report.cases}
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
@@ -260,7 +260,7 @@ def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
         line
         for device in devices
         for key, line in store.read_all(device).items()
-        if not line.key.of_file
+        if not line.key.of_file and line.when[:10] <= report.started[:10]  # its test may be newer than the run
         if key in idle or (key not in keys and line.key.nodeid not in tests and not _among(line, skipped))
     )
 

@@ -78,6 +78,9 @@ class Comparison:
         self.rounds, self._reckoned = [one for one in rounds if one.nodeid in self.cases], 0
         self.out = {one.nodeid for one in self.rounds if _fails(self.rounds, one.nodeid)}
         self.own.take_again([(self.cases[one.nodeid], one.own) for one in self.rounds])
+        self.beside = {one.nodeid: one.beside for one in self.rounds}
+        self.bare = {one.nodeid: one.beside for one in self.rounds if one.bare}
+        self.same = self.same and all(one.same for one in self.rounds)
 
     @property
     def left_s(self) -> float:
@@ -92,9 +95,8 @@ class Comparison:
 
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
         """Run this many rounds of each open case together; the budget may end them between two rounds."""
-        planned = self.design.last if phase == ROUND else 0
-        self._rounds = max(planned, *counts.values()) if counts else planned
         self._last = max(counts.values(), default=0)
+        self._rounds = max(self._last, self.design.last if phase == ROUND else 0)
         for number in range(self._last):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
             gone = done | self.out | _read(self.rounds) | set(over())
@@ -148,10 +150,9 @@ class Comparison:
         lost = [case for case in cases if case.nodeid not in finished]
         self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
         again = [case for case in lost if self.own.version(case.nodeid) != version]
-        for case in lost:
-            if case not in again:
-                self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms, self.own.reason))
-        self.start_s, self.rounds[before:] = _shared(self.rounds[before:], self.stage.clock() - self.begun)
+        for case in (one for one in lost if one not in again):
+            self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms, self.own.reason))
+        self.start_s, self.rounds[before:] = _shared(self, self.rounds[before:])
         return again
 
     def _played(
@@ -189,13 +190,12 @@ class Comparison:
 
     def _check_modules(self, pair: LockstepPair, cases: Iterable[Case]) -> None:
         """Check what both arms loaded: an arm with files of the other makes the comparison invalid."""
-        self.beside.update({case.nodeid: tuple(path for path, _ in pair.beside[HEAD]) for case in cases})
+        files = tuple(path for path, _ in pair.beside[HEAD])
+        self.beside.update({case.nodeid: files for case in cases})
         if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(pair.modules):
-            if pair.beside[BASE] == pair.beside[HEAD]:
-                files = tuple(path for path, _ in pair.beside[HEAD])
+            if alike := pair.beside[BASE] == pair.beside[HEAD]:
                 self.bare.update({case.nodeid: files for case in cases})
-            else:
-                self.same = False
+            self.same = self.same and alike
             return
         foreign = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, pair.modules) if arm.modules)
         self.problems.update({arm.name: problem for arm, problem in foreign if problem is not None})
@@ -226,10 +226,12 @@ def _read(rounds: Iterable[PairedRound]) -> set[str]:
     return {one.nodeid for one in rounds if code_alone(one.head)}
 
 
-def _shared(fresh: Sequence[PairedRound], seconds: float) -> tuple[float, list[PairedRound]]:
-    """Return a round's time outside its tests, and its results, each with an equal share of that time."""
-    start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
-    return start_s, [replace(one, share_s=one.seconds + start_s / len(fresh)) for one in fresh]
+def _shared(comparison: Comparison, fresh: Sequence[PairedRound]) -> tuple[float, list[PairedRound]]:
+    """Return a round's time outside its tests, and its results with an equal share of it and what they loaded."""
+    start_s = max(0.0, comparison.stage.clock() - comparison.begun - sum(one.seconds for one in fresh))
+    share_s, beside, bare, same = start_s / max(len(fresh), 1), comparison.beside, comparison.bare, comparison.same
+    noted = (replace(one, beside=beside.get(one.nodeid, ()), bare=one.nodeid in bare, same=same) for one in fresh)
+    return start_s, [replace(one, share_s=one.seconds + share_s) for one in noted]
 
 
 def _eta(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], finished: int) -> str:

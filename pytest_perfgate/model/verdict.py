@@ -325,6 +325,10 @@ class PairedRound:
     """Why the base ran files of its own revision for the test, and which."""
     base_alone: bool = False
     """Whether the test raised in the base arm and passed in the head's."""
+    beside: tuple[str, ...] = ()
+    """Files below the root, of no package, that the head loaded."""
+    bare: bool = False  # both sides loaded the same ones, and none of the package
+    same: bool = True  # both sides loaded the same code
 
 
 @value

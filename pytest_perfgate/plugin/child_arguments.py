@@ -296,4 +296,4 @@ def alike_words(session: SessionState, base: str) -> str:
     if shared:
         return f"the package is the same in both builds; both read the head's {first_of(shared, 3)}"
     edits = session.gate_judge.environment_edits.text()
-    return f"base and head hold the same code: {edits or 'only the machine can differ'}"
+    return f"base and head hold the same code: {edits or 'only the machine, or a file that both read, can differ'}"

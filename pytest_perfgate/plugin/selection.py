@@ -267,12 +267,13 @@ def shard_of(session: SessionState) -> Shard:
 def unread_notes(session: SessionState) -> Iterator[SuiteNote]:
     """Yield a note on settings in folders of gated tests below the root, which this run does not read."""
     folders = {folder for case in session.cases.values() for folder in Path(case.path).parents if folder.name}
-    files = {folder: session.settings.pytest.rootpath / folder / "pyproject.toml" for folder in sorted(folders)}
-    own = [at for at, file in files.items() if file.is_file() and b"\n[tool.perfgate" in b"\n" + file.read_bytes()]
-    if own:
+    files = ((at, session.settings.pytest.rootpath / at / "pyproject.toml") for at in sorted(folders))
+    texts = {at: b"\n" + file.read_bytes() for at, file in files if file.is_file()}
+    tables = (b"\n[tool.perfgate]", b"\n[tool.perfgate.", b"\n[[tool.perfgate.")
+    if own := [at for at, text in texts.items() if any(table in text for table in tables)]:
         step = f"cd {shlex.quote(own[0].as_posix())} && pytest"
         text = f"[tool.perfgate] of folders below the root is not read, nor are the baselines there; next: {step}"
-        names = tuple((folder / "pyproject.toml").as_posix() for folder in own)
+        names = tuple(f"{at.as_posix()}/pyproject.toml" for at in own)
         yield SuiteNote(kind="unread", effect=Effect.WARN, text=text, names=names)
 
 

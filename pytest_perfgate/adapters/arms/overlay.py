@@ -93,12 +93,11 @@ def only_tests(folder: Path, paths: Sequence[str]) -> bool:
     return all(place in tests or place.name == "conftest.py" or place.name.startswith("test_") for place in code)
 
 
-_LEFT = frozenset({".git", ".perfgate", "__pycache__", "bin", "build", ".pytest_cache"})
+_LEFT = frozenset({".git", ".perfgate", "__pycache__", ".pytest_cache"})
 _INSTALLED = frozenset({"site-packages", "dist-packages", ".perfgate"})
 _PAGES = (".md", ".rst")
 _DESCRIBES = frozenset({"pyproject.toml", "setup.py", "setup.cfg", "MANIFEST.in", "conf.py"})
 _BASELINES = re.compile(rb"^perfgate: \d+\r?\nbaselines:", re.MULTILINE)
-_MARKS = frozenset({".pyc", ".pth"})
 
 
 def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
@@ -235,7 +234,7 @@ _PART, _LONGEST = 1 << 20, max(map(len, _PAGES)) - 1
 
 
 def content_of(folder: Path) -> str:
-    """Return a hash of all files below a folder that code may load or read, without build and bytecode files.
+    """Return a hash of all files below a folder that code may load, read or start, without bytecode.
 
     Accepted times are left out, and so are pages if no code mentions their file suffix.
     """
@@ -271,13 +270,14 @@ def _read_through(path: Path, suffixes: Collection[str]) -> tuple[str, set[str]]
                 mentioned |= {suffix for suffix in suffixes if suffix.encode() in before + part}
                 before = part[-_LONGEST:]
     except OSError:
-        return "unreadable", mentioned
+        return str(path.readlink()) if path.is_symlink() else "unreadable", mentioned
     return digest.hexdigest()[:16], mentioned
 
 
 def _is_content(inside: Path, path: Path) -> bool:
-    is_about = any(part in _LEFT or part.endswith((".dist-info", ".egg-info")) for part in inside.parts)
-    return not is_about and path.suffix not in _MARKS and path.is_file()
+    about = any(p.endswith((".dist-info", ".egg-info")) for p in inside.parts) and inside.name != "entry_points.txt"
+    left = about or inside.parts[0] == "build" or inside.name == PARENT or path.suffix == ".pyc"  # build/ names its arm
+    return not left and _LEFT.isdisjoint(inside.parts) and (path.is_file() or path.is_symlink())
 
 
 def _is_code(inside: Path) -> bool:

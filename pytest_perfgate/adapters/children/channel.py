@@ -168,7 +168,7 @@ def encode_value(model_value: object) -> bytes:
     """Return a value of the model as JSON, for messages and files between processes of one run."""
     try:
         return msgspec.json.encode(model_value, enc_hook=plain)
-    except UnicodeEncodeError:  # a path whose bytes are not UTF-8, for which Python has surrogates
+    except UnicodeEncodeError:  # surrogates: of a path whose bytes are not UTF-8, or in a test's own text
         return json.dumps(msgspec.to_builtins(model_value, str_keys=True, enc_hook=plain)).encode()
 
 
@@ -181,10 +181,10 @@ def decode_value(text: bytes, kind: type[T]) -> T:
 
 
 def _value(text: bytes, kind: type[T]) -> T:
-    """Return the value of a text; msgspec reads no surrogates, and Python's own reader does."""
+    """Return the value of a text; msgspec reads no surrogates alone, and Python's own reader does."""
     with _ONE_BY_ONE:
         decoder = _DECODERS[kind] = _DECODERS.get(kind) or msgspec.json.Decoder(kind)
-    surrogates = b"\\udc" in text
+    surrogates = b"\\ud" in text
     result: T = msgspec.convert(json.loads(text), kind, str_keys=True) if surrogates else decoder.decode(text)
     return result
 

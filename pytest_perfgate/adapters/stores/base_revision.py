@@ -173,10 +173,10 @@ class BaseRevision:
 
 def _fetching(name: str, remotes: Sequence[str]) -> str:
     """Return the command that fetches a branch to where it is looked for."""
-    usual = _usual_remote(remotes)
-    place = next(one for one in _references(name, usual) if one.split("/")[2] in {usual, *remotes})
-    _, _, remote, branch = place.split("/", 3)
-    return f"git fetch {remote} {quote(f'{branch}:{place}')}"
+    longest_first = sorted({usual := _usual_remote(remotes), *remotes}, key=len, reverse=True)  # a/b before a
+    pairs = ((one, remote) for one in _references(name, usual) for remote in longest_first)
+    place, remote = next(pair for pair in pairs if pair[0].startswith(f"refs/remotes/{pair[1]}/"))
+    return f"git fetch {remote} {quote(f'{place[14 + len(remote) :]}:{place}')}"  # below refs/remotes/
 
 
 def _usual_remote(remotes: Sequence[str]) -> str:
@@ -185,7 +185,7 @@ def _usual_remote(remotes: Sequence[str]) -> str:
 
 
 def _references(name: str, remote: str) -> Iterator[str]:
-    name = name.removeprefix("refs/heads/").removeprefix(f"{remote}/")
+    name = name.removeprefix("refs/heads/").removeprefix(f"{remote}/").removeprefix("origin/")
     if "/" in name:
         yield f"refs/remotes/{name}"
     yield f"refs/remotes/{remote}/{name}"

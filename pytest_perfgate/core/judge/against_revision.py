@@ -43,7 +43,7 @@ def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     assert paired is not None
     assert timing is not None
     if paired.without_rounds:
-        return Ruling(outcome=Outcome.PASSED, sentence=f"no slower than {base_words(paired)}", against=True)
+        return Ruling(Outcome.PASSED, f"no slower than {base_words(paired)}", (), _shared(paired), against=True)
     if limit.bound < 0:
         return _demanded_speed_up(limit, trial, shift_metric(paired))
     allowed = tolerance(limit, trial, timing, timing.time / (1 + paired.shift))
@@ -120,8 +120,7 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
         same = "base and head are the same, except for programs that it starts"
         apart = "the difference comes from a program that it starts, a file that it reads, or the machine"
         yield "arms", f"{BARE}: {apart if paired.decision is Decision.SLOWER else same}"
-    if paired.shared and paired.revision:
-        yield "arms", indistinguishable(paired)
+    yield from _shared(paired) if paired.revision else ()
     if paired.own_file:
         yield "arms", f"the base {paired.own_file}"
     if paired.own_test:
@@ -130,6 +129,10 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
             "the base ran another version of it or of what it uses: more work now counts as a slowdown, less hides one",
         )
     yield from paired.tunings
+
+
+def _shared(paired: Paired) -> tuple[tuple[str, str], ...]:
+    return (("arms", indistinguishable(paired)),) if paired.shared else ()
 
 
 TUNING = "tuning "
@@ -163,7 +166,7 @@ def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
     if paired.base_ns:
         yield THEN, f"{quantity(paired.base_ns, Dimension.TIME)}  {paired.base}, the base"
         yield from _differing_times(paired, seen_ns / paired.base_ns - 1)
-    yield from arm_facts(paired)
+    yield from (*arm_facts(paired), *(() if paired.revision else _shared(paired)))
     yield from power_facts(paired)
     for name, then, now in paired.moved:
         yield "moved", f"{name} {then} -> {now}"

@@ -382,7 +382,7 @@ def base_words(paired: Paired) -> str:
     """Return ``33bcf03592 beside it over 9 rounds: +4.2 %``."""
     base = f"base {paired.base}" if paired.base else "the base"
     if paired.without_rounds:
-        return f"{base}, which has the same code"
+        return f"{base}, which has the same {'package' if paired.shared else 'code'}"
     return f"{base} in {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
 
 

@@ -148,6 +148,14 @@ def test_lines_of_a_test_that_was_skipped_are_not_pruned() -> None:
     assert unused(run(case("test_a", 1e6, 1e6), notes=(note,)), store) == (lines[2],)
 
 
+def test_a_line_that_was_accepted_after_the_day_of_a_record_is_not_pruned_by_it() -> None:
+    """A record of CI may be older than the test."""
+    lines = [baseline("test_gone", 1e6, when="2026-07-30"), baseline("test_new", 1e6, when="2026-07-31T08:00:00Z")]
+    store: Any = SimpleNamespace(read_all=lambda _device: {str(line.key): line for line in lines})
+    report = replace(run(case("test_a", 1e6, 1e6)), started="2026-07-30T23:59:59Z")
+    assert unused(report, store) == (lines[0],)
+
+
 def test_accepting_into_a_folder_that_takes_nothing_speaks_of_accepting() -> None:
     def write(lines: Any) -> Any:
         raise PerfgateError("file-unwritable", "it cannot be written: Permission denied", place="baselines/x.yaml")

@@ -347,6 +347,24 @@ def test_finished_rounds_are_taken_up_again() -> None:
     assert repeated[CaseKey(nodeid="t.py::test_1")].differences == results["1"].differences
 
 
+@pytest.mark.parametrize(
+    ("modules", "bare", "same"),
+    [({"base": ()}, True, True), ({side: (("/k.py", "1"),) for side in PROOF}, False, True), (PROOF, False, False)],
+)
+def test_what_finished_rounds_loaded_is_taken_up_with_them(
+    modules: dict[str, tuple[tuple[str, str], ...]], bare: bool, same: bool
+) -> None:
+    """Their tests may run no more, and a helper that the change edits is still read by both builds."""
+    helper = (("tests/helper.py", "1"),)
+    world = World(time=slower("", 0.0), modules=modules, beside={"base": helper, "head": helper})
+    first, *_ = compared(world, content=("x", "x"))
+    again = Comparison(first.arms, cases(3), staged(world, [], []), Design())
+    again.resume(first.rounds)
+    assert again.beside == {f"t.py::test_{n}": ("tests/helper.py",) for n in range(3)}
+    assert again.bare == (again.beside if bare else {})
+    assert again.same is same
+
+
 def test_rounds_of_tests_that_are_gone_are_forgotten() -> None:
     comparison = Comparison((arm("base"), arm("head")), cases(1), staged(World(time=slower("", 0)), [], []), Design())
     comparison.resume([PairedRound(nodeid="t.py::gone", phase=ROUND, number=0)])

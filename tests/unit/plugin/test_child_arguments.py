@@ -91,7 +91,10 @@ def test_the_folder_that_the_shell_named_is_the_child_s_own(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("edited", "text"),
     [
-        (("README.md", "k.py"), "base and head hold the same code: only the machine can differ"),
+        (
+            ("README.md", "k.py"),
+            "base and head hold the same code: only the machine, or a file that both read, can differ",
+        ),
         (("tests/conftest.py",), "the package is the same in both builds; both read the head's tests/conftest.py"),
         (("t.py", "h/a.py"), "the package is the same in both builds; both read the head's t.py, h/a.py"),
     ],

@@ -58,7 +58,12 @@ def test_settings_below_the_root_of_the_run_are_named(tmp_path: Path) -> None:
     cases = {path: SimpleNamespace(path=path) for path in paths}
     state: Any = SimpleNamespace(cases=cases, settings=SimpleNamespace(pytest=SimpleNamespace(rootpath=tmp_path)))
     assert list(unread_notes(state)) == []
-    (tmp_path / "libs/my dsp/pyproject.toml").write_text("[tool.perfgate.policy]\nmissing = 'warn'\n")
+    own = tmp_path / "libs/my dsp/pyproject.toml"
+    own.write_text("# [tool.perfgate]\n[tool.perfgate-report]\ncolour = 1\n")
+    assert list(unread_notes(state)) == [], "of another tool"
+    own.write_text("[[tool.perfgate.tests]]\npattern = '*'\n")
+    assert len(list(unread_notes(state))) == 1
+    own.write_text("[tool.perfgate.policy]\nmissing = 'warn'\n")
     (note,) = unread_notes(state)
     assert (note.names, note.effect) == (("libs/my dsp/pyproject.toml",), Effect.WARN)
     assert note.text.endswith("cd 'libs/my dsp' && pytest")

@@ -312,6 +312,40 @@ def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path
     assert written("README.md", "three") != code, "code that speaks of pages may read one"
 
 
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("pk/bin/solver", True),
+        ("bin/solver", True),
+        ("pk/build/table.json", True),
+        ("pk/model.pth", True),
+        ("pk-1.0.dist-info/entry_points.txt", True),
+        ("pk-1.0.dist-info/RECORD", False),
+        ("build/temp/k.o", False),
+        ("pk/__pycache__/k.pyc", False),
+        ("perfgate_parent.pth", False),
+    ],
+)
+def test_what_a_test_may_start_or_read_is_content_in_whatever_folder(tmp_path: Path, name: str, counts: bool) -> None:
+    """Two builds with another program or model do not hold the same code, so that no round is left out."""
+    empty = content_of(tmp_path)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("1")
+    assert (content_of(tmp_path) != empty) is counts
+
+
+def test_a_link_to_another_folder_is_other_content(tmp_path: Path) -> None:
+    contents = set[str]()
+    for target in ("one", "two", "gone"):
+        (tmp_path / "data").symlink_to(target)
+        contents.add(content_of(tmp_path))
+        (tmp_path / "data").unlink()
+    (tmp_path / "one").mkdir()
+    (tmp_path / "data").symlink_to("one")
+    assert content_of(tmp_path) in contents, "an empty folder holds nothing"
+    assert len(contents) == 3
+
+
 def test_a_name_that_is_no_utf_8_is_content_as_any_other(tmp_path: Path) -> None:
     empty = content_of(tmp_path)
     (tmp_path / os.fsdecode(b"data\xff.py")).write_bytes(b"1")

@@ -39,6 +39,7 @@ MESSAGES = [
     Bye(modules=(("a.py", "00"),)),
     ChildJob(cases=(), root="/h\udce9/a \\udce9", options=(("k", "v"),)),
     Finished(nodeid="t", outcome="failed", text="in /h\udce9/t.py"),
+    Finished(nodeid="t", outcome="failed", text="half of a pair: \ud83d"),
 ]
 
 

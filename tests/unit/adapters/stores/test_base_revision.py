@@ -330,6 +330,9 @@ def test_without_git_there_was_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         ("origin", "refs/heads/release"),
         ("theirs", "release"),
         ("theirs", "theirs/release"),
+        ("theirs", "origin/release"),
+        ("team/fork", "release"),
+        ("team/fork", "team/fork/release"),
     ],
 )
 def test_the_command_that_fetches_a_target_makes_it_known(tmp_path: Path, remote: str, target: str) -> None:

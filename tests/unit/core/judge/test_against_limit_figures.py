@@ -230,13 +230,21 @@ def test_a_rate_of_items_is_held_against_no_others(text: str, outcome: Outcome) 
     assert ("is in tokens/s, its limit in apples/s" in result.sentence) is (outcome is Outcome.INVALID)
 
 
-@pytest.mark.parametrize(("unit", "outcome"), [("rows", Outcome.INVALID), ("items", Outcome.PASSED)])
-def test_items_of_a_work_are_held_against_no_others(unit: str, outcome: Outcome) -> None:
-    result = verdict(1e6, [limit("throughput >= 1 tokens/s")], work=Work(items=5.0, unit=unit))
+@pytest.mark.parametrize(
+    ("unit", "of_limit", "outcome"),
+    [
+        ("rows", "tokens", Outcome.INVALID),
+        ("items", "tokens", Outcome.PASSED),
+        ("rows", "items", Outcome.PASSED),
+        ("rows", "rows", Outcome.PASSED),
+    ],
+)
+def test_items_of_a_work_are_held_against_no_others(unit: str, of_limit: str, outcome: Outcome) -> None:
+    result = verdict(1e6, [limit(f"throughput >= 1 {of_limit}/s")], work=Work(items=5.0, unit=unit))
     assert result.outcome is outcome
     metric = Metric(name="throughput", value=9.0, dimension=Dimension.RATE, note=f"in {unit}/s; as stated")
     analysis = Analysis(kind="cubin", subject="x", metrics=MetricSet(metrics=(metric,)), views={})
-    (of_a_file,) = judge_artifact(analysis, [limit("throughput >= 1 tokens/s")])
+    (of_a_file,) = judge_artifact(analysis, [limit(f"throughput >= 1 {of_limit}/s")])
     assert of_a_file.outcome is outcome
 
 
