@@ -73,14 +73,17 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
     return "".join(f"| {line} |\n" for line in lines)
 
 
+def code(option: str) -> str:
+    """Return an option as code; alternatives stand apart, since the site shows the backslash of an escaped bar."""
+    return f"`{option}`".replace("|", "` or `")
+
+
 def option_rows() -> list[list[str]]:
     rows = []
     for option in OPTIONS:
         settings = option.settings
-        value = "\\|".join(settings["choices"]) if "choices" in settings else settings.get("metavar", "")
-        shown = f"`{option.name}" + (
-            f" [{value}]`" if settings.get("nargs") == "?" else f"={value}`".replace("\\|", "\\|")
-        )
+        value = "|".join(settings["choices"]) if "choices" in settings else settings.get("metavar", "")
+        shown = code(f"{option.name} [{value}]" if settings.get("nargs") == "?" else f"{option.name}={value}")
         rows.append([shown, option.doc, option.local, option.ci or option.local])
     return rows
 
@@ -94,7 +97,7 @@ def command_rows() -> list[list[str]]:
         for action in parser._actions:  # noqa: SLF001 - argparse tells nobody else what it knows
             if action.option_strings and action.help is not argparse.SUPPRESS:
                 value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
-                shown = f"`{', '.join(action.option_strings)}{value}`".replace("|", "\\|")
+                shown = code(", ".join(action.option_strings) + value)
                 commands_of.setdefault((shown, (action.help or "").replace("%%", "%")), []).append(command)
     return [[shown, ", ".join(f"`{c}`" for c in commands), doc] for (shown, doc), commands in commands_of.items()]
 
