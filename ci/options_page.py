@@ -46,9 +46,9 @@ TITLES = {
 TESTS_HEAD = """
 ### `[[tool.perfgate.tests]]`
 
-Settings for the tests whose node ids match a pattern (`*` and `?`; brackets stand for themselves). Of several
-entries that match, the later is closer. A pattern that no gated test of a whole run matches is told at its end, and
-fails it in CI.
+Settings for the tests whose node ids match a pattern (`*` and `?`; brackets stand for themselves). Where several
+entries match, a later one replaces an earlier one. A run of all tests names at its end a pattern that matches no gated
+test, and fails in CI.
 
 """
 KINDS = {
