@@ -46,9 +46,9 @@ TITLES = {
 TESTS_HEAD = """
 ### `[[tool.perfgate.tests]]`
 
-Settings for the tests whose node ids match a pattern (`*` and `?`; brackets stand for themselves). Of several
-entries that match, the later is closer. A pattern that no gated test of a whole run matches is told at its end, and
-fails it in CI.
+Settings for the tests whose node ids match a pattern (`*` and `?`; brackets stand for themselves). Where several
+entries match, a later one replaces an earlier one. A run of all tests names at its end a pattern that matches no gated
+test, and fails in CI.
 
 """
 KINDS = {
@@ -73,14 +73,17 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
     return "".join(f"| {line} |\n" for line in lines)
 
 
+def code(option: str) -> str:
+    """Return an option as code; alternatives stand apart, since the site shows the backslash of an escaped bar."""
+    return f"`{option}`".replace("|", "` or `")
+
+
 def option_rows() -> list[list[str]]:
     rows = []
     for option in OPTIONS:
         settings = option.settings
-        value = "\\|".join(settings["choices"]) if "choices" in settings else settings.get("metavar", "")
-        shown = f"`{option.name}" + (
-            f" [{value}]`" if settings.get("nargs") == "?" else f"={value}`".replace("\\|", "\\|")
-        )
+        value = "|".join(settings["choices"]) if "choices" in settings else settings.get("metavar", "")
+        shown = code(f"{option.name} [{value}]" if settings.get("nargs") == "?" else f"{option.name}={value}")
         rows.append([shown, option.doc, option.local, option.ci or option.local])
     return rows
 
@@ -94,7 +97,7 @@ def command_rows() -> list[list[str]]:
         for action in parser._actions:  # noqa: SLF001 - argparse tells nobody else what it knows
             if action.option_strings and action.help is not argparse.SUPPRESS:
                 value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
-                shown = f"`{', '.join(action.option_strings)}{value}`".replace("|", "\\|")
+                shown = code(", ".join(action.option_strings) + value)
                 commands_of.setdefault((shown, (action.help or "").replace("%%", "%")), []).append(command)
     return [[shown, ", ".join(f"`{c}`" for c in commands), doc] for (shown, doc), commands in commands_of.items()]
 

@@ -211,7 +211,7 @@ def _notes(
         why, fix = project.repository.trouble() or ("", "")
         whose, of_here = "it" if count == 1 else "them", not options.source and bool(why)
         lines, source = plural(count, "line names", "lines name"), why if of_here else "the record names none"
-        what = f"{lines} no commit, so paired rounds cannot confirm a suspect of {whose}: {source}"
+        what = f"{lines} no commit, so base and head cannot confirm a slowdown of {whose}: {source}"
         notes.append({"what": what, "next": "" if options.source else fix})
     if changed := sum(1 for line in after if line.commit.endswith(DIRTY)):
         lines = plural(changed, "line was", "lines were")

@@ -159,7 +159,7 @@ def calibrate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=above_zero, default=3.0, metavar="PERCENT", help="the limit to judge by (default 3)"
     )
-    parser.add_argument("--suites", type=from_one, default=300, metavar="N", help="suites to resample (default 300)")
+    parser.add_argument("--suites", type=from_one, default=300, metavar="N", help="suites to draw (default 300)")
     parser.add_argument("--fresh", action="store_true", help="forget the rounds of earlier calibrations")
     parser.add_argument("--scaled-only", action="store_true", help="do not inject slowdowns, only scale times")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the power curve")

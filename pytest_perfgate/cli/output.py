@@ -138,9 +138,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to look at (each kind of file has its own; all by --set too)")
     for name, text in _SUGAR.items():
         group.add_argument(f"--{name}", help=text, metavar=name.upper())
-    group.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", dest="pairs", help="a wrong NAME lists them all"
-    )
+    every = "any option of this kind of file; a wrong NAME lists them all"
+    group.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="pairs", help=every)
 
 
 def add_picture_option(parser: argparse.ArgumentParser) -> None:
@@ -281,7 +280,7 @@ def split_sides(words: Sequence[str]) -> tuple[list[str], list[str]]:
     else:
         before, after = list(words[:1]), list(words[1:])
     if not before or not after or ("--" not in words and len(after) > 1):
-        what = f"{plural(len(words), 'file')}, and no way to tell which side each is on"
+        what = f"{plural(len(words), 'file')}: a comparison needs two files, or two lists around --"
         fix = "perfgate compare BEFORE AFTER, or BEFORE... -- AFTER..."
         raise PerfgateError("artifact-mixed", what, fix=fix)
     return before, after

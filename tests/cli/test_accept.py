@@ -302,7 +302,7 @@ def test_lines_that_name_no_commit_are_said_to(place: Place) -> None:
         lines.unlink()
     done = place.perfgate("accept")
     assert (
-        "1 line names no commit, so paired rounds cannot confirm a suspect of it: there is no git repository here"
+        "1 line names no commit, so base and head cannot confirm a slowdown of it: there is no git repository here"
         in done.out
     )
 

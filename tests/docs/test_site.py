@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,26 @@ def test_links_that_lead_nowhere_and_a_page_outside_of_the_nav_are_each_counted_
     faults = ("gone.md", "no-such-part", "../ci/templates", "stray.md")
     assert [sum(fault in warning for warning in warnings) for fault in faults] == [1] * 4, done.stderr
     assert len(warnings) == 4
+
+
+FORMS = {
+    "a list or a paragraph inside an item is indented by four, or the site joins it to the outer list": (
+        r"(?m)^ {1,3}(?:[-*]|\d+\.) |\n\n {1,3}\S"
+    ),
+    "an item after a paragraph of the one before needs an empty line, or the site joins it to that paragraph": (
+        r"\n\n {4}[^\s-](?:.*\n)(?: +\S.*\n)*\d+\. "
+    ),
+    "a heading that begins with a digit stops the theme's script, and tables lose their lines": r"(?m)^#+ \d",
+    "the site shows the backslash of an escaped bar in code": r"`[^`\n]*\\\|[^`\n]*`",
+}
+"""What GitHub shows right and the site does not, each with the reason."""
+
+
+def test_pages_keep_to_forms_that_the_site_reads() -> None:
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        text = re.sub(r"(?ms)^```.*?^```$", "", path.read_text(encoding="utf-8"))
+        for reason, form in FORMS.items():
+            assert not (hit := re.search(form, text)), f"{path.name}: {hit.group()!r}: {reason}"
 
 
 def test_the_nav_is_by_task() -> None:

@@ -108,7 +108,7 @@ class Records:
             return path
         if stored.exists():
             return stored
-        fix = f"records lie in {self.folder}; without a name the last one is read"
+        fix = f"check the path; the records of this project are in {self.folder}"
         raise PerfgateError("record-missing", "there is no such record", fix=fix, place=source)
 
     def last(self) -> Path:

@@ -100,7 +100,7 @@ class GitRepository:
             fix = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
             return "git does not trust this folder, which belongs to another user", fix
         if result.returncode:
-            return "there is no git repository here", "a clone with .git and its history; a new project: git init"
+            return "there is no git repository here", "use a clone with its history; in a new project: git init"
         return None
 
     def show(self, revision: str, path: str) -> str | None:

@@ -231,7 +231,7 @@ def _of_each(overall: MetricSet, parts: MetricSet) -> MetricSet:
 OPTIONS = (
     ("window", "whole, steps, step=N, annotation=NAME or a range such as 2ms..5ms"),
     ("step", "a profiler step: short for window=step=N"),
-    ("compat", "tracelens: TraceLens's tables and figures, without what they leave out"),
+    ("compat", "tracelens: TraceLens's tables and figures, with the same omissions"),
     ("device", "the device's name in the catalogue instead of the trace's; of the target, when comparing"),
     ("reference", "the reference's device in the catalogue, when comparing"),
     ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS; of the target, when comparing"),

@@ -50,6 +50,8 @@ CHECK_PEAK = ("check --peak and --bandwidth, or --device",)
 OF_A_PEAK = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
 """Fractions of a peak, which a correct figure does not exceed by more than the tolerance."""
 
+_TAKES = {"trace": "capture='torch'", "nsys": "capture='nsys'", "ncu": "capture='ncu'", "cubin": "capture='cubin'"}
+
 _OF_CEILING = frozenset({"mfu_ceiling", "sol_ceiling"})
 
 _ALIASED = frozenset({"mfu", "sol"})
@@ -140,7 +142,8 @@ def _never_taken(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after its call"
         step = f"did you mean {nearest!r}?" if nearest else take
     elif kind.source != "time" and trial.measurement.identity.timer != READ:  # a file does not get what it lacks
-        step = f"add a capture (capture=): {kind.source}"
+        takes = " or ".join(capture for word, capture in _TAKES.items() if word in kind.source)
+        step = f"add {takes} to the marker" if takes else f"it comes from {kind.source}"
     return Ruling(Outcome.NOT_MEASURED, f"{limit.metric}: {why}", (step,) if step else ())
 
 

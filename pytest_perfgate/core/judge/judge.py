@@ -39,7 +39,7 @@ from pytest_perfgate.core.limits.merge import (
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import Summary, split
-from pytest_perfgate.model.errors import proposal
+from pytest_perfgate.model.errors import codes, proposal
 from pytest_perfgate.model.metric import Absent, Finding, Interval, Labels, Metric, MetricSet, Problem, selected
 from pytest_perfgate.model.plan import SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.protocol import STATIC, CaseResult
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
 
 RECORDED = "give record() times above zero, and unit= if they are not nanoseconds"
-
 JUDGING_FAILED = "judging-failed"
 
 OF_OTHERS = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it needs a timed call, and this test timed none")
@@ -248,12 +247,13 @@ def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
     """Return INVALID with the first problem's evidence and the others; several processes may have the same."""
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
-    again = any(p.retry for p in problems)
-    fix = (RECORDED,) if _records_no_times(trial, problems) else ()
+    code = codes().get(problems[0].code)
+    fix = RECORDED if _records_no_times(trial, problems) else code.fix if code else ""
+    step = f"{trial.rerun} --perfgate=full" if any(p.retry for p in problems) else fix
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{problems[0].what}  [{problems[0].code}]{more}",
-        next=(f"{trial.rerun} --perfgate=full",) if again else fix,
+        next=(step,) if step else (),
         evidence=(*problems[0].evidence, *others),
     )
 

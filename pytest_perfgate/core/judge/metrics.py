@@ -286,6 +286,8 @@ class Absolute:
         stem, tail = FRACTIONS[name]
         roof, alias = roof_of(self._measurement.device, tail)
         if roof is None:
+            if not (self._work.flops or (stem == "sol" and self._work.bytes)):
+                return absences((name,), "the work counts no operations", "pass work= with flops")
             return absences((name,), *no_roof(self._measurement.device, tail))
         return (_mfu(name, self._of_compute(roof), alias),) if stem == "mfu" else self._sol(name, roof, alias)
 

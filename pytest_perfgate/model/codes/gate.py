@@ -46,7 +46,7 @@ GATE_CODES: tuple[ErrorCode, ...] = (
         name="limit-direction",
         family=Family.USAGE,
         title="A limit points the wrong way",
-        why="the limit would fail fast code and pass slow code",
+        why="the limit would fail better code and pass worse code",
         fix="reverse the sign: <= for a metric that should be small, >= for one that should be large",
     ),
     ErrorCode(

@@ -137,7 +137,7 @@ def test_a_record_is_known_by_its_bare_name_and_a_wrong_one_is_told_where_they_l
     assert records.read(path.name) == REPORT
     with pytest.raises(PerfgateError, match="record-missing") as missed:
         records.read("nosuch")
-    assert missed.value.fix.startswith(f"records lie in {path.parent}")
+    assert missed.value.fix.endswith(f"the records of this project are in {path.parent}")
 
 
 def test_without_a_run(records: Records) -> None:

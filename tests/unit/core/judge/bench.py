@@ -29,7 +29,7 @@ EXTRA = (
     ),
     MetricKind(name="ncu", dimension=Dimension.PLAIN, better=Better.NEITHER, doc="counters", positional="name"),
     MetricKind(name="overlap", dimension=Dimension.FRACTION, better=Better.HIGHER, doc="", scopes=("stage", "rank"),
-               source="capture='torch'"),
+               source="a trace or an nsys export"),
 )  # fmt: skip
 KINDS = {**by_name(), **{kind.name: kind for kind in EXTRA}}
 

@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import no_instruction
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.model.errors import PerfgateError, proposal
+from pytest_perfgate.model.errors import PerfgateError, codes, proposal
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.metric import Absent, Analysis, Interval, Labels, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
@@ -85,7 +85,7 @@ def test_a_metric_that_never_appeared() -> None:
     result = verdict(limits=[limit("overlap >= 80%")])
     assert (result.outcome, result.effect) == (Outcome.NOT_MEASURED, Effect.WARN)
     assert result.sentence.startswith("overlap: ")
-    assert result.next == ("add a capture (capture=): capture='torch'",)
+    assert result.next == ("add capture='torch' or capture='nsys' to the marker",)
     absent = MetricSet(absent=(Absent(name="overlap", why="no NCCL kernels", fix="run on two devices"),))
     explained = verdict(limits=[limit("overlap(stage=x) >= 80%")], metrics=absent)
     assert (explained.sentence, explained.next) == ("overlap: no NCCL kernels", ("run on two devices",))
@@ -130,7 +130,7 @@ def test_above_the_physical_peak_nothing_is_trusted() -> None:
         result = verdict(limits=[limit(text)], work=impossible, device=GPU)
         assert (result.outcome, result.effect) == (Outcome.INVALID, Effect.FAIL)
         assert "100 % of the physical peak" in result.sentence
-        assert not result.next
+        assert result.next == (codes()["above-peak"].fix,)
     bytes_ = Work(bytes=4.9e9, dtype="bf16")
     assert outcome_of(limits=[limit("time <= 1s")], work=bytes_, device=GPU) is Outcome.INVALID
     cached = Work(bytes=49e6)

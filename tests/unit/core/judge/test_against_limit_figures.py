@@ -250,17 +250,17 @@ def test_items_of_a_work_are_held_against_no_others(unit: str, of_limit: str, ou
 
 def test_what_nobody_collected_names_its_source() -> None:
     (result,) = judge(measured(1e6), [limit("overlap >= 60%")], baseline=None, context=CONTEXT).verdicts
-    assert result.next == ("add a capture (capture=): capture='torch'",)
+    assert result.next == ("add capture='torch' or capture='nsys' to the marker",)
     gap = MetricSet(absent=(Absent(name="overlap", why="one rank alone"),))
     result = verdict(1e6, [limit("overlap >= 60%")], metrics=gap)
     assert (result.sentence, result.next) == (
         "overlap: one rank alone",
-        ("add a capture (capture=): capture='torch'",),
+        ("add capture='torch' or capture='nsys' to the marker",),
     )
     counter = verdict(1e6, [replace(limit("ncu(lts) <= 5"), labels=(("metric", "lts"),))])
     assert counter.sentence.startswith("ncu: "), "no report lacks it: there is none"
     untimed = verdict(1e6, [limit("time <= 1ms")], processes=())
-    assert not any("add a capture" in step for step in untimed.next), "time is no capture"
+    assert not any("add capture" in step for step in untimed.next), "time is no capture"
 
 
 def test_every_number_between_two_bounds_equals_one() -> None:

@@ -143,6 +143,20 @@ def test_missing_roofs_say_what_would_give_them() -> None:
     assert host.missing("mfu").fix == "perfgate ceilings"
 
 
+def test_a_fraction_without_a_roof_and_without_work_for_it_names_the_work_first() -> None:
+    """Ceilings would not help a call whose work counts items alone."""
+    device = Device(key="h", name="CPU", kind="host")
+    items = metrics_of(measured(1e6, device=device, work=Work(items=1000, unit="tokens")), None)
+    for name in ("mfu", "mfu_ceiling", "sol"):
+        assert (items.missing(name).why, items.missing(name).fix) == (
+            "the work counts no operations",
+            "pass work= with flops",
+        )
+    moved = metrics_of(measured(1e6, device=device, work=Work(bytes=1e8)), None)
+    assert moved.missing("mfu").why == "the work counts no operations"
+    assert moved.missing("sol").fix == "perfgate ceilings"
+
+
 def test_a_roof_without_bandwidth_has_no_memory_side() -> None:
     from dataclasses import replace
 

@@ -20,6 +20,7 @@ from pytest_perfgate.core.judge.samples import (
     untrusted_samples,
 )
 from pytest_perfgate.model.device import Basis
+from pytest_perfgate.model.errors import codes
 from pytest_perfgate.model.measurement import Discard, Reference, Samples, Stop
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Mode, Outcome
@@ -135,7 +136,7 @@ def test_what_an_instrument_saw_makes_every_limit_invalid_once() -> None:
     assert result.sentence.endswith("[foreign] (and 1 more)")
     assert [text for _, text in result.evidence] == [f"{p.what}  [{p.code}]" for p in (other, moved)]
     assert result.next == (f"pytest '{KEY}' --perfgate=full",)
-    assert verdict(processes=both).next == ()
+    assert verdict(processes=both).next == (codes()["clock-moved"].fix,)
 
 
 def recorded(*durations: float, timer: str = "record"):
@@ -152,7 +153,7 @@ def test_times_that_were_handed_in_and_are_none_are_asked_for_and_not_measured_a
     assert verdict(processes=(recorded(1e6, 0.0, timer="host"),)).next == again
     assert verdict(processes=(wrong,), problems=(replace(foreign, retry=True),)).next == again
     assert verdict(processes=(right,), problems=(foreign,)).next == ()
-    assert verdict(processes=(wrong, samples(1e6))).next == ()
+    assert verdict(processes=(wrong, samples(1e6))).next == (codes()["bad-timing"].fix,)
 
 
 def test_the_evidence_of_the_first_problem_is_told_and_of_several_processes_it_is_one() -> None:
