@@ -145,7 +145,7 @@ def test_compare_has_a_reference_and_optional_limits(command) -> None:
         (["inspect", "a.toy", "--set", "step"], 2, "has no value"),
         (["inspect", "a.toy", "--rank", "0"], 2, "did you mean --set rank=VALUE or --peak?"),
         (["check", "a.toy", "tiem <= 1us"], 2, "did you mean 'time'"),
-        (["compare", "a.toy", "b.toy", "a.toy"], 2, "no way to tell which side"),
+        (["compare", "a.toy", "b.toy", "a.toy"], 2, "a comparison needs two files"),
         (["inspcet", "a.toy"], 2, "did you mean 'perfgate inspect'?"),
     ],
 )
