@@ -191,7 +191,7 @@ class Resources:
     source: str = ""
     """The tool that reported it; tools differ on shared memory, so a baseline keeps to one."""
     unsaid: tuple[str, ...] = ()
-    """Whether ``shared`` and ``stack`` were not reported, so that their zero means unknown."""
+    """Which of ``shared``, ``stack`` and ``registers`` were not reported, so that their number means nothing."""
 
 
 @array_value

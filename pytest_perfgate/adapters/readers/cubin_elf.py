@@ -31,8 +31,7 @@ _SYMBOLS, _NO_BYTES, _FUNCTION, _SHARED, _ENTRY, _UNLINKED = 2, 8, 2, 13, 0x10, 
 _MANY = 0xFFFF
 """The value of a count that does not fit its field; the first section holds the count."""
 
-_TEXT, _INFO = ".text.", ".nv.info"
-
+_TEXT, _INFO, _RELOCATIONS = ".text.", ".nv.info", {".rel": "<QQ", ".rela": "<QQq"}
 _SIZES = (".nv.shared.", ".nv.local.", ".nv.constant0.")
 
 
@@ -129,7 +128,7 @@ def _read(elf: _Elf) -> CubinFile:
     values = {s: n for name, section in pairs if name == _INFO for s, n in numbers(elf.bytes_of(section)).items()}
     symbols = list(_symbols(elf))
     headers = {name[len(_TEXT) :]: section[7] >> 24 for name, section in pairs if name.startswith(_TEXT)}
-    sizes, unsaid = _sizes(pairs), dict(_unsaid(elf, pairs))
+    sizes, unsaid = _sizes(pairs), _unsaid(elf, pairs)
     infos = ((name[len(_INFO) + 1 :], section) for name, section in pairs if name.startswith(f"{_INFO}."))
     return CubinFile(
         words={name[len(_TEXT) :]: elf.bytes_of(section) for name, section in pairs if name.startswith(_TEXT)},
@@ -155,20 +154,22 @@ def _sizes(pairs: list[tuple[str, Section]]) -> dict[str, dict[str, int]]:
     return sizes
 
 
-def _unsaid(elf: _Elf, pairs: list[tuple[str, Section]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield what only the linker settles: shared memory of the functions that use any, and the stack of callers."""
+def _unsaid(elf: _Elf, pairs: list[tuple[str, Section]]) -> dict[str, tuple[str, ...]]:
+    """Return what only the linker settles: some shared memory, and the registers and stack of callers."""
     if struct.unpack_from("<H", elf.data, 16)[0] != _UNLINKED:
-        return
+        return {}
     tables = [elf.bytes_of(section) for section in elf.sections if section[1] == _SYMBOLS]
-    symbols = [
-        (info & 0xF, size) for table in tables for _, info, _, _, _, size in struct.iter_unpack("<IBBHQQ", table)
-    ]
+    symbols = [(i & 0xF, at, size) for table in tables for _, i, _, at, _, size in struct.iter_unpack("<IBBHQQ", table)]
+    own, parts = {name: at for at, (name, _) in enumerate(pairs)}, dict[str, tuple[str, ...]]()
     for name, section in pairs:
-        if name.startswith(f".rela{_TEXT}"):
-            uses = [symbols[info >> 32] for _, info, _ in struct.iter_unpack("<QQq", elf.bytes_of(section))]
-            kinds = {kind for kind, size in uses if size or kind == _FUNCTION}  # an extern array has no size
-            parts = ("shared", "stack") if _FUNCTION in kinds else ("shared",) if _SHARED in kinds else ()
-            yield name[len(f".rela{_TEXT}") :], parts
+        addend, _, of = name.partition(_TEXT)
+        if addend in _RELOCATIONS:  # one function may have a section of each kind
+            uses = [symbols[row[1] >> 32] for row in struct.iter_unpack(_RELOCATIONS[addend], elf.bytes_of(section))]
+            mine = own.get(f"{_SIZES[0]}{of}") if addend == ".rel" else None  # Hopper's lacks the driver's part
+            kinds = {kind for kind, at, size in uses if kind == _FUNCTION or (size and at != mine)}  # extern: no size
+            more = ("shared", "stack", "registers") if _FUNCTION in kinds else ("shared",) if _SHARED in kinds else ()
+            parts[of] = max(parts.get(of, ()), more, key=len)
+    return parts
 
 
 def _symbols(elf: _Elf) -> Iterator[tuple[int, str, bool]]:

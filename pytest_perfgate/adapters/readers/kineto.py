@@ -163,9 +163,9 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         if not bare:
             yield _decoded_header(head[: opening.end()] + b"]}", 0, path)
         rest, offset = head[opening.end() :], opening.end()
-    buffer = bytearray(b"[" + rest)
+    buffer = bytearray()
     for block in stream:
-        buffer += block
+        buffer += block if buffer else b"[%b%b" % (rest, block)
         cut = text.last_cut(buffer, searched)
         searched = len(buffer) if cut < 0 else 0
         if cut < 0:
@@ -177,7 +177,7 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         yield _decoded_list(memoryview(buffer)[: cut + 2], offset - 1, path)
         buffer = bytearray(b"[") + ahead
         offset += following - 1
-    rest = bytes(buffer[1:])
+    rest = bytes(memoryview(buffer)[1:]) if buffer else rest
     _refuse_overwritten(rest.rstrip(b"\0"), offset, path)
     if bare:
         yield _decoded_list(b"[" + rest, offset - 1, path)

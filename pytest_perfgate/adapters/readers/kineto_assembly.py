@@ -61,7 +61,7 @@ def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
 
 
 _REPEATED = 0.1
-"""The part of GPU events that may equal another one: in whole microseconds, short kernels of one graph do."""
+"""The part of GPU events that may equal another one; in whole microseconds, branches of a graph are not counted."""
 
 
 def _refuse_repeated(columns: Columns, table: dict[str, NDArray[Any]]) -> None:
@@ -71,6 +71,10 @@ def _refuse_repeated(columns: Columns, table: dict[str, NDArray[Any]]) -> None:
     same = np.ones(max(len(order) - 1, 0), bool)
     for name in ("start", "end", "place", "name", "correlation", "rank"):
         same &= np.diff(table[name][order]) == 0
+    if same.sum() > _REPEATED * len(rows) and not (table["ts"][rows] % 1).any():
+        launches, first = table["correlation"] ^ (table["rank"] << 32), np.r_[True, ~same]
+        _, launch, different = np.unique(launches[order[first]], return_inverse=True, return_counts=True)
+        same &= (different[launch] == 1)[np.cumsum(first)[1:] - 1]  # what a graph launched may look the same
     if same.sum() > _REPEATED * len(rows):
         what = f"{int(same.sum()):,} of {len(rows):,} GPU events repeat another one, with its times and its launch"
         fix = "give the file as torch.profiler wrote it: a later tool has put its events into it twice"

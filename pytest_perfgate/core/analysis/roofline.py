@@ -65,7 +65,7 @@ class Placement:
         part, words, peak, rate, unit = max(sides, key=lambda one: one[0])
         if part <= BEYOND:
             return ""
-        of = f"{quantity(rate, unit)} of {quantity(type(rate)(rate / part), unit)}"
+        of = f"{quantity(rate, unit)} of {quantity(rate / part, unit, noun=getattr(rate, 'noun', ''))}"
         beside = f"{words} {part * 100:,.1f} % of its roof ({of})"
         return f"{beside} is more than the hardware can do: {peak} or the work is wrong"
 

@@ -191,20 +191,27 @@ def dtype_name(dtype: Dtype) -> str:
     return canonical
 
 
-class IntegerRate(float):
-    """Operations on integers a second, which texts show in OPS instead of FLOPS."""
+class NamedRate(float):
+    """A rate that brings what it counts: texts show 2 Mtokens/s or 5 TOPS, JSON and CSV the plain number."""
 
-    noun = "OPS"
+    noun = ""
+
+
+def named(rate: float, noun: str) -> NamedRate:
+    """Return a rate that brings this noun."""
+    made = NamedRate(rate)
+    made.noun = noun
+    return made
 
 
 def rate_noun(dtype: str) -> str:
     """Return the unit of a rate of operations if their type is an integer, else ""."""
-    return IntegerRate.noun if dtype.lstrip("u").startswith("int") else ""
+    return "OPS" if dtype.lstrip("u").startswith("int") else ""
 
 
 def typed_rate(rate: float | None, dtype: str) -> float | None:
     """Return a rate of operations that brings its unit if their type is an integer."""
-    return IntegerRate(rate) if rate is not None and rate_noun(dtype) else rate
+    return named(rate, noun) if rate is not None and (noun := rate_noun(dtype)) else rate
 
 
 def width(dtype: Dtype) -> float:

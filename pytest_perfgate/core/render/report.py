@@ -191,12 +191,13 @@ def device_table(cases: Sequence[CaseReport]) -> Table | None:
 
 
 _RATES = ("tflops", "bandwidth", "throughput")
-
 _BESIDE = ("time", *_RATES, "intensity", "mfu", "sol", "mfu_datasheet", "sol_datasheet")
 
 
 def rate_table(cases: Sequence[CaseReport]) -> Table | None:
     """Return every call with stated work, the highest rate first; None for fewer than two."""
+    from pytest_perfgate.core.analysis.work import named
+
     calls = [(case, case.measurement.metrics) for case in cases if case.measurement is not None]
     figures = [(case, {m.name: m for m in metrics.metrics if not m.labels}) for case, metrics in calls]
     rated = [(case, of) for case, of in figures if not set(_RATES).isdisjoint(of)]
@@ -208,7 +209,7 @@ def rate_table(cases: Sequence[CaseReport]) -> Table | None:
     columns = [Column(name="case")] + [Column(name="device")] * several
     columns += [Column(name=name, dimension=kind, absent=NONE) for name, kind in kinds.items()]
     heads: list[list[Cell]] = [[printable(str(case.key)), *[_device(case)] * several] for case, _ in rated]
-    cells = [[(value_text(m) if m.noun else m.value) if m else None for m in map(of.get, kinds)] for _, of in rated]
+    cells = [[named(m.value, m.noun) if m else None for m in map(of.get, kinds)] for _, of in rated]
     return Table(columns=tuple(columns), rows=tuple((*head, *row) for head, row in zip(heads, cells)))
 
 

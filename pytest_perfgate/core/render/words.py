@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pytest_perfgate.model.errors import SHOWING, fault_sentence
 from pytest_perfgate.model.plan import LEAST, CaseKey, Compare, Effect, Limit, Outcome
-from pytest_perfgate.model.values import Dimension, regex, value
+from pytest_perfgate.model.values import UNITS, Dimension, regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Figure, Metric
@@ -78,9 +78,9 @@ def quantity(number: float | None, dimension: Dimension, digits: int = 4, noun: 
 def value_text(figure: Metric | Figure, noun: str = "", limit: Limit | None = None, end: float = math.nan) -> str:
     """Return a figure, or an ``end`` of its interval: a rate names what it counts, bytes are in the limit's unit."""
     number = figure.value if math.isnan(end) else end
-    bytes_too = limit is not None and bool(limit.bound) and figure.dimension is limit.dimension is Dimension.BYTES
+    bytes_too = limit is not None and figure.dimension is limit.dimension is Dimension.BYTES
     if limit is not None and bytes_too and (written := _KEPT.search(limit.text)):
-        return f"{significant(number * float(written[1]) / limit.bound)} {written[2]}"
+        return f"{significant(number / UNITS[Dimension.BYTES][written[2]])} {written[2]}"
     return quantity(number, figure.dimension, noun=noun or getattr(figure, "noun", ""))
 
 

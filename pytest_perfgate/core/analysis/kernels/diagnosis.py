@@ -121,7 +121,7 @@ def diagnose(
 
 def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
     if facts.resources is not None:
-        yield "registers", facts.resources.registers
+        yield from [("registers", facts.resources.registers)] if "registers" not in facts.resources.unsaid else ()
         if "stack" not in facts.resources.unsaid and (facts.code is not None or facts.resources.source == FROM_LOG):
             if (bytes_spilled := spilled(facts)) is not None:
                 yield "spills", bytes_spilled

@@ -232,7 +232,7 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
     if source == "rocprof":
         yield from _absent_of_amd(diagnosis, who)
     unsaid = diagnosis.facts.resources.unsaid if diagnosis.whole and diagnosis.facts.resources else ()
-    for name, part in (("smem", "shared"), ("spills", "stack"), ("stack", "stack")):
+    for name, part in (("smem", "shared"), ("spills", "stack"), ("stack", "stack"), ("registers", "registers")):
         if part in unsaid:
             yield Absent(name=name, labels=who, why=UNLINKED, fix=_LINK)
     if diagnosis.whole is not None and "spills" not in diagnosis.numbers and "stack" not in unsaid:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 
 _COUNT, _BYTES, _PART, _TIME = Dimension.COUNT, Dimension.BYTES, Dimension.FRACTION, Dimension.TIME
-
+_STATED = (("registers", _COUNT), ("spills", _BYTES), ("smem", _BYTES))
 _Key = tuple[str, str]
 """Kernel and architecture."""
 
@@ -39,8 +39,8 @@ _Key = tuple[str, str]
 def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Return what a cubin shows of each kernel: one row each."""
     columns = (
-        Column(name="kernel"), Column(name="arch"), Column(name="file"), Column(name="registers", dimension=_COUNT),
-        *(Column(name=name, dimension=_BYTES, absent="unknown") for name in ("spills", "smem")),
+        *(Column(name=name) for name in ("kernel", "arch", "file")),
+        *(Column(name=name, dimension=dimension, absent="unknown") for name, dimension in _STATED),
         Column(name="occupancy limit", dimension=_PART, digits=3, absent="-"), Column(name="limited by", absent="-"),
         Column(name="tensor", dimension=_COUNT), Column(name="16-byte loads", dimension=_PART, digits=3, absent="-"),
         Column(name="compute : load"), Column(name="code"),
@@ -62,7 +62,7 @@ def _code_row(diagnosis: Diagnosis, file: str, unknown: str | None) -> tuple[Cel
     occupied, inner, whole = diagnosis.occupancy, diagnosis.inner, diagnosis.whole
     return (
         diagnosis.name, diagnosis.facts.arch, file,
-        *(diagnosis.numbers.get(name) for name in ("registers", "spills", "smem")),
+        *(diagnosis.numbers.get(name) for name, _ in _STATED),
         *((occupied.fraction, ", ".join(occupied.limiting)) if occupied else (unknown, unknown)),
         whole.counts.get("MMA") if whole else None, inner.wide if inner else None,
         f"{inner.ratio:.3g}" if inner and inner.ratio is not None else "-",

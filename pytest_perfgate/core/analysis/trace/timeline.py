@@ -245,16 +245,17 @@ def ranges(trace: Trace, pattern: str, category: Category) -> tuple[TraceWindow,
     rows = np.flatnonzero((trace.category == category) & np.isin(trace.name, list(wanted)))
     on_host = category != Category.GPU_ANNOTATION
     hulls: dict[tuple[str, int], TraceWindow] = {}
-    latest: dict[str, int] = {}
+    latest, taken = dict[str, int](), set[tuple[int, int]]()
     for row in rows[np.argsort(trace.start[rows], kind="stable")].tolist():
         name, start, end = trace.names[trace.name[row]], int(trace.start[row]), int(trace.end[row])
         step, instance = _STEP.match(name), int(trace.external[row])
         if step:
             instance = 0
         elif instance <= 0:  # no id: a range of the host is an instance, and so is what overlaps on streams of the GPU
-            hull = None if on_host else hulls.get((name, latest.get(name, 0)))
-            instance = latest[name] if hull and start < hull.end else -1 - row
-            latest[name] = instance
+            hull, last = None if on_host else hulls.get((name, latest.get(name, 0))), latest.get(name, 0)
+            joins = hull and start < hull.end and (last, int(trace.place[row])) not in taken  # one range a stream
+            latest[name] = instance = last if joins else -1 - row
+            taken.add((instance, int(trace.place[row])))
         before = hulls.get((name, instance))
         low, high = (min(before.start, start), max(before.end, end)) if before else (start, end)
         number = step.group(1) if step else ""

@@ -258,7 +258,17 @@ UNLINKED = ARTIFACTS / "odd" / "unlinked.cubin"
 def test_an_object_that_is_not_linked_does_not_say_what_the_linker_settles() -> None:
     """A tile of a kilobyte and a stack of any depth: both read zero in the file."""
     parts = {name: r.unsaid for name, r in parse_cubin(UNLINKED.read_bytes(), "x").kernels.items()}
-    assert parts == {"alone": (), "tile": ("shared",), "caller": ("shared", "stack")}
+    assert parts == {"alone": (), "tile": ("shared",), "caller": ("shared", "stack", "registers")}
+
+
+def test_an_object_for_an_older_gpu_has_relocations_of_two_kinds() -> None:
+    """Those of data have no addends before Hopper: a tile of the whole file read zero bytes there."""
+    kernels = parse_cubin((ARTIFACTS / "odd" / "unlinked_sm80.cubin").read_bytes(), "x").kernels
+    assert {name: (r.unsaid, r.shared) for name, r in kernels.items()} == {
+        "own_tile": ((), 256),
+        "tile_of_file": (("shared",), 0),
+        "caller_of_file": (("shared", "stack", "registers"), 0),
+    }
 
 
 @needs_both
@@ -266,7 +276,8 @@ def test_limits_on_what_the_linker_settles_are_not_measured() -> None:
     """The disassembler crashes as it writes JSON of this file, so a sample is taken."""
     text = "occupancy_limit(threads=256) >= 1%"
     analysis = Cubin(read_cubins, DeviceCatalogue).inspect([UNLINKED], {"limits": text})
-    for limit, passed in ((text, ["alone"]), ("smem <= 1 B", ["alone"]), ("spills == 0", ["alone", "tile"])):
+    expected = ((text, 1), ("smem <= 1 B", 1), ("spills == 0", 2), ("registers <= 32", 2))
+    for limit, passed in ((limit, ["alone", "tile"][:many]) for limit, many in expected):
         verdicts = judge_artifact(analysis, (parse_limit(limit, kinds=by_name()),))
         kernels_passed = [dict(v.metric.labels)["kernel"] for v in verdicts if v.outcome is Outcome.PASSED]
         assert sorted(kernels_passed) == passed

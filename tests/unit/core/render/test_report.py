@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -24,7 +25,7 @@ from pytest_perfgate.core.render.report import (
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import EDITS, other_notes, own_gate_lines
 from pytest_perfgate.model.measurement import Sitting
-from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet, Section
+from pytest_perfgate.model.metric import Document, Figure, Interval, Metric, MetricSet, Section
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Shard, SuiteNote
@@ -253,6 +254,20 @@ def test_calls_that_state_their_work_stand_in_one_table_by_their_rate() -> None:
         "other",
         slow.measurement.device.key,
     ]
+
+
+def test_a_rate_of_items_is_a_number_in_tables_and_names_its_items_in_texts() -> None:
+    """A program that read the CSV or the JSON of a run got the text "2 Mtokens/s"."""
+
+    def counted(test: str, rate: float) -> CaseReport:
+        report = case(test, 1e6)
+        metric = Metric(name="throughput", value=rate, dimension=Dimension.RATE, note="in tokens/s")
+        return replace(report, measurement=replace(report.measurement, metrics=MetricSet(metrics=(metric,))))
+
+    table = rate_table([counted("a", 2e6), counted("b", 3e6)])
+    assert json.dumps([row[-1] for row in table.rows]) == "[3000000.0, 2000000.0]"
+    assert [f"{row[-1]}" for row in table.rows] == ["3000000.0", "2000000.0"]
+    assert "2 Mtokens/s" in render_text(Document(title="t", blocks=(table,)))
 
 
 def test_a_call_without_a_limit_needs_no_look() -> None:

@@ -135,3 +135,18 @@ def test_annotations_of_the_gpu_without_an_id_are_one_where_they_overlap(kineto,
     ]
     windows = ranges(surveyed(tmp_path / "t.json", events).trace, "fwd", Category.GPU_ANNOTATION)
     assert [window.end - window.start for window in windows] == [50_000, 50_000]
+
+
+def test_an_annotation_without_an_id_begins_again_on_a_stream_that_it_has(tmp_path):
+    """The second stream runs on into the next instance: all five overlap, and became one window."""
+    ranges_of_streams = ((7, 0, 60), (8, 30, 90))
+    events = [
+        kernel("fwd", 100 * number + at, length, cat="gpu_user_annotation", stream=stream)
+        for number in range(5)
+        for stream, at, length in ranges_of_streams
+    ]
+    trace = surveyed(tmp_path / "t.json", [*events, kernel("gemm", 0, 10)]).trace
+    windows = ranges(trace, "fwd", Category.GPU_ANNOTATION)
+    assert [(window.start, window.end) for window in windows] == [
+        (100_000 * number, 100_000 * number + 120_000) for number in range(5)
+    ]
