@@ -130,7 +130,8 @@ class ArmRunner:
         design = replace(design_of(self.session), clears_same=True)
         comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design, whose)
         open_ = in_means(self.session, others := Bounds(self.session.gate_judge, comparison), means)
-        wants = first_wants(reports, read_costs(costs_path(self._config.rootpath)), comparison.design.looks[0])
+        rounds, costs = 1 if comparison.same else design.looks[0], read_costs(costs_path(self._config.rootpath))
+        wants = first_wants(reports, costs, rounds)
         screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
         compared = self._decided(comparison, screening, revision=False)
         troubles = screening.late.waiting() | comparison.troubles()
@@ -271,8 +272,7 @@ class CallLimits(NamedTuple):
     slowdown: float
     """The slowdown that it may have, by all its limits."""
     limits: tuple[Limit, ...]
-    measurement: Measurement
-    """The first one, for which the limits were read."""
+    measurement: Measurement  # the first one, for which the limits were read
 
 
 class Bounds:
