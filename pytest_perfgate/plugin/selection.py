@@ -268,7 +268,7 @@ def unread_notes(session: SessionState) -> Iterator[SuiteNote]:
     """Yield a note on settings in folders of gated tests below the root, which this run does not read."""
     folders = {folder for case in session.cases.values() for folder in Path(case.path).parents if folder.name}
     files = ((at, session.settings.pytest.rootpath / at / "pyproject.toml") for at in sorted(folders))
-    texts = {at: b"\n" + file.read_bytes() for at, file in files if file.is_file()}
+    texts = {at: b"\n" + file.read_bytes() for at, file in files if file.is_file() and os.access(file, os.R_OK)}
     tables = (b"\n[tool.perfgate]", b"\n[tool.perfgate.", b"\n[[tool.perfgate.")
     if own := [at for at, text in texts.items() if any(table in text for table in tables)]:
         step = f"cd {shlex.quote(own[0].as_posix())} && pytest"
