@@ -96,7 +96,7 @@ TREES = st.recursive(
 @given(TREES)
 @settings(max_examples=60, deadline=None)
 def test_an_icicle_of_anything_is_sound_and_no_child_is_wider_than_its_parent(tree: Node) -> None:
-    picture = icicle("tree", "any", tree)
+    picture = icicle("any", tree)
     assert not flaws(picture)
     rows: dict[float, float] = {}
     for _, y, width, _ in areas(picture.svg):
@@ -124,4 +124,4 @@ POINTS = st.lists(
 @settings(max_examples=60, deadline=None)
 def test_a_roofline_of_anything_is_sound(points: list[Point], peaks: list[float], band: float) -> None:
     ceiling = Ceiling(peaks=tuple((f"fp{at}", peak) for at, peak in enumerate(peaks)), bandwidth=band, note="any")
-    assert not flaws(roofline("roofline", "any", points, ceiling))
+    assert not flaws(roofline("any", points, ceiling))

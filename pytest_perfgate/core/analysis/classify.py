@@ -166,7 +166,7 @@ def bound_name(bottleneck: Bottleneck) -> str:
     return f"{bottleneck.value}{'-bound' if bottleneck in _BOUND else ''}"
 
 
-Margin = Callable[[Signals, Thresholds], "float | None"]
+Margin = Callable[[Signals], "float | None"]
 """Returns how far inside its region a class is, as a fraction; negative outside, ``None`` if not collected."""
 
 
@@ -175,48 +175,50 @@ def _valid(number: float | None) -> float | None:
 
 
 def _over(name: str, limit: str) -> Margin:
-    def margin(signals: Signals, at: Thresholds) -> float | None:
+    def margin(signals: Signals) -> float | None:
         value = _valid(getattr(signals, name))
-        return None if value is None else value - float(getattr(at, limit))
+        return None if value is None else value - float(getattr(THRESHOLDS, limit))
 
     return margin
 
 
-def _launch(signals: Signals, at: Thresholds) -> float | None:
+def _launch(signals: Signals) -> float | None:
     idle, share, short = (_valid(n) for n in (signals.idle, signals.launch_share, signals.kernel_ns))
     ways = []
     if idle is not None and share is not None:
-        ways.append(min(idle - at.idle, share - at.launch_share))
+        ways.append(min(idle - THRESHOLDS.idle, share - THRESHOLDS.launch_share))
     if short is not None:
-        ways.append((at.short_ns - short) / at.short_ns)
+        ways.append((THRESHOLDS.short_ns - short) / THRESHOLDS.short_ns)
     return max(ways, default=None)
 
 
-def _balanced(signals: Signals, at: Thresholds) -> float | None:
+def _balanced(signals: Signals) -> float | None:
     compute, memory = _valid(signals.compute), _valid(signals.memory)
     if compute is None or memory is None:
         return None
-    return min(compute + memory - at.filled, at.near - abs(compute - memory))
+    return min(compute + memory - THRESHOLDS.filled, THRESHOLDS.near - abs(compute - memory))
 
 
 def _side(first: str, second: str) -> Margin:
-    def margin(signals: Signals, at: Thresholds) -> float | None:
+    def margin(signals: Signals) -> float | None:
         mine, other = _valid(getattr(signals, first)), _valid(getattr(signals, second))
         if mine is None:
             return None
         if other is None:
-            return mine - at.alone
-        return min(max(mine - _begins(mine, other, at), mine + other - at.filled), mine - other)
+            return mine - THRESHOLDS.alone
+        return min(max(mine - _begins(mine, other), mine + other - THRESHOLDS.filled), mine - other)
 
     return margin
 
 
-def _begins(mine: float, other: float, at: Thresholds) -> float:
+def _begins(mine: float, other: float) -> float:
     """Return the fraction from which a roof is the bottleneck, lower for kernels far from the balance point."""
     if mine <= other:
-        return at.roof
-    times = mine / other if other > 0 else at.balances
-    return at.roof - (at.roof - at.far) * min(math.log(times) / math.log(at.balances), 1.0)
+        return THRESHOLDS.roof
+    times = mine / other if other > 0 else THRESHOLDS.balances
+    return THRESHOLDS.roof - (THRESHOLDS.roof - THRESHOLDS.far) * min(
+        math.log(times) / math.log(THRESHOLDS.balances), 1.0
+    )
 
 
 def completed(signals: Signals) -> Signals:
@@ -241,55 +243,55 @@ ORDER: tuple[tuple[Bottleneck, Margin, bool], ...] = (
 """Tested from the top; the first with a positive margin holds (or zero, if the edge belongs to it)."""
 
 
-def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
+def classify(signals: Signals) -> Classification:
     """Return the class of these signals; every point of the plane has exactly one."""
     if signals.problems:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=signals.problems)
     signals = completed(signals)
-    wrong = tuple(_beyond(signals, at))
+    wrong = tuple(_beyond(signals))
     if wrong:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=wrong)
-    margins = [(name, margin(signals, at), closed) for name, margin, closed in ORDER]
+    margins = [(name, margin(signals), closed) for name, margin, closed in ORDER]
     names = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
     if names:
-        return _named(names[0], names[1:], signals, at)
-    if _idles(signals, at):
-        return _named(Bottleneck.LATENCY, [], signals, at)
+        return _named(names[0], names[1:], signals)
+    if _idles(signals):
+        return _named(Bottleneck.LATENCY, [], signals)
     if _valid(signals.compute) is None and _valid(signals.memory) is None:
-        return _by_intensity(signals, at)
+        return _by_intensity(signals)
     if _valid(signals.compute) is None or _valid(signals.memory) is None:
         return Classification(
-            bottleneck=Bottleneck.NOT_COLLECTED, evidence=tuple(_evidence(Bottleneck.BALANCED, signals, at))
+            bottleneck=Bottleneck.NOT_COLLECTED, evidence=tuple(_evidence(Bottleneck.BALANCED, signals))
         )
-    return _named(Bottleneck.LATENCY, [], signals, at)
+    return _named(Bottleneck.LATENCY, [], signals)
 
 
-def _beyond(signals: Signals, at: Thresholds) -> Iterator[str]:
+def _beyond(signals: Signals) -> Iterator[str]:
     for field, words in _ROOFS:
         number = _valid(getattr(signals, field))
-        if number is not None and number > at.beyond:
+        if number is not None and number > THRESHOLDS.beyond:
             part = f"{words} {number * 100:.1f} % of its roof"
             yield f"{part} is more than the hardware can do: its peak or the work is wrong"
 
 
-def _idles(signals: Signals, at: Thresholds) -> bool:
+def _idles(signals: Signals) -> bool:
     """Return whether the device idles for so much of a window that no roof can be its bottleneck."""
     idle = _valid(signals.idle)
-    return idle is not None and idle > at.idle
+    return idle is not None and idle > THRESHOLDS.idle
 
 
 def _holds(margin: float, closed: bool) -> bool:
     return margin >= 0 if closed else margin > 0
 
 
-def _named(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thresholds) -> Classification:
-    runner, distance = _runner_up(name, also, signals, at)
+def _named(name: Bottleneck, also: list[Bottleneck], signals: Signals) -> Classification:
+    runner, distance = _runner_up(name, also, signals)
     return Classification(
         bottleneck=name,
-        evidence=tuple(_evidence(name, signals, at)),
+        evidence=tuple(_evidence(name, signals)),
         runner_up=runner,
         distance=distance,
-        notes=tuple(_notes(name, signals, at)),
+        notes=tuple(_notes(name, signals)),
         lost=_valid(getattr(signals, _LOST[name])) if name in _LOST else None,
     )
 
@@ -297,35 +299,33 @@ def _named(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thres
 _LOST = {Bottleneck.COMMUNICATION: "exposed", Bottleneck.SYNCHRONISATION: "sync", Bottleneck.LAUNCH: "idle"}
 
 
-def _runner_up(
-    name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thresholds
-) -> tuple[Bottleneck | None, float | None]:
+def _runner_up(name: Bottleneck, also: list[Bottleneck], signals: Signals) -> tuple[Bottleneck | None, float | None]:
     """Return the class across the nearest edge: an earlier one that almost holds, or the one after this."""
-    margins = {other: margin(signals, at) for other, margin, _ in ORDER}
+    margins = {other: margin(signals) for other, margin, _ in ORDER}
     places = list(margins)
     earlier = places[: places.index(name)] if name in margins else places
     silent = {other for other, field in _LOST.items() if _valid(getattr(signals, field)) == 0}  # no such events at all
     edges = [(-gap, other) for other in earlier if other not in silent and (gap := margins[other]) is not None]
     mine = margins.get(name)
     if mine is not None:
-        edges.append((mine, _after(name, also, signals, at)))
+        edges.append((mine, _after(name, also, signals)))
     if not edges:
         return None, None
     distance, runner = min(edges, key=lambda pair: pair[0])
     return runner, abs(distance)
 
 
-def _after(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thresholds) -> Bottleneck:
+def _after(name: Bottleneck, also: list[Bottleneck], signals: Signals) -> Bottleneck:
     """Return the class if the first one did not hold."""
     compute, memory = _valid(signals.compute), _valid(signals.memory)
     if name is not Bottleneck.BALANCED or compute is None or memory is None:
         return also[0] if also else Bottleneck.LATENCY
-    if compute + memory - at.filled < at.near - abs(compute - memory):
+    if compute + memory - THRESHOLDS.filled < THRESHOLDS.near - abs(compute - memory):
         return Bottleneck.LATENCY
     return Bottleneck.COMPUTE if compute >= memory else Bottleneck.MEMORY
 
 
-def _by_intensity(signals: Signals, at: Thresholds) -> Classification:
+def _by_intensity(signals: Signals) -> Classification:
     intensity, ridge = _valid(signals.intensity), _valid(signals.ridge)
     if intensity is None or ridge is None:
         return Classification(bottleneck=Bottleneck.NOT_COLLECTED, evidence=())
@@ -336,7 +336,7 @@ def _by_intensity(signals: Signals, at: Thresholds) -> Classification:
         evidence=(f"intensity {intensity:.1f} FLOP/B against a ridge point of {ridge:.1f}",),
         runner_up=other,
         distance=abs(intensity - ridge) / ridge,
-        notes=tuple(_notes(side, signals, at)),
+        notes=tuple(_notes(side, signals)),
         measured=False,
     )
 
@@ -350,51 +350,51 @@ _SHOWN = {
 _ROOFS = (("compute", "compute"), ("memory", "memory"))
 
 
-def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[str]:
-    if name is Bottleneck.LATENCY and _idles(signals, at):  # what fills most of a window comes first
-        yield _cause(signals, at)
+def _evidence(name: Bottleneck, signals: Signals) -> Iterator[str]:
+    if name is Bottleneck.LATENCY and _idles(signals):  # what fills most of a window comes first
+        yield _cause(signals)
     for field, words in (*_SHOWN.get(name, ()), *_ROOFS):
         number = _valid(getattr(signals, field))
         if number is not None:
             more = f" in {signals.waits:,} calls" if field == "sync" and signals.waits else ""
             yield f"{words} {number * 100:.1f} %{' of its roof' if (field, words) in _ROOFS else more}"
-        elif name not in _SHOWN and not _idles(signals, at):
+        elif name not in _SHOWN and not _idles(signals):
             yield f"{words} not collected"
     short = _valid(signals.kernel_ns)
     if name is Bottleneck.LAUNCH and short is not None:
         yield f"kernels of {short / 1000:.1f} µs back to back"
-    if name is Bottleneck.LATENCY and not _idles(signals, at):
-        yield _cause(signals, at)
+    if name is Bottleneck.LATENCY and not _idles(signals):
+        yield _cause(signals)
 
 
-def _cause(signals: Signals, at: Thresholds) -> str:
-    if _idles(signals, at):
+def _cause(signals: Signals) -> str:
+    if _idles(signals):
         launching = _valid(signals.launch_share)
         beside = f" (the host launches for {launching * 100:.1f} %)" if launching is not None else ""
         return f"the device idles for {(signals.idle or 0.0) * 100:.1f} % of the window{beside}"
     warps = _valid(signals.warps)
-    if warps is not None and warps < at.warps:
-        return f"{warps:.1f} warps a multiprocessor, fewer than {at.warps:.0f}"
+    if warps is not None and warps < THRESHOLDS.warps:
+        return f"{warps:.1f} warps a multiprocessor, fewer than {THRESHOLDS.warps:.0f}"
     if signals.stall:
         return f"leading stall {signals.stall[0]} ({signals.stall[1] * 100:.0f} %)"
-    if _inside(signals, at):
-        return _inside(signals, at)
+    if _inside(signals):
+        return _inside(signals)
     waves = _valid(signals.waves)
     if waves is not None and waves < 1:
         return f"{waves:.2g} waves of blocks, too few for every multiprocessor"
     return _UNKNOWN
 
 
-def _inside(signals: Signals, at: Thresholds) -> str:
+def _inside(signals: Signals) -> str:
     """Return on-chip memory that is busy, a cause outside of the two roofs."""
-    if signals.inside is None or math.isnan(signals.inside[1]) or signals.inside[1] < at.roof:
+    if signals.inside is None or math.isnan(signals.inside[1]) or signals.inside[1] < THRESHOLDS.roof:
         return ""
     return f"{signals.inside[0]} {signals.inside[1] * 100:.1f} % of its peak inside the chip"
 
 
-def _notes(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[str]:
+def _notes(name: Bottleneck, signals: Signals) -> Iterator[str]:
     hit = _valid(signals.l2_hit)
-    if name in (Bottleneck.MEMORY, Bottleneck.BALANCED) and hit is not None and hit < at.l2_hit:
-        yield f"locality: L2 hit rate {hit * 100:.1f} %, under {at.l2_hit * 100:.0f} %"
-    if name is Bottleneck.LATENCY and signals.stall and _inside(signals, at):
-        yield _inside(signals, at)
+    if name in (Bottleneck.MEMORY, Bottleneck.BALANCED) and hit is not None and hit < THRESHOLDS.l2_hit:
+        yield f"locality: L2 hit rate {hit * 100:.1f} %, under {THRESHOLDS.l2_hit * 100:.0f} %"
+    if name is Bottleneck.LATENCY and signals.stall and _inside(signals):
+        yield _inside(signals)

@@ -59,7 +59,8 @@ def middle(numbers: NDArray[Any]) -> float:
 
 def together(a: Spans, b: Spans) -> Spans:
     """Return the union of two sets of intervals."""
-    return union(np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]]))
+    starts, ends = (np.concatenate(edges) for edges in zip(a, b))
+    return union(starts, ends)
 
 
 def shared(a: Spans, b: Spans) -> int:
@@ -67,25 +68,27 @@ def shared(a: Spans, b: Spans) -> int:
     return length(a) + length(b) - length(together(a, b))
 
 
-def without(a: Spans, b: Spans) -> Spans:
-    """Return the part of ``a`` that ``b`` does not cover; both are disjoint and sorted."""
-    if not len(a[0]) or not len(b[0]):
-        return a
-    low, high = min(a[0][0], b[0][0]) - 1, max(a[1][-1], b[1][-1]) + 1
-    outside = (np.append(np.int64(low), b[1]), np.append(b[0], np.int64(high)))
-    return crossed(a, outside)
+def without(spans: Spans, cover: Spans) -> Spans:
+    """Return the part of ``spans`` that ``cover`` leaves; both are disjoint and sorted."""
+    (starts, ends), (cover_starts, cover_ends) = spans, cover
+    if not len(starts) or not len(cover_starts):
+        return spans
+    low, high = min(starts[0], cover_starts[0]) - 1, max(ends[-1], cover_ends[-1]) + 1
+    gaps = (np.append(np.int64(low), cover_ends), np.append(cover_starts, np.int64(high)))
+    return crossed(spans, gaps)
 
 
 def crossed(a: Spans, b: Spans) -> Spans:
     """Return the intersection of two disjoint, sorted sets, as intervals."""
-    first = np.searchsorted(b[1], a[0], side="right")
-    last = np.searchsorted(b[0], a[1], side="left")
+    (a_starts, a_ends), (b_starts, b_ends) = a, b
+    first = np.searchsorted(b_ends, a_starts, side="right")  # each of a meets those of b from first to before last
+    last = np.searchsorted(b_starts, a_ends, side="left")
     counts = np.maximum(last - first, 0)
-    rows = np.repeat(np.arange(len(a[0])), counts)
-    offsets = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    columns = np.repeat(first, counts) + offsets
-    starts = np.maximum(a[0][rows], b[0][columns])
-    ends = np.minimum(a[1][rows], b[1][columns])
+    of_a = np.repeat(np.arange(len(a_starts)), counts)
+    offsets = np.arange(len(of_a)) - np.repeat(np.cumsum(counts) - counts, counts)
+    of_b = np.repeat(first, counts) + offsets
+    starts = np.maximum(a_starts[of_a], b_starts[of_b])
+    ends = np.minimum(a_ends[of_a], b_ends[of_b])
     lasting = ends > starts
     return starts[lasting], ends[lasting]
 

@@ -339,12 +339,12 @@ def given_roof(peak: str, bandwidth: str, sheet: Roof | None, code: str = "trace
     return replace(rest, compute=tuple(compute) or rest.compute, bandwidth=speed, note=note)
 
 
-def parse_peak(text: str, code: str = "trace-option") -> float:
+def parse_peak(text: str, code: str) -> float:
     """``708TFLOPS`` per second."""
     return _rate(text, _FLOPS, "708TFLOPS", code)
 
 
-def parse_bandwidth(text: str, code: str = "trace-option") -> float:
+def parse_bandwidth(text: str, code: str) -> float:
     """``5.3TB/s`` per second."""
     return _rate(text, _BYTES, "5.3TB/s", code)
 
@@ -371,7 +371,7 @@ def rated(spec: DeviceSpec, roof: Roof, rates: str, code: str) -> Roof:
     return replace(roof, compute=tuple((p.dtype, p.datasheet) for p in spec.achievable if p.datasheet))
 
 
-def sheet_roof(spec: DeviceSpec, rates: str = "datasheet", code: str = "trace-option") -> Roof:
+def sheet_roof(spec: DeviceSpec, rates: str) -> Roof:
     """Return the data sheet's roof, or its achievable rates, which have a column of their own."""
     roof = Roof(
         basis=Basis.DATASHEET,
@@ -380,7 +380,7 @@ def sheet_roof(spec: DeviceSpec, rates: str = "datasheet", code: str = "trace-op
         cache_bytes=None,
         note=f"{spec.name}, {rates} rates",
     )
-    return rated(spec, roof, rates, code)
+    return rated(spec, roof, rates, "trace-option")
 
 
 RATES = ("datasheet", "achievable")

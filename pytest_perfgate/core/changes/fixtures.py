@@ -124,10 +124,10 @@ def marks_of(text: str, test: str) -> tuple[str, ...] | None:
 
 def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
     """Yield each function of a file with its decorators, those of its classes, and statements with file-wide marks."""
-    for name, one, classes in tests_in(module.body, ()):
-        bodies = (module.body, *(each.body for each in classes))
+    for name, function, classes in tests_in(module.body, ()):
+        bodies = (module.body, *(class_.body for class_ in classes))
         wide = (line for body in bodies for line in body if WIDE in dict(names_of(line)))
-        yield name, (*wide, *(mark for part in (*classes, one) for mark in part.decorator_list))
+        yield name, (*wide, *(mark for part in (*classes, function) for mark in part.decorator_list))
 
 
 def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
@@ -217,7 +217,9 @@ def _all_taken(module: ast.Module) -> Iterator[_Taken]:
             if first not in visited:
                 visited.add(first)
                 nodes += [
-                    one for one in scope.get(first, ()) if not isinstance(one, (*WHOLE, ast.Import, ast.ImportFrom))
+                    inner
+                    for inner in scope.get(first, ())
+                    if not isinstance(inner, (*WHOLE, ast.Import, ast.ImportFrom))
                 ]
 
 
@@ -337,16 +339,16 @@ def imports(module: ast.Module) -> Iterator[tuple[str, int, str]]:
     """Yield every imported module, its level above the file, and the imported name; "" for the whole module."""
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
-            yield from ((one.name, 0, "") for one in node.names)
+            yield from ((alias.name, 0, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from ((node.module or "", node.level, one.name) for one in node.names)
-            yield from ((".".join(filter(None, [node.module, one.name])), node.level, "") for one in node.names)
+            yield from ((node.module or "", node.level, alias.name) for alias in node.names)
+            yield from ((".".join(filter(None, [node.module, alias.name])), node.level, "") for alias in node.names)
 
 
 def _assigned_from_calls(body: Iterable[ast.stmt]) -> Iterator[str]:
     """Yield names assigned from calls, which may have effects."""
     for line in body:
-        if isinstance(line, (ast.Assign, ast.AnnAssign)) and any(isinstance(one, ast.Call) for one in ast.walk(line)):
+        if isinstance(line, (ast.Assign, ast.AnnAssign)) and any(isinstance(node, ast.Call) for node in ast.walk(line)):
             yield from dict(names_of(line))
 
 
@@ -359,7 +361,8 @@ def _conftest_imports(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 def _side_effect(then: str | None, now: str | None) -> bool:
-    return bool((then is None and now) or (now is None and then))
+    """Return whether an import that no name needs came or went."""
+    return bool(then or now) and None in (then, now)
 
 
 def _of_python(node: ast.AST) -> bool:

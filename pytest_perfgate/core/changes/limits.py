@@ -191,8 +191,8 @@ def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterat
         yield f"{_limit_text(was)} -> {_limit_text(new) if new else without}", rank
 
 
-def _alike(one: Limit, other: Limit) -> bool:
-    return replace(one, text="", source="") == replace(other, text="", source="")
+def _alike(limit: Limit, other: Limit) -> bool:
+    return replace(limit, text="", source="") == replace(other, text="", source="")
 
 
 def _holds(limit: Limit, was: Limit) -> bool:

@@ -71,9 +71,10 @@ class _Reader(NamedTuple):
                 yield from self._function(one, f"{prefix}{one.name}", far)
 
     def _function(self, test: ast.FunctionDef | ast.AsyncFunctionDef, name: str, far: tuple[Mark, ...]) -> _Marked:
-        own = tuple(mark for one in test.decorator_list if (mark := self._mark(one)))
-        named, decorators = test.name.startswith("test"), (getattr(one, "func", one) for one in test.decorator_list)
-        hands_on = not named and any(_dotted(one)[-1] == "fixture" for one in decorators)  # as in a class of unittest
+        own = tuple(mark for expression in test.decorator_list if (mark := self._mark(expression)))
+        decorators = (getattr(expression, "func", expression) for expression in test.decorator_list)
+        named = test.name.startswith("test")  # a test, even with this decorator, as in a class of unittest
+        hands_on = not named and any(_dotted(decorator)[-1] == "fixture" for decorator in decorators)
         arguments = (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)
         asks = not hands_on and any(one.arg in FIXTURES for one in arguments)
         ours = any(mark.gates for mark in own) or (named and any(mark.gates for mark in far))
@@ -86,22 +87,22 @@ class _Reader(NamedTuple):
             yield f"{name}[{param}]", (*marks, *closest)
         yield from ((f"{name}#{call}", (*marks, *closest)) for call, closest in brought.items())
 
-    def _within(self, one: ast.ClassDef) -> _Reader:
+    def _within(self, class_: ast.ClassDef) -> _Reader:
         """Return the reader of a class, whose own names come first."""
-        return self._replace(names=_AssignedNames({**self.names.values, WIDE: [], **assigned(statements(one.body))}))
+        return self._replace(names=_AssignedNames({**self.names.values, WIDE: [], **assigned(statements(class_.body))}))
 
-    def _of_class(self, one: ast.ClassDef) -> tuple[Mark, ...]:
+    def _of_class(self, class_: ast.ClassDef) -> tuple[Mark, ...]:
         """Return the marks of a class and of its bases in this file; its own are the closest."""
-        decorated = tuple(mark for each in one.decorator_list if (mark := self._mark(each)))
-        own = (*decorated, *self._within(one).listed(ast.Name(WIDE)))
-        return (*chain.from_iterable(map(self._of_class, self._bases(one))), *own)
+        decorated = tuple(mark for expression in class_.decorator_list if (mark := self._mark(expression)))
+        own = (*decorated, *self._within(class_).listed(ast.Name(WIDE)))
+        return (*chain.from_iterable(map(self._of_class, self._bases(class_))), *own)
 
-    def _bases(self, one: ast.ClassDef) -> list[ast.ClassDef]:
-        bases = (self.classes.get(base.id) for base in one.bases if isinstance(base, ast.Name))
-        return [base for base in bases if base is not None and base.lineno < one.lineno]
+    def _bases(self, class_: ast.ClassDef) -> list[ast.ClassDef]:
+        bases = (self.classes.get(base.id) for base in class_.bases if isinstance(base, ast.Name))
+        return [base for base in bases if base is not None and base.lineno < class_.lineno]
 
-    def _ancestors(self, one: ast.ClassDef) -> Iterator[ast.ClassDef]:
-        for base in self._bases(one):
+    def _ancestors(self, class_: ast.ClassDef) -> Iterator[ast.ClassDef]:
+        for base in self._bases(class_):
             yield from (*self._ancestors(base), base)
 
     def _parameters(self, decorator: ast.expr) -> _Marked:
@@ -133,7 +134,7 @@ class _Reader(NamedTuple):
         """Return ``pytestmark``, or ``marks=``: one mark or a list, of which the first is the closest."""
         node = self.names.meant(node)
         nodes = node.elts[::-1] if isinstance(node, (ast.List, ast.Tuple)) else [node] if node else []
-        return tuple(mark for one in nodes if (mark := self._mark(one)))
+        return tuple(mark for expression in nodes if (mark := self._mark(expression)))
 
     def _mark(self, node: ast.expr) -> Mark | None:
         meant = self.names.meant(node) or node

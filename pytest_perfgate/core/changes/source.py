@@ -111,7 +111,7 @@ def tests_in(
         if isinstance(one, ast.ClassDef):
             yield from tests_in(one.body, (*classes, one))
         elif isinstance(one, FUNCTIONS):
-            yield "::".join([*(each.name for each in classes), one.name]), one, classes
+            yield "::".join([*(class_.name for class_ in classes), one.name]), one, classes
 
 
 def statements(body: Iterable[ast.AST]) -> Iterator[ast.stmt]:
@@ -151,13 +151,13 @@ def _parts(test: Function, classes: tuple[ast.ClassDef, ...], scope: Scope, alwa
     marks = [node for frame, _ in parametrised for node in frame]
     by_id = (of for _, of in parametrised)
     values = {f"{PARAMETERS} {at} {name}": node for at, of in enumerate(by_id) for name, node in of.items()}
-    inner = {f"self.{name}": nodes for one in classes for name, nodes in _members(one).items()}
+    inner = {f"self.{name}": nodes for class_ in classes for name, nodes in _members(class_).items()}
     fixtures = {name.removeprefix("self."): nodes for name, nodes in inner.items() if is_fixture(nodes)}
     names: Scope = {**scope, **inner, **fixtures}
     own = [test.args, *test.body]
     around = list(_around(test, classes, scope))
     always = {*always, *(f"self.{name}" for name in _UNNAMED), *everywhere({**inner, **fixtures})}
-    bases = (name for one in classes for name in reached(one.bases))
+    bases = (name for class_ in classes for name in reached(class_.bases))
     parts = meaning({*always, *reached([*own, *marks, *around]), *bases}, names)
     apart = meaning(reached(values.values()), names).items()
     by_value = {f"{PARAMETERS}: {name}": dumped for name, dumped in apart if name not in parts}
@@ -245,8 +245,8 @@ def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
 def defined(body: Iterable[ast.stmt]) -> Scope:
     """Return names defined at one level, with the lines that define each."""
     definitions: dict[str, list[ast.AST]] = defaultdict(list)
-    for one in body:
-        for name, node in names_of(one):
+    for statement in body:
+        for name, node in names_of(statement):
             definitions[name].append(node)
     return definitions
 
@@ -274,9 +274,9 @@ def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
         yield from ((name, one) for name in dict.fromkeys(stored))
 
 
-def _fixture_names(one: ast.stmt) -> Iterator[str]:
+def _fixture_names(statement: ast.stmt) -> Iterator[str]:
     """Yield the name that ``@pytest.fixture(name="data")`` gives to a function."""
-    marks = (mark for mark in getattr(one, "decorator_list", ()) if "'fixture'" in content_of(mark))
+    marks = (mark for mark in getattr(statement, "decorator_list", ()) if "'fixture'" in content_of(mark))
     named = (word.value for mark in marks for word in getattr(mark, "keywords", ()) if word.arg == "name")
     yield from (str(name.value) for name in named if isinstance(name, ast.Constant))
 
@@ -347,7 +347,7 @@ def split(mark: ast.expr) -> tuple[list[ast.expr], dict[str, ast.expr]]:
     If ids are given separately, or depend on positions, the mark stays whole.
     """
     values = _parametrize_values(mark)
-    ids = [name for one in values if (name := _id(one)) is not None]
+    ids = [name for expression in values if (name := _id(expression)) is not None]
     if not values or len({*ids}) < len(values):
         return [mark], {}
     assert isinstance(mark, ast.Call)

@@ -152,7 +152,7 @@ def successors(
     """Yield new lines of a device, each with the removed line that it probably replaces."""
     old, fresh = ({(line.device, str(line.key)): line for line in lines} for lines in (gone, new))
     for device in sorted({device for device, _ in fresh}):
-        before, after = (sorted(name for at, name in lines if at == device) for lines in (old, fresh))
+        before, after = (sorted(name for where, name in lines if where == device) for lines in (old, fresh))
         for was, now in rename_candidates(before, after, functions):
             yield Successor(gone=old[device, was], new=fresh[device, now])
 
@@ -166,8 +166,8 @@ def absent(path: str, then: str, now: str | None, collected: frozenset[str], rea
         node = f"{path}::{test}"
         if node in here or not reach.holds(node) or not test.rpartition("::")[2].startswith("test"):
             continue
-        place = f"now {names[test]}" if test in names else "here, and not collected" if test in present else "gone"
-        yield f"{node}: {place}"
+        place = "here, and not collected" if test in present else "gone"
+        yield f"{node}: {f'now {names[test]}' if test in names else place}"
 
 
 def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
@@ -176,11 +176,10 @@ def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) ->
     In a sibling folder only a removed file counts, since an existing one is of another project. ``below`` is this
     root's path from the top of the repository: a root above it would name the test by a longer path.
     """
-    tails = {f"/{device}/{path}.yaml": False}
-    parts = PurePosixPath(below).parts
-    tails |= {f"/{device}/{'/'.join(parts[at:])}/{path}.yaml": True for at in range(len(parts))}
-    ends = ((one, above or not ending, tail) for one, ending in files.items() for tail, above in tails.items())
-    return next((one for one, counts, tail in ends if counts and one.endswith(tail)), "")
+    beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
+    above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))
+    fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(beside)))
+    return next(fitting, "")
 
 
 Versions = Callable[[str], "tuple[str | None, str]"]
@@ -205,7 +204,8 @@ class OwnFiles:
     def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
         """Take the files of tests that the base could not collect but has in its own version."""
         for case in lost:
-            for error in [one for one in errors if one.startswith(f"{case.path}: ")][:1]:
+            error = next((error for error in errors if error.startswith(f"{case.path}: ")), None)
+            if error is not None:
                 self._take_more(case, f"cannot collect this test file as it is here ({error[len(case.path) + 2 :]})")
 
     def take_conftests(self, cases: Sequence[Case], error: str) -> bool:

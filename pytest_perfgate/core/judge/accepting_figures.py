@@ -45,14 +45,14 @@ def with_figures(decision: Proposal, named: Sequence[str], signature: Signature,
     measurement = report.measurement
     if measurement is None or decision.change in _LEFT or report.problems:
         return decision
-    accepted = {(one.name, one.labels): one for one in before.figures} if before else {}
+    accepted = {(figure.name, figure.labels): figure for figure in before.figures} if before else {}
     steps = tuple(_steps(report, measurement, _requested(report, measurement, named), accepted, add=add))
     figures = dict(accepted)
     for step in steps:
         figures.pop(step.key, None)
         if step.after is not None:
             figures[step.key] = step.after
-    kept = tuple(sorted(figures.values(), key=lambda one: one.title))
+    kept = tuple(sorted(figures.values(), key=lambda figure: figure.title))
     if decision.after is not None:
         return replace(decision, after=replace(decision.after, figures=kept), figures=steps)
     if not steps:
@@ -146,7 +146,7 @@ def first_figures(report: CaseReport) -> tuple[Figure, ...]:
     measurement = report.measurement
     metrics = _requested(report, measurement, ()) if measurement is not None else {}
     figures = map(accepted_figure, metrics.values())
-    return tuple(sorted(figures, key=lambda one: one.title))
+    return tuple(sorted(figures, key=lambda figure: figure.title))
 
 
 def accepted_figure(metric: Metric) -> Figure:

@@ -88,7 +88,7 @@ def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
 
 def _pairs_of(metric: Metric, trial: JudgedMeasurement) -> FigurePairs | None:
     figures = trial.paired.figures if trial.paired is not None else ()
-    return next((one for one in figures if (one.name, one.labels) == (metric.name, metric.labels)), None)
+    return next((pairs for pairs in figures if (pairs.name, pairs.labels) == (metric.name, metric.labels)), None)
 
 
 def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
@@ -370,13 +370,13 @@ def _missing_figures(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]
     """Yield a ruling for each accepted figure that the limit selects and that was not measured."""
     assert trial.baseline is not None
     accepted = "" if trial.context.two_files else "accepted as "
-    for one in accepted_elsewhere(limit, trial.measurement.with_metrics(trial.metrics), trial.baseline.figures):
+    for figure in accepted_elsewhere(limit, trial.measurement.with_metrics(trial.metrics), trial.baseline.figures):
         yield Ruling(
             outcome=Outcome.NOT_MEASURED,
-            sentence=f"{one.title} was {accepted}{quantity(one.value, one.dimension)}, and is missing now",
+            sentence=f"{figure.title} was {accepted}{quantity(figure.value, figure.dimension)}, and is missing now",
             next=_accept(trial, REASON),
             fails=True,
-            figure=one,
+            figure=figure,
             against=True,
         )
 
@@ -387,10 +387,10 @@ def accepted_elsewhere(limit: Limit, measurement: Measurement, figures: Sequence
     here = {metric.labels for metric in metrics}
     levels = {tuple(label for label, _ in labels) for labels in here}
     scope = scope_within(limit, measurement.key)
-    for one in figures if metrics else ():
-        alike = one.name == limit.metric and matches(one.labels, scope)
-        if alike and one.labels not in here and tuple(label for label, _ in one.labels) in levels:
-            yield one
+    for figure in figures if metrics else ():
+        alike = figure.name == limit.metric and matches(figure.labels, scope)
+        if alike and figure.labels not in here and tuple(label for label, _ in figure.labels) in levels:
+            yield figure
 
 
 def selected_figures(limit: Limit, measurement: Measurement) -> tuple[Metric, ...]:

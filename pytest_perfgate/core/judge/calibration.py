@@ -109,7 +109,7 @@ def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0)
     measured, names = recorded.pairs, list(recorded.pairs)
     drawn = [{name: int(dice.integers(len(measured[name].base))) for name in names} for _ in range(suites)]
     clean = [_judge_suite(measured, starts, limit, recorded.shares) for starts in drawn]
-    decisions = [one for judged in clean for one in judged.decisions.values()]
+    decisions = [decision for judged in clean for decision in judged.decisions.values()]
     scaled = {by: {name: _scaled(pairs, by) for name, pairs in measured.items()} for by in INJECTED}
     return Calibration(
         limit=limit,
@@ -175,12 +175,12 @@ def _judge_suite(
     design = Design(cases=len(measured))
     drawn = {name: _block(pairs, starts[name], design.last) for name, pairs in measured.items()}
     looks = {name: look(None, pairs, limit, design) for name, pairs in drawn.items()}
-    played = {name: drawn[name].first(one.rounds) for name, one in looks.items()}
+    played = {name: drawn[name].first(result.rounds) for name, result in looks.items()}
     looks = more_slow(looks, played, dict.fromkeys(measured, limit), design.alpha)
     return _Judged(
-        decisions={name: one.decision for name, one in looks.items()},
-        processes=math.fsum(one.rounds for one in looks.values()) / len(measured),
-        seconds=math.fsum(one.rounds * shares.get(name, 0.0) for name, one in looks.items()),
+        decisions={name: result.decision for name, result in looks.items()},
+        processes=math.fsum(result.rounds for result in looks.values()) / len(measured),
+        seconds=math.fsum(result.rounds * shares.get(name, 0.0) for name, result in looks.items()),
     )
 
 
@@ -234,8 +234,8 @@ def _injection(result: Calibration) -> tuple[Table, ...]:
     if not result.injected:
         return ()
     rows = tuple(
-        (signed(one.by), signed(one.measured), one.rounds, f"{one.detected.rate * 100:.1f} %", _bounds(one.detected))
-        for one in result.injected
+        (signed(s.by), signed(s.measured), s.rounds, f"{s.detected.rate * 100:.1f} %", _bounds(s.detected))
+        for s in result.injected
     )
     columns = (
         Column(name="injected"),
@@ -257,7 +257,7 @@ def _advice(result: Calibration) -> str:
 def curve(result: Calibration) -> Picture:
     """Draw how surely a slowdown is detected, scaled or injected."""
     scaled = [(0.0, result.alarms), *result.power]
-    real = [(one.measured, one.detected) for one in result.injected]
+    real = [(slowdown.measured, slowdown.detected) for slowdown in result.injected]
     frame = Frame(
         x=Axis(low=-0.002, high=1.05 * max(by for by, _ in (*scaled, *real)), label="slowdown", text=percent),
         y=Axis(low=0, high=1.04, label="confirmed", text=percent),

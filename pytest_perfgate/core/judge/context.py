@@ -81,7 +81,7 @@ class JudgeContext:
     today: str = ""
     """ISO date, against which an acceptance expires."""
     facts: str = "shown"
-    """How closely versions must agree with the baseline's: one of ``LEVELS``."""
+    """How closely versions must agree with the baseline's: off, major, minor, exact; "shown" only reports them."""
     then_hz: float | None = None
     """The clock of the accepted runs, if the history knows it."""
     environment_edits: EnvironmentEdits = EnvironmentEdits()
@@ -231,7 +231,7 @@ def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: fl
 def _floor(trial: JudgedMeasurement) -> float:
     """Return the floor in nanoseconds; 0 for recorded times, whose timer's resolution is unknown."""
     floor = trial.context.floor_ns
-    return 0.0 if all(one.stop is Stop.RECORDED for one in trial.measurement.processes) else floor
+    return 0.0 if all(samples.stop is Stop.RECORDED for samples in trial.measurement.processes) else floor
 
 
 def incomparable(baseline: Baseline | None, measurement: Measurement, context: JudgeContext) -> str:
@@ -270,9 +270,6 @@ def _surroundings(baseline: Baseline, measurement: Measurement, level: str) -> s
 
 
 KEPT = ("driver", "toolkit", "framework", "ptxas")
-
-LEVELS = ("off", "shown", "major", "minor", "exact")
-"""How closely versions must agree for a comparison; ``shown`` only reports differences."""
 
 Fact = tuple[str, str]
 
@@ -373,7 +370,7 @@ def settled_turns(rounds: Iterable[tuple[Capture, Capture]]) -> list[tuple[Settl
 
 def clock_of(processes: Iterable[Samples]) -> float | None:
     """Return the median clock of a run over its processes; None if one of them did not observe it."""
-    clocks = [median(sorted(one.clock_hz)) if one.clock_hz else 0.0 for one in processes]
+    clocks = [median(sorted(samples.clock_hz)) if samples.clock_hz else 0.0 for samples in processes]
     return median(sorted(clocks)) if clocks and min(clocks) > 0 else None
 
 
@@ -394,6 +391,7 @@ def _one_commit(one: str, other: str) -> bool:
 
 def paired_clocks(rounds: Iterable[tuple[Capture, Capture]]) -> tuple[float, float] | None:
     """Return the clocks of base and head over the rounds; None if one of them is unknown."""
-    sides = list(zip(*rounds))
-    base, head = (clock_of(s for capture in side for s in capture.samples) for side in sides) if sides else (None, None)
+    pairs = list(rounds)
+    base = clock_of(samples for capture, _ in pairs for samples in capture.samples)
+    head = clock_of(samples for _, capture in pairs for samples in capture.samples)
     return (base, head) if base is not None and head is not None else None

@@ -39,17 +39,14 @@ Families = Mapping[str, Sequence[Limit]]
 
 _OPEN = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED})
 
-_COVERED = 0.95
-
 
 def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
     """Return the limits on means, by the family that they apply to."""
     by_family: dict[str, dict[tuple[object, ...], Limit]] = {}
     for case in cases:
         family = case.family or case.nodeid.partition("[")[0]
-        for limit in case.limits:
-            if limit.metric in OF_FAMILIES:
-                by_family.setdefault(family, {})[limit.key, limit.operator, limit.on] = limit
+        for limit in (limit for limit in case.limits if limit.metric in OF_FAMILIES):
+            by_family.setdefault(family, {})[limit.key, limit.operator, limit.on] = limit
     return {family: tuple(limits.values()) for family, limits in by_family.items()}
 
 
@@ -91,14 +88,15 @@ def open_in_rounds(
 ) -> set[CaseKey]:
     """Return the cases of the means of slowdowns that these rounds of two builds leave open."""
     builds = {key: (measurement, Arms(base="", differences=played)) for key, (measurement, played) in rounds.items()}
-    reports = [CaseReport(key=key, verdicts=(), measurement=one, builds=arms) for key, (one, arms) in builds.items()]
+    reports = [
+        CaseReport(key=key, verdicts=(), measurement=taken, builds=arms) for key, (taken, arms) in builds.items()
+    ]
     return open_means(reports, families, context)
 
 
 def _is_of_slowdown(limit: Limit) -> bool:
     """Return whether it limits a mean of slowdowns, which two builds can decide."""
-    of = dict(limit.labels)["of"].partition("(")[0]
-    return limit.metric == FAMILY_MEAN and limit.bound >= 0 and of in CHANGES
+    return limit.metric == FAMILY_MEAN and limit.bound >= 0 and dict(limit.labels)["of"].partition("(")[0] in CHANGES
 
 
 def is_in_a_mean(key: CaseKey, families: Families) -> bool:
@@ -120,12 +118,14 @@ def _judge_family(
     if devices and not applies_on(limit, devices[0]):
         return None
     of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
-    named, scope = case_of(limit) or dict(scope).get("case", ""), tuple(pair for pair in scope if pair[0] != "case")
-    over = dict(scope).get("over")
-    members = [one for one in members if one.key.name != over and (not named or fnmatchcase(one.key.name, named))]
+    named, over = case_of(limit) or dict(scope).get("case", ""), dict(scope).get("over")
+    scope = tuple((label, text) for label, text in scope if label != "case")
+    members = [member for member in members if member.key.name != over]
+    members = [member for member in members if not named or fnmatchcase(member.key.name, named)]
     meant = [effective_member(report, limit) for report in members] if of in CHANGES else members
     own = [_metric(report, of, scope) for report in meant]
-    metrics = [one or (_of_builds(report) if of in CHANGES else None) for one, report in zip(own, meant)]
+    by_builds = [_of_builds(report) if of in CHANGES else None for report in meant]
+    metrics = [accepted or built for accepted, built in zip(own, by_builds)]
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
         return Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci)
@@ -140,8 +140,8 @@ def _judge_family(
     outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
     if None not in own:
         outcome, why = _outcome(limit, mean, of, meant, context, among)
-    beside = all(member.arms for member in meant)  # then the rounds decide, which share what the machine does
-    if (outcome in _OPEN or beside) and of in CHANGES and limit.bound >= 0:
+    in_rounds = all(member.arms for member in meant)  # then they decide, since they share what the machine does
+    if (outcome in _OPEN or in_rounds) and of in CHANGES and limit.bound >= 0:
         outcome, why = _by_builds(limit, meant, figures, among) or (outcome, why)
     outcome, why = accepted_by_change(outcome, why, members, meant)
     return outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}"
@@ -176,20 +176,21 @@ def _metric(report: CaseReport, of: str, scope: Labels = ()) -> Metric | None:
 def _worst_case(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tuple[Outcome, str]:
     """Return the outcome of the worst case, as if each case had this limit."""
     upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
-    metric, key = max(figures, key=lambda pair: pair[0].value if upper else -pair[0].value)
-    open_ = [interval_keeps(limit, one) for one, _ in figures]
-    outcome = Outcome.BROKEN if False in open_ else Outcome.UNDECIDED if None in open_ else Outcome.PASSED
-    text = f"{value_text(metric)} {edges(metric, change=False)} at {key.test}"
-    return outcome, f"{text}, of {plural(len(figures), 'case')}"
+    metric, key = (max if upper else min)(figures, key=lambda figure: figure[0].value)
+    kept = [interval_keeps(limit, metric) for metric, _ in figures]
+    outcome = Outcome.UNDECIDED if None in kept else Outcome.PASSED
+    outcome = Outcome.BROKEN if False in kept else outcome
+    where = f"at {key.test}, of {plural(len(figures), 'case')}"
+    return outcome, f"{value_text(metric)} {edges(metric, change=False)} {where}"
 
 
 def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
     """Return the mean of logarithms, with the errors of the members taken as independent of each other."""
-    base = 1.0 if change else 0.0
-    numbers = [[max(base + edge, 1e-300) for edge in (m.low, m.value, m.high)] for m in metrics]
-    middle = math.fsum(math.log(n[1]) for n in numbers) / len(numbers)
-    down = math.sqrt(math.fsum(math.log(n[1] / n[0]) ** 2 for n in numbers)) / len(numbers)
-    up = math.sqrt(math.fsum(math.log(n[2] / n[1]) ** 2 for n in numbers)) / len(numbers)
+    base, count = 1.0 if change else 0.0, len(metrics)
+    factors = [[max(base + edge, 1e-300) for edge in (m.low, m.value, m.high)] for m in metrics]
+    middle = math.fsum(math.log(centre) for _, centre, _ in factors) / count
+    down = math.sqrt(math.fsum(math.log(centre / low) ** 2 for low, centre, _ in factors)) / count
+    up = math.sqrt(math.fsum(math.log(high / centre) ** 2 for _, centre, high in factors)) / count
     return Metric(
         name=FAMILY_MEAN,
         value=math.exp(middle) - base,
@@ -241,7 +242,7 @@ def _by_builds(
     if not any(beside) or (None in beside and all(member.arms for member in members)):
         return None
     every, rounds = all(beside), together(members)
-    mean = geometric_mean([one or other for one, other in zip(beside, figures)], change=True)
+    mean = geometric_mean([built or accepted for built, accepted in zip(beside, figures)], change=True)
     if every and len(rounds) >= LEAST:
         mean = _slowdown(rounds)  # processes of one round share what the machine does to them
     kept, text = interval_keeps(limit, mean), f"; in two builds {_reading(mean, 'slowdown')}"
@@ -251,8 +252,10 @@ def _by_builds(
         return Outcome.UNDECIDED, f"{text}, which spans the limit" if kept is None else text
     if not slower_in_family(rounds, limit.bound, among):
         return open_in_family(members, among)
-    same = any(both.same for member in members if (both := member.arms or member.builds))
-    return (Outcome.MOVED, f"{text}; {SAME}") if same else (Outcome.REGRESSED, f"{text}; slower side by side")
+    builds = [member.arms or member.builds for member in members]
+    if any(both.same for both in builds if both):
+        return Outcome.MOVED, f"{text}; {SAME}"
+    return Outcome.REGRESSED, f"{text}; slower side by side"
 
 
 def _of_builds(member: CaseReport) -> Metric | None:
@@ -266,7 +269,7 @@ def _of_builds(member: CaseReport) -> Metric | None:
 
 
 def _slowdown(differences: Sequence[float]) -> Metric:
-    shift, bounds = shift_and_interval(differences, _COVERED)
+    shift, bounds = shift_and_interval(differences)
     interval = Interval(low=math.expm1(bounds.low), high=math.expm1(bounds.high), confidence=bounds.confidence)
     return Metric(name="slowdown", value=math.expm1(shift), dimension=Dimension.FRACTION, interval=interval)
 
@@ -309,16 +312,13 @@ def _reach(members: list[CaseReport], context: JudgeContext) -> float:
     """Return what chance explains; a run shifts a whole family, so a mean is judged like a single case."""
     measurement = members[0].measurement
     sittings = min((line.sittings for line in map(_line, members) if line), default=1)
-    expected = prior(
-        measurement.device.kind if measurement else "host", measurement.identity.clocks if measurement else "off"
-    )
+    device, clocks = (measurement.device.kind, measurement.identity.clocks) if measurement else ("host", "off")
+    expected = prior(device, clocks)
     return predict(expected, scatter=expected, sittings=sittings, gates=context.gates).reach
 
 
 def _reading(mean: Metric, of: str) -> str:
-    change = of in CHANGES
-    middle = signed(mean.value) if change else value_text(mean)
-    return f"{middle} {edges(mean, change=change)}"
+    return f"{signed(mean.value) if of in CHANGES else value_text(mean)} {edges(mean, change=of in CHANGES)}"
 
 
 def _note(family: str, limit: Limit, outcome: Outcome, text: str, context: JudgeContext) -> SuiteNote:
@@ -338,8 +338,9 @@ LOOKS = 2
 
 def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
     """Return the mean logarithm of head over base over all cases, for each round that all of them had."""
-    sides = [both.differences if (both := member.arms or member.builds) else () for member in members]
-    return tuple(fmean(column) for column in zip(*sides))
+    builds = [member.arms or member.builds for member in members]
+    differences = [both.differences if both else () for both in builds]
+    return tuple(fmean(of_a_round) for of_a_round in zip(*differences))
 
 
 def rounds_needed(among: float) -> int:
@@ -356,8 +357,7 @@ def slower_in_family(differences: Sequence[float], bound: float, among: float) -
 
 def open_in_family(members: Sequence[CaseReport], among: float) -> tuple[Outcome, str]:
     """Return why rounds of two arms do not confirm a mean that exceeds its limit, and how many could."""
-    needed = rounds_needed(among)
-    shared = len(together(members))
+    needed, shared = rounds_needed(among), len(together(members))
     if shared >= needed:
         return Outcome.UNDECIDED, f"; {plural(shared, 'round')} do not confirm it"
     return Outcome.SUSPECT, f"; {needed} rounds of all its cases could confirm it, and there were {shared}"
@@ -378,9 +378,9 @@ def effective_member(report: CaseReport, limit: Limit) -> CaseReport:
     assert time is not None
     if abs(math.log(time.value / line.time)) > math.log1p(limit.bound):
         return report
-    interval = Interval(low=time.low / line.time - 1, high=time.high / line.time - 1)
-    value = time.value / line.time - 1
-    slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=interval)
+    value, low, high = (figure / line.time - 1 for figure in (time.value, time.low, time.high))
+    bounds = Interval(low=low, high=high)
+    slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=bounds)
     with_slowdown = measurement.with_metrics(MetricSet(metrics=(slowdown,)))
     return replace(report, measurement=with_slowdown, baseline=line, unheld="", arms=None, builds=None)
 
@@ -396,5 +396,5 @@ def accepted_by_change(
     count = sum(now is not then for now, then in zip(meant, members))
     if not count:
         return outcome, why
-    text = f"{why}; {count} of {plural(len(members), 'case')} against what this change accepts"
-    return (Outcome.ACCEPTED if outcome is Outcome.PASSED else outcome), text
+    outcome = Outcome.ACCEPTED if outcome is Outcome.PASSED else outcome
+    return outcome, f"{why}; {count} of {plural(len(members), 'case')} against what this change accepts"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.against_baseline import against_baseline
@@ -121,7 +122,7 @@ def _judged_measurement(
 
 
 def _several(line: Baseline) -> frozenset[str]:
-    names = [one.name for one in line.figures]
+    names = [figure.name for figure in line.figures]
     return frozenset([name for name in names if names.count(name) > 1]) if len(set(names)) < len(names) else frozenset()
 
 
@@ -171,32 +172,32 @@ class Extended(Derived):
     def __init__(self, call: CallMetrics, others: MetricSet) -> None:
         super().__init__(call)
         by_name: dict[str, list[Metric]] = {}
-        for one in others.metrics:
-            if one.name in MAKERS:
-                own = not one.labels and one.name in DERIVED
-                if own or one.labels in _labels(call.metrics_named(one.name), one.name):
+        for metric in others.metrics:
+            if metric.name in MAKERS:
+                own = not metric.labels and metric.name in DERIVED
+                if own or metric.labels in _labels(call.metrics_named(metric.name), metric.name):
                     continue
-            by_name.setdefault(one.name, []).append(one)
+            by_name.setdefault(metric.name, []).append(metric)
         object.__setattr__(self, "_others", by_name)
-        object.__setattr__(self, "_gaps", tuple([one for one in others.absent if one.name not in DERIVED]))
+        object.__setattr__(self, "_gaps", tuple([absent for absent in others.absent if absent.name not in DERIVED]))
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        return (*super().metrics, *[one for some in self._others.values() for one in some])
+        return (*super().metrics, *chain.from_iterable(self._others.values()))
 
     @property
     def absent(self) -> tuple[Absent, ...]:
         return (*super().absent, *self._gaps)
 
     def absences(self, name: str) -> tuple[Absent, ...]:
-        gaps = [one for one in self._gaps if one.name == name] if self._gaps else []
+        gaps = [absent for absent in self._gaps if absent.name == name] if self._gaps else []
         return (*super().absences(name), *gaps) if gaps or name in MAKERS else ()
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         others = self._others.get(name, [])
         if name in MAKERS:
-            made = self.call.metrics_named(name)
-            others = [*[one for one in made if isinstance(one, Metric) and one.name == name], *others]
+            made = (metric for metric in self.call.metrics_named(name) if isinstance(metric, Metric))
+            others = [*(metric for metric in made if metric.name == name), *others]
         return selected(others, scope)
 
 
@@ -206,11 +207,9 @@ def _labels(made: Sequence[Metric | Absent], name: str) -> list[Labels]:
 
 def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if (limit.on or limit.except_on) and not applies_on(limit, trial.measurement.device):
-        named = ", ".join(limit.on)
-        return Ruling(
-            outcome=Outcome.NOT_APPLICABLE,
-            sentence=f"for {named} only; this is {trial.measurement.device.name or trial.measurement.device.key}",
-        )
+        device = trial.measurement.device
+        sentence = f"for {', '.join(limit.on)} only; this is {device.name or device.key}"
+        return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence=sentence)
     if limit.metric == SPEEDUP and is_reference(limit, trial.measurement.key, trial.references):
         return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it is the reference itself")
     if trial.problems:
@@ -247,14 +246,15 @@ def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
     """Return INVALID with the first problem's evidence and the others; several processes may have the same."""
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
-    code = codes().get(problems[0].code)
-    fix = RECORDED if _records_no_times(trial, problems) else code.fix if code else ""
-    step = f"{trial.rerun} --perfgate=full" if any(p.retry for p in problems) else fix
+    first, code = problems[0], codes().get(problems[0].code)
+    fix = code.fix if code else ""
+    fix = RECORDED if _records_no_times(trial, problems) else fix
+    step = f"{trial.rerun} --perfgate=full" if any(problem.retry for problem in problems) else fix
     return Ruling(
         outcome=Outcome.INVALID,
-        sentence=f"{problems[0].what}  [{problems[0].code}]{more}",
+        sentence=f"{first.what}  [{first.code}]{more}",
         next=(step,) if step else (),
-        evidence=(*problems[0].evidence, *others),
+        evidence=(*first.evidence, *others),
     )
 
 
@@ -392,8 +392,8 @@ def with_trouble(measurement: Measurement, result: CaseResult) -> Measurement:
 
 def unfinished(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield one note on cases with fewer rounds than planned, whose tests failed in some of them."""
-    findings = [(r.key, one) for r in reports if r.measurement for one in r.measurement.findings]
-    names = tuple(f"{key}: {one.detail}" for key, one in findings if one.title == UNFINISHED)
+    findings = [(r.key, finding) for r in reports if r.measurement for finding in r.measurement.findings]
+    names = tuple(f"{key}: {finding.detail}" for key, finding in findings if finding.title == UNFINISHED)
     if names:
         yield SuiteNote(
             kind="unfinished", effect=Effect.WARN, text=f"{plural(len(names), 'case')} {UNFINISHED}", names=names

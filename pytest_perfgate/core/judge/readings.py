@@ -47,7 +47,7 @@ def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:
     """Return the figures of one measurement from the readings of each of its processes."""
     if not any(processes):
         return MetricSet()
-    names = dict.fromkeys((one.name, one.labels) for readings in processes for one in readings)
+    names = dict.fromkeys((reading.name, reading.labels) for readings in processes for reading in readings)
     joined = [_join_processes([_of(readings, *key) for readings in processes]) for key in names]
     metrics = [one for one in joined if isinstance(one, Metric)]
     return MetricSet(
@@ -62,7 +62,7 @@ MORE_RESIDENT, MORE_BYTES = 1.1, 2.0**20
 
 def _of_memory(metrics: Sequence[Metric]) -> Iterator[Metric]:
     """Yield the peak: the traced one, unless the process clearly held more."""
-    by = {dict(one.labels).get("by"): one for one in metrics if one.name == "peak_memory"}
+    by = {dict(metric.labels).get("by"): metric for metric in metrics if metric.name == "peak_memory"}
     traced, resident = by.get("traced"), by.get("resident")
     if traced is None:
         return
@@ -73,17 +73,21 @@ def _of_memory(metrics: Sequence[Metric]) -> Iterator[Metric]:
 
 
 def _of(readings: Sequence[Reading], name: str, labels: object) -> tuple[Reading, ...]:
-    return tuple(one for one in readings if one.name == name and one.labels == labels)
+    return tuple(reading for reading in readings if reading.name == name and reading.labels == labels)
 
 
 def _join_processes(processes: Sequence[tuple[Reading, ...]]) -> Metric | Absent:
     """Return one figure: the median of its processes, with its interval."""
     first = next(readings[0] for readings in processes if readings)
-    values = [tuple(value for one in readings for value in one.values) for readings in processes]
+    values = [tuple(value for reading in readings for value in reading.values) for readings in processes]
     if not all(values):
         lost = sum(not one for one in values)
         return _differs(first, f"{lost} of {len(values)} processes did not read it")
-    apart = {(one.dimension, one.better, one.exact, one.note) for readings in processes for one in readings}
+    apart = {
+        (reading.dimension, reading.better, reading.exact, reading.note)
+        for readings in processes
+        for reading in readings
+    }
     if len(apart) > 1:
         return _differs(first, "two calls give it different unit=, better= or exact=")
     if first.exact and len(set().union(*values)) > 1:
@@ -187,10 +191,10 @@ def _joined_references(references: Sequence[Reference]) -> Reference:
         return references[0]
     return replace(
         references[0],
-        ours=tuple(time for one in references for time in one.ours),
-        theirs=tuple(time for one in references for time in one.theirs),
-        within=tuple(edges for one in references for edges in one.within),
-        problems=tuple(dict.fromkeys(problem for one in references for problem in one.problems)),
+        ours=tuple(time for reference in references for time in reference.ours),
+        theirs=tuple(time for reference in references for time in reference.theirs),
+        within=tuple(edges for reference in references for edges in reference.within),
+        problems=tuple(dict.fromkeys(problem for reference in references for problem in reference.problems)),
     )
 
 
@@ -231,7 +235,7 @@ def _ratio(reference: Reference, summary: Summary) -> tuple[float, Interval | No
     return middle, Interval(low=min(low, middle), high=max(high, middle))
 
 
-def is_reference(limit: Limit, key: CaseKey, references: Collection[str] = ()) -> bool:
+def is_reference(limit: Limit, key: CaseKey, references: Collection[str]) -> bool:
     """Return whether this call is a reference in a limit on a speed-up, which therefore applies to other calls."""
     if limit.metric != SPEEDUP:
         return False
@@ -251,10 +255,17 @@ def word_of(report: CaseReport, verdict: Verdict) -> str:
     return "reference" if compared else verdict.outcome.value
 
 
+def _word_of_case(report: CaseReport) -> str:
+    """Return the word for the worst of a case's limits; "" for a measured case without any."""
+    worst = next((verdict for verdict in report.verdicts if verdict.outcome is report.worst), None)
+    if worst is not None:
+        return word_of(report, worst)
+    return "" if report.measurement else report.worst.value
+
+
 def tally(reports: Iterable[CaseReport]) -> str:
     """Return ``1 broken, 2 passed, 2 references``, the worst first."""
-    worst = [(one, next((v for v in one.verdicts if v.outcome is one.worst), None)) for one in reports]
-    counts = Counter(word_of(one, v) if v else "" if one.measurement else one.worst.value for one, v in worst)
+    counts = Counter(map(_word_of_case, reports))
     parts = [f"{counts[word.value]} {word.value}" for word in reversed(list(Outcome)) if counts[word.value]]
     parts += [plural(counts["reference"], "reference")] if counts["reference"] else []
     parts += [f"{counts['']} without a limit of {'its' if counts[''] == 1 else 'their'} own"] if counts[""] else []
@@ -279,16 +290,16 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
     """Return a quantile of the calls of all processes, or the least of a process, or why it is unknown."""
     ((name, value),) = labels
     if name == "stat":
-        least = sorted(min(one.durations) for one in processes)
+        least = sorted(min(samples.durations) for samples in processes)
         edges = Interval(low=least[0], high=least[-1], confidence=0.0) if len(least) > 1 else None
         return Metric(name="time", value=median(least), dimension=Dimension.TIME, labels=labels, interval=edges)
-    batch = max(one.batch for one in processes)
+    batch = max(samples.batch for samples in processes)
     if batch > 1:
         why = f"each sample is the mean of {batch} calls, which hides a slow one"
         return Absent(name="time", labels=labels, why=why, fix="leave calls= out")
     share = share_of(value)
     assert share is not None
-    ordered = sorted(time for one in processes for time in _unqueued(one))
+    ordered = sorted(time for samples in processes for time in _unqueued(samples))
     if len(ordered) < (needed := calls_needed(share)):
         why = f"{len(ordered)} calls are too few for a quantile of {value}: it takes {needed}"
         recorded = processes[0].stop is Stop.RECORDED
@@ -301,7 +312,7 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
         dimension=Dimension.TIME,
         labels=labels,
         interval=Interval(low=ordered[ranks.low], high=ordered[ranks.high], confidence=2 * EDGE - 1),
-        note=f"of {len(ordered)} calls{', less waits for a processor' if any(one.waits for one in processes) else ''}",
+        note=f"of {len(ordered)} calls{', less waits for a processor' if any(s.waits for s in processes) else ''}",
     )
 
 

@@ -104,9 +104,9 @@ class Pairs:
     @property
     def draws(self) -> tuple[tuple[float, ...], ...]:
         """Differences grouped by their start: those of one preload, or of one round."""
-        numbers = self.preloads or (0,) * len(self.base)
-        runs = groupby(enumerate(self.differences), key=lambda one: numbers[one[0]] or ~one[0])
-        return tuple(tuple(d for _, d in run) for _, run in runs)
+        starts = [preload or ~at for at, preload in enumerate(self.preloads or (0,) * len(self.base))]
+        groups = groupby(zip(starts, self.differences), key=lambda round_: round_[0])
+        return tuple(tuple(difference for _, difference in group) for _, group in groups)
 
     @property
     def last_draw_complete(self) -> bool:

@@ -36,25 +36,33 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
 
     The base is its process's number; the head differs from it by the ratio of the two sides' turns.
     """
+    bases, heads = _sides(rounds)
     if differs_in_power(long := settled_turns(rounds)):
-        spreads = sorted(spread(capture.samples[-1], busy=False) for both in rounds for capture in both)
-        base, head = zip(*((before.time, after.time) for before, after in long))
-        return Pairs(base=base, head=head, spread=median(spreads), preloads=preloads_of(rounds))
-    sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
-    busy = by_cpu_time(*sides)
-    base = tuple(time_of(samples, busy=busy) for samples in sides[0])
-    head = tuple(time * apart(*both, busy=busy) for time, both in zip(base, zip(*sides)))
-    spreads = sorted(spread(samples, busy=busy) for side in sides for samples in side)
+        busy = False
+        base, head = tuple(before.time for before, _ in long), tuple(after.time for _, after in long)
+    else:
+        busy = by_cpu_time(bases, heads)
+        base = tuple(time_of(samples, busy=busy) for samples in bases)
+        ratios = [apart(before, after, busy=busy) for before, after in zip(bases, heads)]
+        head = tuple(time * ratio for time, ratio in zip(base, ratios))
+    spreads = sorted(spread(samples, busy=busy) for samples in (*bases, *heads))
     return Pairs(base=base, head=head, spread=median(spreads), preloads=preloads_of(rounds))
+
+
+def _sides(rounds: Sequence[tuple[Capture, Capture]]) -> tuple[list[Samples], list[Samples]]:
+    return [base.samples[-1] for base, _ in rounds], [head.samples[-1] for _, head in rounds]
 
 
 def preloads_of(rounds: Iterable[Sequence[Capture]]) -> tuple[int, ...]:
     """Return the preload of each round's processes, 0 if fresh; empty if all were."""
     from pytest_perfgate.model.protocol import FORK, START
 
-    starts = (next((dict(s.notes).get(START, "") for c in one for s in c.samples[-1:]), "") for one in rounds)
-    numbers = tuple(int(text[len(FORK) :].partition(":")[0]) if text.startswith(FORK) else 0 for text in starts)
-    return numbers if any(numbers) else ()
+    numbers = []
+    for captures in rounds:
+        process = next((samples for capture in captures for samples in capture.samples[-1:]), None)
+        start = dict(process.notes).get(START, "") if process else ""
+        numbers.append(int(start[len(FORK) :].partition(":")[0]) if start.startswith(FORK) else 0)
+    return tuple(numbers) if any(numbers) else ()
 
 
 def by_cpu_time(*sides: Sequence[Samples]) -> bool:
@@ -81,8 +89,8 @@ def _all_apart(pairs: Sequence[tuple[float | None, float | None]], least: float)
 
 def power_limited(rounds: Sequence[tuple[Capture, Capture]]) -> PowerLimited | None:
     """Return power and clock of both sides at the power limit, from long turns if there were any."""
-    sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
-    if not limited([samples for side in sides for samples in side]):
+    bases, heads = _sides(rounds)
+    if not limited([*bases, *heads]):
         return None
     if not (long := settled_turns(rounds)):
         return PowerLimited(clocks_hz=paired_clocks(rounds))
@@ -201,11 +209,6 @@ SHORTEST_NS, LONGEST_NS = 1e-6, 1e18
 """A femtosecond and some thirty years; values outside cannot be times of a call."""
 
 
-def untrusted_samples(measurement: Measurement) -> tuple[Problem, ...]:
-    """Return the problems of the samples themselves."""
-    return tuple(_samples(measurement))
-
-
 def sound(ordered: Sequence[float]) -> bool:
     """Return whether sorted samples are all possible times of a call; a NaN shows in the sum."""
     return bool(ordered) and ordered[0] >= SHORTEST_NS and ordered[-1] <= LONGEST_NS and math.isfinite(sum(ordered))
@@ -214,7 +217,8 @@ def sound(ordered: Sequence[float]) -> bool:
 def untimed(samples: Samples) -> str:
     """Return why one process's samples are not times of a call; "" if they are."""
     if not samples.durations:
-        return f"every sample was discarded: {gone}" if (gone := _discards_text(samples)) else "there is no sample"
+        gone = _discards_text(samples)
+        return f"every sample was discarded: {gone}" if gone else "there is no sample"
     lost = next((problem.what for problem in samples.problems if problem.code == "bad-timing"), "")
     return lost or ("" if sound(sorted(samples.durations)) else _reads(samples.durations, ""))
 
@@ -224,23 +228,20 @@ def _discards_text(samples: Samples) -> str:
 
 
 def _reads(durations: Sequence[float], within: str) -> str:
-    at = next(n for n, d in enumerate(durations) if not _plausible(d))
+    at = next(n for n, duration in enumerate(durations) if not SHORTEST_NS <= duration <= LONGEST_NS)
     absurd = ", and no call can take such a time" if 0 < durations[at] < math.inf else ""
     return f"sample {at + 1} of {len(durations)}{within} reads {durations[at]} ns{absurd}"
-
-
-def _plausible(duration: float) -> bool:
-    return SHORTEST_NS <= duration <= LONGEST_NS
 
 
 def problems_of(measurement: Measurement, metrics: MetricSet, *, timed: bool) -> tuple[Problem, ...]:
     """Return all problems that make every limit on this measurement INVALID; ``timed`` if it has a summary."""
     recorded = [*measurement.problems, *[p for process in measurement.processes for p in process.problems]]
-    samples = () if timed else untrusted_samples(measurement)
+    samples = () if timed else _untrusted(measurement)
     return (*dict.fromkeys(recorded), *samples, *_above_peak(measurement, metrics))
 
 
-def _samples(measurement: Measurement) -> Iterator[Problem]:
+def _untrusted(measurement: Measurement) -> Iterator[Problem]:
+    """Yield the problems of the samples themselves."""
     for number, process in enumerate(measurement.processes, 1):
         durations = process.durations
         if not durations:
@@ -291,7 +292,7 @@ FEW = 0.05
 
 def busy_processors(processes: Sequence[Samples]) -> float:
     """Return the processors that others kept busy beside a run on the host, if more than half of one, else 0."""
-    loads = sorted(one.others for one in processes if one.others is not None and is_host(one))
+    loads = sorted(samples.others for samples in processes if samples.others is not None and is_host(samples))
     neighbours = median(loads) if loads else 0.0
     return min(neighbours, MOST) if neighbours > BUSY else 0.0
 
@@ -302,17 +303,17 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
     Times of a device, or measured elsewhere, have no neighbours. On the host, waits for a processor are not the call's
     own, and the rest may be slower by what neighbours took of shared resources.
     """
-    if not all(is_host(one) and one.durations for one in processes):
+    if not all(is_host(samples) and samples.durations for samples in processes):
         return ""
     if len(processes) < LEAST:
         count = plural(len(processes), "process", "processes")
         return f"{count} cannot show how far processes differ: it takes {LEAST}"
-    own = [_time_alone(one) for one in processes]
+    own = [_time_alone(samples) for samples in processes]
     times = [number for number in own if number is not None]
     if len(times) < len(own):
         return "it is unknown how long the calls waited for a processor"
     shift = median(sorted(times)) / time - 1
-    neighbours = min(max(UNKNOWN if one.others is None else one.others for one in processes), MOST)
+    neighbours = min(max(UNKNOWN if samples.others is None else samples.others for samples in processes), MOST)
     shared = (1 + reach) * (1 + (neighbours if neighbours > FEW else 0.0)) - 1
     if shift > shared:
         return ""
@@ -368,12 +369,11 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     """Yield power and clock of both sides, if the device was at its power limit."""
     if paired.limited is None:
         return
-    facts = [
-        f"{then} then, {now} now"
-        for figures, dimension in ((paired.limited.clocks_hz, Dimension.CLOCK), (paired.limited.watts, Dimension.POWER))
-        if figures is not None
-        for then, now in [[quantity(figure, dimension) for figure in figures]]
-    ]
+    facts = []
+    for both, dimension in ((paired.limited.clocks_hz, Dimension.CLOCK), (paired.limited.watts, Dimension.POWER)):
+        if both is not None:
+            then, now = (quantity(figure, dimension) for figure in both)
+            facts.append(f"{then} then, {now} now")
     decides = "; turns of a second decide, because short ones share one clock" if paired.limited.decides else ""
     yield "power", f"at the device's limit: {', '.join(facts) or 'clocks are not known'}{decides}"
 

@@ -318,7 +318,7 @@ def _cut_short(report: RunReport) -> Iterator[CaseReport]:
     reported = {case.key.nodeid for case in report.cases}
     for shard in report.shards:
         if not shard.complete:
-            lost = [pair for pair, own in _with_ownership(shard) if own and pair[0] not in reported]
+            lost = [case for case, own in _with_ownership(shard) if own and case[0] not in reported]
             yield from _unmeasured(lost, f"{named(shard)} was cut short before it", shard, report.mode)
 
 
@@ -332,8 +332,8 @@ def _without_absent(report: RunReport) -> Iterator[CaseReport]:
 def _of_absent(device: str, group: Held, mode: str) -> Iterator[CaseReport]:
     """Yield the cases of missing shards."""
     present = {name for _, shard in group for name in shard.names}
-    first = group[0][1]
-    lost = [pair for pair in first.universe.cases if pair[0] not in present]
+    _, first = group[0]
+    lost = [(nodeid, limits) for nodeid, limits in first.universe.cases if nodeid not in present]
     places = first_of(list(_places(device, group)), 3)
     yield from _unmeasured(lost, f"the record of its shard is missing: {places}", first, mode)
 
@@ -389,12 +389,12 @@ def joined_notes(reports: Sequence[RunReport]) -> Iterator[SuiteNote]:
 def common(environments: Sequence[Environment]) -> Environment:
     """Return what all shards have in common; differences are in the shards."""
     first = environments[0]
-    packages = [pair for pair in first.packages if all(pair in one.packages for one in environments)]
-    facts = [pair for pair in first.facts if all(pair in one.facts for one in environments)]
+    packages = [pair for pair in first.packages if all(pair in environment.packages for environment in environments)]
+    facts = [pair for pair in first.facts if all(pair in environment.facts for environment in environments)]
     return replace(
         first,
-        python=first.python if len({one.python for one in environments}) == 1 else "",
-        platform=first.platform if len({one.platform for one in environments}) == 1 else "",
+        python=first.python if len({environment.python for environment in environments}) == 1 else "",
+        platform=first.platform if len({environment.platform for environment in environments}) == 1 else "",
         packages=tuple(packages),
         facts=tuple(facts),
     )

@@ -358,13 +358,13 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
     cycles = (1 + shift) * now / then - 1
     if shift < suspicion.threshold or cycles > suspicion.threshold:
         return None
-    clocks = tuple((name, quantity(hz, Dimension.CLOCK)) for name, hz in (("clock now", now), ("clock then", then)))
+    clock_now, clock_then = quantity(now, Dimension.CLOCK), quantity(then, Dimension.CLOCK)
     text = f"{signed(shift)} in time but {signed(cycles)} in cycles"
     return Ruling(
         outcome=Outcome.INVALID,
-        sentence=f"{text}: the clock ran at {clocks[0][1]}, and at {clocks[1][1]} {since}",
+        sentence=f"{text}: the clock ran at {clock_now}, and at {clock_then} {since}",
         next=(f"{trial.rerun} --perfgate=full --perfgate-clocks=lock", "perfgate clocks"),
-        evidence=clocks,
+        evidence=(("clock now", clock_now), ("clock then", clock_then)),
         metric=suspicion.metric,
         visible=suspicion.visible,
         rounds=trial.paired.rounds if trial.paired is not None else 0,

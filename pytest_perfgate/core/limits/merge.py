@@ -101,7 +101,7 @@ def unmatched_cases(limits: Layer, keys: Iterable[CaseKey], parts: Collection[st
 
 def parts_of(metrics: MetricSet) -> frozenset[str]:
     """Return the cases in a file, which ``case=`` may name besides the call that read it."""
-    labels = [one.labels for one in metrics.metrics] + [one.labels for one in metrics.absent]
+    labels = [metric.labels for metric in metrics.metrics] + [absent.labels for absent in metrics.absent]
     return frozenset(text for labels_of in labels for name, text in labels_of if name == "case")
 
 

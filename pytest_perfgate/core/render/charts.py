@@ -97,7 +97,7 @@ def _bars(
     narrow = width <= NARROW
     left = 0.0 if narrow else min(230.0, 12 + max((text_width(row.label) for row in rows), default=0.0))
     right = 2.0 if narrow else 12 + max((text_width(row.text) for row in rows), default=0.0)
-    marks, y = legend(used, left, 2, width - left)
+    marks, y = legend(used, left, width - left)
     top, room = y + 4, width - left - right
     body: list[str] = []
     y = top
@@ -165,12 +165,11 @@ def ruler(axis: Axis, across: tuple[float, float], down: tuple[float, float]) ->
     for tick in axis.ticks(6 if room > 400 else 4):
         x, text = left + axis.place(tick) * room, axis.text(tick)
         yield f'<path d="M{x:.1f},{down[0] - 2:.1f} V{down[1]:.1f}" stroke="{SOFT}" stroke-opacity=".3"/>'
-        anchor = (
-            "start" if x - text_width(text) / 2 < 0 else "end" if x + text_width(text) / 2 > left + room else "middle"
-        )
-        if x - text_width(text) > last:
-            yield words(x, down[1] + 14, text, anchor=anchor, colour=SOFT)
-            last = x + text_width(text) / 2
+        half = text_width(text) / 2
+        anchor = "end" if x + half > left + room else "middle"
+        if x - 2 * half > last:
+            yield words(x, down[1] + 14, text, anchor="start" if x < half else anchor, colour=SOFT)
+            last = x + half
 
 
 def merged(rows: Sequence[Row], most: int = MOST_ROWS) -> tuple[list[Row], int]:
@@ -178,15 +177,16 @@ def merged(rows: Sequence[Row], most: int = MOST_ROWS) -> tuple[list[Row], int]:
     if len(rows) <= most:
         return list(rows), 1
     size = math.ceil(len(rows) / most)
-    groups = [rows[at : at + size] for at in range(0, len(rows), size)]
-    return [
-        Row(
-            label=f"{group[0].label} – {group[-1].label}" if len(group) > 1 else group[0].label,
-            amounts=tuple(sum(column) / len(group) for column in zip(*(row.amounts for row in group))),
-            text=quantity(sum(sum(row.amounts) for row in group) / len(group), Dimension.TIME, 3),
-        )
-        for group in groups
-    ], size
+    return [_mean_row(rows[at : at + size]) for at in range(0, len(rows), size)], size
+
+
+def _mean_row(rows: Sequence[Row]) -> Row:
+    parts = zip(*(row.amounts for row in rows))
+    return Row(
+        label=f"{rows[0].label} – {rows[-1].label}" if len(rows) > 1 else rows[0].label,
+        amounts=tuple(sum(part) / len(rows) for part in parts),
+        text=quantity(sum(sum(row.amounts) for row in rows) / len(rows), Dimension.TIME, 3),
+    )
 
 
 def overlap_row(label: str, hidden: float, whole: float, parts: Sequence[float]) -> Row:
@@ -278,7 +278,7 @@ def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Pict
 
     def draw(width: int) -> str:
         narrow = width <= NARROW
-        head, top = legend(names, 4, 2, width - 8)
+        head, top = legend(names, 4, width - 8)
         frame = Frame(
             x=Axis(low=bins.edges[0], high=bins.edges[-1], label=label, log=True, text=_time),
             y=Axis(low=0.0, high=high, label="" if narrow else "share", text=percent),

@@ -213,16 +213,16 @@ def fitted(text: str, pixels: float) -> str:
     return whole if len(whole) <= letters + 1 else f"{whole[:letters]}…" if letters >= 3 else ""
 
 
-def legend(entries: Sequence[tuple[str, str]], left: float, top: float, width: float) -> tuple[list[str], float]:
+def legend(entries: Sequence[tuple[str, str]], left: float, width: float) -> tuple[list[str], float]:
     """Return a legend of fills in as many lines as needed, and where its last line ends."""
-    marks, x, y = [], left, top
+    marks, x, y = [], left, 2.0
     for name, text in entries:
         needs = 20 + text_width(text) + 14
         if x > left and x + needs > left + width:
             x, y = left, y + 19
         marks += [area(x, y, 14, 12, name), words(x + 20, y + 10.5, fitted(text, width - 20))]
         x += needs
-    return marks, y + 19 if entries else top
+    return marks, y + 19 if entries else 2.0
 
 
 def spread_out(places: Sequence[float], least: float, low: float, high: float) -> list[float]:

@@ -167,10 +167,10 @@ def _of_families(members: Sequence[Member]) -> str:
 
 def summed(figures: Sequence[tuple[Metric, str]], *, higher: bool = True) -> str:
     """Return ``geomean 1.29x, worst 1.2x at n=64``."""
-    mean, worst, place = extremes(figures, higher=higher)
-    change = figures[0][0].name in CHANGES
-    shown = [signed(one) if change else quantity(one, figures[0][0].dimension, 3) for one in (mean, worst)]
-    return f"geomean {shown[0]}, worst {shown[1]} at {place}"
+    (metric, _), (mean, worst, place) = figures[0], extremes(figures, higher=higher)
+    if metric.name in CHANGES:
+        return f"geomean {signed(mean)}, worst {signed(worst)} at {place}"
+    return f"geomean {quantity(mean, metric.dimension, 3)}, worst {quantity(worst, metric.dimension, 3)} at {place}"
 
 
 def _place(member: Member) -> str:
@@ -213,9 +213,9 @@ def _pivoted(name: str, members: Sequence[Member], pivot: Pivot) -> Section:
     limited = (verdict.metric.name for member in members for verdict in member.case.verdicts if verdict.metric)
     metric = pivot.metric or next(limited, TIME)
     groups: dict[str, list[Member]] = {}
-    for member in (one for one in members if _figure(one, metric)):
-        others = {one: text for one, text in member.params.items() if one not in {pivot.rows, pivot.columns}}
-        shown = ", ".join(f"{one}={text}" for one, text in others.items() if text)
+    for member in (member for member in members if _figure(member, metric)):
+        others = {param: text for param, text in member.params.items() if param not in {pivot.rows, pivot.columns}}
+        shown = ", ".join(f"{param}={text}" for param, text in others.items() if text)
         groups.setdefault(shown, []).append(member)
     tables = tuple(_pivot_table(of_group, pivot, metric, title) for title, of_group in groups.items())
     return Section(title=printable(f"{name}: {metric}, {pivot.rows} x {pivot.columns}"), blocks=tables)
@@ -223,8 +223,8 @@ def _pivoted(name: str, members: Sequence[Member], pivot: Pivot) -> Section:
 
 def _pivot_table(members: Sequence[Member], pivot: Pivot, metric: str, title: str) -> Table:
     rows, columns = (
-        [row[0] for row in _ordered(list(dict.fromkeys((member.params[side],) for member in members)))]
-        for side in (pivot.rows, pivot.columns)
+        [value for (value,) in _ordered(list(dict.fromkeys((member.params[param],) for member in members)))]
+        for param in (pivot.rows, pivot.columns)
     )
     cells = {(member.params[pivot.rows], member.params[pivot.columns]): member for member in members}
     figures = [(figure, _place(member)) for member in members if (figure := _figure(member, metric)) is not None]
@@ -234,7 +234,7 @@ def _pivot_table(members: Sequence[Member], pivot: Pivot, metric: str, title: st
             Column(name=pivot.rows),
             *(Column(name=printable(f"{pivot.columns}={text}"), absent=_NOTHING) for text in columns),
         ),
-        rows=tuple((printable(row), *(_cell(cells.get((row, column)), metric) for column in columns)) for row in rows),
+        rows=tuple((printable(row), *(_cell(cells.get((row, text)), metric) for text in columns)) for row in rows),
         title=printable(title),
         note=printable(summed(figures, higher=_rises(figures[0][0]))) if several else "",
     )
@@ -260,26 +260,26 @@ def _plot(name: str, rows: Sequence[Values], series: dict[str, list[Member | Non
     known = [size for size in sizes if size is not None and size > 0]
     numeric = len(known) == len(rows)
     across = known if numeric else [float(at) for at in range(len(rows))]
-    lines = {
-        one: [(x, time.value) for x, member in zip(across, members) if member and (time := _figure(member, TIME))]
-        for one, members in series.items()
-    }
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for call, members in series.items():
+        times_of = [(x, _figure(member, TIME)) for x, member in zip(across, members) if member]
+        lines[call] = [(x, time.value) for x, time in times_of if time]
     times = [time for points in lines.values() for _, time in points if time > 0]
     if len(rows) < 2 or not times:
         return None
     x = _sizes(across, [", ".join(row) for row in rows], numeric=numeric, label=_heading(series))
     y = Axis(low=min(times) / 1.5, high=max(times) * 1.5, label="time of a call", log=True, text=_time_text)
-    alt = f"Time by size of {name}: {', '.join(one or 'call' for one in lines)}"
+    alt = f"Time by size of {name}: {', '.join(call or 'call' for call in lines)}"
     return responsive("sizes", lambda width: _curves(Frame(x=x, y=y, width=width), lines, alt), alt)
 
 
 def _curves(frame: Frame, lines: dict[str, list[tuple[float, float]]], alt: str) -> str:
     marks = []
-    for number, (one, points) in enumerate(lines.items()):
+    for number, (call, points) in enumerate(lines.items()):
         colour, dash = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
         marks.append(line(frame, points, colour=colour, dash=dash))
-        marks += [dot(frame, x, time, title=f"{one}: {_time_text(time)}", colour=colour) for x, time in points]
-        marks.append(words(frame.left + 12, frame.top + 16 * (number + 1), one or "call", colour=colour))
+        marks += [dot(frame, x, time, title=f"{call}: {_time_text(time)}", colour=colour) for x, time in points]
+        marks.append(words(frame.left + 12, frame.top + 16 * (number + 1), call or "call", colour=colour))
     return picture(frame, marks, alt)
 
 

@@ -61,11 +61,10 @@ def _document(document: Document, number: int) -> Iterator[str]:
     if len(sections) > 3:
         links = (f'<a href="#{_anchor(s, number, i)}">{html_escape(s.title)}</a>' for i, s in enumerate(sections))
         yield f"<nav>{' '.join(links)}</nav>"
-    at = 0
+    numbers = iter(range(len(sections)))
     for block in document.blocks:
         if isinstance(block, Section):
-            yield from _section(block, 2, _anchor(block, number, at))
-            at += 1
+            yield from _section(block, 2, _anchor(block, number, next(numbers)))
         else:
             yield from _block(block, 2)
 
@@ -94,7 +93,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
 
 def _line(text: str) -> str:
     """Return a line, which continues below its text; an outcome at its start has its colour."""
-    word = next((one for one in _OUTCOMES if text.startswith(f"{one} ")), "")
+    word = next((outcome for outcome in _OUTCOMES if text.startswith(f"{outcome} ")), "")
     head = f'<b class="{word.lower().replace(" ", "-")}">{word}</b>' if word else ""
     return f"<span>{head}{html_escape(text[len(word) :])}\n</span>"
 
@@ -393,7 +392,8 @@ def markup_table(heads: Sequence[str], rows: Sequence[Sequence[Markup]]) -> Iter
 
 
 def _column_kind(cells: Sequence[Markup]) -> str:
-    return "n" if any(cell.number for cell in cells) else "s" if all(c.kind == "s" or not c.html for c in cells) else ""
+    kind = "s" if all(cell.kind == "s" or not cell.html for cell in cells) else ""
+    return "n" if any(cell.number for cell in cells) else kind
 
 
 def _class(cell: Markup, column: str) -> str:

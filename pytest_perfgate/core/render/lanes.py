@@ -80,7 +80,7 @@ def timeline(name: str, alt: str, groups: Sequence[Group], key: Key) -> Picture:
     def draw(width: int) -> str:
         narrow = width <= NARROW
         left = 0.0 if narrow else float(_LABEL)
-        marks, y = legend(used, left, 2, width - left)
+        marks, y = legend(used, left, width - left)
         y += 14
         longest = max(group.length for group in groups)
         for group in groups:
@@ -219,14 +219,14 @@ class Node:
 _ROW, _DEEPEST, _LEAST, _TOGETHER = 24, 12, 2.0, "small ones together"
 
 
-def icicle(name: str, alt: str, root: Node) -> Picture:
+def icicle(alt: str, root: Node) -> Picture:
     """Draw the root on top and its calls below, by time; for two trees, coloured by what got slower or faster."""
     compared = root.before is not None
     key = [("worse", "slower: +"), ("better", "faster: −"), ("idle", "alike")] if compared else []
 
     def draw(width: int) -> str:
         for shown in (key, [*key, ("other", _TOGETHER)]):
-            marks, top = legend(shown, 0, 2, width)
+            marks, top = legend(shown, 0, width)
             top += 6 if shown else 0
             drawn = list(_node(root, (1.0, top, (width - 2.0) / (root.width or 1.0)), 0, compared=compared))
             if not any(_TOGETHER in mark for _, mark in drawn):
@@ -235,7 +235,7 @@ def icicle(name: str, alt: str, root: Node) -> Picture:
         marks += [mark for _, mark in drawn]
         return sheet(width, top + (deep + 1) * _ROW + 4, marks, alt)
 
-    return responsive(name, draw, alt, ("share of the whole",), list(_branches(root, root.width or 1.0, 0)))
+    return responsive("tree", draw, alt, ("share of the whole",), list(_branches(root, root.width or 1.0, 0)))
 
 
 def _node(node: Node, place: tuple[float, float, float], depth: int, *, compared: bool) -> Iterator[tuple[int, str]]:

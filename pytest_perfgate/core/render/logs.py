@@ -320,15 +320,15 @@ def _section(case: Told, anchors: Anchors, detailed: Sequence[Sitting]) -> Secti
 
 def _figure_blocks(sittings: Sequence[Sitting], line: Baseline) -> Iterator[Block]:
     """Yield each accepted figure over time, in a line and in a column of one table."""
-    series = {one: _values(sittings, one) for one in line.figures}
-    known = {one: numbers for one, numbers in series.items() if any(number is not None for number in numbers)}
-    yield from (Paragraph(text=_figure_line(one, numbers, sittings)) for one, numbers in known.items())
+    series = {figure: _values(sittings, figure) for figure in line.figures}
+    known = {figure: numbers for figure, numbers in series.items() if any(number is not None for number in numbers)}
+    yield from (Paragraph(text=_figure_line(figure, numbers, sittings)) for figure, numbers in known.items())
     if not known:
         return
-    head = (Column(name="when"), Column(name="commit"))
-    columns = (*head, *(Column(name=printable(one.title), dimension=one.dimension, absent="-") for one in known))
+    columns = [Column(name="when"), Column(name="commit")]
+    columns += [Column(name=printable(figure.title), dimension=figure.dimension, absent="-") for figure in known]
     rows = zip([s.when[:16] for s in sittings], [short_commit(s.commit, 7) for s in sittings], *known.values())
-    yield Table(columns=columns, rows=tuple(rows))
+    yield Table(columns=tuple(columns), rows=tuple(rows))
 
 
 def _values(sittings: Sequence[Sitting], figure: Figure) -> list[float | None]:

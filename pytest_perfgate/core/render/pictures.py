@@ -56,10 +56,11 @@ def _time(nanoseconds: float, digits: int = 3) -> str:
     return quantity(nanoseconds, Dimension.TIME, digits)
 
 
-def _tight(numbers: Sequence[float], label: str) -> Axis:
+def _tight(numbers: Sequence[float]) -> Axis:
+    """Return an axis of times that spans these, with some room at both ends."""
     low, high = min(numbers), max(numbers)
     room = (high - low) * 0.06 or abs(high) * 0.05 or 1.0
-    return distinct_ticks(Axis(low=max(0.0, low - room), high=high + room, label=label), _time, 3)
+    return distinct_ticks(Axis(low=max(0.0, low - room), high=high + room, label="time of a call"), _time, 3)
 
 
 @value
@@ -90,20 +91,20 @@ def distribution_picture(case: CaseReport, sittings: Sequence[Sitting] = ()) -> 
         return None
     then = [s.time for s in sittings[-_KEPT:] if 0 < s.time < math.inf]
     references = levels(case.baseline)
-    axis = _tight([*(n for shown in usual for n in shown), *then, *(one.time for one in references)], "time of a call")
+    drawn = [duration for durations in usual for duration in durations]
+    axis = _tight([*drawn, *then, *(reference.time for reference in references)])
     hidden = sum(len(p.durations) for p in processes) - sum(map(len, usual))
     alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}"
     alt += f" after {plural(len(then), 'run')}" if then else ""
-    alt += "".join(f", {one.name} {_time(one.time)}" for one in references)
+    alt += "".join(f", {reference.name} {_time(reference.time)}" for reference in references)
     note = f"; the slowest {plural(hidden, 'sample')} beyond the right edge" if hidden else ""
     alt += f", the first {_PROCESSES} drawn" if len(usual) > _PROCESSES else ""
     usual = usual[:_PROCESSES]
     bars = [Bar(label=f"process {at}", text=_spark(shown, axis)) for at, shown in enumerate(usual, 1)]
     if then:
         bars.insert(0, Bar(label=_before(then), text=_spark(then, axis)))
-    return responsive(
-        "samples", lambda width: _samples(width, axis, (usual, then, references), alt), alt + note, (), bars
-    )
+    rows = (usual, then, references)
+    return responsive("samples", lambda width: _samples(width, axis, rows, alt), alt + note, (), bars)
 
 
 def _before(then: Sequence[float]) -> str:
@@ -169,19 +170,18 @@ def _levels_across(
 ) -> Iterator[str]:
     """Yield each level as a line through all rows, named, with a band of two scatters if that is known."""
     left, room = across
-    for row, one in enumerate(references):
-        x = left + axis.place(one.time) * room
-        if one.scatter:
-            low, high = (
-                left + min(1.0, max(0.0, axis.place(one.time * (1 + side * one.scatter)))) * room for side in (-2, 2)
-            )
+    for row, reference in enumerate(references):
+        x = left + axis.place(reference.time) * room
+        if reference.scatter:
+            edges = [axis.place(reference.time * (1 + sigmas * reference.scatter)) for sigmas in (-2, 2)]
+            low, high = (left + min(1.0, max(0.0, edge)) * room for edge in edges)
             yield (
                 f'<rect x="{low:.1f}" y="{down[0]:.1f}" width="{max(high - low, 0.5):.1f}" '
                 f'height="{down[1] - down[0]:.1f}" fill="{OTHER}" fill-opacity=".12"/>'
             )
-        text = f"{one.name} {_time(one.time)}"
+        text = f"{reference.name} {_time(reference.time)}"
         y = down[0] - 5 - 17 * (len(references) - 1 - row)
-        yield rule((x, y + 4), (x, down[1]), colour=OTHER, dash=one.dash, wide=2)
+        yield rule((x, y + 4), (x, down[1]), colour=OTHER, dash=reference.dash, wide=2)
         half = text_width(text) / 2
         yield haloed(min(max(x, half + 2), left + room - half), y, text)
 
@@ -252,8 +252,8 @@ def roofline_picture(cases: Sequence[CaseReport]) -> Picture | None:
         )
         for case, i, rate in points
     ]
-    alt += "; lines lead from the accepted times" if any(one.before for one in marks) else ""
-    return roofline("roofline", alt, marks, Ceiling(peaks=roof.compute, bandwidth=roof.bandwidth))
+    alt += "; lines lead from the accepted times" if any(point.before for point in marks) else ""
+    return roofline(alt, marks, Ceiling(peaks=roof.compute, bandwidth=roof.bandwidth))
 
 
 def _accepted_point(case: CaseReport, intensity: float) -> tuple[float, float] | None:
@@ -303,7 +303,7 @@ Line = tuple[Sequence["Sitting"], Sequence["ChangePoint"], Sequence[ReferenceLin
 def _history(width: int, name: str, shown: Line, alt: str) -> str:
     sittings, changes, references, of = shown
     times = [sitting.time for sitting in sittings]
-    known = [*times, *(one.time for one in references)]
+    known = [*times, *(reference.time for reference in references)]
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
     low, name_of = max(min(known) - room, min(*known, of.raised)), "time" if width > NARROW and not of.title else ""
     up = distinct_ticks(Axis(low=low, high=max(known) + room, label=name_of, zero=of.raised,
@@ -332,23 +332,23 @@ def _end_of(name: str, width: int) -> str:
     return name if len(name) <= letters else f"…{name[-letters:]}"
 
 
-def _sitting(frame: Frame, at: int, one: Sitting, of: FigureLevel) -> str:
+def _sitting(frame: Frame, at: int, sitting: Sitting, of: FigureLevel) -> str:
     """Return a dot, or a ring with a cross for a run that missed its limits."""
-    title = f"{one.when[:16]} {one.commit[:10]} {of.text(one.time)} {one.outcome}".rstrip()
-    if one.outcome not in _FAILED:
-        return dot(frame, at, one.time, title=title, colour=MARK, radius=3.5)
-    x, y = frame.at(at, one.time)
+    title = f"{sitting.when[:16]} {sitting.commit[:10]} {of.text(sitting.time)} {sitting.outcome}".rstrip()
+    if sitting.outcome not in _FAILED:
+        return dot(frame, at, sitting.time, title=title, colour=MARK, radius=3.5)
+    x, y = frame.at(at, sitting.time)
     cross = f'<path d="M{x - 3:.1f},{y - 3:.1f} l6,6 m0,-6 l-6,6" stroke="{INK}" stroke-width="1.4"/>'
     ring = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{PAPER}" stroke="{INK}"/>'
-    return f"{ring}{cross}{dot(frame, at, one.time, title=title, radius=1.5)}"
+    return f"{ring}{cross}{dot(frame, at, sitting.time, title=title, radius=1.5)}"
 
 
 def _reference_lines(frame: Frame, references: Sequence[ReferenceLine], of: FigureLevel) -> Iterator[str]:
     """Yield lines across; the accepted time is named at their right end, the anchor at the left."""
-    for row, one in enumerate(references):
-        start, end = frame.at(frame.x.low, one.time), frame.at(frame.x.high, one.time)
-        yield rule(start, end, colour=OTHER, dash=one.dash, wide=1.6)
-        text = f"{one.name} {of.text(one.time)}"
+    for row, reference in enumerate(references):
+        start, end = frame.at(frame.x.low, reference.time), frame.at(frame.x.high, reference.time)
+        yield rule(start, end, colour=OTHER, dash=reference.dash, wide=1.6)
+        text = f"{reference.name} {of.text(reference.time)}"
         y = start[1] - 5 if start[1] > frame.top + 16 else start[1] + 15
         yield haloed(end[0] - 4 if row == 0 else start[0] + 6, y, text, "end" if row == 0 else "start")
 

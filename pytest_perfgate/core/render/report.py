@@ -63,8 +63,7 @@ def run_document(
     """Return the whole run, the worst first, with pictures unless they could not be shown."""
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
     loud = [case for case in cases if case.worst not in _QUIET]
-    blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report))]
-    blocks += _notes(report)
+    blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report)), *_notes(report)]
     details = tuple(_block(case, width) for case in loud)
     blocks += [Section(title="Failures and warnings", blocks=details)] if loud else []
     drawings = _pictures(loud or cases, history or {}, report.started) if drawn else ()
@@ -95,7 +94,8 @@ def _failed_notes(report: RunReport) -> int:
 def summary_line(report: RunReport) -> str:
     """Return the number of cases by outcome, and whether these are all cases."""
     parts = [f"{plural(len(report.cases), 'case')}: {tally(report.cases)}" if report.cases else "No case was measured"]
-    cut = [f"shard {one.index}/{one.count} cut short" for one in report.shards if one.count > 1 and not one.complete]
+    incomplete = [shard for shard in report.shards if shard.count > 1 and not shard.complete]
+    cut = [f"shard {shard.index}/{shard.count} cut short" for shard in incomplete]
     parts += [] if report.complete else cut or ["the run was interrupted: this is its part"]
     parts += [_left_out(report)] if report.filtered and report.mode != "check" else []
     return "; ".join(parts) + "."
@@ -279,7 +279,7 @@ def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tu
     for case in cases[:_PICTURED]:
         device = _device(case)
         sittings = tuple(s for s in history.get(str(case.key), ()) if not several or s.device == device)
-        before = [one for one in sittings if one.when < started]
+        before = [sitting for sitting in sittings if sitting.when < started]
         title = f"{short_name(case.key)}, {device}" if several and device else short_name(case.key)
         drawn: list[Block | None] = [
             shown(partial(rounds_picture, case), _words),  # where there are any, they decided

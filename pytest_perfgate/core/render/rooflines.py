@@ -62,7 +62,7 @@ class Ceiling:
     note: str = ""
 
 
-def roofline(name: str, alt: str, points: Sequence[Point], ceiling: Ceiling) -> Picture:
+def roofline(alt: str, points: Sequence[Point], ceiling: Ceiling) -> Picture:
     """Draw numbered points under the roof with its balance point; a list below explains the numbers."""
 
     def draw(width: int) -> str:
@@ -87,7 +87,7 @@ def roofline(name: str, alt: str, points: Sequence[Point], ceiling: Ceiling) -> 
         Bar(label=f"{number}  {point.label}", parts=(_share(point, top, ceiling.bandwidth),), text=point.text)
         for number, point in enumerate(points, 1)
     ]
-    return responsive(name, draw, alt, ("of its roof",), bars)
+    return responsive("roofline", draw, alt, ("of its roof",), bars)
 
 
 def _share(point: Point, peak: float, bandwidth: float) -> float:
@@ -260,8 +260,7 @@ class _Frame:
 
 def trend_svg(trend: Trend) -> str:
     """Draw the series of a case or a figure: each run, each level and step, the accepted value, the anchor."""
-    frame, of = _frame(trend), trend.of
-    times = trend.levels
+    frame, of, times = _frame(trend), trend.of, trend.levels
     run = f'<path class="run" d="{_path([(frame.x(at), frame.y(t)) for at, t in enumerate(times)])}"/>'
     parts = [*_grid(frame, trend), run, _dots(frame, trend), *_levels(frame, trend), *_lines(frame, trend)]
     name = printable(f"{trend.key} {of.title}".rstrip())
@@ -287,10 +286,13 @@ def _frame(trend: Trend) -> _Frame:
 def _path(points: Sequence[tuple[float, float]]) -> str:
     """Return a path through points, in relative whole units, which are half as long as positions."""
     whole = [(round(x), round(y)) for x, y in points]
-    flat = {at for at in range(1, len(whole) - 1) if whole[at - 1][1] == whole[at][1] == whole[at + 1][1]}
-    whole = [place for at, place in enumerate(whole) if at not in flat]
-    moves = (f"{x - a} {y - b}" if y < b else f"{x - a},{y - b}" for (a, b), (x, y) in pairwise(whole))
-    return f"M{whole[0][0]},{whole[0][1]}" + (f"l{' '.join(moves)}" if len(whole) > 1 else "")
+    heights = [y for _, y in whole]
+    flat = {at for at in range(1, len(whole) - 1) if heights[at - 1] == heights[at] == heights[at + 1]}
+    corners = [place for at, place in enumerate(whole) if at not in flat]
+    steps = [(x - before_x, y - before_y) for (before_x, before_y), (x, y) in pairwise(corners)]
+    moves = " ".join(f"{right} {down}" if down < 0 else f"{right},{down}" for right, down in steps)
+    x, y = corners[0]
+    return f"M{x},{y}" + (f"l{moves}" if steps else "")
 
 
 def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
@@ -312,10 +314,11 @@ def _dots(frame: _Frame, trend: Trend) -> str:
     times = trend.levels
     first = max(0, len(times) - _DOTS) if len(times) > 2 * _DOTS else 0
     places = [(round(frame.x(at)), round(frame.y(time))) for at, time in enumerate(times)][first:]
-    moves = (f"m{x - a},{y - b}h0" for (a, b), (x, y) in pairwise(places))
+    moves = (f"m{x - before_x},{y - before_y}h0" for (before_x, before_y), (x, y) in pairwise(places))
     beyond = ((frame.x(at), trend.of.text(time)) for at, time in enumerate(times) if time > frame.high)
     arrows = (f'<path class="beyond" d="M{x - 5:.0f},28h10l-5,-8z"><title>{text}</title></path>' for x, text in beyond)
-    return f'<path class="dot" d="M{places[0][0]},{places[0][1]}h0{"".join(moves)}"/>{"".join(arrows)}'
+    left, top = places[0]
+    return f'<path class="dot" d="M{left},{top}h0{"".join(moves)}"/>{"".join(arrows)}'
 
 
 def _levels(frame: _Frame, trend: Trend) -> Iterator[str]:

@@ -52,7 +52,7 @@ def device_path(device: str) -> str:
 
 
 def site_pages(
-    site: Site, trends: Sequence[Trend], every: Findings, figures: Sequence[Trend] = ()
+    site: Site, trends: Sequence[Trend], every: Findings, figures: Sequence[Trend]
 ) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of every file of the site; ``figures`` are series of accepted figures other than time."""
     own: dict[tuple[str, CaseKey], list[Trend]] = {}
@@ -128,9 +128,9 @@ def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
         body += [f"<h2>{title}</h2>", *_steps(site, part)] if part else []
     body += ["<h2>Went away</h2>", *_past_changes(site, every.gone)] if every.gone else []
     unseen = [
-        (_link(one.key, case_path(one.device, one.key)), _text(one.device), _text(one.when[:10]))
-        for one in every.unseen
-        if one.key
+        (_link(stale.key, case_path(stale.device, stale.key)), _text(stale.device), _text(stale.when[:10]))
+        for stale in every.unseen
+        if stale.key
     ]
     body += ["<h2>Not measured lately</h2>", *markup_table(("case", "device", "last"), unseen)] if unseen else []
     body += ["<h2>Newest runs</h2>", *_listed(site, runs)]
@@ -192,7 +192,7 @@ def _steps(site: Site, every: Sequence[Step], *, by_one: bool = False) -> Iterat
 
 def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
     counts = Counter(device for run in runs for device in {s.device for s in run})
-    unseen = {one.device for one in every.unseen if one.key is None}
+    unseen = {stale.device for stale in every.unseen if stale.key is None}
     rows = []
     for device in dict.fromkeys(trend.device for trend in trends):
         own = [trend for trend in trends if trend.device == device]
@@ -239,7 +239,7 @@ def _overview(site: Site, trends: Sequence[Trend]) -> Iterator[str]:
             _commit(site, t.sittings[t.changes[-1].index].commit if t.changes else ""), _outcome(t.newest.outcome),
             _text(t.newest.when[:10]),
         )
-        for t in sorted(trends, key=lambda one: (-abs(one.changes[-1].change) if _open(one) else 0.0, str(one.key)))
+        for t in sorted(trends, key=_open_first)
     ]  # fmt: skip
     return markup_table(heads, rows)
 
@@ -266,19 +266,25 @@ def _news(trend: Trend) -> bool:
     return bool(trend.changes or _against_accepted(trend, trend.now).kind)
 
 
-def _open(trend: Trend) -> bool:
-    """Return whether its last step is an open regression."""
-    return any(trend.of.sign * step.change > 0 and not step.reverted and not step.accepted for step in steps(trend))
+def _open_first(trend: Trend) -> tuple[float, str]:
+    """Return the rank of a case whose last step is an open regression, the largest first; then by name."""
+    slower = (step for step in steps(trend) if trend.of.sign * step.change > 0)
+    is_open = any(not step.reverted and not step.accepted for step in slower)
+    return (-abs(trend.changes[-1].change) if is_open else 0.0, str(trend.key))
 
 
 def _speedups(trends: Sequence[Trend]) -> Iterator[str]:
     """Yield a column for each reference, if calls were compared with one."""
-    ratios = [(trend, [m for m in trend.newest.metrics if m.name == "speedup"]) for trend in trends]
-    every = [(trend, {_over(m.labels): quantity(m.value, m.dimension, 3) for m in own}) for trend, own in ratios]
-    names = sorted({name for _, own in every for name in own})
-    rows = [(_case_link(trend), *(_figure(own.get(n, "")) for n in names)) for trend, own in every if own]
-    yield "<h2>Speed-up</h2>" if names else ""
-    yield from markup_table(("case", *(f"over {escape(name)}" if name else "speed-up" for name in names)), rows)
+    by_trend: list[tuple[Trend, dict[str, str]]] = []
+    for trend in trends:
+        speedups = [metric for metric in trend.newest.metrics if metric.name == "speedup"]
+        if speedups:
+            by_trend.append((trend, {_over(m.labels): quantity(m.value, m.dimension, 3) for m in speedups}))
+    references = sorted({reference for _, ratios in by_trend for reference in ratios})
+    rows = [(_case_link(trend), *(_figure(ratios.get(name, "")) for name in references)) for trend, ratios in by_trend]
+    yield "<h2>Speed-up</h2>" if references else ""
+    heads = (f"over {escape(reference)}" if reference else "speed-up" for reference in references)
+    yield from markup_table(("case", *heads), rows)
 
 
 def _over(scope: Iterable[tuple[str, str]]) -> str:
@@ -350,7 +356,7 @@ def _levels(site: Site, trend: Trend) -> Iterator[str]:
 def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
     """Yield every figure of the newest run, its origin, and its accepted value."""
     detailed, trends = (
-        [one for one in trend.runs[-_DETAILED:] if one.metrics],
+        [sitting for sitting in trend.runs[-_DETAILED:] if sitting.metrics],
         {trend.of.title or "time": trend, **gated},
     )
     rows = []

@@ -286,7 +286,7 @@ Line = tuple[str, str, str]
 """Label, mark, text; a repeated label is left out."""
 
 
-def render_screen(groups: Iterable[tuple[str, Sequence[Line]]], width: int = 100) -> str:
+def render_screen(groups: Iterable[tuple[str, Sequence[Line]]], width: int) -> str:
     """Return each group below its title, without empty lines between them."""
     return "\n".join(text for title, lines in groups for text in (title[:width], *_lines(lines, width))) + "\n"
 

@@ -62,7 +62,7 @@ def change_points(
     places = [at for at, number in enumerate(numbers) if 0 < number < inf]
     if len(places) < len(numbers):
         changes = change_points([numbers[at] for at in places], seed=seed, level=level, least=least)
-        return tuple(replace(one, index=places[one.index]) for one in changes)
+        return tuple(replace(change, index=places[change.index]) for change in changes)
     line = np.log(np.asarray(numbers, dtype=float))
     cuts = _long(line, seed, level, least) if len(line) >= LONG else _split(line, seed, level, least)
     return _described(numbers, sorted(cuts))

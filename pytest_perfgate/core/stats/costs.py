@@ -171,10 +171,10 @@ class PairTimes:
         """``started_s`` is what the start of the present round took."""
         starts: defaultdict[int, float] = defaultdict(float)
         self._tests, self._timed = defaultdict[str, list[float]](list), set[str]()
-        for one in rounds:
-            if one.share_s:
-                starts[one.number] += one.share_s - one.seconds
-            self.add(one)
+        for round_ in rounds:
+            if round_.share_s:
+                starts[round_.number] += round_.share_s - round_.seconds
+            self.add(round_)
         first, *later = [starts[number] for number in sorted(starts)] or [0.0]
         later += [started_s] if started_s is not None else []
         self.starts = later or [first]  # files are read from the disk in the first round
@@ -379,9 +379,9 @@ def first_wants(reports: Iterable[CaseReport], known: Mapping[str, float], round
     wants: dict[str, Want] = {}
     for report in reports:
         nodeid, measured = report.key.nodeid, report.measurement
-        times = [one.value for one in measured.metrics.find("time")[:1]] if measured is not None else []
+        times = [metric.value for metric in measured.metrics.find("time")[:1]] if measured is not None else []
         took_s = max([PAIR_TEST_S, *[TURNS * time / 1e9 for time in times]])
-        slow = any(one.outcome in {Outcome.SUSPECT, Outcome.REGRESSED} for one in report.verdicts)
+        slow = any(verdict.outcome in {Outcome.SUSPECT, Outcome.REGRESSED} for verdict in report.verdicts)
         before = wants.get(nodeid, Want(rounds=rounds, seconds=0.0, suspected=False))
         seconds = known.get(f"{PAIRED} {nodeid}", before.seconds + took_s)
         wants[nodeid] = Want(rounds=rounds, seconds=seconds, suspected=before.suspected or slow)

@@ -97,12 +97,7 @@ def walsh_averages(differences: Sequence[float]) -> list[float]:
     return list(map(float, averages))
 
 
-def shift_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Return the exact interval of the shift."""
-    return shift_and_interval(differences, confidence)[1]
-
-
-def shift_and_interval(differences: Sequence[float], confidence: float) -> tuple[float, Interval]:
+def shift_and_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, Interval]:
     """Return the Hodges-Lehmann shift with its exact interval.
 
     Below six pairs even all averages cover less than 95 %: the interval then states its coverage.

@@ -370,8 +370,8 @@ def requested_metrics(
     for launch in launches:
         exact = [d for d in diagnoses if d.facts.arch == launch.arch]
         answers |= dict.fromkeys(one for d in exact or diagnoses for one in _answers(d, launch, limits))
-    absent = tuple(one for one in answers if isinstance(one, Absent))
-    return MetricSet(metrics=tuple(one for one in answers if isinstance(one, Metric)), absent=absent)
+    absent = tuple(answer for answer in answers if isinstance(answer, Absent))
+    return MetricSet(metrics=tuple(answer for answer in answers if isinstance(answer, Metric)), absent=absent)
 
 
 def _answers(

@@ -122,7 +122,7 @@ def counted_instead(diagnoses: Sequence[Diagnosis], flops: float | None) -> str:
     return f"counted {quantity(counted, Dimension.WORK)} and not {quantity(flops, Dimension.WORK)}"
 
 
-def kernels_roofline(diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis] = ()) -> Picture:
+def kernels_roofline(diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis]) -> Picture:
     """Draw launches under the roof of the longest one's clocks; of two reports each with its earlier place."""
     known = [(d, at) for d in diagnoses if (at := placed(d.facts.counters)) is not None]
     if not known:
@@ -141,7 +141,7 @@ def kernels_roofline(diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis]
     alt += "; lines lead from where each was before" if any(point.before for point in points) else ""
     peaks = tuple((dtype, rate) for dtype, rate in top.peaks if dtype in used)
     note = f"roof: the clocks that ran in {points[0].label}; operations without tensor cores"
-    return roofline("roofline", alt, points, Ceiling(peaks=peaks, bandwidth=top.bandwidth, note=note))
+    return roofline(alt, points, Ceiling(peaks=peaks, bandwidth=top.bandwidth, note=note))
 
 
 def _point(d: Diagnosis, at: Placed, then: Placed | None) -> Point:

@@ -220,7 +220,7 @@ def contract_data(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | None 
     }
 
 
-def contract_text(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | None = None) -> str:
+def contract_text(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | None) -> str:
     """Return the JSON as a file."""
     return json.dumps(contract_data(diagnoses, inputs), indent=2, ensure_ascii=False) + "\n"
 
@@ -333,7 +333,7 @@ MOST = 10
 _RESOURCES = frozenset({"registers", "shared memory", "stack", "spills"})
 
 
-def devlog_part(now: Sequence[Diagnosis], then: Sequence[Diagnosis] = ()) -> Document:
+def devlog_part(now: Sequence[Diagnosis], then: Sequence[Diagnosis]) -> Document:
     """Return one section for each kernel; with an earlier version, what changed."""
     partners = {id(new): old for old, new in paired(then, now)}
     sections: list[Block] = [

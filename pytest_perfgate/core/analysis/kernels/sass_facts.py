@@ -71,15 +71,14 @@ def static_shared(facts: KernelFacts) -> int:
     """Return the bytes of shared memory that the source requests, without the driver's own."""
     if facts.resources is None:
         return 0
-    shared = facts.resources.shared
-    number = architecture(facts.arch)
+    shared, number = facts.resources.shared, architecture(facts.arch)
     if facts.resources.source == FROM_CODE and number is not None and number >= _SYSTEM_SHARED_FROM:
         return max(0, shared - _SYSTEM_SHARED)
     return shared
 
 
 def architecture(arch: str) -> int | None:
-    """90 for ``sm_90a``."""
+    """Return 90 for ``sm_90a``; None for another kind of name."""
     digits = re.match(r"sm_(\d+)", arch)
     return int(digits[1]) if digits else None
 
@@ -128,7 +127,7 @@ def _mangled(name: str) -> tuple[str, str]:
     return last, name[at:]
 
 
-_ARGUMENT = re.compile(r"L([a-z])(n?)(\d+)E|([a-z])|(\d+)")
+_ARGUMENT = re.compile(r"L(?P<type>[a-z])(?P<minus>n?)(?P<number>\d+)E|(?P<plain>[a-z])|(?P<length>\d+)")
 
 _TYPES = {"a": "int8", "b": "bool", "d": "double", "f": "float", "h": "uint8", "i": "int", "j": "unsigned", "l": "long"}
 
@@ -141,11 +140,13 @@ def _instance(name: str) -> str:
     rest, arguments = rest[1:], list[str]()
     while not rest.startswith("E"):
         match = _ARGUMENT.match(rest)
-        if match is None or (match[4] and match[4] not in _TYPES):
+        if match is None or (match["plain"] and match["plain"] not in _TYPES):
             return name
-        number = str(bool(int(match[3]))).lower() if match[1] == "b" else f"{'-' * len(match[2] or '')}{match[3]}"
-        end = match.end() + int(match[5] or 0)  # a type of the user's own has its length in front
-        arguments.append(number if match[1] else _TYPES[match[4]] if match[4] else rest[match.end() : end])
+        end = match.end() + int(match["length"] or 0)  # a type of the user's own has its length in front
+        number = f"{'-' if match['minus'] else ''}{match['number']}"
+        number = str(number != "0").lower() if match["type"] == "b" else number
+        plain = _TYPES[match["plain"]] if match["plain"] else rest[match.end() : end]
+        arguments.append(number if match["type"] else plain)
         rest = rest[end:]
     return f"{last}<{', '.join(arguments)}>"
 

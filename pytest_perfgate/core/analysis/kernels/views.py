@@ -374,9 +374,9 @@ def counters_compared(before: Sequence[Diagnosis], after: Sequence[Diagnosis], s
     blocks: list[Block] = [Section(title=new.name, blocks=(moved_table(old, new),)) for old, new in pairs[:_APART]]
     if others := tuple((new.name, *row) for old, new in pairs[_APART:] for row in moved_table(old, new).rows):
         blocks.append(Table(title="Other pairs", columns=(Column(name="Kernel"), *_MOVED), rows=others, limit=_APART))
-    matched = {id(one) for pair in pairs for one in pair}
+    matched = {id(diagnosis) for pair in pairs for diagnosis in pair}
     for title, side in (("Only in the first", before), ("Only in the second", after)):
-        if names := tuple(one.name for one in side if id(one) not in matched):
+        if names := tuple(diagnosis.name for diagnosis in side if id(diagnosis) not in matched):
             blocks.append(Section(title=title, blocks=(Bullets(items=names),)))
     return Document(title=f"Kernels compared: {subject}", blocks=tuple(blocks))
 

@@ -110,14 +110,15 @@ def _step(before: Job, after: Job, *, anchored: bool) -> JobPair:
 
 
 def _summed(rank: str, name: str, before: Job, after: Job, chosen: Callable[[RankLane], Mask]) -> JobPair:
-    totals = [[_total(r.lane, chosen(r.lane)) for r in job.ranks] for job in (before, after)]
-    (old, old_count), (new, new_count) = ((sum(t for t, _ in side), sum(n for _, n in side)) for side in totals)
+    (old, old_count), (new, new_count) = (_total(job, chosen) for job in (before, after))
     return JobPair(rank=rank, name=name, before_ns=old, after_ns=new, before_count=old_count, after_count=new_count)
 
 
-def _total(lane: RankLane, kept: Mask) -> tuple[float, int]:
-    lengths = (lane.kernels.end - lane.kernels.start)[kept]
-    return float(lengths.sum()), len(lengths)
+def _total(job: Job, chosen: Callable[[RankLane], Mask]) -> tuple[float, int]:
+    """Return the time and the number of the chosen kernels of all ranks."""
+    lanes = [rank.lane for rank in job.ranks]
+    lengths = [(lane.kernels.end - lane.kernels.start)[chosen(lane)] for lane in lanes]
+    return sum(float(of_rank.sum()) for of_rank in lengths), sum(map(len, lengths))
 
 
 Named = Callable[[RankResult], Iterable[tuple[str, float, int]]]
@@ -125,19 +126,20 @@ Named = Callable[[RankResult], Iterable[tuple[str, float, int]]]
 
 def _matched(before: Job, after: Job, named: Named) -> Iterator[JobPair]:
     """Yield one pair for each rank and name, in the order of the first side that has it."""
-    sides = [
+    old, new = (
         {(r.rank.name, name): (amount, count) for r in job.ranks for name, amount, count in named(r)}
         for job in (before, after)
-    ]
-    for key in dict.fromkeys([*sides[0], *sides[1]]):
-        old, new = sides[0].get(key), sides[1].get(key)
+    )
+    for rank, name in dict.fromkeys([*old, *new]):
+        before_ns, before_count = old.get((rank, name), (None, 0))
+        after_ns, after_count = new.get((rank, name), (None, 0))
         yield JobPair(
-            rank=key[0],
-            name=key[1],
-            before_ns=old[0] if old else None,
-            after_ns=new[0] if new else None,
-            before_count=old[1] if old else 0,
-            after_count=new[1] if new else 0,
+            rank=rank,
+            name=name,
+            before_ns=before_ns,
+            after_ns=after_ns,
+            before_count=before_count,
+            after_count=after_count,
         )
 
 

@@ -288,5 +288,5 @@ def check_copies(results: Sequence[RankResult], files: Sequence[str]) -> None:
             raise PerfgateError("nsys-ranks", f"{what}: every kernel of process {rank.pid} is in both")
 
 
-def _same(one: Activity, other: Activity) -> bool:
-    return len(one) > 0 and np.array_equal(one.start, other.start) and np.array_equal(one.end, other.end)
+def _same(activity: Activity, other: Activity) -> bool:
+    return len(activity) > 0 and np.array_equal(activity.start, other.start) and np.array_equal(activity.end, other.end)

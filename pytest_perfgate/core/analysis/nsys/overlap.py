@@ -276,8 +276,8 @@ def work_metrics(ranks: Sequence[RankResult], stated: Stated | None) -> MetricSe
     metrics, absent = list[Metric](), list[Absent]()
     for result in ranks:
         every, where = stated_metrics(stated, float(result.lane.window.length), _BY), labels(rank=result.rank.name)
-        metrics += [replace(one, labels=where) for one in every.metrics]
-        absent += [replace(one, labels=where) for one in every.absent]
+        metrics += [replace(metric, labels=where) for metric in every.metrics]
+        absent += [replace(missing, labels=where) for missing in every.absent]
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 

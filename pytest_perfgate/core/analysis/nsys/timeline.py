@@ -144,7 +144,9 @@ def _time_row(result: RankResult, side: str) -> Row:
 
 
 def _side(jobs: Sequence[Job], job: Job) -> str:
-    return "" if len(jobs) < 2 else ", after" if job is jobs[1] else ", before"
+    if len(jobs) < 2:
+        return ""
+    return ", after" if job is jobs[1] else ", before"
 
 
 def overlap_picture(*jobs: Job) -> Picture:

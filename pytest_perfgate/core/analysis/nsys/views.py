@@ -309,7 +309,6 @@ def _rank_metrics(result: RankResult) -> Iterator[tuple[str, float, Dimension]]:
 
 _CLOSE_NS = 10_000
 _HELD = (Bottleneck.LAUNCH, Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION)
-_OPEN = Bottleneck.NOT_COLLECTED
 
 
 def rank_class(result: RankResult) -> Classification:
@@ -344,7 +343,8 @@ def stage_class(result: RankResult, stage: str) -> str:
 def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
     """Yield one finding for the ranks of each class, and the advice that follows."""
     classes = [(result, rank_class(result)) for result in ranks if len(result.lane.kernels)]
-    for bottleneck in dict.fromkeys(one.bottleneck for _, one in classes if one.bottleneck is not _OPEN):
+    classes = [(rank, reached) for rank, reached in classes if reached.bottleneck is not Bottleneck.NOT_COLLECTED]
+    for bottleneck in dict.fromkeys(classified.bottleneck for _, classified in classes):
         mine = [(result, classified) for result, classified in classes if classified.bottleneck is bottleneck]
         names, (_, first) = rank_names([result for result, _ in mine]), mine[0]
         yield Finding(
@@ -360,7 +360,7 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
 def class_sentences(job: Job) -> Iterator[str]:
     """Yield the windows that only their kernels limit, and the stages that wait for communication."""
     ranks = () if problems(job) else job.ranks
-    open_ranks = [r for r in ranks if len(r.lane.kernels) and rank_class(r).bottleneck is _OPEN]
+    open_ranks = [r for r in ranks if len(r.lane.kernels) and rank_class(r).bottleneck is Bottleneck.NOT_COLLECTED]
     if open_ranks:
         yield (
             f"Kernels limit the window of {rank_names(open_ranks)}, not communication, synchronisation or launches. "

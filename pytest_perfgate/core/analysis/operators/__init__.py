@@ -98,9 +98,9 @@ def _shape(sizes: Sequence[object]) -> str:
     return "×".join(map(str, sizes)) or "scalar"
 
 
-def _listed_shapes(shapes: Sequence[object], most: int = 3) -> str:
-    texts = [_shape(sizes) for sizes in shapes[:most] if isinstance(sizes, tuple)]
-    more = [f"and {len(shapes) - most} more"] if len(shapes) > most else []
+def _listed_shapes(shapes: Sequence[object]) -> str:
+    texts = [_shape(sizes) for sizes in shapes[:3] if isinstance(sizes, tuple)]
+    more = [f"and {len(shapes) - 3} more"] if len(shapes) > 3 else []
     return f"[{', '.join((*texts, *more))}]"
 
 
@@ -156,7 +156,7 @@ CATEGORIES: Mapping[str, str] = {name: category for category, family in _FAMILIE
 _MESSAGES = ("c10d::", "nccl:", "record_param_comms", "_c10d_functional::")
 
 
-def model_of(name: str, extra: Mapping[str, Callable[..., Work]] | None = None) -> Model | None:
+def model_of(name: str, extra: Mapping[str, Callable[..., Work]] | None) -> Model | None:
     """Return the model of an operator; a user's own takes precedence."""
     if extra and name in extra:
         return extra[name]
@@ -220,7 +220,7 @@ _FUSION = {
 }
 
 
-def fusion_of(category: str, name: str = "") -> str:
+def fusion_of(category: str, name: str) -> str:
     """Return the fusion that is possible by changing the model."""
     if name.startswith("triton_"):
         return "none: torch.compile made this kernel of several operators"

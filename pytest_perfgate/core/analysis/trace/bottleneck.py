@@ -94,7 +94,7 @@ def _named(survey: Survey, rows: Ints, pattern: re.Pattern[str]) -> NDArray[np.b
     return np.isin(numbers, fitting)
 
 
-def window_signals(survey: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None) -> Signals | None:
+def window_signals(survey: Survey, rows: Sequence[OperatorRow], roof: Roof | None) -> Signals | None:
     """Return the signals of a window of one device; ``None`` if nothing ran on a device."""
     lines = timelines(survey)
     if survey.on_host or len(lines) != 1:
@@ -130,7 +130,7 @@ def _roofs(rows: Sequence[OperatorRow], roof: Roof | None) -> tuple[float | None
 
 
 def window_class(
-    survey: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None, problems: Sequence[Problem] = ()
+    survey: Survey, rows: Sequence[OperatorRow], roof: Roof | None, problems: Sequence[Problem]
 ) -> Classification | None:
     """Return the class of a window with its numbers; only invalid if there are problems."""
     signals = Signals(problems=tuple(p.what for p in problems)) if problems else window_signals(survey, rows, roof)
@@ -157,7 +157,7 @@ def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence
     windows = [part.window for part in steps if part.window is not None and part.window.step]
     if not windows or not len(whole.rows):
         return
-    start, end = (np.array([getattr(one, side) for one in windows], np.int64) for side in ("start", "end"))
+    start, end = (np.array([getattr(window, side) for window in windows], np.int64) for side in ("start", "end"))
     low, high = min(int(whole.start.min()), int(start.min())), max(int(whole.end.max()), int(end.max()))
     for scope in scopes:
         covered = intervals.covered(start, end) / max(high - low, 1)
@@ -255,11 +255,11 @@ def advised(impacts: Sequence[Impact], findings: Sequence[Finding]) -> tuple[Rec
         for finding in sorted(beside, key=lambda f: not f.trigger.startswith("class="))
     ]
     groups: dict[str, list[Impact]] = defaultdict(list)
-    for one in impacts:
-        groups[one.row.name] += [one] if one.gains else []
+    for impact in impacts:
+        groups[impact.row.name] += [impact] if impact.gains else []
     worthy = [group for group in filter(None, groups.values()) if _most(group) >= WORTH]
     ranked = [(_most(group), _operator(group, worth)) for group in worthy]
-    covered += [finding for _, one in ranked for finding in one.findings]
+    covered += [finding for _, advice in ranked for finding in advice.findings]
     others = [finding for finding in worth if finding not in (*beside, *covered)]
     ranked += [(saved(finding.gain)[1] if finding.gain else 0.0, _pattern(finding)) for finding in others]
     ordered = sorted(ranked, key=lambda pair: -pair[0])
@@ -293,8 +293,8 @@ def _expected(finding: Finding) -> str:
 
 def left_over(recommended: Sequence[Recommendation], findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return findings that are in no recommendation."""
-    covered = [finding for one in recommended for finding in one.findings]
-    operators = {one.details for one in recommended}
+    covered = [finding for advice in recommended for finding in advice.findings]
+    operators = {advice.details for advice in recommended}
     return tuple(f for f in findings if f not in covered and not (f.severity is Severity.INFO and f.scope in operators))
 
 
@@ -310,14 +310,16 @@ def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
 def _operator(group: Sequence[Impact], findings: Sequence[Finding]) -> Recommendation:
     """Return one operator with all its argument sets that are worth examining, and what was found of it alone."""
     row = max(group, key=lambda i: i.row.total).row
-    own = tuple(one for one in findings if one.scope == row.name and one.trigger.startswith(_OF_OPERATOR))
-    texts = [one.title + ("." if one.trigger.startswith(_TINY) else f". {one.detail}") for one in own]
+    own = tuple(
+        finding for finding in findings if finding.scope == row.name and finding.trigger.startswith(_OF_OPERATOR)
+    )
+    texts = [finding.title + ("." if finding.trigger.startswith(_TINY) else f". {finding.detail}") for finding in own]
     texts = [f"{band(min(i.fraction for i in group))}.", *dict.fromkeys(texts)]
     calls, share = sum(i.row.count for i in group), sum(i.row.share for i in group)
     reached = " to ".join(dict.fromkeys(f"{end(i.fraction for i in group) * 100:.0f} %" for end in (min, max)))
     sets = f" of its {len(group)} longest argument sets" if len(group) > 1 else ""
-    unfused = any(one.title == UNFUSED for one in findings) and row.name in PRODUCTS
-    advice = next((FOLD if one.trigger.startswith(_TINY) else one.advice for one in own), "")
+    unfused = any(finding.title == UNFUSED for finding in findings) and row.name in PRODUCTS
+    advice = next((FOLD if finding.trigger.startswith(_TINY) else finding.advice for finding in own), "")
     fusion = fusion_of(row.category, "softmax") if unfused else advice or fusion_of(row.category, row.name)
     wanted = any(wants_replay(i.row, i.fraction) for i in group)
     kernel = _kernel_path(row, "its longest argument set" if sets else "it")
@@ -365,17 +367,21 @@ def advice_blocks(recommended: Sequence[Recommendation]) -> tuple[Block, ...]:
         return (Paragraph(text="None: nothing stands out, or no roof is known to compare operators with."),)
     return tuple(
         Section(
-            title=f"Priority {number}: {one.title}",
+            title=f"Priority {number}: {advice.title}",
             blocks=(
                 Bullets(
                     items=(
-                        f"Issue: {one.issue}",
-                        *(f"Action: {action}" for action in one.action),
-                        f"Impact: {one.impact}",
+                        f"Issue: {advice.issue}",
+                        *(f"Action: {action}" for action in advice.action),
+                        f"Impact: {advice.impact}",
                     )
                 ),
-                *((Link(text=f"Details: {one.details or one.anchor}", anchor=one.anchor),) if one.anchor else ()),
+                *(
+                    (Link(text=f"Details: {advice.details or advice.anchor}", anchor=advice.anchor),)
+                    if advice.anchor
+                    else ()
+                ),
             ),
         )
-        for number, one in enumerate(recommended, 1)
+        for number, advice in enumerate(recommended, 1)
     )

@@ -80,16 +80,15 @@ def unlike_metrics() -> MetricSet:
     )
 
 
-def part_metrics(before: Timeline, after: Timeline, parts: Sequence[str] = PARTS) -> MetricSet:
+def part_metrics(before: Timeline, after: Timeline, parts: Sequence[str]) -> MetricSet:
     """Return the time of each part on both sides."""
     metrics = []
     for name in parts:
-        one, two, where = getattr(before, name), getattr(after, name), labels(part=name)
-        metrics += [
-            _metric("compared_time", time, _TIME, labels(part=name, side=side)) for side, time in zip(SIDES, (one, two))
-        ]
-        metrics.append(_metric("difference", two - one, _TIME, where))
-        metrics += [_metric("slowdown", two / one - 1, _PART, where)] if one else []
+        then, now, where = getattr(before, name), getattr(after, name), labels(part=name)
+        for side, time in zip(SIDES, (then, now)):
+            metrics.append(_metric("compared_time", time, _TIME, labels(part=name, side=side)))
+        metrics.append(_metric("difference", now - then, _TIME, where))
+        metrics += [_metric("slowdown", now / then - 1, _PART, where)] if then else []
     return MetricSet(metrics=tuple(metrics))
 
 
@@ -151,9 +150,9 @@ def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
     """Return the time of each part on both sides."""
     rows = []
     for name in PARTS:
-        one, two = getattr(before, name), getattr(after, name)
-        if one or two:
-            rows.append((_CALLED.get(name, name), one, two, two - one, two / one - 1 if one else None))
+        then, now = getattr(before, name), getattr(after, name)
+        if then or now:
+            rows.append((_CALLED.get(name, name), then, now, now - then, now / then - 1 if then else None))
     return Table(
         columns=(
             Column(name="part"),
@@ -166,14 +165,14 @@ def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
     )
 
 
-def edit_block(edits_made: Sequence[Edit], limit: int = 0, *, compared: bool = True) -> Block:
+def edit_block(edits_made: Sequence[Edit], limit: int = 0, *, compared: bool) -> Block:
     """Return the table of edits, or a sentence if there are none."""
     if edits_made:
         return edit_table(edits_made, limit)
     return Paragraph(text="The call trees are alike." if compared else "The call trees are not compared.")
 
 
-def edit_table(edits_made: Sequence[Edit], limit: int = 0) -> Table:
+def edit_table(edits_made: Sequence[Edit], limit: int) -> Table:
     """Return the differences of the call trees, the largest first."""
     ordered = sorted(edits_made, key=lambda edit: -edit.size)
     return Table(
@@ -217,8 +216,8 @@ def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[st
         texts.append(f"The largest that hardware does not explain is {odd.name} {odd.detail}: {_saved(odd, lines[1])}.")
     if lines[0] and lines[1]:
         idle = [line.share(line.idle) for line in lines if line]
-        one, two = (f"{share * 100:.1f} %" for share in idle)
-        texts += [f"Idle time is {two} of the target's window and {one} of the reference's."] * (max(idle) >= 0.01)
+        then, now = (f"{share * 100:.1f} %" for share in idle)
+        texts += [f"Idle time is {now} of the target's window and {then} of the reference's."] * (max(idle) >= 0.01)
     return tuple(texts)
 
 
@@ -277,7 +276,9 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Match], roofs: 
     """Return what differs in neutral terms, with recommendations for the target only."""
     from pytest_perfgate.core.analysis.trace.findings import time_outside
 
-    aside = Bullets(items=tuple(f"{one.title}: {one.advice}" for one in time_outside(lines[1])) if lines[1] else ())
+    aside = Bullets(
+        items=tuple(f"{finding.title}: {finding.advice}" for finding in time_outside(lines[1])) if lines[1] else ()
+    )
     outside = (Section(title="Outside of computation", blocks=(aside,)),) if aside.items else ()
     odd = sorted((pair for pair in pairs if pair.unexpected), key=lambda pair: -(_saving(pair) or 0.0))[:6]
     advised = (*outside, *(_advised(pair, number, lines[1]) for number, pair in enumerate(odd, 1)))
@@ -392,7 +393,7 @@ def _neutral(lines: Lines) -> str:
     return f"Compute time of the target is {computed}; the whole window is {_changed(lines[0].total, lines[1].total)}."
 
 
-def _changed(one: float, two: float) -> str:
+def _changed(before: float, after: float) -> str:
     """Return a time of the target, and its change against the reference's."""
-    change = f"{(two / one - 1) * 100:+,.1f} %" if one else "not comparable"
-    return f"{quantity(float(two), _TIME)}, {change} against the reference's {quantity(float(one), _TIME)}"
+    change = f"{(after / before - 1) * 100:+,.1f} %" if before else "not comparable"
+    return f"{quantity(float(after), _TIME)}, {change} against the reference's {quantity(float(before), _TIME)}"

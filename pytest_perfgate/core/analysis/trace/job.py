@@ -68,7 +68,7 @@ class RankFigures:
 
     def silenced(self, wanted: Iterable[tuple[str, Labels]]) -> RankFigures:
         """Return the rank as unmeasured, for a job in which others have a GPU, with absent figures for limits."""
-        own = ((one.name, one.labels) for one in self.metrics.absent)
+        own = ((missing.name, missing.labels) for missing in self.metrics.absent)
         here = ((name, tuple(sorted({**dict(of), "rank": str(self.rank)}.items()))) for name, of in (*wanted, *own))
         absent = (Absent(name=name, labels=of, why=LOST, fix=WITH_GPU) for name, of in dict.fromkeys(here))
         return replace(self, metrics=MetricSet(absent=tuple(absent)), lines=(), findings=(), problems=())
@@ -97,32 +97,34 @@ class TraceJob:
     @property
     def settled(self) -> TraceJob:
         """Return the complete job; a profile of the host beside those of GPUs has lost its GPU activity."""
-        with_gpu = [one for one in self.ranks if one.lines and not one.on_host]
+        with_gpu = [rank for rank in self.ranks if rank.lines and not rank.on_host]
         if not with_gpu or len(with_gpu) == len(self.ranks):
             return self
         wanted = {
-            (m.name, tuple(one for one in m.labels if one[0] != "rank")) for r in with_gpu for m in r.metrics.metrics
+            (m.name, tuple(label for label in m.labels if label[0] != "rank"))
+            for r in with_gpu
+            for m in r.metrics.metrics
         }
         there, ordered = {one.rank for one in with_gpu}, sorted(wanted)
-        return TraceJob(ranks=tuple(one if one.rank in there else one.silenced(ordered) for one in self.ranks))
+        return TraceJob(ranks=tuple(rank if rank.rank in there else rank.silenced(ordered) for rank in self.ranks))
 
     @property
     def measured(self) -> TraceJob:
         """The ranks with figures, or all if none has any."""
-        return TraceJob(ranks=tuple(one for one in self.ranks if one.lines) or self.ranks)
+        return TraceJob(ranks=tuple(rank for rank in self.ranks if rank.lines) or self.ranks)
 
     @property
     def subject(self) -> str:
         """The number of ranks, and which of them have nothing to measure."""
-        world, here = max((one.world for one in self.ranks), default=0), len(self.ranks)
-        silent = [str(one.rank) for one in self.ranks if not one.lines]
+        world, here = max((rank.world for rank in self.ranks), default=0), len(self.ranks)
+        silent = [str(rank.rank) for rank in self.ranks if not rank.lines]
         without = f", without GPU activity: rank {', '.join(silent)}" if silent else ""
         return f"{here} of {world} ranks{without}" if world > here else f"{here} ranks{without}"
 
     @property
     def window(self) -> str:
         """What all figures cover, and the origin of the ranks' numbers."""
-        placed = [str(one.rank) for one in self.ranks if one.placed]
+        placed = [str(rank.rank) for rank in self.ranks if rank.placed]
         named = self.measured.ranks[0].window
         if not placed:
             return named
@@ -132,26 +134,26 @@ class TraceJob:
     @property
     def meeting(self) -> Meeting:
         """The collectives of all ranks."""
-        parts = tuple(part for one in self.ranks for part in one.collectives)
-        return Meeting(parts=parts, present=frozenset(one.rank for one in self.ranks))
+        parts = tuple(part for rank in self.ranks for part in rank.collectives)
+        return Meeting(parts=parts, present=frozenset(rank.rank for rank in self.ranks))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings, once for each pattern: of the rank where it is worst, with the number of others."""
         kinds: dict[tuple[str, str, bool], list[tuple[int, Finding]]] = defaultdict(list)
-        for one in self.ranks:
-            for finding in one.findings:
+        for rank in self.ranks:
+            for finding in rank.findings:
                 name, _, reached = finding.trigger.partition("=")
                 kind = finding.trigger if reached.isalpha() else name
-                kinds[kind, finding.scope, bool(finding.advice)].append((one.rank, finding))
+                kinds[kind, finding.scope, bool(finding.advice)].append((rank.rank, finding))
         return tuple(_worst(by_rank) for by_rank in kinds.values())
 
     @property
     def metrics(self) -> MetricSet:
         """The figures of every rank."""
         return MetricSet(
-            metrics=tuple(metric for one in self.ranks for metric in one.metrics.metrics),
-            absent=tuple(absent for one in self.ranks for absent in one.metrics.absent),
+            metrics=tuple(metric for rank in self.ranks for metric in rank.metrics.metrics),
+            absent=tuple(absent for rank in self.ranks for absent in rank.metrics.absent),
         )
 
 

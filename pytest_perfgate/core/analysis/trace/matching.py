@@ -220,18 +220,18 @@ def edits(before: OperatorNode, after: OperatorNode) -> tuple[Edit, ...]:
     changes: list[Edit] = []
     ahead: list[tuple[OperatorNode | None, OperatorNode | None, str]] = [(before, after, "")]
     while ahead:
-        one, two, path = ahead.pop()
-        if one is None or two is None or one.name != two.name:
-            size = max(one.size if one else 0, two.size if two else 0)
+        old, new, path = ahead.pop()
+        if old is None or new is None or old.name != new.name:
+            size = max(old.size if old else 0, new.size if new else 0)
             changes.append(
-                Edit(path=path or "/", before=one.name if one else "", after=two.name if two else "", size=size)
+                Edit(path=path or "/", before=old.name if old else "", after=new.name if new else "", size=size)
             )
-        elif one.key != two.key:
-            inside = f"{path}/{one.name}" if one.name else path
-            if len(one.children) * len(two.children) > CELLS:
-                changes += _counted(one, two, inside)
+        elif old.key != new.key:
+            inside = f"{path}/{old.name}" if old.name else path
+            if len(old.children) * len(new.children) > CELLS:
+                changes += _counted(old, new, inside)
             else:
-                ahead += [(*pair, inside) for pair in reversed(aligned(one.children, two.children))]
+                ahead += [(*pair, inside) for pair in reversed(aligned(old.children, new.children))]
     return tuple(changes)
 
 

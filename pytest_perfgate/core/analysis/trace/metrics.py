@@ -186,7 +186,7 @@ def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet
 
 
 def operator_metrics(
-    rows: Sequence[OperatorRow], roof: Roof | None, scopes: Sequence[Labels], *, on_host: bool = False
+    rows: Sequence[OperatorRow], roof: Roof | None, scopes: Sequence[Labels], *, on_host: bool
 ) -> MetricSet:
     """Return time, count, rates and fractions by operator and category; without a model, absent with the reason."""
     if not rows:

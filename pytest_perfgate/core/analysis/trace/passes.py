@@ -50,8 +50,8 @@ _MOST_FUSED = 32
 """The most kernels that one kernel could replace; more of them are a whole model."""
 
 
-def fusion_candidates(survey: Survey, least: int = 3) -> tuple[Candidate, ...]:
-    """Return kinds of modules with at least so many kernels in each instance, short on average."""
+def fusion_candidates(survey: Survey) -> tuple[Candidate, ...]:
+    """Return kinds of modules with three kernels or more in each instance, short on average."""
     trace = survey.trace
     kinds = _module_names(survey)
     counts, spent, stays = _launched(survey), subtree_times(survey), _unfusable(survey)
@@ -64,7 +64,7 @@ def fusion_candidates(survey: Survey, least: int = 3) -> tuple[Candidate, ...]:
         if not len(rows):
             continue
         kernels, total = float(counts[rows].sum()), float(spent[rows].sum())
-        if least <= kernels / len(rows) <= _MOST_FUSED and total / kernels < SHORT_NS:
+        if 3 <= kernels / len(rows) <= _MOST_FUSED and total / kernels < SHORT_NS:
             candidates.append(
                 Candidate(
                     module=module,

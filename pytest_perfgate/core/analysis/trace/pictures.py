@@ -239,7 +239,7 @@ def operators_picture(
     part = f"the longest {len(points)} of " if len(points) < len(every) else ""
     alt = f"Roofline of {part}{plural(len(every), 'operator')}, balance at {balance:,.0f} operations per byte"
     alt += f"; lines lead from where {moved} were before" if moved else ""
-    return roofline("roofline", alt, points, Ceiling(peaks=named, bandwidth=roof.bandwidth, note=f"roof: {roof.note}"))
+    return roofline(alt, points, Ceiling(peaks=named, bandwidth=roof.bandwidth, note=f"roof: {roof.note}"))
 
 
 def _operator_points(
@@ -288,7 +288,7 @@ def tree_picture(survey: Survey, before: Survey | None = None) -> Picture:
     whole = quantity(root.amount, Dimension.TIME, 3)
     alt = f"{'Host time by what called it' if survey.on_host else 'GPU time by what launched it'}: {whole}"
     alt += f", before {quantity(root.before, Dimension.TIME, 3)}" if root.before is not None else ""
-    return icicle("tree", alt, root)
+    return icicle(alt, root)
 
 
 Paths = Mapping[tuple[str, ...], float]

@@ -217,15 +217,17 @@ _MUTUAL = ("allreduce", "allgather", "reducescatter", "alltoall", "barrier")
 
 def one_clock(instances: Sequence[Instance]) -> bool:
     """Return whether ranks share a clock: in a mutual collective, no rank ends before the last one starts."""
-    mutual = [one for one in instances if any(name in _plain(one) for name in _MUTUAL)] or instances
-    meet = sum(
-        max(part.start for part in one.parts) <= min(part.start + part.length for part in one.parts) for one in mutual
-    )
-    return bool(mutual) and meet >= AGREE * len(mutual)
+    mutual = [instance for instance in instances if any(name in _plain(instance) for name in _MUTUAL)] or instances
+    return bool(mutual) and sum(map(_overlaps, mutual)) >= AGREE * len(mutual)
 
 
-def _plain(one: Instance) -> str:
-    named = f"{one.kind} {next((part.operation for part in one.parts if part.operation), '')}".lower()
+def _overlaps(instance: Instance) -> bool:
+    first_end = min(part.start + part.length for part in instance.parts)
+    return max(part.start for part in instance.parts) <= first_end
+
+
+def _plain(instance: Instance) -> str:
+    named = f"{instance.kind} {next((part.operation for part in instance.parts if part.operation), '')}".lower()
     return "".join(char for char in named if char.isalpha())
 
 
@@ -274,7 +276,9 @@ def collective_pairs(before: Sequence[Collective], after: Sequence[Collective]) 
 
 def _by_message(of_rank: Sequence[Collective]) -> dict[tuple[str, float | None, int | None], list[int]]:
     groups: dict[tuple[str, float | None, int | None], list[int]] = {}
-    for one in of_rank:
-        size = one.sent if one.size is None else one.size
-        groups.setdefault((one.operation or one.kind, size, one.ranks), []).append(one.length)
+    for collective in of_rank:
+        size = collective.sent if collective.size is None else collective.size
+        groups.setdefault((collective.operation or collective.kind, size, collective.ranks), []).append(
+            collective.length
+        )
     return groups

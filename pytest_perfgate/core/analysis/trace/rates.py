@@ -206,7 +206,7 @@ def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[floa
     """Return items a second and their name, by the time from step to step; steps without stated items."""
     count, unit = parse_items(items, "trace-option")
     windows = [part.window for part in steps if part.window is not None and part.window.step]
-    starts = np.sort(np.array([one.start for one in windows], np.int64))
+    starts = np.sort(np.array([window.start for window in windows], np.int64))
     if len(starts) > 1:
         apart = intervals.middle(np.diff(starts))
     elif len(starts):

@@ -129,7 +129,9 @@ def summary_blocks(content: ReportContent) -> tuple[Block, ...]:
 
 def _timelines(survey: Survey) -> tuple[Table, ...]:
     lines, host = timelines(survey), survey.on_host
-    return tuple(timeline_table(one, f"Device {n}" if len(lines) > 1 else "", on_host=host) for n, one in lines.items())
+    return tuple(
+        timeline_table(timeline, f"Device {n}" if len(lines) > 1 else "", on_host=host) for n, timeline in lines.items()
+    )
 
 
 def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, float]]:
@@ -265,7 +267,7 @@ def analysis_document(content: ReportContent, extra: Sequence[tuple[str, str]], 
     if not survey.on_host:
         texts.append(("kernels launched", quantity(sum(k.count for k in content.kernels), Dimension.COUNT)))
     texts += _bounds(content.rows, content.roof)
-    made = bottleneck.advice_blocks([replace(one, anchor="") for one in advice.made])
+    made = bottleneck.advice_blocks([replace(recommendation, anchor="") for recommendation in advice.made])
     heading, lines = (f"Trace {name_of(survey)}", subtitle(survey)), (f"{name}: {text}" for name, text in texts)
     return four_sections(heading, summary, lines, findings, made)
 
@@ -347,10 +349,10 @@ def _process(content: ReportContent) -> Iterator[str]:
     yield f"Looked for the known patterns ({len(content.findings):,} found) and at the call trees of the longest calls"
 
 
-def _trees(content: ReportContent, most: int = 3) -> list[Section]:
-    """Return the callers of the longest operators, and what one call of each launched."""
+def _trees(content: ReportContent) -> list[Section]:
+    """Return the callers of the three longest operators, and what one call of each launched."""
     names = dict.fromkeys(row.name for row in content.top if row.example >= 0)
-    rows = [next(row for row in content.top if row.name == name and row.example >= 0) for name in list(names)[:most]]
+    rows = [next(row for row in content.top if row.name == name and row.example >= 0) for name in list(names)[:3]]
     parts = [Section(title=row.name, blocks=stack_document(content.stacks(), str(row.event)).blocks) for row in rows]
     return [Section(title="Tree analysis", blocks=tuple(parts))] if parts else []
 

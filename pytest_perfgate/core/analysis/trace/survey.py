@@ -330,7 +330,7 @@ ScopedFigure = tuple[str, float, Dimension, Labels]
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 
-def scoped_metrics(survey: Survey, steps: Sequence[Survey], scopes: Sequence[Labels], most: int = MOST) -> MetricSet:
+def scoped_metrics(survey: Survey, steps: Sequence[Survey], scopes: Sequence[Labels], most: int) -> MetricSet:
     """Return ``op_time(op=aten::mm, step=5)`` and the like; none if there would be more than ``most``."""
     parts = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
     devices = intervals.distinct(survey.device)

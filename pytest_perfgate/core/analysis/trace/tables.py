@@ -25,7 +25,7 @@ NO_ROOF_OF_HOST = "No roof: a trace does not say the host's peaks; add --peak an
 _TIMES = tuple(Column(name=n, dimension=_TIME) for n in ("total", "mean", "median", "deviation", "min", "max"))
 
 
-def timeline_table(line: Timeline, title: str = "", *, on_host: bool = False) -> Table:
+def timeline_table(line: Timeline, title: str, *, on_host: bool) -> Table:
     """Return how the time was spent; the parts above the total sum to it."""
     idle = (
         ("idle, in short gaps", line.idle_micro),
@@ -111,7 +111,7 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
     )
 
 
-def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
+def argument_table(rows: Sequence[OperatorRow]) -> Table:
     """Return operators by name, shapes, types and strides."""
     return Table(
         columns=(
@@ -141,7 +141,6 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
             )
             for row in rows
         ),
-        limit=limit,
     )
 
 

@@ -235,16 +235,18 @@ def _attention(call: OperatorCall, _: tuple[str, ...]) -> PeerWork:
     causal = call.flag(mask)
     if causal and q[2] != k[2]:
         raise ValueError("a causal mask over another number of keys")
-    flops = 2.0 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3]) / (2 if causal else 1)
-    moved = 2 * (prod(q) + prod(k) + prod(v) + q[0] * q[1] * q[2] * v[3])
+    batch, heads, queries, size = q
+    kv_heads, keys = k[1:3]
+    flops = 2.0 * batch * heads * queries * keys * (size + v[3]) / (2 if causal else 1)
+    moved = 2 * (prod(q) + prod(k) + prod(v) + batch * heads * queries * v[3])
     strides = [(f"{name}_stride", call.strides[at]) for at, name in enumerate("qkv")] if library else []
     parameters = [
-        ("B", q[0]),
-        ("N_Q", q[2]),
-        ("H_Q", q[1]),
-        ("N_KV", k[2]),
-        ("H_KV", k[1]),
-        ("d_h_qk", q[3]),
+        ("B", batch),
+        ("N_Q", queries),
+        ("H_Q", heads),
+        ("N_KV", keys),
+        ("H_KV", kv_heads),
+        ("d_h_qk", size),
         ("d_h_v", v[3]),
         *strides,
         ("dropout", float(call.text(dropout) or 0)),

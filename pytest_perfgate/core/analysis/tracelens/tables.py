@@ -351,7 +351,7 @@ def _unclaimed(tables: ReferenceTables) -> Iterator[str]:
         yield f"TraceLens has figures or categories of its own for {', '.join(strange[:5])}{more}: those cells differ."
 
 
-def as_table(rows: list[Row], title: str = "") -> Table:
+def as_table(rows: list[Row], title: str) -> Table:
     """Return rows of named cells as a table; a numeric column has plain numbers."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = tuple(Column(name=name, dimension=_dimension([row.get(name) for row in rows])) for name in names)

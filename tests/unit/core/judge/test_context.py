@@ -8,7 +8,6 @@ import pytest
 
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.context import (
-    LEVELS,
     REASON,
     UNKNOWN,
     Fact,
@@ -29,7 +28,6 @@ from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import DIRTY, Environment, Identity, Sitting
 from pytest_perfgate.model.plan import Choice, Decision, Effect, Outcome
-from pytest_perfgate.model.project import KEYS
 from pytest_perfgate.model.protocol import Capture
 from tests.unit.core.judge.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
 from tests.unit.core.judge.paired_builds import NOT_SLOWER, PAIRED_CONTEXT, SLOWER, paired_verdict
@@ -65,10 +63,6 @@ def test_patches_are_seen_only_exactly() -> None:
 
 def test_only_versions_are_kept() -> None:
     assert facts_of((("cores", "2"), *NEW[::-1], ("ptxas", ""))) == NEW[:3]
-
-
-def test_the_levels_are_those_of_the_configuration() -> None:
-    assert next(key for key in KEYS if key.name == "facts").choices == LEVELS
 
 
 def report(level: str, slower: float = 1.0):

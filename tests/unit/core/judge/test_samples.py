@@ -17,7 +17,6 @@ from pytest_perfgate.core.judge.samples import (
     problems_of,
     sound,
     untimed,
-    untrusted_samples,
 )
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.errors import codes
@@ -66,12 +65,12 @@ def test_a_process_without_a_sample_excuses_nothing() -> None:
 
 def test_a_bad_sample_is_named_by_its_place() -> None:
     sick = replace(samples(1e5), durations=(1e5, 0.5, -3.0, 1e5))
-    (problem,) = untrusted_samples(measured(0, processes=(samples(1e5), sick)))
+    (problem,) = problems_of(measured(0, processes=(samples(1e5), sick)), MetricSet(), timed=False)
     assert "sample 3 of 4 in process 2 " in problem.what
     assert "-3.0 ns" in problem.what
     assert problem.retry
     endless = replace(samples(1e5), durations=(1e308,) * 4)
-    (problem,) = untrusted_samples(measured(0, processes=(endless,)))
+    (problem,) = problems_of(measured(0, processes=(endless,)), MetricSet(), timed=False)
     assert problem.what.startswith("sample 1 of 4 in process 1 reads ")
 
 

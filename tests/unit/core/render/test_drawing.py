@@ -82,11 +82,11 @@ def test_ticks_never_lie_on_each_other(width: int, axis: Axis) -> None:
 def test_a_legend_takes_the_lines_that_it_needs() -> None:
     entries = [("compute", "computation"), ("exposed", "communication, exposed"), ("idle", "idle")]
     for width in (120, 344, 760):
-        marks, end = legend(entries, 0, 0, width)
+        marks, end = legend(entries, 0, width)
         svg = sheet(width, end, marks, "key")
         assert not outside(svg)
         assert not overlapping(svg)
-    assert legend([], 0, 7, 100) == ([], 7)
+    assert legend([], 0, 100) == ([], 2)
 
 
 def test_a_narrow_scale_of_few_powers_keeps_the_ticks_that_have_room() -> None:

@@ -63,7 +63,7 @@ TREE = Node(
 
 
 def test_an_icicle_is_as_wide_as_its_times() -> None:
-    picture = icicle("tree", "calls", TREE)
+    picture = icicle("calls", TREE)
     assert not flaws(picture)
     widths = sorted({round(box[2]) for box in areas(picture.svg)}, reverse=True)
     assert widths[1] / widths[0] == pytest.approx(0.6, rel=1e-2)
@@ -85,7 +85,7 @@ def test_a_compared_icicle_says_slower_and_faster_in_words_and_patterns() -> Non
             Node(name="gone", amount=0.0, before=20.0),
         ),
     )
-    picture = icicle("tree", "calls", tree)
+    picture = icicle("calls", tree)
     assert not flaws(picture)
     shown = " ".join(texts(picture.svg))
     assert "+100.0 %" in shown
@@ -98,11 +98,11 @@ def test_a_deep_tree_stays_of_a_bounded_height() -> None:
     node = Node(name="leaf", amount=1.0)
     for depth in range(200):
         node = Node(name=f"level {depth}", amount=1.0, children=(node,))
-    assert not flaws(icicle("tree", "deep", node))
+    assert not flaws(icicle("deep", node))
 
 
 def test_the_rows_of_a_terminal_add_up_to_what_is_above_them() -> None:
     layers = tuple(Node(name=f"layer {n}", amount=10.0) for n in range(8))
-    bars = icicle("tree", "calls", Node(name="all", amount=80.0, children=layers)).bars
+    bars = icicle("calls", Node(name="all", amount=80.0, children=layers)).bars
     assert [bar.label for bar in bars[-2:]] == ["  layer 5", "  2 more"]
     assert sum(bar.parts[0] for bar in bars[1:]) == pytest.approx(bars[0].parts[0])

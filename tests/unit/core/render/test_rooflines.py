@@ -36,12 +36,12 @@ def point(intensity: float, rate: float, **more: object) -> Point:
     ids=["one", "moved", "close", "heaped", "far"],
 )
 def test_a_roofline_is_drawn_soundly(points: list[Point]) -> None:
-    assert not flaws(roofline("roofline", "points", points, ROOF))
+    assert not flaws(roofline("points", points, ROOF))
 
 
 def test_a_point_stands_by_its_figures_under_its_roof() -> None:
     """At the balance point slope and roof meet; a point there at full rate stands on the corner."""
-    picture = roofline("roofline", "points", [point(1e15 / 4.8e12, 1e15, bound="compute")], ROOF)
+    picture = roofline("points", [point(1e15 / 4.8e12, 1e15, bound="compute")], ROOF)
     corner = ET.fromstring(picture.svg).find(f"{SVG}polyline")
     disc = ET.fromstring(picture.svg).find(f"{SVG}circle")
     assert corner is not None
@@ -53,16 +53,14 @@ def test_a_point_stands_by_its_figures_under_its_roof() -> None:
 
 
 def test_what_moved_has_a_line_from_where_it_was() -> None:
-    still, moved = (
-        roofline("roofline", "points", [point(300, 4e14, before=before)], ROOF).svg for before in (None, (100.0, 1e14))
-    )
+    still, moved = (roofline("points", [point(300, 4e14, before=before)], ROOF).svg for before in (None, (100.0, 1e14)))
     assert moved.count("<line") - still.count("<line") == 1
     assert moved.count("<circle") - still.count("<circle") == 1
 
 
 def test_no_dot_lies_on_a_number() -> None:
     """Points of one place are led aside; what leads there is drawn before all that must be read."""
-    svg = roofline("roofline", "points", [point(10, 1e12) for _ in range(6)], ROOF).svg
+    svg = roofline("points", [point(10, 1e12) for _ in range(6)], ROOF).svg
     assert svg.count('r="3"') == 5
     assert svg.rindex('r="3"') < svg.index(">1</text>")
 
