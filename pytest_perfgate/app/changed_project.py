@@ -91,12 +91,13 @@ def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str
 
 def changed_requirements(change: JudgedChange) -> Differences:
     """Return the declared dependencies that the change adds or removes."""
-    return Differences(names=requirements(*(one.get(DEPENDENCIES, "[]") for one in _settings(change))))
+    then, now = _settings(change)
+    return Differences(names=requirements(then.get(DEPENDENCIES, "[]"), now.get(DEPENDENCIES, "[]")))
 
 
 def changed_settings(change: JudgedChange) -> Differences:
     """Return the settings that the change edits; it is judged by the edited ones."""
-    then, now = ({key: text for key, text in one.items() if key != DEPENDENCIES} for one in _settings(change))
+    then, now = ({key: text for key, text in settings.items() if key != DEPENDENCIES} for settings in _settings(change))
     names = changed(then, now)
     return Differences(names=names if names and (then or any_lines(change.gate_judge, change.base)) else ())
 
@@ -136,7 +137,7 @@ def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]
             read[at] = _lines(gate_judge, *at, repository.show(base, file) if file else None)
         then = read[at].get(str(line.key))
         if then is not None and line.time > then.time and not line.explains(then):
-            was, now = (quantity(one.time, Dimension.TIME) for one in (then, line))
+            was, now = (quantity(baseline.time, Dimension.TIME) for baseline in (then, line))
             yield f"{line.key}: {was} -> {now}"
 
 
@@ -236,7 +237,7 @@ def with_files(
     tables = [p for p in _tables(comparison, repository, baselines) if p not in tests] if repository is not None else ()
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
-        why = next((one.own for one in comparison.rounds if one.nodeid == nodeid and one.own), "")
+        why = next((round_.own for round_ in comparison.rounds if round_.nodeid == nodeid and round_.own), "")
         another = bool(why) and comparison.own.differs(comparison.cases[nodeid])
         paired = replace(paired, own_file=why, own_test=another, faster=paired.faster and not another)
         if nodeid not in comparison.bare:
@@ -275,7 +276,7 @@ def _holds(arm: Path, path: str) -> bool:
 def unready(comparison: Comparison) -> dict[str, str]:
     """Return tests of edited files that only the base cannot run, in either version, with the error."""
     troubles, edited = comparison.troubles(), comparison.own.edited
-    nodeids = (one.nodeid for one in comparison.rounds if one.base_alone)
+    nodeids = (round_.nodeid for round_ in comparison.rounds if round_.base_alone)
     return {nodeid: troubles[nodeid] for nodeid in nodeids if edited(comparison.cases[nodeid])}
 
 

@@ -168,7 +168,7 @@ def _around_all(gate_judge: GateJudge) -> Collection[str]:
     """Return the fixtures that pytest's settings apply to every test."""
     settings = gate_judge.tools.settings("")
     plugins = (json.loads(text) for key, text in settings.items() if key.endswith(f": {_USED}"))
-    return {word for one in plugins for word in (one if isinstance(one, list) else str(one).split())}
+    return {word for plugin in plugins for word in (plugin if isinstance(plugin, list) else str(plugin).split())}
 
 
 def relaxed_limits(change: JudgedChange) -> Differences:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -75,12 +75,12 @@ class Comparison:
 
     def resume(self, rounds: Iterable[PairedRound]) -> None:
         """Continue with the rounds that an interrupted run of the same arms kept."""
-        self.rounds, self._reckoned = [one for one in rounds if one.nodeid in self.cases], 0
-        self.out = {one.nodeid for one in self.rounds if _fails(self.rounds, one.nodeid)}
-        self.own.take_again([(self.cases[one.nodeid], one.own) for one in self.rounds])
-        self.beside = {one.nodeid: one.beside for one in self.rounds}
-        self.bare = {one.nodeid: one.beside for one in self.rounds if one.bare}
-        self.same = self.same and all(one.same for one in self.rounds)
+        self.rounds, self._reckoned = [round_ for round_ in rounds if round_.nodeid in self.cases], 0
+        self.out = {round_.nodeid for round_ in self.rounds if _fails(self.rounds, round_.nodeid)}
+        self.own.take_again([(self.cases[round_.nodeid], round_.own) for round_ in self.rounds])
+        self.beside = {round_.nodeid: round_.beside for round_ in self.rounds}
+        self.bare = {round_.nodeid: round_.beside for round_ in self.rounds if round_.bare}
+        self.same = self.same and all(round_.same for round_ in self.rounds)
 
     @property
     def left_s(self) -> float:
@@ -98,7 +98,7 @@ class Comparison:
         self._last = max(counts.values(), default=0)
         self._rounds = max(self._last, self.design.last if phase == ROUND else 0)
         for number in range(self._last):
-            done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
+            done = {round_.nodeid for round_ in self.rounds if (round_.phase, round_.number) == (phase, number)}
             gone = done | self.out | _read(self.rounds) | set(over())
             remaining = [self.cases[name] for name, count in counts.items() if count > number and name not in gone]
             if remaining and self.start_s + sum(self.cost(case.nodeid) for case in remaining) > self.left_s:
@@ -120,7 +120,7 @@ class Comparison:
 
     def results(self) -> dict[str, CaseResult]:
         """Return the head's results in the form of a measuring run."""
-        return _results(self.cases, _by_case(self.rounds))
+        return _results(self.cases, self.rounds)
 
     def troubles(self) -> dict[str, str]:
         """Return the first reason of each test that did not run on both sides, or was not timed there."""
@@ -150,7 +150,7 @@ class Comparison:
         lost = [case for case in cases if case.nodeid not in finished]
         self.own.take([case for case in lost if case.nodeid in pair.nodeids[HEAD]], pair.errors[BASE])
         again = [case for case in lost if self.own.version(case.nodeid) != version]
-        for case in (one for one in lost if one not in again):
+        for case in (case for case in lost if case not in again):
             self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms, self.own.reason))
         self.start_s, self.rounds[before:] = _shared(self, self.rounds[before:])
         return again
@@ -176,8 +176,8 @@ class Comparison:
         return finished
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
-        has = {one.nodeid for one in self.rounds if (one.phase, one.number) == at}
-        if not standing and has.isdisjoint(one.nodeid for one in cases) and self.own.take_conftests(cases, fault.what):
+        has = {round_.nodeid for round_ in self.rounds if (round_.phase, round_.number) == at}
+        if not standing and has.isdisjoint(c.nodeid for c in cases) and self.own.take_conftests(cases, fault.what):
             return cases  # those that share a version of their files start again together
         lost = [standing] if standing else [case.nodeid for case in cases if case.nodeid not in has]
         for nodeid in lost:
@@ -211,27 +211,30 @@ def hold_leases(comparison: Comparison) -> Iterator[None]:
 
 def _fails(rounds: Iterable[PairedRound], nodeid: str) -> bool:
     """Return whether a test failed in more than half of its rounds: a single process decides nothing."""
-    failed = [bool(one.trouble) for one in rounds if one.nodeid == nodeid]
+    failed = [bool(round_.trouble) for round_ in rounds if round_.nodeid == nodeid]
     return 2 * sum(failed) > len(failed)
 
 
 def stopped(comparison: Comparison) -> dict[str, str]:
     """Return tests that get no further rounds although they ran in both arms before, with the error."""
-    ran = {one.nodeid for one in comparison.rounds if not one.trouble}
+    ran = {round_.nodeid for round_ in comparison.rounds if not round_.trouble}
     return {nodeid: why for nodeid, why in comparison.troubles().items() if nodeid in comparison.out & ran}
 
 
 def _read(rounds: Iterable[PairedRound]) -> set[str]:
     """Return cases of machine code alone: one round is enough, since it is the same in every process."""
-    return {one.nodeid for one in rounds if code_alone(one.head)}
+    return {round_.nodeid for round_ in rounds if code_alone(round_.head)}
 
 
 def _shared(comparison: Comparison, fresh: Sequence[PairedRound]) -> tuple[float, list[PairedRound]]:
     """Return a round's time outside its tests, and its results with an equal share of it and what they loaded."""
-    start_s = max(0.0, comparison.stage.clock() - comparison.begun - sum(one.seconds for one in fresh))
+    start_s = max(0.0, comparison.stage.clock() - comparison.begun - sum(round_.seconds for round_ in fresh))
     share_s, beside, bare, same = start_s / max(len(fresh), 1), comparison.beside, comparison.bare, comparison.same
-    noted = (replace(one, beside=beside.get(one.nodeid, ()), bare=one.nodeid in bare, same=same) for one in fresh)
-    return start_s, [replace(one, share_s=one.seconds + share_s) for one in noted]
+    shared = []
+    for round_ in fresh:
+        nodeid, spent_s = round_.nodeid, round_.seconds + share_s
+        shared.append(replace(round_, beside=beside.get(nodeid, ()), bare=nodeid in bare, same=same, share_s=spent_s))
+    return start_s, shared
 
 
 def _eta(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], finished: int) -> str:
@@ -250,44 +253,37 @@ def _eta(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], fin
     return f"{place}, {left_words(min(least_s, most_s), most_s)}"
 
 
-def _by_case(rounds: Iterable[PairedRound]) -> dict[str, list[PairedRound]]:
-    by_case: dict[str, list[PairedRound]] = {}
-    for one in rounds:
-        by_case.setdefault(one.nodeid, []).append(one)
-    return by_case
-
-
-def _results(cases: Mapping[str, Case], rounds: Mapping[str, Sequence[PairedRound]]) -> dict[str, CaseResult]:
-    return {nodeid: _result(case, rounds.get(nodeid, ())) for nodeid, case in cases.items()}
-
-
 def _troubles(arms: Sequence[Arm], rounds: Sequence[PairedRound]) -> dict[str, str]:
     untimed = {key.nodeid: why for key, why in untimed_in(arms, rounds).items()}
-    return untimed | {one.nodeid: one.trouble for one in reversed(rounds) if one.trouble}
+    return untimed | {round_.nodeid: round_.trouble for round_ in reversed(rounds) if round_.trouble}
 
 
-def _outcome(rounds: Iterable[PairedRound]) -> str:
-    """Return how the head's side of a test ended."""
-    lost = [one for one in rounds if one.trouble and not one.head]
-    return "died" if any(one.died for one in lost) else "crashed" if lost else "passed"
+def _results(cases: Mapping[str, Case], rounds: Iterable[PairedRound]) -> dict[str, CaseResult]:
+    by_case = defaultdict[str, "list[PairedRound]"](list)
+    for round_ in rounds:
+        by_case[round_.nodeid].append(round_)
+    return {nodeid: _result(case, by_case[nodeid]) for nodeid, case in cases.items()}
 
 
-def _result(case: Case, mine: Sequence[PairedRound]) -> CaseResult:
+def _result(case: Case, rounds: Sequence[PairedRound]) -> CaseResult:
+    """Return the head's side of the rounds of a test; a side that died or crashed has no captures."""
+    lost = [round_ for round_ in rounds if round_.trouble and not round_.head]
+    outcome = "crashed" if lost else "passed"
     return CaseResult(
         case=case,
-        captures=tuple(one.head for one in mine if one.head),
-        trouble=tuple(one.trouble for one in mine if one.trouble and not one.head),
-        outcome=_outcome(mine),
-        seconds=max((one.seconds for one in mine), default=0.0),
-        raised=tuple(dict(error for one in mine for error in one.raised).items()),
+        captures=tuple(round_.head for round_ in rounds if round_.head),
+        trouble=tuple(round_.trouble for round_ in lost),
+        outcome="died" if any(round_.died for round_ in lost) else outcome,
+        seconds=max((round_.seconds for round_ in rounds), default=0.0),
+        raised=tuple(dict(error for round_ in rounds for error in round_.raised).items()),
     )
 
 
 def captures_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
     """Return base and head of every round of a phase in which both took times, by key."""
     captures: dict[CaseKey, list[tuple[Capture, Capture]]] = {}
-    for one in rounds:
-        bases, heads = (timed(one.base), timed(one.head)) if one.phase == phase else ({}, {})
+    for round_ in rounds:
+        bases, heads = (timed(round_.base), timed(round_.head)) if round_.phase == phase else ({}, {})
         for key in bases.keys() & heads.keys():
             captures.setdefault(key, []).append((bases[key], heads[key]))
     return captures
@@ -299,8 +295,8 @@ def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
 
 
 def _round(call: PairedCall, phase: str, number: int, own: str) -> PairedRound:
-    ended = zip(("base", "head"), call.finished)
-    failed = [f"{side}: {one.outcome}: {one.text}" for side, one in ended if one.outcome != "passed"]
+    sides = zip(("base", "head"), call.finished)
+    failed = [f"{side}: {ended.outcome}: {ended.text}" for side, ended in sides if ended.outcome != "passed"]
     return PairedRound(
         nodeid=call.nodeid,
         phase=phase,
@@ -308,7 +304,7 @@ def _round(call: PairedCall, phase: str, number: int, own: str) -> PairedRound:
         base=call.captures[BASE],
         head=call.captures[HEAD],
         trouble="; ".join(failed),
-        seconds=sum(one.seconds for one in call.finished) / 2,
+        seconds=sum(finished.seconds for finished in call.finished) / 2,
         raised=call.finished[HEAD].raised,
         own=own,
         base_alone=base_alone(call),
@@ -333,7 +329,7 @@ Untimed = dict[CaseKey, str]
 
 def timed(side: Side) -> dict[CaseKey, Capture]:
     """Return what one process timed, without times that are zero or not finite: they have no logarithm."""
-    return {one.key: one for one in side if one.samples and not _fault(one)}
+    return {capture.key: capture for capture in side if capture.samples and not _fault(capture)}
 
 
 def untimed_in(arms: Sequence[Arm], rounds: Sequence[PairedRound], sides: Sequence[int] = (HEAD, BASE)) -> Untimed:
@@ -346,10 +342,10 @@ def untimed_on(side: int, rounds: Iterable[PairedRound]) -> Untimed:
     """Return calls that one side timed in some rounds and not properly in all, with the first fault."""
     ran: Counter[str] = Counter()
     faults: dict[CaseKey, list[str]] = {}
-    for one in rounds:
-        if not one.trouble:
-            ran[one.nodeid] += 1
-            for capture in (one.base, one.head)[side]:
+    for round_ in rounds:
+        if not round_.trouble:
+            ran[round_.nodeid] += 1
+            for capture in (round_.base, round_.head)[side]:
                 if capture.samples:
                     faults.setdefault(capture.key, []).append(_fault(capture))
     reasons = {
@@ -393,8 +389,8 @@ def _figures(comparison: Comparison, at: tuple[int, int, CaseKey], tails: Sequen
     if at not in comparison.figures:
         number, side, key = at
         captures = (comparison.rounds[number].base, comparison.rounds[number].head)[side]
-        one = next((capture for capture in captures if capture.key == key), None)
-        metrics = metrics_of_capture(one, tails).metrics if one is not None else ()
+        capture = next((capture for capture in captures if capture.key == key), None)
+        metrics = metrics_of_capture(capture, tails).metrics if capture is not None else ()
         finite = {(metric.name, metric.labels): metric for metric in metrics if math.isfinite(metric.value)}
         comparison.figures[at] = finite
     return comparison.figures[at]

@@ -89,15 +89,17 @@ def suite_notes(
 
 def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteNote, ...]:
     """Return a note on requested captures that failed, unless a limit already shows it."""
-    names = tuple(
-        f"{report.key}: {finding.title}: {finding.detail}" + (f"; next: {finding.advice}" if finding.advice else "")
-        for report in reports
-        if report.measurement and all(v.outcome is not Outcome.NOT_MEASURED for v in report.verdicts)
-        for finding in report.measurement.findings
-        if finding.title.endswith(LOST)
-    )
+    names = []
+    for report in reports:
+        if report.measurement and all(v.outcome is not Outcome.NOT_MEASURED for v in report.verdicts):
+            for finding in report.measurement.findings:
+                if finding.title.endswith(LOST):
+                    step = f"; next: {finding.advice}" if finding.advice else ""
+                    names.append(f"{report.key}: {finding.title}: {finding.detail}{step}")
+    if not names:
+        return ()
     text = f"{plural(len(names), 'capture')} asked for and not taken"
-    return (SuiteNote(kind="captures", effect=policy.effect("unmeasured"), text=text, names=names),) if names else ()
+    return (SuiteNote(kind="captures", effect=policy.effect("unmeasured"), text=text, names=tuple(names)),)
 
 
 def _notes_of(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:
@@ -389,6 +391,6 @@ def as_at_base(
             open_ = contested(reports[key], ci=gate_judge.context.policy.ci)
             if not open_:
                 judged[key] = replace(reports[key], builds=Arms(base=base[:10], same=True))
-            elif all(one.limit.metric == "slowdown" for one in open_):
+            elif all(verdict.limit.metric == "slowdown" for verdict in open_):
                 judged[key] = gate_judge.with_arms(cases[key.nodeid], reports[key], paired)
     return judged

@@ -47,8 +47,10 @@ def _catalogue(specs: Sequence[DeviceSpec], left_out: Sequence[str]) -> Table:
         *(Column(name=dtype, dimension=Dimension.FLOPS, absent="-") for dtype in _SHOWN),
         Column(name="confidence"),
     )
-    rates = ([typed_rate(p.datasheet, d) if (p := s.peak(d)) else None for d in _SHOWN] for s in specs)
-    rows = tuple((s.name, s.arch, s.multiprocessors, s.bandwidth, *r, s.confidence) for s, r in zip(specs, rates))
+    rows = []
+    for spec in specs:
+        rates = [typed_rate(peak.datasheet, dtype) if (peak := spec.peak(dtype)) else None for dtype in _SHOWN]
+        rows.append((spec.name, spec.arch, spec.multiprocessors, spec.bandwidth, *rates, spec.confidence))
     places = [at for at, column in enumerate(columns) if column.name not in left_out]
     note = "Dense rates as printed. `perfgate devices NAME` shows clocks, limits and sources."
     note += f" Not shown for want of room: {', '.join(left_out)}." if left_out else ""
@@ -293,5 +295,6 @@ def sound(take: Callable[[Call], Samples], call: Call, before: int = 0) -> Sampl
         runs.append(take(call))
         if problem := next(iter(runs[-1].problems), None):
             raise PerfgateError(problem.code, problem.what)
-    durations, clock_hz = (tuple(chain(*part)) for part in zip(*((run.durations, run.clock_hz) for run in runs)))
+    durations = tuple(chain.from_iterable(run.durations for run in runs))
+    clock_hz = tuple(chain.from_iterable(run.clock_hz for run in runs))
     return replace(runs[0], durations=durations, clock_hz=clock_hz)

@@ -49,16 +49,16 @@ def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Remark,
     findings: list[Remark] = []
     for name, check in checks:
         findings += [
-            one
-            for one in _findings_of(name, check, project)
-            if one.level is not Level.BAD or not _reported(one, findings)
+            remark
+            for remark in _findings_of(name, check, project)
+            if remark.level is not Level.BAD or not _reported(remark, findings)
         ]
     return tuple(findings)
 
 
 def _reported(finding: Remark, before: Sequence[Remark]) -> bool:
     """Return whether an earlier check reported the same fault."""
-    return any((one.level, one.what) == (finding.level, finding.what) for one in before)
+    return any((remark.level, remark.what) == (finding.level, finding.what) for remark in before)
 
 
 def _findings_of(name: str, check: Check, project: Any) -> Iterable[Remark]:
@@ -240,8 +240,10 @@ def _visible(doctor_tools: DoctorTools) -> tuple[Part, ...]:
 
 
 def _split(name: str, availabilities: Sequence[Availability]) -> Part:
-    works = tuple(name_and_version(one) for one in availabilities if one.usable)
-    return Part(name=name, works=works, fails=tuple(one for one in availabilities if not one.usable))
+    works = tuple(name_and_version(availability) for availability in availabilities if availability.usable)
+    return Part(
+        name=name, works=works, fails=tuple(availability for availability in availabilities if not availability.usable)
+    )
 
 
 def name_and_version(tool: Availability) -> str:
@@ -281,14 +283,14 @@ def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> D
         ),
         rows=rows,
     )
-    return Document(title="This machine", blocks=(table, availability_table("Libraries", libraries)))
+    return Document(title="This machine", blocks=(table, _availability_table(libraries)))
 
 
-def availability_table(title: str, availabilities: Sequence[Availability]) -> Table:
+def _availability_table(availabilities: Sequence[Availability]) -> Table:
     """Return what works here, and for the rest the reason in a sentence."""
     rows = tuple(
         (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.fix if not a.usable else "")
         for a in availabilities
     )
     names = ("name", "works", "version, or reason", "next")
-    return Table(columns=tuple(Column(name=name) for name in names), rows=rows, title=title)
+    return Table(columns=tuple(Column(name=name) for name in names), rows=rows, title="Libraries")

@@ -121,12 +121,12 @@ def led_by_pictures(document: Document, analysis: Analysis, names: Sequence[str]
 
 def _draw_all(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:
     built = {name: _build(draw) for name, draw in analysis.pictures.items()}
+    errors = {name: error for name, error in built.items() if isinstance(error, PerfgateError)}
     absent = tuple(
-        f"{name}: {one.what}" + (f"; {one.fix}" if one.fix != one.code.fix else "")
-        for name, one in built.items()
-        if isinstance(one, PerfgateError)
+        f"{name}: {error.what}" + (f"; {error.fix}" if error.fix != error.code.fix else "")
+        for name, error in errors.items()
     )
-    return tuple(one for one in built.values() if isinstance(one, Picture)), absent
+    return tuple(drawn for drawn in built.values() if isinstance(drawn, Picture)), absent
 
 
 def every_view(analysis: Analysis) -> dict[str, Document]:
@@ -180,12 +180,11 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
     from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
 
     kind, fix = foreign(head) if head or path.is_dir() else ("is empty", "copy it again from where it was made")
-    if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
+    if head.startswith(GZIP) and any(tool.recognises(path.with_suffix(""), unpacked_head(head)) for tool in inspectors):
         kind, fix = kind or "is a gzip file", "unpack it: gunzip FILE"
-    what = kind or "is of a kind that perfgate cannot read"
-    kinds = "kinds: " + ", ".join(kind_title(one.name) for one in inspectors)
-    thing = "folder" if path.is_dir() else "file"
-    return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), fix=fix or kinds)
+    what = f"the {'folder' if path.is_dir() else 'file'} {kind or 'is of a kind that perfgate cannot read'}"
+    kinds = "kinds: " + ", ".join(kind_title(inspector.name) for inspector in inspectors)
+    return PerfgateError("artifact-unknown", what, place=str(path), fix=fix or kinds)
 
 
 def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
@@ -341,41 +340,42 @@ def with_captures(result: CaseResult, take: Take) -> CaseResult:
     if not result.captures or result.outcome != "passed":
         return result
     *rounds, last = result.captures
-    return replace(result, captures=(*rounds, tuple(_captured(result.case, one, take) for one in last)))
+    return replace(result, captures=(*rounds, tuple(_captured(result.case, capture, take) for capture in last)))
 
 
-def _captured(case: Case, one: Capture, take: Take) -> Capture:
-    if one.identity.timer in _BROUGHT:
-        return one
+def _captured(case: Case, capture: Capture, take: Take) -> Capture:
+    if capture.identity.timer in _BROUGHT:
+        return capture
     from pytest_perfgate.model.protocol import external
 
     for mode in external(case.plan.captures):
-        one = _with_profile(case, one, mode, take)
-    return one
+        capture = _with_profile(case, capture, mode, take)
+    return capture
 
 
-def _with_profile(case: Case, one: Capture, mode: str, take: Take) -> Capture:
+def _with_profile(case: Case, capture: Capture, mode: str, take: Take) -> Capture:
     """Add the capture's figures and files, and a finding that names their source."""
     try:
-        profiled = take(case, one, mode)
+        profiled = take(case, capture, mode)
     except PerfgateError as fault:
-        return _without_profile(case, one, mode, fault)
+        return _without_profile(case, capture, mode, fault)
     title = f"captured by {profiled.mode} {profiled.version}".rstrip()
     finding = Finding(title=title, detail=profiled.evidence, scope=profiled.mode)
     return replace(
-        one,
-        metrics=one.metrics | trusted(profiled.analysis),
-        findings=(*one.findings, finding, *profiled.analysis.findings),
-        artifacts=(*one.artifacts, *profiled.artifacts),
+        capture,
+        metrics=capture.metrics | trusted(profiled.analysis),
+        findings=(*capture.findings, finding, *profiled.analysis.findings),
+        artifacts=(*capture.artifacts, *profiled.artifacts),
     )
 
 
-def _without_profile(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Capture:
+def _without_profile(case: Case, capture: Capture, mode: str, fault: PerfgateError) -> Capture:
     """Return the capture after a failure: limited metrics without another source are absent with the reason."""
     reason = fault.what.partition("\n")[0].removesuffix("; it said:")
     reason += f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
     finding, why = capture_failed(mode, reason, fault.fix), f"capture {mode} {LOST}: {reason}"
-    return replace(one, metrics=one.metrics | absent_metrics(case, why, fault.fix), findings=(*one.findings, finding))
+    findings = (*capture.findings, finding)
+    return replace(capture, metrics=capture.metrics | absent_metrics(case, why, fault.fix), findings=findings)
 
 
 def capture_failed(mode: str, why: str, fix: str) -> Finding:

@@ -104,7 +104,8 @@ class GateJudge:
         if result.outcome == "died" or not (result.captures or result.raised):
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result), waited=result.outcome == WAITED),)
         self._own[case.nodeid] = frozenset(_own_names(result))
-        judged = [self.judged(case, with_trouble(one, result)) for one in measurements(result, self.tools)]
+        measured = [with_trouble(measurement, result) for measurement in measurements(result, self.tools)]
+        judged = [self.judged(case, measurement) for measurement in measured]
         reports = with_raised_calls(judged, result.raised, partial(self.unmeasured, case))
         if not reports:
             return (self._uncalled(case),)
@@ -134,7 +135,7 @@ class GateJudge:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
         baseline, edited, replaced = judging_lines(measurement, *self.accepted.judging(measurement), self.context)
-        past = self._past(measurement)
+        past = self.past.newest(measurement)
         scatter, sittings = _scatter(past, baseline, measurement.environment)
         context = replace(
             self.context,
@@ -177,7 +178,7 @@ class GateJudge:
         """Judge a suspect again by the rounds of both arms."""
         if report.measurement is None:
             return report
-        facts = moved(report.baseline, report.measurement, self._past(report.measurement))
+        facts = moved(report.baseline, report.measurement, self.past.newest(report.measurement))
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
@@ -200,14 +201,11 @@ class GateJudge:
         """Raise if a limit of the result's calls is unreadable."""
         kinds = self.tools.kinds or by_name()
         own = _own_names(result)
-        for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
-            _call_limit(text, kinds, result.case.location, own)
-        for call in (call for taken in result.captures for call in taken):
-            _check_items([*result.case.limits, *(_call_limit(text, kinds, "", own) for text in call.limits)], call.work)
-
-    def _past(self, measurement: Measurement) -> Sequence[Sitting]:
-        """Return the newest runs of the history, oldest first."""
-        return self.past.newest(measurement)
+        calls = [call for taken in result.captures for call in taken]
+        texts = dict.fromkeys(text for call in calls for text in call.limits)
+        limits = {text: _call_limit(text, kinds, result.case.location, own) for text in texts}
+        for call in calls:
+            _check_items([*result.case.limits, *(limits[text] for text in call.limits)], call.work)
 
 
 def _unbaselined(device: str, tools: GateTools) -> str:
@@ -217,14 +215,14 @@ def _unbaselined(device: str, tools: GateTools) -> str:
 
 def _own_names(result: CaseResult) -> set[str]:
     """Return the figures that a test took itself, in all of its calls."""
-    readings = (one for taken in result.captures for call in taken for one in call.readings)
-    return {one.name for one in readings if one.better is not None}
+    readings = (reading for taken in result.captures for call in taken for reading in call.readings)
+    return {reading.name for reading in readings if reading.better is not None}
 
 
 def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
     if not measurement.limits:
         return case.limits
-    own = {one.name for one in measurement.metrics.metrics if one.better is not None}
+    own = {metric.name for metric in measurement.metrics.metrics if metric.better is not None}
     brought = tuple(_call_limit(text, kinds, case.location, own) for text in measurement.limits)
     far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
     commanded = tuple(limit for limit in case.limits if limit.source == "command line")
@@ -298,9 +296,9 @@ def new_baselines(
 def _new_line(report: CaseReport, measurement: Measurement, when: str, commit: str) -> Baseline:
     figures = first_figures(report)
     if report.baseline is not None:
-        new = [one for one in figures if report.baseline.figure(one.name, one.labels) is None]
+        new = [figure for figure in figures if report.baseline.figure(figure.name, figure.labels) is None]
         return replace(report.baseline, figures=(*report.baseline.figures, *new))
-    times = [one for one in measurement.metrics.find("time") if not one.labels and measurement.processes]
+    times = [metric for metric in measurement.metrics.find("time") if not metric.labels and measurement.processes]
     return Baseline(
         key=report.key,
         device=measurement.device.key,
@@ -378,9 +376,8 @@ def agreed(
     stored_keys = {report.key for report in stored}
     if not measured:
         return stored
-    reports = (
-        r if r.key in called or r.key not in measured or _static(r) else _uncalled(gate_judge, case, r) for r in stored
-    )
+    uncalled = {report.key for report in stored if report.key in measured and not _static(report)} - set(called)
+    reports = (_uncalled(gate_judge, case, report) if report.key in uncalled else report for report in stored)
     return (*reports, *(gate_judge.unmeasured(case, key, _STRANGE) for key in called if key not in stored_keys))
 
 
@@ -395,6 +392,8 @@ def _uncalled(gate_judge: GateJudge, case: Case, report: CaseReport) -> CaseRepo
 
 def gates_of(results: Iterable[CaseResult], share: float) -> int:
     """Return the number of times and gated figures that are judged together, since each may cause a false alarm."""
-    calls = ((len({c.key for taken in r.captures for c in taken}), r.case.limits) for r in results)
-    gates = sum(count * (1 + sum(one.compare is not Compare.FIGURE for one in limits)) for count, limits in calls)
+    gates = 0
+    for result in results:
+        calls = {call.key for taken in result.captures for call in taken}
+        gates += len(calls) * (1 + sum(limit.compare is not Compare.FIGURE for limit in result.case.limits))
     return max(1, math.ceil(gates / share))

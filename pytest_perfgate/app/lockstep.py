@@ -116,8 +116,8 @@ class LockstepPair:
             base, head = (self._next_common(side, shared) for side in (BASE, HEAD))
             if not isinstance(base, Ready) or not isinstance(head, Ready):
                 ended = [one if isinstance(one, Bye) else Bye() for one in (base, head)]
-                self.modules = tuple(one.modules for one in ended)
-                self.beside = tuple(one.beside for one in ended)
+                self.modules = tuple(bye.modules for bye in ended)
+                self.beside = tuple(bye.beside for bye in ended)
                 return
             self.standing = head.nodeid
             yield self._test(self.standing, plans[self.standing])
@@ -288,7 +288,8 @@ def settled_of(samples: Samples) -> Settled:
 
 def joined(turns: Sequence[Samples], warm: Samples, long: Samples | None = None) -> Samples:
     """Return the turns of a process as one process's samples, with the long turn and what only the warm-up sees."""
-    timed, outside = [*turns, *filter(None, [long])], [one for one in warm.problems if one.code == "work-escaped"]
+    timed = [*turns, long] if long else turns
+    outside = [problem for problem in warm.problems if problem.code == "work-escaped"]
     return replace(
         turns[-1],
         durations=tuple(duration for turn in turns for duration in turn.durations),
@@ -307,7 +308,7 @@ def joined(turns: Sequence[Samples], warm: Samples, long: Samples | None = None)
         launch_gap=warm.launch_gap,
         warmups=sum(turn.warmups for turn in turns),
         discarded=tuple(lost for turn in turns for lost in turn.discarded),
-        problems=tuple(dict.fromkeys([*outside, *(one for turn in timed for one in turn.problems)])),
+        problems=tuple(dict.fromkeys([*outside, *(problem for turn in timed for problem in turn.problems)])),
     )
 
 

@@ -122,8 +122,8 @@ class Rounds:
 
     def kind(self, nodeid: str) -> str:
         """Return the kind of device that a case was measured on, ``gpu`` or ``host``; "" if unknown."""
-        kinds = [capture.device.kind for captures in self._captures[nodeid] for capture in captures]
-        return "gpu" if "gpu" in kinds else kinds[0] if kinds else ""
+        kinds = {capture.device.kind for captures in self._captures[nodeid] for capture in captures}
+        return "gpu" if "gpu" in kinds else next(iter(kinds), "")
 
     def stop(self) -> None:
         """End every child and start no other."""
@@ -298,7 +298,7 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
         problems=(*_problems(captures, rounds), *last.problems),
         artifacts=tuple(artifact for capture in captures for artifact in capture.artifacts),
         limits=last.limits,
-        references=over_processes(one for capture in captures for one in capture.references),
+        references=over_processes(reference for capture in captures for reference in capture.references),
     )
 
 
@@ -389,11 +389,12 @@ class Blurred:
 
 def report_noisy(blurred: Sequence[Blurred], tell: Callable[[str], None]) -> None:
     """Report the calls that are still too noisy, with what would help."""
-    if beside := [one.beside for one in blurred if one.machine_busy]:
+    if beside := [call.beside for call in blurred if call.machine_busy]:
         text = f"{plural(len(beside), 'new time')} may be too slow: other programs used {max(beside):.1f} processors"
         tell(f"{text} meanwhile; next: run again on an idle machine before you accept")
-    wide = [one for one in blurred if not one.machine_busy and one.half > one.asks]  # others' verdicts say what to do
-    for one in wide[:_NAMED]:
-        tell(f"{one}; next: {one.remedy}")
+    # of the others, the verdicts say what to do
+    wide = [call for call in blurred if not call.machine_busy and call.half > call.asks]
+    for call in wide[:_NAMED]:
+        tell(f"{call}; next: {call.remedy}")
     if len(wide) > _NAMED:
         tell(f"and {len(wide) - _NAMED} more, which `perfgate accept` names")

@@ -281,12 +281,12 @@ def unequal(result: Any, expected: Any, rtol: float | None = None, atol: float |
     elif isinstance(expected, (list, tuple)) and isinstance(result, (list, tuple)) and not _numbers(expected):
         if len(expected) != len(result):
             return f"{at}has {len(result)} parts, and the reference {len(expected)}"
-        parts = [(one, other, f"{at}[{place}] ") for place, (one, other) in enumerate(zip(result, expected))]
+        parts = [(ours, theirs, f"{at}[{n}] ") for n, (ours, theirs) in enumerate(zip(result, expected))]
     else:
         if _nested(result) and _nested(expected):
             return unequal(list(result.unbind()), list(expected.unbind()), rtol, atol, at)
-        return _unequal_arrays(result, expected, (rtol, atol), at)
-    return next(filter(None, (unequal(one, other, rtol, atol, place) for one, other, place in parts)), "")
+        return _unequal_arrays(result, expected, rtol, atol, at)
+    return next(filter(None, (unequal(ours, theirs, rtol, atol, place) for ours, theirs, place in parts)), "")
 
 
 def _nested(array: Any) -> bool:
@@ -304,7 +304,7 @@ _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (
 _COARSE = ("float8", "bfloat16", "float16", "complex32", "float32", "complex64", "float64", "complex128")
 
 
-def _unequal_arrays(result: Any, expected: Any, wanted: tuple[float | None, float | None], at: str) -> str:
+def _unequal_arrays(result: Any, expected: Any, rtol: float | None, atol: float | None, at: str) -> str:
     import numpy as np
 
     try:
@@ -319,17 +319,16 @@ def _unequal_arrays(result: Any, expected: Any, wanted: tuple[float | None, floa
         return "" if alike else f"{at}{result!r:.40} is not {expected!r:.40}"
     if ours.shape != theirs.shape:
         return f"{at}has the shape {ours.shape}, and the reference {theirs.shape}"
-    usual = _tolerance(kind_of(result), kind_of(expected))
-    rtol, atol = (usual[n] if one is None else one for n, one in enumerate(wanted))
+    usual_rtol, usual_atol = _tolerance(kind_of(result), kind_of(expected))
+    rtol, atol = usual_rtol if rtol is None else rtol, usual_atol if atol is None else atol
     wide = "complex128" if "c" in kinds else "float64"
     gaps = np.abs(ours.astype(wide) - theirs.astype(wide))
     wrong = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
     wrong &= ~(gaps <= atol + rtol * np.abs(theirs)) if rtol or atol else True
     if not wrong.any():
         return ""
-    place = tuple(
-        map(int, np.unravel_index(int(np.argmax(np.where(wrong, np.nan_to_num(gaps, nan=np.inf), -1))), wrong.shape))
-    )
+    worst = np.argmax(np.where(wrong, np.nan_to_num(gaps, nan=np.inf), -1))
+    place = tuple(map(int, np.unravel_index(int(worst), wrong.shape)))
     where = f" at {list(place)}" if place else ""
     count = f"{at}{int(wrong.sum())} of {wrong.size} elements by more than rtol={rtol:g} and atol={atol:g}"
     return f"{count}; most{where}: {ours[place]:.6g}, and the reference {theirs[place]:.6g}"
@@ -345,10 +344,8 @@ def _tolerance(*kinds: str) -> tuple[float, float]:
     floats = [coarse for coarse in _COARSE if any(kind.startswith(coarse) for kind in kinds)]
     if not floats:
         return 0.0, 0.0
-    coarsest = {"float8": "bfloat16", "complex32": "float16", "complex64": "float32", "complex128": "float64"}.get(
-        floats[0], floats[0]
-    )
-    return _TOLERANCES[coarsest]
+    real = {"float8": "bfloat16", "complex32": "float16", "complex64": "float32", "complex128": "float64"}
+    return _TOLERANCES[real.get(floats[0], floats[0])]
 
 
 def in_numpy(array: Any) -> Any:
@@ -366,6 +363,5 @@ def in_numpy(array: Any) -> Any:
         array = array.dequantize()
     for step in ("detach", "to_dense", "resolve_conj", "resolve_neg", "cpu"):
         array = getattr(array, step)() if callable(getattr(array, step, None)) else array
-    return np.asarray(
-        array.get() if callable(getattr(array, "get", None)) and not isinstance(array, Mapping) else array
-    )
+    of_cupy = callable(getattr(array, "get", None)) and not isinstance(array, Mapping)
+    return np.asarray(array.get() if of_cupy else array)

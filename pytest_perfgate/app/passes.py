@@ -174,7 +174,7 @@ def _compile_time(passed: PassedCall, samples: Sequence[Samples]) -> Reading | A
     if passed.first_ns is None:
         why = "only a fresh process with cold caches can measure a first call"
         return Absent(name="compile_time", why=why, fix="pytest --perfgate=full, with the limit on the test's marker")
-    steady = median(duration for one in samples for duration in one.durations) * passed.calls
+    steady = median(duration for process in samples for duration in process.durations) * passed.calls
     first = max(0.0, passed.first_ns - steady)
     return Reading(name="compile_time", values=(first,), dimension=Dimension.TIME)
 

@@ -89,20 +89,20 @@ class Screening:
                     comparison.play(ROUND, counts, self._finished_tests)
         finally:
             self._look()
-        judged = {key: self._pairs[key].first(one.rounds) for key, one in self._results.items()}
+        judged = {key: self._pairs[key].first(result.rounds) for key, result in self._results.items()}
         thresholds = {key: self._threshold(key) for key in self._results}
         self._results = more_slow(self._results, judged, thresholds, design.alpha)
         comparison.stage.say(self._summary())
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the results of every case that both sides measured; of a stopped one, only an earlier decision."""
-        decided = {key: one for key, one in self._results.items() if key not in self.stopped()}
-        return {key: self._paired(key, one, revision) for key, one in decided.items()}
+        decided = {key: result for key, result in self._results.items() if key not in self.stopped()}
+        return {key: self._paired(key, result, revision) for key, result in decided.items()}
 
     def settled(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Return the decisions that further rounds would not change, of tests that have one for each of their calls."""
         self._for_means, played = frozenset(), _rounds_played(self._comparison, self._results)
-        open_ = {key.nodeid for key, one in self._results.items() if self._is_open(key, played[key], one)}
+        open_ = {key.nodeid for key, result in self._results.items() if self._is_open(key, played[key], result)}
         open_ |= {key.nodeid for key in (*self._undecided(), *_untimed(self._comparison, self._results))}
         return {key: one for key, one in self.paired(revision=revision).items() if key.nodeid not in open_}
 
@@ -113,7 +113,7 @@ class Screening:
         return {key: f"it failed in base or head before they decided: {reasons[key.nodeid]}" for key in open_}
 
     def _undecided(self) -> list[CaseKey]:
-        undecided = (key for key, one in self._results.items() if one.decision is Decision.UNDECIDED)
+        undecided = (key for key, result in self._results.items() if result.decision is Decision.UNDECIDED)
         return [key for key in undecided if not cleared_as_same(self._comparison, key)]
 
     def _look(self) -> None:
@@ -138,8 +138,9 @@ class Screening:
             if key.nodeid not in wants and self._is_open(key, played[key]):
                 wants[key.nodeid] = Want(rounds=1, seconds=self._comparison.cost(key.nodeid), suspected=False)
         wants |= self.late.unplayed()
-        often = {met.nodeid for met in self._comparison.rounds if (met.phase, met.number) == (ROUND, _REPEATED - 1)}
-        over = (often | {key.nodeid for key in (*self._results, *untimed)}) - wants.keys()
+        rounds = [round_ for round_ in self._comparison.rounds if round_.phase == ROUND]
+        repeated = {round_.nodeid for round_ in rounds if round_.number == _REPEATED - 1}
+        over = (repeated | {key.nodeid for key in (*self._results, *untimed)}) - wants.keys()
         plan = allotted(wants, self._comparison.left_s, self._comparison.start_s)
         self._beyond = frozenset(plan.beyond)
         late = self.late.among({name: wants[name] for name in plan.rounds})
@@ -226,7 +227,7 @@ class Late:
 
     def unplayed(self) -> dict[str, Want]:
         """Return what tests without a round want."""
-        begun = {met.nodeid for met in self._comparison.rounds if met.phase == ROUND}
+        begun = {round_.nodeid for round_ in self._comparison.rounds if round_.phase == ROUND}
         return {name: want for name, want in self.expected.items() if name not in begun | self._comparison.out}
 
     def waiting(self) -> dict[str, str]:
@@ -254,18 +255,18 @@ def _wants_s(comparison: Comparison, threshold: float, key: CaseKey, finding: Ro
 
 def _rounds_played(comparison: Comparison, keys: Iterable[CaseKey]) -> Mapping[CaseKey, int]:
     """Return the number of rounds of each call's test."""
-    rounds = Counter(met.nodeid for met in comparison.rounds if met.phase == ROUND)
+    rounds = Counter(round_.nodeid for round_ in comparison.rounds if round_.phase == ROUND)
     return {key: rounds[key.nodeid] for key in keys}
 
 
 def _untimed(comparison: Comparison, timed: Collection[CaseKey]) -> Sequence[CaseKey]:
-    heads = (one for met in comparison.rounds if met.phase == ROUND for one in met.head)
-    return list(dict.fromkeys(one.key for one in heads if not one.samples and one.key not in timed))
+    heads = (capture for round_ in comparison.rounds if round_.phase == ROUND for capture in round_.head)
+    return list(dict.fromkeys(capture.key for capture in heads if not capture.samples and capture.key not in timed))
 
 
 def _tunings(rounds: Sequence[tuple[Capture, Capture]]) -> tuple[tuple[str, str], ...]:
-    sides = zip(("base", "head"), zip(*rounds))
-    return tuning_facts({side: [capture.samples[-1] for capture in captures] for side, captures in sides})
+    base, head = [base.samples[-1] for base, _ in rounds], [head.samples[-1] for _, head in rounds]
+    return tuning_facts({"base": base, "head": head})
 
 
 def open_figures(comparison: Comparison, key: CaseKey, request: ToDecide, played: int) -> bool:
@@ -307,9 +308,9 @@ def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) ->
     if result.outcome != "passed":
         return ()
     measured = measurements(result, gate_judge.tools)
-    too_noisy = [_blurred(result, one, gate_judge) for one in measured] if first else []
-    too_noisy += [_open_speedup(result, one, gate_judge) for one in measured if one.references]
-    return tuple(one for one in too_noisy if one is not None)
+    too_noisy = [_blurred(result, measurement, gate_judge) for measurement in measured] if first else []
+    too_noisy += [_open_speedup(result, measurement, gate_judge) for measurement in measured if measurement.references]
+    return tuple(call for call in too_noisy if call is not None)
 
 
 _LEAST_ASKED = 1e-3
@@ -356,22 +357,20 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
 class FirstSitting:
     """Runs more processes of cases that are too noisy, as far as their time allows."""
 
-    def __init__(
-        self, rounds: Rounds, gate_judge: GateJudge, clock: Callable[[], float], *, first: bool = True
-    ) -> None:
+    def __init__(self, rounds: Rounds, gate_judge: GateJudge, clock: Callable[[], float], *, first: bool) -> None:
         self._rounds, self._judge, self._clock, self._first = rounds, gate_judge, clock, first
 
     def noisy_calls(self, cases: Iterable[Case]) -> list[Blurred]:
         """Return all calls that are still too noisy."""
         results = self._rounds.results()
-        return [one for case in cases for one in blurred(results[case.nodeid], self._judge, first=self._first)]
+        return [call for case in cases for call in blurred(results[case.nodeid], self._judge, first=self._first)]
 
     def _open(self, cases: Iterable[Case]) -> list[str]:
         """Return the cases that more processes may help, those nearest to their limit first."""
         far: dict[str, float] = {}
-        for one in self.noisy_calls(cases):
-            if not one.machine_busy:
-                far[one.key.nodeid] = max(one.half / one.asks, far.get(one.key.nodeid, 0.0))
+        for call in self.noisy_calls(cases):
+            if not call.machine_busy:
+                far[call.key.nodeid] = max(call.half / call.asks, far.get(call.key.nodeid, 0.0))
         return sorted(far, key=far.__getitem__)
 
     def play_more(

@@ -157,7 +157,7 @@ class Start:
 
     def serves(self, other: Start) -> bool:
         """Return whether a process started with these can serve for the other: same arm and seed, and its tests too."""
-        mine, theirs = ({case.nodeid for case in one.job.cases} for one in (self, other))
+        mine, theirs = ({case.nodeid for case in start.job.cases} for start in (self, other))
         return mine >= theirs and self._surroundings() == other._surroundings()
 
     def _surroundings(self) -> tuple[ChildSpec, ChildJob]:
@@ -167,15 +167,15 @@ class Start:
 def on_devices(cases: Iterable[Case], rounds: Iterable[PairedRound]) -> bool:
     """Return whether the earlier rounds timed all of these cases by a device's own clock."""
     clocks_of: dict[str, set[bool]] = {case.nodeid: set() for case in cases}
-    for one in rounds:
-        by_device = (c.device.kind == "gpu" and c.identity.timer != "host" for c in (*one.base, *one.head))
-        clocks_of.get(one.nodeid, set()).update(by_device)
+    for round_ in rounds:
+        by_device = (c.device.kind == "gpu" and c.identity.timer != "host" for c in (*round_.base, *round_.head))
+        clocks_of.get(round_.nodeid, set()).update(by_device)
     return all(clocks == {True} for clocks in clocks_of.values())
 
 
 def leases(rounds: Iterable[PairedRound]) -> list[str]:
     """Return the devices that these rounds were measured on."""
-    captures = (capture for one in rounds for capture in (*one.base, *one.head))
+    captures = (capture for round_ in rounds for capture in (*round_.base, *round_.head))
     return sorted({lease_name(capture.device) for capture in captures if capture.device.kind == "gpu"})
 
 
@@ -256,9 +256,9 @@ def one_a_draw(rounds: Sequence[PairedRound], phase: str, nodeid: str) -> list[t
     """Return the rounds of a test with their positions; of rounds forked from one preload only the first."""
     from pytest_perfgate.core.judge.samples import preloads_of
 
-    mine = [(at, met) for at, met in enumerate(rounds) if met.phase == phase and met.nodeid == nodeid]
-    numbers = preloads_of(met.head for _, met in mine) or (0,) * len(mine)
-    return [one for one, own, before in zip(mine, numbers, (0, *numbers)) if not own or own != before]
+    mine = [(at, round_) for at, round_ in enumerate(rounds) if round_.phase == phase and round_.nodeid == nodeid]
+    preloads = preloads_of(round_.head for _, round_ in mine) or (0,) * len(mine)
+    return [placed for placed, own, last in zip(mine, preloads, (0, *preloads)) if not own or own != last]
 
 
 class Preload:
@@ -344,7 +344,7 @@ class NextRound:
         why = self._why_fresh(cases, rounds)
         with suppress(PerfgateError):
             if why == "":
-                if [one.spent for one in self._preloads] == [True]:
+                if [preload.spent for preload in self._preloads] == [True]:
                     self._preloads.append(self._preloaded(cases, seed))
                 return
             for start in self.starts(cases, seed, f"fresh interpreter: {why}" if why else ""):
@@ -370,7 +370,7 @@ class NextRound:
         if self._stage.spec(self._arms[0], cases, 1).prefix:
             return "a launcher starts the processes"
         mine = {case.nodeid for case in cases}
-        calls = [c for one in rounds if one.nodeid in mine for c in (*one.base, *one.head)]
+        calls = [c for round_ in rounds if round_.nodeid in mine for c in (*round_.base, *round_.head)]
         unshown = next((c.key for c in calls if forks(c.key, c.device.key) is None), None)
         unknown = f"no A/A pairs on this machine show that forks of {unshown} scatter no more"
         return unknown if unshown else self.refused

@@ -357,9 +357,9 @@ def arms(project: Project) -> Iterator[Remark]:
 
     if not project.repository.present():
         return
-    for one in stores.leftovers(project.root, project.config):
-        name = project.shown(Path(one.path)) if "/" in one.path else f"process {one.path}"
-        yield Remark(name="arms", level=Level.NOTE, what=f"{name} is {one.what}", fix=one.fix)
+    for leftover in stores.leftovers(project.root, project.config):
+        name = project.shown(Path(leftover.path)) if "/" in leftover.path else f"process {leftover.path}"
+        yield Remark(name="arms", level=Level.NOTE, what=f"{name} is {leftover.what}", fix=leftover.fix)
 
 
 CHECKS: list[tuple[str, Check]] = [

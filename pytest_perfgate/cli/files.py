@@ -91,12 +91,11 @@ def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[
         raise PerfgateError("limit-missing", "--baseline needs a limit on a change", fix=fix)
     started = dt.datetime.now(dt.timezone.utc).isoformat(timespec="milliseconds")
     tools = gate_tools(project.root, project.config, look.kinds)
-    policy = replace(look.policy, ci=project.ci)
-    gate = FileGate(tools=tools, policy=policy, root=project.root, started=started)
+    gate = FileGate(tools=tools, policy=replace(look.policy, ci=project.ci), root=project.root, started=started)
     report = gate_file(analysis, name, changes, gate)
     record = keep_file(report, gate)
     texts_of_changes = {change.text for change in changes}
-    plain = judge_artifact(analysis, [one for one in limits if one.text not in texts_of_changes], look.policy)
+    plain = judge_artifact(analysis, [limit for limit in limits if limit.text not in texts_of_changes], look.policy)
     judged = in_order(limits, plain, report.cases[0])
     output.write_files(options, analysis, judged)
     output.deliver(options, analysis, judged)
@@ -300,15 +299,16 @@ def run_profile(options: argparse.Namespace) -> int:
     key = parse_case_key(options.nodeid)
     results = [profile(key, mode, plan, tools) for mode in options.mode or ["annotation"]]
     if getattr(options, "json", False):
-        output.write_json(output.finite([{"folder": str(one.folder), **metrics_data(one.analysis)} for one in results]))
+        folders = [{"folder": str(profiled.folder), **metrics_data(profiled.analysis)} for profiled in results]
+        output.write_json(output.finite(folders))
         return 0
-    for one in results:
-        output.write(render_text(next(iter(one.analysis.views.values()))(), output.columns(), output.room()))
-        for problem in one.analysis.problems:
+    for profiled in results:
+        output.write(render_text(next(iter(profiled.analysis.views.values()))(), output.columns(), output.room()))
+        for problem in profiled.analysis.problems:
             output.write(f"not to be trusted: {problem.what}  [{problem.code}]")
-        if one.again:
+        if profiled.again:
             output.write(AGAIN)
-        output.write(f"kept in {one.folder}")
+        output.write(f"kept in {profiled.folder}")
     return 0
 
 

@@ -90,11 +90,11 @@ def add_records(project: Project, options: Namespace) -> int:
         place = ", ".join(options.records) or str(project.records.folder)
         raise PerfgateError("record-missing", "no record lies there", place=place)
     if options.json and getattr(options, "case", "") == _ADD:
-        write_json([{**plain(one), "fault": one.fault.text() if one.fault else ""} for one in records])
+        write_json([{**plain(added), "fault": added.fault.text() if added.fault else ""} for added in records])
     else:
         for line in _added_lines(records):
             say(line, options)
-    faults = [one.fault for one in records if one.fault]
+    faults = [added.fault for added in records if added.fault]
     for fault in faults:
         sys.stderr.write(f"perfgate: {fault.text()}\n")
     return next((fault.exit for fault in faults), 0)
@@ -136,13 +136,13 @@ def _part_taken_in(root: str, places: Sequence[str]) -> list[Added]:
 
 
 def _added_lines(records: Sequence[Added]) -> Iterator[str]:
-    new, left_out = [one.new for one in records if one.new], [one for one in records if one.left_out]
+    new, left_out = [added.new for added in records if added.new], [added for added in records if added.left_out]
     yield f"added {plural(len(new), 'run')} with {plural(sum(new), 'result')}"
-    again = len(records) - len(new) - len(left_out) - sum(one.fault is not None for one in records)
+    again = len(records) - len(new) - len(left_out) - sum(added.fault is not None for added in records)
     if again:
         yield f"nothing new in {plural(again, 'record')}"
-    for one in left_out:
-        yield f"left out {one.record}: {one.left_out}; full runs are remembered"
+    for added in left_out:
+        yield f"left out {added.record}: {added.left_out}; full runs are remembered"
 
 
 def _exported(project: Project, options: Namespace) -> int:

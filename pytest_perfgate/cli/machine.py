@@ -282,11 +282,11 @@ def _calibration_facts(calibration: Calibration) -> dict[str, object]:
         "seconds": calibration.seconds,
         "power": [{"by": by, "seen": _rate_fields(rate)} for by, rate in calibration.power],
         "injected": [
-            {"by": one.by, "found": one.measured, "rounds": one.rounds, "seen": _rate_fields(one.detected)}
-            for one in calibration.injected
+            {"by": slowed.by, "found": slowed.measured, "rounds": slowed.rounds, "seen": _rate_fields(slowed.detected)}
+            for slowed in calibration.injected
         ],
         "suits": calibration.suits,
-        "forks": [dict(zip(("test", "fresh", "forked"), one)) for one in calibration.forks],
+        "forks": [dict(zip(("test", "fresh", "forked"), fork)) for fork in calibration.forks],
         "tests": [
             {"test": name, "own_shift": own, "limit": limit, "rounds": rounds}
             for name, own, limit, rounds in calibration.own

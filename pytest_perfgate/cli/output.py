@@ -184,8 +184,8 @@ def look(options: argparse.Namespace) -> InspectContext:
 
 def judging_look(options: argparse.Namespace) -> JudgingLook:
     """Return the same for a command that judges, with the given policy."""
-    one, policy = look(options), parse_strict_policy(options.policy)
-    return JudgingLook(inspectors=one.inspectors, peek=one.peek, kinds=one.kinds, options=one.options, policy=policy)
+    c, policy = look(options), parse_strict_policy(options.policy)
+    return JudgingLook(inspectors=c.inspectors, peek=c.peek, kinds=c.kinds, options=c.options, policy=policy)
 
 
 def named_files(paths: list[str]) -> list[Path]:

@@ -138,7 +138,7 @@ def run_merge(options: Namespace) -> int:
     status = _NONE_COLLECTED if report.status == _INTERRUPTED else report.status  # nobody interrupted the merge
     code, lost = run_code(report, status), missing_places(report.shards)
     if options.json:
-        places = [{"index": one.index, "count": one.count, "host": one.host} for one in report.shards]
+        places = [{"index": shard.index, "count": shard.count, "host": shard.host} for shard in report.shards]
         write_json({"exit": code, "record": str(path), "shards": places, "missing": list(lost)})
         return code
     write(f"{plural(len(report.shards), 'shard')} merged{f', {len(lost)} missing' if lost else ''}")

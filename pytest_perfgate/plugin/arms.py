@@ -69,16 +69,17 @@ class ArmRunner:
         self._progress: Progress | None = None
         self.stopped: dict[CaseKey, str] = {}  # calls left open by a test that failed in a build, with the error
         self.waited: dict[str, str] = {}  # tests whose first round the budget did not reach, with what may decide them
-        paths = [case.path for case in session.cases.values()]
-        self._store = arms(self._config.rootpath, self._project, paths, code_folders(self._config, paths))
+        root, paths = self._config.rootpath, [case.path for case in session.cases.values()]
+        self._costs = costs_path(root)
+        self._store = arms(root, self._project, paths, code_folders(self._config, paths))
         self._store.tell = lambda text: Progress(self._config, text).close()
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Measure every case in both builds until it is decided."""
         self.session.gate_judge.revision = self._store.git.revision(revision).commit  # raises before costs are said
-        design, costs = design_of(self.session), read_costs(costs_path(self._config.rootpath))
+        design = design_of(self.session)
         comparison = self._comparison(revision, cases, design)
-        expected = known_wants((case.nodeid for case in cases), costs, design.looks[0])
+        expected = known_wants((case.nodeid for case in cases), read_costs(self._costs), design.looks[0])
         bounds = Bounds(self.session.gate_judge, comparison)
         screening = Screening(comparison, bounds, 0, bounds.to_decide, expected, in_means(self.session, bounds))
         compared = self._decided(comparison, screening, revision=True)
@@ -87,8 +88,8 @@ class ArmRunner:
 
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Decide the cases that the accepted times left open, against the change's base or the commit of a line."""
-        gate_judge, base = self.session.gate_judge, self.session.gate_judge.accepted.base.commit
-        ci = self.session.settings.ci
+        gate_judge, ci = self.session.gate_judge, self.session.settings.ci
+        base = gate_judge.accepted.base.commit
         means = in_open_means(gate_judge, reports, cases)
         by_its_commit = by_commit(reports, means, ci=ci, base=base)
         changed = as_at_base(gate_judge, self._project.baselines, by_its_commit, reports, cases)
@@ -114,9 +115,9 @@ class ArmRunner:
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """Return what the comparison will take, by the costs of earlier ones."""
-        costs = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs_path(self._config.rootpath))}
-        cost = pair_cost(nodeids := {case.nodeid for case in cases}, costs)
-        return paired_line(len(nodeids), design, self.session.left_s(), cost)
+        costs = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(self._costs)}
+        nodeids = {case.nodeid for case in cases}
+        return paired_line(len(nodeids), design, self.session.left_s(), pair_cost(nodeids, costs))
 
     def _compare(
         self, commit: str, cases: Sequence[Case], reports: Sequence[CaseReport], among: int, means: Collection[CaseKey]
@@ -129,9 +130,9 @@ class ArmRunner:
         whose = f"{substitute[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
         design = replace(design_of(self.session), clears_same=True)
         comparison = self._comparison(substitute, list(dict.fromkeys(cases)), design, whose)
-        open_ = in_means(self.session, others := Bounds(self.session.gate_judge, comparison), means)
-        rounds, costs = 1 if comparison.same else design.looks[0], read_costs(costs_path(self._config.rootpath))
-        wants = first_wants(reports, costs, rounds)
+        others = Bounds(self.session.gate_judge, comparison)
+        rounds = 1 if comparison.same else design.looks[0]
+        wants, open_ = first_wants(reports, read_costs(self._costs), rounds), in_means(self.session, others, means)
         screening = Screening(comparison, bounds_of(reports, others), among, others.to_decide, wants, open_)
         compared = self._decided(comparison, screening, revision=False)
         troubles = screening.late.waiting() | comparison.troubles()
@@ -146,9 +147,9 @@ class ArmRunner:
         finally:
             if self._progress is not None:
                 self._progress.close()
-            write_costs(costs_path(self._config.rootpath), PairTimes(comparison.rounds).costs)
-            for one in comparison.rounds:
-                self.session.costs[one.nodeid] = self.session.costs.get(one.nodeid, 0.0) + 2 * one.seconds
+            write_costs(self._costs, PairTimes(comparison.rounds).costs)
+            for round_ in comparison.rounds:
+                self.session.costs[round_.nodeid] = self.session.costs.get(round_.nodeid, 0.0) + 2 * round_.seconds
         if self.session.interrupted:
             result, untimed = screening.settled(revision=revision), {}
         else:
@@ -156,10 +157,9 @@ class ArmRunner:
             result, untimed = screening.paired(revision=revision), screening.untimed(revision=revision)
             self.session.resumable = False
         self.stopped.update(screening.stopped())
+        repository, baselines = self.session.gate_judge.tools.repository, self._project.baselines
         tests = {case.path for case in self.session.cases.values()}
-        repository = self.session.gate_judge.tools.repository
-        compared = with_files(result, comparison, tests, self._config.rootpath, repository, self._project.baselines)
-        return {**untimed, **compared}
+        return {**untimed, **with_files(result, comparison, tests, self._config.rootpath, repository, baselines)}
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design, whose: str = "") -> Comparison:
         both = (base, head) = self.arm("base", revision), self.arm("head", "")
@@ -168,7 +168,7 @@ class ArmRunner:
         self._progress = Progress(self._config, text + (whose and f", against {whose}"))
         comparison = Comparison(both, cases, self._stage(both), design)
         comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._say))
-        if finished := len({(one.phase, one.number) for one in comparison.rounds}):
+        if finished := len({(round_.phase, round_.number) for round_ in comparison.rounds}):
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
             self._say(alike_words(self.session, both[0].revision))
@@ -308,12 +308,12 @@ class Bounds:
         """Return what a call has to keep."""
         if key not in self._known:
             for result in self._comparison.results().values():
-                for one in measurements(result, self._gate_judge.tools):
-                    limits = tuple(self._limits(result.case, one))
-                    self._known[one.key] = CallLimits(arm_limit(limits, one.key, one.device), limits, one)
+                for taken in measurements(result, self._gate_judge.tools):
+                    limits = self._limits(result.case, taken)
+                    self._known[taken.key] = CallLimits(arm_limit(limits, taken.key, taken.device), limits, taken)
         return self._known[key]
 
-    def _limits(self, case: Case, measurement: Measurement) -> Sequence[Limit]:
+    def _limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         try:
             return self._gate_judge.limits(case, measurement)
         except PerfgateError:  # an unreadable limit fails its test when that is judged
@@ -322,7 +322,7 @@ class Bounds:
 
 def bounds_of(reports: Sequence[CaseReport], others: Bounds) -> Callable[[CaseKey], float]:
     """Return the slowdown that calls may have: by their verdicts; other calls of the same tests by their limits."""
-    judged = {one.key: contested_limit(one) for one in reports}
+    judged = {report.key: contested_limit(report) for report in reports}
     return lambda key: judged[key] if key in judged else others(key)
 
 

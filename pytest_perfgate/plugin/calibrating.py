@@ -78,7 +78,7 @@ class Calibrating:
                 progress.tell(f"no test runs:  {_trouble(comparison)}")
                 break
             if why := next(filter(None, map(_why_not_forked, comparison.rounds)), ""):
-                comparison.rounds = [one for one in comparison.rounds if not _why_not_forked(one)]
+                comparison.rounds = [round_ for round_ in comparison.rounds if not _why_not_forked(round_)]
                 write_values(self._path, [*self._others, *comparison.rounds])
                 progress.tell(f"{NOT_FORKED}{why}")
                 turns = self._turns(comparison, slowing=slowing)
@@ -126,21 +126,21 @@ class Calibrating:
         return replace(plain, env=tuple(sorted(env.items())), label=f"the {arm.name} side")
 
 
-def _why_not_forked(one: PairedRound) -> str:
+def _why_not_forked(round_: PairedRound) -> str:
     """Return why a round that was to be forked ran in fresh interpreters instead; "" for every other round."""
     from pytest_perfgate.model.protocol import FORK, START
 
-    starts = [dict(samples.notes).get(START, "") for capture in one.head for samples in capture.samples[-1:]]
+    starts = [dict(samples.notes).get(START, "") for capture in round_.head for samples in capture.samples[-1:]]
     fresh = [start or "fresh interpreter" for start in starts if not start.startswith(FORK)]
-    return fresh[0] if fresh and one.phase == FORKED else ""
+    return fresh[0] if fresh and round_.phase == FORKED else ""
 
 
 def _round_numbers(comparison: Comparison, phase: str) -> int:
-    return len({one.number for one in comparison.rounds if one.phase == phase})
+    return len({round_.number for round_ in comparison.rounds if round_.phase == phase})
 
 
 def _round_count(comparison: Comparison) -> str:
-    return plural(len({(one.phase, one.number) for one in comparison.rounds}), "round")
+    return plural(len({(round_.phase, round_.number) for round_ in comparison.rounds}), "round")
 
 
 def _named(by: float | None) -> str:
@@ -148,7 +148,7 @@ def _named(by: float | None) -> str:
 
 
 def _trouble(comparison: Comparison) -> str:
-    return "; ".join(dict.fromkeys(one.trouble for one in comparison.rounds if one.trouble))
+    return "; ".join(dict.fromkeys(round_.trouble for round_ in comparison.rounds if round_.trouble))
 
 
 def _side(name: str) -> Arm:

@@ -128,7 +128,7 @@ def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
 
 def spread(made: Any) -> tuple[Any, ...]:
     """Return the result of a set-up as arguments: a tuple as several, ``None`` as no argument."""
-    return () if made is None else made if isinstance(made, tuple) else (made,)
+    return () if made is None else (made if isinstance(made, tuple) else (made,))
 
 
 class Prepared:
@@ -186,8 +186,8 @@ def agreed(answer: Any) -> bool:
     """
     if answer is None or isinstance(answer, bool):
         return answer is not False
-    one = str(getattr(answer, "dtype", "")) in {"bool", "torch.bool"} and getattr(answer, "shape", None) == ()
-    return one and bool(answer)
+    scalar = str(getattr(answer, "dtype", "")) in {"bool", "torch.bool"} and getattr(answer, "shape", None) == ()
+    return scalar and bool(answer)
 
 
 @dataclass

@@ -205,7 +205,7 @@ def profiled(key: CaseKey, profilers: Sequence[Profiler]) -> Iterator[None]:
 
 
 def profile_metrics(
-    key: CaseKey, profilers: Sequence[Profiler], inspectors: Sequence[Inspector], limits: str = ""
+    key: CaseKey, profilers: Sequence[Profiler], inspectors: Sequence[Inspector], limits: str
 ) -> tuple[MetricSet, tuple[Artifact, ...]]:
     """Return the metrics of each profiler's last profile, and all artifacts."""
     metrics = MetricSet()

@@ -241,8 +241,9 @@ def trying_line(cases: int, design: Design, left_s: float, cost: PairCost) -> st
     if not cases:
         return ""
     text = "; tests that the accepted times do not clear are then measured in two builds"
-    one, all_ = (cost.between(count, LEAST, design.last, left_s) for count in (1, cases))
-    return f"{text}: 1 test {one}" if cases == 1 else f"{text}: 1 test {one.partition(',')[0]}, all {cases} {all_}"
+    single, all_ = (cost.between(count, LEAST, design.last, left_s) for count in (1, cases))
+    several = f"{single.partition(',')[0]}, all {cases} {all_}"
+    return f"{text}: 1 test {single if cases == 1 else several}"
 
 
 def paired_line(cases: int, design: Design, left_s: float, cost: PairCost) -> str:

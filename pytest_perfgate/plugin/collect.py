@@ -165,18 +165,20 @@ def _closest_last(item: pytest.Item) -> list[pytest.Mark]:
     markers = _by_class(list(item.iter_markers("perfgate"))[::-1], getattr(item, "cls", None))
     callspec = getattr(item, "callspec", None)
     own = [mark for mark in callspec.marks if mark.name == "perfgate"][::-1] if callspec is not None else []
-    return [*(mark for mark in markers if not any(mark is one for one in own)), *own]
+    ids = set(map(id, own))
+    return [*(mark for mark in markers if id(mark) not in ids), *own]
 
 
 def _by_class(marks: list[pytest.Mark], cls: type | None) -> list[pytest.Mark]:
     """Sort the marks of one class hierarchy, those of the class itself last; others keep their places."""
-    depth = {id(mark): at for at, one in enumerate((cls.__mro__ if cls else ())[::-1]) for mark in _own(one)}
+    bases_first = reversed(cls.__mro__ if cls else ())
+    depth = {id(mark): at for at, owner in enumerate(bases_first) for mark in _own(owner)}
     ordered = iter(sorted((mark for mark in marks if id(mark) in depth), key=lambda mark: depth[id(mark)]))
     return [next(ordered) if id(mark) in depth else mark for mark in marks]
 
 
-def _own(one: type) -> Iterable[pytest.Mark]:
-    marks = vars(one).get("pytestmark", ())
+def _own(owner: type) -> Iterable[pytest.Mark]:
+    marks = vars(owner).get("pytestmark", ())
     listed = marks if isinstance(marks, (list, tuple)) else (marks,)
     return (mark.mark if isinstance(mark, pytest.MarkDecorator) else mark for mark in listed)
 

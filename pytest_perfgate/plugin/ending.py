@@ -93,7 +93,8 @@ def not_kept(lost: Iterable[tuple[str, PerfgateError]]) -> list[PerfgateError]:
     causes: dict[tuple[str, str, str], list[tuple[str, PerfgateError]]] = {}
     for name, fault in lost:
         causes.setdefault((fault.code.name, fault.what, fault.fix), []).append((name, fault))
-    return [_not_kept([name for name, _ in cause], cause[0][1]) for cause in causes.values()]
+    of_causes = (zip(*cause) for cause in causes.values())
+    return [_not_kept(list(names), faults[0]) for names, faults in of_causes]
 
 
 def _not_kept(names: list[str], fault: PerfgateError) -> PerfgateError:

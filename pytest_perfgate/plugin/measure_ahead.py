@@ -129,8 +129,9 @@ def _reports_of(session: SessionState, result: CaseResult) -> tuple[CaseReport, 
         return session.gate_judge.judge_result(result)
     except PerfgateError as fault:
         gate_judge, why = session.gate_judge, fault.what
-        measured = measurements(result, gate_judge.tools)
-        return tuple(replace(gate_judge.unmeasured(result.case, one.key, why), measurement=one) for one in measured)
+        calls = measurements(result, gate_judge.tools)
+        reports = [(gate_judge.unmeasured(result.case, measured.key, why), measured) for measured in calls]
+        return tuple(replace(report, measurement=measured) for report, measured in reports)
 
 
 def fit_results(session: SessionState, results: Mapping[str, CaseResult]) -> dict[str, CaseResult]:

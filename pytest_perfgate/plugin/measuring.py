@@ -108,8 +108,8 @@ class Passes:
         passed = PassedCall(call.timed(), call.prepare, runtime, call.calls, self._first.get(call.key))
         figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
         return Figures(
-            readings=tuple(one for one in figures if isinstance(one, Reading)),
-            absent=tuple(one for one in figures if isinstance(one, Absent)),
+            readings=tuple(figure for figure in figures if isinstance(figure, Reading)),
+            absent=tuple(figure for figure in figures if isinstance(figure, Absent)),
         )
 
 
@@ -203,7 +203,7 @@ class Measuring:
         return Capture(
             key=measured.key,
             samples=taken,
-            device=keyed(stand.runtime.device(), plan, tuple(hz for one in taken for hz in one.clock_hz)),
+            device=keyed(stand.runtime.device(), plan, tuple(hz for process in taken for hz in process.clock_hz)),
             identity=replace(identity(self._instruments, plan, stand.runtime, timer, call), calls=str(measured.calls)),
             work=measured.work,
             limits=measured.limits,
@@ -262,7 +262,7 @@ class Measuring:
 
     def inspector(self, name: str) -> Inspector:
         """Return the inspector of that name."""
-        return next(one for one in self._instruments.inspectors if one.name == name)
+        return next(inspector for inspector in self._instruments.inspectors if inspector.name == name)
 
 
 def _with_enough_samples(call: MeasuredCall, plan: Plan) -> Plan:

@@ -281,10 +281,11 @@ def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
     by_arms = {v.metric.name: v.metric for v in report.verdicts if v.metric and v.metric.source.startswith(BESIDE)}
     plain = (by_arms.get(metric.name, metric) for metric in metrics if not metric.labels)
     tails = (metric for metric in metrics if {name for name, _ in metric.labels} & {"q", "stat", "over"})
-    named = [(one.name, one) for one in plain] + [(f"{one.name}{render_scope(one.labels)}", one) for one in tails]
+    named = [(metric.name, metric) for metric in plain]
+    named += [(f"{metric.name}{render_scope(metric.labels)}", metric) for metric in tails]
     gated = {v.figure.title: v for v in report.verdicts if v.figure is not None}
     return [
-        *((f"{stem}{name}{_UNITS.get(one.dimension, '')}", f"{one.value:.6g}") for name, one in named),
+        *((f"{stem}{name}{_UNITS.get(m.dimension, '')}", f"{m.value:.6g}") for name, m in named),
         *((f"{stem}change({title})", _change_property(v)) for title, v in gated.items()),
     ]
 
@@ -358,7 +359,9 @@ _GREEN = frozenset({Outcome.PASSED, Outcome.ACCEPTED, Outcome.IMPROVED})
 _PLAIN = frozenset({Outcome.NOT_APPLICABLE})
 
 _COLOURS = {
-    **{one.value: "red" if one in _RED else "green" if one in _GREEN else "yellow" for one in set(Outcome) - _PLAIN},
+    **{outcome.value: "yellow" for outcome in set(Outcome) - _PLAIN},
+    **{outcome.value: "red" for outcome in _RED},
+    **{outcome.value: "green" for outcome in _GREEN},
     "fail": "red",
     "pass": "green",
     "warn": "yellow",

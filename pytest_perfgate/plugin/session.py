@@ -109,7 +109,7 @@ def _failing_blocks(reports: Reports, pytest_config: pytest.Config) -> list[str]
     from pytest_perfgate.core.judge.judge import unrepeated
 
     here, width = Standpoint(pytest_config), min(WIDTH, columns(pytest_config))
-    return [render_block(one, width, here.command) for one in unrepeated(reports) if one.effect is Effect.FAIL]
+    return [render_block(report, width, here.command) for report in unrepeated(reports) if report.effect is Effect.FAIL]
 
 
 class GateSession(SessionState):

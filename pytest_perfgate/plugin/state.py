@@ -257,10 +257,10 @@ def outside(item: pytest.Item) -> PerfgateError | None:
     return PerfgateError("test-outside", f"{_relative(here, path)} lies outside the rootdir, {_relative(here, top)}")
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same(path: Path, other: Path) -> bool:
     """Return whether both paths lead to the same file, for example by a link."""
     try:
-        return one.samefile(other)
+        return path.samefile(other)
     except OSError:
         return False
 

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import CaseReport, SuiteNote
     from pytest_perfgate.plugin.state import SessionState
 
-
 _SHOWN, _LEAST_NAME = 20, 24
 
 _ROWS = 200
@@ -70,7 +69,7 @@ _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
 """Outcomes that the table shows completely."""
 
 
-def write_summary(out: Any, session: SessionState, *, cut_short: bool = False) -> None:
+def write_summary(out: Any, session: SessionState, *, cut_short: bool) -> None:
     """Write the table of verdicts, notes on the suite, the written files and the next steps."""
     reports = session.all_reports()
     ending = cut_short_lines(session) if cut_short else []
@@ -86,11 +85,9 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     standpoint = Standpoint(session.settings.pytest)
     lines = shown(partial(_recorded, session, reports), lambda _: 0)
     fresh, families = 0 if session.lost else lines, family_limits(session.cases.values())
-    width = columns(session.settings.pytest)
-    recorded = session.recorded_reports()
-    notes = other_notes(recorded, session.notes)
-    edits = own_gate_lines(recorded, session.notes)
-    first, later = [[n for n in notes if (n.kind == UNBUILT) is at] for at in (True, False)]
+    width, recorded = columns(session.settings.pytest), session.recorded_reports()
+    notes, edits = other_notes(recorded, session.notes), own_gate_lines(recorded, session.notes)
+    first, later = [n for n in notes if n.kind == UNBUILT], [n for n in notes if n.kind != UNBUILT]
     style = out.config.option.tbstyle
     detailed = out.verbosity > 0 or bool(edits or session.notes or not all(map(is_clean, reports)))
     explained = [r for r in reports if not _left_open(r, session.mode)]
@@ -180,8 +177,8 @@ def _has_more(report: CaseReport) -> bool:
 
 def _recorded(session: SessionState, reports: Sequence[CaseReport]) -> int:
     """Count the cases whose first time this machine stores for itself."""
-    fresh = len(new_baselines(reports, session.gate_judge.tools.committed, "", ""))
-    return fresh if session.gate_judge.context.policy.records else 0
+    judge = session.gate_judge
+    return len(new_baselines(reports, judge.tools.committed, "", "")) if judge.context.policy.records else 0
 
 
 def reported_text(note: SuiteNote, style: str) -> str:
@@ -237,8 +234,8 @@ def next_commands(
     if Outcome.UNBASELINED in worst and not (recorded or on_core) and any(v.baseline is None for v in bare):
         commands.append(f'{accept}--new --reason "..."')
     steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
-    several = len(steps) > _NAMED and not (on_core or worst & _SLOWER)
-    if several and all(step.startswith("perfgate accept ") for step in steps):
+    alike = all(step.startswith("perfgate accept ") for step in steps)
+    if alike and len(steps) > _NAMED and not (on_core or worst & _SLOWER):
         commands, steps = commands[:1], {f'{accept}--reason "..."': None}  # one sentence for all, and for new cases
     commands += list(steps)[:_NAMED]  # its line is not new: any reason is its own, and the report has all
     if Outcome.IMPROVED in worst and not on_core:
@@ -296,10 +293,14 @@ def refused(reports: Sequence[CaseReport]) -> list[str]:
 
 def constant(reports: Sequence[CaseReport]) -> list[str]:
     """Return a line on cases with constant inputs, and one on those whose outputs are not filled, passed or not."""
-    findings = [(f.title, str(r.key)) for r in reports if r.measurement for f in r.measurement.findings]
-    texts = ((CONSTANT, f"{CONSTANT}, on which a GPU may run faster than on real data"), (UNCHECKED, UNCHECKED))
-    keyed = [(text, list(dict.fromkeys(key for title, key in findings if title == wanted))) for wanted, text in texts]
-    return [printable(f"{text}: {first_of(keys, _NAMED)}") for text, keys in keyed if keys]
+    lines = []
+    for title, more in ((CONSTANT, ", on which a GPU may run faster than on real data"), (UNCHECKED, "")):
+        having = [
+            r for r in reports if r.measurement and title in {finding.title for finding in r.measurement.findings}
+        ]
+        keys = list(dict.fromkeys(str(report.key) for report in having))
+        lines += [printable(f"{title}{more}: {first_of(keys, _NAMED)}")] if keys else []
+    return lines
 
 
 _SHORT_NS = 1000.0
@@ -310,11 +311,10 @@ _ALIKE = 2.0
 
 def empty(reports: Sequence[CaseReport]) -> list[str]:
     """Return one line on host cases that take no longer than an empty call, whether they passed or not."""
-    measured = ((report.key, report.measurement) for report in reports if report.measurement)
-    times = (
-        (key, m.metrics.find("time")) for key, m in measured if m.device.kind == "host" and m.identity.timer == "host"
-    )
-    short = [(str(key), metrics[0].value) for key, metrics in times if metrics and metrics[0].value < _SHORT_NS]
+    short: list[tuple[str, float]] = []
+    for report, m in ((report, report.measurement) for report in reports):
+        times = m.metrics.find("time") if m and (m.device.kind, m.identity.timer) == ("host", "host") else ()
+        short += [(str(report.key), time.value) for time in times[:1] if time.value < _SHORT_NS]
     most = _ALIKE * _empty_call_ns() if short else 0.0
     keys = [key for key, time in short if time <= most]
     text = f"no longer than an empty call, so only the call overhead is timed: {first_of(keys, _NAMED)}"

@@ -101,7 +101,7 @@ class Kineto:
         catalogue: Callable[[], Catalogue],
         replay: WriteReplay,
         spread: Callable[[str], Spread],
-        project: Callable[[], Sequence[str]] = tuple,
+        project: Callable[[], Sequence[str]],
     ) -> None:
         self._read = read
         self._recognise = recognise
@@ -131,12 +131,12 @@ class Kineto:
             trace_reader = replace(trace_reader, read=lambda _: traces)
         else:
             spread = self._spread(choices.workers)
-            job = job_of(one for part in spread(trace_reader.ranks_of, tuple(enumerate(paths))) for one in part)
+            job = job_of(rank for part in spread(trace_reader.ranks_of, tuple(enumerate(paths))) for rank in part)
         again = partial(trace_reader.reread, job.measured)
         if choices.replay:
             self._replay(Path(choices.replay), replay_text(next(again())))
         if choices.compat:
-            problems = tuple(problem for one in job.ranks for problem in one.problems)
+            problems = tuple(problem for rank in job.ranks for problem in rank.problems)
             return as_the_reference(job.subject, again, job.findings, problems, job.window)
         return job_analysis(job, again)
 
@@ -321,12 +321,14 @@ def _pair_pages(
 ) -> dict[str, Callable[[], Document]]:
     """Return pages of what both sides have, of what only one has, and of where each spends its time."""
     ops, exact, categories, kernels = pairs
-    one, two = lines
+    before, after = lines
     both = [pair for pair in exact if pair.before is not None and pair.after is not None]
     parts: dict[str, tuple[str, Block]] = {
         "timeline": (
             "Where the time went",
-            timeline_pair_table(one, two) if one and two else Paragraph(text="One has no single device's activity."),
+            timeline_pair_table(before, after)
+            if before and after
+            else Paragraph(text="One has no single device's activity."),
         ),
         "ops": ("Operators", pair_table(ops, "operator")),
         "arguments": ("Operators by arguments", pair_table(exact, "operator")),

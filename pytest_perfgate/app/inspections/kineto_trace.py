@@ -290,7 +290,7 @@ _NAMED = (
 
 
 def parse_options(
-    options: Mapping[str, str], models: Mapping[str, Callable[..., Work]], project: Sequence[str] = ()
+    options: Mapping[str, str], models: Mapping[str, Callable[..., Work]], project: Sequence[str]
 ) -> TraceOptions:
     """Return options as values, with the project's own patterns of communication.
 
@@ -382,12 +382,12 @@ class TraceReader:
         """Yield the traces once more, in the order of ranks."""
         path: str = ""
         traces: tuple[Trace, ...] = ()
-        for one in job.ranks:
-            if one.path != path:
-                path, traces = one.path, self.read(Path(one.path))
-            fitting = [trace for trace in traces if trace.rank in (one.rank, None)]
+        for rank in job.ranks:
+            if rank.path != path:
+                path, traces = rank.path, self.read(Path(rank.path))
+            fitting = [trace for trace in traces if trace.rank in (rank.rank, None)]
             if not fitting:
-                raise PerfgateError("trace-ranks", f"rank {one.rank} is no longer in the file", place=path)
+                raise PerfgateError("trace-ranks", f"rank {rank.rank} is no longer in the file", place=path)
             yield self.view_of(fitting[0])
 
 

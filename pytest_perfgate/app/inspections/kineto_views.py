@@ -170,17 +170,17 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, 
     return {
         "timeline": page("Timeline", _timeline_block),
         "steps": page("Steps", _steps_block),
-        "categories": page("Categories", lambda one: tables.category_table(one.rows)),
-        "ops": page("Operators", lambda one: tables.operator_table(one.rows)),
-        "arguments": page("Operators by arguments", lambda one: tables.argument_table(one.rows)),
-        "kernels": page("Kernels", lambda one: kernel_block(one.survey, one.rows, one.kernels, one.roof)),
-        "roofline": page("Roofline", lambda one: tables.roofline_table(one.rows, one.roof)),
+        "categories": page("Categories", lambda view: tables.category_table(view.rows)),
+        "ops": page("Operators", lambda view: tables.operator_table(view.rows)),
+        "arguments": page("Operators by arguments", lambda view: tables.argument_table(view.rows)),
+        "kernels": page("Kernels", lambda view: kernel_block(view.survey, view.rows, view.kernels, view.roof)),
+        "roofline": page("Roofline", lambda view: tables.roofline_table(view.rows, view.roof)),
         "impact": page("Impact", _impact_block),
-        "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),
-        "backward": page("Forward and backward", lambda one: passes_table(passes(one.survey))),
-        "findings": page("Findings", lambda one: findings_block(one.findings)),
+        "fusion": page("Fusion candidates", lambda view: fusion_table(fusion_candidates(view.survey))),
+        "backward": page("Forward and backward", lambda view: passes_table(passes(view.survey))),
+        "findings": page("Findings", lambda view: findings_block(view.findings)),
         "tracelens": lambda: _reference_page(first(), subject),
-        "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
+        "selection": page("Kernel selection", lambda view: selection_table(view.rows)),
         "replay": lambda: _replay_page(first(), subject),
         "analysis": lambda: _analysis_page(first()),
         "fair": lambda: standalone_fair(content_of(first())),
@@ -192,7 +192,7 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, 
 def _page(
     title: str, subject: str, again: Callable[[], Iterator[TraceView]], block: Callable[[TraceView], Block]
 ) -> Document:
-    parts = [(name_of(one.survey), subtitle(one.survey), _of_its_times(one, block(one))) for one in again()]
+    parts = [(name_of(view.survey), subtitle(view.survey), _of_its_times(view, block(view))) for view in again()]
     if parts[0][0] == subject:
         _, note, only = parts[0]
         return Document(title=f"{title} of {subject}", subtitle=note, blocks=(only,))
@@ -200,23 +200,23 @@ def _page(
     return Document(title=f"{title} of {subject}", blocks=sections)
 
 
-def _of_its_times(one: TraceView, block: Block) -> Block:
+def _of_its_times(view: TraceView, block: Block) -> Block:
     """Return a block with the host's times for a program without a GPU."""
-    return tables.of_host(block) if one.survey.on_host else block
+    return tables.of_host(block) if view.survey.on_host else block
 
 
-def _report(one: TraceView) -> Document:
-    page = report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
-    if one.bottleneck is not None:
-        page = replace(page, blocks=(Paragraph(text=one.bottleneck.of_window), *page.blocks))
-    if not one.options.replay:
+def _report(view: TraceView) -> Document:
+    page = report_document(view.survey, view.rows, view.kernels, view.findings, view.roof)
+    if view.bottleneck is not None:
+        page = replace(page, blocks=(Paragraph(text=view.bottleneck.of_window), *page.blocks))
+    if not view.options.replay:
         return page
-    return replace(page, blocks=(*page.blocks, Section(title="Replay", blocks=(Paragraph(text=_replayed(one)),))))
+    return replace(page, blocks=(*page.blocks, Section(title="Replay", blocks=(Paragraph(text=_replayed(view)),))))
 
 
-def _replayed(one: TraceView) -> str:
+def _replayed(view: TraceView) -> str:
     """Return how to write the replay package, or how to use it."""
-    zipped = one.options.replay
+    zipped = view.options.replay
     if not zipped:
         return "Write it with its runner as a zip by --set replay=FILE.zip; one operation by --set op=NAME beside it."
     return f"Written to {zipped}. Run it where PyTorch is: unzip {zipped} -d replay && python replay/replay.py"
@@ -225,27 +225,27 @@ def _replayed(one: TraceView) -> str:
 def _ranks_section(job: TraceJob, limit: int = 0) -> Section:
     """Return every rank with all its devices in one table."""
     lines = [
-        (str(one.rank) if len(one.lines) == 1 else f"{one.rank}, device {device}", line)
-        for one in job.ranks
-        for device, line in one.lines
+        (str(rank.rank) if len(rank.lines) == 1 else f"{rank.rank}, device {device}", line)
+        for rank in job.ranks
+        for device, line in rank.lines
     ]
-    silent = [str(one.rank) for one in job.ranks if not one.lines]
-    covered = [_coverage(one) for one in job.ranks for _ in one.lines]
+    silent = [str(rank.rank) for rank in job.ranks if not rank.lines]
+    covered = [_coverage(rank) for rank in job.ranks for _ in rank.lines]
     blocks: list[Block] = [
-        Paragraph(text=f"Limits are INVALID: rank {one.rank}: {problem.what}.")
-        for one in job.ranks
-        for problem in one.problems
+        Paragraph(text=f"Limits are INVALID: rank {rank.rank}: {problem.what}.")
+        for rank in job.ranks
+        for problem in rank.problems
     ]
-    host = all(one.on_host for one in job.ranks)
+    host = all(rank.on_host for rank in job.ranks)
     table = tables.ranks_table(lines, on_host=True) if host else tables.covered_table(lines, covered)
     blocks.append(replace(table, limit=limit))
     blocks += [Paragraph(text=f"Without GPU activity: rank {', '.join(silent)}.")] if silent else []
     return Section(title="Ranks", blocks=tuple(blocks))
 
 
-def _coverage(one: RankFigures) -> float | None:
+def _coverage(rank: RankFigures) -> float | None:
     """Return the share of a rank's GPU time that is linked to a launch; ``None`` without GPU time."""
-    metrics = one.metrics.find("coverage", labels(rank=one.rank))
+    metrics = rank.metrics.find("coverage", labels(rank=rank.rank))
     return metrics[0].value if metrics else None
 
 
@@ -274,11 +274,11 @@ def _of_job(job: TraceJob, subject: str, page: Document) -> Document:
     return replace(page, title=f"{subject}: {page.title.rpartition(': ')[2]}", blocks=(everybody, *page.blocks))
 
 
-def _timeline_block(one: TraceView) -> Block:
-    lines = timelines(one.survey)
+def _timeline_block(view: TraceView) -> Block:
+    lines = timelines(view.survey)
     if not lines:
         return Paragraph(text="The trace has no GPU activity.")
-    host, several = one.survey.on_host, len(lines) > 1
+    host, several = view.survey.on_host, len(lines) > 1
     parts = tuple(
         tables.timeline_table(line, f"Device {device}" if several else "", on_host=host)
         for device, line in lines.items()
@@ -286,16 +286,16 @@ def _timeline_block(one: TraceView) -> Block:
     return parts[0] if len(parts) == 1 else Section(title="Devices", blocks=parts)
 
 
-def _steps_block(one: TraceView) -> Block:
-    parts = one.stretches
+def _steps_block(view: TraceView) -> Block:
+    parts = view.stretches
     lines = step_lines(parts)
     if not lines:
-        marked = len(steps(one.whole.trace))
-        work = "operator" if one.survey.on_host else "GPU work"
+        marked = len(steps(view.whole.trace))
+        work = "operator" if view.survey.on_host else "GPU work"
         text = f"marks {marked:,} step{'s' * (marked > 1)}, and no {work} lies in" if marked else "marks no steps"
         return Paragraph(text=f"The trace {text}{' one of them' * (marked > 0)}.")
-    table = tables.ranks_table(lines, "step", on_host=one.survey.on_host)
-    classes = {part.stretch: _class_of(one, part, len(parts)) for part in parts}
+    table = tables.ranks_table(lines, "step", on_host=view.survey.on_host)
+    classes = {part.stretch: _class_of(view, part, len(parts)) for part in parts}
     if not any(classes.values()):
         return table
     named = (Column(name="limited by"),)
@@ -306,19 +306,19 @@ def _steps_block(one: TraceView) -> Block:
     )
 
 
-def _class_of(one: TraceView, part: Survey, count: int) -> str:
+def _class_of(view: TraceView, part: Survey, count: int) -> str:
     """Return the class of one step; for many steps, without roofs."""
     rows = operators(part) if count <= _FEW else ()
-    classified = window_class(part, rows, one.roof, one.problems)
+    classified = window_class(part, rows, view.roof, view.problems)
     return classified.bottleneck.value if classified is not None else ""
 
 
-def _impact_block(one: TraceView) -> Block:
-    total = one.line.total if one.line else 0
-    top = one.rows[: one.options.settings.top]
-    impacts = [made for row in top if (made := rates.impact(row, one.roof, total)) is not None]
+def _impact_block(view: TraceView) -> Block:
+    total = view.line.total if view.line else 0
+    top = view.rows[: view.options.settings.top]
+    impacts = [made for row in top if (made := rates.impact(row, view.roof, total)) is not None]
     if not impacts:
-        why = "no roof is known: add --device, or --peak and --bandwidth" if one.roof is None else "no model"
+        why = "no roof is known: add --device, or --peak and --bandwidth" if view.roof is None else "no model"
         return Paragraph(text=f"No gain can be estimated: {why}.")
     return rates.impact_table(impacts)
 
@@ -344,15 +344,15 @@ def _fraction(row: OperatorRow, roof: Roof | None) -> float | None:
     return place(row.work, row.total / row.count, roof).fraction if row.work and roof else None
 
 
-def _replay_page(one: TraceView, subject: str) -> Document:
-    note = Paragraph(text=_replayed(one))
-    return Document(title=f"Replay of {subject}", blocks=(note, Code(text=replay_text(one), language="json")))
+def _replay_page(view: TraceView, subject: str) -> Document:
+    note = Paragraph(text=_replayed(view))
+    return Document(title=f"Replay of {subject}", blocks=(note, Code(text=replay_text(view), language="json")))
 
 
-def _reference_page(one: TraceView, subject: str) -> Document:
+def _reference_page(view: TraceView, subject: str) -> Document:
     from pytest_perfgate.core.analysis.tracelens.tables import reference_document, reference_tables
 
-    return reference_document(reference_tables(one.whole), subject)
+    return reference_document(reference_tables(view.whole), subject)
 
 
 _FIGURES = {
@@ -365,16 +365,16 @@ _FIGURES = {
 """Metrics of the whole window in the four-section report."""
 
 
-def _analysis_page(one: TraceView) -> Document:
+def _analysis_page(view: TraceView) -> Document:
     """Return the report in four sections, with the rates of the window."""
-    metrics = rates.utilisation(one.survey, one.rows, (), one.roof, ((),)).metrics
-    of_steps = step_metrics_of_all(one.whole, one.steps, ((),))
-    rate = rates.throughput(one.whole, one.steps, one.options.items)
+    metrics = rates.utilisation(view.survey, view.rows, (), view.roof, ((),)).metrics
+    of_steps = step_metrics_of_all(view.whole, view.steps, ((),))
+    rate = rates.throughput(view.whole, view.steps, view.options.items)
     extra = [("throughput", quantity(rate[0], Dimension.RATE, noun=f"{rate[1]}/s"))] if rate else []
     shown = {m.name: rates.rate_text(m) for m in (*of_steps, *metrics)}
     extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
-    extra += [("known work", part)] if (part := rates.known_part(one.rows)) and shown else []
-    return analysis_document(content_of(one), extra, one.bottleneck.of_window if one.bottleneck else "")
+    extra += [("known work", part)] if (part := rates.known_part(view.rows)) and shown else []
+    return analysis_document(content_of(view), extra, view.bottleneck.of_window if view.bottleneck else "")
 
 
 def content_of(one: TraceView) -> ReportContent:
@@ -389,10 +389,10 @@ def content_of(one: TraceView) -> ReportContent:
     )
 
 
-def _stack(one: TraceView) -> Document:
-    if one.options.op:
-        return stack_document(one.stacked, one.options.op)
-    named = [row for row in one.rows if row.example >= 0]
+def _stack(view: TraceView) -> Document:
+    if view.options.op:
+        return stack_document(view.stacked, view.options.op)
+    named = [row for row in view.rows if row.example >= 0]
     if not named:
         raise PerfgateError("trace-no-operation", "no operator reached the GPU; name one with --set op=NAME")
-    return stack_document(one.stacked, str(named[0].event))
+    return stack_document(view.stacked, str(named[0].event))

@@ -201,7 +201,7 @@ def _analysed(export: NsysExport, reading: ReadOptions, file: int, first: int) -
         ran = export.extents()
         if not ran:
             raise PerfgateError("nsys-damaged", "its kernels are not where their table says", place=export.facts().path)
-        fix = f"kernels run in {min(one.first for one in ran)}..{max(one.last for one in ran)} ns"
+        fix = f"kernels run in {min(extent.first for extent in ran)}..{max(extent.last for extent in ran)} ns"
         raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path, fix=fix)
     recorded = ExportContent(
         kernels=kernels,
@@ -230,7 +230,7 @@ def _extents(export: NsysExport, reading: ReadOptions) -> list[Extent]:
     """Return where kernels run; in the original tool's mode, from time zero on."""
     if not reading.original:
         return list(export.extents())
-    return [replace(one, first=max(one.first, 0)) for one in export.extents() if one.last > 0]
+    return [replace(extent, first=max(extent.first, 0)) for extent in export.extents() if extent.last > 0]
 
 
 def _early_note(export: NsysExport, reading: ReadOptions) -> list[str]:

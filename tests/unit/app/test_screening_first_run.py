@@ -80,7 +80,7 @@ class Bench:
     def play_more(self, within_s: float = 30.0, start_s: float = 0.1) -> list[int]:
         """How many processes each case came to."""
         rounds: Any = self
-        sitting = FirstSitting(rounds, self.judge, lambda: self.now)
+        sitting = FirstSitting(rounds, self.judge, lambda: self.now, first=True)
         sitting.play_more(self.cases, self.round, self.told.append, within_s, start_s)
         return [len(captures) for captures in self.captures.values()]
 
