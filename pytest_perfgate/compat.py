@@ -155,7 +155,9 @@ class Benchmark:
 
     def samples(self) -> Sequence[Any]:
         """The samples of each process; empty before the call, and if this run measures nothing."""
-        return () if self._view is None else [one for one in self._gate.kept(self._view.key) if one.durations]
+        return (
+            () if self._view is None else [samples for samples in self._gate.kept(self._view.key) if samples.durations]
+        )
 
     def junit_properties(self) -> Iterator[tuple[str, object]]:
         """Yield the test's own figures for its JUnit entry."""

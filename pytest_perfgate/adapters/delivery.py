@@ -73,7 +73,9 @@ class _Place:
     def _comments(self) -> Iterator[Any]:
         for page in range(1, _PAGES + 1):
             comments = answered(list, "GET", f"{self.base}?per_page={_PAGE}&page={page}", headers=self.headers)
-            yield from (one for one in comments if isinstance(one, dict) and isinstance(one.get("id"), int))
+            yield from (
+                comment for comment in comments if isinstance(comment, dict) and isinstance(comment.get("id"), int)
+            )
             if len(comments) < _PAGE:
                 return
 
@@ -116,7 +118,7 @@ class _Github:
         token = "" if dry else _needed(self._environment, "GITHUB_TOKEN", "a token that may write to the change")
         return {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
 
-    def _repository(self, name: str = "") -> str:
+    def _repository(self, name: str) -> str:
         """Return the address of a repository, by default the job's own."""
         name = name or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME" if self._posting.dry_run else "")
         if not name:
@@ -190,7 +192,7 @@ class GithubCheck(_Github):
             "output": {
                 "title": summary.partition("\n")[0].lstrip("# "),
                 "summary": _shortened(summary),
-                "annotations": [_located(one) for one in self._words.annotations(report)],
+                "annotations": [_located(annotation) for annotation in self._words.annotations(report)],
             },
         }
         url = f"{self._repository(repository)}/check-runs"
@@ -208,20 +210,20 @@ class GithubAnnotations(_Github):
     def deliver(self, report: RunReport, target: str) -> str:
         del target
         remarks = self._words.annotations(report)
-        for one in remarks:
-            place = _located(one)
-            level = "error" if one.level == "failure" else "warning"
-            where = f"file={_property(one.path)},line={place['start_line']},title={_property(one.title)}"
-            sys.stdout.write(f"::{level} {where}::{_data(one.message)}\n")
+        for annotation in remarks:
+            place = _located(annotation)
+            level = "error" if annotation.level == "failure" else "warning"
+            where = f"file={_property(annotation.path)},line={place['start_line']},title={_property(annotation.title)}"
+            sys.stdout.write(f"::{level} {where}::{_data(annotation.message)}\n")
         return f"annotated {len(remarks)} test{'s' * (len(remarks) != 1)}"
 
 
-def _located(one: Annotation) -> dict[str, Any]:
+def _located(annotation: Annotation) -> dict[str, Any]:
     """Return the annotation at its test's line in the working copy, or at the first line if the test is not there."""
-    line = _line(Path(one.path), one.test)
+    line = _line(Path(annotation.path), annotation.test)
     return {
-        "path": one.path, "start_line": line, "end_line": line,
-        "annotation_level": one.level, "title": one.title[:_TITLE], "message": one.message,
+        "path": annotation.path, "start_line": line, "end_line": line,
+        "annotation_level": annotation.level, "title": annotation.title[:_TITLE], "message": annotation.message,
     }  # fmt: skip
 
 

@@ -327,9 +327,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     path.write_text(to_xml_report_string([TestSuite("perfgate", cases)]), encoding="utf-8")
 
 
-def write_drawings(
-    folder: Path, documents: Mapping[str, Document], alone: Callable[[str], str] = str
-) -> tuple[Path, ...]:
+def write_drawings(folder: Path, documents: Mapping[str, Document], alone: Callable[[str], str]) -> tuple[Path, ...]:
     """Write pictures under the names of section and picture, or of their view, with a number if taken."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[Path, None] = {}

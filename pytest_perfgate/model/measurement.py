@@ -25,7 +25,6 @@ class Stop(str, enum.Enum):
     BUDGET = "budget spent"
     COUNT = "asked-for count reached"
     RECORDED = "measured elsewhere"
-    SINGLE = "called once"
 
 
 @value
@@ -357,9 +356,9 @@ class Baseline:
 
     def figure(self, name: str, labels: Labels) -> Figure | None:
         """Return the accepted value of one metric with exactly this scope."""
-        for one in self.figures:  # a loop, since this runs for each limit of each case
-            if one.name == name and one.labels == labels:
-                return one
+        for figure in self.figures:  # a loop, since this runs for each limit of each case
+            if figure.name == name and figure.labels == labels:
+                return figure
         return None
 
     @property

@@ -336,7 +336,7 @@ def code_alone(captures: Sequence[Capture]) -> bool:
 
 def read_alone(captures: Sequence[Capture]) -> bool:
     """Return whether a test only gave machine code or files, of which a single process is enough."""
-    bare = (one.identity.timer in {STATIC, READ} and not one.readings for one in captures)
+    bare = (capture.identity.timer in {STATIC, READ} and not capture.readings for capture in captures)
     return bool(captures) and all(bare)
 
 

@@ -51,9 +51,9 @@ _FEW = 500
 def _deferred(cls: Any) -> Callable[..., None]:
     """Return the ``__init__`` of the first values without compiling, which saves a fifth of a command's start."""
     every = fields(cls)
-    plain = {one.name: one.default for one in every if one.default is not MISSING}
-    makers = {one.name: one.default_factory for one in every if one.default_factory is not MISSING}
-    names, then, put = {one.name for one in every}, getattr(cls, "__post_init__", None), object.__setattr__
+    plain = {member.name: member.default for member in every if member.default is not MISSING}
+    makers = {member.name: member.default_factory for member in every if member.default_factory is not MISSING}
+    names, then, put = {member.name for member in every}, getattr(cls, "__post_init__", None), object.__setattr__
     remaining = _FEW
 
     def first(self: Any, /, **values: Any) -> None:

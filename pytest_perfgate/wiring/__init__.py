@@ -159,7 +159,9 @@ def imported_elsewhere(root: Path, project: Config, origin: Callable[[str], str 
     """Yield which packages of this checkout come from another one, by their origins."""
     from pytest_perfgate.adapters.arms.overlay import from_elsewhere
 
-    for name, own, folder in from_elsewhere(root, [one.path for one in project.projects], project.packages, origin):
+    for name, own, folder in from_elsewhere(
+        root, [nested.path for nested in project.projects], project.packages, origin
+    ):
         if folder.name in {"site-packages", "dist-packages"}:
             yield f"{name} in {folder} is another version than this checkout's {own.relative_to(root).as_posix()}"
         else:
@@ -236,7 +238,9 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
 
     wiring_devices.lead_run()
     repository = GitRepository(root, environment, project.target)
-    probe = partial(probe_environment, partial(declared_names, root, (".", *(one.path for one in project.projects))))
+    probe = partial(
+        probe_environment, partial(declared_names, root, (".", *(nested.path for nested in project.projects)))
+    )
     baselines = baseline_store(root, project, repository)
 
     @cache
@@ -273,7 +277,7 @@ def read_values(path: Path, kind: type[Any]) -> list[Any]:
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
 
 
-def this_machine(project: Config | None = None) -> tuple[list[Device], list[Availability]]:
+def this_machine(project: Config | None) -> tuple[list[Device], list[Availability]]:
     """Return the devices of this machine, and the libraries that can use them."""
     from pytest_perfgate.wiring.built_ins import BuiltIns
 

@@ -276,7 +276,7 @@ def doctor_tools(instruments: Any, profilers: Any, root: Path) -> DoctorTools:
     from pytest_perfgate.app.diagnosis import DoctorTools, timed_here
 
     devices, libraries = machine.machine(instruments.runtimes)
-    runtimes = [runtime for runtime, one in zip(instruments.runtimes, libraries) if one.usable]
+    runtimes = [runtime for runtime, availability in zip(instruments.runtimes, libraries) if availability.usable]
     for runtime in (one for one in runtimes if isinstance(one, SupportsOwnQueue)):
         runtime.own_queue()
     management, shown = machine.management(), permissions.visible_devices()

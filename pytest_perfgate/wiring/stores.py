@@ -77,7 +77,7 @@ def history_store(root: Path, project: Config) -> HistoryStore:
     return SqliteHistory(history_file(root, project.history))
 
 
-def history_table(root: Path, project: Config, name: str = "") -> Table:
+def history_table(root: Path, project: Config, name: str) -> Table:
     """Return every figure of every run, of all cases or of those with this in their name."""
     from pytest_perfgate.core.render.exports import figures_table
 
@@ -155,8 +155,8 @@ def arms(root: Path, project: Config, paths: Sequence[str], imported: Sequence[s
 
     settings = ArmSettings(
         mode={"package": "overlay", "": "auto"}.get(project.arms, project.arms),
-        projects=tuple(one.path for one in project.projects) or (".",),
-        builds=tuple((one.path, one.build) for one in project.projects if one.build),
+        projects=tuple(nested.path for nested in project.projects) or (".",),
+        builds=tuple((nested.path, nested.build) for nested in project.projects if nested.build),
         build=tuple(project.build.splitlines()),
         editable=tuple(str((root / place).resolve()) for place in project.editable),
         tests=project.test_paths,
@@ -243,7 +243,7 @@ def _installed(group: str) -> bool:
             if place.is_file():
                 return True  # only the library looks into an archive
             inside = place.iterdir() if place.is_dir() else ()
-            lists = (one / "entry_points.txt" for one in inside if one.name.endswith((".dist-info", ".egg-info")))
+            lists = (path / "entry_points.txt" for path in inside if path.name.endswith((".dist-info", ".egg-info")))
             if any(listed.is_file() and mark in listed.read_bytes() for listed in lists):
                 return True
     return False

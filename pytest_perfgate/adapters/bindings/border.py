@@ -38,7 +38,7 @@ def with_warning(ask: Callable[[], Any]) -> tuple[Any, str]:
     return answer, str(warned[0].message).partition(". ")[0].strip() if warned else ""
 
 
-def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), fix: str = "") -> Availability:
+def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), fix: str) -> Availability:
     """Return whether an instrument works; known failures and a silent driver become the reason."""
     try:
         return Availability(name=name, usable=True, version=version())

@@ -220,11 +220,12 @@ def marked(mark: str, processes: Path = _PROCESSES) -> tuple[int, ...]:
     return tuple(int(folder.name) for folder in processes.glob("[0-9]*") if word in _environ(folder))
 
 
-def any_running(group: int, others: Collection[int] = (), processes: Path = _PROCESSES) -> bool:
+def any_running(group: int, others: Collection[int] = ()) -> bool:
     """Return whether a process group or other processes have a running member; True without ``/proc``."""
-    if not processes.is_dir():
+    if not _PROCESSES.is_dir():
         return True
-    members = (one for one in processes.glob("[0-9]*") if _stat(one)[2:3] == [str(group)] or int(one.name) in others)
+    folders = _PROCESSES.glob("[0-9]*")
+    members = (folder for folder in folders if _stat(folder)[2:3] == [str(group)] or int(folder.name) in others)
     return any(_state(folder) not in ("Z", "X") for folder in members)
 
 

@@ -92,10 +92,10 @@ class DeviceSampler:
 
     def failed(self) -> str:
         """Return why the counters are unreliable: they stopped, or went backwards; "" if they are reliable."""
-        for one, other in pairwise(reading.counts for reading in self._readings):
-            if gone := sorted(one.reasons.keys() - other.reasons.keys()):
+        for counts, other in pairwise(reading.counts for reading in self._readings):
+            if gone := sorted(counts.reasons.keys() - other.reasons.keys()):
                 return f"it stopped counting reasons for low clocks: {', '.join(gone)}"
-            if back := sorted(name for name, count in one.reasons.items() if other.reasons[name] < count):
+            if back := sorted(name for name, count in counts.reasons.items() if other.reasons[name] < count):
                 return f"its counters ran backwards, as after a reset: {', '.join(back)}"
         return ""
 

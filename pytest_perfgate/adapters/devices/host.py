@@ -103,7 +103,7 @@ def parse_cpuinfo(text: str) -> str:
     parts = re.findall(r"^CPU part\s*:\s*(0x[0-9a-fA-F]+)", text, re.MULTILINE)
     if makers and len(makers) == len(parts):
         designs = dict.fromkeys((int(maker, 16), int(part, 16)) for maker, part in zip(makers, parts))
-        return " + ".join(_design(*each) for each in designs)
+        return " + ".join(_design(*design) for design in designs)
     board = re.search(r"^(?:Hardware|uarch)\s*:\s*(.+)$", text, re.MULTILINE)
     return board.group(1).strip() if board else ""
 
@@ -319,7 +319,7 @@ _TURBO = Path("/sys/devices/system/cpu/intel_pstate/no_turbo")
 _HIDDEN = "the kernel hides it (a virtual machine?)"
 
 
-def probe_gpu_permissions(*, driven: bool = False) -> tuple[Availability, ...]:
+def probe_gpu_permissions(*, driven: bool) -> tuple[Availability, ...]:
     """Return whether clocks can be locked and counters read; in a container a driver may work without its files."""
     return (_clock_lock(driven=driven), _gpu_counters(driven=driven))
 

@@ -53,7 +53,8 @@ class DeviceCatalogue:
     """The shipped data sheets, after the user's own; each is read when it is asked for."""
 
     def __init__(self, own: tuple[DeviceSpec, ...] = ()) -> None:
-        self._lines = (*({"name": one.name, "pattern": one.pattern, _READ: one} for one in own), *_shipped_entries())
+        sheets = ({"name": spec.name, "pattern": spec.pattern, _READ: spec} for spec in own)
+        self._lines = (*sheets, *_shipped_entries())
 
     def __iter__(self) -> Iterator[DeviceSpec]:
         return map(_spec, self._lines)
@@ -211,7 +212,7 @@ def visible_cards(nvml: Nvml, environ: Mapping[str, str] | None = None) -> tuple
     return parse_visible(env.get(VARIABLE), slots, sorted_by_bus=env.get(ORDER) == "PCI_BUS_ID")
 
 
-def parse_visible(text: str | None, slots: Sequence[Slot], *, sorted_by_bus: bool = False) -> tuple[Device, ...]:
+def parse_visible(text: str | None, slots: Sequence[Slot], *, sorted_by_bus: bool) -> tuple[Device, ...]:
     """Return the devices of a variable's value up to the first invalid entry; none if one is named twice."""
     if text is None:
         every = [device for slot in slots for device in slot.default_devices]
@@ -372,21 +373,22 @@ TORCH_SIZE = 8192
 DTYPES = (("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32"), ("fp32", "float32"), ("fp64", "float64"))
 
 
-def torch_loads(device: Device, where: str = "cuda", size: int = TORCH_SIZE) -> Iterator[Load]:
+def torch_loads(device: Device) -> Iterator[Load]:
     """Yield a product of each dtype, and a copy larger than the last cache."""
     import torch
 
     for dtype, kind in DTYPES:
-        a, b = (torch.randn(size, size, device=where, dtype=torch.float32).to(getattr(torch, kind)) for _ in range(2))
-        tf32 = dtype == "tf32"
-        yield Load(name=f"product {dtype}", dtype=dtype, flops=2.0 * size**3, call=_torch_product(torch, a, b, tf32))
+        drawn = [torch.randn(TORCH_SIZE, TORCH_SIZE, device="cuda", dtype=torch.float32) for _ in range(2)]
+        a, b = (matrix.to(getattr(torch, kind)) for matrix in drawn)
+        call = _torch_product(torch, a, b, tf32=dtype == "tf32")
+        yield Load(name=f"product {dtype}", dtype=dtype, flops=2.0 * TORCH_SIZE**3, call=call)
     count = int(COPY * (device.cache_bytes or DEFAULT_CACHE))
-    source = torch.randint(0, 256, (count,), device=where, dtype=torch.uint8)
+    source = torch.randint(0, 256, (count,), device="cuda", dtype=torch.uint8)
     target = torch.empty_like(source)
     yield Load(name="copy", bytes=2.0 * count, call=lambda: target.copy_(source))
 
 
-def _torch_product(torch: Any, a: Any, b: Any, tf32: bool) -> Call:
+def _torch_product(torch: Any, a: Any, b: Any, *, tf32: bool) -> Call:
     """Return a product after setting the process's precision of float32 products, before each call."""
     out = torch.empty_like(a)
 

@@ -82,16 +82,16 @@ def read_cubins(paths: Sequence[Path], build: Sequence[str] = ()) -> tuple[Disas
 
 def _disassemble(paths: Sequence[Path], build: Sequence[str]) -> tuple[Disassembly, ...]:
     with tempfile.TemporaryDirectory(prefix="perfgate-cubin-") as room:
-        cubins = [one for path in paths for one in _with_kernels(path, Path(room), build)]
+        cubins = [cubin for path in paths for cubin in _with_kernels(path, Path(room), build)]
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
             answers = list(pool.map(_known_listings, _batches(cubins)))
         listings = {name: text for part in answers if isinstance(part, dict) for name, text in part.items()}
-        unread = [one for one in cubins if one.name not in listings]
-        if unread and (not listings or any(one.name == str(one.path) for one in unread)):
+        unread = [cubin for cubin in cubins if cubin.name not in listings]
+        if unread and (not listings or any(cubin.name == str(cubin.path) for cubin in unread)):
             raise next(part for part in answers if isinstance(part, PerfgateError))
-        left_out = tuple(f"sm_{arch}" for arch in sorted({architecture(one.data) for one in unread}))
-        readable = (one for one in cubins if one.name in listings)
-        return tuple(_disassembly(one, listings[one.name], left_out) for one in readable)
+        left_out = tuple(f"sm_{arch}" for arch in sorted({architecture(cubin.data) for cubin in unread}))
+        readable = (cubin for cubin in cubins if cubin.name in listings)
+        return tuple(_disassembly(cubin, listings[cubin.name], left_out) for cubin in readable)
 
 
 @value
@@ -148,14 +148,13 @@ def _open(path: Path, name: str) -> _Opened:
 def _batches(cubins: Sequence[_Opened]) -> list[list[_Opened]]:
     """Return batches for the disassembler: all files of an architecture if there are many, or one is large."""
     by_arch: dict[int, list[_Opened]] = {}
-    for one in cubins:
-        by_arch.setdefault(architecture(one.data), []).append(one)
-    singly = [len(alike) <= _FEW and not any(one.large for one in alike) for alike in by_arch.values()]
-    return [
-        batch
-        for alone, alike in zip(singly, by_arch.values())
-        for batch in ([[one] for one in alike] if alone else [alike])
-    ]
+    for cubin in cubins:
+        by_arch.setdefault(architecture(cubin.data), []).append(cubin)
+    batches: list[list[_Opened]] = []
+    for alike in by_arch.values():
+        together = len(alike) > _FEW or any(cubin.large for cubin in alike)
+        batches += [alike] if together else [[cubin] for cubin in alike]
+    return batches
 
 
 def _known_listings(batch: Sequence[_Opened]) -> dict[str, bytes] | PerfgateError:
@@ -186,10 +185,10 @@ def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
     return {**_listings(batch[:half]), **_listings(batch[half:])}
 
 
-def _full_listing(one: _Opened) -> bytes:
+def _full_listing(cubin: _Opened) -> bytes:
     """Return the listing as printed; by a sample if the tool or the file's names prevent JSON, or the tool crashes."""
     try:
-        listing = _listing(["-json", str(one.path.resolve())], one.name)
+        listing = _listing(["-json", str(cubin.path.resolve())], cubin.name)
         json.loads(listing)
     except PerfgateError as error:
         if not any(text in error.what for text in (_NO_JSON, _TOO_OLD, _CRASHED)):
@@ -198,7 +197,7 @@ def _full_listing(one: _Opened) -> bytes:
         pass
     else:
         return listing
-    return _list_by_samples([one])[one.name]
+    return _list_by_samples([cubin])[cubin.name]
 
 
 def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
@@ -272,10 +271,10 @@ def _no_kernel(path: Path, output: str) -> PerfgateError:
     return PerfgateError("kernel-none", "neither a cubin nor a file that holds one", place=str(path))
 
 
-def _disassembly(one: _Opened, listing: bytes, left_out: tuple[str, ...]) -> Disassembly:
+def _disassembly(cubin: _Opened, listing: bytes, left_out: tuple[str, ...]) -> Disassembly:
     return Disassembly(
-        source=one.name, arch="", listing=listing, words=one.code.words, resources=one.code.kernels,
-        launches=stated_launches(one.path), bounds=one.code.bounds, left_out=left_out,
+        source=cubin.name, arch="", listing=listing, words=cubin.code.words, resources=cubin.code.kernels,
+        launches=stated_launches(cubin.path), bounds=cubin.code.bounds, left_out=left_out,
     )  # fmt: skip
 
 
@@ -283,11 +282,11 @@ def _list_by_samples(batch: Sequence[_Opened]) -> dict[str, bytes]:
     """Return listings of files of one architecture, from one instruction of each encoding."""
     from pytest_perfgate.adapters.readers.cubin_elf import sampled_listings
 
-    names = ", ".join(one.name for one in batch[:3])
+    names = ", ".join(cubin.name for cubin in batch[:3])
     with tempfile.TemporaryDirectory(prefix="perfgate-sample-") as room:
-        files = [(one.code, one.data) for one in batch]
+        files = [(cubin.code, cubin.data) for cubin in batch]
         listings = sampled_listings(files, Path(room), lambda words: _listing(words, names))
-    return {one.name: listing for one, listing in zip(batch, listings)}
+    return {cubin.name: listing for cubin, listing in zip(batch, listings)}
 
 
 def _listing(arguments: Sequence[str], name: str) -> bytes:

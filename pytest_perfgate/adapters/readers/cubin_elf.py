@@ -344,11 +344,11 @@ def _powers(low: Words) -> Words:
 
 def _parsed(text: bytes, count: int) -> list[tuple[str, str, str]]:
     """Return (predicate, opcode, operands) of each printed instruction."""
-    instructions = [(int(a, 16), p, o, rest) for a, p, o, rest in _LINE.findall(text.decode("utf-8", "replace"))]
-    places = [at - instructions[0][0] for at, *_ in instructions]
-    if not places or places != [_INSTRUCTION * n for n in range(count)]:
-        raise PerfgateError("kernel-tool-failed", f"nvdisasm printed {len(instructions)} of {count} instructions")
-    return [(p, o, rest) for _, p, o, rest in instructions]
+    printed = _LINE.findall(text.decode("utf-8", "replace"))
+    addresses = [int(address, 16) for address, *_ in printed]
+    if not addresses or addresses != [addresses[0] + _INSTRUCTION * n for n in range(count)]:
+        raise PerfgateError("kernel-tool-failed", f"nvdisasm printed {len(printed)} of {count} instructions")
+    return [(predicate, opcode, operands) for _, predicate, opcode, operands in printed]
 
 
 def _entry(fields: tuple[str, str, str], at: int) -> dict[str, Any]:

@@ -75,11 +75,11 @@ def row_of(header: Sequence[str], cells: Sequence[str], line: int, fault: Fault,
     return dict(zip(header, cells))
 
 
-def refuse_zeros(text: str, fault: Fault, first: int = 1) -> None:
+def refuse_zeros(text: str, fault: Fault) -> None:
     """Refuse a text with NUL bytes, which replace lost content."""
     at = text.find("\0")
     if at >= 0:
-        line = first + text.count("\n", 0, at)
+        line = 1 + text.count("\n", 0, at)
         why = "a part of the file was overwritten or never written, and what was there is missing from every figure"
         raise fault(f"line {line} holds {text.count(chr(0)):,} NUL bytes", why)
 

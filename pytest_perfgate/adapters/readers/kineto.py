@@ -161,7 +161,7 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         bare = opening.re is text.BARE
         _refuse_overwritten(head[: opening.end()], 0, path)
         if not bare:
-            yield _decoded_header(head[: opening.end()] + b"]}", 0, path)
+            yield _decoded_header(head[: opening.end()] + b"]}", path)
         rest, offset = head[opening.end() :], opening.end()
     buffer = bytearray()
     for block in stream:
@@ -212,7 +212,7 @@ def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes
 
 def _unopened(head: bytes, path: Path) -> PerfgateError:
     """Return the error for JSON without a list of events, or for broken JSON."""
-    _decoded_header(head, 0, path)
+    _decoded_header(head, path)
     what = '"traceEvents" holds no list' if b'"traceEvents"' in head else 'no "traceEvents" in this JSON'
     return PerfgateError("trace-not-a-trace", what, place=str(path))
 
@@ -260,14 +260,14 @@ def _decoded_list(text_of_list: bytes | memoryview, offset: int, path: Path) -> 
             raise _malformed(first, chunk, offset, path) from first
 
 
-def _decoded_header(chunk: bytes, offset: int, path: Path) -> Header:
+def _decoded_header(chunk: bytes, path: Path) -> Header:
     clean = text.repaired(chunk)
     try:
         return AROUND.decode(clean)
     except msgspec.ValidationError:
         return Header()
     except msgspec.DecodeError as broken:
-        raise _malformed(broken, clean, offset, path) from broken
+        raise _malformed(broken, clean, 0, path) from broken
 
 
 def _loose(clean: bytes, offset: int, path: Path) -> Any:

@@ -181,17 +181,20 @@ def _printed(line: str, cells: Sequence[str], header: Sequence[str], *, quoted: 
 
 def _with_points(rows: list[Numbered]) -> list[Numbered]:
     """Return the rows with decimal points, whatever the locale of ncu was."""
-    columns = _VALUES if "Metric Name" in rows[0][1] else frozenset(rows[0][1]) - _WHO
+    _, first = rows[0]
+    columns = _VALUES if "Metric Name" in first else frozenset(first) - _WHO
     if not decimal_comma((row.get(name) for _, row in rows for name in columns), _without_parts(rows)):
         return rows
-    return [(line, {k: with_point(v) if k in columns else v for k, v in row.items()}) for line, row in rows]
+    pointed = [{name: with_point(row[name]) for name in columns & row.keys()} for _, row in rows]
+    return [(line, row | numbers) for (line, row), numbers in zip(rows, pointed)]
 
 
 def _without_parts(rows: Sequence[Numbered]) -> list[str | None]:
     """Return the times in nanoseconds, which the timer counts in whole ones."""
-    if "Metric Name" in rows[0][1]:
+    _, first = rows[0]  # the units, where each launch has one line
+    if "Metric Name" in first:
         return [row.get("Metric Value") for _, row in rows if row.get("Metric Unit") in _TICKS]
-    return [row.get(name) for name, unit in rows[0][1].items() if unit in _TICKS for _, row in rows[1:]]
+    return [row.get(name) for name, unit in first.items() if unit in _TICKS for _, row in rows[1:]]
 
 
 def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:

@@ -88,19 +88,19 @@ def _read_apart(reports: Sequence[_Report], result: Path) -> Iterator[tuple[Kern
 
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     todo = result.with_suffix(".todo")
-    todo.write_bytes(msgspec.msgpack.encode([one[:3] for one in reports]))
+    todo.write_bytes(msgspec.msgpack.encode([report[:3] for report in reports]))
     done = run_captured([sys.executable, "-m", __name__, str(todo), str(result)], None, env=env)
-    for number, one in enumerate(reports):
+    for number, report in enumerate(reports):
         part = result.with_suffix(f".{number}")
         if not part.is_file():
             words = done.stderr.decode("utf-8", "replace").strip().splitlines()
             died = [f"signal {-done.returncode}", *words[:1]] if done.returncode < 0 else [*words[-1:], "no result"]
             what = f"the process that reads it with ncu_report ended with {': '.join(died)}"
-            raise PerfgateError("ncu-report", what, place=one.place)
+            raise PerfgateError("ncu-report", what, place=report.place)
         code, what, kernels = msgspec.msgpack.decode(part.read_bytes(), type=tuple[str, str, tuple[KernelFacts, ...]])
         if code:
-            raise PerfgateError(code, what, place=one.place)
-        yield tuple(replace(facts, notes=one.notes) for facts in kernels)
+            raise PerfgateError(code, what, place=report.place)
+        yield tuple(replace(facts, notes=report.notes) for facts in kernels)
 
 
 def _read_here(path: Path, place: str, announced: int) -> Iterator[KernelFacts]:
@@ -155,7 +155,7 @@ def module_folders() -> list[str]:
     """Return folders with the Python module: beside `ncu` (a link, or a script), in its toolkit, or the newest."""
     program = shutil.which("ncu")
     homes = list(dict.fromkeys(Path(program).resolve().parents) if program else ())[:4]
-    versions = [*(one for home in homes for one in _newest(home, "nsight-compute*")), *_newest(INSTALLED, "*")]
+    versions = [*(path for home in homes for path in _newest(home, "nsight-compute*")), *_newest(INSTALLED, "*")]
     near = [home / "extras" / "python" for home in (*homes, *versions)]
     return [str(folder) for folder in near if (folder / "ncu_report.py").is_file()]
 
@@ -163,7 +163,7 @@ def module_folders() -> list[str]:
 def _newest(folder: Path, pattern: str) -> list[Path]:
     """Return the folders by version, so that 2025.10 comes before 2025.9: a newer module reads older reports."""
     return sorted(
-        folder.glob(pattern), key=lambda one: [int(part) for part in re.findall(r"\d+", one.name)], reverse=True
+        folder.glob(pattern), key=lambda path: [int(part) for part in re.findall(r"\d+", path.name)], reverse=True
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -228,10 +228,10 @@ class Export:
     def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
         columns = [self._key(self._named(whole)), "end - start"]
         totals = sums(chunks(self._db, tables.KERNELS, columns, "start BETWEEN ? AND ?", (low, high - 1)))
-        names = self.names([key[2] for key in totals])
+        names = self.names([key.name for key in totals])
         return tuple(
-            KernelTotal(pid=key[0], device=key[1], name=names.get(key[2], f"kernel {key[2]}"), count=row[0],
-                        total_ns=row[1], least_ns=row[2], most_ns=row[3])
+            KernelTotal(pid=key.pid, device=key.device, name=names.get(key.name, f"kernel {key.name}"),
+                        count=row.calls, total_ns=row.total_ns, least_ns=row.least_ns, most_ns=row.most_ns)
             for key, row in totals.items()
         )  # fmt: skip
 
@@ -277,11 +277,22 @@ def _extents(db: Connection, place: str, *, several: bool) -> tuple[Extent, ...]
     )  # fmt: skip
 
 
-Key = tuple[int, int, int]
-"""Process, device, string."""
+class Key(NamedTuple):
+    """Whose kernels a total is of."""
 
-Row = tuple[int, int, int, int]
-"""Count, total, least, most."""
+    pid: int
+    device: int
+    name: int
+
+
+class KernelSum(NamedTuple):
+    """How many kernels there are, and how long they took."""
+
+    calls: int
+    total_ns: int
+    least_ns: int
+    most_ns: int
+
 
 _NAME, _DEVICE = 32, 7
 
@@ -299,9 +310,9 @@ def unpacked(keys: Ints) -> tuple[Ints, Ints, Ints]:
     return keys >> _NAME + _DEVICE, keys >> _NAME & 127, keys & 0xFFFFFFFF
 
 
-def sums(parts: Iterable[list[Ints]]) -> dict[Key, Row]:
+def sums(parts: Iterable[list[Ints]]) -> dict[Key, KernelSum]:
     """Return count, total, least and most of the second column by the packed first."""
-    totals: dict[int, Row] = {}
+    totals: dict[int, KernelSum] = {}
     for keys, amount in parts:
         for key, row in _chunk(keys, amount):
             old = totals.get(key)
@@ -309,21 +320,21 @@ def sums(parts: Iterable[list[Ints]]) -> dict[Key, Row]:
     return {_unpacked(key): row for key, row in totals.items()}
 
 
-def _joined(a: Row, b: Row) -> Row:
-    return (a[0] + b[0], a[1] + b[1], min(a[2], b[2]), max(a[3], b[3]))
+def _joined(a: KernelSum, b: KernelSum) -> KernelSum:
+    return KernelSum(a.calls + b.calls, a.total_ns + b.total_ns, min(a.least_ns, b.least_ns), max(a.most_ns, b.most_ns))
 
 
 def _unpacked(key: int) -> Key:
-    return key >> _NAME + _DEVICE, key >> _NAME & 127, key & 0xFFFFFFFF
+    return Key(key >> _NAME + _DEVICE, key >> _NAME & 127, key & 0xFFFFFFFF)
 
 
-def _chunk(keys: Ints, amount: Ints) -> Iterator[tuple[int, Row]]:
+def _chunk(keys: Ints, amount: Ints) -> Iterator[tuple[int, KernelSum]]:
     order = np.argsort(keys, kind="stable")
     keys, amount = keys[order], amount[order]
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
     columns = [np.diff(np.append(first, len(keys))), *(how.reduceat(amount, first) for how in _HOW)]
     for key, count, total, least, most in zip(keys[first].tolist(), *(column.tolist() for column in columns)):
-        yield key, (count, total, least, most)
+        yield key, KernelSum(count, total, least, most)
 
 
 _HOW = (np.add, np.minimum, np.maximum)

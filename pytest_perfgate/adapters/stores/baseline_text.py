@@ -345,7 +345,7 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
         accepted = _EACH_FIGURE.findall(figures)
         titles = [bare or own.replace("''", "'") for bare, own, _ in accepted]
         read = tuple(parse_figure(title, text) for title, (_, _, text) in zip(titles, accepted))
-        if any(map(is_taken, titles)) or None in read or len({one.title for one in read if one}) < len(read):
+        if any(map(is_taken, titles)) or None in read or len({figure.title for figure in read if figure}) < len(read):
             return None
         fields["figures"] = read
     if scatter:

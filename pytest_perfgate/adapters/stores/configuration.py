@@ -287,7 +287,7 @@ def folder_at(show: Callable[[str, str], str | None], revision: str) -> str:
 def devices_at(show: Callable[[str, str], str | None], revision: str) -> tuple[str, ...]:
     """Return the patterns of the devices whose baselines a revision lists as its own."""
     patterns = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("devices")
-    return tuple(one for one in patterns if isinstance(one, str)) if isinstance(patterns, list) else ()
+    return tuple(pattern for pattern in patterns if isinstance(pattern, str)) if isinstance(patterns, list) else ()
 
 
 def target_at(text: str) -> str:
@@ -372,7 +372,7 @@ def declared_names(root: Path, projects: Iterable[str]) -> frozenset[str]:
     """Return the normalised names in ``[project] dependencies`` of these folders; none for a broken file."""
     texts = (_declared_text(root / project / "pyproject.toml") for project in projects)
     matches = (_NAME.match(requirement) for text in texts for requirement in parse_declared(text))
-    return frozenset(plain_name(one.group(1)) for one in matches if one is not None)
+    return frozenset(plain_name(match.group(1)) for match in matches if match is not None)
 
 
 def parse_declared(text: str) -> tuple[str, ...]:

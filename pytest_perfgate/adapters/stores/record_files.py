@@ -58,7 +58,7 @@ def without_samples(report: RunReport) -> RunReport:
     return _mapped(report, (replace(s, durations=(), cycles=(), clock_hz=(), waits=()) for s in _processes(report)))
 
 
-def with_samples(report: RunReport, data: bytes, table: Counts, place: str, *, clocks_only: bool = False) -> RunReport:
+def with_samples(report: RunReport, data: bytes, table: Counts, place: str, *, clocks_only: bool) -> RunReport:
     """Return the report with its samples, or only with the clocks at which they ran."""
     if not data.startswith(MAGIC):
         raise PerfgateError("record-unreadable", "these are no samples of a record", place=place)
@@ -220,7 +220,7 @@ def bare(tree: Any, shared: list[Any]) -> Any:
         if not isinstance(rows, list):
             return rows
         bodies = ({name: row[name] for name in names if name in row} for row in rows)
-        return {"shared": [place(one) for one in bodies]} if rows else rows
+        return {"shared": [place(body) for body in bodies]} if rows else rows
 
     def place(row: dict[str, Any]) -> int:
         text = repr(row)

@@ -99,9 +99,9 @@ def unpacked_head(head: bytes, count: int) -> bytes:
         return b""
 
 
-def last_lines(text: str, count: int, width: int = 240) -> tuple[str, ...]:
+def last_lines(text: str, count: int) -> tuple[str, ...]:
     """Return the last lines of an output, with long ones cut."""
-    return tuple(line[:width] for line in text.strip().splitlines()[-count:])
+    return tuple(line[:240] for line in text.strip().splitlines()[-count:])
 
 
 def file_tail(path: Path, count: int) -> tuple[str, ...]:
@@ -270,7 +270,7 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def read_once(read: Callable[..., T], *, beside: str = "") -> Callable[..., T]:
+def read_once(read: Callable[..., T], *, beside: str) -> Callable[..., T]:
     """Return a reader that keeps what it read last of two sides, for as long as no file of theirs changes.
 
     ``beside`` is the suffix of a file next to each that is read too.

@@ -51,10 +51,10 @@ def drivers(maps: Path = Path("/proc/self/maps")) -> frozenset[str]:
     return frozenset(name for name in _DRIVERS if f"/{name}" in text)
 
 
-def mapped_libraries(maps: Path = Path("/proc/self/maps")) -> set[str]:
+def mapped_libraries() -> set[str]:
     """Return the shared libraries in this process; empty if the system does not list them."""
     try:
-        lines = maps.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return set()
     files = {line.split(maxsplit=5)[-1] for line in lines if line.count("/")}

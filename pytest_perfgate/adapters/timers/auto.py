@@ -66,10 +66,6 @@ class AutoTimer:
         self._rules = rules
         self._timers = {timer.name: timer for timer in timers}
 
-    def leave_out(self, name: str) -> None:
-        """Exclude a timer that does not work."""
-        self._timers.pop(name, None)
-
     def availability(self, runtime: Runtime) -> Availability:
         usable = [name for name, timer in self._timers.items() if timer.availability(runtime).usable]
         return Availability(

@@ -156,7 +156,7 @@ def believable(lasted: float, passed: float, count: int, timer: str) -> None:
         raise PerfgateError("timer-broken", what)
 
 
-def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1, play: float = 1.0) -> None:
+def refuse_short(duration: float, empty: Empty, timer: str, calls: int, play: float = 1.0) -> None:
     """Raise if the pair would mostly measure itself."""
     if play * duration < empty.shortest:
         what = "a call takes" if calls == 1 else f"a batch of {calls} calls takes"
@@ -167,9 +167,9 @@ def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1, play
         )
 
 
-def idle_pairs(bench: TimedCall, count: int = TRIALS) -> list[float]:
+def idle_pairs(bench: TimedCall) -> list[float]:
     """Return calls on an idle queue, one by one, so that the device waits for the host as in a plain program."""
-    pairs = allocate(bench.runtime, count)
+    pairs = allocate(bench.runtime, TRIALS)
     begun = bench.clock()
     for start, end in pairs:
         bench.ready()
@@ -178,7 +178,7 @@ def idle_pairs(bench: TimedCall, count: int = TRIALS) -> list[float]:
         bench.runtime.synchronize()
     passed = bench.clock() - begun
     durations = list(checked_readings(read(pairs), "events"))
-    believable(sum(durations), passed, count, "events")
+    believable(sum(durations), passed, TRIALS, "events")
     return durations
 
 

@@ -72,7 +72,7 @@ def test_a_host_runtime_gets_the_host_timer(rules, plan) -> None:
         def measure(self, call, plan, runtime, setup=None):
             from pytest_perfgate.model.measurement import Samples, Stop
 
-            return Samples(durations=(1.0,), timer="host", stop=Stop.SINGLE)
+            return Samples(durations=(1.0,), timer="host", stop=Stop.COUNT)
 
     samples = AutoTimer(rules, [Host()]).measure(print, plan, Plain())
     assert samples.timer == "host"
