@@ -1,4 +1,4 @@
-"""The bottleneck of a kernel or of a window."""
+"""Classifies what limits a kernel or a window most, from the parts of time and roof that were measured."""
 
 from __future__ import annotations
 
@@ -252,7 +252,8 @@ def classify(signals: Signals) -> Classification:
     if wrong:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=wrong)
     margins = [(name, margin(signals), closed) for name, margin, closed in ORDER]
-    names = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
+    inside = ((name, margin, closed) for name, margin, closed in margins if margin is not None)
+    names = [name for name, margin, closed in inside if margin > 0 or (closed and margin == 0)]
     if names:
         return _named(names[0], names[1:], signals)
     if _idles(signals):
@@ -278,10 +279,6 @@ def _idles(signals: Signals) -> bool:
     """Return whether the device idles for so much of a window that no roof can be its bottleneck."""
     idle = _valid(signals.idle)
     return idle is not None and idle > THRESHOLDS.idle
-
-
-def _holds(margin: float, closed: bool) -> bool:
-    return margin >= 0 if closed else margin > 0
 
 
 def _named(name: Bottleneck, also: list[Bottleneck], signals: Signals) -> Classification:

@@ -168,7 +168,7 @@ def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterabl
     wanted = {place_of(case.key, case.measurement): case.measurement for case in cases if case.measurement is not None}
     previous: dict[Place, Previous] = {}
     tried: dict[Place, Previous] = {}
-    for run in _before(report, earlier) if version else ():
+    for run in (run for run in earlier if run.started < report.started) if version else ():
         if _version(run) and _version(run) != version:
             before = tried if run.environment.dirty else previous
             before |= dict(_alike(run, {key: now for key, now in wanted.items() if key not in before}))
@@ -180,10 +180,6 @@ def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterabl
         if place not in previous and line is not None and line.time and _other(line, version):
             previous[place] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
     return tried | previous  # a run just before a commit is often of that commit, so it is checked last
-
-
-def _before(report: RunReport, earlier: Iterable[RunReport]) -> Iterator[RunReport]:
-    return (run for run in earlier if run.started < report.started)
 
 
 def _version(run: RunReport) -> str:
@@ -298,16 +294,13 @@ def benchmark_comparison_table(before: Results, after: Results) -> Table:
         Column(name="slowdown", dimension=_PART, digits=3),
         Column(name="device"),
     )
-    rows = sorted(((r.name, old, new, new / old - 1, r.device) for r, old, new in _pairs(before, after)), key=_slowest)
+    pairs = sorted(_pairs(before, after), key=lambda pair: -(pair[2] / pair[1]))
+    rows = [(result.name, old, new, new / old - 1, result.device) for result, old, new in pairs]
     findings, problems = differing(before, after)
     fresh = (f"{finding.title}: {finding.detail}" for finding in findings)
     screen = "within-process figures of one run each: a screen, no confirmation"
     note = "; ".join((*(problem.what for problem in problems), *fresh, screen))
     return Table(columns=columns, rows=tuple(rows), note=note)
-
-
-def _slowest(row: tuple[str, float, float, float, str]) -> float:
-    return -row[3]
 
 
 def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:

@@ -340,12 +340,12 @@ def given_roof(peak: str, bandwidth: str, sheet: Roof | None, code: str = "trace
 
 
 def parse_peak(text: str, code: str) -> float:
-    """``708TFLOPS`` per second."""
+    """Parse a peak, such as ``708TFLOPS``."""
     return _rate(text, _FLOPS, "708TFLOPS", code)
 
 
 def parse_bandwidth(text: str, code: str) -> float:
-    """``5.3TB/s`` per second."""
+    """Parse a bandwidth, such as ``5.3TB/s``."""
     return _rate(text, _BYTES, "5.3TB/s", code)
 
 

@@ -78,7 +78,8 @@ def conftest_error(output: str, conftests: Iterable[str]) -> tuple[str, set[str]
     message = (raised[:1] or ended[-1:] or output.splitlines())[-1].strip()
     longest = sorted(conftests, key=len, reverse=True)
     places = re.findall(rf"[^\s'\"]*{CONFTEST}", output)
-    return message, {one for place in places for one in [p for p in longest if f"/{place}".endswith(f"/{p}")][:1]}
+    named = (next((path for path in longest if f"/{place}".endswith(f"/{path}")), None) for place in places)
+    return message, {path for path in named if path is not None}
 
 
 def is_above(file: str, path: str) -> bool:
@@ -95,7 +96,7 @@ def _taken_from(text: str | None, other: str, path: str, module: ast.Module, nam
         return around(text, named)
     if _helps(other) or is_above(other, path):
         names = {name.removesuffix("()") for taken in _used_names(module) if (name := _name_taken(taken, path, other))}
-        runs = is_above(other, path) or any(_name_taken((*one[:2], EVERY), path, other) for one in _imports(module))
+        runs = is_above(other, path) or any(_name_taken((*taken[:2], EVERY), path, other) for taken in _imports(module))
         return {**_meanings(text, names), **(loose(text) if runs else {})}
     names = {name for taken in _taken_names(module) if (name := _name_taken(taken, path, other))}
     return _meanings_of_values(text, names)
@@ -107,9 +108,11 @@ def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], na
     for place, module in above.items():
         if any(_name_taken((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
             users.update(around(text, named))
-        taken = {one[2] for one in _imports(module) if _name_taken((*one[:2], EVERY), place, other)}
+        imports = [(where, level, name) for where, level, name in _imports(module)]
+        taken = {name for where, level, name in imports if _name_taken((where, level, EVERY), place, other)}
         if taken and _helps(other):
-            names = {name.removesuffix("()") for one in _used_names(module) if (name := _name_taken(one, place, other))}
+            used = (_name_taken(use, place, other) for use in _used_names(module))
+            names = {name.removesuffix("()") for name in used if name}
             users.update({**_meanings(text, names), **loose(text)})
         if taken:
             users.update(passed_on(text, taken, named))

@@ -175,11 +175,10 @@ def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterat
     near: dict[int, Limit] = {}
     for likeness in (attrgetter("key"), attrgetter("metric", "compare")):  # another scope only if none has the same
         for at, was in enumerate(lost):
-            rivals = [
-                one for one in weaker if likeness(one) == likeness(was) and _SIDES[one.operator] == _SIDES[was.operator]
-            ]
+            alike = (limit for limit in weaker if likeness(limit) == likeness(was))
+            rivals = [limit for limit in alike if _SIDES[limit.operator] == _SIDES[was.operator]]
             if at not in near and rivals:
-                near[at] = min(rivals, key=lambda one, of=was: one.on != of.on)  # type: ignore[misc]
+                near[at] = min(rivals, key=lambda rival, of=was: rival.on != of.on)  # type: ignore[misc]
                 weaker.remove(near[at])
     added = [_limit_text(limit) for limit in weaker if limit.source == "marker"]
     without += f"; new: {', '.join(added)}" if added else ""

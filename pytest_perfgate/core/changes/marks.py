@@ -62,21 +62,21 @@ class _Reader(NamedTuple):
     classes: Mapping[str, ast.ClassDef]
 
     def tests(self, body: Sequence[ast.stmt], prefix: str, far: tuple[Mark, ...]) -> _Marked:
-        for one in statements(body):
-            if isinstance(one, ast.ClassDef):
-                marks = (*far, *self._of_class(one))
-                for ancestor in (*self._ancestors(one), one):
-                    yield from self._within(ancestor).tests(ancestor.body, f"{prefix}{one.name}::", marks)
-            elif isinstance(one, FUNCTIONS):
-                yield from self._function(one, f"{prefix}{one.name}", far)
+        for statement in statements(body):
+            if isinstance(statement, ast.ClassDef):
+                marks = (*far, *self._of_class(statement))
+                for ancestor in (*self._ancestors(statement), statement):
+                    yield from self._within(ancestor).tests(ancestor.body, f"{prefix}{statement.name}::", marks)
+            elif isinstance(statement, FUNCTIONS):
+                yield from self._function(statement, f"{prefix}{statement.name}", far)
 
     def _function(self, test: ast.FunctionDef | ast.AsyncFunctionDef, name: str, far: tuple[Mark, ...]) -> _Marked:
-        own = tuple(mark for expression in test.decorator_list if (mark := self._mark(expression)))
-        decorators = (getattr(expression, "func", expression) for expression in test.decorator_list)
-        named = test.name.startswith("test")  # a test, even with this decorator, as in a class of unittest
-        hands_on = not named and any(_dotted(decorator)[-1] == "fixture" for decorator in decorators)
+        own = tuple(filter(None, map(self._mark, test.decorator_list)))
+        decorators = [_dotted(getattr(mark, "func", mark))[-1] for mark in test.decorator_list]
+        named = test.name.startswith("test")  # a test even if it is a fixture, as in a class of unittest
+        hands_on = not named and "fixture" in decorators
         arguments = (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)
-        asks = not hands_on and any(one.arg in FIXTURES for one in arguments)
+        asks = not hands_on and any(argument.arg in FIXTURES for argument in arguments)
         ours = any(mark.gates for mark in own) or (named and any(mark.gates for mark in far))
         if not asks and not ours:
             return
@@ -93,8 +93,7 @@ class _Reader(NamedTuple):
 
     def _of_class(self, class_: ast.ClassDef) -> tuple[Mark, ...]:
         """Return the marks of a class and of its bases in this file; its own are the closest."""
-        decorated = tuple(mark for expression in class_.decorator_list if (mark := self._mark(expression)))
-        own = (*decorated, *self._within(class_).listed(ast.Name(WIDE)))
+        own = (*filter(None, map(self._mark, class_.decorator_list)), *self._within(class_).listed(ast.Name(WIDE)))
         return (*chain.from_iterable(map(self._of_class, self._bases(class_))), *own)
 
     def _bases(self, class_: ast.ClassDef) -> list[ast.ClassDef]:
@@ -125,8 +124,8 @@ class _Reader(NamedTuple):
                 named, limits = keywords.get("name"), keywords["limits"]
                 literal = self.names.literal(named)
                 name = literal if isinstance(literal, str) else ast.unparse(named) if named else ""
-                one = isinstance(self.names.literal(limits), str)
-                texts, unread = self.names.texts([limits if one else ast.Starred(value=limits)])
+                single = isinstance(self.names.literal(limits), str)
+                texts, unread = self.names.texts([limits if single else ast.Starred(value=limits)])
                 marks[name] = (*marks.get(name, ()), Mark(limits=texts, unread=unread))
         return marks
 
@@ -134,7 +133,7 @@ class _Reader(NamedTuple):
         """Return ``pytestmark``, or ``marks=``: one mark or a list, of which the first is the closest."""
         node = self.names.meant(node)
         nodes = node.elts[::-1] if isinstance(node, (ast.List, ast.Tuple)) else [node] if node else []
-        return tuple(mark for expression in nodes if (mark := self._mark(expression)))
+        return tuple(filter(None, map(self._mark, nodes)))
 
     def _mark(self, node: ast.expr) -> Mark | None:
         meant = self.names.meant(node) or node
@@ -280,7 +279,8 @@ def environment_files(paths: Iterable[str]) -> tuple[str, ...]:
 def requirements(then: str, now: str) -> tuple[str, ...]:
     """Return entries that one of two lists of declared dependencies (as JSON) has and the other lacks."""
     before, after = json.loads(then), json.loads(now)
-    return (*(f"-{one}" for one in before if one not in after), *(f"+{one}" for one in after if one not in before))
+    gone = [f"-{name}" for name in before if name not in after]
+    return (*gone, *(f"+{name}" for name in after if name not in before))
 
 
 def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collection[str]) -> str:
@@ -290,7 +290,7 @@ def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collectio
     """
     changes = tuple(moves)
     packages = {_package(name) for name, _, _ in changes if name in installed}
-    declared = {_package(one[1:]) for one in edits.requirements}
+    declared = {_package(requirement[1:]) for requirement in edits.requirements}
     by_edit = bool(packages & declared) or bool(edits.files and packages)
     return edits.text() if by_edit or not changes else ""
 

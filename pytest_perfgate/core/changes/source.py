@@ -107,20 +107,20 @@ def _first_name(node: ast.AST) -> str:
 def tests_in(
     body: Iterable[ast.stmt], classes: tuple[ast.ClassDef, ...]
 ) -> Iterator[tuple[str, Function, tuple[ast.ClassDef, ...]]]:
-    for one in statements(body):
-        if isinstance(one, ast.ClassDef):
-            yield from tests_in(one.body, (*classes, one))
-        elif isinstance(one, FUNCTIONS):
-            yield "::".join([*(class_.name for class_ in classes), one.name]), one, classes
+    for statement in statements(body):
+        if isinstance(statement, ast.ClassDef):
+            yield from tests_in(statement.body, (*classes, statement))
+        elif isinstance(statement, FUNCTIONS):
+            yield "::".join([*(class_.name for class_ in classes), statement.name]), statement, classes
 
 
 def statements(body: Iterable[ast.AST]) -> Iterator[ast.stmt]:
     """Yield the statements of one level, and those inside its branches, loops and ``with``."""
-    for one in body:
-        if isinstance(one, ast.stmt):
-            yield one
-        if isinstance(one, (*_BRANCHES, ast.ExceptHandler, ast.match_case)):
-            yield from statements(ast.iter_child_nodes(one))
+    for node in body:
+        if isinstance(node, ast.stmt):
+            yield node
+        if isinstance(node, (*_BRANCHES, ast.ExceptHandler, ast.match_case)):
+            yield from statements(ast.iter_child_nodes(node))
 
 
 def lines_at_import(body: Iterable[ast.stmt], scope: Scope) -> Parts:
@@ -252,26 +252,26 @@ def defined(body: Iterable[ast.stmt]) -> Scope:
 
 
 @lru_cache(maxsize=64)
-def _members(one: ast.ClassDef) -> Scope:
-    return defined(one.body)
+def _members(class_: ast.ClassDef) -> Scope:
+    return defined(class_.body)
 
 
-def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
+def names_of(line: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
     """Yield the names that a line defines; an import yields each of its names separately."""
-    if isinstance(one, (*FUNCTIONS, ast.ClassDef)):
-        yield from ((name, one) for name in (one.name, *_fixture_names(one)))
-    elif isinstance(one, ast.Import):
-        yield from ((a.asname or a.name.partition(".")[0], ast.Import(names=[a])) for a in one.names)
-    elif isinstance(one, ast.ImportFrom):
+    if isinstance(line, (*FUNCTIONS, ast.ClassDef)):
+        yield from ((name, line) for name in (line.name, *_fixture_names(line)))
+    elif isinstance(line, ast.Import):
+        yield from ((a.asname or a.name.partition(".")[0], ast.Import(names=[a])) for a in line.names)
+    elif isinstance(line, ast.ImportFrom):
         yield from (
-            (a.asname or a.name, ast.ImportFrom(module=one.module, names=[a], level=one.level)) for a in one.names
+            (a.asname or a.name, ast.ImportFrom(module=line.module, names=[a], level=line.level)) for a in line.names
         )
-    elif isinstance(one, _BRANCHES):
-        inside = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        yield from ((name, one) for name in {*inside, *(name for line in ast.walk(one) for name, _ in _flat(line))})
+    elif isinstance(line, _BRANCHES):
+        inside = {node.id for node in ast.walk(line) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        yield from ((name, line) for name in {*inside, *(name for part in ast.walk(line) for name, _ in _flat(part))})
     else:
-        stored = (n.id for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-        yield from ((name, one) for name in dict.fromkeys(stored))
+        stored = (n.id for n in ast.walk(line) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        yield from ((name, line) for name in dict.fromkeys(stored))
 
 
 def _fixture_names(statement: ast.stmt) -> Iterator[str]:

@@ -94,7 +94,7 @@ def _paired(lost: Sequence[str], candidates: Sequence[str], among: Callable[[str
     """Pair each lost test with the most similar remaining candidate."""
     free = set(candidates)
     for name in lost:
-        if match := _like(name, [one for one in among(name) if one in free]):
+        if match := _like(name, [candidate for candidate in among(name) if candidate in free]):
             free.remove(match)
             yield name, match
 
@@ -102,9 +102,10 @@ def _paired(lost: Sequence[str], candidates: Sequence[str], among: Callable[[str
 def _like(name: str, new: Sequence[str]) -> str:
     """Return the new test with the most similar own name, without the path; "" if none is similar."""
     tests: dict[str, str] = {}
-    for one in sorted(new, key=lambda one: one.partition("::")[0] != name.partition("::")[0]):
-        tests.setdefault(one.partition("::")[2], one)
-    return next((tests[near] for near in nearest(name.partition("::")[2], tests)), "")
+    path, _, own_name = name.partition("::")
+    for test in sorted(new, key=lambda test: test.partition("::")[0] != path):  # those of its own file first
+        tests.setdefault(test.partition("::")[2], test)
+    return next((tests[near] for near in nearest(own_name, tests)), "")
 
 
 def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:

@@ -154,7 +154,7 @@ def tuning_facts(sides: Mapping[str, Sequence[Samples]]) -> tuple[tuple[str, str
 
 
 def _shares(counts: Counter[tuple[str, str]]) -> str:
-    """``"num_warps: 4" in 3 processes of the base, "num_warps: 8" in 4 of the head``."""
+    """Return ``"num_warps: 4" in 3 processes of the base, "num_warps: 8" in 4 of the head``."""
     words = [
         f"({choice}) in {plural(count, 'process', 'processes')}{f' of the {side}' if side else ''}"
         for (side, choice), count in sorted(counts.items())
@@ -254,7 +254,7 @@ UNASKED = 0.03
 def arm_limit(limits: Iterable[Limit], key: CaseKey, device: Device) -> float:
     """Return the slowdown of a call that counts, from all limits of its test."""
     meant = (limit for limit in limits_for(limits, key) if applies_on(limit, device))
-    return min((one.bound for one in meant if _allows(one)), default=UNASKED)
+    return min((limit.bound for limit in meant if _allows(limit)), default=UNASKED)
 
 
 def contested_limit(report: CaseReport) -> float:
@@ -295,6 +295,6 @@ def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | No
     return None
 
 
-def same_code(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> bool:
+def same_code(base: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> bool:
     """Return whether both arms loaded the same contents, so that any difference is the machine's."""
-    return bool(one) and sorted(digest for _, digest in one) == sorted(digest for _, digest in other)
+    return bool(base) and sorted(digest for _, digest in base) == sorted(digest for _, digest in other)

@@ -156,8 +156,7 @@ def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[C
         step = f"perfgate accept {'--from RECORD ' if ci else ''}--new"
         return f"no accepted time yet for {len(gaps)} of {plural(len(members), 'case')}; next: {step}"
     count = f"{of} of {len(gaps)} of {plural(len(members), 'case')} was not measured"
-    without = {report.key.name for report in gaps}
-    have = {report.key.name for report in members} - without
+    have = {report.key.name for report in members} - {report.key.name for report in gaps}
     taken = not why and all(report.measurement and not report.problems for report in gaps)
     if taken and len(have) == 1 and have != {""}:
         (call,) = have
@@ -201,8 +200,9 @@ def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
 
 def extremes(figures: Sequence[tuple[Metric, str]], *, higher: bool) -> tuple[float, float, str]:
     """Return the geometric mean of a family's figures, the worst of them, and where that is."""
-    mean = geometric_mean([metric for metric, _ in figures], change=figures[0][0].name in CHANGES)
-    worst, place = (min if higher else max)(figures, key=lambda pair: pair[0].value)
+    metrics = [metric for metric, _ in figures]
+    mean = geometric_mean(metrics, change=metrics[0].name in CHANGES)
+    worst, place = (min if higher else max)(figures, key=lambda figure: figure[0].value)
     return mean.value, worst.value, place
 
 

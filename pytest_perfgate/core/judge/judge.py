@@ -202,7 +202,7 @@ class Extended(Derived):
 
 
 def _labels(made: Sequence[Metric | Absent], name: str) -> list[Labels]:
-    return [one.labels for one in made if isinstance(one, Metric) and one.name == name]
+    return [figure.labels for figure in made if isinstance(figure, Metric) and figure.name == name]
 
 
 def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:

@@ -101,10 +101,10 @@ class CallMetrics:
         return self._every
 
     def _all(self) -> Made:
-        timed = [one for name in _TIMED for one in self.metrics_named(name)]
+        timed = [figure for name in _TIMED for figure in self.metrics_named(name)]
         if not isinstance(self.absolute, Absolute):
             return (*timed, *self.absolute)
-        return (*timed, *[one for name in OF_WORK for one in self.metrics_named(name)])
+        return (*timed, *[figure for name in OF_WORK for figure in self.metrics_named(name)])
 
 
 class Derived(MetricSet):
@@ -132,9 +132,8 @@ class Derived(MetricSet):
         return _absent([one for one in self.call.metrics_named(name) if one.name == name])
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
-        return selected(
-            [one for one in self.call.metrics_named(name) if isinstance(one, Metric) and one.name == name], scope
-        )
+        made = _metrics(self.call.metrics_named(name))
+        return selected([metric for metric in made if metric.name == name], scope)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MetricSet) and (self.metrics, self.absent) == (other.metrics, other.absent)
@@ -151,11 +150,11 @@ def _plain(metrics: tuple[Metric, ...], absent: tuple[Absent, ...]) -> MetricSet
 
 
 def _metrics(made: Made) -> tuple[Metric, ...]:
-    return tuple([one for one in made if isinstance(one, Metric)])
+    return tuple([figure for figure in made if isinstance(figure, Metric)])
 
 
 def _absent(made: Made) -> tuple[Absent, ...]:
-    return tuple([one for one in made if isinstance(one, Absent)])
+    return tuple([figure for figure in made if isinstance(figure, Absent)])
 
 
 def _time(call: CallMetrics, _name: str) -> Made:

@@ -49,10 +49,10 @@ def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:
         return MetricSet()
     names = dict.fromkeys((reading.name, reading.labels) for readings in processes for reading in readings)
     joined = [_join_processes([_of(readings, *key) for readings in processes]) for key in names]
-    metrics = [one for one in joined if isinstance(one, Metric)]
+    metrics = [figure for figure in joined if isinstance(figure, Metric)]
     return MetricSet(
         metrics=(*_of_memory(metrics), *metrics),
-        absent=tuple(one for one in joined if isinstance(one, Absent)),
+        absent=tuple(figure for figure in joined if isinstance(figure, Absent)),
     )
 
 
@@ -81,7 +81,7 @@ def _join_processes(processes: Sequence[tuple[Reading, ...]]) -> Metric | Absent
     first = next(readings[0] for readings in processes if readings)
     values = [tuple(value for reading in readings for value in reading.values) for readings in processes]
     if not all(values):
-        lost = sum(not one for one in values)
+        lost = sum(not of_process for of_process in values)
         return _differs(first, f"{lost} of {len(values)} processes did not read it")
     apart = {
         (reading.dimension, reading.better, reading.exact, reading.note)
@@ -93,7 +93,7 @@ def _join_processes(processes: Sequence[tuple[Reading, ...]]) -> Metric | Absent
     if first.exact and len(set().union(*values)) > 1:
         least, most = min(map(min, values)), max(map(max, values))
         return _differs(first, f"it is exact, and was {least:g} one time and {most:g} another")
-    middles = [median(sorted(one)) for one in values]
+    middles = [median(sorted(of_process)) for of_process in values]
     centre = median(sorted(middles))
     return Metric(
         name=first.name,
@@ -383,8 +383,9 @@ def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[S
     before = error * math.sqrt(max(processes / _LEAST_PROCESSES, 1.0))
     if bound:
         before = max(error, min(before, abs(bound) / 2 / NORMAL))
-    one = math.sqrt((error**2 + before**2) / 2 + between**2)
-    chance = predict(one, scatter=max(one, then.scatter), sittings=then.sittings, gates=gates, freedom=processes - 1)
+    noise = math.sqrt((error**2 + before**2) / 2 + between**2)
+    wider = max(noise, then.scatter)
+    chance = predict(noise, scatter=wider, sittings=then.sittings, gates=gates, freedom=processes - 1)
     return chance.reach
 
 

@@ -270,11 +270,11 @@ def more_slow(
 
     On a busy machine the differences of rounds form groups, not the times. All such cases share the error rate.
     """
-    fresh = {key: one for key, one in pairs.items() if not one.preloads}  # forks of a preload share its state
+    fresh = {key: rounds for key, rounds in pairs.items() if not rounds.preloads}  # forks of a preload share its state
     groups: dict[K, tuple[tuple[int, int], float]] = {}
-    for key, one in fresh.items():
-        both = slow_processes(one)
-        if apart := (both, fisher(*both, len(one.base))) if both else far(one.differences):
+    for key, rounds in fresh.items():
+        both = slow_processes(rounds)
+        if apart := (both, fisher(*both, len(rounds.base))) if both else far(rounds.differences):
             groups[key] = apart
     level = GROUPED * alpha / max(len(groups), 1)
     changed = dict(findings)

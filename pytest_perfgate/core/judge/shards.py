@@ -220,16 +220,16 @@ def _commit(shard: Shard) -> str:
     return commit_name(shard.environment.commit, dirty=shard.environment.dirty)
 
 
-def _policies(one: Shard, other: Shard) -> Iterator[tuple[str, str, str]]:
+def _policies(first: Shard, shard: Shard) -> Iterator[tuple[str, str, str]]:
     for field in fields(Policy):
-        both = (getattr(shard.universe.policy, field.name) for shard in (one, other))
+        both = (getattr(universe.policy, field.name) for universe in (first.universe, shard.universe))
         then, now = (str(choice.value if isinstance(choice, Choice) else choice) for choice in both)
         yield f"policy {field.name}", then, now
 
 
-def _check_limits(one: tuple[str, Shard], other: tuple[str, Shard]) -> None:
+def _check_limits(earlier: tuple[str, Shard], later: tuple[str, Shard]) -> None:
     """Check that a test that both collected has the same limits."""
-    (first_place, first), (place, shard) = one, other
+    (first_place, first), (place, shard) = earlier, later
     if shard.universe == first.universe:
         return
     limits_of = dict(first.universe.cases)
@@ -258,8 +258,8 @@ def _check_group(group: Held) -> None:
         raise PerfgateError("merge-unlike", f"no shard of {first.count} has {first_of(lost, 3)}")
 
 
-def _check_same_division(one: tuple[str, Shard], other: tuple[str, Shard]) -> None:
-    (first_place, first), (place, shard) = one, other
+def _check_same_division(earlier: tuple[str, Shard], later: tuple[str, Shard]) -> None:
+    (first_place, first), (place, shard) = earlier, later
     if shard.count != first.count:
         text = f"{named(shard)}, and {named(first)} in {first_place}"
     elif shard.split != first.split:

@@ -82,10 +82,8 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
             present = suite.collected | suite.deselected
-            notes += [
-                *removed(_removed_lines(suite), present, suite.reach, suite.moved),
-                *left_out(suite.baselines, present, suite.left_out),
-            ]
+            notes += removed(_removed_lines(suite), present, suite.reach, suite.moved)
+            notes += left_out(suite.baselines, present, suite.left_out)
             limited = frozenset(str(r.key) for r in reports if any(needs_line(v.limit) for v in r.verdicts))
             notes += unlined(suite.gone, limited, suite.context.policy.effect("missing"))
     return tuple(notes)
@@ -153,9 +151,10 @@ def _nowhere(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]
     for (text, on), limits in places.items():
         if all(v.outcome is Outcome.NOT_APPLICABLE for v, _ in limits):
             where = f" (on {', '.join(on)})" if on else ""
+            names_a_call = any(case_of(v.limit) for v, _ in limits)  # they have one text
             yield SuiteNote(
                 kind="nowhere",
-                effect=_without_call(suite) if case_of(limits[0][0].limit) and not on else Effect.WARN,
+                effect=_without_call(suite) if names_a_call and not on else Effect.WARN,
                 text=f"{text}{where} applied to no case of this run",
                 names=tuple(dict.fromkeys(name for _, name in limits)),
             )
@@ -247,20 +246,18 @@ _FIX = "remove the setting floor, or time more calls together with calls=N"
 def floored(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield a warning on cases with a limit raised by the setting floor, and those that pass only by it."""
     raised = [report for report in reports if any(v.raised is not None for v in report.verdicts)]
-    names = [
-        f"{report.key}: {v.limit.text}, the floor raised it to {signed(v.raised)}: {signed(v.metric.value)}"
-        for report in raised
-        for v in report.verdicts
-        if v.raised is not None and v.metric is not None and _by_floor_alone(v, v.metric.value)
-    ]
+    names = []
+    for report in raised:
+        for v in report.verdicts:
+            if v.raised is None or v.metric is None or v.outcome is not Outcome.PASSED:
+                continue
+            if v.metric.value > v.limit.bound:
+                text = f"{v.limit.text}, the floor raised it to {signed(v.raised)}: {signed(v.metric.value)}"
+                names.append(f"{report.key}: {text}")
     if raised:
         alone = f"; {plural(len(names), 'limit')} kept only by the floor" if names else ""
         text = f"the floor raised limits of {len(raised)} of {plural(len(reports), 'case')}{alone}: {_FIX}"
         yield SuiteNote(kind="floor", effect=Effect.WARN, text=text, names=tuple(names))
-
-
-def _by_floor_alone(verdict: Verdict, slowdown: float) -> bool:
-    return verdict.outcome is Outcome.PASSED and slowdown > verdict.limit.bound
 
 
 _FEW = 3

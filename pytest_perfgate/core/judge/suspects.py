@@ -266,7 +266,8 @@ def _unversioned(trial: JudgedMeasurement) -> bool:
 
 def unpaired_ruling(ruling: Ruling, unpaired: Unpaired, trial: JudgedMeasurement) -> Ruling:
     """Return a ruling by the stored line, with why two builds did not decide; more processes are no substitute."""
-    steps = (unpaired.step, *(one for one in ruling.next if ROUNDS not in one)) if unpaired.step else ruling.next
+    others = (step for step in ruling.next if ROUNDS not in step)
+    steps = (unpaired.step, *others) if unpaired.step else ruling.next
     if unpaired.unversioned:
         if ruling.outcome not in OPEN or trial.context.mode is not Mode.FULL:
             return ruling

@@ -328,7 +328,9 @@ def check_change(
 
 def demands_regression(better: Better | None, operator: Operator) -> bool:
     """Return whether an operator limits a change in the wrong direction."""
-    return operator in (LOWER_BOUNDS if better is Better.LOWER else UPPER_BOUNDS if better is Better.HIGHER else ())
+    if better is Better.LOWER:
+        return operator in LOWER_BOUNDS
+    return better is Better.HIGHER and operator in UPPER_BOUNDS
 
 
 ITEMS = re.compile(r"([MGTP]?)([a-z][a-z_-]+)/s", re.ASCII)

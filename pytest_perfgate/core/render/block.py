@@ -224,13 +224,10 @@ def _sentences(verdicts: list[Verdict]) -> list[str]:
 def _reasons(verdicts: list[Verdict]) -> Iterator[str]:
     """Yield each sentence once, then other facts of the verdicts; a passed limit needs no reason."""
     texts = _sentences([v for v in verdicts if v.outcome not in _QUIET])
-    new = [
-        (label, text)
-        for v in verdicts
-        for label, text in v.evidence
-        if label != THEN and not any(text in reason for reason in texts)
-    ]
-    facts = [text if label in {"why", "problem"} else f"{label}: {text}" for label, text in new]
+    facts = []
+    for label, fact in (pair for v in verdicts for pair in v.evidence if pair[0] != THEN):
+        if not any(fact in text for text in texts):
+            facts.append(fact if label in {"why", "problem"} else f"{label}: {fact}")
     for text in dict.fromkeys((*texts, *facts)):
         if text:
             yield "\n".join(printable(line) for line in text.splitlines())
@@ -330,7 +327,7 @@ def decision_lines(decision: Proposal) -> Iterator[str]:
 
 
 def step_text(step: FigureStep) -> str:
-    """``registers  128 -> 130  +2  worse``."""
+    """Return ``registers  128 -> 130  +2  worse``."""
     figure = step.after or step.before
     assert figure is not None
     now = quantity(step.after.value, figure.dimension) if step.after else "gone"

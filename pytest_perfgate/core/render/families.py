@@ -128,12 +128,12 @@ def _implementations(name: str, members: Sequence[Member], *, drawn: bool) -> Se
     table = Table(
         columns=(
             *(Column(name=parameter) for parameter, _ in members[0].measurement.params),
-            *(Column(name=one or "call", absent=_NOTHING) for one in names),
+            *(Column(name=call or "call", absent=_NOTHING) for call in names),
         ),
-        rows=tuple((*row, *(_timed(cells.get((row, one))) for one in names)) for row in rows),
+        rows=tuple((*row, *(_timed(cells.get((row, call))) for call in names)) for row in rows),
         note=_of_families(members) if len(rows) > 1 else "",
     )
-    plot = _plot(name, rows, {one: [cells.get((row, one)) for row in rows] for one in names}) if drawn else None
+    plot = _plot(name, rows, {call: [cells.get((row, call)) for row in rows] for call in names}) if drawn else None
     return Section(title=printable(name), blocks=(table, *([plot] if plot else [])))
 
 

@@ -250,7 +250,7 @@ def _node(node: Node, place: tuple[float, float, float], depth: int, *, compared
     if depth + 1 >= _DEEPEST:
         return
     small = 0.0
-    for child in sorted(node.children, key=lambda one: -one.width):
+    for child in sorted(node.children, key=lambda call: -call.width):
         if child.width * scale < _LEAST:
             small += child.width
             continue

@@ -1,4 +1,4 @@
-"""The report of a run."""
+"""The report of a run as a document: summary, tables, pictures, and a section for each case that failed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run_document(
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
     loud = [case for case in cases if case.worst not in _QUIET]
     blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report)), *_notes(report)]
-    details = tuple(_block(case, width) for case in loud)
+    details = tuple(Code(text=render_block(case, width).rstrip("\n")) for case in loud)
     blocks += [Section(title="Failures and warnings", blocks=details)] if loud else []
     drawings = _pictures(loud or cases, history or {}, report.started) if drawn else ()
     pictures = [Section(title="Pictures", blocks=drawings)] if drawings else []
@@ -80,15 +80,12 @@ def run_document(
 
 def headline(report: RunReport) -> str:
     """Return the run in a few words."""
-    failed = sum(case.effect is Effect.FAIL for case in report.cases) + _failed_notes(report)
+    failed = sum(case.effect is Effect.FAIL for case in report.cases)
+    failed += sum(note.effect is Effect.FAIL for note in report.notes)
     if failed or not report.cases:
         return f"{failed} failed" if failed else "nothing measured"
     doubtful = sum(case.effect is Effect.WARN for case in report.cases)
     return f"nothing failed, {doubtful} to look at" if doubtful else "all limits kept"
-
-
-def _failed_notes(report: RunReport) -> int:
-    return sum(note.effect is Effect.FAIL for note in report.notes)
 
 
 def summary_line(report: RunReport) -> str:
@@ -113,12 +110,12 @@ def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
 
 
 def _left_out(report: RunReport) -> str:
-    one = report.shards[0] if len(report.shards) == 1 else None
+    only = report.shards[0] if len(report.shards) == 1 else None
     if len(report.shards) > 1 and not any(shard.filtered for shard in report.shards):
         return "some of its shards are missing"
-    if one is None or one.count == 1:
+    if only is None or only.count == 1:
         return "only the named or selected tests"
-    return f"shard {one.index}/{one.count}, {len(one.chosen)} of {plural(len(one.universe.cases), 'gated test')}"
+    return f"shard {only.index}/{only.count}, {len(only.chosen)} of {plural(len(only.universe.cases), 'gated test')}"
 
 
 def families_of(report: RunReport, *, drawn: bool) -> list[Block]:
@@ -159,10 +156,6 @@ def _notes(report: RunReport) -> list[Block]:
     notes = other_notes(report.cases, report.notes)
     items = tuple(printable(f"{note_word(note).upper()}  {note.sentence}".lstrip()) for note in notes)
     return [Section(title="Notes on the suite", blocks=(Bullets(items=items),))] if items else []
-
-
-def _block(case: CaseReport, width: int) -> Code:
-    return Code(text=render_block(case, width).rstrip("\n"))
 
 
 def verdict_table(cases: Sequence[CaseReport], *, limit: int = 0) -> Table:

@@ -56,8 +56,8 @@ def site_pages(
 ) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of every file of the site; ``figures`` are series of accepted figures other than time."""
     own: dict[tuple[str, CaseKey], list[Trend]] = {}
-    for one in figures:
-        own.setdefault((one.device, one.key), []).append(one)
+    for series in figures:
+        own.setdefault((series.device, series.key), []).append(series)
     yield "style.css", f"{STYLE}{SITE_STYLE}"
     yield "index.html", _index(site, trends, every)
     devices: dict[str, list[Trend]] = {}
@@ -65,7 +65,7 @@ def site_pages(
         devices.setdefault(trend.device, []).append(trend)
         yield case_path(trend.device, trend.key), _case(site, trend, own.get((trend.device, trend.key), ()))
     for device, cases in devices.items():
-        beside = [one for case in cases for one in own.get((device, case.key), ())]
+        beside = [series for case in cases for series in own.get((device, case.key), ())]
         yield f"{device_path(device)}/index.html", _device(site, device, cases, beside)
 
 
@@ -377,8 +377,10 @@ def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
 def _runs(site: Site, trend: Trend, figures: Sequence[Trend]) -> Iterator[str]:
     shown = trend.runs[-_RUNS:]
     several = {name for name in ("host", "card") if len({getattr(s, name) for s in shown}) > 1}
-    newest = [zip(one.sittings[-_RUNS:], one.levels[-_RUNS:]) for one in figures]
-    own = [{(s.run, s.when): one.of.text(n) for s, n in levels} for one, levels in zip(figures, newest)]
+    own = []
+    for series in figures:
+        newest = zip(series.sittings[-_RUNS:], series.levels[-_RUNS:])
+        own.append({(sitting.run, sitting.when): series.of.text(level) for sitting, level in newest})
     rows = [
         (
             _text(_minute(s.when)), _commit(site, s.commit), _level(trend, s.time), _against_accepted(trend, s.time),
@@ -387,7 +389,7 @@ def _runs(site: Site, trend: Trend, figures: Sequence[Trend]) -> Iterator[str]:
         )
         for s in reversed(shown)
     ]  # fmt: skip
-    heads = ("when", "commit", "time", "against accepted", *(label(one.of.title) for one in figures), "outcome")
+    heads = ("when", "commit", "time", "against accepted", *(label(series.of.title) for series in figures), "outcome")
     yield from markup_table((*heads, "host", "card"), rows)
 
 

@@ -1,4 +1,4 @@
-"""Documents as text for a terminal."""
+"""Renders documents as text for a terminal of any width."""
 
 from __future__ import annotations
 

@@ -377,7 +377,7 @@ def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
         yield Paragraph(text="The same machine code, to the last control bit.")
         return
     differences = [change for change in changes(old.facts, new.facts) if change.what not in _RESOURCES]
-    ranked = sorted(differences, key=_size, reverse=True)
+    ranked = sorted(differences, key=lambda change: abs((change.after or 0) - (change.before or 0)), reverse=True)
     if not ranked:
         yield Paragraph(text="Other operands or another order; the counts of instructions are the same.")
         return
@@ -387,10 +387,6 @@ def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
         rows=tuple(map(_row, ranked[:MOST])),
         note=f"{more} smaller changes are left out." if more > 0 else "",
     )
-
-
-def _size(change: FactChange) -> float:
-    return abs((change.after or 0) - (change.before or 0))
 
 
 def _row(change: FactChange) -> tuple[str, str, str, str]:

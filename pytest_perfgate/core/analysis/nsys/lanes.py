@@ -245,7 +245,9 @@ def hidden_talkers(names: Mapping[int, str], reading: ReadOptions) -> tuple[int,
     marked = re.compile("|".join(own)).search if own else lambda _: None
     likely = (pair for pair in names.items() if _marked(pair[1]) or marked(pair[1]))
     listed = ((number, qualified(name)) for number, name in likely)
-    return tuple(number for number, name in listed if pattern.search(name) and not pattern.search(_short(name)))
+    return tuple(
+        number for number, name in listed if pattern.search(name) and not pattern.search(name.rpartition("::")[2])
+    )
 
 
 def _marked(name: str) -> bool:
@@ -260,10 +262,6 @@ def qualified(name: str) -> str:
     while count:
         name, count = _INNERMOST.subn("", name)
     return name
-
-
-def _short(name: str) -> str:
-    return name.rpartition("::")[2]
 
 
 def check_distinct(ranks: Sequence[Rank], files: Sequence[str]) -> None:

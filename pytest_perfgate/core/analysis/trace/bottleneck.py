@@ -18,7 +18,7 @@ from pytest_perfgate.core.analysis.roofline import band
 from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, FOLD, PRODUCTS, UNFUSED, short_sequence
 from pytest_perfgate.core.analysis.trace.metrics import mean_fraction
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, short_name, tile
-from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
+from pytest_perfgate.core.analysis.trace.survey import Survey, timelines, trace_metric
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import (
     HALF,
@@ -161,9 +161,9 @@ def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence
     low, high = min(int(whole.start.min()), int(start.min())), max(int(whole.end.max()), int(end.max()))
     for scope in scopes:
         covered = intervals.covered(start, end) / max(high - low, 1)
-        yield _figure("window_coverage", covered, Dimension.FRACTION, scope)
+        yield trace_metric("window_coverage", covered, Dimension.FRACTION, scope)
         if len(windows) > 1:
-            yield _figure("step_to_step", intervals.middle(np.diff(np.sort(start))), Dimension.TIME, scope)
+            yield trace_metric("step_to_step", intervals.middle(np.diff(np.sort(start))), Dimension.TIME, scope)
 
 
 def coverage_findings(whole: Survey, steps: Sequence[Survey]) -> Iterator[Finding]:
@@ -185,10 +185,6 @@ def coverage_findings(whole: Survey, steps: Sequence[Survey]) -> Iterator[Findin
     )
 
 
-def _figure(name: str, number: float, dimension: Dimension, where: Labels) -> Metric:
-    return Metric(name=name, value=float(number), dimension=dimension, labels=where, source="trace")
-
-
 def host_metrics(parts: Sequence[tuple[Survey, Labels]]) -> Iterator[Metric]:
     """Yield ``sync_time``, ``sync_share`` and ``launch_share`` of windows, each under its labels."""
     for survey, where in parts:
@@ -202,7 +198,7 @@ def host_metrics(parts: Sequence[tuple[Survey, Labels]]) -> Iterator[Metric]:
             ("sync_count", calls.waits, Dimension.COUNT),
             ("launch_share", calls.launch / total, Dimension.FRACTION),
         ):
-            yield _figure(name, float(number), dimension, where)
+            yield trace_metric(name, number, dimension, where)
 
 
 _ODD = regex(r"[^a-z0-9]+")

@@ -18,7 +18,7 @@ from pytest_perfgate.core.analysis.trace.operators import (
     recompute_share,
     sole_workers,
 )
-from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
+from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines, trace_metric
 from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roofed
 from pytest_perfgate.model.metric import Absent, Block, Cell, Column, Labels, Metric, MetricSet, Section, Table, labels
 from pytest_perfgate.model.profiles import Category
@@ -138,14 +138,14 @@ def timeline_metrics(survey: Survey, scopes: Sequence[Labels]) -> MetricSet:
             metrics += made
             absent += missing
         if survey.coverage is not None:
-            metrics.append(_metric("coverage", survey.coverage, _PART, scope))
-            metrics.append(_metric("unread", survey.unread, _PART, scope))
+            metrics.append(trace_metric("coverage", survey.coverage, _PART, scope))
+            metrics.append(trace_metric("unread", survey.unread, _PART, scope))
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
 def _line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
-    made = [_metric(name, getattr(line, field), _TIME, where) for name, field in _TIMES]
-    made += [_metric(name, line.share(getattr(line, field)), _PART, where) for name, field in _SHARES]
+    made = [trace_metric(name, getattr(line, field), _TIME, where) for name, field in _TIMES]
+    made += [trace_metric(name, line.share(getattr(line, field)), _PART, where) for name, field in _SHARES]
     missing = []
     for name, dimension, figure in (
         ("overlap", _PART, line.overlap),
@@ -157,7 +157,7 @@ def _line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
         if figure is None:
             missing.append(Absent(name=name, labels=where, why=NO_COMMUNICATION))
         else:
-            made.append(_metric(name, figure, dimension, where))
+            made.append(trace_metric(name, figure, dimension, where))
     return made, missing
 
 
@@ -181,7 +181,7 @@ def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet
         made = timeline_metrics(part, inner)
         metrics += made.metrics
         absent += made.absent
-        metrics += [_metric("step_time", part.window.end - part.window.start, _TIME, scope) for scope in inner]
+        metrics += [trace_metric("step_time", part.window.end - part.window.start, _TIME, scope) for scope in inner]
     return collected | MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
@@ -220,17 +220,17 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
             where = _with(scope, **{key: name})
             spent, count = sum(row.total for row in group), sum(row.count for row in group)
             running += spent / everything
-            made += [_metric("op_time", spent, _TIME, where), _metric("op_count", count, _COUNT, where)]
-            made.append(_metric("op_share", spent / everything, _PART, where))
+            made += [trace_metric("op_time", spent, _TIME, where), trace_metric("op_count", count, _COUNT, where)]
+            made.append(trace_metric("op_share", spent / everything, _PART, where))
             if key == "op":
-                made.append(_metric("op_mean", spent / count, _TIME, where))
-                made += [_metric("op_variants", len(group), _COUNT, where)] if shaped else []
-                made.append(_metric("op_running", min(1.0, running), _PART, where))
+                made.append(trace_metric("op_mean", spent / count, _TIME, where))
+                made += [trace_metric("op_variants", len(group), _COUNT, where)] if shaped else []
+                made.append(trace_metric("op_running", min(1.0, running), _PART, where))
             metrics = list(rates(group, roof, where))
             made += metrics
             missing += _unrated(group, {rate.name for rate in metrics}, where)
     modelled = [row for row in rows if row.work is not None]
-    made.append(_metric("modelled", sum(row.total for row in modelled) / everything, _PART, scope))
+    made.append(trace_metric("modelled", sum(row.total for row in modelled) / everything, _PART, scope))
     return MetricSet(metrics=tuple(made), absent=tuple(missing))
 
 
@@ -250,13 +250,13 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
     bounds = "; ".join(dict.fromkeys(filter(None, (*notes, partly))))
     counted, flops, spent = _summed(known, "flops")
     if spent:
-        yield _metric("tflops", flops / spent * 1e9, Dimension.FLOPS, where, bounds)
+        yield trace_metric("tflops", flops / spent * 1e9, Dimension.FLOPS, where, bounds)
     _, moved, spent = _summed(known, "bytes")
     if spent:
-        yield _metric("bandwidth", moved / spent * 1e9, Dimension.BANDWIDTH, where, partly)
+        yield trace_metric("bandwidth", moved / spent * 1e9, Dimension.BANDWIDTH, where, partly)
     counted, moved, _ = _summed(counted, "bytes")
     if moved:
-        yield _metric("intensity", _summed(counted, "flops")[1] / moved, Dimension.INTENSITY, where, bounds)
+        yield trace_metric("intensity", _summed(counted, "flops")[1] / moved, Dimension.INTENSITY, where, bounds)
     if roof is None:
         return
     is_given = roof.note.startswith(GIVEN)
@@ -264,9 +264,9 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
         fraction = mean_fraction(known, roof, part)
         if fraction is not None:
             note = "; ".join(filter(None, (roof.note, bounds)))
-            yield _metric(f"{name}_datasheet", fraction, _PART, where, note)
+            yield trace_metric(f"{name}_datasheet", fraction, _PART, where, note)
             if is_given:
-                yield _metric(name, fraction, _PART, where, note)
+                yield trace_metric(name, fraction, _PART, where, note)
 
 
 def _partly(group: Sequence[OperatorRow], known: Sequence[OperatorRow]) -> str:
@@ -308,7 +308,7 @@ def kernel_metrics(rows: Sequence[KernelRow], survey: Survey, scopes: Sequence[L
     absent: list[Absent] = []
     for scope in scopes:
         if recomputed is not None:
-            metrics.append(_metric("recompute", recomputed, _PART, scope))
+            metrics.append(trace_metric("recompute", recomputed, _PART, scope))
         else:
             absent.append(Absent(name="recompute", labels=scope, why=NO_STACKS))
         if survey.on_host:
@@ -316,12 +316,12 @@ def kernel_metrics(rows: Sequence[KernelRow], survey: Survey, scopes: Sequence[L
         if len(kernel) and not len(lengths):
             absent += [Absent(name=name, labels=scope, why=ONLY_COPIES, fix=OF_COPIES) for name in _KERNELS]
             continue
-        metrics += [_metric("kernel_time", t, _TIME, _with(scope, kernel=name)) for name, t in spent.items()]
-        metrics += [_metric("kernel_count", n, _COUNT, _with(scope, kernel=name)) for name, n in count.items()]
+        metrics += [trace_metric("kernel_time", t, _TIME, _with(scope, kernel=name)) for name, t in spent.items()]
+        metrics += [trace_metric("kernel_count", n, _COUNT, _with(scope, kernel=name)) for name, n in count.items()]
         if len(lengths):
-            metrics.append(_metric("kernel_time", float(lengths.sum()), _TIME, scope))
-            metrics.append(_metric("kernel_count", len(lengths), _COUNT, scope))
-            metrics.append(_metric("short_kernels", float(np.mean(lengths < SHORT_NS)), _PART, scope))
+            metrics.append(trace_metric("kernel_time", float(lengths.sum()), _TIME, scope))
+            metrics.append(trace_metric("kernel_count", len(lengths), _COUNT, scope))
+            metrics.append(trace_metric("short_kernels", float(np.mean(lengths < SHORT_NS)), _PART, scope))
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
@@ -384,10 +384,6 @@ def _kernel_rates(
 
 def _with(scope: Labels, **more: object) -> Labels:
     return tuple(sorted((*scope, *labels(**more))))
-
-
-def _metric(name: str, number: float, dimension: Dimension, where: Labels, note: str = "") -> Metric:
-    return Metric(name=name, value=float(number), dimension=dimension, labels=where, source="trace", note=note)
 
 
 _NEEDED = ("op_time", "op_count", "op_share", "op_mean", "op_variants", "op_running", "modelled", "tflops", "bandwidth",

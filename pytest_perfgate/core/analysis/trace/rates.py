@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.roofline import BEYOND, GIVEN, Placement, parse_items, place
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, rows_of_calls
-from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
+from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed, trace_metric
 from pytest_perfgate.core.analysis.trace.timeline import busy
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Basis, Roof
@@ -59,7 +59,7 @@ def utilisation(
     parts: list[tuple[Labels, Floats, Floats, float]] = [((), counts, spent, _span(survey))]
     parts += [(where, *shared, span) for where, shared, span in _parts(survey, rows, steps)]
     made = [
-        _metric(name, value, dimension, tuple(sorted((*scope, *where))), note)
+        trace_metric(name, value, dimension, tuple(sorted((*scope, *where))), note)
         for where, number, time, span in parts
         for name, value, dimension, note in _figures(calls, number, time, span, roof)
         for scope in scopes
@@ -198,10 +198,6 @@ class _CallTotals:
         return calls, np.bincount(row, weights=spent, minlength=self._rows).astype(np.float64)
 
 
-def _metric(name: str, number: float, dimension: Dimension, where: Labels, note: str) -> Metric:
-    return Metric(name=name, value=number, dimension=dimension, labels=where, source="trace", note=note)
-
-
 def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[float, str] | None:
     """Return items a second and their name, by the time from step to step; steps without stated items."""
     count, unit = parse_items(items, "trace-option")
@@ -225,7 +221,9 @@ def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scope
         fix = "state what it works on: --set items='64 samples'"
         return MetricSet(absent=(Absent(name="throughput", why="the trace marks no steps", fix=fix),))
     note = f"{OF_ITEMS}{rate[1]}/s; {'by the time from step to step' if steps else 'over the whole trace'}"
-    return MetricSet(metrics=tuple(_metric("throughput", rate[0], Dimension.RATE, scope, note) for scope in scopes))
+    return MetricSet(
+        metrics=tuple(trace_metric("throughput", rate[0], Dimension.RATE, scope, note) for scope in scopes)
+    )
 
 
 def impact_metrics(

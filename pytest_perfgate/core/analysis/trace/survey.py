@@ -341,7 +341,7 @@ def scoped_metrics(survey: Survey, steps: Sequence[Survey], scopes: Sequence[Lab
     for part, where in parts:
         for name, number, dimension, what in (*_operators(part), *(_kernels(part) if ran else ())):
             wheres = (tuple(sorted((*scope, *where, *what))) for scope in scopes)
-            made += [_metric(name, number, dimension, labelled) for labelled in wheres]
+            made += [trace_metric(name, number, dimension, labelled) for labelled in wheres]
         if len(made) > most:
             return MetricSet()
     return MetricSet(metrics=tuple(made))
@@ -377,5 +377,5 @@ def _kernels(part: Survey) -> Iterator[ScopedFigure]:
         yield "kernel_count", float(count[at]), _COUNT, what
 
 
-def _metric(name: str, number: float, dimension: Dimension, where: Labels) -> Metric:
-    return Metric(name=name, value=number, dimension=dimension, labels=where, source="trace")
+def trace_metric(name: str, number: float, dimension: Dimension, where: Labels, note: str = "") -> Metric:
+    return Metric(name=name, value=float(number), dimension=dimension, labels=where, source="trace", note=note)

@@ -238,11 +238,7 @@ def listed(items: object) -> str:
 def _times(row: Spread) -> Iterator[float | None]:
     """Yield the columns of times; a single call has no deviation."""
     for number in (row.total, row.mean, row.median, row.std, row.low, row.high):
-        yield _number(number)
-
-
-def _number(number: float) -> float | None:
-    return number if number == number else None  # noqa: PLR0124 - NaN means not collected
+        yield number if number == number else None  # noqa: PLR0124 - NaN means not collected
 
 
 def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_host: bool = False) -> Table:
