@@ -1,4 +1,4 @@
-"""Rounds of two arms, base and head."""
+"""Runs rounds of two builds, base and head: their times, their figures, and the tests that fail in one."""
 
 from __future__ import annotations
 

@@ -288,9 +288,9 @@ class KeptRecord:
 
 def keep(gate_judge: GateJudge, report: RunReport) -> KeptRecord:
     """Write the record, this machine's first baselines and the history; a failing part does not stop the others."""
-    commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
+    commit, records = commit_name(report.environment.commit, dirty=report.environment.dirty), gate_judge.tools.records
     parts: dict[str, Callable[[], Iterable[Path]]] = {
-        RECORD: lambda: _record(gate_judge, report),
+        RECORD: lambda: [records.write(report)] if records is not None else (),
         "this machine's first baselines": lambda: _first_baselines(gate_judge, report, commit),
         "this run's part of the history": lambda: _history(gate_judge, report),
     }
@@ -302,10 +302,6 @@ def keep(gate_judge: GateJudge, report: RunReport) -> KeptRecord:
         except Exception as fault:  # noqa: BLE001, PERF203 - each part may fail by itself, and none ends the run
             lost.append((name, fault_error(fault, f"wrote {name}")))
     return KeptRecord(written=tuple(written), lost=tuple(lost))
-
-
-def _record(gate_judge: GateJudge, report: RunReport) -> Iterable[Path]:
-    return [gate_judge.tools.records.write(report)] if gate_judge.tools.records is not None else ()
 
 
 def _first_baselines(gate_judge: GateJudge, report: RunReport, commit: str) -> Iterable[Path]:

@@ -87,7 +87,7 @@ def diagnosis(doctor_tools: DoctorTools, same: tuple[float, float] | None) -> Do
 
 
 def device_words(device: Device) -> str:
-    """``host-epyc-7763-2: AMD EPYC 7763, 31 GiB, no data sheet``."""
+    """Return ``host-epyc-7763-2: AMD EPYC 7763, 31 GiB, no data sheet``."""
     memory = (quantity(device.memory_bytes, Dimension.BYTES),) if device.memory_bytes else ()
     sheet = f"data sheet {device.spec.name}" if device.spec else "no data sheet"
     return f"{device.key}: {', '.join((device.name, *memory, sheet))}"

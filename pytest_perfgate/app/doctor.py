@@ -1,4 +1,4 @@
-"""The doctor's checks and its screen."""
+"""What `perfgate doctor` finds on this machine, and the screen and document that show it."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _host_group(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Ru
 
 
 def _title(device: Device) -> str:
-    """``NVIDIA-H200-140GiB: 140 GiB, data sheet H200 SXM``."""
+    """Return ``NVIDIA-H200-140GiB: 140 GiB, data sheet H200 SXM``."""
     memory = (quantity(device.memory_bytes, Dimension.BYTES),) if device.memory_bytes else ()
     sheet = f"data sheet {device.spec.name}" if device.spec else "no data sheet"
     return f"{device.key}: {', '.join((*memory, sheet))}"
@@ -247,7 +247,7 @@ def _split(name: str, availabilities: Sequence[Availability]) -> Part:
 
 
 def name_and_version(tool: Availability) -> str:
-    """``torch 2.13.0``."""
+    """Return ``torch 2.13.0``."""
     return textwrap.shorten(f"{tool.name} {tool.version}", _LONGEST, placeholder=" …")
 
 
@@ -261,7 +261,7 @@ def merge_reasons(fails: Iterable[Availability]) -> Iterator[Availability]:
 
 
 def refusal(tool: Availability) -> str:
-    """``cupy: No module named 'cupy'; next: pip install cupy-cuda13x``."""
+    """Return ``cupy: No module named 'cupy'; next: pip install cupy-cuda13x``."""
     why = textwrap.shorten(_KIND.sub("", tool.why), _LONGEST, placeholder=" …") if tool.name else tool.why
     return f"{f'{tool.name}: ' if tool.name else ''}{why}{f'; next: {tool.fix}' if tool.fix else ''}"
 

@@ -151,7 +151,7 @@ def _build(build: Callable[[], T]) -> T | PerfgateError:
 
 def _recognised(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Inspector:
     head = peek(path)
-    inspector = next((one for one in inspectors if one.recognises(path, head)), None)
+    inspector = next((candidate for candidate in inspectors if candidate.recognises(path, head)), None)
     if inspector is None:
         raise _folder(path, inspectors, peek) or unknown(path, head, inspectors)
     return inspector
@@ -163,7 +163,7 @@ def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Perfgate
     kinds: dict[str, list[Path]] = {}
     for file in files:
         head = peek(file)
-        inspector = next((one for one in inspectors if one.recognises(file, head)), None)
+        inspector = next((candidate for candidate in inspectors if candidate.recognises(file, head)), None)
         if inspector is not None:
             kinds.setdefault(inspector.name, []).append(file)
     if not kinds:

@@ -1,4 +1,4 @@
-"""From measured cases to reports."""
+"""Judges all measured cases of a run by their limits, accepted times and history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring two processes in lock-step."""
+"""Measures one call in two processes in turns: base and head call by call, on one core."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class LockstepPair:
         while True:
             base, head = (self._next_common(side, shared) for side in (BASE, HEAD))
             if not isinstance(base, Ready) or not isinstance(head, Ready):
-                ended = [one if isinstance(one, Bye) else Bye() for one in (base, head)]
+                ended = [answer if isinstance(answer, Bye) else Bye() for answer in (base, head)]
                 self.modules = tuple(bye.modules for bye in ended)
                 self.beside = tuple(bye.beside for bye in ended)
                 return
@@ -125,9 +125,9 @@ class LockstepPair:
 
     def _receive_collections(self) -> None:
         collected = [self._next(side) for side in (BASE, HEAD)]
-        if not all(isinstance(one, Collected) for one in collected):
+        if not all(isinstance(answer, Collected) for answer in collected):
             raise PerfgateError("child-garbled", "a child did not begin with what it collected")
-        base, head = (one for one in collected if isinstance(one, Collected))
+        base, head = (answer for answer in collected if isinstance(answer, Collected))
         self.nodeids = (frozenset(base.nodeids), frozenset(head.nodeids))
         self.errors = (base.errors, head.errors)
         self.untouched = base.untouched and head.untouched

@@ -376,7 +376,7 @@ class Blurred:
         return self.beside > self.asks
 
     def __str__(self) -> str:
-        """``test_sum can detect 12.0 % after 10 processes, and its limit needs 5.0 %``."""
+        """Return ``test_sum can detect 12.0 % after 10 processes, and its limit needs 5.0 %``."""
         after = f"after {plural(self.processes, 'process', 'processes')}, and its limit needs {detectable(self.asks)}"
         return f"{short_name(self.key)} can detect {detectable(self.half)} {after}"
 

@@ -290,11 +290,11 @@ def of_file(over: str, case: ReferenceCase, inspectors: Sequence[Inspector]) -> 
         times = _times(Path(name), inspectors)
     except PerfgateError as fault:
         return _missing(over, f"{name}: {fault.what}")
-    one = chosen(times, pattern, case)
-    if isinstance(one, str):
-        return _missing(over, f"{name} {one}")
-    label = dict(one.labels)["case"]
-    return Reference(over=over, theirs=(one.value,), origin=f"{label} in {Path(name).name}")
+    time = chosen(times, pattern, case)
+    if isinstance(time, str):
+        return _missing(over, f"{name} {time}")
+    label = dict(time.labels)["case"]
+    return Reference(over=over, theirs=(time.value,), origin=f"{label} in {Path(name).name}")
 
 
 def _missing(over: str, what: str) -> Reference:

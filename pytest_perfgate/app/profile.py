@@ -1,4 +1,4 @@
-"""Profiling one test."""
+"""Profiles one call of a test in a child, reads what the profiler wrote, and keeps it in a folder."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class Screening:
         )  # fmt: skip
 
     def _summary(self) -> str:
-        """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
+        """Return ``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
         played = _rounds_played(self._comparison, self._results)
         requests = {key: self._to_decide(key) for key in played}
         open_cases = {key for key in self._undecided() if requests[key].time}

@@ -161,11 +161,13 @@ def run_explain(options: argparse.Namespace) -> int:
 def explain(word: str) -> Document:
     """Return the explanation of a word, or else what mentions it; the error for an unknown one names the nearest."""
     kinds = (kind(word) for kind in (_code, _outcome, _word, _metric, _setting))
-    if sections := (*filter(None, kinds), *_programs(word)):
+    sections = (*filter(None, kinds), *_programs(word))
+    if sections:
         return Document(title=word, blocks=sections)
     entries = tuple(_entries())
-    if at := having(word, [f"{name} {text} {also}" for _, name, text, also in entries]):
-        lines = [f"{name} ({kind}): {text}" for kind, name, text, _ in (entries[one] for one in at)]
+    mentions = [entries[at] for at in having(word, [f"{name} {text} {also}" for _, name, text, also in entries])]
+    if mentions:
+        lines = [f"{name} ({kind}): {text}" for kind, name, text, _ in mentions]
         more = (f"and {len(lines) - 12} more",) if len(lines) > 12 else ()
         return Document(title=f"{word}: what mentions it", blocks=(Bullets(items=(*lines[:12], *more)),))
     what = f"'{word}' is not explained, and nothing mentions it"

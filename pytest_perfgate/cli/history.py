@@ -58,17 +58,18 @@ def run_history(options: Namespace) -> int:
     if options.svg:
         _insist_on_svg(options.svg)
     matches = _selected(project.history.keys(options.device), options.case)
-    one = bool(options.case) or (bool(options.svg) and len(matches) == 1)
+    single = bool(options.case) or (bool(options.svg) and len(matches) == 1)
     cases = [
         (
             key,
             device,
-            project.history.read(key, device, options.last if one else 1) or project.history.figures(key, device, 1),
-            _accepted(project, key, device),
+            project.history.read(key, device, options.last if single else 1) or project.history.figures(key, device, 1),
+            project.baselines.read(device, key.path).get(str(key)),
         )
         for device, key in matches
     ]
-    runs = {(d, str(k)): project.history.figures(k, d, options.last) for k, d, _, b in cases if one and b and b.figures}
+    with_figures = [(key, device) for key, device, _, line in cases if single and line and line.figures]
+    runs = {(device, str(key)): project.history.figures(key, device, options.last) for key, device in with_figures}
     figures = {at: sittings for at, sittings in runs.items() if sittings}
     if options.svg:
         write_file(options.svg, _drawn(cases))
@@ -77,7 +78,7 @@ def run_history(options: Namespace) -> int:
         write_json([{"case": str(k), "device": d, "sittings": plain(s), "accepted": plain(b)} for k, d, s, b in every])
     else:
         anchors = _anchors(project, cases)
-        show(history_document(cases, overview=not one, anchors=anchors, figures=figures), options)
+        show(history_document(cases, overview=not single, anchors=anchors, figures=figures), options)
         if options.svg:
             write(f"wrote {options.svg}")
     return 0
@@ -211,10 +212,6 @@ def _anchors(project: Project, cases: Any) -> dict[tuple[str, str], Any]:
         return {}
     lines = {(d, str(k)): project.baselines.read(d, k.path, revision).get(str(k)) for k, d, _, _ in cases}
     return {at: line for at, line in lines.items() if line is not None}
-
-
-def _accepted(project: Project, key: Any, device: str) -> Any:
-    return project.baselines.read(device, key.path).get(str(key))
 
 
 DEVLOG_ABOUT = """Write the last run into a kernel's log, and compare it with the commit that was measured before.

@@ -63,8 +63,9 @@ class Calibrating:
         cases, until = list(self._gate.cases.values()), clock.seconds() + seconds
         progress = Progress(self._config, f"{plural(len(cases), 'case')}, the same code on both sides, {seconds:.0f} s")
         comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())
-        sound = [one for one in read_values(self._path, PairedRound) if not (one.trouble or _why_not_forked(one))]
-        self._others = [one for one in sound if one.nodeid not in comparison.cases]
+        rounds = read_values(self._path, PairedRound)
+        sound = [round_ for round_ in rounds if not (round_.trouble or _why_not_forked(round_))]
+        self._others = [round_ for round_ in sound if round_.nodeid not in comparison.cases]
         comparison.resume(sound)
         if comparison.rounds:
             progress.tell(f"{_round_count(comparison)} of earlier calibrations are kept")
@@ -75,7 +76,8 @@ class Calibrating:
             count = _round_numbers(comparison, phase) + 1
             comparison.play(phase, dict.fromkeys(comparison.cases, count))
             if _round_numbers(comparison, phase) < count:
-                progress.tell(f"no test runs:  {_trouble(comparison)}")
+                troubles = dict.fromkeys(round_.trouble for round_ in comparison.rounds if round_.trouble)
+                progress.tell(f"no test runs:  {'; '.join(troubles)}")
                 break
             if why := next(filter(None, map(_why_not_forked, comparison.rounds)), ""):
                 comparison.rounds = [round_ for round_ in comparison.rounds if not _why_not_forked(round_)]
@@ -145,10 +147,6 @@ def _round_count(comparison: Comparison) -> str:
 
 def _named(by: float | None) -> str:
     return "unchanged code" if by is None else f"one side {by * 100:.0f} % slower"
-
-
-def _trouble(comparison: Comparison) -> str:
-    return "; ".join(dict.fromkeys(round_.trouble for round_ in comparison.rounds if round_.trouble))
 
 
 def _side(name: str) -> Arm:

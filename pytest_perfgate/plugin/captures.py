@@ -1,4 +1,4 @@
-"""Kernels and files that a test attaches."""
+"""Captures of a test: the machine code and files that it attaches, and the profiles that it asks for."""
 
 from __future__ import annotations
 
@@ -114,8 +114,9 @@ def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Ins
     """Analyse the machine code among these files; if it cannot be read, every metric is absent with the reason."""
     try:
         single = {artifact.path: artifact for artifact in artifacts}
-        code = tuple(_file_stamp(path) for path, one in single.items() if _is_code(one, inspector))
-        over = [_name(one) for path, one in single.items() if path not in dict(code)]
+        files = [path for path, file in single.items() if _is_code(file, inspector)]
+        code = tuple((path, Path(path).stat().st_mtime_ns) for path in files)
+        over = [_name(file) for path, file in single.items() if path not in files]
         if not code:
             why = f"none of {first_of(over, _NAMED)} is machine code" if over else _NOTHING
             return MachineCode(metrics=_absent(why, _HAND_OVER), handed=False)
@@ -152,10 +153,6 @@ def _analysed(inspector: Any, stamped: tuple[tuple[str, int], ...], limits: str)
     """Analyse the files once, however often the test reads its figures."""
     analysis: Analysis = inspector.inspect([Path(path) for path, _ in stamped], options_of(inspector, limits))
     return analysis
-
-
-def _file_stamp(path: str) -> tuple[str, int]:
-    return path, Path(path).stat().st_mtime_ns
 
 
 def _is_code(artifact: Artifact, inspector: Inspector) -> bool:
@@ -240,7 +237,7 @@ def untimed(case: Case) -> MetricSet:
 def _inspected(path: Path, inspectors: Sequence[Inspector], limits: str) -> Analysis:
     with path.open("rb") as file:
         head = file.read(4096)
-    inspector = next((one for one in inspectors if one.recognises(path, head)), None)
+    inspector = next((candidate for candidate in inspectors if candidate.recognises(path, head)), None)
     if inspector is None:
         raise PerfgateError("artifact-unknown", "a capture left a file that no reader knows", place=str(path))
     return inspector.inspect([path], options_of(inspector, limits))
@@ -258,14 +255,14 @@ def captured(session: SessionState, results: Mapping[str, CaseResult], say: Say)
     tools = _tools(session)
     job = child_job(config)
 
-    def take(case: Case, one: Capture, mode: str) -> Profiled:
-        say(f"capture {mode} of {one.key}")
+    def take(case: Case, capture: Capture, mode: str) -> Profiled:
+        say(f"capture {mode} of {capture.key}")
         assigned = Assignment(
-            mode=mode, out="", call=one.key.name, clocks=case.plan.clocks.value, options=job.options,
+            mode=mode, out="", call=capture.key.name, clocks=case.plan.clocks.value, options=job.options,
             markers=job.markers, bare=True,
         )  # fmt: skip
         try:
-            return profile(one.key, mode, case.plan, with_limits(tools, case), assigned)
+            return profile(capture.key, mode, case.plan, with_limits(tools, case), assigned)
         except OSError as fault:
             raise PerfgateError("profile-child", f"the profile could not be kept: {fault}") from fault
 

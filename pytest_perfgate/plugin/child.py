@@ -1,4 +1,4 @@
-"""The measuring child."""
+"""The pytest process that measures: it answers its parent, and stands in for plugins that are off."""
 
 from __future__ import annotations
 

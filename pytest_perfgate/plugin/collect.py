@@ -1,4 +1,4 @@
-"""Builds cases from tests."""
+"""Builds a case from each gated test: its marks, their checked arguments, its limits and its plan."""
 
 from __future__ import annotations
 

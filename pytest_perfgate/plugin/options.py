@@ -1,4 +1,4 @@
-"""Command-line options."""
+"""The command-line options: their declarations, which of them go together, and what children inherit."""
 
 from __future__ import annotations
 

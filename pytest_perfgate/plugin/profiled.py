@@ -1,4 +1,4 @@
-"""A child under a profiler."""
+"""The pytest process under a profiler: it runs the one call that is profiled, and reports its work."""
 
 from __future__ import annotations
 

@@ -291,9 +291,6 @@ def missing_reason(reports: Mapping[str, Sequence[CaseReport]], key: CaseKey) ->
     lost = (verdict.sentence for report in mine if report.measurement is None for verdict in report.verdicts)
     reason = " ".join(next(filter(None, lost), "").split())
     if not reason and reports_of_test and not mine:
-        reason = f"this call did not happen in the measuring process; these did: {_call_names(reports_of_test)}"
+        names = ", ".join(repr(report.key.name) for report in reports_of_test)
+        reason = f"this call did not happen in the measuring process; these did: {names}"
     return f"{reason[:_LONGEST]}…" if len(reason) > _LONGEST else reason
-
-
-def _call_names(reports: Sequence[CaseReport]) -> str:
-    return ", ".join(repr(report.key.name) for report in reports)

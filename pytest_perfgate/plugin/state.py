@@ -1,4 +1,4 @@
-"""The session's state."""
+"""What a session knows: its settings, its cases, their results, and the notes on the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cubins and the launches of their kernels."""
+"""Inspects cubins: the machine code of kernels, judged with the launches that a test made."""
 
 from __future__ import annotations
 

@@ -323,21 +323,21 @@ def _impact_block(view: TraceView) -> Block:
     return rates.impact_table(impacts)
 
 
-def replay_text(one: TraceView) -> str:
+def replay_text(view: TraceView) -> str:
     """Return operations for a replay as JSON: the named one, else those that are large and slow enough."""
-    if one.options.op:
-        chosen = [row for row in one.rows if fnmatchcase(row.name, one.options.op) and row.call.recorded]
+    if view.options.op:
+        chosen = [row for row in view.rows if fnmatchcase(row.name, view.options.op) and row.call.recorded]
     else:
-        chosen = [row for row in one.rows if wants_replay(row, _fraction(row, one.roof))]
+        chosen = [row for row in view.rows if wants_replay(row, _fraction(row, view.roof))]
     if not chosen:
         what = (
-            f"no recorded operation fits {one.options.op!r}"
-            if one.options.op
+            f"no recorded operation fits {view.options.op!r}"
+            if view.options.op
             else "no operation is large and slow enough"
         )
         fix = "name one with --set op=NAME; shapes need record_shapes=True"
-        raise PerfgateError("trace-no-operation", what, place=one.whole.trace.path, fix=fix)
-    return render_ir(replay_ir(chosen, name_of(one.survey)))
+        raise PerfgateError("trace-no-operation", what, place=view.whole.trace.path, fix=fix)
+    return render_ir(replay_ir(chosen, name_of(view.survey)))
 
 
 def _fraction(row: OperatorRow, roof: Roof | None) -> float | None:
@@ -377,15 +377,15 @@ def _analysis_page(view: TraceView) -> Document:
     return analysis_document(content_of(view), extra, view.bottleneck.of_window if view.bottleneck else "")
 
 
-def content_of(one: TraceView) -> ReportContent:
+def content_of(view: TraceView) -> ReportContent:
     return ReportContent(
-        survey=one.survey,
-        line=one.line,
-        rows=one.rows,
-        kernels=one.kernels,
-        findings=one.findings,
-        roof=one.roof,
-        stacks=lambda: one.stacked,
+        survey=view.survey,
+        line=view.line,
+        rows=view.rows,
+        kernels=view.kernels,
+        findings=view.findings,
+        roof=view.roof,
+        stacks=lambda: view.stacked,
     )
 
 
