@@ -140,17 +140,17 @@ def texts_in(thing: object) -> set[str]:
     texts: set[str] = set()
     things, read = [thing], dict[int, object]()
     while things:
-        one = things.pop()
-        kind = one.__class__
+        part = things.pop()
+        kind = part.__class__
         if kind is str:
-            texts.add(one)  # type: ignore[arg-type]
-        elif (kind is tuple or kind is list) and id(one) not in read:
-            read[id(one)] = one  # held, so that nothing else gets its id
-            things.extend(one)  # type: ignore[arg-type]
+            texts.add(part)  # type: ignore[arg-type]
+        elif (kind is tuple or kind is list) and id(part) not in read:
+            read[id(part)] = part  # held, so that nothing else gets its id
+            things.extend(part)  # type: ignore[arg-type]
         elif kind is dict:
-            things.extend((*one, *one.values()))  # type: ignore[misc, attr-defined]
+            things.extend((*part, *part.values()))  # type: ignore[misc, attr-defined]
         else:
-            things.extend([getattr(one, name) for name in _names(kind)])  # type: ignore[arg-type]
+            things.extend([getattr(part, name) for name in _names(kind)])  # type: ignore[arg-type]
     return texts
 
 
@@ -164,20 +164,20 @@ def with_texts(thing: T, changed: Mapping[str, str]) -> T:
     return cast("T", _with_texts(thing, changed, {}))
 
 
-def _with_texts(one: Any, changed: Mapping[str, str], done: dict[int, tuple[Any, Any]]) -> Any:
-    kind = one.__class__
+def _with_texts(thing: Any, changed: Mapping[str, str], done: dict[int, tuple[Any, Any]]) -> Any:
+    kind = thing.__class__
     if kind is str:
-        return changed.get(one, one)
+        return changed.get(thing, thing)
     if kind in (tuple, list):
-        if id(one) not in done:
-            made = [_with_texts(part, changed, done) for part in one]
-            done[id(one)] = one, one if all(map(is_, made, one)) else kind(made)
-        return done[id(one)][1]
+        if id(thing) not in done:
+            made = [_with_texts(part, changed, done) for part in thing]
+            done[id(thing)] = thing, thing if all(map(is_, made, thing)) else kind(made)
+        return done[id(thing)][1]
     if kind is dict:
-        return {_with_texts(key, changed, done): _with_texts(part, changed, done) for key, part in one.items()}
-    parts = {name: getattr(one, name) for name in _names(kind)}
+        return {_with_texts(key, changed, done): _with_texts(part, changed, done) for key, part in thing.items()}
+    parts = {name: getattr(thing, name) for name in _names(kind)}
     new = {name: made for name, part in parts.items() if (made := _with_texts(part, changed, done)) is not part}
-    return replace(one, **new) if new else one
+    return replace(thing, **new) if new else thing
 
 
 class _Regex:

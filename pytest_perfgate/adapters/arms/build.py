@@ -1,4 +1,4 @@
-"""Building a revision."""
+"""Builds a revision by pip or by the project's own commands, and says why it cannot be built."""
 
 from __future__ import annotations
 

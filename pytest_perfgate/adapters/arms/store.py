@@ -1,4 +1,4 @@
-"""Arms by tree: built, kept and pruned."""
+"""The folder of built revisions: builds one for a tree, finds it again, and removes old ones."""
 
 from __future__ import annotations
 

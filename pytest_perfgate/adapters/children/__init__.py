@@ -1,1 +1,1 @@
-"""The one child protocol."""
+"""Child processes: how they start, and the messages that they exchange with their parent."""

@@ -1,4 +1,4 @@
-"""JSON lines over a socket."""
+"""Messages between parent and child as JSON lines over a socket, and how a child ends."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def any_running(group: int, others: Collection[int] = ()) -> bool:
         return True
     folders = _PROCESSES.glob("[0-9]*")
     members = (folder for folder in folders if _stat(folder)[2:3] == [str(group)] or int(folder.name) in others)
-    return any(_state(folder) not in ("Z", "X") for folder in members)
+    return any(_stat(folder)[:1] not in ([], ["Z"], ["X"]) for folder in members)
 
 
 def _stat(folder: Path) -> list[str]:
@@ -235,10 +235,6 @@ def _stat(folder: Path) -> list[str]:
         return (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
-
-
-def _state(folder: Path) -> str:
-    return next(iter(_stat(folder)), "X")
 
 
 def _parent(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Start and end process groups."""
+"""Starts children in process groups of their own, and ends whole groups."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ class LocalChild:
         output = self.tail()
         if set(output) <= _PROGRESS:
             return ""
-        return f"; its last output:\n{_indented(output)}"
+        return "; its last output:" + "".join(f"\n    {line}" for line in output.splitlines()[-12:])
 
 
 def _command(spec: ChildSpec) -> list[str]:
@@ -317,10 +317,6 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _indented(text: str) -> str:
-    return "\n".join("    " + line for line in text.splitlines()[-12:])
 
 
 def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:

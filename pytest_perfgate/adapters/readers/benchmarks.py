@@ -140,7 +140,7 @@ def read_asv(path: Path) -> BenchFile:
     if not isinstance(columns, list) or "result" not in columns or not all(isinstance(one, str) for one in columns):
         raise PerfgateError("artifact-unreadable", "result_columns names no result", place=str(path))
     rows = member(body, "results", dict, str(path))
-    timed = [name for name in rows if _timed(name)]
+    timed = [name for name in rows if name.rpartition(".")[2].lower().startswith("time")]
     return BenchFile(
         tool="asv",
         results=tuple(result for name in timed for result in _results(name, rows[name], columns, place)),
@@ -149,10 +149,6 @@ def read_asv(path: Path) -> BenchFile:
         machine=str(mapping(body.get("params")).get("machine") or ""),
         untimed=len(rows) - len(timed),
     )
-
-
-def _timed(name: str) -> bool:
-    return name.rpartition(".")[2].lower().startswith("time")
 
 
 def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[BenchResult]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ from pytest_perfgate.adapters.readers import kineto_text as text
 from pytest_perfgate.adapters.readers.kineto_assembly import traces_of
 from pytest_perfgate.adapters.readers.kineto_columns import Columns
 from pytest_perfgate.adapters.readers.kineto_text import AROUND, LIST, WHOLE, FullFile, Header, Slice, loose_events
+from pytest_perfgate.adapters.system.files import uncollected
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _COPIED = "copy the file again, or profile again and let the profiler's context 
 def read_kineto(path: Path, *, frames: bool = False) -> tuple[Trace, ...]:
     """Return the traces in a file, one for each rank; with frames, Python's call stacks too."""
     start = None if frames else middle(path)
-    with _without_collector(), _within_limits(path):
+    with uncollected(), _within_limits(path):
         columns, header = _read(path, 0, None, frames=frames) if start is None else _read_both(path, start)
         return traces_of(columns, header)
 
@@ -51,7 +51,7 @@ def read_kineto(path: Path, *, frames: bool = False) -> tuple[Trace, ...]:
 def write_half() -> None:
     """Read from an offset, in a child, and send columns and header, or the error."""
     path, start = Path(sys.argv[1]), int(sys.argv[2])
-    with _without_collector():
+    with uncollected():
         try:
             with _within_limits(path):
                 sent: object = _read(path, start, None)
@@ -99,18 +99,6 @@ def _within_limits(path: Path) -> Iterator[None]:
         raise PerfgateError(
             "trace-memory", f"the memory is full; the file has {size:,.0f} MB", place=str(path)
         ) from full
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Switch off garbage collection, since millions of events hold no cycles; this saves a third of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def looks_like_kineto(path: Path, head: bytes) -> bool:

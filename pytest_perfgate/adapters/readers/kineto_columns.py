@@ -1,4 +1,4 @@
-"""Collecting events into columns."""
+"""Collects the events of a PyTorch trace into columns of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One open export: totals and columns."""
+"""One open export of Nsight Systems: totals by SQL, and columns of its events."""
 
 from __future__ import annotations
 

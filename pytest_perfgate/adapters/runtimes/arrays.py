@@ -57,7 +57,7 @@ class ArrayContents:
         return int(array.element_size() if hasattr(array, "element_size") else array.itemsize)
 
     def name(self, array: Any) -> str:
-        """``float32[4096, 16]``."""
+        """Return ``float32[4096, 16]``."""
         return f"{str(array.dtype).removeprefix('torch.')}{list(array.shape)}"
 
     def overlap(self, one: Any, other: Any) -> bool:
@@ -300,7 +300,7 @@ def _arrays(things: Any) -> tuple[Any, ...]:
 
 
 def _unread(array: Any) -> str:
-    """``Tensor float32 sparse_coo``; "" for an array that is read or empty."""
+    """Return ``Tensor float32 sparse_coo``; "" for an array that is read or empty."""
     if _plain(array) or not (array.numel() if hasattr(array, "numel") else array.size):
         return ""
     return f"{type(array).__name__} {array.dtype} {getattr(array, 'layout', '')}".replace("torch.", "").strip()

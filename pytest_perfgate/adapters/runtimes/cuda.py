@@ -379,5 +379,5 @@ def _memory_hook(cupy: Any) -> Any:
 
 
 def _dotted(number: int) -> str:
-    """``13.1`` for the runtime's 13010."""
+    """Return ``13.1`` for the runtime's 13010."""
     return f"{number // 1000}.{number % 1000 // 10}"
