@@ -130,8 +130,8 @@ def _if_agreeing(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baselin
     accepts = f'{sentence}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if agrees(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
-    if agrees(trial, edited, edited.blind):
-        noisy = f"{accepts}, from a run too noisy to detect less than {detectable(edited.blind)}"
+    if agrees(trial, edited, edited.detects):
+        noisy = f"{accepts}, from a run too noisy to detect less than {detectable(edited.detects)}"
         shown = trial.paired is not None and trial.paired.decision is Decision.SLOWER  # two builds say nothing more
         steps = (trial.accepting(REASON),) if shown else tuple(deciding(trial))
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, steps)
@@ -211,8 +211,8 @@ def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
 def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     assert trial.baseline is not None
     chance = prediction(trial)
-    reach = max(chance.reach, trial.baseline.blind)
-    runs = f"{chance.sittings} runs" if chance.sittings > 1 else "one run"
+    reach = max(chance.reach, trial.baseline.detects)
+    runs = f"{chance.runs} runs" if chance.runs > 1 else "one run"
     explained = f"after {runs} chance explains up to {detectable(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.threshold:
         excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
@@ -297,10 +297,10 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
     assert baseline is not None
-    scatter, sittings, degrees = baseline.scatter, baseline.sittings, None
-    if context.scatter is not None and context.sittings > 1:
-        scatter, sittings, degrees = context.scatter, context.sittings, freedom(context.sittings)
-    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=degrees)
+    scatter, runs, degrees = baseline.scatter, baseline.runs, None
+    if context.scatter is not None and context.runs > 1:
+        scatter, runs, degrees = context.scatter, context.runs, freedom(context.runs)
+    return predict(expected, scatter=scatter, runs=runs, gates=context.gates, freedom=degrees)
 
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:
