@@ -24,6 +24,7 @@ from pytest_perfgate.core.judge.samples import (
     base_words,
     excused,
     indistinguishable,
+    is_host,
     power_facts,
     resting_on_arms,
     slow_processes,
@@ -196,15 +197,17 @@ def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tup
     assert paired is not None
     if paired.unstable:
         text = f"processes fall into groups, and more slow ones than in {paired.base or 'the base'} are not shown"
-        return _ruling(suspicion, Outcome.UNSTABLE, text, (), facts)
+        return _ruling(suspicion, Outcome.UNSTABLE, text, more_rounds(trial, paired), facts)
     text = f"undecided whether slower than {base_words(paired)}{time_to_decide(paired)}"
     return _ruling(suspicion, Outcome.UNDECIDED, text, more_rounds(trial, paired), facts)
 
 
 def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
     """Return the command that runs this test alone, so with the whole budget; more rounds only above the usual."""
-    more = f" {ROUNDS}{2 * paired.rounds}" if paired.rounds >= OFTEN else ""
-    where, more = ("on a quieter machine: ", "") if math.isinf(paired.wants_s) else ("", more)
+    where, more = "", f" {ROUNDS}{2 * paired.rounds}" if paired.rounds >= OFTEN else ""
+    if math.isinf(paired.wants_s) or paired.unstable:  # threads that wait for one another scatter most on busy cores
+        one_thread = any(samples.threaded and is_host(samples) for samples in trial.measurement.processes)
+        where, more = f"{'with OMP_NUM_THREADS=1, or ' * one_thread}on a quieter machine: ", ""
     return (f"{where}{trial.rerun} {AGAINST} {paired.base}{more}",) if paired.base else ()
 
 

@@ -35,6 +35,7 @@ from tests.unit.core.judge.bench import (
     accepted,
     limit,
     measured,
+    samples,
 )
 from tests.unit.core.judge.paired_builds import (
     NOT_SLOWER,
@@ -331,6 +332,15 @@ def test_what_two_builds_leave_open_is_nothing_to_accept() -> None:
     hardly = paired_verdict(1.1e6, replace(OPEN, wants_s=math.inf))
     assert hardly.sentence.endswith("; more rounds would hardly decide")
     assert [step.startswith("on a quieter machine: pytest ") for step in hardly.next] == [True]
+
+
+@pytest.mark.parametrize("evidence", [replace(OPEN, unstable=True), replace(OPEN, wants_s=math.inf)])
+def test_a_call_with_threads_that_rounds_leave_open_may_be_decided_with_one(evidence: Paired) -> None:
+    """The threads of OpenMP wait for one another, so on busy cores a call scatters by many times its own time."""
+    threaded = measured(1.1e6, processes=tuple(samples(1.1e6, helpers=0.9) for _ in range(3)))
+    report = judge(threaded, [limit("slowdown <= 3%")], baseline=None, context=PAIRED_CONTEXT, paired=evidence)
+    (step,) = report.verdicts[0].next
+    assert step.startswith("with OMP_NUM_THREADS=1, or on a quieter machine: pytest ")
 
 
 @pytest.mark.parametrize(("rounds", "outcome"), [(7, "PASSED"), (30, "PASSED"), (33, "UNDECIDED"), (40, "PASSED")])
