@@ -385,7 +385,7 @@ def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[S
         before = max(error, min(before, abs(bound) / 2 / NORMAL))
     noise = math.sqrt((error**2 + before**2) / 2 + between**2)
     wider = max(noise, then.scatter)
-    chance = predict(noise, scatter=wider, sittings=then.sittings, gates=gates, freedom=processes - 1)
+    chance = predict(noise, scatter=wider, runs=then.runs, gates=gates, freedom=processes - 1)
     return chance.reach
 
 
