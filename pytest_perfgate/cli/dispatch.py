@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import json
 import os
@@ -65,6 +66,7 @@ def _key(name: str) -> str:
 
 def dispatch(argv: list[str]) -> int:
     """Run ``perfgate COMMAND ...``."""
+    sys.stdout, sys.stderr = (one or Path(os.devnull).open("w") for one in (sys.stdout, sys.stderr))  # noqa: SIM115 - ">&-"
     if not argv or argv[0] in {"-h", "--help", "help"}:
         sys.stdout.write(overview())
         return 0 if argv else USAGE
@@ -171,12 +173,19 @@ def _print_error(error: PerfgateError, *, as_json: bool) -> int:
 
 @contextlib.contextmanager
 def _tidy_output() -> Iterator[None]:
-    """Replace characters that a terminal cannot show, instead of failing."""
+    """Write similar characters for those that a terminal cannot show, instead of failing."""
+    codecs.register_error("similar", _similar)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="similar")
     yield
     sys.stdout.flush()
+
+
+def _similar(fault: Any) -> tuple[str, int]:
+    from pytest_perfgate.core.render.words import NEAR
+
+    return json.dumps(fault.object[fault.start : fault.end].translate(NEAR))[1:-1], fault.end  # escaped as in JSON
 
 
 def _nearest(name: str) -> str:

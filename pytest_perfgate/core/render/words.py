@@ -241,7 +241,7 @@ def about(amount: float) -> str:
     return span(amount) if amount < 1 else f"about {span(amount)}"
 
 
-_NEAR = str.maketrans(
+NEAR = str.maketrans(
     {"µ": "u", "μ": "u", "°": "", "×": "x", "·": "-", "–": "-", "−": "-", "…": "...", "≤": "<=", "≥": ">=", "→": "->"}
 )
 
@@ -252,7 +252,7 @@ def writable(text: str, encoding: str | None) -> str:
     try:
         text.encode(known)
     except UnicodeEncodeError:
-        return text.translate(_NEAR).encode(known, "backslashreplace").decode(known)
+        return text.translate(NEAR).encode(known, "backslashreplace").decode(known)
     except LookupError:
         pass
     return text

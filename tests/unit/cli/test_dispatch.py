@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import subprocess
@@ -90,3 +91,21 @@ def test_the_report_of_a_trace_imports_nothing_else(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "Where the time went" in done.stdout
     assert done.stdout.splitlines()[-1].split() == ["imported"]
+
+
+def test_a_terminal_of_ascii_gets_similar_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr("pytest_perfgate.cli.explain.run_explain", lambda _: out.write('"98.19 µs … ä\\" 🙂"'))
+    dispatch(["explain", "mfu"])
+    assert json.loads(out.buffer.getvalue()) == '98.19 us ... ä" 🙂'  # type: ignore[attr-defined]
+
+
+def test_a_command_with_closed_output_ends_as_usual(tmp_path: Path) -> None:
+    trace = tmp_path / "a.json"
+    write_trace(trace, 20)
+    code = "from pytest_perfgate.cli import main; raise SystemExit(main())"
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -c "{code}" inspect "$1" >&- 2>&-', sys.executable, str(trace)], check=False
+    )
+    assert done.returncode == 0
