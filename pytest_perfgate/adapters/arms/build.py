@@ -192,12 +192,14 @@ def _by_pip(folder: Path, site: BuildPlaces, timeout_s: float) -> None:
 
 
 def _installer() -> list[str]:
-    """Return the command of pip, or of uv, whose environments have no pip."""
+    """Return the command of pip, or, as environments of uv and PDM have none, of uv or a pip from elsewhere."""
+    options = ["--no-deps", "--no-compile", "--quiet", "--upgrade", "--disable-pip-version-check", "--no-input"]
     if _is_met("pip"):  # a find_spec("pip") makes setuptools, before Python 3.12, refuse to work in this process
-        line = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--quiet", "--upgrade"]
-        return [*line, "--disable-pip-version-check", "--no-input"]
+        return [sys.executable, "-m", "pip", "install", *options]
     if uv := os.environ.get("UV") or shutil.which("uv", path=scripts_first()):
         return [uv, "pip", "install", "--no-deps", "--quiet", "--python", sys.executable]
+    if pip := shutil.which("pip"):
+        return [pip, "--python", sys.executable, "install", *options]
     raise PerfgateError("arm-build-failed", "neither pip nor uv is installed here", fix="install pip beside the tests")
 
 
@@ -232,7 +234,8 @@ def missing_tools(folder: Path) -> tuple[str, ...]:
     backend = str(system.get("build-backend", "setuptools")).partition(":")[0].partition(".")[0]
     wheel = ["wheel"] if backend == "setuptools" and not _is_met("setuptools>=70.1") else []
     lacking = [one for one in dict.fromkeys((*wanted, *wheel)) if not _is_met(one)]
-    return (*lacking, *_lacking_programs(backend))
+    programs = (group for group in _PROGRAMS.get(backend, ()) if not any(map(_is_there, group)))
+    return (*lacking, *(group[0] for group in programs))
 
 
 def scripts_first() -> str:
@@ -240,10 +243,8 @@ def scripts_first() -> str:
     return os.pathsep.join(part for part in (str(Path(sys.executable).parent), os.environ.get("PATH", "")) if part)
 
 
-def _lacking_programs(backend: str) -> Iterator[str]:
-    for names in _PROGRAMS.get(backend, ()):
-        if not any(shutil.which(name, path=scripts_first()) or _is_met(name) for name in names):
-            yield names[0]
+def _is_there(program: str) -> bool:
+    return shutil.which(program, path=scripts_first()) is not None or _is_met(program)
 
 
 def _is_met(text: str) -> bool:

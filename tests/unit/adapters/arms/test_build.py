@@ -242,3 +242,15 @@ def test_a_folder_of_pytest_s_pythonpath_holds_code_of_its_side(repo: Path) -> N
     assert failure(repo, ArmSettings()).code.name == "arm-no-project"
     arm = ArmStore(repo, ArmSettings(imported=("lib", "elsewhere")), ["tests/test_kern.py"]).prepare("base", "HEAD")
     assert (arm.mode, arm.modules) == ("worktree", ("kern",))
+
+
+def test_an_environment_without_pip_and_uv_builds_with_a_pip_from_elsewhere(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / "setup.py").write_text("from setuptools import setup; setup(name='k', py_modules=['k'])")
+    commit(repo, "a project")
+    elsewhere = str(Path(sys.executable).with_name("pip"))
+    monkeypatch.setattr(build, "_is_met", lambda text: text != "pip")
+    monkeypatch.setattr(shutil, "which", lambda name, path="": elsewhere if name == "pip" else None)
+    monkeypatch.delenv("UV", raising=False)
+    assert ArmStore(repo, ArmSettings(mode="overlay")).prepare("base", "HEAD").modules == ("k",)
