@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.cli.dispatch import Project, add_root
-from pytest_perfgate.cli.doctor import UNBUILDABLE, build_fix
+from pytest_perfgate.cli.doctor import build_faults
 from pytest_perfgate.cli.output import columns, write, write_json
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
@@ -204,8 +204,8 @@ def _notes(
     stays = "is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
     commit = "" if decisions else 'add "{}" to devices under [tool.perfgate], then perfgate accept --new'
     notes = [{"what": f"{device} {stays}", "next": commit.format(device)} for device in local]
-    if len(local) < len({line.device for line in after}) and (fix := build_fix(project)):
-        notes.append({"what": UNBUILDABLE.format(project.config.baselines), "next": fix})
+    if after:
+        notes += [{"what": fault["what"], "next": fault["fix"]} for fault in build_faults(project)]
     count = sum(1 for line in after if not line.commit)
     if count:
         why, fix = project.repository.trouble() or ("", "")

@@ -117,8 +117,6 @@ def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float
 
 _OLD = 3600.0
 
-UNBUILDABLE = "setuptools takes {}/ for a package here, so 'pip install' fails or installs the wrong thing"
-
 DRIVER = (
     'perfgate merge-driver %O %A %B %P || { grep -q "^<<<<<<< " %A && exit 1; '
     "git merge-file -L ours -L base -L theirs %A %O %B; }"
@@ -126,6 +124,7 @@ DRIVER = (
 """If perfgate cannot start, it would leave our file without markers, so git's own merge follows."""
 
 MERGE_DRIVER = f"git config merge.perfgate.driver '{DRIVER}'"
+IGNORING = "echo .perfgate/ >> .gitignore"
 
 
 def python(project: Project) -> Iterator[Remark]:
@@ -217,11 +216,21 @@ def hooks(project: Project) -> Iterator[Remark]:
             yield Remark(name="hooks", level=Level.NOTE, what=what, fix=fix)
 
 
-def build_fix(project: Project) -> str:
-    """Return the fix if this project can no longer be built since it has baselines."""
+def build_faults(project: Project) -> Iterator[dict[str, str]]:
+    """Yield what a build of this project does with files of perfgate, each with its fix."""
     from pytest_perfgate.wiring.stores import taken_for_package
 
-    return taken_for_package(project.root, project.config)
+    folder = project.config.baselines
+    if (project.root / folder).is_dir() and (fix := taken_for_package(project.root, project.config)):
+        what = f"setuptools takes {folder}/ for a package here, so 'pip install' fails or installs the wrong thing"
+        yield {"what": what, "fix": fix}
+    if "hatchling.build" in _text(project, "pyproject.toml") and ".perfgate" not in _text(project, ".gitignore"):
+        yield {"what": "hatchling packs .perfgate/, which git ignores, into source distributions", "fix": IGNORING}
+
+
+def _text(project: Project, name: str) -> str:
+    path = project.root / name
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def baselines(project: Project) -> Iterator[Remark]:
@@ -233,8 +242,7 @@ def baselines(project: Project) -> Iterator[Remark]:
         where, fix = _place_of(project, device, {line.key.path for line in lines.values()})
         level = Level.NOTE if fix else Level.GOOD
         yield Remark(name="baselines", level=level, what=f"{device}: {plural(len(lines), 'case')}, {where}", fix=fix)
-    if project.root.joinpath(project.config.baselines).is_dir() and (fix := build_fix(project)):
-        yield Remark(name="baselines", level=Level.NOTE, what=UNBUILDABLE.format(project.config.baselines), fix=fix)
+    yield from (Remark(name="baselines", level=Level.NOTE, **fault) for fault in build_faults(project))
     if devices:
         return
     try:
@@ -339,16 +347,9 @@ def leftovers(project: Project) -> Iterator[Remark]:
     for path in files:
         what = f"{project.shown(path)} is an incomplete file that a crash left"
         yield Remark(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {quote(project.shown(path))}")
-    if project.repository.present() and not _ignored(project):
-        what, fix = "git does not ignore .perfgate/", "echo .perfgate/ >> .gitignore"
-        yield Remark(name="leftovers", level=Level.NOTE, what=what, fix=fix)
-
-
-def _ignored(project: Project) -> bool:
-    """Return whether git ignores the folder, by the project's rule or by the file that a run creates it with."""
-    ignore_file, folder = project.root / ".gitignore", project.root / ".perfgate"
-    by_itself = not folder.is_dir() or (folder / ".gitignore").is_file()
-    return by_itself or (ignore_file.is_file() and ".perfgate" in ignore_file.read_text(errors="replace"))
+    by_itself = not roots[0].is_dir() or (roots[0] / ".gitignore").is_file()  # a run creates the folder with one
+    if project.repository.present() and not by_itself and ".perfgate" not in _text(project, ".gitignore"):
+        yield Remark(name="leftovers", level=Level.NOTE, what="git does not ignore .perfgate/", fix=IGNORING)
 
 
 def arms(project: Project) -> Iterator[Remark]:

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_perfgate.app.doctor import Level, Remark
 from pytest_perfgate.cli.dispatch import Project
-from pytest_perfgate.cli.doctor import DRIVER, baselines, leftovers, merging, record
+from pytest_perfgate.cli.doctor import DRIVER, baselines, build_faults, leftovers, merging, record
 from pytest_perfgate.model.errors import PerfgateError
 from tests.cli.conftest import Place
 from tests.reports import baseline
@@ -66,6 +66,15 @@ def test_a_clone_that_no_run_was_in_has_nothing_to_ignore(place: Place) -> None:
     assert [folder.is_dir(), *leftovers(project)] == [False]
     folder.mkdir()
     assert [one.fix for one in leftovers(project)] == ["echo .perfgate/ >> .gitignore"]
+
+
+def test_a_source_distribution_of_hatchling_takes_the_folder_unless_the_project_ignores_it(place: Place) -> None:
+    project = Project(argparse.Namespace(root=str(place.root)))
+    settings = place.root / "pyproject.toml"
+    settings.write_text(settings.read_text() + '[build-system]\nbuild-backend = "hatchling.build"\n')
+    assert [fault["fix"] for fault in build_faults(project)] == ["echo .perfgate/ >> .gitignore"]
+    (place.root / ".gitignore").write_text(".perfgate/\n")
+    assert not list(build_faults(project))
 
 
 @pytest.fixture
