@@ -34,7 +34,7 @@ ROUND = "round"
 
 _MISSING = {
     "worktree": "; this build runs inside a checkout: set 'build' in [tool.perfgate] to the commands that build it",
-    "overlay": "; if that is another editable package, list its folder in 'editable' of [tool.perfgate]",
+    "overlay": "; list its folder in [tool.perfgate]: in 'projects' if it is in this repository, else in 'editable'",
 }
 """What a module that is not found in an arm most often is."""
 

@@ -160,7 +160,9 @@ def test_a_module_that_an_arm_does_not_find_says_which_setting_brings_it() -> No
     error = "t.py: ModuleNotFoundError: No module named 'beside'"
     world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=(error,))
     (trouble,) = compared(world)[0].results()["t.py::test_2"].trouble
-    assert trouble.startswith(f"the base build could not collect it: {error}; if that is another editable package")
+    assert trouble.startswith(
+        f"the base build could not collect it: {error}; list its folder in [tool.perfgate]: in 'projects'"
+    )
 
 
 def test_a_test_that_kills_its_arm_is_out_and_the_rest_goes_on() -> None:
