@@ -221,14 +221,14 @@ def measured_commit(environment: Environment, repository: Repository | None) -> 
 
 def accept(decided: Sequence[Proposal], store: BaselineStore) -> tuple[str, ...]:
     """Write the lines of these decisions, and return the paths of the changed files."""
-    lines = [d.after for d in decided if d.after is not None]
     try:
-        return tuple(str(path) for path in store.write(lines))
+        return tuple(str(path) for path in store.write([d.after for d in decided if d.after is not None]))
     except PerfgateError as fault:
         if fault.code.name != "file-unwritable":
             raise
         why = "the file is unchanged and nothing was accepted in it; the record still has the measurements"
-        fix = "make the folder writable, or free its disk, and run perfgate accept again"
+        ours = "make the folder writable, or free its disk, and run perfgate accept again"
+        fix = ours if fault.fix == fault.code.fix else fault.fix
         raise PerfgateError(fault.code.name, fault.what, why=why, fix=fix, place=fault.place) from fault
 
 

@@ -68,13 +68,13 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
 
 
 @contextlib.contextmanager
-def refusals(path: Path) -> Iterator[None]:
+def refusals(path: Path, fix: str = "") -> Iterator[None]:
     """Turn an error of the system into one that names the file."""
     try:
         yield
     except OSError as fault:
         what = f"it cannot be written: {fault.strerror or fault}"
-        raise PerfgateError("file-unwritable", what, place=str(path)) from fault
+        raise PerfgateError("file-unwritable", what, fix=fix, place=str(path)) from fault
 
 
 def content(path: Path) -> bytes:
@@ -150,7 +150,7 @@ def locked(root: Path, path: Path) -> Iterator[None]:
         hide_from_git(folder.parent)
         file = (folder / name).open("a+b")
     with file:
-        with refusals(folder / name):
+        with refusals(folder / name, "use a clone on a file system with flock (Lustre: mounted with -o flock)"):
             lock(file.fileno())
         try:
             yield

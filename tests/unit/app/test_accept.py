@@ -156,13 +156,14 @@ def test_a_line_that_was_accepted_after_the_day_of_a_record_is_not_pruned_by_it(
     assert unused(report, store) == (lines[0],)
 
 
-def test_accepting_into_a_folder_that_takes_nothing_speaks_of_accepting() -> None:
+@pytest.mark.parametrize(("cause", "step"), [("", "run perfgate accept again"), ("use another disk", "another disk")])
+def test_accepting_into_a_folder_that_takes_nothing_speaks_of_accepting(cause: str, step: str) -> None:
     def write(lines: Any) -> Any:
-        raise PerfgateError("file-unwritable", "it cannot be written: Permission denied", place="baselines/x.yaml")
+        raise PerfgateError("file-unwritable", "it cannot be written: Permission denied", fix=cause)
 
     with pytest.raises(PerfgateError, match="Permission denied") as caught:
         accept((), SimpleNamespace(write=write))  # type: ignore[arg-type]
-    assert "run perfgate accept again" in caught.value.fix
+    assert step in caught.value.fix
     assert "when the run ends" not in caught.value.why
 
 

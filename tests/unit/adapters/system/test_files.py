@@ -245,4 +245,5 @@ def test_a_disk_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(PerfgateError) as error, locked(tmp_path, tmp_path / "file"):
         raise AssertionError("not reached")
     assert error.value.code.name == "file-unwritable"
+    assert error.value.fix != error.value.code.fix, "no disk to free"
     assert str(tmp_path) in error.value.place
