@@ -154,7 +154,7 @@ def package(project: Project) -> Iterator[Remark]:
     """Yield packages of this checkout that an import takes from another one, whose code a run would measure."""
     from importlib.util import find_spec
 
-    from pytest_perfgate.wiring import INSTALL, imported_elsewhere
+    from pytest_perfgate.wiring import imported_elsewhere
 
     def origin(name: str) -> str | None:
         try:
@@ -164,7 +164,7 @@ def package(project: Project) -> Iterator[Remark]:
         return None if spec is None else (spec.origin or "") if spec.has_location else ""
 
     for text in imported_elsewhere(project.root, project.config, origin):
-        yield Remark(name="package", level=Level.NOTE, what=text, fix=INSTALL)
+        yield Remark(name="package", level=Level.NOTE, what=text, fix="install this checkout (pip install -e .)")
 
 
 def git(project: Project) -> Iterator[Remark]:

@@ -145,14 +145,11 @@ def elsewhere(root: Path, project: Config) -> Callable[[], tuple[Problem, ...]]:
             from pytest_perfgate.adapters.arms.overlay import loaded_origin
             from pytest_perfgate.model.metric import Problem
 
-            texts = (f"{text}: {INSTALL}" for text in imported_elsewhere(root, project, loaded_origin))
+            texts = imported_elsewhere(root, project, loaded_origin)
             problems[count] = tuple(Problem(code="package-elsewhere", what=text, retry=False) for text in texts)
         return problems[count]
 
     return look
-
-
-INSTALL = "install this checkout (pip install -e .)"
 
 
 def imported_elsewhere(root: Path, project: Config, origin: Callable[[str], str | None]) -> Iterator[str]:

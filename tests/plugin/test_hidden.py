@@ -131,6 +131,7 @@ def test_a_package_of_another_checkout_is_not_measured_for_this_one(
         run = project.run(f"--perfgate={mode}", ci=True)
         assert run.outcome("test_it") == outcome, run.text
         assert ("[package-elsewhere]" in run.text) is (outcome == "failed"), run.text
+        assert run.text.count("install this checkout") == (outcome == "failed"), "the next step stands once"
 
 
 @pytest.mark.parametrize("mode", ["quick", "full"])
