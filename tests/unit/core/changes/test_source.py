@@ -18,6 +18,13 @@ def test_a_table_may_be_read_by_code_and_a_page_is_not() -> None:
     assert not may_be_read("perf/lines/host/t.py.yaml", "perf/lines")
 
 
+def test_a_source_that_no_build_took_up_may_be_compiled_by_a_test() -> None:
+    for path in ("src/k.cu", "csrc/k.c", "run.sh", "tuning.txt"):
+        assert may_be_read(path, same=True), path
+    for path in ("src/k.py", ".github/build.sh", "docs/k.cu", "Makefile", "README.md"):
+        assert not may_be_read(path, same=True), path
+
+
 def ids(mark: str) -> list[str]:
     return [*split(ast.parse(mark, mode="eval").body)[1]]
 
