@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
-from pytest_perfgate.core.judge.against_revision import against_revision, renewed_line
+from pytest_perfgate.core.judge.against_revision import against_revision, far_in_turns, renewed_line
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -178,6 +178,7 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         step = trial.accepting(REASON if metric.value > 0 else " --improved")  # accept calls it slower than its line
         ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(step,))
     facts = (("base", paired.stands_in),) if paired.stands_in else ()
+    facts = (*facts, *far_in_turns(paired, trial.timing.time if trial.timing else math.inf))
     if _beyond_chance(metric, trial):
         facts = (*facts, ("passing", f"base {quantity(paired.base_ns, Dimension.TIME)} in turns: the cause is gone"))
     return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))

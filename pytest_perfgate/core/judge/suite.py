@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE
 from pytest_perfgate.core.limits.merge import case_of
-from pytest_perfgate.core.render.words import HEADING, NO_LINE, UNBUILT, edit_lines, plural, signed
+from pytest_perfgate.core.render.words import HEADING, IN_TURNS, NO_LINE, UNBUILT, edit_lines, plural, signed
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.plan import CHANGES, SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.values import value
@@ -77,7 +77,7 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
     """Return notes on the whole run; missing tests only count in complete runs, and where those looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
     notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports)]
-    notes += [*slow_card_notes(reports), *unbuilt(reports), *_without_line(reports)]
+    notes += [*slow_card_notes(reports), *unbuilt(reports), *_without_line(reports), *_far_in_turns(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
@@ -114,6 +114,15 @@ def _without_line(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
         text = f"{plural(len(names), 'case')} without an accepted time, decided by base and head; next: "
         accept = 'perfgate accept --from RECORD --new --reason "..."'
         yield SuiteNote(kind=NO_LINE, effect=Effect.WARN, text=f"{text}{accept}", names=tuple(dict.fromkeys(names)))
+
+
+def _far_in_turns(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """Yield the cases that both builds ran far slower than this run, so that they may have compared other code."""
+    facts = {str(r.key): text for r in reports for v in r.verdicts for name, text in v.evidence if name == IN_TURNS}
+    if facts:
+        text = f"{plural(len(facts), 'case')} far slower in both builds than in this run: they may lack a compiled part"
+        names = tuple(f"{case}: {times}" for case, times in facts.items())
+        yield SuiteNote(kind=IN_TURNS, effect=Effect.WARN, text=f"{text}; set build in [tool.perfgate]", names=names)
 
 
 def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:

@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.family import family_limits, geometric_mean
 from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limits
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
 from pytest_perfgate.core.judge.suite import unbuilt
-from pytest_perfgate.core.render.words import NO_LINE
+from pytest_perfgate.core.render.words import IN_TURNS, NO_LINE
 from pytest_perfgate.model.plan import Case, Effect, Mode, Plan, Reach
 from tests.unit.core.judge.bench import (
     GPU,
@@ -78,6 +78,15 @@ def test_a_case_without_a_line_that_base_and_head_decided_is_named() -> None:
     (note,) = notes(decided, NO_LINE)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[1]",)), "a slower one has a block that says it"
     assert note.text.endswith('next: perfgate accept --from RECORD --new --reason "..."')
+
+
+def test_a_case_that_both_builds_ran_far_slower_than_this_run_is_named() -> None:
+    """A build without the compiled part may run a fallback, and compares that with itself."""
+    (report,) = reports({"1": 1e6})
+    (one,) = report.verdicts
+    times = (IN_TURNS, "9 ms in both builds, 1 ms in this run")
+    (note,) = notes([replace(report, verdicts=(replace(one, evidence=(times,)),))], IN_TURNS)
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[1]: {times[1]}",))
 
 
 def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
