@@ -384,10 +384,11 @@ def _parameter_parts(value: object) -> Iterator[object]:
 
 
 _BESIDE = re.compile(
-    r"(^|/)\.|^docs?/|\.(py[icxd]?|pxi|ipynb|cmake|build|in|bat|ps1|md|rst|lock|png|svg|html|css)$"
+    r"(^|/)\.|^docs?/|\.(py[icxd]?|pxi|ipynb|cmake|build|in|bat|ps1|lock|html|css)$"
+    r"|^(?!(.*/)?(tests?|data)/).*\.(md|rst|png|svg)$"
     r"|\.(?P<source>c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cuh?|hip|f|f90|for|rs|go|s|asm|mm?|sh)$"
     r"|(^|/)(pyproject\.toml|setup\.cfg|(pytest|tox)\.ini|cmakelists\.txt|package(-lock)?\.json|makefile|dockerfile)$"
-    r"|(^|/)((codecov|mkdocs)\.yml|(license|copying|authors|changelog|codeowners|news|changes|history)(\.[a-z]+)?)$",
+    r"|(^|/)((codecov|mkdocs)\.yml|(license|readme|copying|authors|changelog|codeowners|news|changes|history)(\.[a-z]+)?)$",
     re.IGNORECASE,
 )
 """Suffixes of code, which arms load or compare by file, of pages, of project files and of hidden files."""
@@ -396,5 +397,4 @@ _BESIDE = re.compile(
 def may_be_read(path: str, baselines: str = "baselines", *, same: bool = False) -> bool:
     """Return whether code may read a file that is not imported; with the ``same`` package, also a source to compile."""
     beside = _BESIDE.search(path)
-    unread = beside is not None and not (same and beside["source"])
-    return not unread and not path.startswith(f"{baselines.rstrip('/')}/")
+    return (beside is None or bool(same and beside["source"])) and not path.startswith(f"{baselines.rstrip('/')}/")

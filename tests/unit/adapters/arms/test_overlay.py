@@ -320,6 +320,8 @@ def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path
         ("bin/solver", True),
         ("pk/build/table.json", True),
         ("pk/model.pth", True),
+        ("tests/texts/long.md", True),
+        ("pk/long.md", False),
         ("pk-1.0.dist-info/entry_points.txt", True),
         ("pk-1.0.dist-info/RECORD", False),
         ("build/temp/k.o", False),
