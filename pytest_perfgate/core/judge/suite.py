@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _OF_A_BUILD = re.compile(r"the (base|head) arm \(")
 
+_TENTH = -0.9  # the change of a time to a tenth
+
 SKIPPED = "skipped"
 """The kind of the note on tests that exist and were skipped."""
 
@@ -76,7 +78,7 @@ class Suite:
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Return notes on the whole run; missing tests only count in complete runs, and where those looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports)]
+    notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports), *_doubtful(reports)]
     notes += [*slow_card_notes(reports), *unbuilt(reports), *_without_line(reports), *_far_in_turns(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
@@ -123,6 +125,15 @@ def _far_in_turns(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
         text = f"{plural(len(facts), 'case')} far slower in both builds than in this run: they may lack a compiled part"
         names = tuple(f"{case}: {times}" for case, times in facts.items())
         yield SuiteNote(kind=IN_TURNS, effect=Effect.WARN, text=f"{text}; set build in [tool.perfgate]", names=names)
+
+
+def _doubtful(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """Yield the cases that became ten times faster, as a call does that returns before its work is done."""
+    faster = [(r.key, v.metric) for r in reports for v in r.verdicts if v.outcome is Outcome.IMPROVED and v.metric]
+    names = [f"{key}: {signed(one.value)}" for key, one in faster if one.name == "slowdown" and one.value <= _TENTH]
+    if names:
+        text = f"{plural(len(names), 'case')} ten times faster or more: is the work still done?"
+        yield SuiteNote(kind="doubtful", effect=Effect.WARN, text=text, names=tuple(dict.fromkeys(names)))
 
 
 def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:
