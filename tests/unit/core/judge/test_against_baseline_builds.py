@@ -216,3 +216,8 @@ def test_builds_that_take_several_times_as_long_as_the_run_are_told(
     evidence = replace(paired(NOT_SLOWER, 0.0, -0.01, 0.01), **fields)
     verdict = paired_verdict(1e6, evidence, baseline=line)
     assert dict(verdict.evidence).get(IN_TURNS) == expected
+
+
+def test_builds_that_take_longer_by_the_cost_of_the_clock_are_not_told() -> None:
+    verdict = paired_verdict(100.0, replace(paired(NOT_SLOWER, 0.0, -0.01, 0.01), base_ns=470.0), baseline=None)
+    assert IN_TURNS not in dict(verdict.evidence)
