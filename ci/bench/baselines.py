@@ -21,7 +21,7 @@ def folder(root: Path) -> Baselines:
     store.write([
         Baseline(
             key=CaseKey(nodeid=f"tests/test_{n % FILES}.py::test_gemm[{n}-bf16]"), device="NVIDIA-H200",
-            time=1e5 + n * 321.7, scatter=0.0041, sittings=7, commit="0123456789ab", who="A. Founder",
+            time=1e5 + n * 321.7, scatter=0.0041, runs=7, commit="0123456789ab", who="A. Founder",
             when="2026-05-02", why="TMA loads", identity=identity,
         )
         for n in range(CASES)

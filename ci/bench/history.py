@@ -4,7 +4,7 @@ python -m ci.bench.history                     SQLite, and PostgreSQL where a se
 python -m ci.bench.history --results 100000    a smaller one
 python -m ci.bench.history --site 500          pages of 1,000 cases and so many runs, from records and from the index
 
-Each row is of one sitting: what the clock showed, what was computed meanwhile by this process and the server, and the
+Each row is of one run: what the clock showed, what was computed meanwhile by this process and the server, and the
 load, their ratio: 1 where nobody else computed and no disk was waited for. `ci/kill --only history` kills the writers.
 """
 
@@ -32,7 +32,7 @@ from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.postgres import PostgresHistory
 from pytest_perfgate.adapters.stores.records import Records, render_record
 from pytest_perfgate.app.accepted import append_records
-from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry
 from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.ports import HistoryStore
@@ -51,8 +51,8 @@ KEYS = [
 Open = Callable[[], HistoryStore]
 
 
-def run(number: int, cases: int = CASES, name: str = "") -> list[Sitting]:
-    """Return all sittings that a run of the suite adds."""
+def run(number: int, cases: int = CASES, name: str = "") -> list[HistoryEntry]:
+    """Return all entries that a run of the suite adds."""
     dice = random.Random(number)
     shared = {
         "device": "NVIDIA-H200", "when": (START + dt.timedelta(hours=number)).isoformat(),
@@ -61,7 +61,8 @@ def run(number: int, cases: int = CASES, name: str = "") -> list[Sitting]:
         "facts": (("nvidia driver", "580.10"), ("torch", "2.6.0"), ("python", "3.11.9")), "clock_hz": 1.98e9,
     }  # fmt: skip
     return [
-        Sitting(key=key, time=time, metrics=_metrics(time), **shared) for key, time in zip(KEYS[:cases], _times(dice))
+        HistoryEntry(key=key, time=time, metrics=_metrics(time), **shared)
+        for key, time in zip(KEYS[:cases], _times(dice))
     ]
 
 

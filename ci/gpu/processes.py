@@ -62,17 +62,17 @@ def same(check: Check) -> Iterator[Row]:
         if number and time.monotonic() + (time.monotonic() - begun) / number > check.ends:
             break
         try:
-            sittings = [suite(check.plan.clocks.value) for _ in range(2)]
+            runs = [suite(check.plan.clocks.value) for _ in range(2)]
         except (RuntimeError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
             yield {"what": f"round {number + 1}", "refused": type(error).__name__, "why": str(error)[-300:]}
             break
-        problems = [why for sitting in sittings for why in sitting.problems]
-        shifts = [b / a - 1 for a, b in zip(*(sitting.medians for sitting in sittings), strict=True)]
+        problems = [why for one_run in runs for why in one_run.problems]
+        shifts = [b / a - 1 for a, b in zip(*(one_run.medians for one_run in runs), strict=True)]
         row: Row = {"what": f"round {number + 1}", "median": median(shifts), "widest": max(map(abs, shifts))}
         yield {**row, "invalid": problems} if problems else row
         spoilt += problems
         if not problems:
-            rounds.append([sitting.medians for sitting in sittings])
+            rounds.append([one_run.medians for one_run in runs])
     if spoilt and len(rounds) < LEAST_ROUNDS:
         yield under_bar({"what": "A/A", "rounds": len(rounds)}, "same", False, spoilt)
         return
@@ -94,14 +94,14 @@ def same(check: Check) -> Iterator[Row]:
     }
 
 
-class Sitting(NamedTuple):
+class Run(NamedTuple):
     """One process of the suite, and what spoiled it."""
 
     medians: list[float]
     problems: list[str]
 
 
-def suite(clocks: str) -> Sitting:
+def suite(clocks: str) -> Run:
     """Return the medians of 40 products, in a process of their own."""
     done = subprocess.run(
         [sys.executable, SCRIPT, "--suite", "--clocks", clocks],
@@ -109,7 +109,7 @@ def suite(clocks: str) -> Sitting:
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"a process of the suite ended with {done.returncode}: {done.stderr.strip()[-300:]}")
-    return Sitting(**json.loads(done.stdout.splitlines()[-1]))
+    return Run(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def run_suite(check: Check) -> None:
@@ -126,7 +126,7 @@ def run_suite(check: Check) -> None:
                 timer = fitting(check, lambda a=a: a @ a.T, plan)
                 plan = replace(plan, warmup_ns=0.0)
             medians.append(median(timer.measure(lambda a=a: a @ a.T, plan, check.runtime).durations))
-    print(json.dumps(Sitting(medians, problems)._asdict()))
+    print(json.dumps(Run(medians, problems)._asdict()))
 
 
 def gate(check: Check, out: Path) -> Iterator[Row]:

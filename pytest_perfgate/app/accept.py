@@ -26,7 +26,7 @@ from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import matching, named, spelled
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError, proposal
-from pytest_perfgate.model.measurement import Baseline, Environment, Sitting, commit_name
+from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry, commit_name
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.values import first_of, value
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import BaselineStore, Repository
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
-    Sittings = Callable[[CaseReport], Sequence[Sitting]]
+    EntriesOf = Callable[[CaseReport], Sequence[HistoryEntry]]
 
 _OF_FAMILIES = frozenset({FAMILY_MEAN, "unmeasured"})
 """Kinds of notes on a test family; in a record, the family is only named in their text."""
@@ -81,12 +81,12 @@ def _selected(cases: Sequence[CaseReport], selects: Selects, names: Sequence[str
     return selected
 
 
-def decisions(report: RunReport, request: Request, store: BaselineStore, sittings: Sittings) -> tuple[Proposal, ...]:
+def decisions(report: RunReport, request: Request, store: BaselineStore, entries: EntriesOf) -> tuple[Proposal, ...]:
     """Return what accepting would do to each selected case, without writing."""
     lines = Lines(store)
     meant = spelled(request.names)
     decided = tuple(
-        decide(case, line, sittings(case), _signature_of(request, case, meant, line), add=request.add)
+        decide(case, line, entries(case), _signature_of(request, case, meant, line), add=request.add)
         for case in selected(report, request)
         for line in [lines.of(case)]
     )
@@ -109,7 +109,7 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     )
     if request.new or request.improved:
         wanted = dict.fromkeys((Change.NEW, Change.ADDED), request.new)
-        wanted |= dict.fromkeys((Change.FASTER, Change.SHARPER, Change.BETTER), request.improved)
+        wanted |= dict.fromkeys((Change.FASTER, Change.LESS_NOISY, Change.BETTER), request.improved)
         decided = tuple(d for d in decided if wanted.get(d.change, False))
         decided = tuple(d for d in decided if d.change is not Change.FASTER or improved(d.report))
     beside = on_one_core(report.cases)

@@ -17,7 +17,7 @@ from pytest_perfgate.core.judge.against_figure import selected_figures
 from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
 from pytest_perfgate.model.codes import Family
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting, commit_name
+from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry, Measurement, commit_name
 from pytest_perfgate.model.plan import Base, CaseKey, Compare, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard
@@ -29,7 +29,7 @@ Lines = Mapping[str, Baseline]
 Facts = tuple[tuple[str, str], ...]
 
 _LEANED_ON = (
-    "time", "figures", "scatter", "sittings", "blind", "commit", "expires", "anchor", "identity", "environment",
+    "time", "figures", "scatter", "runs", "detects", "commit", "expires", "anchor", "identity", "environment",
 )  # fmt: skip
 """The fields of a line that a verdict depends on."""
 
@@ -159,7 +159,7 @@ class Accepted:
         return self._read[at]
 
 
-_LAST_SITTINGS, _READ = 20, 100
+_LAST_ENTRIES, _READ = 20, 100
 
 UNREACHABLE = "history-unreachable"
 """A note on a server that does not answer now: the run is judged without its data."""
@@ -183,25 +183,25 @@ class Past:
                 raise
             self.fault = fault
 
-    def newest(self, measurement: Measurement) -> Sequence[Sitting]:
-        """Return the sittings of a case that were measured in the same way, oldest first."""
+    def newest(self, measurement: Measurement) -> Sequence[HistoryEntry]:
+        """Return the runs of a case that were measured in the same way, oldest first."""
         if self._store is None or self.fault is not None:
             return ()
         try:
-            return sittings_like(measurement, self._store)
+            return entries_like(measurement, self._store)
         except PerfgateError as fault:
             self.fault = fault
             return ()
 
 
-def sittings_like(measurement: Measurement, store: HistoryStore) -> Sequence[Sitting]:
-    """Return the newest sittings of a case with the same threads, timer and cache; others have another scatter."""
+def entries_like(measurement: Measurement, store: HistoryStore) -> Sequence[HistoryEntry]:
+    """Return the newest runs of a case with the same threads, timer and cache; others have another scatter."""
     how = how_measured(measurement.identity, at_limit=limited(measurement.processes))
     rows = store.read(measurement.key, measurement.device.key, _READ)
-    return [sitting for sitting in rows if sitting.identity in {"", how}][-_LAST_SITTINGS:]
+    return [entry for entry in rows if entry.identity in {"", how}][-_LAST_ENTRIES:]
 
 
-def sittings(report: RunReport) -> Iterator[Sitting]:
+def entries(report: RunReport) -> Iterator[HistoryEntry]:
     """Yield the history entries of a run: each case with a trustworthy time, and all its metrics."""
     shards = {(name, shard.device): shard for shard in report.shards for name in shard.names}
     alone = Shard(run=run_name(report), environment=report.environment, started=report.started)
@@ -224,7 +224,7 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
                 how[alike] = how_measured(measurement.identity, at_limit=alike[1])
             limits = dict.fromkeys(verdict.limit for verdict in case.verdicts)
             chosen = (metric for limit in limits for metric in selected_figures(limit, measurement))
-            yield Sitting(
+            yield HistoryEntry(
                 key=case.key,
                 device=measurement.device.key,
                 time=times[0].value if timed else 0.0,
@@ -261,7 +261,7 @@ class Added:
 
     record: str
     new: int = 0
-    """The number of sittings that the history did not have."""
+    """The number of runs that the history did not have."""
     left_out: str = ""
     """Why nothing of the record was added."""
     fault: PerfgateError | None = None
@@ -282,7 +282,7 @@ def append_records(
         try:
             report = source.read()
             full = report.mode == Mode.FULL.value
-            own = tuple(sittings(report)) if full else ()
+            own = tuple(entries(report)) if full else ()
             with turn or contextlib.nullcontext():
                 new = history.append(own, record=source.digest)
             yield Added(record=source.name, new=new, left_out="" if full else f"a run of the mode {report.mode}")

@@ -357,7 +357,7 @@ def widened(then: Baseline, edited: Baseline) -> tuple[str, ...]:
 
 
 def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:
-    for name in ("scatter", "blind"):
+    for name in ("scatter", "detects"):
         was, now = getattr(then, name), getattr(edited, name)
         if now > max(_MUCH, _FAR * was):
             yield f"{name} {detectable(was)} -> {detectable(now)}"

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from pytest_perfgate.app.accepted import sittings
+from pytest_perfgate.app.accepted import entries
 from pytest_perfgate.app.changed_project import CHANGES
 from pytest_perfgate.app.changed_tests import JudgedChange, change_notes, renamed_cases
 from pytest_perfgate.app.inspect import LOST
@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.policy import contested
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
 from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
-from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
+from pytest_perfgate.model.measurement import Baseline, HistoryEntry, commit_name
 from pytest_perfgate.model.plan import Case, CaseKey, Decision, Effect, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import value
@@ -193,7 +193,7 @@ def _drift(gate_judge: GateJudge, anchor: str, report: CaseReport) -> str:
     line = store.read(device, report.key.path, anchor).get(str(report.key))
     if line is None or line.local:
         return ""
-    now = Sitting(key=report.key, device=device, time=time[0].value, when="")
+    now = HistoryEntry(key=report.key, device=device, time=time[0].value, when="")
     came = drift((*gate_judge.past.newest(measurement), now), line.time, LIMIT, since=line.commit)
     return f"{report.key}: {signed(came.change)}" if came is not None and came.alarms else ""
 
@@ -315,7 +315,7 @@ def _first_baselines(gate_judge: GateJudge, report: RunReport, commit: str) -> I
 
 def _history(gate_judge: GateJudge, report: RunReport) -> Iterable[Path]:
     if gate_judge.tools.history is not None and report.mode == Mode.FULL.value:
-        gate_judge.tools.history.append(tuple(sittings(report)))
+        gate_judge.tools.history.append(tuple(entries(report)))
     return ()
 
 

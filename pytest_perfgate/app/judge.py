@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.accepted import Accepted, Past
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.changes.marks import EnvironmentEdits, environment_files, requirements
-from pytest_perfgate.core.judge.acceptance import blindness
+from pytest_perfgate.core.judge.acceptance import detectable
 from pytest_perfgate.core.judge.accepting_figures import first_figures
 from pytest_perfgate.core.judge.against_baseline import judging_lines
 from pytest_perfgate.core.judge.against_revision import new_test_verdicts
@@ -36,8 +36,8 @@ from pytest_perfgate.model.measurement import (
     DIRTY,
     Baseline,
     Environment,
+    HistoryEntry,
     Measurement,
-    Sitting,
     commit_name,
     short_commit,
 )
@@ -135,11 +135,11 @@ class GateJudge:
             return self.unmeasured(case, measurement.key, why)
         baseline, edited, replaced = judging_lines(measurement, *self.accepted.judging(measurement), self.context)
         past = self._past(measurement)
-        scatter, sittings = _scatter(past, baseline, measurement.environment)
+        scatter, runs = _scatter(past, baseline, measurement.environment)
         context = replace(
             self.context,
             scatter=scatter,
-            sittings=sittings,
+            runs=runs,
             floor_ns=case.plan.floor_ns,
             edited=edited,
             replaced=replaced,
@@ -205,7 +205,7 @@ class GateJudge:
         for call in (call for taken in result.captures for call in taken):
             _check_items([*result.case.limits, *(_call_limit(text, kinds, "", own) for text in call.limits)], call.work)
 
-    def _past(self, measurement: Measurement) -> Sequence[Sitting]:
+    def _past(self, measurement: Measurement) -> Sequence[HistoryEntry]:
         """Return the newest runs of the history, oldest first."""
         return self.past.newest(measurement)
 
@@ -270,19 +270,19 @@ def _unversioned(base: Base) -> Unpaired | None:
     return Unpaired(why=base.why, step=base.fix, unversioned=True) if base.unversioned else None
 
 
-def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:
+def _scatter(past: Sequence[HistoryEntry], line: Baseline | None, environment: Environment) -> tuple[float | None, int]:
     """Return the relative scatter between runs of accepted code: the judged commit must not widen its own limit.
 
     Runs of other commits count if their time is near the accepted one; runs of the accepted commit always count.
     """
     judged = short_commit(commit_name(environment.commit, dirty=environment.dirty))
-    own = "" if baseline is not None and judged == baseline.commit and not environment.dirty else judged
+    own = "" if line is not None and judged == line.commit and not environment.dirty else judged
     earlier = [s for s in past if 0 < s.time < math.inf and not (own and short_commit(s.commit) == own)]
-    same = "" if baseline is None or baseline.commit.endswith(DIRTY) else short_commit(baseline.commit)
+    same = "" if line is None or line.commit.endswith(DIRTY) else short_commit(line.commit)
     times = [
         s.time
         for s in earlier
-        if baseline is None or of_level(s.time, baseline.time) or (same and short_commit(s.commit) == same)
+        if line is None or of_level(s.time, line.time) or (same and short_commit(s.commit) == same)
     ]
     return (scatter_of_neighbours(times), len(times)) if len(times) > 2 else (None, len(times))
 
@@ -310,7 +310,7 @@ def _new_line(report: CaseReport, measurement: Measurement, when: str, commit: s
         who="perfgate",
         when=when,
         why="first run on this machine",
-        blind=blindness(report) or 0.0,
+        detects=detectable(report) or 0.0,
         identity=measurement.identity,
         local=True,
         surroundings=surroundings(measurement),

@@ -348,12 +348,12 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
     half = (times[0].high - times[0].low) / (2 * times[0].value)
     busy = busy_processors(measurement.processes)
     line = gate_judge.accepted.judging(measurement)[0]
-    if not bounds or max(half, busy) <= min(bounds) or (line and (line.blind <= min(bounds) or busy > min(bounds))):
+    if not bounds or max(half, busy) <= min(bounds) or (line and (line.detects <= min(bounds) or busy > min(bounds))):
         return None
     return Blurred(key=measurement.key, half=half, asks=min(bounds), processes=len(measurement.processes), beside=busy)
 
 
-class FirstSitting:
+class FirstRun:
     """Runs more processes of cases that are too noisy, as far as their time allows."""
 
     def __init__(

@@ -19,10 +19,10 @@ from pytest_perfgate.model.errors import PerfgateError
 if TYPE_CHECKING:
     from datetime import date
 
-    from pytest_perfgate.app.accept import Request, Sittings
+    from pytest_perfgate.app.accept import EntriesOf, Request
     from pytest_perfgate.core.judge.acceptance import Proposal
     from pytest_perfgate.core.judge.accepted_line import Signature
-    from pytest_perfgate.model.measurement import Sitting
+    from pytest_perfgate.model.measurement import HistoryEntry
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 
@@ -62,7 +62,7 @@ def run_accept(options: Namespace) -> int:
     check_place(options, project)
     report = project.records.read(options.source)
     request = request_of(options, project, report)
-    decided = decisions(report, request, project.baselines, sittings_of(project))
+    decided = decisions(report, request, project.baselines, entries_of(project))
     if options.dry_run:
         _foresee(decided, refusal(decided, request), options)
         return 0
@@ -225,14 +225,14 @@ def _notes(
     return notes
 
 
-def sittings_of(project: Project) -> Sittings:
+def entries_of(project: Project) -> EntriesOf:
     """Return a function for the last runs of a case in the history that were measured in the same way."""
-    from pytest_perfgate.app.accepted import sittings_like
+    from pytest_perfgate.app.accepted import entries_like
 
-    def sittings(case: CaseReport) -> Sequence[Sitting]:
-        return sittings_like(case.measurement, project.history) if case.measurement else ()
+    def entries(case: CaseReport) -> Sequence[HistoryEntry]:
+        return entries_like(case.measurement, project.history) if case.measurement else ()
 
-    return sittings
+    return entries
 
 
 def _show(
@@ -276,7 +276,7 @@ def run_review(options: Namespace) -> int:
     check_place(options, project)
     report = project.records.read(options.source)
     request = request_of(options, project, report)
-    every = decisions(report, request, project.baselines, sittings_of(project))
+    every = decisions(report, request, project.baselines, entries_of(project))
     refuse_pinned(every)
     changes = [d for d in every if d.writes]
     if options.json:

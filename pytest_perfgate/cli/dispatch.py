@@ -222,7 +222,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "calibrate": "measure the gate's error rates on this machine, with your tests",
         "ceilings": "measure the highest rates that this machine reaches",
         "clocks": "show, lock or reset the clocks of devices",
-        "explain": "explain a code, outcome, term, metric, setting, command or view",
+        "explain": "explain a code, outcome, term, metric, setting, option or command",
         "doctor": "show what works here, what does not, and how to fix it",
         "devices": "show data sheets of known devices; --here: of this machine",
     },

@@ -1,22 +1,21 @@
-"""Explains codes, terms, metrics, settings, commands, views and rules; it holds the terms and their meanings."""
+"""Explains codes, terms, metrics, settings, options, commands and views; it holds the terms and their meanings."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from pytest_perfgate.cli.output import show
 from pytest_perfgate.core.judge.policy import ADVICE, CHOICES, CI, FIELDS, LABELS, LOCAL, RULE, UNJUDGED, effect
 from pytest_perfgate.core.metric_kinds import EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes, having, proposal
-from pytest_perfgate.model.metric import Bullets, Document, Paragraph, Section
+from pytest_perfgate.model.metric import Bullets, Document, MetricKind, Paragraph, Section
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.project import KEYS, POLICY_KEYS
-from pytest_perfgate.model.values import value
 
 
-@value
-class Term:
+class Term(NamedTuple):
     """A term, its meaning in one line, and the page with details."""
 
     name: str
@@ -31,112 +30,94 @@ class Term:
         return self.name in _LINKED
 
 
-def _term(name: str, meaning: str, page: str, *also: str) -> Term:
-    return Term(name=name, meaning=meaning, page=page, also=also)
-
-
-_LINKED = frozenset({
+_LINKED = frozenset({  # terms whose first use pages link; everyday words are left out
     "baseline", "can detect", "ceiling", "confirmed regression", "interval", "merge base", "round", "sample", "suspect",
 })  # fmt: skip
-"""Terms whose first use pages link; everyday words are left out."""
 
 _CLASSES = ("compute", "memory", "launch", "communication", "synchronisation", "latency")
 _MODES = ("profile", "profiling mode", "annotation", "event")
 
 TERMS: tuple[Term, ...] = (
-    _term("accept", "Write a measured time into the baseline, with a reason.", "accepting"),
-    _term(
+    Term("accept", "Write a measured time into the baseline, with a reason.", "accepting"),
+    Term(
         "anchor",
         "The accepted time from which drift is counted: the oldest of ninety days, or that of a fixed revision.",
         "verdicts",
-        "drift",
+        ("drift",),
     ),
-    _term(
+    Term(
         "base",
         "The revision that a change is compared with, and its build. It runs in turns with the head.",
         "against-a-revision",
-        *("base revision", "arm", "arms"),
+        ("base revision", "arm"),
     ),
-    _term(
+    Term(
         "baseline",
         "The accepted time of a case on a device: one line in a file under `baselines/` that people review.",
         "accepting",
-        "line",
-        "baselines",
+        ("line",),
     ),
-    _term(
+    Term(
         "can detect",
         "The smallest slowdown that a measurement would have shown. It says nothing about smaller ones.",
         "accepting",
-        *("blind", "blind below", "resolution"),
+        ("detects", "blind below", "resolution"),
     ),
-    _term("capture", "A profile beside the timing: annotation, ncu, nsys, torch, cupti, cubin.", "captures", *_MODES),
-    _term("case", "One call of one test with its parameters. It has its own limits, verdict and baseline.", "fixture"),
-    _term("ceiling", "The highest rate that was measured on this machine; it lies below the peak.", "devices"),
-    _term(
+    Term("capture", "A profile beside the timing: annotation, ncu, nsys, torch, cupti, cubin.", "captures", _MODES),
+    Term("case", "One call of one test with its parameters. It has its own limits, verdict and baseline.", "fixture"),
+    Term("ceiling", "The highest rate that was measured on this machine; it lies below the peak.", "devices"),
+    Term(
         "class",
         "What limits a kernel or window most: compute, memory, launches, communication, synchronisation, latency.",
         "classification",
-        *("bottleneck", "bound", *(f"{kind}-bound" for kind in _CLASSES), "sync-bound", "launch overhead"),
+        ("bottleneck", "bound", *(f"{kind}-bound" for kind in _CLASSES), "sync-bound", "launch overhead"),
     ),
-    _term(
+    Term(
         "confirmed regression",
         "A slowdown that chance does not explain, shown by rounds of base and head: REGRESSED.",
         "verdicts",
-        *("regression", "confirmed"),
+        ("regression", "confirmed"),
     ),
-    _term("floor", "A difference in time that a project sets. Smaller differences never count as slower.", "outcomes"),
-    _term("head", "The change under test, and its build.", "against-a-revision"),
-    _term("history", "The times of earlier full runs on this machine, `.perfgate/history.db`.", "verdicts"),
-    _term("interval", "The range of a figure with 95 % confidence. The whole range must keep a limit.", "outcomes"),
-    _term(
+    Term("floor", "A difference in time that a project sets. Smaller differences never count as slower.", "outcomes"),
+    Term("head", "The change under test, and its build.", "against-a-revision"),
+    Term("history", "The times of earlier full runs on this machine, `.perfgate/history.db`.", "verdicts"),
+    Term("interval", "The range of a figure with 95 % confidence. The whole range must keep a limit.", "outcomes"),
+    Term(
         "limit",
         "A condition that a case must keep, or its test fails: `METRIC OP VALUE`, such as `slowdown <= 3%`.",
         "limits",
-        *("gate", "gates"),
+        ("gate",),
     ),
-    _term("merge base", "The newest commit that a change shares with its target branch. Its baselines judge.", "ci"),
-    _term("metric", "A named figure that a limit can hold, such as `time` or `mfu`.", "limits"),
-    _term("MFU", "Model FLOPs utilisation: the operations per second over the peak of the device.", "work"),
-    _term("noise", "How times of unchanged code differ: in a process, between processes, between runs.", "verdicts"),
-    _term("outcome", "The result of a limit: PASSED, REGRESSED and eleven more.", "outcomes", "verdict"),
-    _term("peak", "The highest rate that the data sheet of the device allows at the clock it ran at.", "devices"),
-    _term("policy", "The rule that says whether an outcome passes, warns or fails its test.", "outcomes"),
-    _term("process", "A fresh Python process. It measures every case and gives one number for each.", "verdicts"),
-    _term("record", "The file that a run writes: every sample, verdict and fact of the machine.", "ci"),
-    _term(
-        "round",
-        "Two fresh processes, base and head, in turns on one core. It gives one difference.",
-        "verdicts",
-        "rounds",
-    ),
-    _term(
-        "run",
-        "One execution of the tests. Its result for a case is one number with an interval.",
-        "outcomes",
-        "sitting",
-    ),
-    _term("sample", "One timed call, or the mean of a batch of calls that are too short to time alone.", "timing"),
-    _term(
+    Term("merge base", "The newest commit that a change shares with its target branch. Its baselines judge.", "ci"),
+    Term("metric", "A named figure that a limit can hold, such as `time` or `mfu`.", "limits"),
+    Term("MFU", "Model FLOPs utilisation: the operations per second over the peak of the device.", "work"),
+    Term("noise", "How times of unchanged code differ: in a process, between processes, between runs.", "verdicts"),
+    Term("outcome", "The result of a limit: PASSED, REGRESSED and eleven more.", "outcomes", ("verdict",)),
+    Term("peak", "The highest rate that the data sheet of the device allows at the clock it ran at.", "devices"),
+    Term("policy", "The rule that says whether an outcome passes, warns or fails its test.", "outcomes"),
+    Term("process", "A fresh Python process. It measures every case and gives one number for each.", "verdicts"),
+    Term("record", "The file that a run writes: every sample, verdict and fact of the machine.", "ci"),
+    Term("round", "Two fresh processes, base and head, in turns on one core. It gives one difference.", "verdicts"),
+    Term("run", "One execution of the tests. Its result for a case is one number with an interval.", "outcomes"),
+    Term("sample", "One timed call, or the mean of a batch of calls that are too short to time alone.", "timing"),
+    Term(
         "SOL",
         "Speed of light: the rate that was reached over the rate that memory and arithmetic allow for this work.",
         "work",
-        *("speed-of-light", "speed of light", "roofline", "roof", "% of SOL", "attained fraction", "efficiency"),
+        ("speed-of-light", "speed of light", "roofline", "roof", "% of SOL", "attained fraction", "efficiency"),
     ),
-    _term(
-        "suspect", "A case that looks slower than its limit allows and is not confirmed yet.", "outcomes", "suspects"
-    ),
-    _term("work", "The operations and bytes of one call; `mfu` and `sol` need it.", "work"),
+    Term("suspect", "A case that looks slower than its limit allows and is not confirmed yet.", "outcomes"),
+    Term("work", "The operations and bytes of one call; `mfu` and `sol` need it.", "work"),
 )
 
 
 def find_term(word: str) -> Term | None:
-    """Return the term of this name or synonym, or None."""
-    name = word.casefold()
-    return next((term for term in TERMS if name in {n.casefold() for n in (term.name, *term.also)}), None)
+    """Return the term of this name or synonym, or of its singular, or None."""
+    names = {word.casefold(), word.casefold().removesuffix("s")}
+    return next((term for term in TERMS if names & {n.casefold() for n in (term.name, *term.also)}), None)
 
 
-EXPLAIN_ABOUT = """Explain an error code, outcome, term, word of a block, metric, setting, command or view.
+EXPLAIN_ABOUT = """Explain an error code, outcome, term, word of a block, metric, setting, option, command or view.
 
 For any other word it lists what mentions it. Without a word it lists everything that it can explain.
 
@@ -144,6 +125,7 @@ For any other word it lists what mentions it. Without a word it lists everything
   perfgate explain UNDECIDED
   perfgate explain "merge base"
 """
+EXPLAIN_PASSES_ON = True  # a word may name an option, such as --perfgate-budget
 
 _EFFECT = {Effect.PASS: "passes", Effect.WARN: "warns", Effect.FAIL: "fails"}
 
@@ -153,23 +135,40 @@ def explain_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_explain(options: argparse.Namespace) -> int:
-    word = " ".join(options.word).strip().strip("[]`")
-    show(explain(word) if word else overview(), options)
+    word = " ".join((*options.word, *options.words)).strip().strip("[]`")
+    show(explain(word, _metrics_of_plugins) if word else overview(), options)
     return 0
 
 
-def explain(word: str) -> Document:
+def _metrics_of_plugins() -> Mapping[str, MetricKind]:
+    from pytest_perfgate.cli.dispatch import Project
+    from pytest_perfgate.wiring import command_line_tools
+
+    return command_line_tools(Project(argparse.Namespace(root="")).root).kinds
+
+
+def explain(word: str, metrics_of_plugins: Callable[[], Mapping[str, MetricKind]] = dict) -> Document:
     """Return the explanation of a word, or else what mentions it; the error for an unknown one names the nearest."""
     kinds = (kind(word) for kind in (_code, _outcome, _word, _metric, _setting))
     if sections := (*filter(None, kinds), *_programs(word)):
         return Document(title=word, blocks=sections)
+    unread = ""
+    try:
+        if metric := _metric(word, metrics_of_plugins()):
+            return Document(title=word, blocks=(metric,))
+    except PerfgateError as error:  # most words need no project
+        unread = f"; metrics of plugins were not read: {error.what}"
+    if mentions := _mentions(word):
+        more = (f"and {len(mentions) - 12} more",) if len(mentions) > 12 else ()
+        return Document(title=f"{word}: what mentions it", blocks=(Bullets(items=(*mentions[:12], *more)),))
+    what = f"'{word}' is not explained, and nothing mentions it{unread}"
+    raise PerfgateError("explain-unknown", what, fix=proposal(word, (name for _, name, *_ in _entries())))
+
+
+def _mentions(word: str) -> list[str]:
     entries = tuple(_entries())
-    if at := having(word, [f"{name} {text} {also}" for _, name, text, also in entries]):
-        lines = [f"{name} ({kind}): {text}" for kind, name, text, _ in (entries[one] for one in at)]
-        more = (f"and {len(lines) - 12} more",) if len(lines) > 12 else ()
-        return Document(title=f"{word}: what mentions it", blocks=(Bullets(items=(*lines[:12], *more)),))
-    what = f"'{word}' is not explained, and nothing mentions it"
-    raise PerfgateError("explain-unknown", what, fix=proposal(word, (name for _, name, *_ in entries)))
+    at = having(word, [f"{name} {text} {also}" for _, name, text, also in entries])
+    return [f"{name} ({kind}): {text}" for kind, name, text, _ in (entries[one] for one in at)]
 
 
 def overview() -> Document:
@@ -190,6 +189,7 @@ def _entries() -> Iterator[tuple[str, str, str, str]]:
     from pytest_perfgate.cli.dispatch import GROUPS
     from pytest_perfgate.core.analysis.decisions import ROWS
     from pytest_perfgate.core.analysis.foreign_files import VIEWS
+    from pytest_perfgate.plugin.options import OPTIONS
 
     yield from (("outcome", _shown(outcome), RULE[outcome].meaning, "") for outcome in Outcome)
     yield from (("outcome", name, text, "") for name, text in UNJUDGED.items())
@@ -202,6 +202,8 @@ def _entries() -> Iterator[tuple[str, str, str, str]]:
     facts = ((row, " and ".join(f"{name} {sign} {fact}" for name, sign, fact in row.when)) for row in ROWS)
     yield from (("rule", row.name, f"{row.advice}; where {when}", "") for row, when in facts)
     yield from (("setting", key.name, key.doc, "") for key in (*KEYS, *POLICY_KEYS))
+    defaults = {option.name: f"by default {option.local}{option.ci and f', in CI {option.ci}'}" for option in OPTIONS}
+    yield from (("option", option.name, f"{option.doc}; {defaults[option.name]}", "") for option in OPTIONS)
     yield from (("error code", code.name, code.title, "") for code in sorted(codes().values(), key=lambda c: c.name))
 
 
@@ -242,8 +244,9 @@ def _word(word: str) -> Section | None:
     return _section(f"Term: {term.name}", term.meaning, page=f"{term.page}.md") if term else None
 
 
-def _metric(word: str) -> Section | None:
-    if (kind := by_name().get(word.casefold().replace(" ", "_").replace("-", "_"))) is None:
+def _metric(word: str, kinds: Mapping[str, MetricKind] | None = None) -> Section | None:
+    name, kinds = word.casefold().replace(" ", "_").replace("-", "_"), by_name() if kinds is None else kinds
+    if (kind := kinds.get(name)) is None:
         return None
     better = {"lower": "Lower is better.", "higher": "Higher is better."}.get(kind.better.value, "")
     return _section(
@@ -273,8 +276,9 @@ def _setting(word: str) -> Section | None:
 
 
 def _programs(word: str) -> Iterator[Section]:
+    name_of_option = f"--{word.casefold().removeprefix('--').partition('=')[0]}"
     for kind, name, text, _ in _entries():
-        if name == word.casefold() and kind in _CALLS:
+        if kind in _CALLS and name in {word.casefold(), name_of_option}:
             yield _section(kind.capitalize(), f"{text[0].upper()}{text[1:]}.", page=_CALLS[kind].format(name))
 
 
@@ -282,6 +286,7 @@ _CALLS = {
     "command": "perfgate {} --help",
     "view": "perfgate inspect FILE --view {}",
     "block word": "outcomes.md#the-block",
+    "option": "options.md#options-of-pytest",
     "baseline field": "accepting.md#what-a-line-holds",
 }
 

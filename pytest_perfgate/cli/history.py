@@ -69,12 +69,12 @@ def run_history(options: Namespace) -> int:
         for device, key in matches
     ]
     runs = {(d, str(k)): project.history.figures(k, d, options.last) for k, d, _, b in cases if one and b and b.figures}
-    figures = {at: sittings for at, sittings in runs.items() if sittings}
+    figures = {at: entries for at, entries in runs.items() if entries}
     if options.svg:
         write_file(options.svg, _drawn(cases))
     if options.json:
         every = [(k, d, figures.get((d, str(k)), s), b) for k, d, s, b in cases]
-        write_json([{"case": str(k), "device": d, "sittings": plain(s), "accepted": plain(b)} for k, d, s, b in every])
+        write_json([{"case": str(k), "device": d, "runs": plain(s), "accepted": plain(b)} for k, d, s, b in every])
     else:
         anchors = _anchors(project, cases)
         show(history_document(cases, overview=not one, anchors=anchors, figures=figures), options)
@@ -159,7 +159,7 @@ def _exported(project: Project, options: Namespace) -> int:
     lines = (
         line for line in project.history.lines(0, sys.maxsize) if line and (line[-1].device, line[-1].key) in wanted
     )
-    table = figures_table(sitting for line in lines for sitting in line)
+    table = figures_table(entry for line in lines for entry in line)
     write_bytes(name, forms[form](table))
     say(f"wrote {name}: {plural(len(table.rows), 'figure')}", options)
     return 0
@@ -180,11 +180,11 @@ def _drawn(cases: Any) -> str:
 
     if len(cases) != 1:
         raise PerfgateError("command-usage", f"--svg draws one case, and {len(cases)} were found", fix="name one case")
-    key, _, sittings, baseline = cases[0]
-    if not all(s.time for s in sittings):
+    key, _, entries, baseline = cases[0]
+    if not all(s.time for s in entries):
         raise PerfgateError("command-usage", f"--svg draws times, and {key} has none", fix="perfgate site DIR")
-    changes = change_points([s.time for s in sittings])
-    return alone(timeline(str(key), sittings, changes, baseline).svg)
+    changes = change_points([s.time for s in entries])
+    return alone(timeline(str(key), entries, changes, baseline).svg)
 
 
 def _selected(keys: Any, name: str) -> list[Any]:

@@ -272,13 +272,13 @@ def _foreign(then: Any, head: str) -> str:
 
 def history_of(project: Project, report: RunReport) -> dict[str, Any]:
     """Return the runs of every measured case, on each of its devices."""
-    sittings: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for case in report.cases:
         if case.measurement:
             read = project.history.figures if case.baseline and case.baseline.figures else project.history.read
             runs = read(case.key, case.measurement.device.key, 60)
-            sittings[str(case.key)] = (*sittings.get(str(case.key), ()), *runs)
-    return sittings
+            entries[str(case.key)] = (*entries.get(str(case.key), ()), *runs)
+    return entries
 
 
 def _delivered(options: Namespace, report: RunReport, project: Project) -> str:

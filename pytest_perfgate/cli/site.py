@@ -174,19 +174,19 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
     anchors: dict[tuple[str, str], Any] = {}
     of, lines, figures = _cases(project, device), list[Trend](), list[Trend]()
     names = {at: [(f.name, f.labels) for f in line.figures] if line else [] for at, line in of.items()}
-    for sittings, levels in project.history.levels(names, last, detailed):
-        if not sittings:
+    for entries, levels in project.history.levels(names, last, detailed):
+        if not entries:
             continue
-        at = name, key = sittings[-1].device, sittings[-1].key
+        at = name, key = entries[-1].device, entries[-1].key
         if revision and (name, key.path) not in anchors:
             anchors[name, key.path] = project.baselines.read(name, key.path, revision)
-        timed = [sitting for sitting in sittings if sitting.processes]
+        timed = [entry for entry in entries if entry.processes]
         accepted_line, anchor = (of[at], anchors.get((name, key.path), {}).get(str(key))) if timed else (None, None)
-        lines.append(Trend(timed or sittings, accepted_line, anchor))
+        lines.append(Trend(timed or entries, accepted_line, anchor))
         if (line := of[at]) is not None:
-            for own, numbers, accepted, figure in figure_levels(sittings, line, levels):
+            for own, numbers, accepted, figure in figure_levels(entries, line, levels):
                 figures.append(Trend(own, accepted, of=figure, levels=numbers))
-    return sorted(lines, key=lambda trend: not trend.sittings), figures
+    return sorted(lines, key=lambda trend: not trend.entries), figures
 
 
 def _cases(project: Project, device: str) -> dict[tuple[str, CaseKey], Baseline | None]:

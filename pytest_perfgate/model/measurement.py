@@ -325,8 +325,8 @@ class Baseline:
     """Other accepted figures, sorted by title."""
     scatter: float = 0.0
     """Relative standard deviation between runs; 0 for a single one."""
-    sittings: int = 1
-    blind: float = 0.0
+    runs: int = 1
+    detects: float = 0.0
     """The smallest slowdown that the accepted run could detect; 0 if that was sufficient."""
     processes: int = 0
     """The number of processes of a quick or interrupted accepted run; 0 for a complete one."""
@@ -373,7 +373,7 @@ class Baseline:
 
 
 @value
-class Sitting:
+class HistoryEntry:
     """One entry of the history: a case measured at one time."""
 
     key: CaseKey

@@ -125,7 +125,7 @@ class Figure:
     labels: Labels = ()
     scatter: float = 0.0
     """Standard deviation between runs: as a fraction of the value, for a percentage in its own unit."""
-    sittings: int = 1
+    runs: int = 1
 
     @property
     def title(self) -> str:

@@ -11,7 +11,7 @@ from pytest_perfgate.model.device import Availability, Device, DeviceSpec, Suppo
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, Samples, Sitting, Stop
+    from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, HistoryEntry, Samples, Stop
     from pytest_perfgate.model.metric import Analysis, FigureName, Levels, MetricKind, Problem
     from pytest_perfgate.model.plan import Base, Case, CaseKey, Plan
     from pytest_perfgate.model.protocol import ChildSpawner
@@ -235,10 +235,10 @@ class RecordStore(Protocol):
 
 
 class HistoryStore(Protocol):
-    """Sittings over time: one of each case and device in a run."""
+    """Entries over time: one of each case and device in a run."""
 
-    def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
-        """Add sittings that are not there yet and return their number; the digest of their record is stored too."""
+    def append(self, entries: Sequence[HistoryEntry], record: str = "") -> int:
+        """Add entries that are not there yet and return their number; the digest of their record is stored too."""
 
     def kept_open(self) -> AbstractContextManager[None]:
         """Keep the store open while many runs are appended."""
@@ -246,18 +246,18 @@ class HistoryStore(Protocol):
     def has(self, record: str) -> bool:
         """Return whether a record of this digest was added before."""
 
-    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """Return the sittings of a case, oldest first; with ``last``, only so many of the newest."""
+    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
+        """Return the entries of a case, oldest first; with ``last``, only so many of the newest."""
 
-    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """Return the same as ``read`` with figures, including sittings without a time."""
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
+        """Return the same as ``read`` with figures, including entries without a time."""
 
-    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
-        """Yield the same as ``read`` for each case and device; the newest ``detailed`` sittings with all figures."""
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[HistoryEntry, ...]]:
+        """Yield the same as ``read`` for each case and device; the newest ``detailed`` entries with all figures."""
 
     def levels(
         self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
-    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
+    ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
         """Yield the same as ``lines`` for these cases, timed or not, with each run's values of the named figures."""
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]: ...

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.conclude import pages_alone
 from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.measure import Rounds, measurements
-from pytest_perfgate.app.screening import MOST, SPENDS_S, FirstSitting
+from pytest_perfgate.app.screening import MOST, SPENDS_S, FirstRun
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.changes.tests import is_new
@@ -101,8 +101,8 @@ def measure_more(session: SessionState, rounds: Rounds, devices: Fleet, progress
 
     within_s = session.left_s() if session.settings.ci else min(SPENDS_S, session.left_s())
     start_s = costs_of(results, took).get(STARTING, START_S)
-    sitting = FirstSitting(rounds, judge, seconds, first=not two_builds)
-    sitting.play_more(cases, play, progress.tell, within_s, start_s)
+    entry = FirstRun(rounds, judge, seconds, first=not two_builds)
+    entry.play_more(cases, play, progress.tell, within_s, start_s)
 
 
 def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:

@@ -266,7 +266,7 @@ def _encoded(render: Callable[[RunReport], str], report: RunReport) -> bytes:
 
 def _table(write: Callable[[Table], bytes], report: RunReport) -> bytes:
     """Return every figure of a run as a table file."""
-    from pytest_perfgate.app.accepted import sittings
+    from pytest_perfgate.app.accepted import entries
     from pytest_perfgate.core.render.exports import figures_table
 
-    return write(figures_table(sittings(report)))
+    return write(figures_table(entries(report)))

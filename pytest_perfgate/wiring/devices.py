@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
     from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
     from pytest_perfgate.adapters.runtimes.host import HostRuntime
-    from pytest_perfgate.adapters.stores.sittings import CeilingStore
+    from pytest_perfgate.adapters.stores.stored_forms import CeilingStore
     from pytest_perfgate.adapters.timers.auto import AutoTimer, GraphTimer
     from pytest_perfgate.adapters.timers.bench import Rules
     from pytest_perfgate.adapters.timers.cupti import CuptiTimer
@@ -228,7 +228,7 @@ def contents() -> ArrayContents:
 
 def ceiling_store(baselines: Any) -> CeilingStore:
     """Return the store of measured ceilings, in the folder of a device's baselines."""
-    from pytest_perfgate.adapters.stores.sittings import CeilingStore
+    from pytest_perfgate.adapters.stores.stored_forms import CeilingStore
 
     return CeilingStore(lambda device: baselines.path(device, "ceilings").parent)
 

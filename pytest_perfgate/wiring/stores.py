@@ -94,7 +94,7 @@ def repository(root: Path, target: str = "") -> GitRepository:
 
 def environment_digest(environment: Environment) -> str:
     """Return a digest that is equal for two runs in the same environment."""
-    from pytest_perfgate.adapters.stores.sittings import digest_of
+    from pytest_perfgate.adapters.stores.stored_forms import digest_of
 
     return digest_of(environment)
 

@@ -25,7 +25,7 @@ def _baseline(number: int, files: int) -> Baseline:
         device=DEVICE,
         time=1000.0 + number,
         scatter=0.004,
-        sittings=3,
+        runs=3,
         commit="a1b2c3d",
         who="someone",
         when="2026-05-02",

@@ -161,8 +161,8 @@ class Pair:
         return self.inner.since(earlier.inner)
 
 
-def sitting(shift: float, *problems: str) -> processes.Sitting:
-    return processes.Sitting([100.0 * shift] * 40, list(problems))
+def one_run(shift: float, *problems: str) -> processes.Run:
+    return processes.Run([100.0 * shift] * 40, list(problems))
 
 
 def script():

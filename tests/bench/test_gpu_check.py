@@ -17,7 +17,7 @@ from pytest_perfgate.adapters.runtimes.cuda import CupyRuntime
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING
-from tests.bench.simulated import FakeRecorder, SimulatedCheck, sitting
+from tests.bench.simulated import FakeRecorder, SimulatedCheck, one_run
 from tests.waits import ended, patient
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -257,24 +257,24 @@ def test_records_of_a_trace_are_shared_out_among_calls() -> None:
 
 def test_a_suite_against_itself(check, monkeypatch) -> None:
     shift = iter([1.0, 1.0] * 5 + [1.0, 1.05] * 5)
-    monkeypatch.setattr(processes, "suite", lambda clocks: sitting(next(shift)))
+    monkeypatch.setattr(processes, "suite", lambda clocks: one_run(next(shift)))
     *rounds, last = processes.same(check)
     assert (len(rounds), last["alarms"], last["held"]) == (5, 0, True)
     assert last["bound_95"] == pytest.approx(0.072, abs=0.001)
     *rounds, last = processes.same(check)
     assert (last["alarms"], last["held"], last["bound_95"]) == (40, False, None)
     check.ends = time.monotonic()
-    monkeypatch.setattr(processes, "suite", lambda clocks: sitting(1.0))
+    monkeypatch.setattr(processes, "suite", lambda clocks: one_run(1.0))
     *rounds, last = processes.same(check)
     assert (len(rounds), last["refused"], last["why"]) == (1, "too few", "1 rounds of at least 3")
     assert "held" not in last
 
 
 def test_a_process_of_the_suite_that_fails_costs_the_rounds_after_it(check, monkeypatch) -> None:
-    sittings = iter([sitting(1.0)] * 6)
+    runs = iter([one_run(1.0)] * 6)
 
-    def suite(clocks: str) -> processes.Sitting:
-        result = next(sittings, None)
+    def suite(clocks: str) -> processes.Run:
+        result = next(runs, None)
         if result is None:
             raise RuntimeError("a process of the suite ended with 1: no memory")
         return result

@@ -63,7 +63,7 @@ def test_runs_of_unchanged_kernels_are_counted(check: SimpleNamespace, tmp_path:
     accepted, run = builds.repeat(check, tmp_path)
     assert (accepted["what"], accepted["last"]) == ("2 runs accepted", "2 accepted")
     lines = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "repeat" / "baselines").rglob("*.yaml"))
-    assert lines.count("sittings: 2") == 2, "the second run counts too"
+    assert lines.count("runs: 2") == 2, "the second run counts too"
     assert builds.NOT_COMPARED not in run, "an edit that changes nothing is compared"
     assert sum(count for name, count in run.items() if name not in {"what", "s"}) == 2
 

@@ -16,7 +16,7 @@ from pytest_perfgate.adapters.devices import clock_watch, clocks
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
 from tests.bench import simulated
-from tests.bench.simulated import sitting
+from tests.bench.simulated import one_run
 
 
 def test_rows_that_the_card_spoiled_are_neither_held_nor_missed(check, monkeypatch) -> None:
@@ -73,7 +73,7 @@ def test_the_suite_says_what_spoiled_it_and_such_rounds_do_not_count(check, monk
     )  # fmt: skip
     result = processes.suite("observe")
     assert (len(result.medians), result.problems) == (processes.CASES, [])
-    spoilt = iter([sitting(1.0, "power brake"), sitting(1.0)] * 3 + [sitting(1.0)] * 4)
+    spoilt = iter([one_run(1.0, "power brake"), one_run(1.0)] * 3 + [one_run(1.0)] * 4)
     monkeypatch.setattr(processes, "suite", lambda clocks: next(spoilt))
     *rounds, last = processes.same(check)
     assert ["invalid" in row for row in rounds] == [True] * 3 + [False] * 2

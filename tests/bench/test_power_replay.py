@@ -27,7 +27,7 @@ def test_no_suite_alarms_and_five_percent_is_seen(power) -> None:
 
 
 def test_a_line_confirms_nothing_where_two_builds_can(power) -> None:
-    rows = [row.split("|") for row in power["sittings_table"](20, 1).splitlines()[2:]]
-    assert len(rows) == 3 * len(power["SITTINGS"])
+    rows = [row.split("|") for row in power["runs_table"](20, 1).splitlines()[2:]]
+    assert len(rows) == 3 * len(power["RUNS"])
     assert {row[5].strip() for row in rows} == {"0"}
     assert [row[3].strip() for row in rows if row[1].strip() == "copy 256 MB"][2] == "0.0%"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.app.accept import measured_commit
-from pytest_perfgate.model.measurement import Environment, Sitting
+from pytest_perfgate.model.measurement import Environment, HistoryEntry
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Outcome
 from tests.cli.conftest import Place
@@ -43,7 +43,7 @@ def test_a_regression_asks_for_a_reason_and_nothing_is_written(project: Place) -
 def test_one_record_is_added_once(project: Place) -> None:
     assert "one more run" in project.perfgate("accept", "test_same", "--add").out
     line = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_same"]
-    assert (line.sittings, line.counted) == (2, "2026-06-01T10:00:00+00:00")
+    assert (line.runs, line.counted) == (2, "2026-06-01T10:00:00+00:00")
     assert "0 accepted; 1 counted already" in project.perfgate("accept", "test_same", "--add").out
     assert project.perfgate("accept", "test_slow", "--add").code == 2, "slower asks for a reason, added or not"
 
@@ -153,10 +153,10 @@ def test_from_another_record(project: Place) -> None:
     assert project.times()["test_ci"] == 7e5
 
 
-def test_a_sitting_is_added(project: Place) -> None:
+def test_a_run_is_added(project: Place) -> None:
     assert project.perfgate("accept", "test_same", "--add").code == 0
     line = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_same"]
-    assert line.sittings == 2
+    assert line.runs == 2
     assert line.time == pytest.approx(1e6 * 1.001**0.5, rel=1e-4)
     assert line.scatter == pytest.approx(0.001 / 2**0.5, rel=0.01)
 
@@ -164,11 +164,11 @@ def test_a_sitting_is_added(project: Place) -> None:
 def test_scatter_comes_from_the_history(project: Place) -> None:
     times = (5.0e5, 5.1e5, 5.0e5, 5.1e5, 5.0e5)
     project.history.append(
-        [Sitting(key=NEW.key, device="NVIDIA-H200", time=t, when=f"2026-01-0{n}") for n, t in enumerate(times, 1)]
+        [HistoryEntry(key=NEW.key, device="NVIDIA-H200", time=t, when=f"2026-01-0{n}") for n, t in enumerate(times, 1)]
     )
     project.perfgate("accept", "--new")
     line = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_new"]
-    assert line.sittings == 5
+    assert line.runs == 5
     assert 0.005 < line.scatter < 0.05
 
 

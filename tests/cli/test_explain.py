@@ -13,6 +13,7 @@ from pytest_perfgate.core.metric_kinds import BUILT_IN, EXAMPLES, by_name
 from pytest_perfgate.model.errors import PerfgateError, codes
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.project import KEYS, POLICY_KEYS
+from pytest_perfgate.plugin.options import OPTIONS
 from tests.cli.conftest import Place
 
 KNOWN = [
@@ -24,6 +25,7 @@ KNOWN = [
     *(name for term in TERMS for name in (term.name, *term.also)),
     *(name for kind in BUILT_IN for name in (kind.name, *kind.aliases)),
     *(key.name for key in (*KEYS, *POLICY_KEYS)),
+    *(option.name for option in OPTIONS),
 ]
 
 
@@ -62,6 +64,34 @@ def test_a_policy_is_explained_as_a_block_names_it(place: Place, word: str) -> N
     assert "Decides about: in CI, the change edits limits" in out
     assert "Values: warn, fail." in out
     assert "Default: warn, in CI warn." in out
+
+
+@pytest.mark.parametrize("word", ["--perfgate-budget", "--perfgate-budget=5min", "perfgate-budget"])
+def test_an_option_of_pytest_is_explained_as_it_was_typed(place: Place, word: str) -> None:
+    done = place.perfgate("explain", word)
+    assert done.code == 0
+    assert "Longest time for measuring in the whole run" in done.out
+    assert "by default no end, in CI 10 min." in done.out
+
+
+def test_a_metric_of_a_plugin_is_explained(place: Place, tmp_path, monkeypatch) -> None:
+    source = """
+from pytest_perfgate.model import Better, Dimension, MetricKind
+def pytest_perfgate_metrics():
+    return [MetricKind(name="atomics", dimension=Dimension.COUNT, better=Better.LOWER, doc="atomic operations")]
+"""
+    (tmp_path / "explained_plugin.py").write_text(source)
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text('[tool.perfgate]\nplugins = ["explained_plugin"]\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "Atomic operations. Lower is better." in place.perfgate("explain", "atomics").out
+
+
+def test_a_project_that_cannot_be_loaded_is_named_only_where_nothing_else_answers(place: Place, tmp_path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.perfgate]\nbuget = 3\n")
+    assert "l2_hit" in place.perfgate("explain", "L2", "hit", "rate").out
+    error = place.perfgate("explain", "atomiks").err
+    assert "metrics of plugins were not read: 'buget' is not a setting  [explain-unknown]" in error
 
 
 def test_a_word_of_two_kinds_has_both(place: Place) -> None:

@@ -74,7 +74,7 @@ def test_a_file_is_accepted_held_and_remembered(files: Files) -> None:
     code, text = files.says("history", "code/k.cubin")
     assert (code, "accepted: 80" in text, text.count("  80") >= 3) == (0, True, True)
     lines = json.loads(files.says("history", "code/k.cubin", "--json")[1])
-    assert [len(one["sittings"]) for one in lines] == [3]
+    assert [len(one["runs"]) for one in lines] == [3]
     assert "| registers(arch=sm_90, kernel=attention_tile) | 78 -> 80 | +2 |" in files.says("devlog")[1]
     assert "k.cubin::file" in files.says("history")[1]
 

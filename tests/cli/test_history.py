@@ -33,21 +33,21 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def sittings(place: Place, name: str) -> list[dict]:
+def entries(place: Place, name: str) -> list[dict]:
     done = place.perfgate("history", name, "--json")
-    return json.loads(done.out)[0]["sittings"] if done.code == 0 else []
+    return json.loads(done.out)[0]["runs"] if done.code == 0 else []
 
 
 def test_records_are_added_once(place: Place, folder: Path) -> None:
     done = place.perfgate("history", "add", "runs")
     assert (done.code, "added 3 runs with 6 results" in done.out) == (0, True)
-    assert [s["time"] for s in sittings(place, "test_a")] == [1e6 + 1, 1e6 + 2, 3e6]
+    assert [s["time"] for s in entries(place, "test_a")] == [1e6 + 1, 1e6 + 2, 3e6]
     assert "nothing new in 3 records" in place.perfgate("history", "add", "runs").out
     shutil.copy(folder / "1.json", "again.json")
     assert "nothing new in 1 record" in place.perfgate("history", "add", "again.json").out
     (place.root / ".perfgate" / "history.db").unlink()
     place.perfgate("history", "add", "runs/3.json", "runs/1.json", "runs/2.json")
-    assert [s["time"] for s in sittings(place, "test_a")] == [1e6 + 1, 1e6 + 2, 3e6], "in the order of their time"
+    assert [s["time"] for s in entries(place, "test_a")] == [1e6 + 1, 1e6 + 2, 3e6], "in the order of their time"
 
 
 def test_many_records_are_read_by_several_processes_and_each_is_named_in_its_place(
@@ -62,12 +62,12 @@ def test_many_records_are_read_by_several_processes_and_each_is_named_in_its_pla
     one = [(Path(row["record"]).stem, row["new"], bool(row["fault"])) for row in json.loads(done.out)]
     assert one == [(name, 0 if name == "17" else 2 if len(name) < 2 else 1, name == "17") for name, _, _ in sorted(one)]
     assert (len(one), done.code, "record-unreadable" in done.err) == (39, 12, True)
-    assert len(sittings(place, "test_a")) == 20, "the newest"
+    assert len(entries(place, "test_a")) == 20, "the newest"
     assert "nothing new in 38 records" in place.perfgate("history", "add", "runs").out
 
 
 def test_the_history_keeps_of_a_record_what_a_run_would_have_kept(place: Place, tmp_path: Path) -> None:
-    from pytest_perfgate.app.accepted import sittings as of_run
+    from pytest_perfgate.app.accepted import entries as of_run
 
     bad = replace(day(1, 1e6, 2e6), notes=())
     whole = replace(bad, cases=(bad.cases[0], replace(bad.cases[1], problems=(Problem(code="x", what="y"),))))
@@ -78,7 +78,7 @@ def test_the_history_keeps_of_a_record_what_a_run_would_have_kept(place: Place, 
 
 
 def test_what_a_run_remembered_is_not_added_again(place: Place) -> None:
-    from pytest_perfgate.app.accepted import sittings as of_run
+    from pytest_perfgate.app.accepted import entries as of_run
 
     report = day(1, 1e6)
     place.history.append(tuple(of_run(report)))
@@ -86,7 +86,7 @@ def test_what_a_run_remembered_is_not_added_again(place: Place) -> None:
     assert "nothing new in 1 record" in place.perfgate("history", "add").out
     (place.root / "r.json").write_bytes(render_record(report))
     assert "nothing new" in place.perfgate("history", "add", "r.json").out, "the same run, written as one file"
-    assert len(sittings(place, "test_a")) == 1
+    assert len(entries(place, "test_a")) == 1
 
 
 def test_a_part_of_a_run_and_then_the_whole_are_one(place: Place) -> None:
@@ -95,7 +95,7 @@ def test_a_part_of_a_run_and_then_the_whole_are_one(place: Place) -> None:
         (place.root / f"{name}.json").write_bytes(render_record(report))
     assert "1 result" in place.perfgate("history", "add", "part.json").out
     assert "1 result" in place.perfgate("history", "add", "whole.json").out
-    assert [len(sittings(place, name)) for name in ("test_a", "test_b")] == [1, 1]
+    assert [len(entries(place, name)) for name in ("test_a", "test_b")] == [1, 1]
 
 
 def test_a_record_that_does_not_read_costs_no_other_its_place(place: Place, folder: Path) -> None:
@@ -152,7 +152,7 @@ def test_shards_and_their_merged_record_count_once(place: Place) -> None:
     assert "nothing new in 2 records" in place.perfgate("history", "add", "0.json", "1.json").out
     (place.root / ".perfgate" / "history.db").unlink()
     place.perfgate("history", "add", "0.json", "1.json", "merged.json")
-    runs = [(s["run"], s["host"], s["when"][14:16]) for name in ("test_a", "test_b") for s in sittings(place, name)]
+    runs = [(s["run"], s["host"], s["when"][14:16]) for name in ("test_a", "test_b") for s in entries(place, name)]
     assert runs == [("run0", "node0", "00"), ("run1", "node1", "01")]
 
 

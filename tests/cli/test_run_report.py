@@ -12,7 +12,7 @@ import pytest
 from pytest_perfgate.adapters.devices.host import probe_environment
 from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.cli.dispatch import Project as Command
-from pytest_perfgate.model.measurement import Environment, Sitting
+from pytest_perfgate.model.measurement import Environment, HistoryEntry
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -29,7 +29,7 @@ def project(place: Place) -> Place:
     note = SuiteNote(kind="dropped", effect=Effect.FAIL, text="1 test is gone", names=("t.py::test_old",))
     place.record(run(SLOWER, SAME, notes=(note,)))
     place.history.append([
-        Sitting(key=SAME.key, device="NVIDIA-H200", time=1e6 + n * 1e4, when=f"2026-05-0{n + 1}T10:00", commit="a1b2c3d") for n in range(5)
+        HistoryEntry(key=SAME.key, device="NVIDIA-H200", time=1e6 + n * 1e4, when=f"2026-05-0{n + 1}T10:00", commit="a1b2c3d") for n in range(5)
     ])  # fmt: skip
     return place
 
@@ -164,7 +164,7 @@ def test_history_of_all_and_of_one(project: Place) -> None:
     assert "▁▃▅▆█" in done.out
     assert done.out.count("a1b2c3d") == 5
     assert "+1.0 %" in done.out
-    assert len(json.loads(project.perfgate("history", "same", "--json").out)[0]["sittings"]) == 5
+    assert len(json.loads(project.perfgate("history", "same", "--json").out)[0]["runs"]) == 5
     assert project.perfgate("history", "--svg", "only.svg").code == 0, "the one that there is needs no name"
     assert (project.root / "only.svg").read_text().startswith("<svg")
 
@@ -172,8 +172,10 @@ def test_history_of_all_and_of_one(project: Place) -> None:
 def test_a_case_without_times_is_not_drawn(project: Place) -> None:
     key = CaseKey(nodeid="tests/test_k.py::test_size")
     registers = Metric(name="registers", value=128, dimension=Dimension.COUNT)
-    sitting = Sitting(key=key, device="host", time=0.0, when="2026-06-01T10:00:00", processes=0, metrics=(registers,))
-    project.history.append((sitting,))
+    entry = HistoryEntry(
+        key=key, device="host", time=0.0, when="2026-06-01T10:00:00", processes=0, metrics=(registers,)
+    )
+    project.history.append((entry,))
     done = project.perfgate("history", str(key), "--svg", "h.svg")
     assert done.code == 2
     assert "test_size has none" in done.err

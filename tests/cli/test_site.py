@@ -15,7 +15,7 @@ import pytest
 
 from pytest_perfgate.adapters.stores.records import render_record
 from pytest_perfgate.cli.site import commit_page
-from pytest_perfgate.model.measurement import Baseline, Sitting
+from pytest_perfgate.model.measurement import Baseline, HistoryEntry
 from pytest_perfgate.model.metric import Figure, Metric
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
@@ -109,7 +109,7 @@ def test_a_project_that_gates_files_alone_has_its_pages(place: Place) -> None:
         figure = replace(registers, value=80 if at < 5 else 96)
         when, name = f"2026-06-{at:02}T10:00:00", f"r{at}"
         place.history.append(
-            [Sitting(key=key, device="NVIDIA-H200", time=0.0, when=when, processes=0, run=name, metrics=(figure,))]
+            [HistoryEntry(key=key, device="NVIDIA-H200", time=0.0, when=when, processes=0, run=name, metrics=(figure,))]
         )
     figures = (Figure(name="registers", value=80, dimension=Dimension.COUNT, labels=registers.labels),)
     place.baselines.write([Baseline(key=key, device="NVIDIA-H200", figures=figures, when="2026-06-01")])

@@ -113,7 +113,7 @@ def brought(block: Block, project: Path) -> bool:
 @pytest.mark.filterwarnings("default:.* is read twice")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    """A page that measures two sittings may meet a noisy one: then it is read once more, from its beginning."""
+    """A page that measures two runs may meet a noisy one: then it is read once more, from its beginning."""
     try:
         read_through(page, tmp_path / "project")
     except AssertionError as fault:

@@ -15,10 +15,10 @@ from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.record_files import render_samples
 from pytest_perfgate.adapters.stores.records import render_record
-from pytest_perfgate.adapters.stores.sittings import render_ceilings, render_environment
+from pytest_perfgate.adapters.stores.stored_forms import render_ceilings, render_environment
 from pytest_perfgate.adapters.system.processes import started
 from pytest_perfgate.model.device import Ceilings
-from pytest_perfgate.model.measurement import Environment, Samples, Sitting, Stop
+from pytest_perfgate.model.measurement import Environment, HistoryEntry, Samples, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Outcome, Plan
 from pytest_perfgate.model.protocol import Bye, ChildJob, Entered, Finished, Go, Hello, Measure, Taken
 from pytest_perfgate.model.verdict import RunReport
@@ -293,7 +293,7 @@ def histories() -> dict[str, bytes]:
         keys = [CaseKey(nodeid="tests/test_k.py::test_a[1]"), CaseKey(nodeid="tests/test_k.py::test_b", name="bwd")]
         SqliteHistory(path).append(
             [
-                Sitting(key=key, device="d", time=1e6 + n, when="2026-06-01", run=f"r{n}", outcome="passed")
+                HistoryEntry(key=key, device="d", time=1e6 + n, when="2026-06-01", run=f"r{n}", outcome="passed")
                 for key in keys
                 for n in range(9)
             ]

@@ -28,7 +28,7 @@ from pytest_perfgate.adapters.stores.baseline_merge import merge_files
 from pytest_perfgate.adapters.stores.baseline_text import parse_entries
 from pytest_perfgate.adapters.stores.record_files import counts
 from pytest_perfgate.adapters.stores.records import read_record, render_record
-from pytest_perfgate.adapters.stores.sittings import NAME, CeilingStore, Environments
+from pytest_perfgate.adapters.stores.stored_forms import NAME, CeilingStore, Environments
 from pytest_perfgate.app.inspections.cubin import Cubin
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Posting

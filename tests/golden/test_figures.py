@@ -14,7 +14,7 @@ from pytest_perfgate.core.analysis.kernels.pictures import draw
 from pytest_perfgate.core.analysis.occupancy import LIMITS
 from pytest_perfgate.core.render.drawing import alone
 from pytest_perfgate.core.render.pictures import distribution_picture
-from pytest_perfgate.model.measurement import Samples, Sitting, Stop
+from pytest_perfgate.model.measurement import HistoryEntry, Samples, Stop
 from pytest_perfgate.model.metric import Picture
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.profiles import KernelFacts, Launch, Resources
@@ -65,7 +65,7 @@ def samples(_: Path) -> Picture:
         Samples(durations=tuple(1.12e6 * (1 + 0.006 * w + 0.002 * p) for w in wave), timer="events", stop=Stop.SETTLED)
         for p in range(3)
     )
-    past = [Sitting(key=slow.key, device="d", time=1e6 * (1 + 0.008 * w), when="2026-05-01") for w in wave[:30]]
+    past = [HistoryEntry(key=slow.key, device="d", time=1e6 * (1 + 0.008 * w), when="2026-05-01") for w in wave[:30]]
     now = replace(
         slow,
         measurement=replace(slow.measurement, processes=processes),

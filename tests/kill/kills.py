@@ -33,7 +33,7 @@ from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.postgres import PostgresHistory
 from pytest_perfgate.adapters.stores.records import read_record
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Sitting
+from pytest_perfgate.model.measurement import Baseline, HistoryEntry
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.ports import HistoryStore
 from tests import postgres_server
@@ -120,7 +120,7 @@ def acceptance(rng: Random, folder: Path) -> Killed:
 
 
 def history(rng: Random, folder: Path) -> Killed:
-    """Sittings are appended until it is killed: those that were said to be written are there."""
+    """Runs are appended until it is killed: those that were said to be written are there."""
     return _appending(rng, SqliteHistory(folder / ".perfgate" / "history.db"), "a")
 
 
@@ -137,20 +137,20 @@ def _appending(rng: Random, store: HistoryStore, name: str, settle: Callable[[],
 
 
 def _append(store: HistoryStore, name: str, done: Callable[[int], None]) -> None:
-    """One run after the other, each with three sittings."""
+    """One run after the other, each with three runs."""
     for step in range(1, 10_000):
         store.append(_of_run(name, step))
         done(step)
 
 
-def _of_run(name: str, step: int) -> list[Sitting]:
+def _of_run(name: str, step: int) -> list[HistoryEntry]:
     keys = (CaseKey(nodeid=f"{FILE}::test_{name}[{n}]") for n in range(3))
-    return [Sitting(key=key, device=DEVICE, time=float(step), when="", run=f"{name}.{step}") for key in keys]
+    return [HistoryEntry(key=key, device=DEVICE, time=float(step), when="", run=f"{name}.{step}") for key in keys]
 
 
 def _kept(store: HistoryStore, name: str, last: int) -> tuple[str, ...]:
     """What is lost, there twice or by half, of so many runs; one more may be there, of which nobody was told."""
-    there = [[s.time for s in store.read(sitting.key, DEVICE)] for sitting in _of_run(name, 0)]
+    there = [[s.time for s in store.read(entry.key, DEVICE)] for entry in _of_run(name, 0)]
     whole = [float(step) for step in range(1, len(there[0]) + 1)]
     faults = [] if there == [whole] * 3 and last <= len(whole) <= last + 1 else [f"{last} written, there: {there}"]
     again = [store.append(_of_run(name, step)) for step in range(1, len(whole) + 1)]

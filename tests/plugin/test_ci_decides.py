@@ -1,4 +1,4 @@
-"""Plain pytest in CI: two builds decide what the accepted times cannot, and nothing slower passes for a slow sitting."""
+"""Plain pytest in CI: two builds decide what the accepted times cannot, and nothing slower passes for a slow run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Upstream:
         self._commit(self.seed.root, "code")
 
     def accept(self, times: float) -> None:
-        """The sitting that is accepted reads so many times what the code takes."""
+        """The run that is accepted reads so many times what the code takes."""
         assert self.seed.run("--perfgate=full", "tests").code == 0
         subprocess.run([sys.executable, "-c", ACCEPT], cwd=self.seed.root, check=True, capture_output=True)
         (lines,) = (self.seed.root / "baselines").rglob("*.yaml")
@@ -102,8 +102,8 @@ def upstream(tmp_path: Path) -> Upstream:
 
 @SLOW
 @pytest.mark.parametrize("times", [0.6, 1.8])
-def test_two_fifths_more_is_a_regression_whatever_sitting_was_accepted(upstream: Upstream, times: float) -> None:
-    """A slow accepted sitting let a plain slowdown of 40 % pass in eight of nine runs."""
+def test_two_fifths_more_is_a_regression_whatever_run_was_accepted(upstream: Upstream, times: float) -> None:
+    """A slow accepted run let a plain slowdown of 40 % pass in eight of nine runs."""
     upstream.accept(times)
     run = upstream.run(TWO_FIFTHS_MORE)
     assert run.code == 1, run.text
@@ -156,7 +156,7 @@ def test_a_test_that_measures_something_else_is_named(upstream: Upstream, call: 
 
 @SLOW
 @pytest.mark.parametrize("times", [0.6, 1.8])
-def test_unchanged_code_passes_whatever_sitting_was_accepted(upstream: Upstream, times: float) -> None:
+def test_unchanged_code_passes_whatever_run_was_accepted(upstream: Upstream, times: float) -> None:
     upstream.accept(times)
     run = upstream.run(KERNEL)
     assert run.code == 0, run.text

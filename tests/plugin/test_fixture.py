@@ -8,7 +8,7 @@ import pytest
 
 from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.stores.records import Records
-from pytest_perfgate.adapters.stores.sittings import CeilingStore
+from pytest_perfgate.adapters.stores.stored_forms import CeilingStore
 from pytest_perfgate.model.device import Ceilings
 from tests.plugin.projects import Project
 

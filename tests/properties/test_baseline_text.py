@@ -28,8 +28,8 @@ def baselines(draw: st.DrawFn) -> Baseline:
         device="d",
         time=draw(times),
         scatter=draw(st.sampled_from([0.0, 0.0123])),
-        sittings=draw(st.integers(1, 50)),
-        blind=draw(st.sampled_from([0.0, 0.123, 3.07])),
+        runs=draw(st.integers(1, 50)),
+        detects=draw(st.sampled_from([0.0, 0.123, 3.07])),
         processes=draw(st.sampled_from([0, 1, 12])),
         commit=draw(words),
         who=draw(anything),
@@ -51,7 +51,7 @@ def test_what_is_written_is_what_is_read_by_both_ways(put: dict[str, Baseline]) 
     for name, baseline in put.items():
         fields = quick[name].fields
         assert abs(fields["time"] / baseline.time - 1) < 6e-5 or baseline.time < 1e-1
-        assert abs(fields.get("blind", 0.0) - baseline.blind) < 1e-9
+        assert abs(fields.get("detects", 0.0) - baseline.detects) < 1e-9
         for field in ("commit", "who", "when", "why", "expires", "environment"):
             assert fields.get(field, "") == getattr(baseline, field)
         assert fields.get("identity") == baseline.identity

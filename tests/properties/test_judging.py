@@ -73,7 +73,7 @@ def test_an_identical_process_never_flips_a_verdict_away(then, ratio, count, con
 
 
 @given(TIMES, st.floats(0.3, 4.0), st.lists(st.floats(0.98, 1.02), min_size=2, max_size=6), CONTEXTS)
-def test_a_process_like_the_sitting_never_flips_a_verdict_away(then, ratio, shape, context) -> None:
+def test_a_process_like_the_run_never_flips_a_verdict_away(then, ratio, shape, context) -> None:
     time = then * ratio
     line = accepted(then)
     before = judge(measured(time, shape=shape), [limit("slowdown <= 3%")], baseline=line, context=context)
@@ -110,7 +110,7 @@ def test_the_interval_of_a_median_holds_it(durations: list[float]) -> None:
 
 
 @given(TIMES, FACTORS)
-def test_a_sitting_does_not_depend_on_the_order_of_its_processes(time, shape) -> None:
+def test_a_run_does_not_depend_on_the_order_of_its_processes(time, shape) -> None:
     assert (
         summary(measured(time, shape=shape).processes).time == summary(measured(time, shape=shape[::-1]).processes).time
     )

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-from pytest_perfgate.core.judge.accepting_figures import accepted_figure, with_sitting
+from pytest_perfgate.core.judge.accepting_figures import accepted_figure, with_run
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.readings import figures_of
@@ -42,7 +42,7 @@ IDENTITY = Identity(device=DEVICE.key)
 
 KINDS = by_name()
 
-Sitting = Callable[[random.Random], list[float]]
+Run = Callable[[random.Random], list[float]]
 """The readings of the processes of one run."""
 
 
@@ -52,17 +52,17 @@ def live(count: int) -> list[float]:
     return [float(subprocess.run(command, capture_output=True, check=True, text=True).stdout) for _ in range(count)]
 
 
-def drawn(within: float, between: float) -> Sitting:
+def drawn(within: float, between: float) -> Run:
     """Return a source of readings around 100 MB, with a scatter of processes and one of runs."""
 
-    def sitting(source: random.Random) -> list[float]:
+    def one_run(source: random.Random) -> list[float]:
         level = 1e8 * math.exp(source.gauss(0, between))
         return [level * math.exp(source.gauss(0, within)) for _ in range(PROCESSES)]
 
-    return sitting
+    return one_run
 
 
-def recorded(pool: Sequence[float]) -> Sitting:
+def recorded(pool: Sequence[float]) -> Run:
     return lambda source: source.choices(pool, k=PROCESSES)
 
 
@@ -71,12 +71,12 @@ def measured(readings: Sequence[float]) -> Measurement:
     return Measurement(key=KEY, processes=(), device=DEVICE, identity=IDENTITY, metrics=metrics)
 
 
-def line(sittings: Sequence[Sequence[float]]) -> Baseline:
+def line(runs: Sequence[Sequence[float]]) -> Baseline:
     """Return the line after these runs were accepted, one after the other."""
-    metrics = [measured(readings).metrics.find("memory")[0] for readings in sittings]
+    metrics = [measured(readings).metrics.find("memory")[0] for readings in runs]
     figure = accepted_figure(metrics[0])
     for metric in metrics[1:]:
-        figure = with_sitting(figure, metric.value)
+        figure = with_run(figure, metric.value)
     return Baseline(key=KEY, device=DEVICE.key, figures=(figure,), identity=IDENTITY)
 
 
@@ -85,30 +85,30 @@ def paired(base: Sequence[float], head: Sequence[float]) -> Paired:
     return Paired(decision=Decision.UNDECIDED, differences=(), shift=0.0, base="base", revision=True, figures=(pairs,))
 
 
-def outcome(way: str, sitting: Sitting, source: random.Random, factor: float, text: str) -> Outcome:
+def outcome(way: str, one_run: Run, source: random.Random, factor: float, text: str) -> Outcome:
     """Return the outcome of one figure that was accepted and measured again."""
-    now = measured([factor * reading for reading in sitting(source)])
+    now = measured([factor * reading for reading in one_run(source)])
     context, limits = JudgeContext(gates=FIGURES, kinds=KINDS), [parse_limit(text, kinds=KINDS)]
     if way == "two builds":
         rounds = Design(cases=FIGURES).last  # the first look that decides stands
-        base, head = ([sitting(source)[0] for _ in range(rounds)] for _ in range(2))
+        base, head = ([one_run(source)[0] for _ in range(rounds)] for _ in range(2))
         heard = paired(base, [factor * reading for reading in head])
         return judge(now, limits, baseline=None, context=context, paired=heard).verdicts[0].outcome
     runs = 4 if way == "a line of 4 runs" else 1
     return (
-        judge(now, limits, baseline=line([sitting(source) for _ in range(runs)]), context=context).verdicts[0].outcome
+        judge(now, limits, baseline=line([one_run(source) for _ in range(runs)]), context=context).verdicts[0].outcome
     )
 
 
 WAYS = ("a line of 1 run", "a line of 4 runs", "two builds")
 
 
-def row(name: str, sitting: Sitting, way: str, suites: int, limit: float) -> str:
+def row(name: str, one_run: Run, way: str, suites: int, limit: float) -> str:
     """Return one line of the table: clean suites that alarm, and how often +10 % is detected."""
     source, text = random.Random(f"{name} {way}"), f"change(metric(memory)) <= {limit:g}%"
-    clean = [[outcome(way, sitting, source, 1.0, text) for _ in range(FIGURES)] for _ in range(suites)]
+    clean = [[outcome(way, one_run, source, 1.0, text) for _ in range(FIGURES)] for _ in range(suites)]
     alarms = sum(Outcome.REGRESSED in suite for suite in clean)
-    slower = [outcome(way, sitting, source, 1.1, text) for _ in range(suites)]
+    slower = [outcome(way, one_run, source, 1.1, text) for _ in range(suites)]
     hits = sum(one is Outcome.REGRESSED for one in slower)
     reported = sum(one in {Outcome.REGRESSED, Outcome.SUSPECT, Outcome.UNDECIDED} for one in slower)
     high, low = clopper_pearson(alarms, suites).high, clopper_pearson(hits, suites).low
@@ -133,9 +133,9 @@ def main() -> None:
     }
     print("| readings | held against | clean suites of 40 that alarm | +10 % is REGRESSED | or told |")
     print("| --- | --- | --- | --- | --- |")
-    for name, sitting in sources.items():
+    for name, one_run in sources.items():
         for way in WAYS:
-            print(row(name, sitting, way, options.suites, 5))
+            print(row(name, one_run, way, options.suites, 5))
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def tape(condition: str) -> list[dict[str, list[Turn]]]:
     return [line["turns"] for line in lines if line["condition"] == condition]
 
 
-def sitting(turns: list[Turn], others: float = 0.0) -> Measurement:
+def one_run(turns: list[Turn], others: float = 0.0) -> Measurement:
     """Processes in a row as one measurement, whose time is that of the turns."""
     ours, theirs = zip(*turns)
     samples = tuple(
@@ -141,7 +141,7 @@ def sitting(turns: list[Turn], others: float = 0.0) -> Measurement:
 
 
 def line_of(turns: list[Turn]) -> Baseline:
-    """What accepting such a sitting writes."""
+    """What accepting such a run writes."""
     ratio, time = median(theirs / ours for ours, theirs in turns), median(ours for ours, _ in turns)
     figure = Figure(name="speedup", value=ratio, dimension=Dimension.RATIO, labels=(("over", "eager"),))
     identity = Identity(device="host")
@@ -152,11 +152,11 @@ def judged(limit: str, turns: list[Turn], line: Baseline | None, *, others: floa
     """By the package's own judge."""
     floor = 0.95 * line.figures[0].value if line else 1.0
     parsed = parse_limit(limit.format(floor=floor), kinds=by_name())
-    return judge(sitting(turns, others), (parsed,), baseline=line, context=JudgeContext(gates=TESTS)).verdicts[0]
+    return judge(one_run(turns, others), (parsed,), baseline=line, context=JudgeContext(gates=TESTS)).verdicts[0]
 
 
 def accepted(turns: list[Turn]) -> Baseline:
-    """A first sitting goes on until the speed-up is known to half of its limit, as the gate's does."""
+    """A first run goes on until the speed-up is known to half of its limit, as the gate's does."""
     count = FEWEST
     while count < MOST:
         metric = judged(LIMITS["of the accepted"], turns[:count], None).metric
@@ -167,7 +167,7 @@ def accepted(turns: list[Turn]) -> Baseline:
 
 
 def outcome(limit: str, line: Baseline, turns: list[Turn], others: float = 0.0) -> tuple[Outcome, int]:
-    """A sitting of three processes, and of more while these leave it open; and how many it took."""
+    """A run of three processes, and of more while these leave it open; and how many it took."""
     for count in range(FEWEST, MOST + 1):
         verdict = judged(limit, turns[:count], line, others=others).outcome
         if verdict not in {Outcome.UNDECIDED, Outcome.SUSPECT}:
@@ -232,7 +232,7 @@ ESTIMATES = {"median": 0.5, "second least": 0.15, "least": 0.0}
 
 
 def estimated(turns: list[Turn], rank: float) -> float:
-    """The ratio of a sitting, as a logarithm, by one of these."""
+    """The ratio of a run, as a logarithm, by one of these."""
     if rank == ESTIMATES["median"]:
         return math.log(median(theirs / ours for ours, theirs in turns))
     ours, theirs = (sorted(side)[int(rank * len(turns))] for side in zip(*turns))

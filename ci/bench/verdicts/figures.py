@@ -1,7 +1,7 @@
 """Alarms and power of figures beside time, on this host: ``python ci/bench/verdicts/figures.py --processes 60``.
 
 Each process takes every figure of the calls of ``examples/planted_regressions``, clean or with the regressions
-planted; the tape is judged as suites: an accepted sitting and another one, of processes drawn from it. ``--tape FILE``
+planted; the tape is judged as suites: an accepted run and another one, of processes drawn from it. ``--tape FILE``
 reads a tape, ``--write docs/rates.md`` puts the table between the page's markers ``figures``.
 """
 
@@ -55,14 +55,14 @@ PLANTED = "memory tail compile"
 HOST = Device(key="host", name="host", kind="host")
 KEY = CaseKey(nodeid="t.py::t")
 PROCESSES, COMPILING = 3, 6
-"""Of a sitting: as many as a run takes by itself, and as the example asks for where a process is one sample."""
+"""Of a run: as many as a run takes by itself, and as the example asks for where a process is one sample."""
 CASES = {
     "memory +10 %": ("memory", "change(peak_memory) <= 1%", PROCESSES),
     "99 %, a call that waits 10 ms": ("wait", "change(time(q=99%)) <= 50%", PROCESSES),
     "99 %, a call that computes 0.3 ms": ("spin", "change(time(q=99%)) <= 50%", PROCESSES),
     "compile time x 2": ("compile", "change(compile_time) <= 50%", COMPILING),
 }
-"""What is planted, what of the tape shows it, the limit, and the processes of a sitting."""
+"""What is planted, what of the tape shows it, the limit, and the processes of a run."""
 Process = dict[str, Any]
 
 
@@ -142,7 +142,7 @@ def readings(part: str, process: Process) -> Iterator[Reading]:
 
 
 def verdict(part: str, text: str, then: list[Process], now: list[Process]) -> Outcome:
-    """Return the gate's outcome of the second sitting after the first was accepted."""
+    """Return the gate's outcome of the second run after the first was accepted."""
     limit = parse_limit(text, kinds=by_name())
     context = JudgeContext(gates=len(CASES))
     before = judge(measurement(part, then), [limit], baseline=None, context=context).measurement
@@ -179,7 +179,7 @@ def row(name: str, tape: list[Process], suites: int, dice: random.Random) -> tup
 def table(tape: list[Process], suites: int, seed: int) -> str:
     dice = random.Random(seed)
     rows, alarms = zip(*(row(name, tape, suites, dice) for name in CASES))
-    heads = ["planted", "limit", "processes a sitting", "false alarms", "clean ones left open", "seen"]
+    heads = ["planted", "limit", "processes a run", "false alarms", "clean ones left open", "seen"]
     lines = [heads, ["---"] * len(heads), *rows]
     alarmed = sum(map(any, zip(*alarms)))
     clean = sum(not one["planted"] for one in tape)

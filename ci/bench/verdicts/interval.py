@@ -77,7 +77,7 @@ def run_python(folder: Path, *command: str, times: int = 1) -> str:
     ).stdout
 
 
-def sitting(folder: Path, times: int = 1) -> list[dict[str, object]]:
+def one_run(folder: Path, times: int = 1) -> list[dict[str, object]]:
     """The verdicts of one run."""
     run_python(folder, "-m", "pytest", "-q", "--perfgate=full", times=times)
     record = max((folder / ".perfgate" / "records").glob("*.json"))
@@ -89,7 +89,7 @@ def make_project(folder: Path) -> None:
     """A project whose accepted times are those of a machine at rest: processor times, the lower quartile."""
     for name, text in (("pyproject.toml", CONFIGURATION), ("kernels.py", KERNELS), ("test_it.py", TESTS)):
         (folder / name).write_text(text)
-    sitting(folder)
+    one_run(folder)
     run_python(
         folder,
         "-c",
@@ -103,7 +103,7 @@ def make_project(folder: Path) -> None:
     (lines,) = (folder / "baselines").glob("*/test_it.py.yaml")
     text = lines.read_text()
     for name, took in quiet.items():
-        pattern = rf"(test_call\[{re.escape(name)}\]': {{time: )[^,]*, (blind: [^,]*, )?"
+        pattern = rf"(test_call\[{re.escape(name)}\]': {{time: )[^,]*, (detects: [^,]*, )?"
         text, count = re.subn(pattern, rf"\g<1>{took}ns, ", text)
         assert count == 1, name
     lines.write_text(text)
@@ -111,7 +111,7 @@ def make_project(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sittings", type=int, default=6)
+    parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--hogs", type=int, default=3)
     parser.add_argument("--times", type=int, nargs="+", default=(1, 2, 5), help="how many times slower")
     options = parser.parse_args()
@@ -123,7 +123,7 @@ def main() -> None:
             for times in options.times:
                 running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(hogs)]
                 try:
-                    verdicts = [v for _ in range(options.sittings) for v in sitting(folder, times)]
+                    verdicts = [v for _ in range(options.runs) for v in one_run(folder, times)]
                 finally:
                     for one in running:
                         one.kill()

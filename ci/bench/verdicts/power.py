@@ -50,7 +50,7 @@ PAIRS = {
     "SDPA, 0.1 s of warm-up": "sdpa/100",
     "SDPA, at the limit": "sdpa/1000",
 }
-SITTINGS = {"copy 256 MB": "copy256", "softmax": "softmax", "GEMM 4096": "gemm4096", "SDPA": "sdpa"}
+RUNS = {"copy 256 MB": "copy256", "softmax": "softmax", "GEMM 4096": "gemm4096", "SDPA": "sdpa"}
 
 
 def capture(times: list[float]) -> Capture:
@@ -110,7 +110,7 @@ def pairs_table(suites: int, seed: int) -> str:
     return "\n".join(rows) + "\n"
 
 
-def sitting(processes: list[list[float]], slower: float) -> Measurement:
+def one_run(processes: list[list[float]], slower: float) -> Measurement:
     taken = tuple(
         Samples(durations=tuple(1e3 * t * (1 + slower) for t in one), timer="events", stop=Stop.COUNT)
         for one in processes
@@ -118,23 +118,23 @@ def sitting(processes: list[list[float]], slower: float) -> Measurement:
     return Measurement(key=KEY, processes=taken, device=CARD, identity=HOW)
 
 
-def sittings_table(draws: int, seed: int) -> str:
+def runs_table(draws: int, seed: int) -> str:
     """Return the table of three processes against a line of three others, with two builds for the open ones."""
     rows = ["| kernel | code | the line clears | goes to two builds | confirmed by the line |", "|" + " --- |" * 5]
     lines = (TAPES / "processes.jsonl").read_text(encoding="utf-8").splitlines()
     limit = parse_limit("slowdown <= 3%", kinds=by_name())
-    for name, field in SITTINGS.items():
+    for name, field in RUNS.items():
         tape = [json.loads(line)[field]["us"] for line in lines]
         for slower in (0.0, 0.02, 0.05):
             dice, outcomes = random.Random(seed), Counter[str]()
             for _ in range(draws):
                 chosen = dice.sample(tape, 6)
-                before = judge(sitting(chosen[:3], 0.0), (limit,), baseline=None, context=JudgeContext())
+                before = judge(one_run(chosen[:3], 0.0), (limit,), baseline=None, context=JudgeContext())
                 assert before.measurement is not None
                 time = before.measurement.metrics.find("time")[0].value
                 line = Baseline(key=KEY, device=CARD.key, time=time, identity=HOW, commit="a1b2c3d4e5")
                 context = JudgeContext(paired_available=True, gates=TESTS)
-                (verdict,) = judge(sitting(chosen[3:], slower), (limit,), baseline=line, context=context).verdicts
+                (verdict,) = judge(one_run(chosen[3:], slower), (limit,), baseline=line, context=context).verdicts
                 outcomes[verdict.outcome.value] += 1
             cleared, wrong = outcomes["passed"] + outcomes["improved"], outcomes["regressed"]
             others = (draws - cleared - wrong) / draws
@@ -151,7 +151,7 @@ def main() -> None:
     options = parser.parse_args()
     tables = {
         "h100-pairs": pairs_table(options.suites, options.seed),
-        "h100-runs": sittings_table(options.draws, options.seed),
+        "h100-runs": runs_table(options.draws, options.seed),
     }
     for mark, text in tables.items():
         print(text)

@@ -1,6 +1,6 @@
-"""What a drift of the code does to the tolerance of a gate: scatter from all sittings, within commits, of neighbours.
+"""What a drift of the code does to the tolerance of a gate: scatter from all runs, within commits, of neighbours.
 
-Twenty sittings with 2 % of noise, one or four a commit; forty gates on a CPU. Prints how far chance reaches by each.
+Twenty runs with 2 % of noise, one or four a commit; forty gates on a CPU. Prints how far chance reaches by each.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import numpy as np
 
 from pytest_perfgate.core.stats.inference import freedom, predict, scatter_of_neighbours
 
-SITTINGS, NOISE, TRIALS = 20, 0.02, 400
+RUNS, NOISE, TRIALS = 20, 0.02, 400
 LEVELS = {
-    "nothing moves": np.zeros(SITTINGS),
-    "0.7 % slower with each run": 0.007 * np.arange(SITTINGS),
-    "12 % slower half way": np.where(np.arange(SITTINGS) < SITTINGS // 2, 0.0, 0.113),
+    "nothing moves": np.zeros(RUNS),
+    "0.7 % slower with each run": 0.007 * np.arange(RUNS),
+    "12 % slower half way": np.where(np.arange(RUNS) < RUNS // 2, 0.0, 0.113),
 }
 Rule = Callable[[np.ndarray], tuple[float, int]]
 
 
 def of_all(logs: np.ndarray) -> tuple[float, int]:
-    """Return the standard deviation of all sittings, and its degrees of freedom."""
+    """Return the standard deviation of all runs, and its degrees of freedom."""
     return float(logs.std(ddof=1)), len(logs) - 1
 
 
@@ -52,8 +52,8 @@ def reach(rule: Rule, levels: np.ndarray) -> float:
     dice = np.random.default_rng(11)
     reaches = []
     for _ in range(TRIALS):
-        scatter, freedom = rule(levels + dice.normal(0, NOISE, SITTINGS))
-        reaches.append(predict(0.04, scatter=scatter, sittings=SITTINGS, gates=40, freedom=freedom).reach)
+        scatter, freedom = rule(levels + dice.normal(0, NOISE, RUNS))
+        reaches.append(predict(0.04, scatter=scatter, runs=RUNS, gates=40, freedom=freedom).reach)
     return float(np.mean(reaches))
 
 

@@ -3,7 +3,7 @@
 Each of the 40 tests draws one of the recorded kernels and a starting round; its processes are the rounds
 that follow, so what the machine did in a row stays in a row. Quiet and hogs are as recorded. A hog that
 starts half way takes the second half from the recording with hogs. Bimodal: 30 % of processes are 11 %
-slower. Drift: times grow by 10 % from the begin of a sitting to its end. Slowdowns up to 10 % are recorded; one of 40 %
+slower. Drift: times grow by 10 % from the begin of a run to its end. Slowdowns up to 10 % are recorded; one of 40 %
 is the recorded one of 10 % with its times multiplied.
 """
 
@@ -77,7 +77,7 @@ class Suite:
     more: Array
 
     def times(self, table: str, head: bool, at: Array, when: Array) -> Array:
-        """Tests x processes: the summary of the processes ``at``, which run ``when`` (0 to 1) in the sitting."""
+        """Tests x processes: the summary of the processes ``at``, which run ``when`` (0 to 1) in the run."""
         rounds = (self.start[:, None] + at) % self.library.rounds
         noisy = np.broadcast_to(self._noisy(when), rounds.shape).astype(int)
         arm = self.arm[:, None] if head else np.zeros((TESTS, 1), int)

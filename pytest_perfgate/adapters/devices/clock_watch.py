@@ -57,7 +57,7 @@ class DeviceSampler:
         self._mark = sampling.mark
         self.foreign: set[int] = set()
         self.elsewhere: set[int] = set()
-        self.blind = False
+        self.pids_unknown = False
         """Whether the processes on the device are unknown."""
         self.fault = ""
 
@@ -69,7 +69,7 @@ class DeviceSampler:
             sample = self._device.sample()
             self._looks.append(MarkedReading(sample, before, self._sampling.mark, load))
             pids = self._device.processes()
-            self.blind = self.blind or pids is None
+            self.pids_unknown = self.pids_unknown or pids is None
             others = self._other_processes(pids or ())
             self.foreign.update(others.foreign)
             self.elsewhere.update(others.elsewhere)
@@ -305,7 +305,7 @@ class DeviceWatch:
             yield ("power", f"{max(watts):.0f} W at most" + (f", {drawn:.0f} W sampled" if drawn is not None else ""))
         if share := self.capped():
             yield ("at the power limit", f"{100 * share:.0f} % of the sampling")
-        if self._sampler.blind:
+        if self._sampler.pids_unknown:
             yield ("other processes", "the device does not report it")
         if count := len(self._sampler.elsewhere):
             yield (

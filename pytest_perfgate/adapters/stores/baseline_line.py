@@ -36,7 +36,7 @@ _COMMIT = 12
 _LONGEST_KEY = 1000
 """YAML searches 1024 characters for the colon of a key; after a question mark a key may have any length."""
 
-_BLINDEST = 100.0
+_LARGEST_DETECTED = 100.0
 """The largest detectable change that is written: above a hundredfold slowdown a larger figure has no use."""
 
 _YEAR = 365 * 86400e9
@@ -50,8 +50,8 @@ _BELOW = "\n  : "
 FIELDS = (
     "time",
     "scatter",
-    "sittings",
-    "blind",
+    "runs",
+    "detects",
     "processes",
     "anchor",
     "anchored",
@@ -67,6 +67,9 @@ FIELDS = (
 )
 """All fields, in the order in which they are written."""
 
+FORMER = {"sittings": "runs", "blind": "detects"}
+"""Fields of older lines and records, with their present names."""
+
 IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes", "calls")
 
 Node = str | Mapping[str, Any] | list[Any]
@@ -79,10 +82,10 @@ def render_line(name: str, baseline: Baseline) -> str:
     parts += [render_figure(figure) for figure in sorted(baseline.figures, key=lambda one: one.title)]
     if baseline.scatter:
         parts.append(f"scatter: {_fixed(baseline.scatter * 100, 3)}%")
-    if baseline.sittings != 1:
-        parts.append(f"sittings: {baseline.sittings}")
-    if baseline.blind:
-        parts.append(f"blind: {_fixed(min(baseline.blind, _BLINDEST) * 100, 3)}%")
+    if baseline.runs != 1:
+        parts.append(f"runs: {baseline.runs}")
+    if baseline.detects:
+        parts.append(f"detects: {_fixed(min(baseline.detects, _LARGEST_DETECTED) * 100, 3)}%")
     if baseline.processes:
         parts.append(f"processes: {baseline.processes}")
     if baseline.anchor:
@@ -174,10 +177,10 @@ def render_figure(figure: Figure) -> str:
 
 def _figure_value(figure: Figure) -> str:
     text = written_number(figure.value, figure.dimension)
-    if figure.sittings <= 1:
+    if figure.runs <= 1:
         return text
     unit = "pp" if figure.dimension is Dimension.FRACTION else "%"
-    return f"{text} +- {_fixed(figure.scatter * 100, 3)}{unit} of {figure.sittings} runs"
+    return f"{text} +- {_fixed(figure.scatter * 100, 3)}{unit} of {figure.runs} runs"
 
 
 def figure_text(figure: Figure) -> str:
@@ -198,7 +201,7 @@ def figure_of(text: str) -> Figure | None:
 @lru_cache(maxsize=4096)
 def is_taken(name: str) -> bool:
     """Return whether a name could be meant as a field of ours; one with brackets could not."""
-    return "(" not in name and bool(difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO))
+    return "(" not in name and bool(difflib.get_close_matches(name, (*FIELDS, *FORMER), n=1, cutoff=_TYPO))
 
 
 @lru_cache(maxsize=4096)
@@ -207,7 +210,7 @@ def parse_figure(title: str, text: str) -> Figure | None:
     match, named = _FIGURE.match(text), parse_figure_title(title)
     if match is None or named is None:
         return None
-    number, unit, scatter, _, sittings = match.groups()
+    number, unit, scatter, _, runs = match.groups()
     dimension = dimension_of(unit) if unit else Dimension.COUNT
     value = from_unit(float(number), unit or "") if dimension is not None else math.inf
     if dimension is None or not math.isfinite(value):
@@ -218,7 +221,7 @@ def parse_figure(title: str, text: str) -> Figure | None:
         dimension=dimension,
         labels=named[1],
         scatter=float(scatter) / 100 if scatter else 0.0,
-        sittings=int(sittings or 1),
+        runs=int(runs or 1),
     )
 
 
@@ -237,6 +240,7 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
     """Return the fields of a Baseline; an unknown field is an error, since nothing would be compared with it."""
     if not isinstance(fields, Mapping):
         raise _wrong(place, "a mapping such as {time: 412.31us}", fields)
+    fields = {FORMER.get(name, name): node for name, node in fields.items()}
     parsed: dict[str, Any] = {
         name: _PARSERS[name](fields[name], f"{place}.{name}") for name in _PARSERS if name in fields
     }
@@ -294,7 +298,7 @@ def _parse_share(node: Node, place: str) -> float:
     return share
 
 
-def _parse_sittings(node: Node, place: str) -> int:
+def _parse_count(node: Node, place: str) -> int:
     if not isinstance(node, str) or not re.match(r"[1-9][0-9]{0,8}\Z", node):
         raise _wrong(place, "a whole number of at least 1", node)
     return int(node)
@@ -339,9 +343,9 @@ def _identity(node: Node, place: str, device: str) -> Identity:
 _PARSERS: dict[str, Callable[[Node, str], Any]] = {
     "time": _parse_time,
     "scatter": _parse_share,
-    "sittings": _parse_sittings,
-    "blind": _parse_share,
-    "processes": _parse_sittings,
+    "runs": _parse_count,
+    "detects": _parse_share,
+    "processes": _parse_count,
     "commit": _parse_text,
     "who": _parse_text,
     "when": _parse_date,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.adapters.stores.baseline_line import (
     FIELDS,
     FIGURE,
+    FORMER,
     IDENTITY,
     TITLE,
     WORD,
@@ -288,8 +289,8 @@ _TEXT = rf"\"({_SAFE})\""
 
 _FORMS = {
     "scatter": _SHARE,
-    "sittings": _COUNT,
-    "blind": _SHARE,
+    "runs": _COUNT,
+    "detects": _SHARE,
     "processes": _COUNT,
     "anchor": r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)",
     "anchored": _DAY,
@@ -307,13 +308,15 @@ _FORMS = {
 
 _NAME = r"'((?:[^'\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|'')+)'"
 
-_ONE_FIGURE = rf"(?!(?:{'|'.join(FIELDS)}): )(?:{TITLE}|{_NAME.replace('((', '(?:(')}): {FIGURE}"
+_ONE_FIGURE = rf"(?!(?:{'|'.join((*FIELDS, *FORMER))}): )(?:{TITLE}|{_NAME.replace('((', '(?:(')}): {FIGURE}"
 
 _EACH_FIGURE = re.compile(rf"(?:, )?(?:({TITLE})|{_NAME}): ({FIGURE})", re.ASCII)
 
+_SPELLINGS = [(name, *(old for old, new in FORMER.items() if new == name)) for name in FIELDS[1:]]
+
 _OWN = re.compile(
     rf"  {_NAME}: \{{(?:time: ([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)(?=[,}}]))?((?:(?:, |(?<=\{{)){_ONE_FIGURE})*)"
-    + "".join(f"(?:, {name}: {_FORMS[name]})?" for name in FIELDS[1:])
+    + "".join(f"(?:, (?:{'|'.join(names)}): {_FORMS[names[0]]})?" for names in _SPELLINGS)
     + r"\}\Z"
 )
 """Matches a line without notes in its identity; others are read as YAML."""
@@ -335,10 +338,10 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     if match is None:
         return None
     name, time, unit, figures, *rest = match.groups()
-    scatter, sittings, blind, processes, anchor, anchor_unit, *texts, power, identity = rest
+    scatter, runs, detects, processes, anchor, anchor_unit, *texts, power, identity = rest
     if not all(0 < float(number) < _LARGEST for number in (time, anchor) if number) or not (time or figures):
         return None
-    if not all(float(number) < _LARGEST for number in (scatter, blind) if number):
+    if not all(float(number) < _LARGEST for number in (scatter, detects) if number):
         return None
     fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]} if time else {}
     if figures:
@@ -350,10 +353,10 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
         fields["figures"] = read
     if scatter:
         fields["scatter"] = float(scatter) / 100
-    if sittings:
-        fields["sittings"] = int(sittings)
-    if blind:
-        fields["blind"] = float(blind) / 100
+    if runs:
+        fields["runs"] = int(runs)
+    if detects:
+        fields["detects"] = float(detects) / 100
     if processes:
         fields["processes"] = int(processes)
     if anchor:

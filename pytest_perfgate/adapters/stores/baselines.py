@@ -12,7 +12,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from pytest_perfgate.adapters.stores.baseline_text import edited, is_in_windows_lines, parse_entries
-from pytest_perfgate.adapters.stores.sittings import FOLDER, Environments
+from pytest_perfgate.adapters.stores.stored_forms import FOLDER, Environments
 from pytest_perfgate.adapters.system.files import content, locked, write_atomically
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline

@@ -1,4 +1,4 @@
-"""Sittings over time in SQLite: many writers, one index lookup for each case."""
+"""Entries over time in SQLite: many writers, one index lookup for each case."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.stores.sittings import (
+from pytest_perfgate.adapters.stores.stored_forms import (
     PART,
     LazyLookup,
     Lookup,
     Run,
     by_run,
+    entries_of,
     levels_of,
     metrics_text,
     moment_at,
     parse_facts,
-    sittings_of,
     text_of,
     words_of,
 )
@@ -30,7 +30,7 @@ from pytest_perfgate.model.errors import PerfgateError, refusal, without_secrets
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.measurement import Sitting
+    from pytest_perfgate.model.measurement import HistoryEntry
     from pytest_perfgate.model.metric import FigureName, Levels
 
 SCHEMA = 2
@@ -63,7 +63,7 @@ create table figures (run integer not null, series integer not null, data text n
 """
 """Repeated texts are stored once, as words. The runs of a case are adjacent, in the order of time."""
 
-_SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
+_ENTRY = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
 
 _SERIES = "select id from series where device = ? and key = ?"
 
@@ -105,9 +105,9 @@ class SqliteHistory:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
-        """Add sittings and return how many were new."""
-        if not sittings and not record:
+    def append(self, entries: Sequence[HistoryEntry], record: str = "") -> int:
+        """Add entries and return how many were new."""
+        if not entries and not record:
             return 0
         with refusals(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class SqliteHistory:
             database.execute("begin immediate")
             if record:
                 database.execute("insert or ignore into record (digest) values (?)", (record,))
-            return sum(_add(database, run, list(some)) for run, some in by_run(sittings))
+            return sum(_add(database, run, list(some)) for run, some in by_run(entries))
 
     @contextlib.contextmanager
     def kept_open(self) -> Iterator[None]:
@@ -132,34 +132,34 @@ class SqliteHistory:
         with self._open(reading=True) as database:
             return database.execute("select 1 from record where digest = ?", (record,)).fetchone() is not None
 
-    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """Return the sittings of a case, oldest first; with ``last``, only so many of the newest."""
+    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
+        """Return the entries of a case, oldest first; with ``last``, only so many of the newest."""
         return self._series(key, device, (last, 0, 1))
 
-    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """Return the same as ``read`` with figures, including sittings without a time."""
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
+        """Return the same as ``read`` with figures, including entries without a time."""
         return self._series(key, device, (last, last or -1, 0))
 
-    def _series(self, key: CaseKey, device: str, counts: tuple[int, int, int]) -> tuple[Sitting, ...]:
+    def _series(self, key: CaseKey, device: str, counts: tuple[int, int, int]) -> tuple[HistoryEntry, ...]:
         if not self._is_there():
             return ()
         with self._open(reading=True) as database:
             series = database.execute(_SERIES, (device, str(key))).fetchone()
             return _line(database, (device, key, series[0]), _lookup(database), counts)[0] if series else ()
 
-    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
-        """Yield the same as ``read`` for each case and device; the newest ``detailed`` sittings with all figures."""
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[HistoryEntry, ...]]:
+        """Yield the same as ``read`` for each case and device; the newest ``detailed`` entries with all figures."""
         return (line for line, _ in self._lines((last, detailed, 1)))
 
     def levels(
         self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
-    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
+    ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
         """Yield the same as ``lines`` for these cases, timed or not, with each run's values of the named figures."""
         return self._lines((last, detailed, 0), of)
 
     def _lines(
         self, counts: tuple[int, int, int], of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None = None
-    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
+    ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
         if not self._is_there():
             return
         with self._open(reading=True) as database:
@@ -250,21 +250,21 @@ class SqliteHistory:
         database.commit()
 
 
-def _add(database: sqlite3.Connection, run: str, sittings: Sequence[Sitting]) -> int:
-    """Add the sittings of one run and return how many were new."""
-    first = sittings[0]
+def _add(database: sqlite3.Connection, run: str, entries: Sequence[HistoryEntry]) -> int:
+    """Add the entries of one run and return how many were new."""
+    first = entries[0]
     at = moment_at(first.when)
     naming = (at, run, first.when, first.commit, first.branch)
     database.execute(f"insert or ignore into run (at, {_RUN}) values (?, ?, ?, ?, ?)", naming)  # noqa: S608
     number, at = database.execute("select id, at from run where name = ?", (run,)).fetchone()
-    places, texts = [(s.device, str(s.key)) for s in sittings], [*map(words_of, sittings)]
+    places, texts = [(s.device, str(s.key)) for s in entries], [*map(words_of, entries)]
     series = _numbers(database, "series", places)
     words = _numbers(database, "word", ((text,) for texts_of in set(texts) for text in texts_of))
     numbers = {texts_of: [words[(text,)] for text in texts_of] for texts_of in set(texts)}
-    rows = [(series[place], s, numbers[texts_of]) for place, s, texts_of in zip(places, sittings, texts)]
+    rows = [(series[place], s, numbers[texts_of]) for place, s, texts_of in zip(places, entries, texts)]
     before = database.total_changes
     database.executemany(
-        f"insert or ignore into sitting (series, at, {_SITTING}) values ({', '.join('?' * 12)})",  # noqa: S608
+        f"insert or ignore into sitting (series, at, {_ENTRY}) values ({', '.join('?' * 12)})",  # noqa: S608
         [(place, at, number, s.time, s.processes, s.scatter, s.clock_hz, *texts) for place, s, texts in rows],
     )
     new = database.total_changes - before
@@ -316,7 +316,7 @@ def _lookup(database: sqlite3.Connection) -> Lookup:
 def _every_line(
     database: sqlite3.Connection, counts: tuple[int, int, int],
     of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None,
-) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:  # fmt: skip
+) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:  # fmt: skip
     """Yield the lines of these cases, or of all; as many at a time as have few rows."""
     lookup, rows = _lookup(database), database.execute("select device, key, id from series order by device, key")
     listed = [(text_of(name), parse_case_key(text_of(text)), number) for name, text, number in rows]
@@ -332,19 +332,19 @@ def _every_line(
 def _line(
     database: sqlite3.Connection, series: tuple[str, CaseKey, int], lookup: Lookup, counts: tuple[int, int, int],
     names: Collection[FigureName] = (),
-) -> tuple[tuple[Sitting, ...], Levels]:  # fmt: skip
+) -> tuple[tuple[HistoryEntry, ...], Levels]:  # fmt: skip
     """Return the newest runs of a case in so many processes, oldest first, some of them with figures."""
     device, key, place = series
     last, detailed, least = counts
     newest = "where s.series = ? and processes >= ? order by at desc, s.run desc limit ?"
-    query = f"select {_SITTING.replace('run', 's.run')} from sitting s {newest}"  # noqa: S608
+    query = f"select {_ENTRY.replace('run', 's.run')} from sitting s {newest}"  # noqa: S608
     columns = list(zip(*database.execute(query, (place, least, last or -1))))
     figures: list[str] = []
     if detailed or names:
         query = f"select data from sitting s left join figures using (run, series) {newest}"  # noqa: S608
         most = min(last or detailed, detailed) if detailed > 0 and not names else last or -1
         figures = [text for (text,) in database.execute(query, (place, least, most))]
-    line = sittings_of(columns, device, key, lookup, figures[:detailed] if names else figures)
+    line = entries_of(columns, device, key, lookup, figures[:detailed] if names else figures)
     return tuple(reversed(line)), {name: level[::-1] for name, level in levels_of(figures, names).items()}
 
 

@@ -1,4 +1,4 @@
-"""Sittings over time in PostgreSQL: one history, to which many machines write at the same time."""
+"""Entries over time in PostgreSQL: one history, to which many machines write at the same time."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.adapters.stores.sittings import (
+from pytest_perfgate.adapters.stores.stored_forms import (
     PART,
     LazyLookup,
     Lookup,
     by_run,
+    entries_of,
     levels_of,
     metrics_text,
     moment_at,
     parse_facts,
-    sittings_of,
     text_of,
     words_of,
 )
@@ -29,7 +29,7 @@ from pytest_perfgate.model.plan import CaseKey, parse_case_key
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
-    from pytest_perfgate.model.measurement import Sitting
+    from pytest_perfgate.model.measurement import HistoryEntry
     from pytest_perfgate.model.metric import FigureName, Levels
 
 SCHEMA = 1
@@ -72,12 +72,12 @@ comment on view perfgate.times is 'What a dashboard asks: a row a case and run';
 insert into perfgate.form values (1)
 """
 
-_SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
+_ENTRY = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
 
-_COLUMNS = f"series, at, {_SITTING}"
+_COLUMNS = f"series, at, {_ENTRY}"
 
 _OF_CASE = f"""
-select {_SITTING} from perfgate.sitting where series = %s and processes >= %s order by at desc, run desc limit %s
+select {_ENTRY} from perfgate.sitting where series = %s and processes >= %s order by at desc, run desc limit %s
 """  # noqa: S608
 
 _SENT = {
@@ -95,7 +95,7 @@ select c.id, {", ".join(f"s.{name}" for name in _SENT)}
 from unnest(%s::integer[]) c(id) cross join lateral (
   select {", ".join(f"{sent} as {name}" for name, sent in _SENT.items())}
   from (
-    select {_SITTING} from perfgate.sitting where series = c.id and processes >= %s order by at desc, run desc limit %s
+    select {_ENTRY} from perfgate.sitting where series = c.id and processes >= %s order by at desc, run desc limit %s
   ) n
 ) s
 where s.run is not null
@@ -121,22 +121,22 @@ class PostgresHistory:
         words: dict[int, str] = {}
         self._lookup = Lookup({}, words, LazyLookup(lambda number: parse_facts(words[number])), {})
 
-    def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
-        """Add sittings and return how many were new."""
-        if not sittings and not record:
+    def append(self, entries: Sequence[HistoryEntry], record: str = "") -> int:
+        """Add entries and return how many were new."""
+        if not entries and not record:
             return 0
         for _ in range(_TRIES - 1):
             with contextlib.suppress(_Again):
-                return self._append(sittings, record)
-        return self._append(sittings, record)
+                return self._append(entries, record)
+        return self._append(entries, record)
 
-    def _append(self, sittings: Sequence[Sitting], record: str) -> int:
+    def _append(self, entries: Sequence[HistoryEntry], record: str) -> int:
         with self._open() as cursor:
             if record:
                 cursor.execute("insert into perfgate.record values (%s) on conflict do nothing", (record,))
-            words = _numbers(cursor, "word", {(text,) for s in sittings for text in words_of(s)})
-            series = _numbers(cursor, "series", {(s.device, str(s.key)) for s in sittings})
-            return sum(_add(cursor, run, list(some), (series, words)) for run, some in by_run(sittings))
+            words = _numbers(cursor, "word", {(text,) for s in entries for text in words_of(s)})
+            series = _numbers(cursor, "series", {(s.device, str(s.key)) for s in entries})
+            return sum(_add(cursor, run, list(some), (series, words)) for run, some in by_run(entries))
 
     def kept_open(self) -> contextlib.AbstractContextManager[None]:
         """Do nothing: the connection stays open in any case."""
@@ -147,16 +147,16 @@ class PostgresHistory:
         with self._open() as cursor:
             return cursor.execute("select 1 from perfgate.record where digest = %s", (record,)).fetchone() is not None
 
-    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """Return the sittings of a case, oldest first; with ``last``, only so many of the newest."""
+    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
+        """Return the entries of a case, oldest first; with ``last``, only so many of the newest."""
         return self._series(key, device, last, 1)
 
-    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """Return the same as ``read`` with figures, including sittings without a time."""
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
+        """Return the same as ``read`` with figures, including entries without a time."""
         return self._series(key, device, last, 0)
 
-    def _series(self, key: CaseKey, device: str, last: int, least: int) -> tuple[Sitting, ...]:
-        """Return the sittings in so many processes at least; those in 0 or more come with figures."""
+    def _series(self, key: CaseKey, device: str, last: int, least: int) -> tuple[HistoryEntry, ...]:
+        """Return the entries in so many processes at least; those in 0 or more come with figures."""
         with self._open() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], least, last or None)).fetchall() if series else []
@@ -166,19 +166,19 @@ class PostgresHistory:
             figures = _figures(cursor, places)
             return self._line((device, key), columns, [figures.get(place, "") for place in places])
 
-    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
-        """Yield the same as ``read`` for each case and device; the newest ``detailed`` sittings with all figures."""
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[HistoryEntry, ...]]:
+        """Yield the same as ``read`` for each case and device; the newest ``detailed`` entries with all figures."""
         return (line for line, _ in self._lines((last, detailed, 1)))
 
     def levels(
         self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
-    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
+    ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
         """Yield the same as ``lines`` for these cases, timed or not, with each run's values of the named figures."""
         return self._lines((last, detailed, 0), of)
 
     def _lines(
         self, counts: tuple[int, int, int], of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None = None
-    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
+    ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
         with self._open() as cursor:
             rows = cursor.execute("select id, device, key from perfgate.series order by device, key").fetchall()
             every = [(number, (device, parse_case_key(text_of(key)))) for number, device, key in rows]
@@ -190,7 +190,7 @@ class PostgresHistory:
     @uncollected()
     def _lines_of(
         self, listed: Sequence[tuple[int, tuple[str, CaseKey], Collection[FigureName]]], counts: tuple[int, int, int]
-    ) -> Sequence[tuple[tuple[Sitting, ...], Levels]]:
+    ) -> Sequence[tuple[tuple[HistoryEntry, ...], Levels]]:
         """Return the lines of these cases from one query."""
         last, detailed, least = counts
         with self._open() as cursor:
@@ -210,8 +210,8 @@ class PostgresHistory:
 
     def _line(
         self, place: tuple[str, CaseKey], columns: Sequence[Sequence[Any]], texts: Sequence[str] = ()
-    ) -> tuple[Sitting, ...]:
-        return tuple(reversed(sittings_of(columns, *place, self._lookup, texts)))
+    ) -> tuple[HistoryEntry, ...]:
+        return tuple(reversed(entries_of(columns, *place, self._lookup, texts)))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """Return (device, case) of all that was ever measured."""
@@ -364,22 +364,22 @@ def _stored_numbers(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]])
 
 
 def _add(
-    cursor: Cursor[Any], run: str, sittings: Sequence[Sitting],
+    cursor: Cursor[Any], run: str, entries: Sequence[HistoryEntry],
     numbers: tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]],
 ) -> int:  # fmt: skip
-    """Add the sittings of one run and return how many were new."""
-    (series, words), first = numbers, sittings[0]
+    """Add the entries of one run and return how many were new."""
+    (series, words), first = numbers, entries[0]
     naming = (run, moment_at(first.when), first.when, first.commit, first.branch)
     columns = "name, at, moment, git_commit, branch"
     cursor.execute(f"insert into perfgate.run ({columns}) values (%s, %s, %s, %s, %s) on conflict do nothing", naming)  # noqa: S608
     number, at = cursor.execute("select id, at from perfgate.run where name = %s", (run,)).fetchone() or (0, 0.0)
-    places = [series[s.device, str(s.key)] for s in sittings]
+    places = [series[s.device, str(s.key)] for s in entries]
     rows = [
         (place, at, number, s.time, s.processes, s.scatter, s.clock_hz, *(words[(text,)] for text in words_of(s)))
-        for place, s in zip(places, sittings)
+        for place, s in zip(places, entries)
     ]
     new = _copy(cursor, "sitting", _COLUMNS, rows)
-    figures = [(number, place, metrics_text(s.metrics)) for place, s in zip(places, sittings) if s.metrics]
+    figures = [(number, place, metrics_text(s.metrics)) for place, s in zip(places, entries) if s.metrics]
     _copy(cursor, "figures", "run, series, data", figures)
     return new
 

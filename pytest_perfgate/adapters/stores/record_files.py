@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from pytest_perfgate.adapters.stores.baseline_line import figure_of, figure_text
+from pytest_perfgate.adapters.stores.baseline_line import FORMER, figure_of, figure_text
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError, without_secrets
 from pytest_perfgate.model.measurement import Baseline, Environment, Identity, Measurement, Samples
@@ -189,7 +189,7 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
 
     def converted(place: int, name: str) -> Any:
         if name not in _KINDS:
-            return body(place)
+            return _of_today(body(place), name)
         if place not in values:
             values[place] = msgspec.convert(_of_today(body(place), name), type=_KINDS[name])
         return values[place]
@@ -203,11 +203,15 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
     return msgspec.convert(resolve(tree), type=kind)
 
 
+_FORMER: Mapping[str, Mapping[str, str]] = {"absent": {"mend": "fix"}, "accepts": FORMER, "baseline": FORMER}
+"""Names of fields in older records, with their present names."""
+
+
 def _of_today(written: Any, name: str) -> Any:
-    """Return the fields of an absent metric by their present names: older records call its fix ``mend``."""
-    if name != "absent" or not isinstance(written, dict) or "mend" not in written:
+    """Return the fields of a value by their present names."""
+    if name not in _FORMER or not isinstance(written, dict):
         return written
-    return {"fix" if key == "mend" else key: value for key, value in written.items()}
+    return {_FORMER[name].get(key, key): value for key, value in written.items()}
 
 
 def bare(tree: Any, shared: list[Any]) -> Any:

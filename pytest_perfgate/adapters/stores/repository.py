@@ -266,7 +266,7 @@ def pages_alone(root: Path, run: Run, revision: str, below: str, folder: str) ->
 
 def own_files(root: Path, run: Run, revision: str, paths: Sequence[str], folder: str = "") -> frozenset[str]:
     """Return which of these files perfgate writes, there and here; code may read any other file beside the lines."""
-    from pytest_perfgate.adapters.stores.sittings import is_own
+    from pytest_perfgate.adapters.stores.stored_forms import is_own
 
     try:
         then = texts_at(run, revision, paths)

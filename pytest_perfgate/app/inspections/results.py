@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.accepted import sittings
+from pytest_perfgate.app.accepted import entries
 from pytest_perfgate.app.inspect import trusted
 from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.core.analysis.results import (
@@ -320,7 +320,7 @@ def _recorded_metrics(metrics: MetricSet, names: Collection[str]) -> MetricSet:
 def keep_file(report: RunReport, gate: FileGate) -> Path | None:
     """Write its record and its entry of the history."""
     if gate.tools.history is not None:
-        gate.tools.history.append(tuple(sittings(report)))
+        gate.tools.history.append(tuple(entries(report)))
     return gate.tools.records.write(report) if gate.tools.records is not None else None
 
 

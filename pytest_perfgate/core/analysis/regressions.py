@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.render.words import TIMES, FigureLevel, plural, printable
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
-from pytest_perfgate.model.measurement import Baseline, Sitting, short_commit
+from pytest_perfgate.model.measurement import Baseline, HistoryEntry, short_commit
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.values import Dimension, first_of, value
 
@@ -47,18 +47,18 @@ class Trend:
     """A case on one device over the runs that were measured like the newest: its times, or a figure."""
 
     def __init__(
-        self, sittings: Sequence[Sitting], accepted: Baseline | None = None, anchor: Baseline | None = None,
+        self, entries: Sequence[HistoryEntry], accepted: Baseline | None = None, anchor: Baseline | None = None,
         of: FigureLevel = TIMES, levels: Sequence[float] = (),
     ) -> None:  # fmt: skip
-        newest, self.of = sittings[-1], of
+        newest, self.of = entries[-1], of
         self.key: CaseKey = newest.key
         self.device: str = newest.device
         self.newest = newest
-        every = levels or [s.time for s in sittings]
-        alike = [s.identity in {"", newest.identity} and 0 < n < inf for s, n in zip(sittings, every)]
-        self.sittings = sittings if all(alike) else [*compress(sittings, alike)]
+        every = levels or [s.time for s in entries]
+        alike = [s.identity in {"", newest.identity} and 0 < n < inf for s, n in zip(entries, every)]
+        self.entries = entries if all(alike) else [*compress(entries, alike)]
         self.levels = array("d", compress(every, alike))
-        self.runs = self.sittings or sittings  # including those of a case without a time
+        self.runs = self.entries or entries  # including those of a case without a time
         self.accepted = accepted if _alike(newest, accepted) else None
         self.anchor = anchor if _alike(newest, anchor) else None
 
@@ -96,8 +96,8 @@ class Trend:
 
     @cached_property
     def _moved(self) -> dict[int, tuple[tuple[str, str, str], ...]]:
-        edges = [0, *(change.index for change in self.changes), len(self.sittings)]
-        levels = [self.sittings[a:b] for a, b in pairwise(edges)]
+        edges = [0, *(change.index for change in self.changes), len(self.entries)]
+        levels = [self.entries[a:b] for a, b in pairwise(edges)]
         return {at: tuple(_apart(then, now)) for at, (then, now) in zip(edges[1:], pairwise(levels))}
 
 
@@ -108,7 +108,7 @@ def _of_levels(times: Sequence[float], changes: Sequence[ChangePoint]) -> tuple[
     return tuple(replace(change, before=a, after=b) for change, (a, b) in zip(changes, pairwise(middle)))
 
 
-def _apart(then: Sequence[Sitting], now: Sequence[Sitting]) -> Iterator[tuple[str, str, str]]:
+def _apart(then: Sequence[HistoryEntry], now: Sequence[HistoryEntry]) -> Iterator[tuple[str, str, str]]:
     """Yield facts that differ in all runs of both levels, as in the runs next to the change."""
     before, after = _surroundings(reversed(then)), _surroundings(now)
     for name in dict.fromkeys((*before, *after)) if before and after else ():
@@ -117,23 +117,23 @@ def _apart(then: Sequence[Sitting], now: Sequence[Sitting]) -> Iterator[tuple[st
             yield name, old[0], new[0]
 
 
-def _surroundings(sittings: Iterable[Sitting]) -> dict[str, list[str]]:
+def _surroundings(entries: Iterable[HistoryEntry]) -> dict[str, list[str]]:
     """Return the values of each fact in order: host, card, driver, packages."""
     facts: dict[str, list[str]] = {}
-    for host, card, others in dict.fromkeys((s.host, s.card, s.facts) for s in sittings):
+    for host, card, others in dict.fromkeys((s.host, s.card, s.facts) for s in entries):
         for name, text in (("host", host), ("card", card), *others):
             if text:
                 facts.setdefault(name, []).append(text)
     return facts
 
 
-def _alike(sitting: Sitting, line: Baseline | None) -> bool:
+def _alike(entry: HistoryEntry, line: Baseline | None) -> bool:
     """Return whether a line was measured in the same way."""
     if line is None or not line.time:
         return False
-    if line.identity is None or not sitting.identity:
+    if line.identity is None or not entry.identity:
         return True
-    return sitting.identity == how_measured(line.identity, at_limit=line.limited)
+    return entry.identity == how_measured(line.identity, at_limit=line.limited)
 
 
 @value
@@ -178,7 +178,7 @@ def steps(trend: Trend, over: float = OVER) -> Iterator[Step]:
     for change in trend.changes:
         if abs(change.change) < (0.0 if trend.of.exact else over):
             continue
-        then, now = trend.sittings[change.index - 1], trend.sittings[change.index]
+        then, now = trend.entries[change.index - 1], trend.entries[change.index]
         step = Step(
             key=trend.key, device=trend.device, commit=now.commit, earlier=then.commit, when=now.when,
             before=change.before, after=change.after, now=trend.level, moved=trend.moved(change),
@@ -250,16 +250,16 @@ def findings(
     )
 
 
-def joined_runs(trends: Iterable[Trend]) -> list[list[Sitting]]:
-    """Return the sittings of each run, oldest first; runs of one commit without a common case are its shards."""
-    parts: dict[tuple[str, str], tuple[set[int], list[Sitting]]] = {}
+def joined_runs(trends: Iterable[Trend]) -> list[list[HistoryEntry]]:
+    """Return the entries of each run, oldest first; runs of one commit without a common case are its shards."""
+    parts: dict[tuple[str, str], tuple[set[int], list[HistoryEntry]]] = {}
     for number, trend in enumerate(trends):
-        for sitting in trend.runs:
-            cases, own = parts.setdefault((sitting.commit, sitting.run or sitting.when), (set(), []))
+        for entry in trend.runs:
+            cases, own = parts.setdefault((entry.commit, entry.run or entry.when), (set(), []))
             cases.add(number)
-            own.append(sitting)
-    runs: list[list[Sitting]] = []
-    of_commit: dict[str, list[tuple[set[int], list[Sitting]]]] = {}
+            own.append(entry)
+    runs: list[list[HistoryEntry]] = []
+    of_commit: dict[str, list[tuple[set[int], list[HistoryEntry]]]] = {}
     for (commit, _), (cases, own) in sorted(parts.items(), key=lambda part: part[1][1][0].when):
         for others, run in of_commit.setdefault(commit, []) if commit else ():
             if others.isdisjoint(cases):
@@ -308,7 +308,7 @@ def findings_document(every: Findings, *, since: str = "", stale_days: int = STA
     if every.gone:
         blocks.append(Section(title="Went away", blocks=(_by_commit_table(every.gone),)))
     if every.unseen:
-        blocks.append(Section(title=f"No sitting for {stale_days} days", blocks=(_unseen(every.unseen),)))
+        blocks.append(Section(title=f"No run for {stale_days} days", blocks=(_unseen(every.unseen),)))
     period = f"since {since[:10]}, " if since else ""
     return Document(
         title="Regressions", subtitle=f"{period}{plural(every.cases, 'case')} in {plural(every.runs, 'run')}",
@@ -324,7 +324,7 @@ def _summary(every: Findings, stale_days: int) -> str:
     parts += [f"{len(every.accepted)} accepted"] if every.accepted else []
     parts += [f"{len(every.faster)} faster"] if every.faster else []
     parts += [f"{len(every.gone)} went away"] if every.gone else []
-    parts += [f"{plural(lone, 'case')} without a sitting for {stale_days} days"] if lone else []
+    parts += [f"{plural(lone, 'case')} without a run for {stale_days} days"] if lone else []
     silent = [one.device for one in every.unseen if one.key is None]
     parts += [f"no run on {', '.join(silent)} for {stale_days} days"] if silent else []
     text = "; ".join(parts)

@@ -14,7 +14,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     Signature,
     anchored,
     apart_from,
-    between_sittings,
+    between_runs,
     carried,
     committed,
     judged_moved,
@@ -28,7 +28,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     uncompared,
     unconfirmed,
     unexplained,
-    with_sitting,
+    with_run,
 )
 from pytest_perfgate.core.judge.samples import busy_processors, of_level
 from pytest_perfgate.core.render.words import plural, quantity
@@ -36,7 +36,7 @@ from pytest_perfgate.model.plan import ANCHOR, SPEEDUP, Mode, Outcome, Plan
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting
+    from pytest_perfgate.model.measurement import Baseline, HistoryEntry, Measurement
     from pytest_perfgate.model.metric import Metric
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
@@ -59,12 +59,12 @@ class Change(str, enum.Enum):
     OTHER = "measured differently"
     RENEWED = "renewed"
     """Within its noise, and its acceptance has expired or is given another end."""
-    SITTING = "one more run"
+    ONE_MORE = "one more run"
     ANCHORED = "counted anew"
     """Within its noise, and its drift is counted anew from it."""
     COUNTED = "counted already"
     """The line was made from this run, or counts it already."""
-    SHARPER = "seen better"
+    LESS_NOISY = "less noisy"
     """Within its noise, and this run detects more than the accepted one."""
     COMMITTED = "commit updated"
     """Within its noise, and what the line measured is in a commit now, which can be built."""
@@ -83,7 +83,7 @@ class Change(str, enum.Enum):
     ADDED = "figure added"
 
 
-MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Change.SHARPER})
+MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Change.LESS_NOISY})
 """Changes whose line is made from this run alone."""
 
 
@@ -96,7 +96,7 @@ class Proposal:
     before: Baseline | None = None
     after: Baseline | None = None
     why: str = ""
-    blind: float | None = None
+    detects: float | None = None
     """The smallest slowdown that the run could detect, if that is more than its limit allows."""
     few_processes: str = ""
     predecessor: Baseline | None = None
@@ -133,20 +133,25 @@ class Proposal:
 
 
 def decide(
-    report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
+    report: CaseReport,
+    before: Baseline | None,
+    entries: Sequence[HistoryEntry],
+    signature: Signature,
+    *,
+    add: bool = False,
 ) -> Proposal:
     """Decide what accepting this case would write, without writing."""
     timed = before if before is not None and before.time else None
-    decision = replace(_decision(report, timed, sittings, signature, add=add), before=before)
+    decision = replace(_decision(report, timed, entries, signature, add=add), before=before)
     if decision.after is None or decision.change in {Change.RENEWED, Change.ANCHORED}:
         return decision
-    blind = blindness(report)
+    detects = detectable(report)
     after = decision.after
     if decision.change in MEASURED:
-        after = anchored(replace(after, blind=blind or 0.0), timed, signature)
+        after = anchored(replace(after, detects=detects or 0.0), timed, signature)
     elif signature.anchor:
         after = replace(after, anchor=0.0, anchored="")
-    return replace(decision, blind=blind, after=after)
+    return replace(decision, detects=detects, after=after)
 
 
 def requested_slowdown(report: CaseReport) -> float:
@@ -155,7 +160,7 @@ def requested_slowdown(report: CaseReport) -> float:
     return min(bounds, default=_WIDE)
 
 
-def blindness(report: CaseReport) -> float | None:
+def detectable(report: CaseReport) -> float | None:
     """Return the slowdown that this run could not detect; None if it detects what the case's limit allows.
 
     Beside busy programs all its processes may be slow and still agree, so what those programs took is included.
@@ -169,12 +174,12 @@ def blindness(report: CaseReport) -> float | None:
     beside = busy_processors(report.measurement.processes)
     if max(half, beside) <= requested_slowdown(report):
         return None
-    accepted = report.baseline.blind if report.baseline else 0.0
+    accepted = report.baseline.detects if report.baseline else 0.0
     return max([half, beside, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
 
 
 def _decision(
-    report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool
+    report: CaseReport, before: Baseline | None, entries: Sequence[HistoryEntry], signature: Signature, *, add: bool
 ) -> Proposal:
     measurement = report.measurement
     time = _time(measurement)
@@ -195,9 +200,9 @@ def _decision(
         if not apart and (why := _counted_already(before, time, signature)):
             return Proposal(report=report, change=Change.COUNTED, before=before, why=why)
         if not apart:
-            after, why = with_sitting(before, time.value, measurement, signature), "" if still else signature.pages
-            return Proposal(report=report, change=Change.SITTING, before=before, after=after, why=why)
-    line = line_of(measurement, time, sittings, signature)
+            after, why = with_run(before, time.value, measurement, signature), "" if still else signature.pages
+            return Proposal(report=report, change=Change.ONE_MORE, before=before, after=after, why=why)
+    line = line_of(measurement, time, entries, signature)
     if change is Change.KEPT:
         assert before is not None
         return _with_kept_time(report, before, line, signature, shift(before, time))
@@ -225,13 +230,13 @@ def _with_kept_time(
     """
     if _runs_out(before, signature):
         return Proposal(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
-    if _saw_more(report, before) and -before.blind <= shifted <= 0:
-        return Proposal(report=report, change=Change.SHARPER, before=before, after=carried(line, before, signature))
+    if _saw_more(report, before) and -before.detects <= shifted <= 0:
+        return Proposal(report=report, change=Change.LESS_NOISY, before=before, after=carried(line, before, signature))
     if signature.anchor and before.anchor:
         after = renewed(before, replace(signature, expires=before.expires))
         return Proposal(report=report, change=Change.ANCHORED, before=before, after=after)
     after = committed(before, signature)
-    if after.commit != before.commit and abs(shifted) <= before.blind:
+    if after.commit != before.commit and abs(shifted) <= before.detects:
         return Proposal(report=report, change=Change.COMMITTED, before=before, after=after)
     why = "nothing confirms that it moved: name the test or case to accept it" if shifted else "within noise"
     return Proposal(report=report, change=Change.KEPT, before=before, why=why)
@@ -240,8 +245,8 @@ def _with_kept_time(
 def _saw_more(report: CaseReport, before: Baseline) -> bool:
     """Return whether this run is better evidence of the same time: less noisy, or with more processes."""
     processes = report.measurement.processes if report.measurement else ()
-    blind, more = blindness(report) or 0.0, 0 < before.processes < len(processes)
-    return blind < _CLEARLY * before.blind or (more and blind <= before.blind)
+    detects, more = detectable(report) or 0.0, 0 < before.processes < len(processes)
+    return detects < _CLEARLY * before.detects or (more and detects <= before.detects)
 
 
 def _counted_already(before: Baseline, time: Metric, signature: Signature) -> str:
@@ -279,7 +284,7 @@ def _change(report: CaseReport, before: Baseline | None, time: Metric, *, by_run
 
 def too_few_processes(decision: Proposal, report: RunReport) -> Proposal:
     """Add what the run lacks to the decision, and the number of its processes to the line."""
-    if decision.change not in MEASURED | {Change.SITTING}:
+    if decision.change not in MEASURED | {Change.ONE_MORE}:
         return decision
     measurement = decision.report.measurement
     assert measurement is not None
@@ -368,7 +373,7 @@ def mark_slower_successors(decisions: Sequence[Proposal], gone: Sequence[Baselin
 
 def _undetected_slowdown(report: CaseReport, gone: Baseline) -> float:
     """Return the slowdown that is not reported: below the limit, or below what the removed line could detect."""
-    return max(requested_slowdown(report), gone.blind, between_sittings(gone))
+    return max(requested_slowdown(report), gone.detects, between_runs(gone))
 
 
 def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) -> str:

@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.context import JudgeContext, limited, surroundin
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import FigureLevel
-from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
+from pytest_perfgate.model.measurement import DIRTY, Baseline, HistoryEntry, Measurement, short_commit
 from pytest_perfgate.model.plan import ANCHOR, Compare, Outcome
 from pytest_perfgate.model.values import Better, first_of, value
 
@@ -66,14 +66,14 @@ class FigureStep:
 
 
 def figure_levels(
-    sittings: Sequence[Sitting], line: Baseline, levels: Levels | None = None
-) -> Iterator[tuple[Sequence[Sitting], list[float], Baseline, FigureLevel]]:
+    entries: Sequence[HistoryEntry], line: Baseline, levels: Levels | None = None
+) -> Iterator[tuple[Sequence[HistoryEntry], list[float], Baseline, FigureLevel]]:
     """Yield each accepted figure, with the runs that have it, its value in each run, and the accepted value."""
     kinds = by_name()
     for figure in line.figures:
         at = (figure.name, figure.labels)
-        numbers = levels[at] if levels else [_number(s, at) for s in sittings]
-        own = [sitting for sitting, number in zip(sittings, numbers) if not isnan(number)]
+        numbers = levels[at] if levels else [_number(s, at) for s in entries]
+        own = [entry for entry, number in zip(entries, numbers) if not isnan(number)]
         present = [number for number in numbers if not isnan(number)]
         if not present:
             continue
@@ -87,18 +87,18 @@ def figure_levels(
         yield own, [number + level.raised for number in present], baseline, level
 
 
-def _number(sitting: Sitting, at: FigureName) -> float:
-    return next((m.value for m in sitting.metrics if (m.name, m.labels) == at), nan)
+def _number(entry: HistoryEntry, at: FigureName) -> float:
+    return next((m.value for m in entry.metrics if (m.name, m.labels) == at), nan)
 
 
-def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:
-    scatter, count = scatter_of(sittings, time.value)
+def line_of(measurement: Measurement, time: Metric, entries: Sequence[HistoryEntry], signature: Signature) -> Baseline:
+    scatter, count = scatter_of(entries, time.value)
     return Baseline(
         key=measurement.key,
         device=measurement.device.key,
         time=time.value,
         scatter=scatter,
-        sittings=max(1, count),
+        runs=max(1, count),
         commit=short_commit(signature.commit),
         who=signature.who,
         when=signature.when,
@@ -165,16 +165,16 @@ def fixed_anchor(named: str, release: str) -> str:
     return "" if named == "none" else named or release
 
 
-def with_sitting(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
+def with_run(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
     """Return the line with the mean over one more run, and the scatter after it."""
-    n, step = before.sittings, math.log(time / before.time)
+    n, step = before.runs, math.log(time / before.time)
     variance = ((n - 1) * before.scatter**2 + step**2 * n / (n + 1)) / n
     after = replace(
         before,
         time=before.time * math.exp(step / (n + 1)),
         scatter=math.sqrt(variance),
-        sittings=n + 1,
-        blind=math.expm1(math.log1p(before.blind) * n / (n + 1)),
+        runs=n + 1,
+        detects=math.expm1(math.log1p(before.detects) * n / (n + 1)),
         commit=_commit(before, signature),
         identity=before.identity or measurement.identity,
         surroundings=surroundings(measurement),
@@ -289,21 +289,21 @@ class Drift:
         return f"{newest}, against the anchor; {small}"
 
 
-def drift(sittings: Sequence[Sitting], anchor: float, limit: float, since: str = "") -> Drift | None:
+def drift(entries: Sequence[HistoryEntry], anchor: float, limit: float, since: str = "") -> Drift | None:
     """Compare the newest runs with the anchor's time; ``None`` before there is one.
 
     ``since`` is the commit of the anchor: if a run has it, only later ones count.
     """
-    times = [sitting.time for sitting in _after(sittings, since)]
+    times = [entry.time for entry in _after(entries, since)]
     if not times or anchor <= 0:
         return None
     steps = [now / then - 1 for then, now in zip([anchor, *times], times)]
     return Drift(anchor=anchor, now=median(times[-RECENT:]), limit=limit, steps=len(times), largest=max(steps))
 
 
-def _after(sittings: Sequence[Sitting], commit: str) -> Sequence[Sitting]:
-    at = next((at for at, sitting in enumerate(sittings) if commit and sitting.commit.startswith(commit)), None)
-    return sittings if at is None else sittings[at + 1 :] or sittings[at:]
+def _after(entries: Sequence[HistoryEntry], commit: str) -> Sequence[HistoryEntry]:
+    at = next((at for at, entry in enumerate(entries) if commit and entry.commit.startswith(commit)), None)
+    return entries if at is None else entries[at + 1 :] or entries[at:]
 
 
 def unexplained(line: Baseline, judged: Baseline | None, noise: float) -> bool:
@@ -345,15 +345,15 @@ _UNKNOWN = 0.03
 """The usual difference between two runs of the same code, for a line of a single run."""
 
 
-def between_sittings(line: Baseline) -> float:
+def between_runs(line: Baseline) -> float:
     """Return the relative difference that two runs of the same code may have."""
-    return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
+    return _BETWEEN * line.scatter if line.runs >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
 
 
 def noise(before: Baseline, time: Metric) -> float:
     """Return the relative difference that is within noise: of this run, and between runs."""
     within = (time.high - time.low) / (2 * time.value)
-    return max(math.hypot(within, between_sittings(before)), _ROUNDING)
+    return max(math.hypot(within, between_runs(before)), _ROUNDING)
 
 
 def shift(before: Baseline, time: Metric) -> float:
@@ -379,7 +379,7 @@ def unconfirmed(report: CaseReport, before: Baseline, time: Metric) -> bool:
     apart, outcomes = shift(before, time), _slowdowns(report, before)
     moved = not _MOVED.isdisjoint(outcomes)
     return (
-        bool(apart) and not (before.expires or moved) and (outcomes == {Outcome.PASSED} or abs(apart) <= before.blind)
+        bool(apart) and not (before.expires or moved) and (outcomes == {Outcome.PASSED} or abs(apart) <= before.detects)
     )
 
 

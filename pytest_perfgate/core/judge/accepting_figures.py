@@ -70,7 +70,7 @@ def _change(before: Baseline | None, steps: Sequence[FigureStep]) -> Change:
         return Change.WORSE
     if any(step.better for step in steps):
         return Change.BETTER
-    return Change.ADDED if any(step.before is None for step in steps) else Change.SITTING
+    return Change.ADDED if any(step.before is None for step in steps) else Change.ONE_MORE
 
 
 def _line(decision: Proposal, measurement: Measurement, signature: Signature) -> Baseline:
@@ -182,9 +182,9 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
     if exact and not moved:
         return None
     if not exact and judged is not None:  # a figure that keeps its limit has only changed if its scatter is known
-        moved = judged in _MOVED or (moved and before.sittings > 1)
+        moved = judged in _MOVED or (moved and before.runs > 1)
     if not moved:
-        return FigureStep(before=before, after=with_sitting(before, metric.value)) if add else None
+        return FigureStep(before=before, after=with_run(before, metric.value)) if add else None
     better = better_of(metric, _KINDS) is (Better.HIGHER if value > before.value else Better.LOWER)
     return FigureStep(before=before, after=now, asks=not better, better=better)
 
@@ -205,11 +205,11 @@ def _noise(metric: Metric, before: Figure) -> float:
     return max(math.hypot(within, between), _ROUNDING * abs(before.value))
 
 
-def with_sitting(before: Figure, value: float) -> Figure:
+def with_run(before: Figure, value: float) -> Figure:
     """Return the figure with the mean over one more run, and the scatter after it."""
-    n, points = before.sittings, before.dimension is Dimension.FRACTION
+    n, points = before.runs, before.dimension is Dimension.FRACTION
     step = value - before.value
     share = step if points else step / abs(before.value) if before.value else 0.0
     variance = ((n - 1) * before.scatter**2 + share**2 * n / (n + 1)) / n
     mean = _stored(before.value + step / (n + 1), before.dimension)
-    return replace(before, value=mean, scatter=math.sqrt(variance), sittings=n + 1)
+    return replace(before, value=mean, scatter=math.sqrt(variance), runs=n + 1)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 SUSPICIOUS = 9.0
 """A suspiciously large speed-up: ten times."""
 
-_SITTINGS = 2  # the least runs of an accepted time that can clear a case
+_LEAST_RUNS = 2  # the least runs of an accepted time that can clear a case
 _FAR = 1.25  # of the logarithm that chance explains: no clean suite of the recordings is beyond it
 MISSES = 0.05
 """The error rate of an accepted time in clearing code that is slower by exactly its limit."""
@@ -76,7 +76,7 @@ def _against_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         return _unbaselined(trial, f"{reason}{_without_new_reason(trial)}", REASON)
     assert trial.timing is not None
     metric = trial.metrics.find("slowdown")[0]
-    allowed = tolerance(limit, trial, trial.timing, trial.baseline.time, trial.baseline.blind)
+    allowed = tolerance(limit, trial, trial.timing, trial.baseline.time, trial.baseline.detects)
     if expired(trial.baseline, trial.context):
         visible = max(allowed.threshold, trial.timing.visible)
         suspicion = Suspicion(limit=limit, metric=metric, threshold=allowed.threshold, visible=visible)
@@ -100,9 +100,9 @@ def _demanded_speed_up(limit: Limit, trial: JudgedMeasurement, metric: Metric, a
     """Judge a demanded speed-up, which must exceed the uncertainty of the accepted time."""
     assert trial.timing is not None
     ruling = against_limit(limit, trial)._replace(against=True)
-    if ruling.outcome is not Outcome.PASSED or holds(limit, (1 + metric.high) * (1 + allowed.blind) - 1):
+    if ruling.outcome is not Outcome.PASSED or holds(limit, (1 + metric.high) * (1 + allowed.detects) - 1):
         return ruling
-    text, visible = f"{_too_noisy(allowed)}: {_MAY_BE_OFF}", max(trial.timing.visible, allowed.blind)
+    text, visible = f"{_too_noisy(allowed)}: {_MAY_BE_OFF}", max(trial.timing.visible, allowed.detects)
     steps = tuple(against_accepted(trial))
     return ruling._replace(outcome=Outcome.UNDECIDED, sentence=text, next=steps, visible=visible)
 
@@ -141,7 +141,7 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
 def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     timing = trial.timing
     assert timing is not None
-    visible = max(threshold := allowed.threshold, timing.visible, allowed.blind)
+    visible = max(threshold := allowed.threshold, timing.visible, allowed.detects)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
     kept = metric.high < allowed.bound if limit.operator is Operator.LESS else metric.high <= allowed.bound
     if apart := other_state(suspicion, trial, kept=kept):
@@ -196,7 +196,7 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) ->
         return False
     reach = prediction(trial).reach
     by_change = trial.context.environment_edits and not excused(trial.measurement.processes, line.time, reach)
-    beyond = metric.value > max(reach, line.blind) and bool(_scatters(trial) or by_change)
+    beyond = metric.value > max(reach, line.detects) and bool(_scatters(trial) or by_change)
     return bool(paired.moved or paired.shared) or beyond
 
 
@@ -209,7 +209,7 @@ def _beyond_chance(metric: Metric, trial: JudgedMeasurement) -> bool:
     fastest = (1 + metric.value) * min(timing.medians) / timing.time
     shared = trial.context.environment_edits or (paired and paired.shared)
     shows = bool(metric.low > 0 or math.log(fastest) > reach or shared)
-    return shows and math.log1p(max(metric.value, 0.0)) > max(_FAR * reach, math.log1p(min(line.blind, 1.0)))
+    return shows and math.log1p(max(metric.value, 0.0)) > max(_FAR * reach, math.log1p(min(line.detects, 1.0)))
 
 
 def _unexplained_time(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
@@ -226,10 +226,11 @@ def _unexplained_time(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling 
     if paired.base_ns and then <= reach:
         return None  # the base ran as fast as accepted: what slowed the first processes is over
     ruling = confirm(suspicion, trial)
-    if ruling.outcome is not Outcome.MOVED or paired.same or then > max(reach, line.blind):
+    if ruling.outcome is not Outcome.MOVED or paired.same or then > max(reach, line.detects):
         excuse = excused(trial.measurement.processes, line.time, reach)
         return ruling._replace(policy="") if excuse else ruling
-    off = f"the accepted run may be {detectable(line.blind)} off" if paired.base_ns else "no time of the base is known"
+    accepted = f"the accepted run may be {detectable(line.detects)} off"
+    off = accepted if paired.base_ns else "no time of the base is known"
     text = f"{SLOWER}, but not slower than {base_words(paired)}; {off}: it is open whether the machine moved"
     steps = (f"{trial.rerun} --perfgate=full {ROUNDS}6", trial.accepting(REASON))
     return ruling._replace(outcome=Outcome.UNDECIDED, sentence=text, next=steps, policy="")
@@ -238,7 +239,7 @@ def _unexplained_time(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling 
 def _scatters(trial: JudgedMeasurement) -> bool:
     """Return whether the scatter between runs is known, which takes at least two of them."""
     assert trial.baseline is not None
-    return max(trial.baseline.sittings, trial.context.sittings) >= _SITTINGS
+    return max(trial.baseline.runs, trial.context.runs) >= _LEAST_RUNS
 
 
 def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
@@ -249,14 +250,14 @@ def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool
     if not _scatters(trial):
         return False
     between = prediction(trial).log_within(MISSES)
-    return max(math.expm1(between), allowed.blind) <= allowed.threshold and (
+    return max(math.expm1(between), allowed.detects) <= allowed.threshold and (
         math.log1p(max(metric.value, -0.99)) + between < math.log1p(allowed.threshold)
     )
 
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
     amount, threshold = speed_up(metric), allowed.threshold
-    faster = amount > max(threshold, allowed.blind)
+    faster = amount > max(threshold, allowed.detects)
     if faster:
         if taken := _accepted_speed_up(trial, allowed):
             return _passed(taken, metric, visible)
@@ -264,8 +265,8 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Judg
             sentence = "faster than accepted" if amount < SUSPICIOUS else DOUBTFUL
             then = (trial.accepting(" --improved"),)
             return _passed(sentence, metric, visible)._replace(outcome=Outcome.IMPROVED, next=then)
-    elif allowed.blind > threshold:
-        return _of_a_blind_sitting(metric, allowed, visible, trial)
+    elif allowed.detects > threshold:
+        return _of_a_noisy_run(metric, allowed, visible, trial)
     if _asks_more(trial) and not clears(trial, metric, allowed):
         return _undetected(metric, trial, visible)
     if faster:
@@ -289,7 +290,7 @@ def _undetected(metric: Metric, trial: JudgedMeasurement, visible: float) -> Rul
     """Return the ruling that an accepted time is too noisy for its limit, with what decides instead."""
     between = math.expm1(prediction(trial).log_within(MISSES))
     assert trial.baseline is not None
-    count = plural(max(trial.baseline.sittings, trial.context.sittings), "run")
+    count = plural(max(trial.baseline.runs, trial.context.runs), "run")
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
     return Ruling(
         outcome=Outcome.UNDECIDED,
@@ -322,13 +323,13 @@ def _agreeing(trial: JudgedMeasurement, allowed: Tolerance) -> Baseline | None:
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return None
-    return edited if agrees(trial, edited, max(allowed.threshold, edited.blind)) else None
+    return edited if agrees(trial, edited, max(allowed.threshold, edited.detects)) else None
 
 
-def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
+def _of_a_noisy_run(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
     """Return UNDECIDED for a time within its limit if the accepted time is too noisy to detect the limit."""
     better = _agreeing(trial, allowed)
-    if better is not None and better.blind < allowed.blind:
+    if better is not None and better.detects < allowed.detects:
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
         then = f"this change accepts {now} from a run that detects more; it judges once it is merged"
     else:
@@ -346,7 +347,7 @@ def _better_accepted(trial: JudgedMeasurement) -> tuple[str, ...]:
 
 
 def _too_noisy(allowed: Tolerance) -> str:
-    return f"the accepted run was too noisy to detect less than {detectable(allowed.blind)}"
+    return f"the accepted run was too noisy to detect less than {detectable(allowed.detects)}"
 
 
 def _unless_grouped(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
@@ -357,7 +358,7 @@ def _unless_grouped(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedM
 
 def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visible: float) -> Ruling:
     ruling = undecided(metric, trial, allowed.threshold)
-    if allowed.blind > allowed.threshold:  # the accepted time itself is too vague
+    if allowed.detects > allowed.threshold:  # the accepted time itself is too vague
         ruling = ruling._replace(next=_better_accepted(trial))
     if allowed.own > allowed.bound:
         own = f"times of unchanged code differ by {signed(allowed.own)} here, which is more than the limit"

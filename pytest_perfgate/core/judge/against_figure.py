@@ -299,13 +299,13 @@ def _reach(pair: FigureComparison, trial: JudgedMeasurement) -> float:
         expected = max(expected, prior(measurement.device.kind, measurement.identity.clocks))
     if not expected and not then.scatter:
         return 0.0
-    return _chance(expected, then.scatter, then.sittings, trial.context.gates) * _unit(pair)
+    return _chance(expected, then.scatter, then.runs, trial.context.gates) * _unit(pair)
 
 
 @lru_cache(maxsize=1024)
-def _chance(expected: float, scatter: float, sittings: int, gates: int) -> float:
+def _chance(expected: float, scatter: float, runs: int, gates: int) -> float:
     """Return how far one more run may differ, as a logarithm; it is the same for most figures of a kind."""
-    return predict(expected, scatter=scatter, sittings=sittings, gates=gates).log_reach
+    return predict(expected, scatter=scatter, runs=runs, gates=gates).log_reach
 
 
 def _within_limit(pair: FigureComparison, moved: Moved, reach: float | None, trial: JudgedMeasurement) -> Ruling:

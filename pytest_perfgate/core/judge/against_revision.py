@@ -60,7 +60,7 @@ def _demanded_speed_up(limit: Limit, trial: JudgedMeasurement, metric: Metric) -
         return _ruling(trial, Outcome.UNDECIDED, _why_undecided(paired), metric, more_rounds(trial, paired))
     keeps = interval_keeps(limit, metric)
     if keeps is None and paired.unstable:
-        return _ruling(trial, Outcome.UNSTABLE, _groups_text(paired), metric, ())
+        return _ruling(trial, Outcome.UNSTABLE, _groups_text(paired), metric, more_rounds(trial, paired))
     if keeps is None:
         return _ruling(trial, Outcome.UNDECIDED, _spanning(paired), metric, more_rounds(trial, paired))
     if keeps and paired.same:
@@ -90,7 +90,7 @@ def _by_decision(limit: Limit, trial: JudgedMeasurement, metric: Metric, thresho
         outcome = Outcome.IMPROVED if paired.faster else Outcome.PASSED
         return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {source}", metric, ())
     if paired.unstable:
-        return _ruling(trial, Outcome.UNSTABLE, _groups_text(paired), metric, ())
+        return _ruling(trial, Outcome.UNSTABLE, _groups_text(paired), metric, more_rounds(trial, paired))
     text = f"{_why_undecided(paired)}{time_to_decide(paired)}"
     return _ruling(trial, Outcome.UNDECIDED, text, metric, more_rounds(trial, paired))
 

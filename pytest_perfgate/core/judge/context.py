@@ -19,11 +19,11 @@ from pytest_perfgate.model.measurement import (
     DIRTY,
     Baseline,
     Environment,
+    HistoryEntry,
     Identity,
     Measurement,
     Samples,
     Settled,
-    Sitting,
     Stop,
 )
 from pytest_perfgate.model.plan import ANCHOR, Effect, Limit, Mode, Outcome, Policy
@@ -64,7 +64,7 @@ class JudgeContext:
     """The part of the gates that this shard judges, which is also its part of the false-alarm rate."""
     scatter: float | None = None
     """Relative scatter between runs from the history; the baseline's own if unknown."""
-    sittings: int = 0
+    runs: int = 0
     """Runs behind ``scatter``."""
     own_shift: float = 0.0
     """The 99th percentile of this case's own A/A shift, if it was calibrated."""
@@ -205,7 +205,7 @@ class Tolerance(NamedTuple):
     """The change that unchanged code shows here: its own A/A shift, or a tick of the timer."""
     raised: float | None = None
     """The value to which the floor raised the limit, if it did."""
-    blind: float = 0.0
+    detects: float = 0.0
     """What the accepted run could not detect, by which the accepted time may be wrong."""
 
     @property
@@ -214,7 +214,7 @@ class Tolerance(NamedTuple):
         return max(self.bound, self.own)
 
 
-def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: float, blind: float = 0.0) -> Tolerance:
+def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: float, detects: float = 0.0) -> Tolerance:
     """Return the tolerance of one limit. The floor is for a timed sample: a batch of calls divides it.
 
     No floor raises a demanded improvement, since it only excuses a slowdown that is too short to time.
@@ -224,7 +224,7 @@ def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: fl
         bound=max(limit.bound, floor),
         own=max(trial.context.own_shift, summary.resolution / then),
         raised=floor if floor > limit.bound else None,
-        blind=blind,
+        detects=detects,
     )
 
 
@@ -325,13 +325,13 @@ def surroundings(measurement: Measurement) -> Environment:
     return replace(around, facts=(*around.facts, *device))
 
 
-def moved(baseline: Baseline | None, measurement: Measurement, sittings: Sequence[Sitting] = ()) -> Facts:
+def moved(baseline: Baseline | None, measurement: Measurement, entries: Sequence[HistoryEntry] = ()) -> Facts:
     """Return everything that differs between the accepted run and this one."""
     if baseline is None:
         return ()
     then = baseline.surroundings
     facts = then.differences(surroundings(measurement)) if then is not None else ()
-    return (*_clocks(baseline, measurement, sittings), *facts)
+    return (*_clocks(baseline, measurement, entries), *facts)
 
 
 def named(baseline: Baseline | None, facts: Facts) -> str:
@@ -342,8 +342,8 @@ def named(baseline: Baseline | None, facts: Facts) -> str:
     return "none of the facts that perfgate records" if recorded else UNKNOWN
 
 
-def _clocks(baseline: Baseline, measurement: Measurement, sittings: Sequence[Sitting]) -> Facts:
-    now, then = clock_of(measurement.processes), accepted_clock(baseline, sittings)
+def _clocks(baseline: Baseline, measurement: Measurement, entries: Sequence[HistoryEntry]) -> Facts:
+    now, then = clock_of(measurement.processes), accepted_clock(baseline, entries)
     if now is None or then is None or abs(now / then - 1) <= APART:
         return ()
     return (("clock", quantity(then, Dimension.CLOCK), quantity(now, Dimension.CLOCK)),)
@@ -377,11 +377,11 @@ def clock_of(processes: Iterable[Samples]) -> float | None:
     return median(sorted(clocks)) if clocks and min(clocks) > 0 else None
 
 
-def accepted_clock(baseline: Baseline | None, sittings: Sequence[Sitting]) -> float | None:
+def accepted_clock(baseline: Baseline | None, entries: Sequence[HistoryEntry]) -> float | None:
     """Return the clock of a line, from the newest run of its commit that has one."""
     if baseline is None or not baseline.commit:
         return None
-    same = (s for s in reversed(sittings) if s.commit and _one_commit(s.commit, baseline.commit))
+    same = (s for s in reversed(entries) if s.commit and _one_commit(s.commit, baseline.commit))
     return next((s.clock_hz for s in same if s.clock_hz), None)
 
 

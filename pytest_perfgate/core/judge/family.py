@@ -215,7 +215,7 @@ def _outcome(
         return Outcome.UNDECIDED, "; the interval spans the limit"
     if of not in CHANGES or limit.bound < 0:
         return Outcome.BROKEN, "; the whole interval misses the limit"
-    reach = max(_reach(members, context), _blind(members))
+    reach = max(_reach(members, context), _detects(members))
     if mean.value <= reach and all(map(_by_arms, members)):
         return open_in_family(members, among)
     if mean.value <= reach:
@@ -279,15 +279,15 @@ def _by_arms(member: CaseReport) -> bool:
 
 def _within_limit(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tuple[Outcome, str]:
     """Judge a mean against noisy lines: it keeps its limit only if it is faster by more than their noise."""
-    blind = _blind(members)
-    if of in CHANGES and blind > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= blind:
-        return Outcome.UNDECIDED, f"; the accepted runs were too noisy to detect less than {detectable(blind)}"
+    detects = _detects(members)
+    if of in CHANGES and detects > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= detects:
+        return Outcome.UNDECIDED, f"; the accepted runs were too noisy to detect less than {detectable(detects)}"
     return Outcome.PASSED, ""
 
 
-def _blind(members: list[CaseReport]) -> float:
+def _detects(members: list[CaseReport]) -> float:
     """Return the mean of the slowdowns that the accepted runs could not detect, if those are used."""
-    unknown = [math.log1p(line.blind) for line in map(_line, members) if line]
+    unknown = [math.log1p(line.detects) for line in map(_line, members) if line]
     return math.expm1(math.fsum(unknown) / len(members))
 
 
@@ -308,11 +308,11 @@ def _excuse(member: CaseReport, reach: float) -> str:
 def _reach(members: list[CaseReport], context: JudgeContext) -> float:
     """Return what chance explains; a run shifts a whole family, so a mean is judged like a single case."""
     measurement = members[0].measurement
-    sittings = min((line.sittings for line in map(_line, members) if line), default=1)
+    runs = min((line.runs for line in map(_line, members) if line), default=1)
     expected = prior(
         measurement.device.kind if measurement else "host", measurement.identity.clocks if measurement else "off"
     )
-    return predict(expected, scatter=expected, sittings=sittings, gates=context.gates).reach
+    return predict(expected, scatter=expected, runs=runs, gates=context.gates).reach
 
 
 def _reading(mean: Metric, of: str) -> str:

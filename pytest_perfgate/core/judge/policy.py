@@ -217,7 +217,7 @@ def by_commit(
         if not (contested(report, ci=ci) or key in means) or not (base or line):
             continue
         named = line.commit if line is not None and not line.commit.endswith(DIRTY) else ""
-        slower = line is not None and line.sittings > 1 and suspects(report.verdicts)
+        slower = line is not None and line.runs > 1 and suspects(report.verdicts)
         since_accepted = slower or suspect_figures(report.verdicts)
         commit = (named or base) if since_accepted else (base or named)
         open_.setdefault(commit, []).append(key)

@@ -373,7 +373,7 @@ def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[S
     if bound:
         before = max(error, min(before, abs(bound) / 2 / NORMAL))
     one = math.sqrt((error**2 + before**2) / 2 + between**2)
-    chance = predict(one, scatter=max(one, then.scatter), sittings=then.sittings, gates=gates, freedom=processes - 1)
+    chance = predict(one, scatter=max(one, then.scatter), runs=then.runs, gates=gates, freedom=processes - 1)
     return chance.reach
 
 

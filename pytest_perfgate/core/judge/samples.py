@@ -19,7 +19,7 @@ from pytest_perfgate.model.values import Dimension, first_of
 from pytest_perfgate.model.verdict import Paired, PowerLimited
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.measurement import Measurement, Samples, Settled, Sitting
+    from pytest_perfgate.model.measurement import HistoryEntry, Measurement, Samples, Settled
     from pytest_perfgate.model.protocol import Capture
 
 BOUND = 1.02
@@ -181,15 +181,15 @@ _LEVEL = 0.15
 """Nearly four standard deviations between runs on the noisiest kind of machine."""
 
 
-def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
+def scatter_of(entries: Sequence[HistoryEntry], time: float) -> tuple[float, int]:
     """Return (relative scatter between runs at the accepted level, number of runs)."""
-    times = [sitting.time for sitting in _of_level(sittings, time)]
+    times = [entry.time for entry in _of_level(entries, time)]
     return scatter_of_neighbours(times), len(times)
 
 
-def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
+def _of_level(entries: Sequence[HistoryEntry], time: float) -> list[HistoryEntry]:
     """Return the newest runs, back to the first that differs by more than any machine's scatter."""
-    return list(takewhile(lambda s: of_level(s.time, time), reversed(sittings)))
+    return list(takewhile(lambda s: of_level(s.time, time), reversed(entries)))
 
 
 def of_level(measured: float, time: float) -> bool:

@@ -24,6 +24,7 @@ from pytest_perfgate.core.judge.samples import (
     base_words,
     excused,
     indistinguishable,
+    is_host,
     power_facts,
     resting_on_arms,
     slow_processes,
@@ -130,8 +131,8 @@ def _if_agreeing(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baselin
     accepts = f'{sentence}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if agrees(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
-    if agrees(trial, edited, edited.blind):
-        noisy = f"{accepts}, from a run too noisy to detect less than {detectable(edited.blind)}"
+    if agrees(trial, edited, edited.detects):
+        noisy = f"{accepts}, from a run too noisy to detect less than {detectable(edited.detects)}"
         shown = trial.paired is not None and trial.paired.decision is Decision.SLOWER  # two builds say nothing more
         steps = (trial.accepting(REASON),) if shown else tuple(deciding(trial))
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, steps)
@@ -196,23 +197,25 @@ def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tup
     assert paired is not None
     if paired.unstable:
         text = f"processes fall into groups, and more slow ones than in {paired.base or 'the base'} are not shown"
-        return _ruling(suspicion, Outcome.UNSTABLE, text, (), facts)
+        return _ruling(suspicion, Outcome.UNSTABLE, text, more_rounds(trial, paired), facts)
     text = f"undecided whether slower than {base_words(paired)}{time_to_decide(paired)}"
     return _ruling(suspicion, Outcome.UNDECIDED, text, more_rounds(trial, paired), facts)
 
 
 def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
     """Return the command that runs this test alone, so with the whole budget; more rounds only above the usual."""
-    more = f" {ROUNDS}{2 * paired.rounds}" if paired.rounds >= OFTEN else ""
-    where, more = ("on a quieter machine: ", "") if math.isinf(paired.wants_s) else ("", more)
+    where, more = "", f" {ROUNDS}{2 * paired.rounds}" if paired.rounds >= OFTEN else ""
+    if math.isinf(paired.wants_s) or paired.unstable:  # threads that wait for one another scatter most on busy cores
+        one_thread = any(samples.threaded and is_host(samples) for samples in trial.measurement.processes)
+        where, more = f"{'with OMP_NUM_THREADS=1, or ' * one_thread}on a quieter machine: ", ""
     return (f"{where}{trial.rerun} {AGAINST} {paired.base}{more}",) if paired.base else ()
 
 
 def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     assert trial.baseline is not None
     chance = prediction(trial)
-    reach = max(chance.reach, trial.baseline.blind)
-    runs = f"{chance.sittings} runs" if chance.sittings > 1 else "one run"
+    reach = max(chance.reach, trial.baseline.detects)
+    runs = f"{chance.runs} runs" if chance.runs > 1 else "one run"
     explained = f"after {runs} chance explains up to {detectable(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.threshold:
         excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
@@ -297,10 +300,10 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
     assert baseline is not None
-    scatter, sittings, degrees = baseline.scatter, baseline.sittings, None
-    if context.scatter is not None and context.sittings > 1:
-        scatter, sittings, degrees = context.scatter, context.sittings, freedom(context.sittings)
-    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=degrees)
+    scatter, runs, degrees = baseline.scatter, baseline.runs, None
+    if context.scatter is not None and context.runs > 1:
+        scatter, runs, degrees = context.scatter, context.runs, freedom(context.runs)
+    return predict(expected, scatter=scatter, runs=runs, gates=context.gates, freedom=degrees)
 
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:

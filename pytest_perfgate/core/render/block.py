@@ -187,11 +187,11 @@ def _then(baseline: Baseline) -> Iterator[tuple[str, str]]:
     text = ", ".join(filter(None, (short_commit(baseline.commit, 10), baseline.when)))
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (text, why)))
-    sittings = f"{baseline.sittings} runs" if baseline.sittings > 1 else ""
-    blind = f"can detect {detectable(baseline.blind)}" if baseline.blind else ""
+    runs = f"{baseline.runs} runs" if baseline.runs > 1 else ""
+    detects = f"can detect {detectable(baseline.detects)}" if baseline.detects else ""
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
     time = quantity(baseline.time, Dimension.TIME) if baseline.time else ""
-    facts = (time, origin, _steps(baseline), sittings, few, blind)
+    facts = (time, origin, _steps(baseline), runs, few, detects)
     yield "then", "  ".join(filter(None, facts))
 
 
@@ -263,10 +263,10 @@ def acceptance_lines(decisions: Sequence[Proposal], *, dry: bool = False) -> Ite
     several = len({_device(decision) for decision in decisions} - {""}) > 1
     for decision in decisions:
         if decision.writes or decision.change in _SAID:
-            blind = decision.blind if _asks_for_time(decision) else None
+            detects = decision.detects if _asks_for_time(decision) else None
             where = f"  on {_device(decision)}" if several and _device(decision) else ""
-            detects = "" if blind is None or _step(decision) > blind else f"  can detect {detectable(blind)}"
-            yield f"{_time_line(decision)}{where}{detects}"
+            can_detect = "" if detects is None or _step(decision) > detects else f"  can detect {detectable(detects)}"
+            yield f"{_time_line(decision)}{where}{can_detect}"
             yield from (f"  {step_text(step)}" for step in decision.figures)
     written = sum(d.writes for d in decisions)
     counts = Counter(f"{d.change.value}{f' ({d.why})' * (d.change is Change.KEPT)}" for d in decisions if not d.writes)
@@ -291,8 +291,8 @@ def _warnings(shown: Sequence[Proposal]) -> Iterator[str]:
     few = Counter(d.few_processes for d in shown if d.few_processes)
     for few_processes, count in few.items():
         yield f"warning  {count} of {plural(len(shown), 'case')}, {few_processes}; {_WHOLE}"
-    if blind := sum(d.blind is not None and _asks_for_time(d) for d in shown):
-        share = f"{blind} of {plural(len(shown), 'case')}"
+    if detects := sum(d.detects is not None and _asks_for_time(d) for d in shown):
+        share = f"{detects} of {plural(len(shown), 'case')}"
         yield f"warning  {share} too noisy to detect a slowdown of its limit{_busy_note(shown)}. {_AGAIN}"
     if tiny := sum(d.after is not None and 0 < d.after.time < 1 for d in shown):
         text = 'below 1 ns: record() takes nanoseconds; for seconds: record(times, unit="s")'
@@ -315,8 +315,8 @@ def _busy_note(shown: Sequence[Proposal]) -> str:
 def _warning(decision: Proposal) -> str:
     """Return the warning on a run that is too noisy for its limit, has too few processes, or drifts."""
     warnings = [f"{decision.few_processes}; {_WHOLE}"] if decision.few_processes else []
-    if decision.blind is not None:
-        text = f"the smallest slowdown this run can detect is {detectable(decision.blind)}"
+    if decision.detects is not None:
+        text = f"the smallest slowdown this run can detect is {detectable(decision.detects)}"
         warnings.append(f"{text}. {_AGAIN}")
     return "; ".join([*warnings, *([TOO_FAR] if decision.creeps else [])])
 

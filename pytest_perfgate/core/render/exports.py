@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.model.measurement import Measurement, Sitting, short_commit
+from pytest_perfgate.model.measurement import HistoryEntry, Measurement, short_commit
 from pytest_perfgate.model.metric import Cell, Column, Metric, Table
 from pytest_perfgate.model.plan import Effect
 from pytest_perfgate.model.values import Dimension
@@ -183,14 +183,14 @@ _COLUMNS = (
 _NUMBERS = frozenset({"value", "low", "high"})
 
 
-def figures_table(sittings: Iterable[Sitting]) -> Table:
+def figures_table(entries: Iterable[HistoryEntry]) -> Table:
     """Return a row for each figure, of a run or of a history, for spreadsheets, notebooks or data lakes."""
     rows: list[tuple[Cell, ...]] = [
         (
             s.when, short_commit(s.commit, 40), s.run, s.host, s.device, s.card, str(s.key), s.outcome, metric.name,
             ", ".join(f"{name}={text}" for name, text in metric.labels), metric.value, *_ends(metric), _unit(metric),
         )
-        for s in sittings
+        for s in entries
         for metric in s.metrics or (Metric(name="time", value=s.time, dimension=Dimension.TIME),)
     ]  # fmt: skip
     kinds = (Dimension.PLAIN if name in _NUMBERS else Dimension.TEXT for name in _COLUMNS)

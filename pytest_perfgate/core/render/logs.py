@@ -12,10 +12,10 @@ from pytest_perfgate.core.analysis.results import Place, Previous, issues_of, of
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.render.block import accepted_text
-from pytest_perfgate.core.render.pictures import sittings_text, timeline
+from pytest_perfgate.core.render.pictures import history_text, timeline
 from pytest_perfgate.core.render.words import ABSENT, change_of, figure_text, plural, printable, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
-from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
+from pytest_perfgate.model.measurement import Baseline, HistoryEntry, Measurement, short_commit
 from pytest_perfgate.model.metric import Block, Column, Document, Figure, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.values import Better, Dimension, value
 
@@ -258,7 +258,7 @@ def _one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-Told = tuple["CaseKey", str, Sequence[Sitting], "Baseline | None"]
+Told = tuple["CaseKey", str, Sequence[HistoryEntry], "Baseline | None"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -268,7 +268,7 @@ Anchors = Mapping[tuple[str, str], Baseline]
 """(device, case) to the line of the revision that is the fixed anchor."""
 
 
-Detailed = Mapping[tuple[str, str], Sequence[Sitting]]
+Detailed = Mapping[tuple[str, str], Sequence[HistoryEntry]]
 """(device, case) to its runs with their figures."""
 
 
@@ -304,41 +304,41 @@ def _accepted(line: Baseline | None) -> float | str:
     return line.time or plural(len(line.figures), "figure")
 
 
-def _section(case: Told, anchors: Anchors, detailed: Sequence[Sitting]) -> Section:
-    key, device, sittings, baseline = case
+def _section(case: Told, anchors: Anchors, detailed: Sequence[HistoryEntry]) -> Section:
+    key, device, entries, baseline = case
     own = tuple(_figure_blocks(detailed, baseline)) if baseline is not None else ()
     title = f"{printable(str(key))} on {device}"
-    if own and not any(sitting.time for sitting in sittings):
+    if own and not any(entry.time for entry in entries):
         return Section(title=title, blocks=own)
-    changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
-    line = f"{bars([s.time for s in sittings])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
-    lines = [line, sittings_text(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
+    changes = change_points([s.time for s in entries]) if all(s.time > 0 for s in entries) else ()
+    line = f"{bars([s.time for s in entries])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
+    lines = [line, history_text(entries, changes), anchored(entries, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in lines if text)
-    drawn = (replace(timeline("Time", sittings, changes, baseline), bars=()),) if sittings[1:] else ()
-    return Section(title=title, blocks=(*paragraphs, *drawn, _sittings(sittings, baseline, changes), *own))
+    drawn = (replace(timeline("Time", entries, changes, baseline), bars=()),) if entries[1:] else ()
+    return Section(title=title, blocks=(*paragraphs, *drawn, _entries_table(entries, baseline, changes), *own))
 
 
-def _figure_blocks(sittings: Sequence[Sitting], line: Baseline) -> Iterator[Block]:
+def _figure_blocks(entries: Sequence[HistoryEntry], line: Baseline) -> Iterator[Block]:
     """Yield each accepted figure over time, in a line and in a column of one table."""
-    series = {one: _values(sittings, one) for one in line.figures}
+    series = {one: _values(entries, one) for one in line.figures}
     known = {one: numbers for one, numbers in series.items() if any(number is not None for number in numbers)}
-    yield from (Paragraph(text=_figure_line(one, numbers, sittings)) for one, numbers in known.items())
+    yield from (Paragraph(text=_figure_line(one, numbers, entries)) for one, numbers in known.items())
     if not known:
         return
     head = (Column(name="when"), Column(name="commit"))
     columns = (*head, *(Column(name=printable(one.title), dimension=one.dimension, absent="-") for one in known))
-    rows = zip([s.when[:16] for s in sittings], [short_commit(s.commit, 7) for s in sittings], *known.values())
+    rows = zip([s.when[:16] for s in entries], [short_commit(s.commit, 7) for s in entries], *known.values())
     yield Table(columns=columns, rows=tuple(rows))
 
 
-def _values(sittings: Sequence[Sitting], figure: Figure) -> list[float | None]:
+def _values(entries: Sequence[HistoryEntry], figure: Figure) -> list[float | None]:
     key = (figure.name, figure.labels)
-    return [next((m.value for m in s.metrics if (m.name, m.labels) == key), None) for s in sittings]
+    return [next((m.value for m in s.metrics if (m.name, m.labels) == key), None) for s in entries]
 
 
-def _figure_line(figure: Figure, numbers: Sequence[float | None], sittings: Sequence[Sitting]) -> str:
+def _figure_line(figure: Figure, numbers: Sequence[float | None], entries: Sequence[HistoryEntry]) -> str:
     """Return ``registers  ▁▁█  accepted: 128; 130 since c0ffee1, from 128``."""
-    known = [(number, sitting) for number, sitting in zip(numbers, sittings) if number is not None]
+    known = [(number, entry) for number, entry in zip(numbers, entries) if number is not None]
     values = [number for number, _ in known]
     low = min(values)
     shift = 0.0 if low > 0 else 1.0 - low  # a value of 0 has no logarithm
@@ -351,41 +351,41 @@ def _figure_line(figure: Figure, numbers: Sequence[float | None], sittings: Sequ
     return "; ".join([f"{printable(figure.title)}  {bars(values)}  {accepted}", *texts])
 
 
-def _sittings(sittings: Sequence[Sitting], accepted: Baseline | None, changes: Sequence[ChangePoint]) -> Table:
+def _entries_table(entries: Sequence[HistoryEntry], accepted: Baseline | None, changes: Sequence[ChangePoint]) -> Table:
     """Return a row for each run, with columns for values that occur, and for how it was measured if that varied."""
-    hows = [s.identity for s in sittings] if len({s.identity for s in sittings} - {""}) > 1 else []
-    before: list[float | None] = [None, *(s.time for s in sittings)]
+    hows = [s.identity for s in entries] if len({s.identity for s in entries} - {""}) > 1 else []
+    before: list[float | None] = [None, *(s.time for s in entries)]
     new = {change.index: signed(change.change) for change in changes}
     columns: list[tuple[Column, Sequence[object]]] = [
-        (Column(name="when"), [s.when[:16] for s in sittings]),
-        (Column(name="commit"), [short_commit(s.commit, 7) for s in sittings]),
-        (Column(name="time", dimension=_TIME), [s.time for s in sittings]),
+        (Column(name="when"), [s.when[:16] for s in entries]),
+        (Column(name="commit"), [short_commit(s.commit, 7) for s in entries]),
+        (Column(name="time", dimension=_TIME), [s.time for s in entries]),
         (
             Column(name="against accepted"),
-            [_history_change(s.time, accepted.time if accepted and _like(s, accepted) else None) for s in sittings],
+            [_history_change(s.time, accepted.time if accepted and _like(s, accepted) else None) for s in entries],
         ),
-        (Column(name="against the one before"), [_history_change(s.time, then) for s, then in zip(sittings, before)]),
-        (Column(name="new level"), [new.get(at, "") for at in range(len(sittings))]),
-        (Column(name="processes", dimension=Dimension.COUNT), [s.processes for s in sittings]),
+        (Column(name="against the one before"), [_history_change(s.time, then) for s, then in zip(entries, before)]),
+        (Column(name="new level"), [new.get(at, "") for at in range(len(entries))]),
+        (Column(name="processes", dimension=Dimension.COUNT), [s.processes for s in entries]),
         (Column(name="measured with"), [printable(how) for how in hows]),
     ]
     shown = [(column, cells) for column, cells in columns if any(cell != "" for cell in cells)]
     return Table(columns=tuple(column for column, _ in shown), rows=tuple(zip(*(cells for _, cells in shown))))
 
 
-def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:
+def anchored(entries: Sequence[HistoryEntry], baseline: Baseline | None) -> str:
     """Return how far runs drifted from their fixed anchor, or else the accepted time; "" within the limit."""
-    alike = [s for s in sittings if baseline is not None and _like(s, baseline)]
+    alike = [s for s in entries if baseline is not None and _like(s, baseline)]
     drifted = drift(alike, baseline.time, LIMIT, since=baseline.commit) if baseline else None
     if drifted is None or not drifted.alarms or drifted.steps < 2:  # a single run is not a drift
         return ""
     return f"ANCHOR  {signed(drifted.change)}: {drifted.sentence}"
 
 
-def _like(sitting: Sitting, line: Baseline) -> bool:
+def _like(entry: HistoryEntry, line: Baseline) -> bool:
     """Return whether a run was measured like the accepted time, as far as both record it."""
     then = line.identity
-    return not sitting.identity or then is None or sitting.identity == how_measured(then, at_limit=line.limited)
+    return not entry.identity or then is None or entry.identity == how_measured(then, at_limit=line.limited)
 
 
 def _history_change(time: float, then: float | None) -> str:

@@ -40,7 +40,7 @@ from pytest_perfgate.model.values import Dimension, value
 if TYPE_CHECKING:
     from pytest_perfgate.core.stats.change_points import ChangePoint
     from pytest_perfgate.model.device import Roof
-    from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting
+    from pytest_perfgate.model.measurement import Baseline, HistoryEntry, Measurement
     from pytest_perfgate.model.verdict import CaseReport
 
 _BINS = 40
@@ -49,7 +49,7 @@ _PROCESSES = 24
 """The most processes of a case in a picture."""
 
 _KEPT = 60
-"""The most earlier sittings in a picture of one case."""
+"""The most earlier runs in a picture of one case."""
 
 
 def _time(nanoseconds: float, digits: int = 3) -> str:
@@ -82,13 +82,13 @@ def levels(baseline: Baseline | None) -> tuple[ReferenceLine, ...]:
     return accepted, ReferenceLine(name="anchor", time=baseline.anchor, dash="2 3")
 
 
-def distribution_picture(case: CaseReport, sittings: Sequence[Sitting] = ()) -> Picture | None:
+def distribution_picture(case: CaseReport, entries: Sequence[HistoryEntry] = ()) -> Picture | None:
     """Draw each process as a row of samples below earlier runs, with the accepted time as a line."""
     processes = [p for p in case.measurement.processes if p.durations] if case.measurement else []
     usual = [_usual(p.durations) for p in processes]
     if not processes or not all(usual):
         return None
-    then = [s.time for s in sittings[-_KEPT:] if 0 < s.time < math.inf]
+    then = [s.time for s in entries[-_KEPT:] if 0 < s.time < math.inf]
     references = levels(case.baseline)
     axis = _tight([*(n for shown in usual for n in shown), *then, *(one.time for one in references)], "time of a call")
     hidden = sum(len(p.durations) for p in processes) - sum(map(len, usual))
@@ -218,9 +218,9 @@ def _needle(frame: Frame, at: int, change: float) -> str:
     return rule(foot, head, colour=SOFT, wide=1) + dot(frame, at, change, title=f"round {at}: {signed(change)}")
 
 
-def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | None:
+def history_picture(case: CaseReport, entries: Sequence[HistoryEntry]) -> Picture | None:
     """Draw the case's runs over time with its change points; accepted time and anchor are lines."""
-    sat = [s for s in sittings if 0 < s.time < math.inf][-_KEPT:]
+    sat = [s for s in entries if 0 < s.time < math.inf][-_KEPT:]
     if len(sat) < 3:
         return None
     from pytest_perfgate.core.stats.change_points import change_points
@@ -278,31 +278,31 @@ _LABELS, _FAILED = 4, frozenset({"regressed", "broken"})
 
 def timeline(
     name: str,
-    sittings: Sequence[Sitting],
+    entries: Sequence[HistoryEntry],
     changes: Sequence[ChangePoint],
     accepted: Baseline | None = None,
     of: FigureLevel = TIMES,
 ) -> Picture:
     """Draw a dot for each run, a step with its commit at each change, lines at accepted time and anchor."""
-    times = [sitting.time for sitting in sittings]
+    times = [entry.time for entry in entries]
     references = levels(accepted)
     alt = f"{name} over {plural(len(times), 'run')}, {of.text(min(times))} to {of.text(max(times))}"
-    whole = f"{alt}; {sittings_text(sittings, changes, of)}"
+    whole = f"{alt}; {history_text(entries, changes, of)}"
 
     def draw(width: int) -> str:
-        return _history(width, name, (sittings, changes, references, of), whole)
+        return _history(width, name, (entries, changes, references, of), whole)
 
     spark = f"{sparkline([time - 0.9 * min(times) for time in times[-_KEPT:]])}  {of.text(times[-1])}"
     return responsive("history", draw, alt, (), [Bar(label="history", text=spark)])
 
 
-Line = tuple[Sequence["Sitting"], Sequence["ChangePoint"], Sequence[ReferenceLine], FigureLevel]
-"""Sittings, their change points, the levels that they are compared with, and the figure."""
+Line = tuple[Sequence["HistoryEntry"], Sequence["ChangePoint"], Sequence[ReferenceLine], FigureLevel]
+"""Runs, their change points, the levels that they are compared with, and the figure."""
 
 
 def _history(width: int, name: str, shown: Line, alt: str) -> str:
-    sittings, changes, references, of = shown
-    times = [sitting.time for sitting in sittings]
+    entries, changes, references, of = shown
+    times = [entry.time for entry in entries]
     known = [*times, *(one.time for one in references)]
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
     low, name_of = max(min(known) - room, min(*known, of.raised)), "time" if width > NARROW and not of.title else ""
@@ -311,10 +311,10 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
     top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))
-    days, failed = {one.when[:10] for one in sittings}, any(one.outcome in _FAILED for one in sittings)
+    days, failed = {one.when[:10] for one in entries}, any(one.outcome in _FAILED for one in entries)
     runs = f"runs{f' of {min(days)}' * (len(days) == 1)}, oldest first{'; crossed: failed' * failed}"
     frame = Frame(
-        x=Axis(low=-0.5, high=len(times) - 0.5, label=runs, text=_days(sittings, _TIME if len(days) < 2 else _DAY)),
+        x=Axis(low=-0.5, high=len(times) - 0.5, label=runs, text=_days(entries, _TIME if len(days) < 2 else _DAY)),
         y=up, width=width, height=top + 270, top=top, left=left,
     )  # fmt: skip
     marks = [words(0, 14, _end_of(name, width)), *grid(frame)]
@@ -322,7 +322,7 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
         across, foot = frame.at(at, frame.y.low)
         marks += [rule((across, top - 4 - 16 * row), (across, foot), dash="2 4"), words(x, top - 6 - 16 * row, text)]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
-    marks += [_sitting(frame, at, one, of) for at, one in enumerate(sittings)]
+    marks += [_entry(frame, at, one, of) for at, one in enumerate(entries)]
     return sheet(width, frame.height, [*marks, *_reference_lines(frame, references, of)], alt)
 
 
@@ -332,7 +332,7 @@ def _end_of(name: str, width: int) -> str:
     return name if len(name) <= letters else f"…{name[-letters:]}"
 
 
-def _sitting(frame: Frame, at: int, one: Sitting, of: FigureLevel) -> str:
+def _entry(frame: Frame, at: int, one: HistoryEntry, of: FigureLevel) -> str:
     """Return a dot, or a ring with a cross for a run that missed its limits."""
     title = f"{one.when[:16]} {one.commit[:10]} {of.text(one.time)} {one.outcome}".rstrip()
     if one.outcome not in _FAILED:
@@ -355,12 +355,12 @@ def _reference_lines(frame: Frame, references: Sequence[ReferenceLine], of: Figu
 
 def _steps_placed(shown: Line, across: tuple[float, float, int]) -> list[tuple[float, str, float, int]]:
     """Return each change with its text, the text's start and a row with room; without room it is left out."""
-    (sittings, changes, _, of), (left, right, count) = shown, across
+    (entries, changes, _, of), (left, right, count) = shown, across
     ends, steps = [0.0] * _LABELS, []
     for change in changes:
         at = change.index - 0.5
         line_x = left + (at + 0.5) / count * (right - left)
-        first = sittings[change.index]
+        first = entries[change.index]
         text = f"{of.step(change.before, change.after)} at {first.commit[:7] or first.when[:10]}"
         x = min(line_x + 4, right - text_width(text))
         row = next((row for row, end in enumerate(ends) if x > end), None)
@@ -375,19 +375,18 @@ def _steps_placed(shown: Line, across: tuple[float, float, int]) -> list[tuple[f
 _DAY, _TIME = slice(10), slice(11, 16)
 
 
-def _days(sittings: Sequence[Sitting], part: slice) -> Callable[[float], str]:
+def _days(entries: Sequence[HistoryEntry], part: slice) -> Callable[[float], str]:
     """Return a function for the day below a run, or another part of its time; "" for a tick between two runs."""
-    texts = {float(at): sitting.when[part] for at, sitting in enumerate(sittings)}
+    texts = {float(at): entry.when[part] for at, entry in enumerate(entries)}
     return lambda at: texts.get(round(at, 6), "")
 
 
-def sittings_text(sittings: Sequence[Sitting], changes: Sequence[ChangePoint], of: FigureLevel = TIMES) -> str:
+def history_text(entries: Sequence[HistoryEntry], changes: Sequence[ChangePoint], of: FigureLevel = TIMES) -> str:
     """Return the change points in one sentence."""
     if not changes:
         return "no change point"
     parts = [
-        f"{of.step(c.before, c.after)} at {sittings[c.index].commit[:10] or sittings[c.index].when[:16]}"
-        for c in changes
+        f"{of.step(c.before, c.after)} at {entries[c.index].commit[:10] or entries[c.index].when[:16]}" for c in changes
     ]
     return f"{len(changes)} change point{'s' * (len(changes) > 1)}: {', '.join(parts)}"
 

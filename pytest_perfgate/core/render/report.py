@@ -28,19 +28,19 @@ from pytest_perfgate.core.render.words import (
     span,
     value_text,
 )
-from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Compare, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
 
-History = Mapping[str, Sequence[Sitting]]
+History = Mapping[str, Sequence[HistoryEntry]]
 
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 
 _ORDER = list(Outcome)
 
-_PICTURED, _BLIND = 40, 10.0
+_PICTURED, _DETECTS_NOTHING = 40, 10.0
 """The most cases with pictures, since the table has all of them; the change from which its size is not told."""
 
 NONE = "-"
@@ -268,7 +268,7 @@ def _measured(verdict: Verdict) -> str | None:
 def detectable_cell(verdict: Verdict) -> Cell:
     """Return the smallest slowdown that could be detected; too few rounds of two builds detect none."""
     visible = None if few_rounds(verdict) else verdict.visible
-    return visible if visible is None or visible < _BLIND else detectable(visible)
+    return visible if visible is None or visible < _DETECTS_NOTHING else detectable(visible)
 
 
 def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tuple[Block, ...]:
@@ -278,14 +278,14 @@ def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tu
     several = len(_devices(cases)) > 1
     for case in cases[:_PICTURED]:
         device = _device(case)
-        sittings = tuple(s for s in history.get(str(case.key), ()) if not several or s.device == device)
-        before = [one for one in sittings if one.when < started]
+        entries = tuple(s for s in history.get(str(case.key), ()) if not several or s.device == device)
+        before = [one for one in entries if one.when < started]
         title = f"{short_name(case.key)}, {device}" if several and device else short_name(case.key)
         drawn: list[Block | None] = [
             shown(partial(rounds_picture, case), _words),  # where there are any, they decided
             shown(partial(distribution_picture, case, before), _words),
-            shown(partial(history_picture, case, sittings), _words),
-            *_figure_pictures(case, sittings),
+            shown(partial(history_picture, case, entries), _words),
+            *_figure_pictures(case, entries),
         ]
         pictures = tuple(picture for picture in drawn if picture)
         if pictures:
@@ -293,16 +293,16 @@ def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tu
     return (*_roofline(cases), *blocks)
 
 
-def _figure_pictures(case: CaseReport, sittings: Sequence[Sitting]) -> Iterator[Block]:
+def _figure_pictures(case: CaseReport, entries: Sequence[HistoryEntry]) -> Iterator[Block]:
     """Yield the history of every accepted figure other than time."""
     from pytest_perfgate.core.analysis.regressions import Trend
     from pytest_perfgate.core.judge.accepted_line import figure_levels
     from pytest_perfgate.core.render.pictures import timeline
 
-    for own, levels, of_figure, of in figure_levels(sittings, case.baseline) if case.baseline else ():
+    for own, levels, of_figure, of in figure_levels(entries, case.baseline) if case.baseline else ():
         trend = Trend(own, of_figure, of=of, levels=levels)
-        if len(trend.sittings) >= 3:
-            drawn = [replace(sitting, time=level) for sitting, level in zip(trend.sittings, trend.levels)]
+        if len(trend.entries) >= 3:
+            drawn = [replace(entry, time=level) for entry, level in zip(trend.entries, trend.levels)]
             yield timeline(f"{of.title} of {short_name(case.key)}", drawn, trend.changes, trend.accepted, of)
 
 

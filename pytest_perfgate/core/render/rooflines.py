@@ -301,8 +301,8 @@ def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
         y = frame.y(time)
         yield f'<path class="grid" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'
         yield f'<text x="{_WIDE - _RIGHT + 6}" y="{y + 4:.0f}">{up.text(time)}</text>'
-    last = len(trend.sittings) - 1
-    for day, at in {escape(trend.sittings[at].when[:10]): at for at in (last, last // 2, 0)}.items():  # each day once
+    last = len(trend.entries) - 1
+    for day, at in {escape(trend.entries[at].when[:10]): at for at in (last, last // 2, 0)}.items():  # each day once
         anchor = "start" if at == 0 else "end" if at == last else "middle"
         yield f'<text x="{frame.x(at):.0f}" y="{frame.height - 8}" text-anchor="{anchor}">{day}</text>'
 
@@ -321,7 +321,7 @@ def _dots(frame: _Frame, trend: Trend) -> str:
 def _levels(frame: _Frame, trend: Trend) -> Iterator[str]:
     if not 0 < len(trend.changes) <= _STEPS:
         return
-    edges = [0, *(change.index for change in trend.changes), len(trend.sittings)]
+    edges = [0, *(change.index for change in trend.changes), len(trend.entries)]
     level = [trend.changes[0].before, *(change.after for change in trend.changes)]
     for (a, b), time in zip(pairwise(edges), level):
         yield f'<path class="level" d="M{frame.x(a - 0.5):.0f},{frame.y(time):.0f}H{frame.x(b - 0.5):.0f}"/>'
@@ -329,7 +329,7 @@ def _levels(frame: _Frame, trend: Trend) -> Iterator[str]:
     for change in trend.changes:
         x = frame.x(change.index - 0.5)
         yield f'<path class="step" d="M{x:.0f},{_TOP}V{frame.foot}"/>'
-        at = short_commit(trend.sittings[change.index].commit, 7) or trend.sittings[change.index].when[:10]
+        at = short_commit(trend.entries[change.index].commit, 7) or trend.entries[change.index].when[:10]
         text = f"{trend.of.step(change.before, change.after)} at {at}"
         left = min(x + 4, _WIDE - _RIGHT - _LETTER * len(text))
         row = next((row for row, end in enumerate(free) if end <= left), None)

@@ -15,7 +15,7 @@ from pytest_perfgate.core.render.html import STYLE, Markup, markup_table
 from pytest_perfgate.core.render.html import markup_text as _text
 from pytest_perfgate.core.render.rooflines import SITE_STYLE, label, sparkline, trend_svg
 from pytest_perfgate.core.render.words import FigureLevel, plural, printable, quantity
-from pytest_perfgate.model.measurement import Sitting, short_commit
+from pytest_perfgate.model.measurement import HistoryEntry, short_commit
 from pytest_perfgate.model.metric import figure_title
 from pytest_perfgate.model.values import first_of, value
 
@@ -190,7 +190,7 @@ def _steps(site: Site, every: Sequence[Step], *, by_one: bool = False) -> Iterat
         yield f'<p class="note">{len(ordered) - _STEPS:,} more with smaller changes are on the pages of the devices</p>'
 
 
-def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
+def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[HistoryEntry]]) -> Iterator[str]:
     counts = Counter(device for run in runs for device in {s.device for s in run})
     unseen = {one.device for one in every.unseen if one.key is None}
     rows = []
@@ -207,7 +207,7 @@ def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[S
     yield from markup_table(("device", "cases", "runs", "newest", "slower", "faster"), rows)
 
 
-def _listed(site: Site, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
+def _listed(site: Site, runs: Sequence[Sequence[HistoryEntry]]) -> Iterator[str]:
     """Yield the newest runs of all devices, with what failed in each."""
     rows = [
         (
@@ -223,7 +223,7 @@ def _listed(site: Site, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
 def _device(site: Site, device: str, trends: Sequence[Trend], figures: Sequence[Trend]) -> str:
     body = [f'<p class="subtitle">{plural(len(trends), "case")}; the largest worsening first</p>']
     gated = {figure.key for figure in figures}
-    body += _overview(site, [trend for trend in trends if trend.sittings or trend.key not in gated])
+    body += _overview(site, [trend for trend in trends if trend.entries or trend.key not in gated])
     moved = [one for one in figures if _news(one)]
     body += ["<h2>Gated figures</h2>", *_overview(site, moved)] if figures else []
     still = plural(len(figures) - len(moved), "other figure")
@@ -236,7 +236,7 @@ def _overview(site: Site, trends: Sequence[Trend]) -> Iterator[str]:
     rows = [
         (
             _case_link(t), Markup(sparkline(t.levels)), _level(t, t.now), _against_accepted(t, t.now), _step(t),
-            _commit(site, t.sittings[t.changes[-1].index].commit if t.changes else ""), _outcome(t.newest.outcome),
+            _commit(site, t.entries[t.changes[-1].index].commit if t.changes else ""), _outcome(t.newest.outcome),
             _text(t.newest.when[:10]),
         )
         for t in sorted(trends, key=lambda one: (-abs(one.changes[-1].change) if _open(one) else 0.0, str(one.key)))
@@ -288,7 +288,7 @@ def _over(scope: Iterable[tuple[str, str]]) -> str:
 def _case(site: Site, trend: Trend, figures: Sequence[Trend]) -> str:
     first, newest = trend.runs[0], trend.newest
     body = [f'<p class="subtitle">{plural(len(trend.runs), "run")} from {first.when[:10]} to {newest.when[:10]}</p>']
-    body += _line(site, trend) if trend.sittings else [f"<p>{_outcome(newest.outcome).html}</p>"]
+    body += _line(site, trend) if trend.entries else [f"<p>{_outcome(newest.outcome).html}</p>"]
     for figure in filter(_news, figures):
         body += [f"<h2>{label(figure.of.title)}</h2>", *_line(site, figure)]
     body += [
@@ -303,7 +303,7 @@ def _case(site: Site, trend: Trend, figures: Sequence[Trend]) -> str:
 def _line(site: Site, trend: Trend) -> Iterator[str]:
     """Yield one figure over time: cards, drawing, levels."""
     yield from _cards(site, trend)
-    if len(trend.sittings) > 1:
+    if len(trend.entries) > 1:
         yield trend_svg(trend)
     yield from _levels(site, trend)
 
@@ -318,7 +318,7 @@ def _cards(site: Site, trend: Trend) -> Iterator[str]:
             beside = f"now {trend.of.step(line.time, now)}{'; ' if since else ''}{since}"
             cards.append((name, trend.of.text(line.time), escape(beside)))
     if trend.changes:
-        at = trend.sittings[trend.changes[-1].index]
+        at = trend.entries[trend.changes[-1].index]
         cards.append(("last step", _step(trend).html, f"{_commit(site, at.commit).html} {escape(at.when[:10])}"))
     shown = (f"<div><dt>{name}</dt><dd>{text}</dd><p>{beside}</p></div>" for name, text, beside in cards)
     yield f'<dl class="cards">{"".join(shown)}</dl>'
@@ -328,11 +328,11 @@ def _levels(site: Site, trend: Trend) -> Iterator[str]:
     """Yield each level of a series with its commit and what else changed, the newest first."""
     if not trend.changes:
         return
-    edges = [0, *(change.index for change in trend.changes), len(trend.sittings)]
+    edges = [0, *(change.index for change in trend.changes), len(trend.entries)]
     rows = []
     for at, start in list(enumerate(edges[:-1]))[: -_RUNS - 1 : -1]:
         change = trend.changes[at - 1] if at else None
-        own = trend.sittings[start : edges[at + 1]]
+        own = trend.entries[start : edges[at + 1]]
         others = trend.moved(change) if change else ()
         newest = trend.accepted and trend.accepted.when[:10] >= own[0].when[:10] and at == len(edges) - 2
         reason = trend.accepted.why if trend.accepted and newest else ""
@@ -371,7 +371,7 @@ def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
 def _runs(site: Site, trend: Trend, figures: Sequence[Trend]) -> Iterator[str]:
     shown = trend.runs[-_RUNS:]
     several = {name for name in ("host", "card") if len({getattr(s, name) for s in shown}) > 1}
-    newest = [zip(one.sittings[-_RUNS:], one.levels[-_RUNS:]) for one in figures]
+    newest = [zip(one.entries[-_RUNS:], one.levels[-_RUNS:]) for one in figures]
     own = [{(s.run, s.when): one.of.text(n) for s, n in levels} for one, levels in zip(figures, newest)]
     rows = [
         (
@@ -385,7 +385,7 @@ def _runs(site: Site, trend: Trend, figures: Sequence[Trend]) -> Iterator[str]:
     yield from markup_table((*heads, "host", "card"), rows)
 
 
-def _facts(newest: Sitting) -> Iterator[str]:
+def _facts(newest: HistoryEntry) -> Iterator[str]:
     facts = [("measured with", newest.identity), ("host", newest.host), ("card", newest.card), *newest.facts]
     if rows := [(_text(name), _text(text)) for name, text in facts if text]:
         yield "<details><summary>Environment of the newest run</summary>"

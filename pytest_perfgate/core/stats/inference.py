@@ -209,7 +209,7 @@ class Prediction(NamedTuple):
     scatter: float
     """Scatter between runs, shrunk towards the prior."""
     dof: int
-    sittings: int
+    runs: int
     gates: int
 
     @property
@@ -223,20 +223,20 @@ class Prediction(NamedTuple):
 
     def log_within(self, level: float) -> float:
         """Return how far above the accepted value a new run is with this chance, as a logarithm."""
-        return t_quantile(1 - level, self.dof) * self.scatter * math.sqrt(1 + 1 / self.sittings)
+        return t_quantile(1 - level, self.dof) * self.scatter * math.sqrt(1 + 1 / self.runs)
 
 
 def predict(
-    expected: float, *, scatter: float = 0.0, sittings: int = 1, gates: int = 1, freedom: int | None = None
+    expected: float, *, scatter: float = 0.0, runs: int = 1, gates: int = 1, freedom: int | None = None
 ) -> Prediction:
     """Return the prediction for one new run from the prior's scatter and that of the accepted runs.
 
     ``freedom`` is the degrees of freedom of the scatter, if that is not one less than the runs.
     """
-    degrees = max(sittings, 1) - 1 if freedom is None else freedom
+    degrees = max(runs, 1) - 1 if freedom is None else freedom
     dof = PRIOR_DOF + degrees
     pooled = math.sqrt((PRIOR_DOF * expected**2 + degrees * scatter**2) / dof)
-    return Prediction(scatter=pooled, dof=dof, sittings=max(sittings, 1), gates=max(gates, 1))
+    return Prediction(scatter=pooled, dof=dof, runs=max(runs, 1), gates=max(gates, 1))
 
 
 _KEPT = 2 / 3

@@ -205,7 +205,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
         name="explain-unknown",
         family=Family.USAGE,
         title="perfgate explain does not know this word",
-        why="it knows codes, outcomes, terms, words of a block, metrics, settings, commands, views and rules of advice",
+        why="it knows codes, outcomes, terms, words of a block, metrics, settings, options, commands, views and advice",
         fix="perfgate explain lists every word",
     ),
     ErrorCode(

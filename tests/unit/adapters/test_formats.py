@@ -19,7 +19,7 @@ from pytest_perfgate.adapters.formats import (
     write_tables,
 )
 from pytest_perfgate.adapters.stores.records import render_record
-from pytest_perfgate.app.accepted import sittings
+from pytest_perfgate.app.accepted import entries
 from pytest_perfgate.core.render.report import run_document, verdict_table
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Column, Document, MetricSet, Picture, Section, Table
@@ -196,7 +196,7 @@ def test_the_history_is_a_row_a_figure(tmp_path: Path, monkeypatch: pytest.Monke
     from pytest_perfgate.wiring.stores import history_store
 
     monkeypatch.chdir(tmp_path)
-    history_store(tmp_path, configuration(tmp_path)).append(list(sittings(REPORT)))
+    history_store(tmp_path, configuration(tmp_path)).append(list(entries(REPORT)))
     table = pytest_perfgate.frame(view="history")
     assert list(table[table["metric"] == "time"]["value"]) == [1.2e6, 1e6]
     assert set(pytest_perfgate.frame("test_a", "history")["case"]) == {"tests/test_k.py::test_a"}

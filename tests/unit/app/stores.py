@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_perfgate.app.judge import GateJudge as Court
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting
+from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry, Measurement
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Plan
 from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.model.protocol import Capture, CaseResult
@@ -35,14 +35,14 @@ class Lines:
 
 
 class Past:
-    def __init__(self, *sittings: Sitting) -> None:
-        self.sittings = list(sittings)
+    def __init__(self, *entries: HistoryEntry) -> None:
+        self.entries = list(entries)
 
-    def read(self, key: CaseKey, device: str, last: int = 0) -> list[Sitting]:
-        return self.sittings
+    def read(self, key: CaseKey, device: str, last: int = 0) -> list[HistoryEntry]:
+        return self.entries
 
-    def append(self, sittings: tuple[Sitting, ...]) -> None:
-        self.sittings += sittings
+    def append(self, entries: tuple[HistoryEntry, ...]) -> None:
+        self.entries += entries
 
 
 def gate_judge(lines: Lines, past: Past | None = None, **fields: Any) -> Court:

@@ -190,7 +190,7 @@ def test_a_run_adds_to_the_lines_whose_commit_holds_its_code() -> None:
     store: Any = SimpleNamespace(read=lambda *at: lines(*committed.values()), read_all=lambda device: {})
     request = Request(add=True, since={"c1": ""}.get, signature=Signature(commit="c3", why="again"))
     changes = {d.report.key.nodeid[-1]: d.change for d in decisions(report, request, store, lambda case: ())}
-    assert changes == {"a": Change.SITTING, "b": Change.SLOWER}
+    assert changes == {"a": Change.ONE_MORE, "b": Change.SLOWER}
 
 
 @pytest.mark.parametrize("names", [(), ("test_a", "test_b", "test_c")])

@@ -13,7 +13,7 @@ from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.app.accepted import Accepted, Past
 from pytest_perfgate.app.conclude import Ending, suite_notes
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Identity, Sitting
+from pytest_perfgate.model.measurement import Baseline, HistoryEntry, Identity
 from pytest_perfgate.model.plan import Base, CaseKey, Mode, Outcome
 from pytest_perfgate.plugin.arms import substitute_commit
 from tests.unit.app.stores import Lines, captured, case, gate_judge
@@ -34,8 +34,8 @@ def judging(now: Baseline, then: Baseline = THEN) -> tuple[Baseline | None, Base
         {"time": 2e6},
         {"commit": "deadbeefdead"},
         {"scatter": 9.0},
-        {"sittings": 9},
-        {"blind": 9.0},
+        {"runs": 9},
+        {"detects": 9.0},
         {"expires": "2030-01-01"},
         {"environment": "0c01c77f7d"},
         {"identity": Identity(device=HOST.key, data="v2")},
@@ -175,7 +175,7 @@ def test_a_server_that_does_not_answer_costs_no_run_its_verdicts() -> None:
         Past(Down("history-unreadable")).probe()
 
 
-def broken(key: CaseKey, device: str, last: int = 0) -> list[Sitting]:
+def broken(key: CaseKey, device: str, last: int = 0) -> list[HistoryEntry]:
     raise PerfgateError("history-unreadable", "database disk image is malformed", place="history.db")
 
 

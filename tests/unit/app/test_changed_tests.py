@@ -141,7 +141,7 @@ def test_an_accepted_line_is_not_named_nor_one_held_against_a_quick_look() -> No
     assert line_notes(None) == line_notes(accepted(1.01e6)) == line_notes(SLOW, Mode.QUICK) == []
 
 
-EARLIER_LINE = accepted(1e6, commit="a1b2c3d", expires="2026-11-30", blind=0.02, scatter=0.01, sittings=3)
+EARLIER_LINE = accepted(1e6, commit="a1b2c3d", expires="2026-11-30", detects=0.02, scatter=0.01, runs=3)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ EARLIER_LINE = accepted(1e6, commit="a1b2c3d", expires="2026-11-30", blind=0.02,
         ({"expires": ""}, "expires 2026-11-30 -> never"),
         ({"expires": "2027-11-30"}, "expires 2026-11-30 -> 2027-11-30"),
         ({"expires": "2026-11-01"}, ""),
-        ({"scatter": 0.6, "sittings": 20}, "scatter 1.0 % -> 60.0 %"),
-        ({"scatter": 0.03, "sittings": 4}, ""),
-        ({"blind": 0.7}, "blind 2.0 % -> 70.0 %"),
-        ({"blind": 0.0}, ""),
+        ({"scatter": 0.6, "runs": 20}, "scatter 1.0 % -> 60.0 %"),
+        ({"scatter": 0.03, "runs": 4}, ""),
+        ({"detects": 0.7}, "detects 2.0 % -> 70.0 %"),
+        ({"detects": 0.0}, ""),
         ({"commit": "a1b2c3d+dirty"}, "commit a1b2c3d -> a1b2c3d+dirty"),
         ({"commit": ""}, "commit a1b2c3d -> none"),
         ({"commit": "d00d+dirty", "time": 0.9e6}, ""),
@@ -266,7 +266,7 @@ def test_an_excuse_of_a_test_that_the_fixture_alone_gates_is_named() -> None:
 
 FIGURES = (
     Figure(name="registers", value=128, dimension=Dimension.COUNT),
-    Figure(name="overlap", value=0.83, dimension=Dimension.FRACTION, scatter=0.01, sittings=2),
+    Figure(name="overlap", value=0.83, dimension=Dimension.FRACTION, scatter=0.01, runs=2),
 )
 
 LINE = accepted(1e6, commit="a1b2c3d4e5", scatter=0.04, expires="2026-06-01", figures=FIGURES)
@@ -278,22 +278,22 @@ LINE = accepted(1e6, commit="a1b2c3d4e5", scatter=0.04, expires="2026-06-01", fi
         ({}, 0),
         ({"scatter": 0.08}, 0),
         ({"scatter": 0.081}, 1),
-        ({"blind": 0.05}, 0),
-        ({"blind": 0.051}, 1),
+        ({"detects": 0.05}, 0),
+        ({"detects": 0.051}, 1),
         ({"expires": "2026-05-01"}, 0),
         ({"expires": "2026-07-01"}, 1),
         ({"expires": ""}, 1),
         ({"commit": "ffffffffff"}, 1),
         ({"commit": ""}, 1),
         ({"commit": "ffffffffff", "time": 1.1e6}, 0),
-        ({"commit": "ffffffffff", "blind": 1.0, "expires": ""}, 3),
+        ({"commit": "ffffffffff", "detects": 1.0, "expires": ""}, 3),
         ({"figures": FIGURES}, 0),
         ({"figures": FIGURES[:1]}, 1),
         ({"figures": ()}, 2),
         ({"figures": (replace(FIGURES[0], value=130), FIGURES[1])}, 1),
         ({"figures": (replace(FIGURES[0], value=120), FIGURES[1])}, 0),
         ({"figures": (FIGURES[0], replace(FIGURES[1], value=0.8))}, 1),
-        ({"figures": (FIGURES[0], replace(FIGURES[1], scatter=0.08, sittings=2))}, 1),
+        ({"figures": (FIGURES[0], replace(FIGURES[1], scatter=0.08, runs=2))}, 1),
     ],
 )
 def test_what_a_line_loses_is_named(fields: dict, named: int) -> None:

@@ -165,7 +165,7 @@ def test_a_round_that_failed_says_so_and_counts_for_no_time() -> None:
     assert comparison_of(played).troubles() == {NODE: "base: failed: x"}
 
 
-def test_a_record_that_was_empty_in_some_rounds_is_no_sitting() -> None:
+def test_a_record_that_was_empty_in_some_rounds_is_no_run() -> None:
     tools: Any = SimpleNamespace(roofed=lambda device: device, environment=lambda: None)
 
     def problems(*takes: tuple[float, ...]) -> list[str]:

@@ -17,7 +17,7 @@ from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry
 from pytest_perfgate.model.metric import Figure
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Choice, Decision, Effect, Mode, Outcome, Plan, Policy
 from pytest_perfgate.model.ports import GateTools
@@ -83,12 +83,12 @@ class Lines:
         return {}
 
 
-class Sittings:
+class EntriesOf:
     def __init__(self, times: list[float]) -> None:
         self._times = times
 
-    def read(self, key: object, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        return tuple(Sitting(key=KEY, device=device, time=time, when="") for time in self._times)
+    def read(self, key: object, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
+        return tuple(HistoryEntry(key=KEY, device=device, time=time, when="") for time in self._times)
 
 
 def anchor_notes(times: list[float], now: float, *, anchor: str = "v1", line: Baseline | None = None):
@@ -98,7 +98,7 @@ def anchor_notes(times: list[float], now: float, *, anchor: str = "v1", line: Ba
         environment=Environment,
         roofed=lambda device: device,
         baselines=Lines(line or accepted(1e6, device=HOST)),
-        history=Sittings(times),
+        history=EntriesOf(times),
     )
     gate_judge = Court(tools, JudgeContext(kinds=KINDS))
     case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(anchor=anchor), path=KEY.path)

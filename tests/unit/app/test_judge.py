@@ -12,7 +12,7 @@ from pytest_perfgate.app.conclude import keep
 from pytest_perfgate.app.judge import COMMIT_FIRST, IMPORT_LATER, agreed
 from pytest_perfgate.core.judge.judge import NOBODY
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Environment, Sitting
+from pytest_perfgate.model.measurement import Environment, HistoryEntry
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import Base, Case, CaseKey, Effect, Outcome, Plan
 from pytest_perfgate.model.protocol import WAITED, CaseResult
@@ -88,12 +88,12 @@ def test_the_end_of_an_acceptance_is_moved_with_a_reason_or_not_at_all(
     assert report.verdicts[0].outcome is outcome
 
 
-def sitting(hz: float | None, commit: str = "a1b2c3d4e5f6") -> Sitting:
-    return Sitting(key=KEY, device=GPU.key, time=1e6, when="2026-05-02", commit=commit, clock_hz=hz)
+def entry(hz: float | None, commit: str = "a1b2c3d4e5f6") -> HistoryEntry:
+    return HistoryEntry(key=KEY, device=GPU.key, time=1e6, when="2026-05-02", commit=commit, clock_hz=hz)
 
 
 @pytest.mark.parametrize(
-    ("past", "outcome"), [(Past(sitting(1.5e9)), Outcome.INVALID), (Past(sitting(None)), Outcome.REGRESSED)]
+    ("past", "outcome"), [(Past(entry(1.5e9)), Outcome.INVALID), (Past(entry(None)), Outcome.REGRESSED)]
 )
 def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcome: Outcome) -> None:
     slow = measured(
@@ -114,7 +114,7 @@ def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcom
     ],
 )
 def test_what_was_confirmed_does_not_become_noise(past: list[tuple[str, float]], dirty: bool, outcome: Outcome) -> None:
-    history = Past(*(replace(sitting(None, commit), time=time) for commit, time in past))
+    history = Past(*(replace(entry(None, commit), time=time) for commit, time in past))
     line = accepted(1e6, device=GPU)
     bench = gate_judge(Lines(line, line), history)
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee", dirty=dirty))
@@ -122,22 +122,20 @@ def test_what_was_confirmed_does_not_become_noise(past: list[tuple[str, float]],
     assert report.verdicts[0].outcome is outcome
 
 
-def test_the_accepted_commit_tells_how_its_own_sittings_scatter() -> None:
+def test_the_accepted_commit_tells_how_its_own_runs_scatter() -> None:
     line = accepted(1e6, device=GPU, commit="c0ffee")
-    bench = gate_judge(
-        Lines(line, line), Past(*(replace(sitting(None, "c0ffee"), time=t) for t in (0.9e6, 1e6, 1.14e6)))
-    )
+    bench = gate_judge(Lines(line, line), Past(*(replace(entry(None, "c0ffee"), time=t) for t in (0.9e6, 1e6, 1.14e6))))
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee"))
     (report,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
     assert report.verdicts[0].outcome is Outcome.SUSPECT
 
 
 @pytest.mark.parametrize(("how", "outcome"), [("", Outcome.SUSPECT), ("threads=8", Outcome.REGRESSED)])
-def test_sittings_that_were_measured_differently_are_no_scatter(how: str, outcome: Outcome) -> None:
+def test_runs_that_were_measured_differently_are_no_scatter(how: str, outcome: Outcome) -> None:
     """One commit measured with all threads and with one: what lies between them hid any slowdown."""
-    past = [replace(sitting(None, "c0ffee"), time=time, identity=how) for time in (0.9e6, 8e6, 1.14e6)]
+    past = [replace(entry(None, "c0ffee"), time=time, identity=how) for time in (0.9e6, 8e6, 1.14e6)]
     line, now = accepted(1e6, device=GPU, commit="c0ffee"), measured(1.12e6, device=GPU)
-    usual = [replace(sitting(None, "c0ffee"), identity=now.identity.text())] * 2
+    usual = [replace(entry(None, "c0ffee"), identity=now.identity.text())] * 2
     bench = gate_judge(Lines(line, line), Past(*past, *usual))
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
     (report,) = bench.judge_result(captured(now))
@@ -148,7 +146,7 @@ def test_sittings_that_were_measured_differently_are_no_scatter(how: str, outcom
 def test_a_busy_machine_is_known_by_the_accepted_commit_alone(witness: str, outcome: Outcome) -> None:
     line = accepted(1e6, device=GPU, commit="c0ffee")
     times = [(witness, 1.6e6), ("feed", 1e6), ("feed", 1e6), ("feed", 1e6)]
-    bench = gate_judge(Lines(line, line), Past(*(replace(sitting(None, commit), time=time) for commit, time in times)))
+    bench = gate_judge(Lines(line, line), Past(*(replace(entry(None, commit), time=time) for commit, time in times)))
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
     (report,) = bench.judge_result(captured(measured(1.3e6, device=GPU)))
     assert report.verdicts[0].outcome is outcome
@@ -187,8 +185,8 @@ def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: 
     (report,) = bench.judge_result(captured(clocked))
     keep(bench, run(report, environment=Environment(commit="c0ffee", dirty=dirty)))
     assert [(line.commit, line.time, line.device) for line in lines.written] == [(commit, 1e6, HOST.key)]
-    assert [(s.commit, s.clock_hz) for s in past.sittings] == [(commit, 2e9)]
-    assert past.sittings[0].identity == clocked.identity.text() != ""
+    assert [(s.commit, s.clock_hz) for s in past.entries] == [(commit, 2e9)]
+    assert past.entries[0].identity == clocked.identity.text() != ""
 
 
 def test_what_cannot_be_kept_costs_nothing_else() -> None:
@@ -199,7 +197,7 @@ def test_what_cannot_be_kept_costs_nothing_else() -> None:
     def refuse(fault: PerfgateError) -> Any:
         raise fault
 
-    past: Any = SimpleNamespace(read=lambda *_: [], append=lambda sittings: refuse(damaged))
+    past: Any = SimpleNamespace(read=lambda *_: [], append=lambda entries: refuse(damaged))
     records = SimpleNamespace(write=lambda report: refuse(full))
     bench = gate_judge(lines, past, committed=lambda device: False, records=records)
     (case_report,) = bench.judge_result(captured(measured(1e6)))

@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.model.errors import PerfgateError, error_summary
-from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry
 from pytest_perfgate.model.plan import Case, Effect, Outcome, Plan
 from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.plugin.measure_ahead import judge_measured
@@ -35,7 +35,7 @@ class Store:
 
     def read(self, device_or_key: object, *rest: object) -> object:
         if device_or_key == KEY:
-            return (Sitting(key=KEY, device=HOST.key, time=1e6, when="", commit=self._line.commit, clock_hz=3e9),)
+            return (HistoryEntry(key=KEY, device=HOST.key, time=1e6, when="", commit=self._line.commit, clock_hz=3e9),)
         return {str(KEY): self._line}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.measure import Blurred
-from pytest_perfgate.app.screening import MOST, FirstSitting, blurred
+from pytest_perfgate.app.screening import MOST, FirstRun, blurred
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.limits.grammar import parse_limit
@@ -80,8 +80,8 @@ class Bench:
     def play_more(self, within_s: float = 30.0, start_s: float = 0.1) -> list[int]:
         """How many processes each case came to."""
         rounds: Any = self
-        sitting = FirstSitting(rounds, self.judge, lambda: self.now)
-        sitting.play_more(self.cases, self.round, self.told.append, within_s, start_s)
+        entry = FirstRun(rounds, self.judge, lambda: self.now)
+        entry.play_more(self.cases, self.round, self.told.append, within_s, start_s)
         return [len(captures) for captures in self.captures.values()]
 
 
@@ -124,7 +124,7 @@ def test_what_is_nearest_to_its_limit_goes_first_where_not_all_fit() -> None:
 @pytest.mark.parametrize(
     ("limits", "change"),
     [
-        (("slowdown <= 1%",), {"accepted": {"t.py::one": SimpleNamespace(blind=0.01)}}),
+        (("slowdown <= 1%",), {"accepted": {"t.py::one": SimpleNamespace(detects=0.01)}}),
         (("slowdown <= 1%",), {"outcome": "failed"}),
         (("time <= 1 s",), {}),
         ((), {}),
@@ -142,10 +142,10 @@ def test_what_will_not_be_accepted_and_judged_by_has_no_more_processes(limits: t
 def test_a_line_that_cannot_see_its_limit_is_to_be_accepted_anew_and_has_more_processes_for_it() -> None:
     """That of a quick run, or beside neighbours, stayed blind: each full run had three processes, and saw no better."""
     bench = Bench(case("one", "slowdown <= 3%"))
-    bench.accepted["t.py::one"] = SimpleNamespace(blind=2.0)
+    bench.accepted["t.py::one"] = SimpleNamespace(detects=2.0)
     assert 3 < bench.play_more()[0] < MOST
     busy = Bench(case("one", "slowdown <= 3%"), others=1.5)
-    busy.accepted["t.py::one"] = SimpleNamespace(blind=2.0)
+    busy.accepted["t.py::one"] = SimpleNamespace(detects=2.0)
     assert (busy.play_more(), busy.told) == ([3], [])
 
 
@@ -236,8 +236,8 @@ def test_an_open_speed_up_has_more_processes_whatever_decides_times(
 ) -> None:
     bench = SpeedupBench(case("one", text), scatter=scatter)
     rounds: Any = bench
-    sitting = FirstSitting(rounds, bench.judge, lambda: bench.now, first=first)
-    sitting.play_more(bench.cases, bench.round, bench.told.append, 30.0, 0.1)
+    entry = FirstRun(rounds, bench.judge, lambda: bench.now, first=first)
+    entry.play_more(bench.cases, bench.round, bench.told.append, 30.0, 0.1)
     assert len(bench.captures["t.py::one"]) == processes
     assert bool(bench.told) is (processes > 3)
 

@@ -46,7 +46,7 @@ def test_an_empty_answer_leaves_the_reason_of_a_line_that_is_only_committed_now(
 
 def test_a_reason_that_is_given_has_the_name_and_the_day_of_who_gives_it(answers: Any) -> None:
     me = Signature(who="me", when="2026-06-01")
-    before = baseline("test_a", 1e6, blind=0.4, who="then", expires="2999-01-31")
+    before = baseline("test_a", 1e6, detects=0.4, who="then", expires="2999-01-31")
     decision = decide(case("test_a", 1e6), before, (), me)
     answers("")
     unchanged = review._with_reason(decision, me).after

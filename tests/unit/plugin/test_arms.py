@@ -130,7 +130,7 @@ def session_that_confirms(monkeypatch: pytest.MonkeyPatch, compared: Any) -> tup
 
 
 def suspect(name: str, commit: str) -> Any:
-    line = accepted(1e6, commit=commit, sittings=2)
+    line = accepted(1e6, commit=commit, runs=2)
     report = judge(measured(1.2e6), [limit("slowdown <= 5%")], baseline=line, context=replace(CONTEXT, mode=Mode.FULL))
     return replace(report, key=replace(KEY, name=name))
 

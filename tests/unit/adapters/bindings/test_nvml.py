@@ -168,9 +168,9 @@ def test_what_a_driver_cannot_tell_of_a_measurement_is_on_record() -> None:
     def older(*arguments):
         raise NVMLLibraryMismatchError
 
-    blind = library(nvmlDeviceGetComputeRunningProcesses=older, nvmlDeviceGetFieldValues=3)
-    blind.NVMLLibraryMismatchError, blind.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = NVMLLibraryMismatchError, 1
-    with NvmlClocks(Nvml(lambda: blind)).hold(Device(key="", name="old", kind="gpu", uuid="GPU-1"), Plan()) as watch:
+    detects = library(nvmlDeviceGetComputeRunningProcesses=older, nvmlDeviceGetFieldValues=3)
+    detects.NVMLLibraryMismatchError, detects.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = NVMLLibraryMismatchError, 1
+    with NvmlClocks(Nvml(lambda: detects)).hold(Device(key="", name="old", kind="gpu", uuid="GPU-1"), Plan()) as watch:
         pass
     facts = dict(watch.facts())
     assert facts["other processes"] == "the device does not report it"

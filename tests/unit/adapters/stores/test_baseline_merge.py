@@ -10,7 +10,7 @@ from pytest_perfgate.model.errors import PerfgateError
 
 HEAD = "# ours to review\nperfgate: 1\nbaselines:\n"
 A, B = "  'a': {time: 1.0000us}\n", "  'b': {time: 2.0000us}\n"
-SLOW = "  'a': {time: 9.0000us, blind: 40.0%, why: \"exact\"}\n"
+SLOW = "  'a': {time: 9.0000us, detects: 40.0%, why: \"exact\"}\n"
 
 
 def merged(folder: Path, base: str, ours: str, theirs: str) -> tuple[str, dict[str, str]]:
@@ -50,8 +50,8 @@ def test_what_one_side_changed_is_taken_with_its_comments(
         tmp_path, *(part.replace('"exact" # behind', '"exact"} # behind') for part in (base, ours, theirs))
     )
     assert (text, conflicts) == (expected, {})
-    blind = {name: entry.fields.get("blind") for name, entry in parse_entries(text, place="", device="d").items()}
-    assert blind.get("a") == (0.4 if SLOW[:20] in text else None)
+    detects = {name: entry.fields.get("detects") for name, entry in parse_entries(text, place="", device="d").items()}
+    assert detects.get("a") == (0.4 if SLOW[:20] in text else None)
 
 
 @pytest.mark.parametrize(

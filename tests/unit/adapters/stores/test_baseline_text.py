@@ -20,9 +20,9 @@ FIGURES = (
     Figure(name="occupancy_limit", value=0.29, dimension=Dimension.FRACTION),
     Figure(
         name="overlap", value=0.83123, dimension=Dimension.FRACTION, labels=(("rank", "0"), ("stage", "stage2")),
-        scatter=0.0021, sittings=3,
+        scatter=0.0021, runs=3,
     ),
-    Figure(name="peak_memory", value=81312345.0, dimension=Dimension.BYTES, scatter=0.004, sittings=2),
+    Figure(name="peak_memory", value=81312345.0, dimension=Dimension.BYTES, scatter=0.004, runs=2),
     Figure(name="registers", value=128, dimension=Dimension.COUNT),
     Figure(name="smem", value=98304, dimension=Dimension.BYTES, labels=(("kernel", 'void add<int, 4>(int*) "it\'s"'),)),
     Figure(name="timer", value=7.25, dimension=Dimension.COUNT),
@@ -31,10 +31,22 @@ ELSEWHERE = {"key", "device", "local", "place", "surroundings"}
 """What the place of a line tells, and the file of its surroundings."""
 
 
+@pytest.mark.parametrize("notes", ["", ", identity: {notes: {a: b}}"], ids=["by the pattern", "as YAML"])
+def test_a_line_of_the_former_spelling_is_read(notes: str) -> None:
+    text = f"perfgate: 1\nbaselines:\n  't': {{{{time: 1us, {{}}: 3, {{}}: 20%{notes.replace('{', '{{').replace('}', '}}')}}}}}\n"
+    former, today = (
+        parse_entries(text.format(*names), place="a", device="h")["t"].fields
+        for names in (("sittings", "blind"), ("runs", "detects"))
+    )
+    assert former == today
+    assert (today["runs"], today["detects"]) == (3, 0.2)
+    assert own_fields(text.format("sittings", "blind").splitlines()[2], "h") is None or not notes
+
+
 def test_a_line_with_all_that_it_can_say_is_read_by_the_pattern() -> None:
     parts = {field.name: "a word" for field in dataclasses.fields(Identity) if field.name not in {"notes", "calls"}}
     whole = dataclasses.replace(
-        PLAIN, time=2e6, figures=FIGURES, scatter=0.01, sittings=3, blind=0.2, processes=1, anchor=1.5e6, anchored="2026-01-31", commit="a1b2c3d+dirty", who="A. F.",
+        PLAIN, time=2e6, figures=FIGURES, scatter=0.01, runs=3, detects=0.2, processes=1, anchor=1.5e6, anchored="2026-01-31", commit="a1b2c3d+dirty", who="A. F.",
         when="2026-05-02", why="TMA loads", expires="2027-01-31", environment="3f2a91c0d4",
         counted="2026-06-01T10:00:00", limited=True, identity=Identity(**parts, calls="10"),
     )  # fmt: skip
@@ -117,7 +129,7 @@ def test_a_case_may_have_its_fields_below_its_name() -> None:
 
 
 @pytest.mark.parametrize("number", ["1e999", "9" * 400])
-@pytest.mark.parametrize("field", ["scatter", "blind"])
+@pytest.mark.parametrize("field", ["scatter", "detects"])
 def test_a_share_is_finite(field: str, number: str) -> None:
     with pytest.raises(PerfgateError) as error:
         parse_entries(f"perfgate: 1\nbaselines:\n  'a': {{time: 1us, {field}: {number}%}}\n", place="p", device="d")

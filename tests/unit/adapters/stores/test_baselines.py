@@ -43,7 +43,7 @@ def test_a_line_reads_as_people_write(store: Baselines, tmp_path: Path) -> None:
     full = accepted(
         "test_gemm[4096-bf16]",
         scatter=0.0041,
-        sittings=3,
+        runs=3,
         commit="a1b2c3d",
         who="A. Founder",
         when="2026-05-02",
@@ -54,7 +54,7 @@ def test_a_line_reads_as_people_write(store: Baselines, tmp_path: Path) -> None:
     assert path == tmp_path / "baselines" / DEVICE / "tests" / "test_k.py.yaml"
     assert path.read_text().split("\n", 1)[1] == (
         HEAD + "  'test_a': {time: 1.5000s}\n"
-        "  'test_gemm[4096-bf16]': {time: 412.31us, scatter: 0.410%, sittings: 3, commit: a1b2c3d, "
+        "  'test_gemm[4096-bf16]': {time: 412.31us, scatter: 0.410%, runs: 3, commit: a1b2c3d, "
         'who: "A. Founder", when: 2026-05-02, why: "TMA loads", '
         'identity: {clocks: lock, notes: {"config": "128x64"}}}\n'
     )
@@ -65,10 +65,10 @@ def test_a_line_reads_as_people_write(store: Baselines, tmp_path: Path) -> None:
 
 
 def test_a_line_that_saw_nothing_says_no_more_than_that(store: Baselines) -> None:
-    store.write([accepted("test_a", blind=1_589_819.66)])
+    store.write([accepted("test_a", detects=1_589_819.66)])
     text = store.path(DEVICE, "tests/test_k.py").read_text()
-    assert "blind: 10000%" in text
-    assert store.read(DEVICE, "tests/test_k.py")["tests/test_k.py::test_a"].blind == 100.0
+    assert "detects: 10000%" in text
+    assert store.read(DEVICE, "tests/test_k.py")["tests/test_k.py::test_a"].detects == 100.0
 
 
 def test_what_would_not_read_back_is_not_written(store: Baselines, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_other_devices_stay_in_this_checkout(store: Baselines, tmp_path: Path) -
         ("'t': 412us", "baseline-value", "baselines.'t'"),
         ("'t': {scatter: 1%}", "baseline-value", "baselines.'t'"),
         ("'t': {time: 1us, scatter: 0.1}", "baseline-value", "baselines.'t'.scatter"),
-        ("'t': {time: 1us, sittings: 0}", "baseline-value", "baselines.'t'.sittings"),
+        ("'t': {time: 1us, runs: 0}", "baseline-value", "baselines.'t'.runs"),
         ("'t': {time: 1us, when: yesterday}", "baseline-value", "baselines.'t'.when"),
         ("'t': {time: 1us, when: 2026-13-45}", "baseline-value", "baselines.'t'.when"),
         ("'t': {time: 1us, expires: 2026-02-30}", "baseline-value", "baselines.'t'.expires"),
@@ -161,7 +161,7 @@ def test_files_that_are_none_of_ours(store: Baselines, file: Path, text: str | b
     [
         ('whoo: "A"', "did you mean who?"),
         ("whoo: 3", "did you mean who?"),
-        ("blidn: 10%", "did you mean blind?"),
+        ("detetcs: 10%", "did you mean detects?"),
         ("heat: warm", "delete it"),
         ("a: {b: [c]}", "delete it"),
     ],

@@ -18,7 +18,7 @@ from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.wiring import gate_tools
 from pytest_perfgate.wiring.stores import history_store
 from tests import histories
-from tests.histories import KEY, sitting
+from tests.histories import KEY, entry
 
 
 @pytest.fixture
@@ -56,13 +56,13 @@ def test_a_history_of_the_first_form_goes_on(path: Path) -> None:
     assert [(s.time, s.identity, s.outcome, s.run) for s in history.read(KEY, "d")] == [
         (float(n), "usual", "", f"2026-06-0{n}T10:00:00 c0ffee") for n in (1, 2, 3)
     ]
-    assert history.append([sitting(9e6)]) == 1
+    assert history.append([entry(9e6)]) == 1
     assert len(SqliteHistory(path).read(KEY, "d")) == 4
 
 
 def _write(path: Path, writer: int) -> None:
     for n in range(10):
-        SqliteHistory(path).append([sitting(1 + writer * 100.0 + n + part / 10) for part in range(3)])
+        SqliteHistory(path).append([entry(1 + writer * 100.0 + n + part / 10) for part in range(3)])
 
 
 def test_eight_writers_at_once(path: Path) -> None:
@@ -94,7 +94,7 @@ def test_an_address_is_no_file() -> None:
 
 def test_what_cannot_be_written_is_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     history = SqliteHistory(path)
-    history.append([sitting(1.0)])
+    history.append([entry(1.0)])
     prepare, refusals = SqliteHistory._prepare, [full]
 
     def once(self: SqliteHistory, database: sqlite3.Connection) -> None:
@@ -102,12 +102,12 @@ def test_what_cannot_be_written_is_still_read(path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(SqliteHistory, "_prepare", once)
     refusals[:] = [full]
-    assert history.read(KEY, "d") == (sitting(1.0),)
+    assert history.read(KEY, "d") == (entry(1.0),)
     refusals[:] = [full]
     assert history.keys() == (("d", KEY),)
     refusals[:] = [full]
     with pytest.raises(PerfgateError) as caught:
-        history.append([sitting(2.0)])
+        history.append([entry(2.0)])
     assert (caught.value.code.name, caught.value.place) == ("file-unwritable", str(path))
     path.with_name("history.db-wal").write_bytes(b"what a writer left behind")
     refusals[:] = [full]
@@ -121,7 +121,7 @@ def test_what_cannot_be_written_is_still_read(path: Path, monkeypatch: pytest.Mo
 def test_a_damaged_file(path: Path, data: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(data)
-    for ask in (lambda h: h.read(KEY, "d"), lambda h: h.append([sitting(1.0)]), lambda h: h.keys()):
+    for ask in (lambda h: h.read(KEY, "d"), lambda h: h.append([entry(1.0)]), lambda h: h.keys()):
         with pytest.raises(PerfgateError, match="history-unreadable"):
             ask(SqliteHistory(path))
     assert path.read_bytes() == data
@@ -141,7 +141,7 @@ ODD = [
 def test_a_cell_that_nobody_wrote_is_an_error(path: Path, column: str, cell: object) -> None:
     table, _, column = column.partition(".")
     history = SqliteHistory(path)
-    history.append([sitting(1.0, metrics=(Metric(name="mfu", value=0.5, dimension=Dimension.FRACTION),))])
+    history.append([entry(1.0, metrics=(Metric(name="mfu", value=0.5, dimension=Dimension.FRACTION),))])
     database = sqlite3.connect(path)
     with database:
         database.execute(f"update {table} set {column} = ?", (cell,))
@@ -156,11 +156,11 @@ def test_somebody_elses_database(path: Path) -> None:
         database.execute("create table sitting (x)")
     database.close()
     with pytest.raises(PerfgateError, match="another program"):
-        SqliteHistory(path).append([sitting(1.0)])
+        SqliteHistory(path).append([entry(1.0)])
 
 
 def test_a_later_version(path: Path) -> None:
-    SqliteHistory(path).append([sitting(1.0)])
+    SqliteHistory(path).append([entry(1.0)])
     database = sqlite3.connect(path)
     database.execute("pragma user_version = 9")
     database.close()
@@ -169,7 +169,7 @@ def test_a_later_version(path: Path) -> None:
 
 
 def test_one_seek_a_case(path: Path) -> None:
-    SqliteHistory(path).append([sitting(1.0)])
+    SqliteHistory(path).append([entry(1.0)])
     database = sqlite3.connect(path)
     plan = str(database.execute(
         "explain query plan select time from sitting where series = 1 order by at desc, run desc limit 5"
@@ -184,11 +184,11 @@ def test_a_history_that_another_program_has_locked_is_not_said_to_be_damaged(
 ) -> None:
     monkeypatch.setattr(history, "_SECONDS", 0.1)
     locked = SqliteHistory(path)
-    locked.append([sitting(1.0)])
+    locked.append([entry(1.0)])
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("begin immediate")
     with pytest.raises(PerfgateError) as error:
-        locked.append([sitting(2.0)])
+        locked.append([entry(2.0)])
     assert error.value.code.name == "history-unreachable"
     assert error.value.fix.endswith("perfgate history add")
     other.close()
@@ -196,9 +196,9 @@ def test_a_history_that_another_program_has_locked_is_not_said_to_be_damaged(
     holder.execute("pragma journal_mode = delete")
     holder.execute("begin exclusive")
     with pytest.raises(PerfgateError) as reading:
-        locked.read(sitting(1.0).key, sitting(1.0).device)
+        locked.read(entry(1.0).key, entry(1.0).device)
     holder.close()
     assert (reading.value.code.name, reading.value.fix[-11:]) == ("history-unreachable", "repeat this"), (
         "nothing to add"
     )
-    assert locked.append([sitting(2.0)]) == 1
+    assert locked.append([entry(2.0)]) == 1

@@ -14,7 +14,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.project import Config
 from pytest_perfgate.wiring.stores import history_store
 from tests import histories, postgres_server
-from tests.histories import KEY, OTHER, sitting
+from tests.histories import KEY, OTHER, entry
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +38,11 @@ def test_it_does_what_every_history_does(address: str, check: Callable[[historie
 def _write(address: str, writer: int) -> None:
     history = PostgresHistory(address)
     for run in range(6):
-        own = [sitting(1 + 1e3 * writer + run + case / 100, run=f"w{writer}.{run}", when="2026-06-01",
+        own = [entry(1 + 1e3 * writer + run + case / 100, run=f"w{writer}.{run}", when="2026-06-01",
                        key=histories.CaseKey(nodeid=f"t.py::test_{case}"), facts=(("run", f"{writer}.{run}"),))
                for case in range(10)]  # fmt: skip
         history.append(own)
-        history.append([sitting(9.0, OTHER, run=f"shared{run}", when="2026-06-01", host=f"h{run}")])
+        history.append([entry(9.0, OTHER, run=f"shared{run}", when="2026-06-01", host=f"h{run}")])
 
 
 def test_sixteen_writers_at_once(address: str) -> None:
@@ -57,22 +57,22 @@ def test_sixteen_writers_at_once(address: str) -> None:
 
 def test_a_connection_that_was_lost_is_made_again(server: postgres_server.Server, address: str) -> None:
     history = PostgresHistory(address)
-    history.append([sitting(1.0)])
+    history.append([entry(1.0)])
     server.stop(kill=True)
     try:
         with pytest.raises(PerfgateError, match="history-unreachable") as caught:
-            history.append([sitting(2.0)])
+            history.append([entry(2.0)])
         assert caught.value.code.family.exit == 21
     finally:
         server.start()
-    assert history.append([sitting(1.0), sitting(2.0)]) == 1, "what was confirmed is there"
+    assert history.append([entry(1.0), entry(2.0)]) == 1, "what was confirmed is there"
     assert [s.time for s in history.read(KEY, "d")] == [1.0, 2.0]
 
 
 def test_a_server_that_was_restarted_meanwhile_is_asked_anew(server: postgres_server.Server, address: str) -> None:
     history = PostgresHistory(address)
     for time in (1.0, 2.0):
-        assert history.append([sitting(time)]) == 1
+        assert history.append([entry(time)]) == 1
         server.stop()
         server.start()
         assert len(history.read(KEY, "d")) == time
@@ -91,7 +91,7 @@ def test_an_address_that_cannot_be_read_is_not_quoted() -> None:
 def test_a_later_form_and_somebody_elses_tables(address: str) -> None:
     import psycopg
 
-    PostgresHistory(address).append([sitting(1.0)])
+    PostgresHistory(address).append([entry(1.0)])
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("update perfgate.form set version = 9")
         with pytest.raises(PerfgateError, match="history-version"):
@@ -105,7 +105,7 @@ def test_a_later_form_and_somebody_elses_tables(address: str) -> None:
 def test_a_dashboard_has_a_view(address: str) -> None:
     import psycopg
 
-    PostgresHistory(address).append([sitting(2.0, outcome="passed", host="n7", metrics=histories.METRICS)])
+    PostgresHistory(address).append([entry(2.0, outcome="passed", host="n7", metrics=histories.METRICS)])
     with psycopg.connect(address) as connection:
         query = "select device, nanoseconds, outcome, host, figures->1->>0, extract(year from time) from perfgate.times"
         assert connection.execute(query).fetchall() == [("d", 2.0, "passed", "n7", "sol", 2026)]
@@ -115,7 +115,7 @@ def test_one_seek_a_case(address: str) -> None:
     import psycopg
 
     history = PostgresHistory(address)
-    history.append([sitting(float(n), histories.CaseKey(nodeid=f"t.py::t{n % 7}")) for n in range(1, 3000)])
+    history.append([entry(float(n), histories.CaseKey(nodeid=f"t.py::t{n % 7}")) for n in range(1, 3000)])
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("analyze perfgate.sitting")
         query = "explain select time from perfgate.sitting where series = 3 order by at desc, run desc limit 5"
@@ -150,7 +150,7 @@ def test_a_history_that_goes_leaves_no_connection_open(address: str, monkeypatch
     unraisable: list[object] = []
     monkeypatch.setattr("sys.unraisablehook", unraisable.append)
     history = PostgresHistory(address)
-    history.append([sitting(1.0)])
+    history.append([entry(1.0)])
     del history
     gc.collect()
     assert unraisable == []

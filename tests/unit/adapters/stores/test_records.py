@@ -24,7 +24,7 @@ from pytest_perfgate.model.metric import Absent
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.verdict import Shard
-from tests.reports import case, run
+from tests.reports import baseline, case, run
 
 REPORT = run(
     case("test_a", 1e6, 9e5, Outcome.REGRESSED),
@@ -130,6 +130,16 @@ def test_an_absent_metric_of_an_older_record_keeps_its_fix(records: Records) -> 
     assert older.count('"mend"') == 2
     path.write_text(older)
     assert records.read().cases[0].measurement.metrics.absent == absences
+
+
+def test_the_accepted_line_of_an_older_record_keeps_its_fields(records: Records) -> None:
+    line = baseline("test_a", 1e6, runs=3, detects=0.2)
+    path = records.write(run(replace(case("test_a", 1e6), baseline=line)))
+    former = path.read_text().replace('"runs":3', '"sittings":3').replace('"detects":0.2', '"blind":0.2')
+    assert former != path.read_text()
+    path.write_text(former)
+    (read,) = records.read().cases
+    assert (read.baseline.runs, read.baseline.detects) == (3, 0.2)
 
 
 def test_a_record_is_known_by_its_bare_name_and_a_wrong_one_is_told_where_they_lie(records: Records) -> None:

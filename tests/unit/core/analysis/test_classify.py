@@ -112,10 +112,10 @@ def test_the_order_of_the_table(signals: dict, bottleneck: str) -> None:
 def test_latency_names_its_cause_or_says_that_it_was_not_collected() -> None:
     few = classify(Signals(compute=0.2, memory=0.3, warps=4.0, stall=("long_scoreboard", 0.5)))
     stalled = classify(Signals(compute=0.2, memory=0.3, warps=40.0, stall=("long_scoreboard", 0.5)))
-    blind = classify(Signals(compute=0.2, memory=0.3))
+    detects = classify(Signals(compute=0.2, memory=0.3))
     assert "fewer than 8" in few.sentence
     assert "long_scoreboard (50 %)" in stalled.sentence
-    assert "cause not collected" in blind.sentence
+    assert "cause not collected" in detects.sentence
 
 
 def test_a_bound_from_intensity_says_that_it_is_one() -> None:

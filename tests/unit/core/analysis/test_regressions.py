@@ -20,7 +20,7 @@ from pytest_perfgate.core.analysis.regressions import (
 )
 from pytest_perfgate.core.judge.accepted_line import figure_levels
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.measurement import Baseline, Identity, Sitting
+from pytest_perfgate.model.measurement import Baseline, HistoryEntry, Identity
 from pytest_perfgate.model.metric import Figure, Metric
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
@@ -28,12 +28,14 @@ from pytest_perfgate.model.values import Dimension
 START = dt.date(2026, 1, 1)
 
 
-def line(levels: Sequence[float], *, name: str = "a", device: str = "H200", each: int = 20, **fields) -> list[Sitting]:
-    """A sitting a day, so many at each level; the commit is that of the day."""
+def line(
+    levels: Sequence[float], *, name: str = "a", device: str = "H200", each: int = 20, **fields
+) -> list[HistoryEntry]:
+    """A run a day, so many at each level; the commit is that of the day."""
     dice = random.Random(name)
     days = [level for level in levels for _ in range(each)]
     return [
-        Sitting(
+        HistoryEntry(
             key=CaseKey(nodeid=f"t.py::test_{name}"), device=device, time=level * dice.gauss(1, 0.003),
             when=(START + dt.timedelta(days=at)).isoformat(), **({"commit": f"{at:07x}", "run": f"r{at}"} | fields),
         )
@@ -81,13 +83,13 @@ def test_a_level_that_somebody_accepted(time: float, when: str, part: str) -> No
 
 
 def test_other_measurements_are_no_part_of_a_line() -> None:
-    sittings = [*line([100.0], identity="clocks=lock"), *line([200.0], identity="usual")]
-    assert Trend(sittings).changes == ()
+    entries = [*line([100.0], identity="clocks=lock"), *line([200.0], identity="usual")]
+    assert Trend(entries).changes == ()
     locked = Baseline(
-        key=sittings[0].key, device="H200", time=1.0, when="2026", identity=Identity(device="H200", clocks="lock")
+        key=entries[0].key, device="H200", time=1.0, when="2026", identity=Identity(device="H200", clocks="lock")
     )
-    assert Trend(sittings, locked).accepted is None
-    assert Trend(sittings[:5], locked).accepted is locked
+    assert Trend(entries, locked).accepted is None
+    assert Trend(entries[:5], locked).accepted is locked
 
 
 def test_steps_of_one_commit_stand_together_whatever_the_device() -> None:
@@ -114,11 +116,11 @@ def test_what_moved_where_no_commit_did() -> None:
 
 
 def test_a_host_that_comes_and_goes_moved_nothing() -> None:
-    sittings = [
-        Sitting(key=s.key, device=s.device, time=s.time, when=s.when, commit="c", run=s.run, host=f"n{at % 3}")
+    entries = [
+        HistoryEntry(key=s.key, device=s.device, time=s.time, when=s.when, commit="c", run=s.run, host=f"n{at % 3}")
         for at, s in enumerate(line([100.0, 110.0]))
     ]
-    assert next(steps(Trend(sittings))).moved == ()
+    assert next(steps(Trend(entries))).moved == ()
 
 
 def test_what_nobody_measured() -> None:
@@ -143,7 +145,7 @@ def test_the_page_says_all_of_it() -> None:
         line([100.0], name="d")[:3], line([100.0], name="e", device="H100")[:3],
     ]  # fmt: skip
     text = render_text(findings_document(findings([Trend(one) for one in lines], before="2026-01-20")), 100, 100)
-    words = "1 case got slower and stayed so, by 1 change; 1 faster; 1 went away; 1 case without a sitting"
+    words = "1 case got slower and stayed so, by 1 change; 1 faster; 1 went away; 1 case without a run"
     assert words in " ".join(text.split())
     assert "no run on H100" in " ".join(text.split())
     assert f"Measured before it: {19:07x}" in text
@@ -187,17 +189,17 @@ def test_a_digest_lists_the_largest_changes_and_counts_the_others() -> None:
 
 def findings_of(name: str, numbers: Sequence[float], dimension: Dimension, accepted: float, **line) -> Findings:
     """What became of one accepted figure, a run a day, beside a time that stays."""
-    sittings = [
+    entries = [
         replace(one, metrics=(Metric(name=name, value=number, dimension=dimension),))
         for one, number in zip(line_of_days(len(numbers)), numbers)
     ]
     figures = (Figure(name=name, value=accepted, dimension=dimension),)
-    baseline = Baseline(key=sittings[0].key, device="H200", time=100.0, figures=figures, **line)
-    lines = [Trend(own, then, of=of, levels=levels) for own, levels, then, of in figure_levels(sittings, baseline)]
-    return findings([Trend(sittings, baseline)], lines)
+    baseline = Baseline(key=entries[0].key, device="H200", time=100.0, figures=figures, **line)
+    lines = [Trend(own, then, of=of, levels=levels) for own, levels, then, of in figure_levels(entries, baseline)]
+    return findings([Trend(entries, baseline)], lines)
 
 
-def line_of_days(count: int) -> list[Sitting]:
+def line_of_days(count: int) -> list[HistoryEntry]:
     return line([100.0], each=count)
 
 

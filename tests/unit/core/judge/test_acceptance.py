@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.context import surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.limits.merge import matching, named, spelled
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
-from pytest_perfgate.model.measurement import Identity, Sitting, commit_name, short_commit
+from pytest_perfgate.model.measurement import HistoryEntry, Identity, commit_name, short_commit
 from pytest_perfgate.model.plan import CaseKey, Outcome
 from tests import reports
 from tests.reports import baseline, case
@@ -30,8 +30,8 @@ from tests.unit.core.judge.bench import limit, timed
 BACKWARD_KEY = CaseKey(nodeid="tests/a/test_k.py::test_gemm[4096-bf16]", name="bwd")
 
 
-def sittings(*times: float) -> list[Sitting]:
-    return [Sitting(key=BACKWARD_KEY, device="d", time=t, when="") for t in times]
+def entries(*times: float) -> list[HistoryEntry]:
+    return [HistoryEntry(key=BACKWARD_KEY, device="d", time=t, when="") for t in times]
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def sittings(*times: float) -> list[Sitting]:
         ((float("nan"), 1e6, 0.0, 1e6, 1.0e6), 0.0, 2),
     ],
 )
-def test_only_sittings_of_this_level_count(times: tuple[float, ...], expected: float, count: int) -> None:
-    scatter, n = scatter_of(sittings(*times), 1e6)
+def test_only_runs_of_this_level_count(times: tuple[float, ...], expected: float, count: int) -> None:
+    scatter, n = scatter_of(entries(*times), 1e6)
     assert (scatter, n) == (pytest.approx(expected, abs=1e-4), count)
 
 
@@ -97,8 +97,8 @@ def test_code_that_was_proved_unchanged_leaves_its_line(
     ("name", "fields", "twin"),
     [
         ("test_one", {}, True),
-        ("test_one", {"scatter": 0.5, "sittings": 9}, False),
-        ("test_one", {"blind": 3.0}, False),
+        ("test_one", {"scatter": 0.5, "runs": 9}, False),
+        ("test_one", {"detects": 3.0}, False),
         ("test_one", {"device": "another"}, False),
         ("test_one", {"identity": Identity(device="NVIDIA-H200", threads="9")}, False),
         ("test_softmax_backward", {}, False),
@@ -125,7 +125,7 @@ def test_a_new_name_asks_only_beyond_its_limit(now: float, asks: bool) -> None:
 @pytest.mark.parametrize(("now", "asks"), [(1.5e6, False), (1.75e6, True)])
 def test_a_new_name_asks_only_beyond_what_the_old_line_could_detect(now: float, asks: bool) -> None:
     new = decide(case("test_uno", now, None, Outcome.UNBASELINED), None, (), Signature())
-    assert mark_slower_successors([new], [baseline("test_one", 1e6, blind=0.5)])[0].asks is asks
+    assert mark_slower_successors([new], [baseline("test_one", 1e6, detects=0.5)])[0].asks is asks
 
 
 @pytest.mark.parametrize("now", [1.2e6, 0.8e6])
@@ -135,7 +135,7 @@ def test_what_was_accepted_from_a_report_did_not_move_any_more(now: float) -> No
     assert decide(report, line, (), Signature()).change is Change.KEPT
 
 
-def test_scatter_between_sittings_is_no_movement() -> None:
+def test_scatter_between_runs_is_no_movement() -> None:
     report = case("test_a", 1.05e6, 1e6)
     assert decide(report, baseline("test_a", 1e6, scatter=0.03), (), Signature()).change is Change.KEPT
     assert noise(baseline("test_a", 1e6, scatter=0.03), report.measurement.metrics.metrics[0]) > 0.06
@@ -208,7 +208,7 @@ def test_expressions(expression: str, selects: bool) -> None:
 )
 def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, end: str, change: Change) -> None:
     report = case("test_a", 1.001e6)
-    before = baseline("test_a", 1e6, expires=expires, scatter=0.01, sittings=4)
+    before = baseline("test_a", 1e6, expires=expires, scatter=0.01, runs=4)
     decision = decide(report, before, (), Signature(when="2026-06-01", who="me", why="still", expires=end))
     assert decision.change is change
     assert decision.writes == (change is Change.RENEWED)
@@ -217,58 +217,58 @@ def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, end: str, cha
 
 
 @pytest.mark.parametrize(
-    ("spread", "then", "blind"),
+    ("spread", "then", "detects"),
     [(0.029, None, None), (0.031, None, 0.031), (0.4, 2e6, 0.4), (0.4, 1e6, None)],
 )
-def test_a_sitting_that_saw_too_little_is_said(spread: float, then: float | None, blind: float | None) -> None:
+def test_a_run_that_saw_too_little_is_said(spread: float, then: float | None, detects: float | None) -> None:
     line = baseline("test_a", then) if then else None
     outcome = Outcome.IMPROVED if then == 2e6 else Outcome.PASSED
     decision = decide(case("test_a", 1e6, then, outcome, spread=spread), line, (), Signature())
-    assert decision.blind == (pytest.approx(blind) if blind else None)
+    assert decision.detects == (pytest.approx(detects) if detects else None)
     lines = list(acceptance_lines([decision]))
-    assert ("can detect " in lines[0]) is bool(acceptance_json([decision])[0]["warning"]) is (blind is not None)
+    assert ("can detect " in lines[0]) is bool(acceptance_json([decision])[0]["warning"]) is (detects is not None)
     warning = "warning  1 of 1 case too noisy to detect a slowdown of its limit."
-    assert [line.startswith(warning) for line in lines[2:]] == [True] * (blind is not None)
+    assert [line.startswith(warning) for line in lines[2:]] == [True] * (detects is not None)
 
 
 def test_beside_a_step_that_it_saw_nobody_asks_what_it_could_see() -> None:
     report = case("test_a", 3e6, 1e6, Outcome.REGRESSED, spread=0.2)
     decision = decide(report, baseline("test_a", 1e6), (), Signature())
-    assert decision.blind is not None
+    assert decision.detects is not None
     assert "can detect" not in next(acceptance_lines([decision]))
 
 
 def test_without_a_limit_a_quarter_is_too_wide() -> None:
-    for spread, blind in ((0.24, None), (0.26, pytest.approx(0.26))):
+    for spread, detects in ((0.24, None), (0.26, pytest.approx(0.26))):
         report = replace(case("test_a", 1e6, spread=spread), verdicts=())
-        assert decide(report, None, (), Signature()).blind == blind
+        assert decide(report, None, (), Signature()).detects == detects
 
 
-def test_a_line_says_how_blind_its_sitting_was_until_one_sees_better() -> None:
+def test_a_line_says_what_its_run_detects_until_one_detects_more() -> None:
     noisy = case("test_a", 1e6, spread=0.4)
     line = decide(noisy, None, (), Signature(why="first")).after
     assert line is not None
-    assert line.blind == pytest.approx(0.4)
+    assert line.detects == pytest.approx(0.4)
     again = decide(replace(noisy, baseline=line), line, (), Signature())
     assert (again.change, again.after) == (Change.KEPT, None), "as noisy as before"
     little = decide(case("test_a", 1e6, spread=0.37), line, (), Signature())
     assert little.change is Change.KEPT, "hardly better"
     better = decide(case("test_a", 1.001e6, spread=0.2), line, (), Signature(why="quieter"))
-    assert (better.change, better.after and better.after.blind) == (Change.SHARPER, pytest.approx(0.2))
+    assert (better.change, better.after and better.after.detects) == (Change.LESS_NOISY, pytest.approx(0.2))
     judged = case("test_a", 1.001e6, spread=0.2)
-    inherits = replace(judged, baseline=line, verdicts=(replace(judged.verdicts[0], visible=line.blind),))
-    assert decide(inherits, line, (), Signature()).change is Change.SHARPER, "the line was blind, not this run"
+    inherits = replace(judged, baseline=line, verdicts=(replace(judged.verdicts[0], visible=line.detects),))
+    assert decide(inherits, line, (), Signature()).change is Change.LESS_NOISY, "the line was blind, not this run"
     sharp = decide(case("test_a", 1.001e6), line, (), Signature(why="quieter"))
-    assert sharp.change is Change.SHARPER
+    assert sharp.change is Change.LESS_NOISY
     assert sharp.after is not None
-    assert (sharp.after.time, sharp.after.blind, sharp.after.why) == (1.001e6, 0.0, "quieter")
-    assert "seen better" in next(acceptance_lines([sharp]))
+    assert (sharp.after.time, sharp.after.detects, sharp.after.why) == (1.001e6, 0.0, "quieter")
+    assert "less noisy" in next(acceptance_lines([sharp]))
 
 
-def test_a_sitting_more_halves_what_a_noisy_one_may_be_off_by() -> None:
-    before = baseline("test_a", 1e6, blind=3.0)
+def test_a_run_more_halves_what_a_noisy_one_may_be_off_by() -> None:
+    before = baseline("test_a", 1e6, detects=3.0)
     added = decide(case("test_a", 1.001e6), before, (), Signature(), add=True)
-    assert (added.change, added.after and added.after.blind) == (Change.SITTING, pytest.approx(1.0))
+    assert (added.change, added.after and added.after.detects) == (Change.ONE_MORE, pytest.approx(1.0))
 
 
 def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
@@ -315,16 +315,16 @@ def test_one_limit_among_others_asks_for_a_line() -> None:
         assert unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), {}).change is Change.NEW
 
 
-def test_one_sitting_more_is_the_mean_and_the_deviation_of_all() -> None:
+def test_one_run_more_is_the_mean_and_the_deviation_of_all() -> None:
     logs = [-0.01, 0.0, 0.01]
-    before = reports.baseline("test_a", 1e6, scatter=stdev(logs), sittings=3, expires="2999-01-01", who="then")
+    before = reports.baseline("test_a", 1e6, scatter=stdev(logs), runs=3, expires="2999-01-01", who="then")
     report = reports.case("test_a", 1.01e6, 1e6)
     decision = decide(report, before, (), Signature(when="2026-06-01"), add=True)
     every = [*logs, math.log(1.01)]
-    assert decision.change is Change.SITTING
+    assert decision.change is Change.ONE_MORE
     assert decision.after.time == pytest.approx(1e6 * math.exp(fmean(every)))
     assert decision.after.scatter == pytest.approx(stdev(every))
-    assert decision.after.sittings == 4
+    assert decision.after.runs == 4
     signature = (decision.after.when, decision.after.who, decision.after.why, decision.after.expires)
     assert signature == ("2026-05-02", "then", "TMA loads", "2999-01-01")
     assert decision.after.identity == report.measurement.identity
@@ -341,15 +341,13 @@ def test_one_sitting_more_is_the_mean_and_the_deviation_of_all() -> None:
     ("line", "measured", "change"),
     [
         ("a1b2c3d4e5f6", "c0ffee", Change.SLOWER),
-        ("a1b2c3d4e5f6", "a1b2c3d4e5f6" + "0" * 28, Change.SITTING),
+        ("a1b2c3d4e5f6", "a1b2c3d4e5f6" + "0" * 28, Change.ONE_MORE),
         ("a1b2c3d4e5f6", "a1b2c3d4e5f6+dirty", Change.SLOWER),
         ("a1b2c3d4e5f6+dirty", "a1b2c3d4e5f6+dirty", Change.SLOWER),
         ("", "", Change.SLOWER),
     ],
 )
-def test_only_a_sitting_of_the_same_code_is_added_where_the_time_moved(
-    line: str, measured: str, change: Change
-) -> None:
+def test_only_a_run_of_the_same_code_is_added_where_the_time_moved(line: str, measured: str, change: Change) -> None:
     report = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)
     before = reports.baseline("test_a", 1e6, commit=line)
     assert decide(report, before, (), Signature(commit=measured, why="busier"), add=True).change is change
@@ -359,7 +357,7 @@ def test_a_time_that_moved_is_added_if_only_accepted_lines_changed_since_its_lin
     report = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)
     before = reports.baseline("test_a", 1e6, commit="a1b2c3d4e5")
     later = Signature(commit="f6", same_code=True, why="a slower runner")
-    assert decide(report, before, (), later, add=True).after.sittings == 2
+    assert decide(report, before, (), later, add=True).after.runs == 2
     assert decide(report, before, (), later).change is Change.SLOWER
     dirty = replace(before, commit="a1b2c3d4e5+dirty")
     assert decide(report, dirty, (), later, add=True).change is Change.SLOWER
@@ -367,17 +365,17 @@ def test_a_time_that_moved_is_added_if_only_accepted_lines_changed_since_its_lin
     assert decide(report, before, (), stray, add=True).why == "n.txt is in no commit"
     at_its_commit = replace(stray, commit="a1b2c3d4e5", same_code=False)
     assert decide(report, before, (), at_its_commit, add=True).change is Change.SLOWER
-    assert decide(reports.case("test_a", 1.001e6, 1e6), before, (), stray, add=True).after.sittings == 2
+    assert decide(reports.case("test_a", 1.001e6, 1e6), before, (), stray, add=True).after.runs == 2
 
 
 @pytest.mark.parametrize(
     ("outcome", "time", "change"),
     [
-        (Outcome.PASSED, 1.2e6, Change.SITTING),
+        (Outcome.PASSED, 1.2e6, Change.ONE_MORE),
         (Outcome.MOVED, 1.2e6, Change.SLOWER),
         (Outcome.SUSPECT, 1.2e6, Change.SLOWER),
-        (Outcome.MOVED, 1.029e6, Change.SITTING),
-        (Outcome.IMPROVED, 0.5e6, Change.SITTING),
+        (Outcome.MOVED, 1.029e6, Change.ONE_MORE),
+        (Outcome.IMPROVED, 0.5e6, Change.ONE_MORE),
     ],
 )
 def test_without_a_reason_no_run_is_added_whose_time_would_fail_beside_the_line_before(
@@ -398,23 +396,23 @@ def test_a_slower_time_with_other_software_is_none_of_the_same_code() -> None:
     same = surroundings(report.measurement)
     then = replace(same, packages=(*same.packages, ("dep", "1.0")))
     before = reports.baseline("test_a", 1e6, commit="a1b2c3d4e5", surroundings=same)
-    assert decide(report, before, (), signature, add=True).change is Change.SITTING
+    assert decide(report, before, (), signature, add=True).change is Change.ONE_MORE
     decision = decide(report, replace(before, surroundings=then), (), signature, add=True)
     assert (decision.change, decision.why) == (Change.SLOWER, "dep 1.0 -> none")
     unmoved = decide(reports.case("test_a", 1.001e6, 1e6), replace(before, surroundings=then), (), signature, add=True)
-    assert unmoved.change is Change.SITTING
+    assert unmoved.change is Change.ONE_MORE
 
 
-def test_a_sitting_is_counted_once() -> None:
+def test_a_run_is_counted_once() -> None:
     report = reports.case("test_a", 1.01e6, 1e6)
     first, later = Signature(started="2026-06-01T10:00:00+00:00"), Signature(started="2026-06-01T11:00:00+00:00")
     before = reports.baseline("test_a", 1e6)
     once = decide(report, before, (), first, add=True).after
-    assert (once.sittings, once.counted) == (2, first.started)
+    assert (once.runs, once.counted) == (2, first.started)
     again = decide(report, once, (), first, add=True)
     assert (again.change, again.after) == (Change.COUNTED, None)
     assert first.started in again.why
-    assert decide(report, once, (), later, add=True).after.sittings == 3
+    assert decide(report, once, (), later, add=True).after.runs == 3
     own = decide(report, decide(report, None, (), first).after, (), first, add=True)
     assert (own.change, own.why) == (Change.COUNTED, "the line was made from this time")
     slower = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)

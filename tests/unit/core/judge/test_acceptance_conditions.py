@@ -10,8 +10,8 @@ from pytest_perfgate.app.accept import Request, refuse_busy_machine
 from pytest_perfgate.core.judge.acceptance import (
     Change,
     Proposal,
-    blindness,
     decide,
+    detectable,
     loosened,
     on_one_core,
     too_few_processes,
@@ -49,13 +49,13 @@ def line(time: float = 1e6, **fields) -> Baseline:
 def test_a_slower_time_is_slower_whatever_else_its_line_could_gain() -> None:
     lines = (
         line(expires="2026-05-01"),
-        line(blind=0.4),
+        line(detects=0.4),
         line(processes=1),
         line(commit=f"a1b2c3d{DIRTY}"),
     )
     clean = replace(TODAY, commit="c0ffee1")
     changes = {decided(1e6, before, clean).change for before in lines}
-    assert changes == {Change.RENEWED, Change.SHARPER, Change.COMMITTED}, "at the same time they do gain that"
+    assert changes == {Change.RENEWED, Change.LESS_NOISY, Change.COMMITTED}, "at the same time they do gain that"
     for before in lines:
         decision = decided(1.5e6, before, clean, outcome=Outcome.REGRESSED)
         assert (decision.change, decision.asks) == (Change.SLOWER, True)
@@ -64,13 +64,13 @@ def test_a_slower_time_is_slower_whatever_else_its_line_could_gain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "blind", "outcome", "change"),
+    ("time", "detects", "outcome", "change"),
     [
         (1.5e6, 0.0, Outcome.PASSED, Change.KEPT),
         (0.5e6, 0.0, Outcome.PASSED, Change.KEPT),
         (1.5e6, 0.5, Outcome.UNDECIDED, Change.KEPT),
         (1.51e6, 0.5, Outcome.UNDECIDED, Change.SLOWER),
-        (0.5e6, 0.5, Outcome.UNDECIDED, Change.SHARPER),
+        (0.5e6, 0.5, Outcome.UNDECIDED, Change.LESS_NOISY),
         (0.49e6, 0.5, Outcome.UNDECIDED, Change.FASTER),
         (0.49e6, 0.5, Outcome.PASSED, Change.KEPT),
         (1.5e6, 0.5, Outcome.SUSPECT, Change.KEPT),
@@ -80,9 +80,9 @@ def test_a_slower_time_is_slower_whatever_else_its_line_could_gain() -> None:
     ],
 )
 def test_what_the_run_does_not_report_as_moved_leaves_its_line(
-    time: float, blind: float, outcome: Outcome, change: Change
+    time: float, detects: float, outcome: Outcome, change: Change
 ) -> None:
-    before = line(blind=blind, commit="a1b2c3d")
+    before = line(detects=detects, commit="a1b2c3d")
     decision = decided(time, before, outcome=outcome)
     assert (decision.change, decision.writes) == (change, change is not Change.KEPT)
     assert ("name the test" in decision.why) is (change is Change.KEPT)
@@ -94,7 +94,7 @@ def test_what_the_run_does_not_report_as_moved_leaves_its_line(
 def test_a_time_that_passed_renews_no_line_and_gives_it_no_commit() -> None:
     dirty, clean = line(commit=f"a1b2c3d{DIRTY}"), replace(TODAY, commit="c0ffee1")
     assert decided(1.5e6, dirty, clean).change is Change.KEPT
-    assert decided(1.5e6, replace(dirty, blind=0.6), clean).change is Change.COMMITTED, "so much is no difference"
+    assert decided(1.5e6, replace(dirty, detects=0.6), clean).change is Change.COMMITTED, "so much is no difference"
     for_a_while = line(expires="2999-01-01")
     assert decided(0.5e6, for_a_while).change is Change.FASTER, "it waits for a faster time"
     report = case("test_a", 1.5e6, 1e6)
@@ -102,20 +102,20 @@ def test_a_time_that_passed_renews_no_line_and_gives_it_no_commit() -> None:
     assert later.change is Change.SLOWER, "the verdict is on another line"
     unasked_for = replace(report, verdicts=())
     assert decide(unasked_for, line(), (), TODAY).change is Change.SLOWER, "no verdict is on its slowdown"
-    assert decide(unasked_for, line(blind=0.6), (), TODAY).change is Change.KEPT
+    assert decide(unasked_for, line(detects=0.6), (), TODAY).change is Change.KEPT
 
 
-def test_a_line_that_is_made_anew_says_nothing_of_what_this_sitting_saw() -> None:
+def test_a_line_that_is_made_anew_says_nothing_of_what_this_run_saw() -> None:
     decision = decided(1e6, line(expires="2026-05-01"), spread=0.25)
-    assert (decision.change, decision.blind) == (Change.RENEWED, None)
+    assert (decision.change, decision.detects) == (Change.RENEWED, None)
     assert decision.after is not None
-    assert decision.after.blind == 0.0
+    assert decision.after.detects == 0.0
 
 
-def test_only_slowdowns_say_what_a_sitting_has_to_see() -> None:
+def test_only_slowdowns_say_what_a_run_has_to_see() -> None:
     report = case("test_a", 1e6, spread=0.02)
     with_share = replace(report.verdicts[0], limit=replace(report.verdicts[0].limit, metric="mfu", bound=0.01))
-    assert blindness(replace(report, verdicts=(*report.verdicts, with_share))) is None
+    assert detectable(replace(report, verdicts=(*report.verdicts, with_share))) is None
 
 
 def test_a_line_of_figures_alone_has_no_time_to_compare_with() -> None:
@@ -138,28 +138,28 @@ def test_a_line_that_was_deleted_since_leaves_a_new_case() -> None:
 
 
 def test_more_processes_that_saw_less_are_no_better_evidence() -> None:
-    before = line(processes=1, blind=0.1)
+    before = line(processes=1, detects=0.1)
     assert decided(1e6, before, spread=0.2).change is Change.KEPT
-    assert decided(1e6, before, spread=0.09).change is Change.SHARPER
+    assert decided(1e6, before, spread=0.09).change is Change.LESS_NOISY
 
 
-def test_a_sitting_that_was_measured_differently_is_none_of_its_line_at_the_same_commit() -> None:
+def test_a_run_that_was_measured_differently_is_none_of_its_line_at_the_same_commit() -> None:
     signature = replace(TODAY, commit="a1b2c3d", started="2026-06-01T10:00:00", why="a slower runner")
-    assert decided(1.2e6, line(), signature, add=True).change is Change.SITTING
+    assert decided(1.2e6, line(), signature, add=True).change is Change.ONE_MORE
     assert decided(1.2e6, line(identity=OTHER), signature, add=True).change is Change.OTHER
 
 
-def test_a_sitting_of_the_same_time_counts_where_the_line_says_up_to_when_it_counted() -> None:
+def test_a_run_of_the_same_time_counts_where_the_line_says_up_to_when_it_counted() -> None:
     signature = replace(TODAY, started="2026-06-01T10:00:00")
     assert decided(1e6, line(), signature, add=True).change is Change.COUNTED
-    assert decided(1e6, line(counted="2026-05-01T10:00:00"), signature, add=True).change is Change.SITTING
+    assert decided(1e6, line(counted="2026-05-01T10:00:00"), signature, add=True).change is Change.ONE_MORE
 
 
 def test_the_same_time_at_another_commit_is_one_more_run() -> None:
     """CUPTI's stamps of short kernels are steps of 32 ns: runs often agree to the last digit."""
     signature = replace(TODAY, started="2026-06-01T10:00:00", commit="b1b2c3d4e5f6a7", same_code=True)
     assert decided(1e6, line(commit="b1b2c3d4e5f6"), signature, add=True).change is Change.COUNTED
-    assert decided(1e6, line(commit="a1b2c3d4e5f6"), signature, add=True).change is Change.SITTING
+    assert decided(1e6, line(commit="a1b2c3d4e5f6"), signature, add=True).change is Change.ONE_MORE
 
 
 def test_a_time_of_a_part_is_no_time_of_the_call() -> None:
@@ -262,7 +262,7 @@ def on_a_busy_host(report: CaseReport, *others: float | None) -> CaseReport:
 
 
 @pytest.mark.parametrize(
-    ("others", "blind"),
+    ("others", "detects"),
     [
         ((1.656, 1.378, 1.15), 1.378),
         ((0.5, 0.5, 0.5), None),
@@ -272,13 +272,13 @@ def on_a_busy_host(report: CaseReport, *others: float | None) -> CaseReport:
         ((None,), None),
     ],
 )
-def test_a_sitting_beside_busy_neighbours_is_one_that_could_not_see(others, blind: float | None) -> None:
+def test_a_run_beside_busy_neighbours_is_one_that_could_not_see(others, detects: float | None) -> None:
     """Its processes agreed with each other: +42 % was passed against a line that was taken beside two busy loops."""
     decision = decide(on_a_busy_host(case("test_a", 1e6, spread=0.01), *others), None, (), Signature())
-    assert decision.blind == (pytest.approx(blind) if blind else None)
+    assert decision.detects == (pytest.approx(detects) if detects else None)
     assert decision.after is not None
-    assert decision.after.blind == pytest.approx(blind or 0.0)
-    note = f": other programs used {blind:.1f} processors meanwhile. " if blind else ""
+    assert decision.after.detects == pytest.approx(detects or 0.0)
+    note = f": other programs used {detects:.1f} processors meanwhile. " if detects else ""
     assert note in "\n".join(acceptance_lines([decision]))
 
 

@@ -18,10 +18,10 @@ from pytest_perfgate.core.judge.accepted_line import (
 )
 from pytest_perfgate.core.render.block import acceptance_lines, decision_lines
 from pytest_perfgate.core.render.logs import history_document
-from pytest_perfgate.core.render.pictures import sittings_text, timeline
+from pytest_perfgate.core.render.pictures import history_text, timeline
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points
-from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
+from pytest_perfgate.model.measurement import DIRTY, Baseline, HistoryEntry, Identity
 from pytest_perfgate.model.plan import ANCHOR, CaseKey, Outcome
 from tests.drawings import flaws, texts
 from tests.reports import DEVICE, baseline, case
@@ -30,9 +30,9 @@ from tests.unit.core.judge.bench import KEY, accepted
 ANCHOR_KEY = CaseKey(nodeid="t.py::test_a")
 
 
-def line(*times: float) -> list[Sitting]:
+def line(*times: float) -> list[HistoryEntry]:
     return [
-        Sitting(key=ANCHOR_KEY, device="host-x", time=t, when=f"2030-01-{at + 1:02}T00:00:00", commit=f"{at:08x}")
+        HistoryEntry(key=ANCHOR_KEY, device="host-x", time=t, when=f"2030-01-{at + 1:02}T00:00:00", commit=f"{at:08x}")
         for at, t in enumerate(times)
     ]
 
@@ -55,32 +55,30 @@ def test_a_line_that_holds_says_nothing_and_one_bad_day_is_no_alarm() -> None:
 
 
 def test_only_what_came_after_the_anchor_counts() -> None:
-    sittings = line(500, 500, 1000, 1000, 1001)
-    result = drift(sittings, 1000.0, 0.03, since="00000002")
+    entries = line(500, 500, 1000, 1000, 1001)
+    result = drift(entries, 1000.0, 0.03, since="00000002")
     assert result is not None
     assert (result.steps, result.largest) == (2, pytest.approx(0.001))
     assert drift([], 1000.0, 0.03) is None
-    assert drift(sittings, 0.0, 0.03) is None
+    assert drift(entries, 0.0, 0.03) is None
 
 
 def test_the_history_says_the_change_point_and_the_anchor() -> None:
-    sittings = line(*[1000.0, 1002, 999, 1001, 1000, 1003, 1100, 1102, 1099, 1101, 1100, 1098])
+    entries = line(*[1000.0, 1002, 999, 1001, 1000, 1003, 1100, 1102, 1099, 1101, 1100, 1098])
     baseline = Baseline(key=ANCHOR_KEY, device="host-x", time=1000.0, commit="00000000")
-    text = render_text(history_document([(ANCHOR_KEY, "host-x", sittings, baseline)], overview=False))
+    text = render_text(history_document([(ANCHOR_KEY, "host-x", entries, baseline)], overview=False))
     assert "1 change point: +9.9 % at 00000006" in text
     assert "new level" in text
-    assert "new level" not in render_text(
-        history_document([(ANCHOR_KEY, "host-x", sittings[:3], None)], overview=False)
-    )
+    assert "new level" not in render_text(history_document([(ANCHOR_KEY, "host-x", entries[:3], None)], overview=False))
     assert "ANCHOR  +10.0 %" in text
     assert "[Time over 12 runs, 999 ns to 1.10" in text, "the heading above the picture names the case"
 
 
-def test_the_picture_has_a_dot_a_sitting_and_a_level_a_segment() -> None:
-    sittings = line(*[10.0] * 8, *[12.0] * 8)
-    changes = change_points([s.time for s in sittings])
+def test_the_picture_has_a_dot_a_run_and_a_level_a_segment() -> None:
+    entries = line(*[10.0] * 8, *[12.0] * 8)
+    changes = change_points([s.time for s in entries])
     acceptance = Baseline(key=ANCHOR_KEY, device="host-x", time=10.0, anchor=9.5)
-    drawn = timeline("a <b>", sittings, changes, acceptance)
+    drawn = timeline("a <b>", entries, changes, acceptance)
     assert not flaws(drawn)
     assert drawn.svg.count("<circle") == 16
     assert drawn.svg.count("<polyline") == 2, "a level a segment"
@@ -88,17 +86,17 @@ def test_the_picture_has_a_dot_a_sitting_and_a_level_a_segment() -> None:
     assert drawn.bars[0].text == "▃▃▃▃▃▃▃▃████████  12 ns"
     assert "+20.0 % at 0000000<" in drawn.svg
     assert "2030-01-01" in drawn.svg
-    late = timeline("a" * 200, sittings, [replace(changes[0], index=15)])
+    late = timeline("a" * 200, entries, [replace(changes[0], index=15)])
     assert not flaws(late)
     assert f"…{'a' * 90}" in texts(late.svg)[0]
     assert "+20.0 % at 0000000" in texts(late.svg)
     assert "a &lt;b&gt;" in drawn.svg
-    assert sittings_text(sittings, changes) == "1 change point: +20.0 % at 00000008"
-    assert sittings_text(sittings, ()) == "no change point"
+    assert history_text(entries, changes) == "1 change point: +20.0 % at 00000008"
+    assert history_text(entries, ()) == "no change point"
 
 
 def test_an_anchor_of_less_than_a_nanosecond() -> None:
-    past = [Sitting(key=KEY, device="d", time=0.6, when="")]
+    past = [HistoryEntry(key=KEY, device="d", time=0.6, when="")]
     assert drift(past, 0.5, 0.1).alarms
     assert drift(past, 0.0, 0.1) is None
 
@@ -128,10 +126,10 @@ STANDS = ("then", "2026-05-02", "slow until the rewrite", END)
 @pytest.mark.parametrize(
     ("time", "before", "add", "change"),
     [
-        (1.001e6, line_with_end(blind=0.4), False, Change.SHARPER),
-        (1.001e6, line_with_end(processes=1), False, Change.SHARPER),
+        (1.001e6, line_with_end(detects=0.4), False, Change.LESS_NOISY),
+        (1.001e6, line_with_end(processes=1), False, Change.LESS_NOISY),
         (1.001e6, line_with_end(commit=f"a1b2c3d{DIRTY}"), False, Change.COMMITTED),
-        (1.001e6, line_with_end(), True, Change.SITTING),
+        (1.001e6, line_with_end(), True, Change.ONE_MORE),
         (0.9e6, line_with_end(), False, Change.FASTER),
         (0.9e6, line_with_end(local=True, identity=OTHER), False, Change.OTHER),
     ],
@@ -148,7 +146,7 @@ def test_a_temporary_acceptance_ends_as_it_was_to(time: float, before: Baseline,
 def test_a_reason_that_is_given_takes_the_place_of_the_one_before_and_the_end_stays() -> None:
     why = replace(TODAY, why="quieter")
     for time, before, change in (
-        (1e6, line_with_end(blind=0.4), Change.SHARPER),
+        (1e6, line_with_end(detects=0.4), Change.LESS_NOISY),
         (0.9e6, line_with_end(), Change.FASTER),
     ):
         decision = decided(time, before, why)
@@ -157,10 +155,10 @@ def test_a_reason_that_is_given_takes_the_place_of_the_one_before_and_the_end_st
 
 
 def test_a_reason_without_an_end_stays_with_who_gave_it() -> None:
-    assert decision_of(decided(1e6, line_with_end(blind=0.4, expires="")).after) == (*STANDS[:3], "")
-    silent = decided(1e6, line_with_end(blind=0.4, why="")).after
+    assert decision_of(decided(1e6, line_with_end(detects=0.4, expires="")).after) == (*STANDS[:3], "")
+    silent = decided(1e6, line_with_end(detects=0.4, why="")).after
     assert decision_of(silent) == (*STANDS[:2], "", END), "an end is a decision too"
-    nobody = line_with_end(blind=0.4, expires="", why="")
+    nobody = line_with_end(detects=0.4, expires="", why="")
     assert decision_of(decided(1e6, nobody).after) == ("me", "2026-06-01", "", "")
     assert decision_of(decided(1e6, nobody, Signature()).after) == ("then", "2026-05-02", "", "")
 
@@ -171,7 +169,7 @@ def test_a_faster_time_of_no_end_is_accepted_by_who_accepts_it() -> None:
 
 def test_an_end_that_is_given_with_no_name_is_for_no_line_without_one() -> None:
     later = replace(TODAY, expires=LATER)
-    for add, before in ((False, line_with_end(blind=0.4, expires="")), (True, line_with_end(expires=""))):
+    for add, before in ((False, line_with_end(detects=0.4, expires="")), (True, line_with_end(expires=""))):
         assert decision_of(decided(1.001e6, before, later, add=add).after)[3] == ""
 
 
@@ -183,7 +181,7 @@ def test_another_end_asks_for_a_reason_also_of_a_faster_time() -> None:
     assert not decided(0.9e6, line_with_end(expires=""), replace(later, named=True)).asks
 
 
-def test_a_sitting_more_moves_no_end_without_a_reason() -> None:
+def test_a_run_more_moves_no_end_without_a_reason() -> None:
     later = replace(TODAY, expires=LATER)
     decision = decided(1.001e6, line_with_end(), later, add=True)
     assert (decision.change, decision.asks) == (Change.RENEWED, True)
@@ -192,7 +190,7 @@ def test_a_sitting_more_moves_no_end_without_a_reason() -> None:
     why = replace(later, why="the rewrite is late")
     for before in (line_with_end(), line_with_end(expires="")):
         added = decided(1.001e6, before, replace(why, named=True), add=True)
-        assert added.change is Change.SITTING
+        assert added.change is Change.ONE_MORE
         assert decision_of(added.after) == ("me", "2026-06-01", "the rewrite is late", LATER)
     at_same_commit = decided(1.2e6, line_with_end(commit="c0ffee1"), later, add=True)
     assert (at_same_commit.change, at_same_commit.asks) == (Change.SLOWER, True)
@@ -237,29 +235,29 @@ def test_a_line_of_no_commit_is_given_the_one_that_measures_the_same(commit: str
     assert added.commit == (expected or commit)
 
 
-def sittings_of(*times: float) -> list[Sitting]:
-    return [Sitting(key=KEY, device="d", time=time, when="") for time in times]
+def entries_of(*times: float) -> list[HistoryEntry]:
+    return [HistoryEntry(key=KEY, device="d", time=time, when="") for time in times]
 
 
 def test_a_drift_of_exactly_what_an_anchor_allows_is_no_alarm() -> None:
-    assert not drift(sittings_of(1500.0), 1000.0, 0.5).alarms
-    assert drift(sittings_of(1501.0), 1000.0, 0.5).alarms
-    steps = drift(sittings_of(1500.0, 2250.0), 1000.0, 0.5)
+    assert not drift(entries_of(1500.0), 1000.0, 0.5).alarms
+    assert drift(entries_of(1501.0), 1000.0, 0.5).alarms
+    steps = drift(entries_of(1500.0, 2250.0), 1000.0, 0.5)
     assert "the median of the newest 2 runs, against the anchor" in steps.sentence
     assert "no single step" in steps.sentence
 
 
-def test_today_is_the_middle_of_three_sittings() -> None:
-    assert drift(sittings_of(1.0, 1.0, 9.0, 2.0, 4.0), 1.0, 0.05).now == 4.0
+def test_today_is_the_middle_of_three_runs() -> None:
+    assert drift(entries_of(1.0, 1.0, 9.0, 2.0, 4.0), 1.0, 0.05).now == 4.0
 
 
 def test_an_anchor_allows_five_percent() -> None:
     assert LIMIT == 5 / 100
 
 
-def test_an_anchor_that_is_the_newest_sitting_is_its_own_first() -> None:
-    sittings = [Sitting(key=KEY, device="d", time=time, when="", commit=commit) for time, commit in ((5.0, "aa"), (9.0, "bb"))]  # fmt: skip
-    result = drift(sittings, 9.0, 0.05, since="bb")
+def test_an_anchor_that_is_the_newest_run_is_its_own_first() -> None:
+    entries = [HistoryEntry(key=KEY, device="d", time=time, when="", commit=commit) for time, commit in ((5.0, "aa"), (9.0, "bb"))]  # fmt: skip
+    result = drift(entries, 9.0, 0.05, since="bb")
     assert result is not None
     assert (result.steps, result.now) == (1, 9.0)
 
@@ -304,7 +302,7 @@ def test_a_time_that_is_accepted_already_can_be_counted_anew() -> None:
     assert (decision.after.why, decision.after.when, decision.after.expires) == (anew.why, TODAY.when, LATER)
     assert decided(1.001e6, replace(far, anchor=0.0), replace(anew, commit="")).change is Change.KEPT
     more = decided(1.001e6, far, anew, add=True)
-    assert (more.change, more.after and more.after.anchor) == (Change.SITTING, 0.0)
+    assert (more.change, more.after and more.after.anchor) == (Change.ONE_MORE, 0.0)
     ended = decided(1.001e6, replace(far, expires="2020-01-01"), anew)
     assert (ended.change, ended.after and ended.after.anchor) == (Change.RENEWED, 0.0)
 

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_perfgate.core.judge.accepted_line import Signature, _days, anchored, drift, figure_levels
 from pytest_perfgate.core.render.words import FigureLevel
-from pytest_perfgate.model.measurement import Baseline, Identity, Sitting
+from pytest_perfgate.model.measurement import Baseline, HistoryEntry, Identity
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
@@ -18,12 +18,12 @@ from tests.unit.core.judge.figures import figure
 KEY = CaseKey(nodeid="t.py::test_a")
 
 
-def sitting(day: int, **values: float) -> Sitting:
+def entry(day: int, **values: float) -> HistoryEntry:
     metrics = tuple(Metric(name=name, value=value, dimension=Dimension.COUNT) for name, value in values.items())
-    return Sitting(key=KEY, device="host-x", time=1e6, when=f"2030-01-{day:02}", metrics=metrics)
+    return HistoryEntry(key=KEY, device="host-x", time=1e6, when=f"2030-01-{day:02}", metrics=metrics)
 
 
-RUNS = [sitting(1, registers=128), sitting(2), sitting(3, registers=64, spills=0)]
+RUNS = [entry(1, registers=128), entry(2), entry(3, registers=64, spills=0)]
 
 
 def test_a_figure_is_of_the_runs_that_have_it() -> None:
@@ -48,7 +48,7 @@ def test_a_figure_is_of_the_runs_that_have_it() -> None:
 def test_numbers_that_are_not_positive_are_raised_to_one(
     value: float, numbers: tuple[float, ...], raised: float
 ) -> None:
-    runs = [sitting(at + 1, registers=number) for at, number in enumerate(numbers)]
+    runs = [entry(at + 1, registers=number) for at, number in enumerate(numbers)]
     ((_, levels, baseline, level),) = figure_levels(runs, accepted(1e6, figures=(figure("registers", value),)))
     assert (levels, baseline.time, level.raised) == ([n + raised for n in numbers], value + raised, raised)
 
@@ -57,7 +57,7 @@ def test_numbers_that_are_not_positive_are_raised_to_one(
     ("name", "sign", "exact"), [("registers", 1.0, True), ("bandwidth", -1.0, False), ("loss", 1.0, False), ("time", 1.0, False)]
 )  # fmt: skip
 def test_a_figure_is_better_in_the_direction_of_its_kind(name: str, sign: float, *, exact: bool) -> None:
-    runs = [sitting(1, **{name: 5.0})]
+    runs = [entry(1, **{name: 5.0})]
     ((_, _, _, level),) = figure_levels(runs, accepted(1e6, figures=(figure(name, 5.0),)))
     assert (level.sign, level.exact) == (sign, exact)
 
@@ -111,7 +111,7 @@ def test_drift_is_counted_from_the_oldest_time_of_ninety_days_measured_alike(
 )
 def test_a_drift_says_whether_one_step_made_it(largest: float, says: str) -> None:
     times = [1e6 * largest, 1e6 * largest * 1.04, 1e6 * largest * 1.04]
-    runs = [replace(sitting(at + 1), time=time) for at, time in enumerate(times)]
+    runs = [replace(entry(at + 1), time=time) for at, time in enumerate(times)]
     result = drift(runs, 1e6, 0.05)
     assert result is not None
     assert says in result.sentence

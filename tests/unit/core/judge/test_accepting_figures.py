@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.accepting_figures import (
     check_named,
     first_figures,
     with_figures,
-    with_sitting,
+    with_run,
 )
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
@@ -163,16 +163,16 @@ def test_a_measured_figure_keeps_five_digits_and_moves_beyond_its_noise() -> Non
     first = decision(report(limits, now), None)
     assert first.after is not None
     assert first.after.figures[0].value == pytest.approx(412.35e3)
-    line = replace(first.after, figures=(replace(first.after.figures[0], scatter=0.01, sittings=3),))
+    line = replace(first.after, figures=(replace(first.after.figures[0], scatter=0.01, runs=3),))
     near = report(limits, replace(now, value=415e3), before=line)
     assert decision(near, line).after is None
     far = decision(report(limits, replace(now, value=430e3), before=line), line)
     assert (far.change, far.asks) == (Change.WORSE, True)
     more = decision(near, line, add=True)
-    assert more.change is Change.SITTING
+    assert more.change is Change.ONE_MORE
     assert more.after is not None
     added = more.after.figures[0]
-    assert added.sittings == 4
+    assert added.runs == 4
     assert added.value == pytest.approx(413.01e3, rel=1e-4)
 
 
@@ -182,23 +182,23 @@ def test_what_a_first_run_keeps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "value", "mean", "scatter", "sittings"),
+    ("before", "value", "mean", "scatter", "runs"),
     [
         (figure("a", 100.0, TIME), 104.0, 102.0, 0.04 / 2**0.5, 2),
-        (figure("a", 100.0, TIME, scatter=0.01, sittings=3), 104.0, 101.0, 0.021602469, 4),
-        (figure("a", -100.0, COUNT, scatter=0.01, sittings=3), -96.0, -99.0, 0.021602469, 4),
-        (figure("a", 0.5, PART, scatter=0.01, sittings=2), 0.56, 0.52, 0.035355339, 3),
+        (figure("a", 100.0, TIME, scatter=0.01, runs=3), 104.0, 101.0, 0.021602469, 4),
+        (figure("a", -100.0, COUNT, scatter=0.01, runs=3), -96.0, -99.0, 0.021602469, 4),
+        (figure("a", 0.5, PART, scatter=0.01, runs=2), 0.56, 0.52, 0.035355339, 3),
         (figure("a", 0.0, COUNT), 3.0, 1.5, 0.0, 2),
         (figure("a", 0.0, PART), 0.04, 0.02, 0.04 / 2**0.5, 2),
     ],
 )
 def test_one_more_run_moves_the_mean_and_the_scatter(
-    before: Figure, value: float, mean: float, scatter: float, sittings: int
+    before: Figure, value: float, mean: float, scatter: float, runs: int
 ) -> None:
     """As a part of the accepted value, and of a percentage in points; a part of zero says nothing."""
-    after = with_sitting(before, value)
-    assert (after.value, after.scatter, after.sittings) == (
-        pytest.approx(mean), pytest.approx(scatter, rel=1e-6), sittings,
+    after = with_run(before, value)
+    assert (after.value, after.scatter, after.runs) == (
+        pytest.approx(mean), pytest.approx(scatter, rel=1e-6), runs,
     )  # fmt: skip
 
 
@@ -276,7 +276,7 @@ def durations(*values: float) -> tuple[Metric, ...]:
         ((1100.0, 900.0, 1000.0), False, Change.WORSE),
         ((900.0, 1000.0, 1000.0), True, Change.BETTER),
         ((900.0, 900.0, 1000.0), False, Change.BETTER),
-        ((1000.0, 1000.0, 1000.0), True, Change.SITTING),
+        ((1000.0, 1000.0, 1000.0), True, Change.ONE_MORE),
     ],
 )
 def test_the_worst_change_of_several_figures_names_the_decision(
@@ -298,7 +298,7 @@ def test_a_new_figure_beside_one_more_run_is_added() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "sittings", "value", "change"),
+    ("limits", "runs", "value", "change"),
     [
         (("change(metric(memory)) <= 5%",), 1, 1030.0, Change.KEPT),
         (("change(metric(memory)) <= 5%",), 2, 1030.0, Change.WORSE),
@@ -308,9 +308,9 @@ def test_a_new_figure_beside_one_more_run_is_added() -> None:
     ],
 )
 def test_a_figure_that_keeps_its_limit_changes_once_its_scatter_is_known(
-    limits: tuple[str, ...], sittings: int, value: float, change: Change
+    limits: tuple[str, ...], runs: int, value: float, change: Change
 ) -> None:
-    before = accepted(0.0, figures=(figure("memory", 1000.0, sittings=sittings),))
+    before = accepted(0.0, figures=(figure("memory", 1000.0, runs=runs),))
     case_report = report(limits, memory(value), before=before)
     assert decision(case_report, before).change is change
 

@@ -36,9 +36,9 @@ from tests.unit.core.judge.bench import (
 from tests.unit.core.judge.paired_builds import SLOWER, decided_verdict, judged_arms
 
 
-def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> None:
-    blind = accepted(1e6, blind=3.0)
-    same = verdict(1e6, baseline=blind)
+def test_a_time_accepted_from_a_noisy_run_lets_nothing_pass_as_known() -> None:
+    detects = accepted(1e6, detects=3.0)
+    same = verdict(1e6, baseline=detects)
     assert (same.outcome, same.effect, same.visible) == (Outcome.UNDECIDED, Effect.WARN, 3.0)
     assert same.sentence == (
         "the accepted run was too noisy to detect less than 300.0 %: the accepted time may be off by as much"
@@ -46,60 +46,62 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     assert same.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",), (
         "accepting is no answer to what was not shown"
     )
-    assert verdict(1.02e6, baseline=blind).next == same.next
-    quick = verdict(1e6, baseline=blind, context=replace(CONTEXT, mode=Mode.QUICK))
+    assert verdict(1.02e6, baseline=detects).next == same.next
+    quick = verdict(1e6, baseline=detects, context=replace(CONTEXT, mode=Mode.QUICK))
     assert quick.next == (f"pytest '{KEY}' --perfgate=full",), "a full run builds both, and its block can be left out"
-    assert verdict(1e6, baseline=blind, shape=(1.0, 1.0)).next == same.next, "more rounds cure no accepted run"
-    nowhere = replace(blind, commit="")
+    assert verdict(1e6, baseline=detects, shape=(1.0, 1.0)).next == same.next, "more rounds cure no accepted run"
+    nowhere = replace(detects, commit="")
     rounds, accept = verdict(1e6, baseline=nowhere, shape=(1.0, 1.0)).next
     assert rounds.endswith("--perfgate-rounds=3")
     assert accept.startswith("perfgate accept ")
     quick = verdict(1e6, baseline=nowhere, context=replace(CONTEXT, mode=Mode.QUICK), shape=(1.0, 1.0))
     assert quick.next[-1] == accept, "a full run would have no base to build either"
-    context = replace(CONTEXT, edited=accepted(1e6, blind=0.02))
-    done = verdict(1e6, baseline=blind, context=context)
+    context = replace(CONTEXT, edited=accepted(1e6, detects=0.02))
+    done = verdict(1e6, baseline=detects, context=context)
     assert (done.outcome, done.next) == (Outcome.UNDECIDED, ()), "done already: nothing is left to do"
     assert done.sentence.endswith(
         ": this change accepts 1 ms from a run that detects more; it judges once it is merged"
     )
-    as_noisy = replace(CONTEXT, edited=accepted(1e6, blind=3.0))
-    assert verdict(1e6, baseline=blind, context=as_noisy).next == same.next
-    assert outcome_of(0.3e6, baseline=blind) is Outcome.UNDECIDED, "three times faster may have been so before"
-    assert outcome_of(0.2e6, baseline=blind) is Outcome.IMPROVED
-    assert outcome_of(3.9e6, baseline=blind) is Outcome.SUSPECT
-    assert outcome_of(4.2e6, baseline=blind) is Outcome.REGRESSED
-    assert outcome_of(1e6, (limit("slowdown <= 400%"),), baseline=blind) is Outcome.PASSED
-    hardly = verdict(0.95e6, baseline=accepted(1e6, blind=0.05), shape=(0.98, 1.0, 1.02))
+    as_noisy = replace(CONTEXT, edited=accepted(1e6, detects=3.0))
+    assert verdict(1e6, baseline=detects, context=as_noisy).next == same.next
+    assert outcome_of(0.3e6, baseline=detects) is Outcome.UNDECIDED, "three times faster may have been so before"
+    assert outcome_of(0.2e6, baseline=detects) is Outcome.IMPROVED
+    assert outcome_of(3.9e6, baseline=detects) is Outcome.SUSPECT
+    assert outcome_of(4.2e6, baseline=detects) is Outcome.REGRESSED
+    assert outcome_of(1e6, (limit("slowdown <= 400%"),), baseline=detects) is Outcome.PASSED
+    hardly = verdict(0.95e6, baseline=accepted(1e6, detects=0.05), shape=(0.98, 1.0, 1.02))
     assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, same.next), "as noisy itself, it is no better time"
-    report = judge(measured(1e6), SLOWDOWN, baseline=blind, context=CONTEXT)
+    report = judge(measured(1e6), SLOWDOWN, baseline=detects, context=CONTEXT)
     assert '"TMA loads"  can detect 300.0 %\n' in render_block(report)
     narrow = [line for line in render_block(report, 60).splitlines() if "  next  " not in line]
     assert max(map(len, narrow)) <= 60, "then is folded as why is"
 
 
-def test_a_sitting_that_saw_exactly_as_little_is_no_better_time() -> None:
+def test_a_run_that_saw_exactly_as_little_is_no_better_time() -> None:
     shape = (0.98, 1.0, 1.02)
     visible = verdict(0.95e6, shape=shape).visible
     assert visible > 0.03
-    assert verdict(0.95e6, baseline=accepted(1e6, blind=visible), shape=shape).next == (
+    assert verdict(0.95e6, baseline=accepted(1e6, detects=visible), shape=shape).next == (
         f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",
     )
-    context = replace(CONTEXT, edited=accepted(2.1e6, why="x", blind=visible))
+    context = replace(CONTEXT, edited=accepted(2.1e6, why="x", detects=visible))
     result = verdict(2e6, context=context, shape=shape)
     assert (result.outcome, result.next) == (Outcome.UNDECIDED, (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",))
 
 
-def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_confirmed_within_it() -> None:
-    context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", blind=1.5))
+def test_an_edit_from_a_noisy_run_is_neither_accepted_nor_confirmed_within_it() -> None:
+    context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", detects=1.5))
     result = verdict(2e6, context=context)
     assert (result.outcome, result.effect) == (Outcome.UNDECIDED, Effect.WARN)
     assert result.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than 150.0 %')
     assert result.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
-    no_better = verdict(2e6, context=replace(context, edited=accepted(2.2e6, why="x", blind=0.12)), shape=(0.8, 1, 1.2))
+    no_better = verdict(
+        2e6, context=replace(context, edited=accepted(2.2e6, why="x", detects=0.12)), shape=(0.8, 1, 1.2)
+    )
     assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, result.next)
     assert outcome_of(4e6, context=context) is Outcome.ACCEPTED
     assert outcome_of(11e6, context=context) is Outcome.REGRESSED
-    assert outcome_of(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", blind=1.5))) is Outcome.REGRESSED
+    assert outcome_of(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", detects=1.5))) is Outcome.REGRESSED
 
 
 def test_more_processes_are_asked_for_than_there_were() -> None:
@@ -157,13 +159,13 @@ def test_only_what_has_kernels_is_looked_into_by_a_profile() -> None:
     assert slow.next[0] == f"perfgate profile '{KEY}'"
 
 
-def test_sittings_of_the_baseline_or_of_the_history_sharpen() -> None:
-    many = accepted(1e6, scatter=0.005, sittings=30)
+def test_runs_of_the_baseline_or_of_the_history_sharpen() -> None:
+    many = accepted(1e6, scatter=0.005, runs=30)
     assert outcome_of(1.2e6, baseline=many) is Outcome.REGRESSED
     assert "after 30 runs" in verdict(1.2e6, baseline=many).sentence
-    history = replace(CONTEXT, scatter=0.005, sittings=30)
+    history = replace(CONTEXT, scatter=0.005, runs=30)
     assert outcome_of(1.2e6, context=history) is Outcome.REGRESSED
-    assert outcome_of(1.2e6, context=replace(history, sittings=1)) is Outcome.SUSPECT
+    assert outcome_of(1.2e6, context=replace(history, runs=1)) is Outcome.SUSPECT
 
 
 def test_a_noisy_doubling_is_still_missed_by_nobody() -> None:
@@ -205,18 +207,18 @@ def test_without_a_repository_no_revision_is_advised_but_what_helps_there() -> N
     for shape, rounds in (((0.5, 1.0, 1.6), "=6"), ((0.5, 1.6), "=6"), ((0.5, 1.0, 1.0, 1.6), "=8")):
         loose = verdict(2e6, shape=shape, context=context)
         assert (loose.outcome, loose.next[0][-2:]) == (Outcome.SUSPECT, rounds), "its own interval leaves it open"
-    blind = verdict(1e6, baseline=accepted(1e6, blind=3.0), context=context)
-    assert (blind.outcome, blind.next[1]) == (Outcome.UNDECIDED, elsewhere)
-    assert blind.next[0].startswith("perfgate accept "), "a quieter run is a better accepted time"
+    detects = verdict(1e6, baseline=accepted(1e6, detects=3.0), context=context)
+    assert (detects.outcome, detects.next[1]) == (Outcome.UNDECIDED, elsewhere)
+    assert detects.next[0].startswith("perfgate accept "), "a quieter run is a better accepted time"
     passed = verdict(1e6, context=context)
     assert (passed.outcome, passed.next, passed.evidence) == (Outcome.PASSED, (), ())
 
 
-@pytest.mark.parametrize("blind", [0.0, 3.0])
-def test_without_git_it_comes_first_and_nothing_open_is_accepted(blind: float) -> None:
+@pytest.mark.parametrize("detects", [0.0, 3.0])
+def test_without_git_it_comes_first_and_nothing_open_is_accepted(detects: float) -> None:
     why = "git is not installed here, or does not answer"
     context = replace(CONTEXT, unpaired=Unpaired(why=why, step="install git", unversioned=True))
-    spanning = verdict(1e6, shape=(0.97, 1.0, 1.03), baseline=accepted(1e6, blind=blind), context=context)
+    spanning = verdict(1e6, shape=(0.97, 1.0, 1.03), baseline=accepted(1e6, detects=detects), context=context)
     assert (spanning.outcome, spanning.next) == (
         Outcome.UNDECIDED, ("install git", f"pytest '{KEY}' --perfgate=full"),
     )  # fmt: skip
@@ -293,7 +295,7 @@ def test_strict_and_closed_limits_differ_at_the_edge() -> None:
 
 
 def test_faster_is_improved_and_ten_times_faster_asks_for_a_look() -> None:
-    steady = accepted(1e6, sittings=40, scatter=0.002)
+    steady = accepted(1e6, runs=40, scatter=0.002)
     result = verdict(0.9e6, baseline=steady)
     assert (result.outcome, result.effect, result.sentence) == (Outcome.IMPROVED, Effect.WARN, "faster than accepted")
     assert outcome_of(0.98e6, baseline=steady) is Outcome.PASSED
@@ -301,12 +303,12 @@ def test_faster_is_improved_and_ten_times_faster_asks_for_a_look() -> None:
     assert outcome_of(0.9e6, baseline=steady, context=replace(CONTEXT, own_shift=0.2)) is Outcome.PASSED
 
 
-def test_what_sittings_may_lie_off_is_no_improvement_and_one_process_shows_none() -> None:
-    """Of 163 verdicts on unchanged code thirty said IMPROVED, by a line of one slow sitting."""
+def test_what_runs_may_lie_off_is_no_improvement_and_one_process_shows_none() -> None:
+    """Of 163 verdicts on unchanged code thirty said IMPROVED, by a line of one slow run."""
     result = verdict(0.85e6)
     assert (result.outcome, result.effect, result.next) == (Outcome.PASSED, Effect.PASS, ())
     assert result.sentence == "faster than accepted, but not confirmed"
-    steady = accepted(1e6, sittings=40, scatter=0.002)
+    steady = accepted(1e6, runs=40, scatter=0.002)
     quick = verdict(0.5e6, baseline=steady, context=replace(CONTEXT, mode=Mode.QUICK))
     assert (quick.outcome, quick.sentence) == (Outcome.PASSED, "faster than accepted, but not confirmed")
     ten = verdict(0.05e6, context=replace(CONTEXT, mode=Mode.QUICK)).sentence
@@ -326,14 +328,14 @@ def test_a_demanded_improvement_is_held_like_any_limit() -> None:
 
 
 def test_a_demanded_improvement_is_more_than_the_accepted_time_may_be_off_by() -> None:
-    demanded, blind = [limit("slowdown <= -10%")], accepted(1e6, blind=0.2)
-    result = verdict(0.8e6, limits=demanded, baseline=blind)
+    demanded, detects = [limit("slowdown <= -10%")], accepted(1e6, detects=0.2)
+    result = verdict(0.8e6, limits=demanded, baseline=detects)
     assert result.outcome is Outcome.UNDECIDED
     assert result.sentence.startswith("the accepted run was too noisy to detect less than 20.0 %: the accepted time")
     assert result.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
-    assert (result.visible, result.baseline) == (0.2, blind)
-    assert outcome_of(0.7e6, limits=demanded, baseline=blind) is Outcome.PASSED
-    assert outcome_of(1.0e6, limits=demanded, baseline=blind) is Outcome.BROKEN
+    assert (result.visible, result.baseline) == (0.2, detects)
+    assert outcome_of(0.7e6, limits=demanded, baseline=detects) is Outcome.PASSED
+    assert outcome_of(1.0e6, limits=demanded, baseline=detects) is Outcome.BROKEN
 
 
 def test_no_floor_raises_a_demanded_improvement() -> None:

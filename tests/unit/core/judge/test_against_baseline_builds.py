@@ -18,7 +18,7 @@ from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, paired, paired_v
 
 SLOWER, NOT_SLOWER, UNDECIDED = Decision.SLOWER, Decision.NOT_SLOWER, Decision.UNDECIDED
 EDITS = replace(PAIRED_CONTEXT, environment_edits=EnvironmentEdits(requirements=("-numpy==1", "+numpy==2")))
-STEADY = accepted(1e6, scatter=0.005, sittings=30)
+STEADY = accepted(1e6, scatter=0.005, runs=30)
 """A line of many runs, of which the next may be 2 % off."""
 
 
@@ -96,8 +96,8 @@ def test_a_speed_up_whose_time_is_above_its_line_is_accepted_with_a_reason() -> 
     assert [step.endswith('--reason "..."') for step in verdict.next] == [True]
 
 
-def test_an_edit_from_a_blind_run_that_two_builds_found_slower_is_accepted_again_and_not_compared_again() -> None:
-    context = replace(PAIRED_CONTEXT, edited=accepted(6e6, why="exact", blind=2.5))
+def test_an_edit_from_a_noisy_run_that_two_builds_found_slower_is_accepted_again_and_not_compared_again() -> None:
+    context = replace(PAIRED_CONTEXT, edited=accepted(6e6, why="exact", detects=2.5))
     slower = by_builds(2e6, SLOWER, 1.0, (0.9, 1.1), context=context)
     assert (slower.outcome, "too noisy" in slower.sentence) == (Outcome.UNDECIDED, True)
     assert [step.split("'")[0] for step in slower.next] == ["perfgate accept "]
@@ -111,10 +111,10 @@ MOVED_DRIVER = {"moved": (("driver", "570.1", "580.2"),)}
     [
         (1.2e6, STEADY, PAIRED_CONTEXT, {}, Outcome.MOVED),
         (1.2e6, accepted(1e6), PAIRED_CONTEXT, {}, Outcome.PASSED),
-        (1.2e6, accepted(1e6), replace(PAIRED_CONTEXT, sittings=2, scatter=0.005), {}, Outcome.MOVED),
+        (1.2e6, accepted(1e6), replace(PAIRED_CONTEXT, runs=2, scatter=0.005), {}, Outcome.MOVED),
         (1.02e6, STEADY, PAIRED_CONTEXT, {}, Outcome.PASSED),
-        (1.2e6, replace(STEADY, blind=0.5), PAIRED_CONTEXT, {}, Outcome.PASSED),
-        (1.2e6, replace(STEADY, blind=0.19), PAIRED_CONTEXT, {}, Outcome.MOVED),
+        (1.2e6, replace(STEADY, detects=0.5), PAIRED_CONTEXT, {}, Outcome.PASSED),
+        (1.2e6, replace(STEADY, detects=0.19), PAIRED_CONTEXT, {}, Outcome.MOVED),
         (1.2e6, accepted(1e6), PAIRED_CONTEXT, MOVED_DRIVER, Outcome.MOVED),
         (1.02e6, accepted(1e6), PAIRED_CONTEXT, MOVED_DRIVER, Outcome.PASSED),
         (1.2e6, accepted(1e6), PAIRED_CONTEXT, {"shared": ("x.py",)}, Outcome.SUSPECT),
@@ -138,8 +138,8 @@ def test_cleared_code_that_is_slower_than_accepted_has_a_cause_outside(
         (accepted(1e6), {"base_ns": 3e6}, Outcome.MOVED, "what differs: unknown"),
         (accepted(1e6), {"base_ns": 0.0}, Outcome.UNDECIDED, "no time of the base is known: it is open"),
         (accepted(1e6), {"base_ns": 0.0, "same": True}, Outcome.MOVED, "what differs: unknown"),
-        (accepted(1e6, blind=1.0), {"base_ns": 1.9e6}, Outcome.UNDECIDED, "the accepted run may be 100.0 % off"),
-        (accepted(1e6, blind=0.8), {"base_ns": 1.9e6}, Outcome.MOVED, "what differs: unknown"),
+        (accepted(1e6, detects=1.0), {"base_ns": 1.9e6}, Outcome.UNDECIDED, "the accepted run may be 100.0 % off"),
+        (accepted(1e6, detects=0.8), {"base_ns": 1.9e6}, Outcome.MOVED, "what differs: unknown"),
         (accepted(1e6), {"base_ns": 3e6, "shared": ("x.py",)}, Outcome.SUSPECT, "x.py changed since"),
         (accepted(1e6), {"base_ns": 0.0, "shared": ("x.py",)}, Outcome.SUSPECT, "x.py changed since"),
     ],

@@ -56,8 +56,8 @@ def test_a_speed_up_that_the_change_accepts_is_nothing_to_accept() -> None:
     taken = verdict(0.5e6, context=edited(0.5e6, ""))
     assert (taken.outcome, taken.sentence) == (Outcome.PASSED, "faster, and this change accepts 500 µs")
     assert taken.baseline == accepted(1e6)
-    assert outcome_of(0.5e6, context=replace(CONTEXT, edited=accepted(0.4e6, blind=0.5))) is Outcome.PASSED
-    as_slow = replace(CONTEXT, edited=accepted(1e6, blind=3.0))
+    assert outcome_of(0.5e6, context=replace(CONTEXT, edited=accepted(0.4e6, detects=0.5))) is Outcome.PASSED
+    as_slow = replace(CONTEXT, edited=accepted(1e6, detects=3.0))
     for line in (edited(0.8e6, ""), edited(0.2e6, ""), edited(1.2e6, "x"), as_slow, CONTEXT):
         assert outcome_of(0.5e6, context=line) is Outcome.IMPROVED
     over = replace(CONTEXT, today="2026-05-02", edited=accepted(0.5e6, expires="2026-05-01"))

@@ -14,7 +14,7 @@ from tests.unit.core.judge.bench import CONTEXT, HOST, accepted, limit, verdict
 
 IN_CI = replace(CONTEXT, policy=CI)
 TWO_BUILDS = replace(CONTEXT, paired_available=True)
-STEADY = accepted(1e6, scatter=0.005, sittings=30)
+STEADY = accepted(1e6, scatter=0.005, runs=30)
 """Runs that scatter by 0.5 %: the next one may be 2.6 % off, once in twenty."""
 
 
@@ -25,12 +25,12 @@ STEADY = accepted(1e6, scatter=0.005, sittings=30)
         (IN_CI, accepted(1e6), Outcome.UNDECIDED, "rests on 1 run, and the next run may be 12.8 % off: it clears"),
         (TWO_BUILDS, accepted(1e6), Outcome.UNDECIDED, "rests on 1 run, and the next run may be 12.8 % off: two builds"),
         (replace(TWO_BUILDS, mode=Mode.QUICK), accepted(1e6), Outcome.PASSED, "keeps the limit"),
-        (IN_CI, replace(STEADY, sittings=2), Outcome.UNDECIDED, "rests on 2 runs, and the next run may be 9.2 % off"),
-        (replace(IN_CI, sittings=5, scatter=0.005), accepted(1e6), Outcome.UNDECIDED, "rests on 5 runs"),
+        (IN_CI, replace(STEADY, runs=2), Outcome.UNDECIDED, "rests on 2 runs, and the next run may be 9.2 % off"),
+        (replace(IN_CI, runs=5, scatter=0.005), accepted(1e6), Outcome.UNDECIDED, "rests on 5 runs"),
         (IN_CI, STEADY, Outcome.PASSED, "keeps the limit"),
         (IN_CI, replace(STEADY, scatter=0.02), Outcome.UNDECIDED, "rests on 30 runs, and the next run may be 4.1 % off"),
-        (IN_CI, replace(STEADY, blind=0.029), Outcome.PASSED, "keeps the limit"),
-        (IN_CI, replace(STEADY, blind=0.031), Outcome.UNDECIDED, "too noisy to detect less than 3.1 %"),
+        (IN_CI, replace(STEADY, detects=0.029), Outcome.PASSED, "keeps the limit"),
+        (IN_CI, replace(STEADY, detects=0.031), Outcome.UNDECIDED, "too noisy to detect less than 3.1 %"),
     ],
 )  # fmt: skip
 def test_in_ci_a_time_clears_what_its_runs_can_detect(
@@ -94,7 +94,7 @@ def test_a_speed_up_that_the_change_accepts_while_it_holds_is_not_announced(
 
 
 @pytest.mark.parametrize(
-    ("blind", "own", "unversioned", "step", "finer"),
+    ("detects", "own", "unversioned", "step", "finer"),
     [
         (0.0, 0.0, False, "--perfgate-rounds", False),
         (0.2, 0.0, False, "--perfgate-against", False),
@@ -103,12 +103,12 @@ def test_a_speed_up_that_the_change_accepts_while_it_holds_is_not_announced(
     ],
 )
 def test_an_interval_across_the_limit_names_what_else_is_too_coarse(
-    blind: float, own: float, step: str, *, unversioned: bool, finer: bool
+    detects: float, own: float, step: str, *, unversioned: bool, finer: bool
 ) -> None:
     """A time that nothing decided is accepted only where its accepted code cannot be built."""
     unpaired = Unpaired(why="there is no git repository here", unversioned=True) if unversioned else None
     context = replace(CONTEXT, own_shift=own, unpaired=unpaired)
-    result = verdict(1.0e6, baseline=accepted(1e6, blind=blind), shape=(0.9, 1.0, 1.1), context=context)
+    result = verdict(1.0e6, baseline=accepted(1e6, detects=detects), shape=(0.9, 1.0, 1.1), context=context)
     assert result.outcome is Outcome.UNDECIDED
     assert any(step in one for one in result.next)
     assert unversioned or not any("perfgate accept" in one for one in result.next)

@@ -22,7 +22,7 @@ STAGE = (("stage", "stage2"),)
 
 @pytest.mark.parametrize(("now", "outcome"), [(0.7, Outcome.SUSPECT), (0.01, Outcome.REGRESSED)])
 def test_a_fall_is_beyond_chance_however_far_a_rise_may_go_by_chance(now: float, outcome: Outcome) -> None:
-    line = figure("bandwidth", 1e12, Dimension.BANDWIDTH, scatter=0.5, sittings=4)
+    line = figure("bandwidth", 1e12, Dimension.BANDWIDTH, scatter=0.5, runs=4)
     verdict = judged("change(bandwidth) >= -5%", metric("bandwidth", now * 1e12, Dimension.BANDWIDTH), line)
     assert verdict.outcome is outcome
     assert 0.3 < verdict.visible < 1
@@ -79,7 +79,7 @@ def test_a_percentage_changes_by_points(then: float, now: float, outcome: Outcom
 
 
 @pytest.mark.parametrize(
-    ("now", "scatter", "sittings", "half", "outcome"),
+    ("now", "scatter", "runs", "half", "outcome"),
     [
         (104.0, 0.0, 1, 0.0, Outcome.PASSED),
         (110.0, 0.0, 1, 0.0, Outcome.REGRESSED),
@@ -90,10 +90,10 @@ def test_a_percentage_changes_by_points(then: float, now: float, outcome: Outcom
         (90.0, 0.03, 4, 0.0, Outcome.PASSED),
     ],
 )
-def test_a_measured_figure_regresses_beyond_the_scatter_of_its_sittings(
-    now: float, scatter: float, sittings: int, half: float, outcome: Outcome
+def test_a_measured_figure_regresses_beyond_the_scatter_of_its_runs(
+    now: float, scatter: float, runs: int, half: float, outcome: Outcome
 ) -> None:
-    then = figure("duration", 100.0, TIME, scatter=scatter, sittings=sittings)
+    then = figure("duration", 100.0, TIME, scatter=scatter, runs=runs)
     assert judged("change(duration) <= 5%", metric("duration", now, TIME, half=half), then).outcome is outcome
 
 
@@ -188,10 +188,10 @@ def test_a_line_without_a_time_judges_no_slowdown() -> None:
         ("change(peak_memory) <= 5MB", metric("peak_memory", 110e6, BYTES, half=8e6), figure("peak_memory", 1e8, BYTES), SHAPE, 4 / 110, 1e8),
         ("change(overlap) >= -2pp", metric("overlap", 0.5, PART, half=0.1), figure("overlap", 0.6, PART), (), 0.05, 1),
         ("change(peak_memory) <= 5%", metric("peak_memory", 106e6, BYTES), figure("peak_memory", 1e8, BYTES), SHAPE, 0, 1),
-        ("change(peak_memory) <= 5%", metric("peak_memory", 106e6, BYTES), figure("peak_memory", 1e8, BYTES, scatter=0.01, sittings=3),
+        ("change(peak_memory) <= 5%", metric("peak_memory", 106e6, BYTES), figure("peak_memory", 1e8, BYTES, scatter=0.01, runs=3),
          SHAPE, 0, 1),
         ("change(peak_memory) <= 5%", metric("peak_memory", 0.0, BYTES, half=1.0), figure("peak_memory", 1e8, BYTES), (), 0.5, 1),
-        ("change(duration) <= -5%", metric("duration", 100, TIME), figure("duration", 100, TIME, scatter=0.03, sittings=4), (), 0, 1),
+        ("change(duration) <= -5%", metric("duration", 100, TIME), figure("duration", 100, TIME, scatter=0.03, runs=4), (), 0, 1),
     ],
     ids=["time", "time of processes", "the larger of both", "bytes", "bytes of processes", "points", "no scatter", "runs",
          "a figure of zero", "no change is no fall"],
@@ -202,7 +202,7 @@ def test_what_chance_explains_is_told_in_the_unit_of_the_limit(
     measurement = measured(1e6, shape=shape, metrics=MetricSet(metrics=(now,)))
     before = accepted(0.0, figures=(then,))
     (verdict,) = judge(measurement, [limit(text)], baseline=before, context=CONTEXT).verdicts
-    chance = predict(expected, scatter=then.scatter, sittings=then.sittings, gates=CONTEXT.gates).log_reach * unit
+    chance = predict(expected, scatter=then.scatter, runs=then.runs, gates=CONTEXT.gates).log_reach * unit
     assert (verdict.visible or 0.0) == pytest.approx(chance if expected or then.scatter else 0.0)
     assert verdict.outcome is (Outcome.REGRESSED if verdict.visible is None else verdict.outcome)
 
@@ -288,7 +288,7 @@ def test_what_chance_explains_is_shown_before_two_builds_confirm() -> None:
     before = accepted(0.0, figures=(figure("duration", 100, TIME),))
     context = replace(CONTEXT, mode=Mode.FULL, paired_available=True)
     (verdict,) = judge(measurement, [limit("change(duration) <= 5%")], baseline=before, context=context).verdicts
-    chance = predict(HOST_SCATTER, scatter=0.0, sittings=1, gates=CONTEXT.gates).log_reach
+    chance = predict(HOST_SCATTER, scatter=0.0, runs=1, gates=CONTEXT.gates).log_reach
     assert (verdict.outcome, verdict.visible) == (Outcome.SUSPECT, pytest.approx(chance))
 
 
@@ -341,7 +341,7 @@ def test_the_sentence_of_a_broken_limit_names_both_values(text: str, now: Metric
 
 @pytest.mark.parametrize(("shape", "again"), [(SHAPE, True), ((), False)])
 def test_a_figure_within_chance_is_measured_again_where_a_test_measured_it(shape, *, again: bool) -> None:
-    now, then = metric("duration", 110, TIME), figure("duration", 100, TIME, scatter=0.03, sittings=4)
+    now, then = metric("duration", 110, TIME), figure("duration", 100, TIME, scatter=0.03, runs=4)
     measurement = measured(1e6, shape=shape, metrics=MetricSet(metrics=(now,)))
     before = accepted(0.0, figures=(then,))
     (verdict,) = judge(measurement, [limit("change(duration) <= 5%")], baseline=before, context=CONTEXT).verdicts
@@ -366,7 +366,7 @@ def test_an_own_figure_improves_in_its_own_direction(better: Better, value: floa
     ("now", "scatter", "outcome"), [(90.0, 0.0, Outcome.IMPROVED), (90.0, 0.03, Outcome.PASSED), (30.0, 0.03, Outcome.IMPROVED)]
 )  # fmt: skip
 def test_a_figure_improves_beyond_the_chance_of_its_runs(now: float, scatter: float, outcome: Outcome) -> None:
-    then = figure("duration", 100.0, TIME, scatter=scatter, sittings=4)
+    then = figure("duration", 100.0, TIME, scatter=scatter, runs=4)
     verdict = judged("change(duration) <= 5%", metric("duration", now, TIME), then)
     assert verdict.outcome is outcome
     assert ("--improved" in "".join(verdict.next)) is (outcome is Outcome.IMPROVED)

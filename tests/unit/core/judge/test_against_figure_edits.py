@@ -233,7 +233,7 @@ def test_a_figure_beyond_chance_regresses_only_if_its_whole_interval_misses_the_
 @pytest.mark.parametrize(("half", "outcome"), [(8.0, Outcome.ACCEPTED), (1.0, Outcome.SUSPECT)])
 def test_an_edit_agrees_with_a_figure_unless_its_whole_interval_misses_the_limit(half: float, outcome: Outcome) -> None:
     """The limit allows 105 of an accepted 100, and the interval of 108 begins at 100 or at 107."""
-    before = accepted(0.0, figures=(figure("duration", 50, TIME, scatter=0.5, sittings=4),))
+    before = accepted(0.0, figures=(figure("duration", 50, TIME, scatter=0.5, runs=4),))
     line = replace(before, why="exact softmax", figures=(figure("duration", 100, TIME),))
     context = replace(CONTEXT, edited=line)
     measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("duration", 108, TIME, half=half),)))

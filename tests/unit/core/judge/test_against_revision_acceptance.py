@@ -73,7 +73,7 @@ UNBUILT = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base="
         pytest.param(1e6, "slowdown <= 3%", None, Outcome.PASSED, id="no line"),
         pytest.param(1e6, "slowdown <= -10%", None, Outcome.UNBASELINED, id="a speed-up that nothing shows"),
         pytest.param(
-            1.4e6, "slowdown <= 3%", accepted(1e6, sittings=5, scatter=0.004), Outcome.MOVED, id="slower since accepted"
+            1.4e6, "slowdown <= 3%", accepted(1e6, runs=5, scatter=0.004), Outcome.MOVED, id="slower since accepted"
         ),
     ],
 )
@@ -168,7 +168,7 @@ def test_the_shift_against_a_revision_is_the_metric_that_is_reported() -> None:
     ("new", "outcome"), [(1.08e6, Outcome.ACCEPTED), (1.11e6, Outcome.ACCEPTED), (1.3e6, Outcome.REGRESSED)]
 )
 def test_a_slowdown_that_was_accepted_is_found_again_beside_the_old_commit(new: float, outcome: Outcome) -> None:
-    """The sitting as a whole lies 40 % off: only the two arms can tell that it is the slowdown that was accepted."""
+    """The run as a whole lies 40 % off: only the two arms can tell that it is the slowdown that was accepted."""
     edited = accepted(new, why="in double precision", when="2026-11-20")
     verdict = paired_verdict(1.5e6, SLOWER, context=replace(PAIRED_CONTEXT, edited=edited))
     assert verdict.outcome is outcome

@@ -27,7 +27,7 @@ from pytest_perfgate.core.judge.judge import _judged_measurement, judge
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import DIRTY, Environment, Identity, Sitting
+from pytest_perfgate.model.measurement import DIRTY, Environment, HistoryEntry, Identity
 from pytest_perfgate.model.plan import Choice, Decision, Effect, Outcome
 from pytest_perfgate.model.project import KEYS
 from pytest_perfgate.model.protocol import Capture
@@ -95,15 +95,15 @@ def test_what_moved_stands_beside_a_slowdown() -> None:
 @pytest.mark.parametrize(("now", "expected"), [(1.019e9, 0), (1.021e9, 1), (0.981e9, 0), (0.979e9, 1)])
 def test_clocks_within_two_percent_are_the_same(now: float, expected: int) -> None:
     line = accepted(1e6)
-    then = Sitting(key=KEY, device=line.device, time=1e6, when="", commit=line.commit, clock_hz=1e9)
+    then = HistoryEntry(key=KEY, device=line.device, time=1e6, when="", commit=line.commit, clock_hz=1e9)
     here = measured(0, processes=(samples(1e6, clock_hz=(now,)),))
     assert len([name for name, _, _ in moved(line, here, [then]) if name == "clock"]) == expected
 
 
 def test_a_clock_is_of_the_line_s_own_commit_clean_or_not() -> None:
     def at(commit: str, line: str) -> float | None:
-        sitting = Sitting(key=KEY, device="d", time=1.0, when="", commit=commit, clock_hz=1.5e9)
-        return accepted_clock(accepted(1e6, commit=line), [sitting])
+        entry = HistoryEntry(key=KEY, device="d", time=1.0, when="", commit=commit, clock_hz=1.5e9)
+        return accepted_clock(accepted(1e6, commit=line), [entry])
 
     assert at("a1b2c3d", "a1b2c3d4e5") == at("a1b2c3d4e5", "a1b2c3d") == 1.5e9
     assert at(f"a1b2c3d{DIRTY}", f"a1b2c3d4e5{DIRTY}") == 1.5e9
@@ -162,7 +162,7 @@ def test_only_what_lasts_is_compared_and_each_difference_is_named() -> None:
     assert (now.lasting.commit, now.lasting.dirty, dict(now.lasting.facts).get("load")) == ("", False, None)
 
 
-def test_the_accepted_sitting_is_held_against_this_one() -> None:
+def test_the_accepted_run_is_held_against_this_one() -> None:
     line = accepted(1e6, surroundings=THEN.lasting)
     now = measured(1.1e6, environment=replace(THEN, python="3.13.0"))
     assert moved(line, now) == (("python", "3.12.3", "3.13.0"),)
@@ -182,18 +182,18 @@ def test_the_device_s_own_facts_are_kept_too() -> None:
 
 
 @pytest.mark.parametrize(("hz", "expected"), [(1.98e9, ()), (1.97e9, ()), (1.755e9, ("1.98 GHz", "1.755 GHz"))])
-def test_a_clock_that_moved_is_named_from_the_sittings_of_the_accepted_commit(hz: float, expected) -> None:
+def test_a_clock_that_moved_is_named_from_the_runs_of_the_accepted_commit(hz: float, expected) -> None:
     line = accepted(1e6)
-    sittings = [
-        Sitting(key=KEY, device="d", time=1e6, when="2026-05-02", commit=f"{line.commit}ff", clock_hz=1.98e9),
-        Sitting(key=KEY, device="d", time=1e6, when="2026-05-03", commit="other", clock_hz=1.0e9),
-        Sitting(key=KEY, device="d", time=1e6, when="2026-05-04", commit=f"{line.commit}ff"),
+    entries = [
+        HistoryEntry(key=KEY, device="d", time=1e6, when="2026-05-02", commit=f"{line.commit}ff", clock_hz=1.98e9),
+        HistoryEntry(key=KEY, device="d", time=1e6, when="2026-05-03", commit="other", clock_hz=1.0e9),
+        HistoryEntry(key=KEY, device="d", time=1e6, when="2026-05-04", commit=f"{line.commit}ff"),
     ]
     now = measured(1.1e6, processes=(samples(1.1e6, clock_hz=(hz, hz)),))
     assert clock_of(now.processes) == hz
-    differences = moved(line, now, sittings)
+    differences = moved(line, now, entries)
     assert differences == ((("clock", *expected),) if expected else ())
-    assert moved(line, measured(1.1e6), sittings) == ()
+    assert moved(line, measured(1.1e6), entries) == ()
 
 
 def test_a_verdict_of_moved_says_what_is_known() -> None:
@@ -203,7 +203,7 @@ def test_a_verdict_of_moved_says_what_is_known() -> None:
     assert verdict.sentence.endswith("what differs: numpy 2.0.1 -> 2.1.0, governor performance -> powersave")
     assert verdict.evidence == (("moved", "numpy 2.0.1 -> 2.1.0"), ("moved", "governor performance -> powersave"))
     nothing = replace(NOT_SLOWER, moved=())
-    still = accepted(1e6, surroundings=THEN, sittings=20, scatter=0.001)
+    still = accepted(1e6, surroundings=THEN, runs=20, scatter=0.001)
     unexplained = paired_verdict(1.1e6, nothing, baseline=still)
     assert unexplained.sentence.endswith("what differs: none of the facts that perfgate records")
     assert unexplained.next == ("perfgate doctor",), "a machine that is busy for a day is no reason to accept"
@@ -243,8 +243,8 @@ def test_a_change_that_edits_its_job_answers_for_what_no_run_explains_though_one
     assert (verdict.outcome, verdict.effect) == (Outcome.MOVED, Effect.FAIL)
     assert verdict.sentence.endswith("this change edits .github/workflows/bench.yml, which base and head share")
     assert paired_verdict(1.05e6, nothing, baseline=line, context=context).outcome is Outcome.PASSED
-    blind = replace(line, blind=20.0)
-    open_ = paired_verdict(9e6, nothing, baseline=blind, context=context)
+    detects = replace(line, detects=20.0)
+    open_ = paired_verdict(9e6, nothing, baseline=detects, context=context)
     assert (open_.outcome, open_.effect) == (Outcome.UNDECIDED, Effect.WARN)
     unedited = replace(context, environment_edits=EnvironmentEdits())
     unedited_verdict = paired_verdict(9e6, replace(nothing, base_ns=9e6), baseline=line, context=unedited)

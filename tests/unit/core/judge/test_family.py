@@ -58,7 +58,7 @@ def steady(shift: float, rounds: int) -> tuple[float, ...]:
     return tuple(shift + 0.001 * (at % 3) for at in range(rounds))
 
 
-def test_rounds_side_by_side_confirm_what_chance_between_sittings_would_explain() -> None:
+def test_rounds_side_by_side_confirm_what_chance_between_runs_would_explain() -> None:
     assert said(member(1, steady(0.1, 10), 0.105), member(2, steady(0.12, 10), 0.127)).startswith("regressed: t.py")
     assert said(member(1, steady(0.1, 10), 0.105)).endswith("; slower side by side")
     assert said(member(1, steady(0.02, 10), 0.02)).startswith("passed: ")
@@ -183,9 +183,9 @@ def test_a_figure_that_one_call_of_each_test_has_is_named_with_its_call() -> Non
         assert told(text).startswith("passed: ")
 
 
-def test_a_mean_against_lines_of_noisy_sittings_is_not_known() -> None:
-    def of(time: float, *blind: float) -> str:
-        members = [report(time, str(at), blind=unknown) for at, unknown in enumerate(blind)]
+def test_a_mean_against_lines_of_noisy_runs_is_not_known() -> None:
+    def of(time: float, *detects: float) -> str:
+        members = [report(time, str(at), detects=unknown) for at, unknown in enumerate(detects)]
         (result,) = family_notes(members, {MATRIX_FAMILY: [limit("geomean(slowdown) <= 10%")]}, PLAIN_CONTEXT)
         return result.text
 
@@ -200,9 +200,9 @@ def test_a_mean_against_lines_of_noisy_sittings_is_not_known() -> None:
     assert of(2.1e6, 1.07, 1.07).startswith("regressed: ")
 
 
-def test_a_mean_against_lines_as_blind_as_its_limit_still_keeps_it() -> None:
-    for time, blind, outcome in ((1e6, 0.5, "passed"), (1e6, 1.0, "undecided"), (0.5e6, 1.0, "undecided")):
-        members = [report(time, str(at), blind=blind) for at in range(2)]
+def test_a_mean_against_lines_as_noisy_as_its_limit_still_keeps_it() -> None:
+    for time, detects, outcome in ((1e6, 0.5, "passed"), (1e6, 1.0, "undecided"), (0.5e6, 1.0, "undecided")):
+        members = [report(time, str(at), detects=detects) for at in range(2)]
         (result,) = family_notes(members, {MATRIX_FAMILY: [limit("geomean(slowdown) <= 50%")]}, PLAIN_CONTEXT)
         assert result.text.startswith(outcome)
 
@@ -232,15 +232,12 @@ def test_a_mean_is_of_one_plain_figure_a_case() -> None:
 
 
 def test_the_least_known_member_says_what_chance_reaches() -> None:
-    settled, fresh = report(1e6, sittings=30), report(1e6)
-    one = predict(Prior.CPU, scatter=Prior.CPU, sittings=1, gates=1).reach
+    settled, fresh = report(1e6, runs=30), report(1e6)
+    one = predict(Prior.CPU, scatter=Prior.CPU, runs=1, gates=1).reach
     assert _reach([settled, fresh], PLAIN_CONTEXT) == _reach([replace(fresh, baseline=None)], PLAIN_CONTEXT) == one
     assert _reach([settled], PLAIN_CONTEXT) < one
     locked = replace(fresh, measurement=measured(1e6, device=GPU, clocks="lock"))
-    assert (
-        _reach([locked], PLAIN_CONTEXT)
-        == predict(Prior.GPU_LOCKED, scatter=Prior.GPU_LOCKED, sittings=1, gates=1).reach
-    )
+    assert _reach([locked], PLAIN_CONTEXT) == predict(Prior.GPU_LOCKED, scatter=Prior.GPU_LOCKED, runs=1, gates=1).reach
 
 
 HELD = limit("geomean(slowdown) <= 20%")
@@ -332,12 +329,12 @@ def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the
     assert effective_member(untimed, none) is untimed
 
 
-def test_a_mean_under_two_arms_asks_no_accepted_sitting() -> None:
+def test_a_mean_under_two_arms_asks_no_accepted_run() -> None:
     def of(shift: float, **fields) -> CaseReport:
         interval = Interval(low=shift - 0.01, high=shift + 0.01)
         rounds = {"differences": (shift,) * 5, "shift": shift, "interval": interval, "base": "HEAD~1"}
         arms = Paired(decision=Decision.UNDECIDED, revision=True, **rounds, **fields)
-        line = accepted(5e6, key=report(1e6).key, blind=5.0, expires="2026-05-01")
+        line = accepted(5e6, key=report(1e6).key, detects=5.0, expires="2026-05-01")
         context = replace(PLAIN_CONTEXT, today="2026-05-10")
         return judge(measured(1e6, key=line.key), [HELD], baseline=line, context=context, paired=arms)
 
@@ -407,9 +404,9 @@ def test_a_mean_whose_interval_spans_its_limit_from_either_side_is_undecided() -
     assert mean_note("geomean(overlap) >= 70%", case) == mean_note("geomean(overlap) <= 30%", case) == "broken"
 
 
-def test_lines_of_noisy_sittings_are_no_matter_to_a_mean_of_times() -> None:
-    assert mean_note("geomean(time) <= 2ms", family_report(1e6, blind=3.0)) == "passed"
-    noisy = family_report(1e6, blind=3.0)
+def test_lines_of_noisy_runs_are_no_matter_to_a_mean_of_times() -> None:
+    assert mean_note("geomean(time) <= 2ms", family_report(1e6, detects=3.0)) == "passed"
+    noisy = family_report(1e6, detects=3.0)
     shared = noisy.measurement.with_metrics(MetricSet(metrics=(share("overlap", 0.4, 0.5, 0.6),)))
     assert mean_note("geomean(overlap) <= 70%", replace(noisy, measurement=shared)) == "passed"
 
@@ -444,10 +441,10 @@ def test_a_family_by_its_mean_and_by_its_worst(text: str, outcome: str, figure: 
     assert figure in note.text
 
 
-def beside(number: int, time: float, rounds: tuple[float, ...] | None, *, blind: float = 0.5, **fields) -> CaseReport:
+def beside(number: int, time: float, rounds: tuple[float, ...] | None, *, detects: float = 0.5, **fields) -> CaseReport:
     """A case with an accepted time of 1 ms that detects little, and the rounds of two builds beside it."""
     key = CaseKey(nodeid=f"{FAMILY}[{number}]")
-    line = accepted(1e6, key=key, blind=blind) if blind else None
+    line = accepted(1e6, key=key, detects=detects) if detects else None
     case = judge(measured(time, key=key), [MEAN], baseline=line, context=CONTEXT)
     builds = Arms(base="c0ffee", differences=rounds, **fields) if rounds is not None else None
     return replace(case, builds=builds)
@@ -468,9 +465,9 @@ def beside(number: int, time: float, rounds: tuple[float, ...] | None, *, blind:
         ([beside(1, 1e6, (0.0,) * 8 + (math.inf,)), beside(2, 1e6, (math.nan,) * 9)], "undecided"),
         ([beside(1, 1e6, (-0.2, 0.2) * 5), beside(2, 1e6, (0.2, -0.2) * 5)], "passed"),
         ([beside(1, 1e6, (-0.2, 0.2) * 5), beside(2, 1e6, (-0.2, 0.2) * 5)], "undecided"),
-        ([beside(1, 1e6, steady(0.0, 9), blind=0.0), beside(2, 1e6, steady(0.01, 9), blind=0.0)], "passed"),
-        ([beside(1, 1e6, steady(0.1, 9), blind=0.0), beside(2, 1e6, steady(0.1, 9), blind=0.0)], "regressed"),
-        ([beside(1, 1e6, None, blind=0.0), beside(2, 1e6, steady(0.1, 9), blind=0.0)], "not measured"),
+        ([beside(1, 1e6, steady(0.0, 9), detects=0.0), beside(2, 1e6, steady(0.01, 9), detects=0.0)], "passed"),
+        ([beside(1, 1e6, steady(0.1, 9), detects=0.0), beside(2, 1e6, steady(0.1, 9), detects=0.0)], "regressed"),
+        ([beside(1, 1e6, None, detects=0.0), beside(2, 1e6, steady(0.1, 9), detects=0.0)], "not measured"),
     ],
 )
 def test_two_builds_decide_a_mean_that_the_accepted_times_leave_open(members: list[CaseReport], outcome: str) -> None:
@@ -483,7 +480,7 @@ def test_two_builds_decide_a_mean_that_the_accepted_times_leave_open(members: li
 
 def test_a_mean_that_the_accepted_times_decide_asks_no_builds() -> None:
     noisy = [beside(1, 1e6, steady(0.1, 9)), beside(2, 1e6, steady(0.1, 9))]
-    clear = [beside(1, 1e6, steady(0.1, 9), blind=0.01), beside(2, 1e6, steady(0.1, 9), blind=0.01)]
+    clear = [beside(1, 1e6, steady(0.1, 9), detects=0.01), beside(2, 1e6, steady(0.1, 9), detects=0.01)]
     families = {FAMILY: [MEAN]}
     assert open_means([replace(one, builds=None) for one in noisy], families, CONTEXT) == {one.key for one in noisy}
     assert open_means(clear, families, CONTEXT) == set()

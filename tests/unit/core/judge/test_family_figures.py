@@ -109,7 +109,7 @@ def timed(time: float, at: int = 1, name: str = "", unqueued: float | None = Non
     """A case whose accepted run could not detect a doubled time."""
     key = CaseKey(nodeid=f"{FAMILY}[{at}]", name=name)
     processes = tuple(samples(time, unqueued=unqueued) for _ in range(3))
-    line = accepted(1e6, key=key, blind=1.0)
+    line = accepted(1e6, key=key, detects=1.0)
     return judge(measured(time, key=key, processes=processes), [], baseline=line, context=PLAIN_CONTEXT)
 
 

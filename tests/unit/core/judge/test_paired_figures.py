@@ -312,7 +312,7 @@ def test_two_builds_that_share_what_may_be_the_cause(
 def test_a_figure_that_moved_offers_to_accept_it_and_a_regression_does_not_offer_the_doctor() -> None:
     moved = verdict(1.1e6, pairs(1.0, base=1.1e6), revision=False, before=LINE)
     worse = verdict(1.1e6, pairs(1.1), revision=False, before=LINE)
-    noisy = accepted(1e6, figures=(Figure(name="memory", value=1e6, dimension=BYTES, scatter=0.1, sittings=4),))
+    noisy = accepted(1e6, figures=(Figure(name="memory", value=1e6, dimension=BYTES, scatter=0.1, runs=4),))
     unsure = verdict(1.1e6, revision=False, before=noisy)
     assert unsure.outcome is Outcome.SUSPECT
     assert [step.rpartition(" ")[2] for step in unsure.next] == ["--perfgate=full"]

@@ -250,7 +250,7 @@ def test_commits_with_the_code_of_the_base_are_one_build(open_: Any, expected: A
         (130, {}, "a1b2c3d4e5"),
         (130, {"commit": "a1b2c3d4e5+dirty"}, "base"),
         (128, {"time": 5e5}, "base"),
-        (128, {"time": 5e5, "sittings": 2}, "a1b2c3d4e5"),
+        (128, {"time": 5e5, "runs": 2}, "a1b2c3d4e5"),
     ],
 )
 def test_what_is_worse_than_its_line_is_compared_with_the_commit_of_the_line(

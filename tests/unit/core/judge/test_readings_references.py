@@ -199,7 +199,7 @@ def reach(
         (0.02, 10, 0.0, 1, 0.0, {}, 0.0513302),
         (0.02, 12, -0.01, 1, 1.5, {}, 0.1222861),
         (0.02, 2, -0.05, 1, 0.0, {}, 0.0162526),
-        (0.02, 10, -0.05, 40, 0.0, {"scatter": 0.05, "sittings": 4}, 0.2414600),
+        (0.02, 10, -0.05, 40, 0.0, {"scatter": 0.05, "runs": 4}, 0.2414600),
     ],
 )
 def test_what_chance_explains_in_figures(
@@ -265,7 +265,7 @@ def test_what_chance_explains_shrinks_with_what_the_processes_tell() -> None:
     assert reach(0.005, 10) < reach(0.01, 10) < reach(0.02, 10)
     assert reach(0.01, 10, gates=1) < reach(0.01, 10, gates=40)
     assert reach(0.01, 10, bound=-0.01) < reach(0.01, 10)
-    assert 0.01 < reach(0.0, 10) < 0.03, "two sittings are never quite the same"
+    assert 0.01 < reach(0.0, 10) < 0.03, "two runs are never quite the same"
     assert reach(0.0, 10, others=1.5) > 0.15, "neighbours slow two different calls by different amounts"
 
 

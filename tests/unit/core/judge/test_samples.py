@@ -53,7 +53,7 @@ def test_a_call_that_computes_has_a_wall_time_within_two_percent(wall: float, al
     assert computes([Samples(durations=(wall,), cpu=(1.0,), timer="host", stop=Stop.COUNT)]) is alone
 
 
-def test_sittings_within_fifteen_percent_are_of_one_level() -> None:
+def test_runs_within_fifteen_percent_are_of_one_level() -> None:
     edge = math.exp(0.15)
     assert of_level(edge * 0.999, 1.0)
     assert of_level(1.001 / edge, 1.0)

@@ -20,7 +20,7 @@ from pytest_perfgate.core.judge.context import (
 from pytest_perfgate.core.judge.judge import _judged_measurement, judge
 from pytest_perfgate.core.judge.policy import suspects
 from pytest_perfgate.core.judge.suspects import prediction, unpaired_ruling
-from pytest_perfgate.model.measurement import Identity, Sitting
+from pytest_perfgate.model.measurement import HistoryEntry, Identity
 from pytest_perfgate.model.metric import Interval
 from pytest_perfgate.model.plan import Decision, Effect, Outcome
 from pytest_perfgate.model.protocol import Capture
@@ -54,13 +54,13 @@ def test_small_and_strict_numbers_are_screened_like_others() -> None:
 
 
 def test_what_chance_reaches_comes_from_the_history_or_from_the_line() -> None:
-    line = accepted(1e6, scatter=0.01, sittings=7)
-    for scatter, sittings, expected in ((0.5, 2, 2), (0.5, 1, 7), (None, 5, 7)):
-        context = replace(CONTEXT, scatter=scatter, sittings=sittings)
+    line = accepted(1e6, scatter=0.01, runs=7)
+    for scatter, runs, expected in ((0.5, 2, 2), (0.5, 1, 7), (None, 5, 7)):
+        context = replace(CONTEXT, scatter=scatter, runs=runs)
         result = prediction(_judged_measurement(measured(1e6), (), line, context, None))
-        assert result.sittings == expected
+        assert result.runs == expected
         assert (result.scatter > 0.1) is (expected == 2)
-    two = replace(CONTEXT, scatter=0.005, sittings=2)
+    two = replace(CONTEXT, scatter=0.005, runs=2)
     assert "after 2 runs" in decided_verdict(1.1e6, context=two).sentence
     unstable = replace(decided(Decision.UNDECIDED, 0.04), revision=False, unstable=True)
     assert "a1b2c3d" in decided_verdict(1.1e6, paired=unstable).sentence
@@ -155,10 +155,10 @@ def test_a_clock_is_that_of_every_process_or_of_none() -> None:
     assert clock_of([]) is None
 
 
-def test_the_accepted_clock_is_of_the_newest_sitting_of_that_commit() -> None:
+def test_the_accepted_clock_is_of_the_newest_run_of_that_commit() -> None:
     line = accepted(1e6)
     past = [
-        Sitting(key=KEY, device="d", time=1e6, when="1", commit=commit, clock_hz=hz)
+        HistoryEntry(key=KEY, device="d", time=1e6, when="1", commit=commit, clock_hz=hz)
         for commit, hz in (("a1b2c3d4e5f6", 1.1e9), ("a1b2c3d4e5f6", 1.3e9), ("a1b2c3d4e5f6", None), ("ffff", 1.9e9))
     ]
     assert accepted_clock(line, past) == 1.3e9
@@ -178,7 +178,7 @@ def test_the_clocks_of_two_arms() -> None:
 
 
 def at_limit(time: float, capped: float | None, line_limited: bool, *, hz: float = 1.5e9, **context):
-    """A sitting of some state, held against a line of another or the same."""
+    """A run of some state, held against a line of another or the same."""
     processes = tuple(samples(time * f, clock_hz=(hz,), capped=capped) for f in (0.999, 1.0, 1.001))
     line = accepted(1e6, device=GPU, clocks="observe", limited=line_limited)
     taken = measured(time, device=GPU, clocks="observe", processes=processes)
@@ -247,7 +247,7 @@ def test_at_the_power_limit_a_lower_clock_is_the_code_s_doing() -> None:
     assert at_limit(1.25e6, 0.0, False, hz=1.2e9).outcome is Outcome.INVALID
 
 
-def test_the_sittings_of_one_state_are_another_measurement_s() -> None:
+def test_the_runs_of_one_state_are_another_measurement_s() -> None:
     how = Identity(device="x")
     assert how_measured(how, at_limit=False) == how.text()
     assert how_measured(how, at_limit=True) == f"{how.text()}, power=limited"
@@ -322,13 +322,13 @@ def test_two_arms_at_two_clocks_are_an_event_of_the_clock() -> None:
     assert clock_verdict(1.25e6, (1.2e9,), available, less).outcome is not Outcome.INVALID, "no slower by what counts"
 
 
-@pytest.mark.parametrize(("blind", "more"), [(1.0, False), (0.9, True)])
-def test_chance_explains_a_doubled_time_that_the_accepted_run_could_not_detect(blind: float, *, more: bool) -> None:
-    line, spread = accepted(1e6, blind=blind), (2 / 3, 1.0, 4 / 3)
+@pytest.mark.parametrize(("detects", "more"), [(1.0, False), (0.9, True)])
+def test_chance_explains_a_doubled_time_that_the_accepted_run_could_not_detect(detects: float, *, more: bool) -> None:
+    line, spread = accepted(1e6, detects=detects), (2 / 3, 1.0, 4 / 3)
     result = decided_verdict(2e6, "slowdown <= 50%", baseline=line, shape=spread)
     assert (result.outcome, result.metric.value) == (Outcome.SUSPECT, 1.0)
     assert ("and this is more" in result.sentence) is more
-    line = accepted(1e6, device=GPU, blind=blind)
+    line = accepted(1e6, device=GPU, detects=detects)
     processes = (samples(2e6, timer="events"),) * 3
     result = decided_verdict(2e6, "slowdown <= 50%", baseline=line, device=GPU, processes=processes)
     assert (result.outcome, result.metric.value) == (Outcome.REGRESSED if more else Outcome.SUSPECT, 1.0)

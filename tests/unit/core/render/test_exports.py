@@ -7,7 +7,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from pytest_perfgate.app.accepted import sittings
+from pytest_perfgate.app.accepted import entries
 from pytest_perfgate.core.render.exports import (
     FORMS,
     figures_table,
@@ -181,7 +181,7 @@ def test_what_was_not_measured_is_not_there(name: str, report: RunReport) -> Non
 
 
 def test_every_figure_has_a_row() -> None:
-    table = figures_table(sittings(RUN))
+    table = figures_table(entries(RUN))
     names = [column.name for column in table.columns]
     rows = [dict(zip(names, row)) for row in table.rows]
     assert {row["case"][-6:] for row in rows} == {'"q"\\n]', "test_b"}

@@ -21,7 +21,7 @@ from pytest_perfgate.core.render.logs import (
 )
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Figure, Sitting
+from pytest_perfgate.model.measurement import Figure, HistoryEntry
 from pytest_perfgate.model.metric import Finding, Metric, MetricSet, labels
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
@@ -95,38 +95,38 @@ def test_many_cases_of_which_only_the_time_is_known_share_a_table() -> None:
 
 SLOW = case("test_<i>[1]", 1.2e6, 1e6, Outcome.REGRESSED)
 
-SITTINGS = [
-    Sitting(key=SLOW.key, device="d", time=1e6 + n * 1e4, when="2026-05-01", commit="c0ffee1") for n in range(9)
+ENTRIES = [
+    HistoryEntry(key=SLOW.key, device="d", time=1e6 + n * 1e4, when="2026-05-01", commit="c0ffee1") for n in range(9)
 ]
 
 
 def test_history_as_a_document() -> None:
-    histories = [(SLOW.key, "d", SITTINGS, baseline("test_<i>[1]", 1e6)), (SLOW.key, "e", [], None)]
+    histories = [(SLOW.key, "d", ENTRIES, baseline("test_<i>[1]", 1e6)), (SLOW.key, "e", [], None)]
     assert "1.08 ms" in render_text(history_document(histories, overview=True))
     text = render_text(history_document(histories, overview=False))
     assert "accepted: nothing" in text
     assert "+8.0 %" in text
     assert "measured with" not in text
-    assert (text.count(bars([s.time for s in SITTINGS])), text.count("█")) == (1, 1), "one line of bars"
+    assert (text.count(bars([s.time for s in ENTRIES])), text.count("█")) == (1, 1), "one line of bars"
     assert (bars([]), bars([1.0, 1.0]), bars([1.0, 2.0])) == ("", "▄▄", "▁█")
 
 
 def test_the_drift_by_accepted_steps_stands_beside_the_accepted_time() -> None:
     """Five steps of 4 % each are within every limit; in the history and in the block of a failure they stand as one."""
     crept = replace(baseline("test_<i>[1]", 1.2e6), anchor=1e6, anchored="2026-03-02")
-    text = render_text(history_document([(SLOW.key, "d", SITTINGS, crept)], overview=False))
+    text = render_text(history_document([(SLOW.key, "d", ENTRIES, crept)], overview=False))
     assert "accepted: 1.2 ms  +20.0 % since 2026-03-02" in text
     judged = replace(SLOW, verdicts=tuple(replace(verdict, baseline=crept) for verdict in SLOW.verdicts))
     assert "  +20.0 % since 2026-03-02" in render_block(judged)
     still = replace(crept, anchor=0.0, anchored="")
-    assert "since" not in render_text(history_document([(SLOW.key, "d", SITTINGS, still)], overview=False))
+    assert "since" not in render_text(history_document([(SLOW.key, "d", ENTRIES, still)], overview=False))
 
 
 @pytest.mark.parametrize(("runs", "expected"), [(1, False), (2, True)])
 def test_one_run_is_no_drift(runs: int, expected: bool) -> None:
     line = replace(baseline("test_<i>[1]", 1e6), identity=SLOW.measurement.identity)
     assert line.identity is not None
-    slow = [replace(one, time=1.5e6, identity=line.identity.text()) for one in SITTINGS[:runs]]
+    slow = [replace(one, time=1.5e6, identity=line.identity.text()) for one in ENTRIES[:runs]]
     assert ("ANCHOR" in render_text(history_document([(SLOW.key, "d", slow, line)], overview=False))) is expected
 
 
@@ -135,10 +135,10 @@ def test_a_history_holds_nothing_against_a_time_that_was_measured_differently() 
     line = baseline("test_<i>[1]", 1e6)
     line = replace(line, identity=replace(SLOW.measurement.identity, threads="1"))
     assert line.identity is not None
-    other = [replace(s, time=8e6, identity="threads=8") for s in SITTINGS[:3]]
+    other = [replace(s, time=8e6, identity="threads=8") for s in ENTRIES[:3]]
     text = render_text(
         history_document(
-            [(SLOW.key, "d", [replace(SITTINGS[0], identity=line.identity.text()), *other], line)], overview=False
+            [(SLOW.key, "d", [replace(ENTRIES[0], identity=line.identity.text()), *other], line)], overview=False
         )
     )
     assert "threads=8" in text

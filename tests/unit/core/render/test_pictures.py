@@ -18,7 +18,7 @@ from pytest_perfgate.core.render.pictures import (
 )
 from pytest_perfgate.core.stats.change_points import ChangePoint
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.metric import Picture
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.verdict import Arms
@@ -27,8 +27,8 @@ from tests.reports import DEVICE, case
 
 SLOW = case("test_<i>[1]", 1.2e6, 1e6, Outcome.REGRESSED)
 ROOFED = replace(DEVICE, roofs=(Roof(basis=Basis.CLOCK, compute=(("bf16", 1e15), ("fp32", 6e13)), bandwidth=4.8e12),))
-SITTINGS = [
-    Sitting(key=SLOW.key, device="d", time=1e6 + n * 1e4, when="2026-05-01", commit="c0ffee1") for n in range(9)
+ENTRIES = [
+    HistoryEntry(key=SLOW.key, device="d", time=1e6 + n * 1e4, when="2026-05-01", commit="c0ffee1") for n in range(9)
 ]
 
 
@@ -46,7 +46,7 @@ def numbers(svg: ET.Element) -> list[float]:
 def test_pictures_are_sound_svg() -> None:
     for picture in (
         distribution_picture(SLOW),
-        history_picture(SLOW, SITTINGS),
+        history_picture(SLOW, ENTRIES),
         roofline_picture([case("test_a", 1e6, device=ROOFED)]),
     ):
         assert picture is not None
@@ -58,7 +58,7 @@ def test_pictures_are_sound_svg() -> None:
 
 def test_a_drawing_in_a_file_of_its_own_lies_on_paper_and_needs_no_page_for_its_colours() -> None:
     """`history --svg` was black on whatever the viewer shows behind it, and grey lines were lost without a style."""
-    picture = history_picture(SLOW, SITTINGS)
+    picture = history_picture(SLOW, ENTRIES)
     assert picture is not None
     svg = alone(picture.svg)
     paper, *rest = ET.fromstring(svg)
@@ -70,7 +70,7 @@ def test_a_drawing_in_a_file_of_its_own_lies_on_paper_and_needs_no_page_for_its_
 
 
 def test_a_row_a_process_and_one_for_the_runs_before() -> None:
-    picture = distribution_picture(SLOW, SITTINGS)
+    picture = distribution_picture(SLOW, ENTRIES)
     assert picture is not None
     rows = SLOW.measurement.processes if SLOW.measurement else ()
     names = ["9 runs before", *(f"process {n}" for n in range(1, len(rows) + 1))]
@@ -119,20 +119,20 @@ def test_rounds_stand_on_the_side_of_what_is_slower() -> None:
 
 
 def test_many_changes_of_level_leave_out_words_rather_than_lay_them_on_each_other() -> None:
-    sittings = [replace(SITTINGS[0], time=1e6 * (1 + n // 4), when=f"2026-05-{1 + n % 28:02}") for n in range(80)]
+    entries = [replace(ENTRIES[0], time=1e6 * (1 + n // 4), when=f"2026-05-{1 + n % 28:02}") for n in range(80)]
     steps = tuple(ChangePoint(index=at, before=1e6, after=2e6, p=0.01) for at in range(4, 80, 4))
-    picture = timeline("many", sittings, steps, SLOW.baseline)
+    picture = timeline("many", entries, steps, SLOW.baseline)
     assert not flaws(picture)
     assert picture.svg.count('stroke-dasharray="2 4"') == len(steps)
 
 
-def test_a_sitting_that_failed_its_limits_has_another_shape() -> None:
-    sittings = [replace(one, outcome="regressed" if at == 5 else "passed") for at, one in enumerate(SITTINGS)]
-    picture = history_picture(SLOW, sittings)
+def test_a_run_that_failed_its_limits_has_another_shape() -> None:
+    entries = [replace(one, outcome="regressed" if at == 5 else "passed") for at, one in enumerate(ENTRIES)]
+    picture = history_picture(SLOW, entries)
     assert picture is not None
     assert picture.svg.count("l6,6 m0,-6 l-6,6") == 1
     assert "oldest first; crossed: failed" in picture.svg
-    assert "crossed" not in history_picture(SLOW, SITTINGS).svg
+    assert "crossed" not in history_picture(SLOW, ENTRIES).svg
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_a_sitting_that_failed_its_limits_has_another_shape() -> None:
     [((1, 1, 1), "runs of 2026-05-01, oldest first", ">10:0"), ((1, 2, 3), "runs, oldest first", ">2026-05-0")],
 )
 def test_runs_of_one_day_are_told_apart_by_their_time(days: tuple[int, ...], label: str, ticks: str) -> None:
-    sittings = [replace(SITTINGS[0], when=f"2026-05-{day:02}T10:0{at}:00+00:00") for at, day in enumerate(days)]
-    svg = timeline("case", sittings, (), SLOW.baseline).svg
+    entries = [replace(ENTRIES[0], when=f"2026-05-{day:02}T10:0{at}:00+00:00") for at, day in enumerate(days)]
+    svg = timeline("case", entries, (), SLOW.baseline).svg
     assert label in svg
     assert ticks in svg
 
@@ -155,7 +155,7 @@ def test_samples_that_are_no_numbers_are_no_picture(time: float) -> None:
 def test_nothing_is_drawn_of_nothing() -> None:
     bare = replace(SLOW, measurement=None)
     assert distribution_picture(bare) is None
-    assert history_picture(SLOW, SITTINGS[:2]) is None
+    assert history_picture(SLOW, ENTRIES[:2]) is None
     assert roofline_picture([SLOW]) is None
     assert roofline_picture([]) is None
     assert drawn(distribution_picture(case("test_a", 5.0, spread=0.0))) is not None
@@ -165,7 +165,7 @@ def test_nothing_is_drawn_of_nothing() -> None:
 def test_many_processes_have_lower_rows_and_more_are_said(count: int) -> None:
     assert SLOW.measurement is not None
     many = replace(SLOW.measurement, processes=SLOW.measurement.processes[:1] * count)
-    picture = distribution_picture(replace(SLOW, measurement=many), SITTINGS)
+    picture = distribution_picture(replace(SLOW, measurement=many), ENTRIES)
     assert picture is not None
     assert not flaws(picture)
     assert len([text for text in texts(picture.svg) if text.startswith("process ")]) == min(count, 24)

@@ -24,7 +24,7 @@ from pytest_perfgate.core.render.report import (
 )
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import EDITS, other_notes, own_gate_lines
-from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.metric import Document, Figure, Interval, Metric, MetricSet, Section
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -73,8 +73,8 @@ def test_the_list_comes_first_in_the_comment() -> None:
 
 SLOW = case("test_<i>[1]", 1.2e6, 1e6, Outcome.REGRESSED)
 
-SITTINGS = [
-    Sitting(key=SLOW.key, device="d", time=1e6 + n * 1e4, when="2026-05-01", commit="c0ffee1") for n in range(9)
+ENTRIES = [
+    HistoryEntry(key=SLOW.key, device="d", time=1e6 + n * 1e4, when="2026-05-01", commit="c0ffee1") for n in range(9)
 ]
 
 
@@ -154,7 +154,7 @@ def test_what_was_accepted_stands_on_top() -> None:
         SLOW, verdicts=(replace(SLOW.verdicts[0], outcome=Outcome.ACCEPTED, effect=Effect.PASS, visible=99.0),)
     )
     note = SuiteNote(kind="unused", effect=Effect.WARN, text="unused", names=("a", "b"))
-    text = render_text(run_document(run(accepted, notes=(note,)), {str(SLOW.key): SITTINGS}))
+    text = render_text(run_document(run(accepted, notes=(note,)), {str(SLOW.key): ENTRIES}))
     assert text.index("This change edits its own gate") < text.index("Notes on the suite") < text.index("Verdicts")
     assert f"{SLOW.key}  slowdown <= 3%: " in text, "which case it is"
     assert "9,900 %" in text
@@ -180,8 +180,8 @@ def test_the_worst_limit_of_a_case_stands_first() -> None:
 def test_the_run_itself_is_not_among_the_runs_before() -> None:
     slow = case("test_a", 1.2e6, 1e6, Outcome.REGRESSED)
     report = run(slow)
-    past = [Sitting(key=slow.key, device="d", time=1e6, when=f"2026-05-0{day}") for day in (1, 2, 3)]
-    now = Sitting(key=slow.key, device="d", time=1.2e6, when=report.started)
+    past = [HistoryEntry(key=slow.key, device="d", time=1e6, when=f"2026-05-0{day}") for day in (1, 2, 3)]
+    now = HistoryEntry(key=slow.key, device="d", time=1.2e6, when=report.started)
     text = render_text(run_document(report, {str(slow.key): [*past, now]}))
     assert "3 processes after 3 runs" in text
     assert "History of test_a over 4 runs" in text
@@ -213,14 +213,14 @@ def test_a_log_names_what_failed_with_its_device() -> None:
 def test_a_report_draws_every_accepted_figure_over_time() -> None:
     slow = case("test_a", 1.2e6, 1e6, Outcome.REGRESSED)
     registers = Metric(name="registers", value=128, dimension=Dimension.COUNT)
-    sittings = [
-        Sitting(key=slow.key, device="NVIDIA-H200", time=1e6 + at, when=f"2026-05-0{at + 1}", commit="c0ffee1",
+    entries = [
+        HistoryEntry(key=slow.key, device="NVIDIA-H200", time=1e6 + at, when=f"2026-05-0{at + 1}", commit="c0ffee1",
                 metrics=(replace(registers, value=128 + 2 * (at > 4)),))
         for at in range(9)
     ]  # fmt: skip
 
     def drawn(one: CaseReport) -> str:
-        return render_html(run_document(run(one), {str(slow.key): sittings}))
+        return render_html(run_document(run(one), {str(slow.key): entries}))
 
     assert slow.baseline is not None
     figures = (Figure(name="registers", value=128, dimension=Dimension.COUNT),)

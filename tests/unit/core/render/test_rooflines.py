@@ -11,7 +11,7 @@ import pytest
 from pytest_perfgate.core.analysis.regressions import Trend
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, label, roofline, sparkline, trend_svg
 from pytest_perfgate.core.render.words import TIMES, FigureLevel
-from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
 from tests.drawings import SVG, flaws, texts
@@ -72,7 +72,10 @@ def test_a_drawing_keeps_within_its_frame_and_its_size() -> None:
     key = CaseKey(nodeid="t.py::test_a")
     svg = trend_svg(
         Trend(
-            [Sitting(key=key, device="d", time=time, when="2026-01-02", run=f"{at}") for at, time in enumerate(times)]
+            [
+                HistoryEntry(key=key, device="d", time=time, when="2026-01-02", run=f"{at}")
+                for at, time in enumerate(times)
+            ]
         )
     )
     assert len(svg) < 14_000
@@ -88,8 +91,10 @@ def test_a_drawing_keeps_within_its_frame_and_its_size() -> None:
 @pytest.mark.parametrize(("accepted", "side"), [(1e5, "end"), (2e5, "start")])
 def test_the_accepted_time_is_named_where_the_newest_runs_leave_room(accepted: float, side: str) -> None:
     line = baseline("test_a", accepted)
-    sittings = [Sitting(key=line.key, device=line.device, time=2e5 + n % 7 * 100, when="2026-06-02") for n in range(60)]
-    svg = trend_svg(Trend(sittings, line))
+    entries = [
+        HistoryEntry(key=line.key, device=line.device, time=2e5 + n % 7 * 100, when="2026-06-02") for n in range(60)
+    ]
+    svg = trend_svg(Trend(entries, line))
     assert ('text-anchor="end" y=' in svg) is (side == "end")
     ticks = re.findall(r'<text x="(\d+)" y="\d+">[^<]*µs</text>', svg)
     assert sum(int(x) < 776 for x in ticks) == (side == "start")
@@ -98,7 +103,7 @@ def test_the_accepted_time_is_named_where_the_newest_runs_leave_room(accepted: f
 
 def test_few_runs_are_drawn_to_scale_however_far_apart_they_are() -> None:
     key = CaseKey(nodeid="t.py::test_a")
-    svg = trend_svg(Trend([Sitting(key=key, device="d", time=time, when="2026-01-02") for time in (1e5, 1e6)]))
+    svg = trend_svg(Trend([HistoryEntry(key=key, device="d", time=time, when="2026-01-02") for time in (1e5, 1e6)]))
     assert "beyond" not in svg
     top = re.findall(r">([0-9.,]+) (?:µs|ms)<", svg)[-1]
     assert float(top) >= 1.0, "the highest tick is above the highest run"
@@ -107,7 +112,7 @@ def test_few_runs_are_drawn_to_scale_however_far_apart_they_are() -> None:
 def test_a_figure_that_repeats_itself_takes_few_letters() -> None:
     key = CaseKey(nodeid="t.py::test_a")
     levels = [
-        Sitting(key=key, device="d", time=128.0 + (at >= 250), when="2026-01-02", run=f"{at}") for at in range(500)
+        HistoryEntry(key=key, device="d", time=128.0 + (at >= 250), when="2026-01-02", run=f"{at}") for at in range(500)
     ]
     of = FigureLevel(title="registers", dimension=Dimension.COUNT, exact=True)
     assert len(trend_svg(Trend(levels, of=of))) < 2_500
@@ -151,6 +156,6 @@ def test_a_long_name_breaks_between_its_words() -> None:
 def test_ticks_of_a_trend_are_round_in_the_unit_of_its_figure(
     of: FigureLevel, levels: tuple[float, float], ticks: list[str]
 ) -> None:
-    run = Sitting(key=CaseKey(nodeid="t.py::test_a"), device="host", time=1.0, when="2026-06-02")
+    run = HistoryEntry(key=CaseKey(nodeid="t.py::test_a"), device="host", time=1.0, when="2026-06-02")
     svg = trend_svg(Trend([run] * 12, of=of, levels=levels[:1] * 6 + levels[1:] * 6))
     assert re.findall(r'<text x="780" y="\d+">([^<]*)</text>', svg) == ticks

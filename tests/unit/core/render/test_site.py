@@ -9,7 +9,7 @@ import pytest
 from pytest_perfgate.core.analysis.regressions import Trend, findings
 from pytest_perfgate.core.judge.accepted_line import figure_levels
 from pytest_perfgate.core.render.site import Site, case_path, device_path, site_pages
-from pytest_perfgate.model.measurement import Baseline, Sitting
+from pytest_perfgate.model.measurement import Baseline, HistoryEntry
 from pytest_perfgate.model.metric import Figure, Metric, labels
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
@@ -18,9 +18,9 @@ KEY = CaseKey(nodeid="t/k.py::test_<b>[n=1&2]", name="fwd")
 SITE = Site(name="kernels")
 
 
-def line(*times: float, **fields) -> list[Sitting]:
+def line(*times: float, **fields) -> list[HistoryEntry]:
     return [
-        Sitting(
+        HistoryEntry(
             key=KEY, device="H/200", time=time, when=f"2026-{1 + at // 28:02}-{1 + at % 28:02}T02:00:00", run=f"r{at}",
             **({"commit": f"{at:040x}", "outcome": "passed"} | fields),
         )
@@ -33,11 +33,11 @@ def pages(*trends: Trend, site: Site = SITE, figures: list[Trend] | None = None)
     return dict(site_pages(site, trends, findings(trends, others, before="2026-01-02"), others))
 
 
-def gated(sittings: list[Sitting], name: str, numbers: list[float], dimension: Dimension, accepted: float):
+def gated(entries: list[HistoryEntry], name: str, numbers: list[float], dimension: Dimension, accepted: float):
     """The page of a case of which one figure is accepted, and that of its device."""
     shown = [
         replace(s, metrics=(Metric(name=name, value=number, dimension=dimension),))
-        for s, number in zip(sittings, numbers)
+        for s, number in zip(entries, numbers)
     ]
     figures = (Figure(name=name, value=accepted, dimension=dimension),)
     baseline = Baseline(key=KEY, device="H/200", figures=figures, when="2026-01-01", why="more <rows>")
@@ -83,8 +83,8 @@ def test_every_page_is_whole(times: list[float]) -> None:
 
 def test_a_case_shows_its_levels_and_what_came_with_them() -> None:
     now, then = (("driver", "580"),), (("driver", "570"),)
-    sittings = [replace(s, facts=now if at >= 12 else then) for at, s in enumerate(line(*SLOWER))]
-    trend = Trend(sittings, Baseline(key=KEY, device="H/200", time=121.0, when="2026-01-20", why="more <rows>"))
+    entries = [replace(s, facts=now if at >= 12 else then) for at, s in enumerate(line(*SLOWER))]
+    trend = Trend(entries, Baseline(key=KEY, device="H/200", time=121.0, when="2026-01-20", why="more <rows>"))
     text = pages(trend)[case_path("H/200", KEY)]
     assert "driver 570 → 580" in text
     assert "more &lt;rows&gt;" in text
@@ -97,8 +97,8 @@ def test_a_case_shows_its_levels_and_what_came_with_them() -> None:
 
 def test_the_table_of_figures_says_what_time_is_accepted() -> None:
     took = (Metric(name="time", value=110.0, dimension=Dimension.TIME),)
-    sittings = [replace(s, metrics=took) for s in line(110.0, 110.0)]
-    page = pages(Trend(sittings, Baseline(key=KEY, device="H/200", time=100.0)))[case_path("H/200", KEY)]
+    entries = [replace(s, metrics=took) for s in line(110.0, 110.0)]
+    page = pages(Trend(entries, Baseline(key=KEY, device="H/200", time=100.0)))[case_path("H/200", KEY)]
     row = page.partition("<tr><td>time<td>110 ns<td>")[2]
     assert row.startswith("100 ns<td")
     assert "+10.0 %" in row.partition("<tr>")[0]
@@ -111,8 +111,8 @@ def test_figures_and_speed_ups_have_a_place() -> None:
         Metric(name="speedup", value=1.5, dimension=Dimension.RATIO, labels=labels(over="torch")),
     )
     faster = (replace(metrics[0], value=0.56), metrics[1])
-    sittings = [replace(s, metrics=faster if at == 2 else metrics) for at, s in enumerate(line(1e5, 1e5, 1e5))]
-    site = pages(Trend(sittings))
+    entries = [replace(s, metrics=faster if at == 2 else metrics) for at, s in enumerate(line(1e5, 1e5, 1e5))]
+    site = pages(Trend(entries))
     assert "+6.0 points" in site[case_path("H/200", KEY)]
     assert "speedup(over=torch)" in site[case_path("H/200", KEY)]
     assert "over torch" in site["H-200/index.html"]

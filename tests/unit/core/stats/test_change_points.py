@@ -111,7 +111,7 @@ def test_a_change_is_one_in_two_hundred_at_best_and_one_in_twenty_is_enough() ->
     assert change_points(line) == change_points(line, level=0.05)
 
 
-def test_fewer_than_three_sittings_are_no_level() -> None:
+def test_fewer_than_three_runs_are_no_level() -> None:
     assert [c.index for c in change_points([1.0, 1.1] * 8 + [9.0, 9.1, 9.2])] == [16]
     assert all(c.index <= 16 for c in change_points([1.0, 1.1] * 8 + [9.0, 9.1] + [1.0], level=1.0))
 

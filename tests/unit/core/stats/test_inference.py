@@ -143,38 +143,38 @@ def test_up_to_two_hundred_pairs_are_counted_out(size: int, method: str) -> None
     assert signed_rank(d) == pytest.approx(oracle, rel=1e-9)
 
 
-def test_one_sitting_is_predicted_from_the_prior_alone() -> None:
-    assert predict(0.04) == predict(0.04, scatter=9.0, sittings=1, gates=1)
-    assert predict(0.04, sittings=3) == predict(0.04, scatter=0.0, sittings=3)
+def test_one_run_is_predicted_from_the_prior_alone() -> None:
+    assert predict(0.04) == predict(0.04, scatter=9.0, runs=1, gates=1)
+    assert predict(0.04, runs=3) == predict(0.04, scatter=0.0, runs=3)
 
 
 @pytest.mark.parametrize(
-    ("kind", "sittings", "published"),
+    ("kind", "runs", "published"),
     [(Prior.CPU, 1, 0.80), (Prior.GPU_LOCKED, 1, 0.08), (Prior.CPU, 10, 0.21), (Prior.GPU_LOCKED, 10, 0.025)],
 )
-def test_the_published_figures(kind: Prior, sittings: int, published: float) -> None:
-    reach = predict(kind, scatter=kind, sittings=sittings, gates=40).reach
+def test_the_published_figures(kind: Prior, runs: int, published: float) -> None:
+    reach = predict(kind, scatter=kind, runs=runs, gates=40).reach
     assert reach == pytest.approx(published, rel=0.06)
 
 
 def test_against_the_oracle() -> None:
     from scipy.stats import t
 
-    prediction = predict(0.04, scatter=0.02, sittings=6, gates=10)
+    prediction = predict(0.04, scatter=0.02, runs=6, gates=10)
     pooled = math.sqrt((4 * 0.04**2 + 5 * 0.02**2) / 9)
     assert (prediction.scatter, prediction.dof) == (pytest.approx(pooled), 9)
     assert prediction.log_reach == pytest.approx(t.ppf(1 - 0.001, 9) * pooled * math.sqrt(1 + 1 / 6))
     assert prediction.reach == pytest.approx(math.exp(prediction.log_reach) - 1)
 
 
-def test_more_gates_reach_further_and_more_sittings_less_far() -> None:
+def test_more_gates_reach_further_and_more_runs_less_far() -> None:
     assert predict(0.04, gates=400).reach > predict(0.04, gates=4).reach
-    assert predict(0.04, scatter=0.04, sittings=9).reach < predict(0.04, sittings=1).reach
+    assert predict(0.04, scatter=0.04, runs=9).reach < predict(0.04, runs=1).reach
 
 
 def test_nonsense_counts_are_one() -> None:
-    assert predict(0.04, sittings=0, gates=0) == predict(0.04)
-    assert (predict(0.04).gates, predict(0.04).sittings) == (1, 1)
+    assert predict(0.04, runs=0, gates=0) == predict(0.04)
+    assert (predict(0.04).gates, predict(0.04).runs) == (1, 1)
 
 
 def test_classes_of_devices() -> None:
@@ -205,7 +205,7 @@ def test_what_the_code_does_hardly_widens_the_gate(levels: list[float]) -> None:
     dice = random.Random(5)
     noise = [dice.gauss(0, 0.02) for _ in levels]
     times = [[math.exp(level + error) for level, error in zip(some, noise)] for some in ([0.0] * 20, levels)]
-    still, moved = (predict(0.04, scatter=scatter_of_neighbours(t), sittings=20, gates=40, freedom=13) for t in times)
+    still, moved = (predict(0.04, scatter=scatter_of_neighbours(t), runs=20, gates=40, freedom=13) for t in times)
     assert moved.reach < still.reach + 0.04  # by the standard deviation of all of them it is up to 0.14 more
 
 

@@ -100,27 +100,27 @@ def test_one_sample_decides_only_what_is_plain() -> None:
     assert (elsewhere.interval.low, elsewhere.interval.high, elsewhere.interval.confidence) == (100.0, 100.0, 0.0)
 
 
-def test_a_sitting_is_the_median_of_its_processes() -> None:
-    sitting = summary([samples(100.0, batch=4, overhead=8.0, resolution=2.0), samples(103.0), samples(101.0, count=30)])
-    assert sitting.time == pytest.approx(101.0, rel=1e-4)
-    assert sitting.medians == pytest.approx((100.0, 103.0, 101.0), rel=1e-4)
-    assert (sitting.samples, sitting.batch, sitting.overhead, sitting.resolution) == (21, 1, 2.0, 0.5)
-    assert sitting.interval.low < 100 < 103 < sitting.interval.high
+def test_a_run_is_the_median_of_its_processes() -> None:
+    result = summary([samples(100.0, batch=4, overhead=8.0, resolution=2.0), samples(103.0), samples(101.0, count=30)])
+    assert result.time == pytest.approx(101.0, rel=1e-4)
+    assert result.medians == pytest.approx((100.0, 103.0, 101.0), rel=1e-4)
+    assert (result.samples, result.batch, result.overhead, result.resolution) == (21, 1, 2.0, 0.5)
+    assert result.interval.low < 100 < 103 < result.interval.high
 
 
 def test_one_process_is_known_by_its_own_samples() -> None:
-    sitting = summary([samples(100.0, spread=0.1)])
-    assert sitting.interval.low < 100 < sitting.interval.high
-    assert sitting.interval.confidence >= 0.95
-    assert sitting.scatter == 0
-    assert sitting.visible == pytest.approx(sitting.interval.high / sitting.interval.low - 1)
-    assert sitting.spread == pytest.approx(5, rel=0.1)
+    result = summary([samples(100.0, spread=0.1)])
+    assert result.interval.low < 100 < result.interval.high
+    assert result.interval.confidence >= 0.95
+    assert result.scatter == 0
+    assert result.visible == pytest.approx(result.interval.high / result.interval.low - 1)
+    assert result.spread == pytest.approx(5, rel=0.1)
 
 
 def test_no_time_is_finer_than_half_a_tick() -> None:
-    sitting = summary([samples(100.0, spread=0.0, resolution=10.0)] * 3)
-    assert (sitting.interval.low, sitting.interval.high) == (95.0, 105.0)
-    assert sitting.visible == pytest.approx(0.1)
+    result = summary([samples(100.0, spread=0.0, resolution=10.0)] * 3)
+    assert (result.interval.low, result.interval.high) == (95.0, 105.0)
+    assert result.visible == pytest.approx(0.1)
     coarse = summary([samples(100.0, spread=0.0, resolution=1000.0)] * 3)
     assert coarse.interval.low == 50.0
 
@@ -128,9 +128,9 @@ def test_no_time_is_finer_than_half_a_tick() -> None:
 def test_the_visible_slowdown_is_the_alarm_point_with_power() -> None:
     from scipy.stats import t
 
-    sitting = summary([samples(100.0), samples(101.0), samples(102.0), samples(101.0)])
-    reach = (t.ppf(0.99, 3) + 0.84162) * sitting.scatter / 2
-    assert sitting.visible == pytest.approx(math.expm1(reach), rel=1e-9)
+    result = summary([samples(100.0), samples(101.0), samples(102.0), samples(101.0)])
+    reach = (t.ppf(0.99, 3) + 0.84162) * result.scatter / 2
+    assert result.visible == pytest.approx(math.expm1(reach), rel=1e-9)
 
 
 def test_two_samples_are_taken_like_two_processes() -> None:
@@ -177,10 +177,10 @@ def test_warm_after_three_calls_or_five_medians_within_one_percent() -> None:
     assert not WarmUp()([1.0] * 4 + [1.011], 9, 0.0, plan)
 
 
-def test_a_plain_sitting_has_no_overhead_and_no_ticks() -> None:
-    sitting = summary([samples(100.0, batch=1)] * 3)
-    assert (sitting.batch, sitting.overhead, sitting.resolution) == (1, 0.0, 0.0)
-    assert sitting.visible == pytest.approx(0.0, abs=1e-12)
+def test_a_plain_run_has_no_overhead_and_no_ticks() -> None:
+    result = summary([samples(100.0, batch=1)] * 3)
+    assert (result.batch, result.overhead, result.resolution) == (1, 0.0, 0.0)
+    assert result.visible == pytest.approx(0.0, abs=1e-12)
 
 
 def took(*durations: float) -> Samples:
@@ -189,10 +189,10 @@ def took(*durations: float) -> Samples:
 
 def test_two_processes_are_judged_by_how_far_they_are_apart() -> None:
     stats = pytest.importorskip("scipy.stats")
-    sitting = summary([samples(100.0), samples(104.0)])
-    assert sitting.interval == of_processes(logs_of(sitting.medians), 102.0)
-    reach = (stats.t.ppf(0.99, 1) + stats.norm.ppf(0.8)) * sitting.scatter / 2**0.5
-    assert sitting.visible == pytest.approx(math.expm1(reach), rel=1e-4)
+    result = summary([samples(100.0), samples(104.0)])
+    assert result.interval == of_processes(logs_of(result.medians), 102.0)
+    reach = (stats.t.ppf(0.99, 1) + stats.norm.ppf(0.8)) * result.scatter / 2**0.5
+    assert result.visible == pytest.approx(math.expm1(reach), rel=1e-4)
 
 
 def test_a_process_timed_twice_is_known_by_both() -> None:

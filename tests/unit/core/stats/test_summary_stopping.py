@@ -44,7 +44,7 @@ def test_a_noisy_call_stops_when_the_noise_has_settled() -> None:
     assert 64 <= count < 400
 
 
-def test_a_rule_that_is_asked_about_another_sitting_forgets_the_first() -> None:
+def test_a_rule_that_is_asked_about_another_run_forgets_the_first() -> None:
     rule, quiet = Stopping(), [100.0] * 60
     noisy = [100.0 + 40 * (n % 2) for n in range(60)]
     stops = [rule(numbers[:count], 0.0, PLAN) for numbers in (noisy, quiet) for count in range(1, 60)]

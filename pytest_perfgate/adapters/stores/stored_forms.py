@@ -19,7 +19,7 @@ import msgspec
 from pytest_perfgate.adapters.system.files import write_atomically
 from pytest_perfgate.model.device import Ceilings
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Environment, Sitting
+from pytest_perfgate.model.measurement import Environment, HistoryEntry
 from pytest_perfgate.model.metric import Interval, Metric
 from pytest_perfgate.model.values import Dimension  # noqa: TC001 -- rows are decoded by their annotations
 
@@ -237,10 +237,10 @@ PART = 50_000
 """Rows that are read at a time."""
 
 
-def sittings_of(
+def entries_of(
     columns: Sequence[Sequence[Any]], device: str, key: CaseKey, lookup: Lookup, figures: Iterable[str] = ()
-) -> list[Sitting]:
-    """Return the sittings of one case from its columns and figures."""
+) -> list[HistoryEntry]:
+    """Return the entries of one case from its columns and figures."""
     if not columns or not columns[0]:
         return []
     runs, times, processes, scatters, clocks, identities, outcomes, hosts, cards, facts = columns
@@ -255,17 +255,17 @@ def sittings_of(
             names, outcome, host, card, about, chain(map(parse_metrics, figures), repeat(())),
         )
     )  # fmt: skip
-    deque(map(put_class, line, repeat(Sitting)), maxlen=0)
+    deque(map(put_class, line, repeat(HistoryEntry)), maxlen=0)
     return line
 
 
 @lru_cache(maxsize=1)
 def _unfrozen() -> tuple[Any, Callable[[Any, type], None]]:
-    """Return a mutable class with a sitting's fields, and a function that turns its objects into sittings.
+    """Return a mutable class with an entry's fields, and a function that turns its objects into entries.
 
     Both have the same slots. Filling a frozen value field by field takes twice as long.
     """
-    row = make_dataclass(Sitting.__name__, [(one.name, Any) for one in fields(Sitting)], slots=True, eq=False)
+    row = make_dataclass(HistoryEntry.__name__, [(one.name, Any) for one in fields(HistoryEntry)], slots=True, eq=False)
     return row, vars(object)["__class__"].__set__
 
 
@@ -279,18 +279,18 @@ def _check(times: Sequence[Any], processes: Sequence[Any], scatters: Sequence[An
         raise ValueError(f"{min(times)!r:.40} where a time belongs")
 
 
-def by_run(sittings: Iterable[Sitting]) -> Iterator[tuple[str, Iterable[Sitting]]]:
-    """Yield each run with its sittings; a run without a name is identified by its time and its commit."""
-    return groupby(sorted(sittings, key=run_of), run_of)
+def by_run(entries: Iterable[HistoryEntry]) -> Iterator[tuple[str, Iterable[HistoryEntry]]]:
+    """Yield each run with its entries; a run without a name is identified by its time and its commit."""
+    return groupby(sorted(entries, key=run_of), run_of)
 
 
-def run_of(sitting: Sitting) -> str:
-    return sitting.run or f"{sitting.when} {sitting.commit}"
+def run_of(entry: HistoryEntry) -> str:
+    return entry.run or f"{entry.when} {entry.commit}"
 
 
-def words_of(sitting: Sitting) -> tuple[str, ...]:
+def words_of(entry: HistoryEntry) -> tuple[str, ...]:
     """Return the texts that repeat from run to run, in the order of their columns."""
-    return sitting.identity, sitting.outcome, sitting.host, sitting.card, _facts_text(sitting.facts)
+    return entry.identity, entry.outcome, entry.host, entry.card, _facts_text(entry.facts)
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
-from pytest_perfgate.model.measurement import Measurement, Sitting
+from pytest_perfgate.model.measurement import HistoryEntry, Measurement
 from pytest_perfgate.model.metric import Interval, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import Decision, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -45,10 +45,10 @@ def test_what_accepting_asks_first() -> None:
     assert decide(reports.case("test_a", 1e6), day, (), Signature(when="2026-05-31T10:00")).change is Change.KEPT
 
 
-def test_sittings_of_a_new_line() -> None:
-    past = [Sitting(key=KEY, device="d", time=t, when="") for t in (1e6, 1.02e6, 1e6)]
+def test_runs_of_a_new_line() -> None:
+    past = [HistoryEntry(key=KEY, device="d", time=t, when="") for t in (1e6, 1.02e6, 1e6)]
     for some, count in ((past, 3), ((), 1)):
-        assert decide(reports.case("test_a", 1e6), None, some, Signature()).after.sittings == count
+        assert decide(reports.case("test_a", 1e6), None, some, Signature()).after.runs == count
     assert scatter_of(past[:2], 1e6) == (pytest.approx(math.log(1.02) / math.sqrt(2)), 2)
     assert scatter_of([replace(past[0], time=0.5)] * 2, 0.5) == (0.0, 2)
 
@@ -61,32 +61,34 @@ def test_an_open_case_is_played_alone_and_a_clock_event_keeps_what_it_could_see(
     assert decided_verdict(1.25e6, paired=replace(clocked, visible=None)).visible == 0.03
 
 
-def blind(*pairs: tuple[float, float | None], spread: float = 0.25) -> float | None:
+def detects(*pairs: tuple[float, float | None], spread: float = 0.25) -> float | None:
     report = reports.case("test_a", 1e6, spread=spread)
     one = report.verdicts[0]
     verdicts = [replace(one, limit=replace(one.limit, bound=bound), visible=visible) for bound, visible in pairs]
-    return decide(replace(report, verdicts=tuple(verdicts)), None, (), Signature()).blind
+    return decide(replace(report, verdicts=tuple(verdicts)), None, (), Signature()).detects
 
 
-def test_the_tightest_limit_asks_what_a_sitting_saw() -> None:
-    assert blind((0.25, None)) is None
-    assert blind((0.24, None), (0.3, None)) == 0.25
-    assert blind((0.3, None), (0.26, None)) is None
-    assert blind((0.2, 0.4)) == 0.4
-    assert blind((0.2, 0.1)) == 0.25
-    assert blind((0.0, None)) is None
+def test_the_tightest_limit_asks_what_a_run_saw() -> None:
+    assert detects((0.25, None)) is None
+    assert detects((0.24, None), (0.3, None)) == 0.25
+    assert detects((0.3, None), (0.26, None)) is None
+    assert detects((0.2, 0.4)) == 0.4
+    assert detects((0.2, 0.1)) == 0.25
+    assert detects((0.0, None)) is None
 
 
-def test_each_sitting_more_takes_its_share_of_what_the_accepted_ones_did_not_see() -> None:
-    before = reports.baseline("test_a", 1e6, sittings=3, blind=0.2)
+def test_each_run_more_takes_its_share_of_what_the_accepted_ones_did_not_see() -> None:
+    before = reports.baseline("test_a", 1e6, runs=3, detects=0.2)
     added = decide(reports.case("test_a", 1.001e6, 1e6), before, (), Signature(), add=True).after
-    assert added.sittings == 4
-    assert added.blind == pytest.approx(1.2 ** (3 / 4) - 1)
+    assert added.runs == 4
+    assert added.detects == pytest.approx(1.2 ** (3 / 4) - 1)
 
 
-def test_a_line_as_blind_as_what_counts_still_keeps_its_limit() -> None:
-    for blind, outcome in ((0.5, Outcome.PASSED), (0.51, Outcome.UNDECIDED)):
-        report = judge(measured(1e6), [limit("slowdown <= 50%")], baseline=accepted(1e6, blind=blind), context=CONTEXT)
+def test_a_line_as_noisy_as_what_counts_still_keeps_its_limit() -> None:
+    for detects, outcome in ((0.5, Outcome.PASSED), (0.51, Outcome.UNDECIDED)):
+        report = judge(
+            measured(1e6), [limit("slowdown <= 50%")], baseline=accepted(1e6, detects=detects), context=CONTEXT
+        )
         assert report.verdicts[0].outcome is outcome
 
 
@@ -95,7 +97,7 @@ def time_metric(value: float, low: float, high: float) -> Metric:
 
 
 @pytest.mark.parametrize(
-    ("scatter", "sittings", "half", "still"),
+    ("scatter", "runs", "half", "still"),
     [
         (0.005, 2, 0.0, 0.01),
         (0.03, 2, 0.0, 0.06),
@@ -105,16 +107,16 @@ def time_metric(value: float, low: float, high: float) -> Metric:
         (0.02, 5, 0.03, 0.05),
     ],
 )
-def test_no_movement_is_half_an_interval_and_two_deviations_between_sittings(
-    scatter: float, sittings: int, half: float, still: float
+def test_no_movement_is_half_an_interval_and_two_deviations_between_runs(
+    scatter: float, runs: int, half: float, still: float
 ) -> None:
-    """Taken as independent of each other; one sitting alone is trusted to 3 %, and nothing to less than 0.01 %."""
-    line = reports.baseline("test_a", 1e6, scatter=scatter, sittings=sittings)
+    """Taken as independent of each other; one run alone is trusted to 3 %, and nothing to less than 0.01 %."""
+    line = reports.baseline("test_a", 1e6, scatter=scatter, runs=runs)
     assert noise(line, time_metric(1e6, 1e6 * (1 - half), 1e6 * (1 + half))) == pytest.approx(still)
 
 
 def test_a_time_that_lies_off_by_exactly_its_noise_has_not_moved() -> None:
-    line = reports.baseline("test_a", 1e6, scatter=0.25, sittings=2)
+    line = reports.baseline("test_a", 1e6, scatter=0.25, runs=2)
     for time, change in ((1.5e6, Change.KEPT), (1.51e6, Change.SLOWER), (0.5e6, Change.KEPT), (0.49e6, Change.FASTER)):
         report = reports.case("test_a", time, 1e6, Outcome.UNDECIDED, spread=0.0)
         assert decide(report, line, (), Signature()).change is change
@@ -152,7 +154,7 @@ def test_what_is_exactly_as_far_as_the_interval_or_the_noise_goes_is_not_told() 
     def loosening(edited: float, low: float, high: float) -> str:
         times = taken(1e6).metrics.find("time")
         metrics = tuple(replace(time, value=1e6, interval=Interval(low=low, high=high)) for time in times)
-        line = accepted(edited, sittings=2)
+        line = accepted(edited, runs=2)
         return loosened(THEN, line, replace(taken(1e6), metrics=MetricSet(metrics=metrics)))
 
     assert loosening(2e6, 0.9e6, 2e6) == ""
@@ -173,7 +175,7 @@ def test_what_cannot_be_compared_or_says_nothing_is_not_told() -> None:
     nothing = tuple(replace(m, value=0.0, interval=None) for m in untimed.metrics.find("time"))
     assert loosened(THEN, edited, replace(untimed, metrics=MetricSet(metrics=nothing))) == "", "no time at all"
     assert loosened(accepted(0.2), accepted(1.0), taken(0.5)) == "0.2 ns -> 1 ns, measured 0.5 ns"
-    assert loosened(THEN, replace(edited, scatter=0.6, sittings=3), taken(1e6)) == "", "that far its runs lie apart"
+    assert loosened(THEN, replace(edited, scatter=0.6, runs=3), taken(1e6)) == "", "that far its runs lie apart"
 
 
 @pytest.mark.parametrize(
@@ -224,5 +226,5 @@ def test_a_whole_run_takes_the_place_of_a_quick_one() -> None:
     assert report.measurement is not None
     quick = replace(report.baseline, processes=1)
     decision = decide(report, quick, (), Signature())
-    assert (decision.change, decision.after.processes if decision.after else None) == (Change.SHARPER, 0)
+    assert (decision.change, decision.after.processes if decision.after else None) == (Change.LESS_NOISY, 0)
     assert decide(report, replace(quick, processes=99), (), Signature()).change is Change.KEPT

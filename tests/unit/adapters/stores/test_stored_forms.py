@@ -9,13 +9,14 @@ import pytest
 
 from pytest_perfgate.adapters.stores import baselines
 from pytest_perfgate.adapters.stores.baselines import Baselines
-from pytest_perfgate.adapters.stores.sittings import (
+from pytest_perfgate.adapters.stores.stored_forms import (
     CeilingStore,
     Environments,
     LazyLookup,
     Lookup,
     by_run,
     digest_of,
+    entries_of,
     is_own,
     metrics_text,
     moment_at,
@@ -24,14 +25,13 @@ from pytest_perfgate.adapters.stores.sittings import (
     parse_facts,
     parse_metrics,
     render_environment,
-    sittings_of,
     words_of,
 )
 from pytest_perfgate.model.device import Ceilings
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.measurement import Baseline, Environment, HistoryEntry
 from pytest_perfgate.model.plan import CaseKey
-from tests.histories import KEY, METRICS, sitting
+from tests.histories import KEY, METRICS, entry
 
 DEVICE, PATH = "NVIDIA-H200", "tests/test_k.py"
 THEN = Environment(
@@ -210,13 +210,13 @@ KNOWN = Lookup(
 ROW = (1, 5.0, 3, 0.1, 1.5e9, 1, 2, 3, 3, 3)
 
 
-def test_a_row_is_the_sitting_that_its_fields_would_make() -> None:
-    (line,) = sittings_of(list(zip(ROW)), "d", KEY, KNOWN)
-    assert line == Sitting(
+def test_a_row_is_the_run_that_its_fields_would_make() -> None:
+    (line,) = entries_of(list(zip(ROW)), "d", KEY, KNOWN)
+    assert line == HistoryEntry(
         key=KEY, device="d", time=5.0, when="2026-06-01", commit="c0ffee", branch="main", processes=3, scatter=0.1,
         clock_hz=1.5e9, identity="usual", run="r", outcome="passed", facts=(("driver", "580"),),
     )  # fmt: skip
-    assert sittings_of([], "d", KEY, KNOWN) == []
+    assert entries_of([], "d", KEY, KNOWN) == []
     with pytest.raises(AttributeError):
         line.time = 6.0
 
@@ -227,7 +227,7 @@ def test_a_row_is_the_sitting_that_its_fields_would_make() -> None:
 )
 def test_a_cell_that_nobody_wrote_is_refused(at: int, cell: object) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
-        sittings_of(list(zip(ROW, (*ROW[:at], cell, *ROW[at + 1 :]))), "d", KEY, KNOWN)
+        entries_of(list(zip(ROW, (*ROW[:at], cell, *ROW[at + 1 :]))), "d", KEY, KNOWN)
 
 
 def test_what_stands_under_a_number_is_read_once() -> None:
@@ -249,8 +249,8 @@ def test_runs_are_put_in_order_by_their_moment(moment: str, seconds: float) -> N
 def test_figures_and_facts_come_back_as_they_were() -> None:
     assert parse_metrics(metrics_text(METRICS)) == METRICS
     facts = (("driver", "580"), ("µ", '"'))
-    assert parse_facts(words_of(sitting(1.0, facts=facts))[4]) == facts
-    assert parse_facts(words_of(sitting(1.0))[4]) == ()
+    assert parse_facts(words_of(entry(1.0, facts=facts))[4]) == facts
+    assert parse_facts(words_of(entry(1.0))[4]) == ()
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ def test_facts_that_nobody_wrote_are_refused(text: str) -> None:
         parse_metrics(f'[["mfu", 1, "fraction", {text}]]')
 
 
-def test_sittings_stand_by_their_run() -> None:
-    mixed = [sitting(1.0, run="b"), sitting(2.0, run=""), sitting(3.0, run="b")]
+def test_runs_stand_by_their_run() -> None:
+    mixed = [entry(1.0, run="b"), entry(2.0, run=""), entry(3.0, run="b")]
     assert {run: [s.time for s in some] for run, some in by_run(mixed)} == {
         "b": [1.0, 3.0], "2026-06-01T00:00:02+00:00 c0ffee": [2.0],
     }  # fmt: skip
