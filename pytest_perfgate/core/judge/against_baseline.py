@@ -173,8 +173,7 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         return far
     ruling = Ruling(Outcome.PASSED, f"no slower than {base_words(paired)}", visible=paired.visible, against=True)
     if paired.faster and not _accepted_speed_up(trial, allowed):
-        doubtful = speed_up(shift_metric(paired)) >= SUSPICIOUS
-        text = f"faster than {base_words(paired)}{f'; {DOUBTFUL}' if doubtful else ''}"
+        text = f"faster than {base_words(paired)}" + f"; {DOUBTFUL}" * (speed_up(shift_metric(paired)) >= SUSPICIOUS)
         step = trial.accepting(REASON if metric.value > 0 else " --improved")  # accept calls it slower than its line
         ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(step,))
     facts = (("base", paired.stands_in),) if paired.stands_in else ()

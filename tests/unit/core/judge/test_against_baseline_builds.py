@@ -199,7 +199,7 @@ def test_without_an_accepted_time_two_builds_decide_and_say_so(
     assert ("no accepted time" in dict(verdict.evidence)) is noted
 
 
-@pytest.mark.parametrize("line", [None, accepted(1e6, blind=0.9)])
+@pytest.mark.parametrize("line", [None, accepted(1e6, detects=0.9)])
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
