@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from pytest_perfgate.app.changed_tests import (
     fixture_parts,
     improved,
     loosened_lines,
+    merge_base,
     newly_marked,
     relaxed_limits,
     renamed_lines,
@@ -63,8 +65,6 @@ def binary_files(change: JudgedChange) -> Differences:
     return Differences(names=tuple(path for path in files if path in there))
 
 
-_CONFTEST = "conftest.py"
-
 _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_pycollect")
 """Names by which a conftest keeps files from being collected."""
 
@@ -83,7 +83,7 @@ def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str
     for path, (then, now) in texts.items():
         yield from absent(path, then or "", now, present, suite.reach)
     hiding = repository.touched(revision, _HIDING) or {}
-    if any(path.rpartition("/")[2] == _CONFTEST for path in hiding):
+    if any(path.rpartition("/")[2] == "conftest.py" for path in hiding):
         for path, (_, text) in (repository.touched(NOTHING, WORDS) or {}).items():
             if path not in texts:
                 yield from absent(path, text or "", text, present, suite.reach)
@@ -100,10 +100,6 @@ def changed_settings(change: JudgedChange) -> Differences:
     then, now = ({key: text for key, text in settings.items() if key != DEPENDENCIES} for settings in _settings(change))
     names = changed(then, now)
     return Differences(names=names if names and (then or any_lines(change.gate_judge, change.base)) else ())
-
-
-def _merge_base(gate_judge: GateJudge) -> str:
-    return gate_judge.accepted.base.commit
 
 
 def _settings(change: JudgedChange) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -126,7 +122,7 @@ def moved_root_lines(change: JudgedChange) -> Differences:
 
 
 def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
-    repository = gate_judge.tools.repository
+    repository, store = gate_judge.tools.repository, gate_judge.tools.baselines
     assert repository is not None
     files, below = repository.elsewhere(base, ".py.yaml"), repository.below()
     read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
@@ -134,16 +130,12 @@ def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]
         at = (line.device, path)
         if at not in read:
             file = forerunner(files, *at, below)
-            read[at] = _lines(gate_judge, *at, repository.show(base, file) if file else None)
+            text = repository.show(base, file) if file else None
+            read[at] = store.parsed(text, *at) if text is not None and store is not None else {}
         then = read[at].get(str(line.key))
         if then is not None and line.time > then.time and not line.explains(then):
             was, now = (quantity(baseline.time, Dimension.TIME) for baseline in (then, line))
             yield f"{line.key}: {was} -> {now}"
-
-
-def _lines(gate_judge: GateJudge, device: str, path: str, text: str | None) -> Mapping[str, Baseline]:
-    store = gate_judge.tools.baselines
-    return store.parsed(text, device, path) if text is not None and store is not None else {}
 
 
 CHANGES = (
@@ -158,18 +150,18 @@ CHANGES = (
         "instead of a source file, or at start-up",
     ),
     Check(
-        kind="uprooted", against=_merge_base, compare=moved_root_lines,
+        kind="uprooted", against=merge_base, compare=moved_root_lines,
         effect=lambda gate_judge: gate_judge.context.policy.effect("no_base"),
         sentence=lambda _, n: f"{plural(n, 'line')} of this change judged instead of the merge base's lines, "
         "which are under another root: move them unchanged, or accept with a reason",
     ),
     Check(
-        kind="dependencies", against=_merge_base, compare=changed_requirements,
+        kind="dependencies", against=merge_base, compare=changed_requirements,
         sentence=lambda change, _: f"declared dependencies changed since {change.commit}; base and head share "
         "the packages installed now",
     ),
     Check(
-        kind="settings", against=_merge_base, compare=changed_settings,
+        kind="settings", against=merge_base, compare=changed_settings,
         sentence=lambda change, n: f"{plural(n, 'setting')} changed since {change.commit}; this run was judged by the "
         "new",
     ),
@@ -178,12 +170,12 @@ CHANGES = (
         sentence=lambda change, n: f"{plural(n, 'gated test')} only in {change.commit}, not compared",
     ),
     Check(
-        kind="newly marked", against=_merge_base, read=WORDS, compare=newly_marked,
+        kind="newly marked", against=merge_base, read=WORDS, compare=newly_marked,
         sentence=lambda change, n: f"{plural(n, 'accepted test')} deselected, whose marks are edited since "
         f"{change.commit}",
     ),
     Check(
-        kind="limits", against=_merge_base, read=ASKING, unknown="limits of tests", compare=relaxed_limits,
+        kind="limits", against=merge_base, read=ASKING, unknown="limits of tests", compare=relaxed_limits,
         sentence=lambda change, n: f"{plural(n, 'limit or setting', 'limits or settings')} of tests changed since "
         f"{change.commit}; this run was judged by the new",
     ),
@@ -234,7 +226,8 @@ def with_files(
     """
     base, _ = comparison.arms
     show: Show = partial(repository.show, base.revision) if repository is not None else lambda _: None
-    tables = [p for p in _tables(comparison, repository, baselines) if p not in tests] if repository is not None else ()
+    read = _tables(comparison, repository, baselines, root) if repository is not None else ()
+    tables = [path for path in read if path not in tests]
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
         why = next((round_.own for round_ in comparison.rounds if round_.nodeid == nodeid and round_.own), "")
@@ -243,7 +236,7 @@ def with_files(
         if nodeid not in comparison.bare:
             return replace(paired, shared=tuple(dict.fromkeys((*_modules(nodeid, paired), *tables))))
         edited = edited_imports(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)
-        return replace(paired, bare=True, edited=edited)
+        return replace(paired, bare=True, edited=edited, shared=tuple(tables))
 
     def _modules(nodeid: str, paired: Paired) -> Iterator[str]:
         """Yield edited files that a test has loaded, without those that each side has of its own."""
@@ -256,21 +249,28 @@ def with_files(
     return {key: with_shared_files(key.nodeid, paired) for key, paired in pairs.items() if key not in untimed}
 
 
-def _tables(comparison: Comparison, repository: Repository, baselines: str) -> Iterator[str]:
+def _tables(comparison: Comparison, repository: Repository, baselines: str, root: Path) -> Iterator[str]:
     """Yield other changed files that both arms read from the head: they share a folder, or the setting test_paths."""
     base, head = comparison.arms
     for path in repository.changed(base.revision) if base.revision else ():
         both = any(Path(path).is_relative_to(place) for place in comparison.stage.overlaid)
         if base.cwd == head.cwd:
-            both = may_be_read(path, baselines) and not any(_holds(Path(arm.root), path) for arm in comparison.arms)
+            both = may_be_read(path, baselines, same=comparison.same) or _is_installed(root, path)
+            both = both and not any(_copies(Path(arm.root), path) for arm in comparison.arms)
         if both:
             yield path
 
 
-def _holds(arm: Path, path: str) -> bool:
-    """Return whether an arm has its own copy of this file; an installed package has fewer parent folders."""
+def _is_installed(root: Path, path: str) -> bool:
+    """Return whether the environment has the head's file as a copy, of a package that no arm was built from."""
+    sites = [Path(place) for place in sys.path if Path(place).name == "site-packages"]
+    return any("" != _text(copy) == _text(root / path) for site in sites for copy in _copies(site, path))
+
+
+def _copies(folder: Path, path: str) -> list[Path]:
+    """Return the copies of a file that a folder has; an installed package has fewer parent folders."""
     parts = Path(path).parts
-    return any((arm / Path(*parts[at:])).exists() for at in range(len(parts)))
+    return [copy for at in range(len(parts)) if (copy := folder / Path(*parts[at:])).exists()]
 
 
 def unready(comparison: Comparison) -> dict[str, str]:

@@ -213,6 +213,10 @@ def _names(gate_judge: GateJudge, reports: Iterable[CaseReport], texts: Texts) -
     return [f"{name}: {', '.join(parts)}" for name, parts in sorted(names.items()) if parts]
 
 
+def merge_base(gate_judge: GateJudge) -> str:
+    return gate_judge.accepted.base.commit
+
+
 def compared_revision(gate_judge: GateJudge) -> str:
     """Return the revision that tests are compared with: the one the user named, else the one whose lines judge."""
     return gate_judge.revision or gate_judge.accepted.base.commit

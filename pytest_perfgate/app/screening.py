@@ -151,10 +151,10 @@ class Screening:
 
     def _is_open(self, key: CaseKey, played: int, result: RoundsResult | None = None) -> bool:
         """Return whether a further round may decide the time or a figure of a call."""
-        request, settled = self._to_decide(key), result is None or result.settled
+        request, settled = self._to_decide(key), bool(self._comparison.problems) or result is None or result.settled
         if not (settled or cleared_as_same(self._comparison, key)) and (request.time or played < LEAST):
             return True
-        if played >= self._comparison.design.last:
+        if self._comparison.problems or played >= self._comparison.design.last:
             return False
         return key in self._for_means or open_figures(self._comparison, key, request, played)
 

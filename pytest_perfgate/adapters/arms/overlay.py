@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from pytest_perfgate.adapters.system.processes import mapped_libraries, run_captured
 from pytest_perfgate.model.errors import PerfgateError
 
-PARENT = "perfgate_parent.pth"
+PARENT = "zz_perfgate_parent.pth"  # after a .pth of the package under test, whose folders are the arm's own
 
 
 def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
@@ -39,7 +39,7 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
 def parent_folders(editable: Sequence[str]) -> list[str]:
     """Return the folders that the overlay adds at the end of the path."""
     user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    on_path = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
+    on_path = [p for p in sys.path if {"site-packages", "dist-packages"} & {*Path(p).parts} and "_vendor" not in p]
     ours = str(Path(__file__).resolve().parents[3])
     folders = (Path(folder) for folder in (*editable, *site.getsitepackages(), *user, *on_path, ours))
     return list(dict.fromkeys(str(folder.resolve()) for folder in folders if folder.is_dir()))
@@ -234,19 +234,19 @@ _PART, _LONGEST = 1 << 20, max(map(len, _PAGES)) - 1
 
 
 def content_of(folder: Path) -> str:
-    """Return a hash of all files below a folder that code may load, read or start, without bytecode.
+    """Return a hash of all files below a folder that code may load, read or start: no bytecode or accepted times.
 
-    Accepted times are left out, and so are pages if no code mentions their file suffix.
+    Pages outside of folders of tests and data are left out if no code mentions their file suffix.
     """
     digests, pages = dict[Path, str](), set(_PAGES)
     for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder)
-        if _is_content(inside, path):
+        if _is_content(inside := path.relative_to(folder), path):
             digests[inside], mentioned = _read_through(path, pages if _is_code(inside) else set())
             pages -= mentioned
     hasher = hashlib.sha256()
     for inside, digest in digests.items():
-        if inside.suffix not in pages and not _is_accepted(folder / inside):
+        data = inside.suffix not in pages or {*_TESTS, "data"} & {*inside.parts}
+        if data and not _is_accepted(folder / inside):
             hasher.update(os.fsencode(f"{inside.as_posix()}\0{digest}\0"))
     return hasher.hexdigest()[:20]
 

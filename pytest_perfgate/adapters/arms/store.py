@@ -41,7 +41,7 @@ from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Arm, ArmSettings, Leftover
 
-_FORM = "5"
+_FORM = "6"
 """The version of an arm folder's layout; arms of another version are built anew."""
 
 _CACHES = {

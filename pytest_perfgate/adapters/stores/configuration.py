@@ -260,9 +260,9 @@ Text = Callable[[str], "str | None"]
 
 _TOLD = (
     "addopts", "testpaths", "norecursedirs", "python_files", "python_classes", "python_functions",
-    "collect_imported_tests", "pythonpath", "usefixtures",
+    "collect_imported_tests", "pythonpath", "usefixtures", "env", "env_files",
 )  # fmt: skip
-"""Settings of pytest on which tests it collects, where they import from, and which fixtures they use."""
+"""Settings of pytest on which tests it collects, where they import from, their fixtures, and pytest-env's variables."""
 
 _TOML = ("pytest.toml", ".pytest.toml")
 
@@ -311,6 +311,7 @@ def _all(text: Text) -> Iterator[tuple[str, str]]:
     yield from _flatten(_table(tool.get("perfgate")))
     pytest = _table(tool.get("pytest"))
     yield from _collecting({**_table(pytest.get("ini_options")), **pytest}, "pytest")
+    yield from _flatten(_table(tool.get("pytest_env")), "pytest_env: ")
     for file in _TOML:
         yield from _collecting(_table(_parsed(text(file) or "").get("pytest")), file)
     import configparser

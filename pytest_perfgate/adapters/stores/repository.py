@@ -37,6 +37,9 @@ _TEXTS = re.compile(
 )
 """Pages by their names: other ``.txt`` files are data, or settings of a build."""
 
+_DATA = re.compile(r"(^|/)(tests?|data)/(?!(.*/)?readme\.)", re.IGNORECASE)
+"""Pages that code may read without their ending, as it lists the folder."""
+
 _LINES = (".yaml", ".json")
 
 _DIFF = ("diff", "--ignore-submodules=none")
@@ -277,7 +280,7 @@ def own_files(root: Path, run: Run, revision: str, paths: Sequence[str], folder:
 def _ending(path: str) -> str:
     """Return what code that opens a page names: its ending, or all of its name; empty for a file that is no page."""
     suffix = posixpath.splitext(path)[1].lower()
-    page = suffix in _PAGES or _TEXTS.search(path)
+    page = (suffix in _PAGES and not _DATA.search(path)) or _TEXTS.search(path)
     return (suffix or posixpath.basename(path)) if page else ""
 
 

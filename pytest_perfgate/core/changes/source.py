@@ -384,17 +384,17 @@ def _parameter_parts(value: object) -> Iterator[object]:
 
 
 _BESIDE = re.compile(
-    r"(^|/)\.|^docs?/"
-    r"|\.(py[icxd]?|pxi|ipynb|c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cuh?|hip|f|f90|for|rs|go|s|asm|mm?|cmake|build|in)$"
-    r"|\.(sh|bat|ps1|md|rst|lock|png|svg|html|css)$"
-    r"|(^|/)(pyproject\.toml|setup\.cfg|pytest\.ini|tox\.ini|cmakelists\.txt|makefile|dockerfile)$"
-    r"|(^|/)(package(-lock)?\.json|codecov\.yml|mkdocs\.yml)$"
-    r"|(^|/)(license|copying|authors|changelog|codeowners|news|changes|history)(\.[a-z]+)?$",
+    r"(^|/)\.|^docs?/|\.(py[icxd]?|pxi|ipynb|cmake|build|in|bat|ps1|lock|html|css)$"
+    r"|^(?!(.*/)?(tests?|data)/).*\.(md|rst|png|svg)$"
+    r"|\.(?P<source>c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cuh?|hip|f|f90|for|rs|go|s|asm|mm?|sh)$"
+    r"|(^|/)(pyproject\.toml|setup\.cfg|(pytest|tox)\.ini|cmakelists\.txt|package(-lock)?\.json|makefile|dockerfile)$"
+    r"|(^|/)((codecov|mkdocs)\.yml|(license|readme|copying|authors|changelog|codeowners|news|changes|history)(\.[a-z]+)?)$",
     re.IGNORECASE,
 )
 """Suffixes of code, which arms load or compare by file, of pages, of project files and of hidden files."""
 
 
-def may_be_read(path: str, baselines: str = "baselines") -> bool:
-    """Return whether code may read a file that is not imported, such as a table or a model."""
-    return not _BESIDE.search(path) and not path.startswith(f"{baselines.rstrip('/')}/")
+def may_be_read(path: str, baselines: str = "baselines", *, same: bool = False) -> bool:
+    """Return whether code may read a file that is not imported; with the ``same`` package, also a source to compile."""
+    beside = _BESIDE.search(path)
+    return (beside is None or bool(same and beside["source"])) and not path.startswith(f"{baselines.rstrip('/')}/")

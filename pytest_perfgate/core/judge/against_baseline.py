@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
-from pytest_perfgate.core.judge.against_revision import against_revision, renewed_line
+from pytest_perfgate.core.judge.against_revision import against_revision, far_in_turns, renewed_line
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -173,11 +173,11 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         return far
     ruling = Ruling(Outcome.PASSED, f"no slower than {base_words(paired)}", visible=paired.visible, against=True)
     if paired.faster and not _accepted_speed_up(trial, allowed):
-        doubtful = speed_up(shift_metric(paired)) >= SUSPICIOUS
-        text = f"faster than {base_words(paired)}{f'; {DOUBTFUL}' if doubtful else ''}"
+        text = f"faster than {base_words(paired)}" + f"; {DOUBTFUL}" * (speed_up(shift_metric(paired)) >= SUSPICIOUS)
         step = trial.accepting(REASON if metric.value > 0 else " --improved")  # accept calls it slower than its line
         ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(step,))
     facts = (("base", paired.stands_in),) if paired.stands_in else ()
+    facts = (*facts, *far_in_turns(paired, trial.timing.time if trial.timing else math.inf))
     if _beyond_chance(metric, trial):
         facts = (*facts, ("passing", f"base {quantity(paired.base_ns, Dimension.TIME)} in turns: the cause is gone"))
     return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))

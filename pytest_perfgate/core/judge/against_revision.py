@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.samples import (
 )
 from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, expired, more_rounds, run_out
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
-from pytest_perfgate.core.render.words import OWN_TEST, plural, quantity, signed
+from pytest_perfgate.core.render.words import IN_TURNS, OWN_TEST, plural, quantity, signed
 from pytest_perfgate.model.metric import Metric, Problem
 from pytest_perfgate.model.plan import LEAST, CaseKey, Choice, Decision, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.measurement import Baseline, Measurement, Samples
 
-_CLOSE = 0.02
-"""How far a time may lie outside of the interval before the block notes a disagreement."""
+_CLOSE, _FAR, _CLOCK_NS = 0.02, 4.0, 1e3  # a turn takes short calls in small batches, each with the cost of the clock
+"""How far a time may lie outside of the interval, and times in turns above those of the run, without a note."""
 
 BARE = "it loads nothing of the package"
 
@@ -91,13 +91,8 @@ def _by_decision(limit: Limit, trial: JudgedMeasurement, metric: Metric, thresho
         return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {source}", metric, ())
     if paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _groups_text(paired), metric, more_rounds(trial, paired))
-    return _ruling(
-        trial,
-        Outcome.UNDECIDED,
-        f"{_why_undecided(paired)}{time_to_decide(paired)}",
-        metric,
-        more_rounds(trial, paired),
-    )
+    text = f"{_why_undecided(paired)}{time_to_decide(paired)}"
+    return _ruling(trial, Outcome.UNDECIDED, text, metric, more_rounds(trial, paired))
 
 
 def _rounds_text(paired: Paired) -> str:
@@ -110,8 +105,8 @@ def _groups_text(paired: Paired) -> str:
 
 def not_compared(paired: Paired) -> str:
     """Return why two arms do not compare a test that the change edits apart from the package."""
-    files = ", ".join(paired.edited)
-    return f"{BARE}, and the change edits {files}: base and head both use the new version, so they do not compare it"
+    edits = f"the change edits {', '.join(paired.edited)}"
+    return f"{BARE}, and {edits}: base and head both use the new version, so they do not compare it"
 
 
 def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
@@ -167,9 +162,15 @@ def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
         yield THEN, f"{quantity(paired.base_ns, Dimension.TIME)}  {paired.base}, the base"
         yield from _differing_times(paired, seen_ns / paired.base_ns - 1)
     yield from (*arm_facts(paired), *(() if paired.revision else _shared(paired)))
-    yield from power_facts(paired)
-    for name, then, now in paired.moved:
-        yield "moved", f"{name} {then} -> {now}"
+    yield from (*power_facts(paired), *far_in_turns(paired, seen_ns))
+    yield from (("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
+
+
+def far_in_turns(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
+    """Yield that both builds took several times as long as the run: they may lack what made it fast."""
+    took, run = min(1.0, 1 + paired.shift) * paired.base_ns, quantity(seen_ns, Dimension.TIME)
+    if not paired.same and took > _FAR * (seen_ns + _CLOCK_NS):
+        yield IN_TURNS, f"{quantity(took, Dimension.TIME)} in both builds, {run} in this run"
 
 
 def _differing_times(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
@@ -180,7 +181,6 @@ def _differing_times(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
 
 
 def _why_undecided(paired: Paired) -> str:
-    """Return why it is undecided."""
     if paired.rounds < LEAST:
         return f"the budget ended after {paired.rounds} of at least {LEAST} rounds against {paired.base}"
     return _spanning(paired)
@@ -285,14 +285,14 @@ def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | No
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         what = f"the {arm.name} build loaded files of the package under test from elsewhere: {foreign[0]}{more}"
         return Problem(code="arm-foreign-module", what=what, evidence=evidence, retry=False)
-    if not loaded:
-        what = f"the {arm.name} build loaded no module of the package under test ({', '.join(arm.modules)})"
-        return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
     built = dict(arm.sources)
-    if written := [file for file, digest in loaded if built.get(file, digest) != digest]:
-        what = f"the {arm.name} build loaded a file that was changed after the build: {written[0]}"
-        return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
-    return None
+    written = [file for file, digest in loaded if built.get(file, digest) != digest]
+    if loaded and not written:
+        return None
+    wrong = f"a file that was changed after the build: {written[0]}" if written else ""
+    wrong = wrong or f"no module of the package under test ({', '.join(arm.modules)})"
+    what = f"the {arm.name} build loaded {wrong}"
+    return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
 
 
 def same_code(base: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> bool:

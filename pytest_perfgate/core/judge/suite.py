@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE
 from pytest_perfgate.core.limits.merge import case_of
-from pytest_perfgate.core.render.words import HEADING, NO_LINE, UNBUILT, edit_lines, plural, signed
+from pytest_perfgate.core.render.words import HEADING, IN_TURNS, NO_LINE, UNBUILT, edit_lines, plural, signed
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.plan import CHANGES, SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.values import value
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline
 
 _OF_A_BUILD = re.compile(r"the (base|head) arm \(")
+
+_TENTH = -0.9  # the change of a time to a tenth
 
 SKIPPED = "skipped"
 """The kind of the note on tests that exist and were skipped."""
@@ -76,8 +78,8 @@ class Suite:
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Return notes on the whole run; missing tests only count in complete runs, and where those looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports)]
-    notes += [*slow_card_notes(reports), *unbuilt(reports), *_without_line(reports)]
+    notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports), *_doubtful(reports)]
+    notes += [*slow_card_notes(reports), *unbuilt(reports), *_without_line(reports), *_far_in_turns(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
@@ -112,6 +114,24 @@ def _without_line(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
         text = f"{plural(len(names), 'case')} without an accepted time, decided by base and head; next: "
         accept = 'perfgate accept --from RECORD --new --reason "..."'
         yield SuiteNote(kind=NO_LINE, effect=Effect.WARN, text=f"{text}{accept}", names=tuple(dict.fromkeys(names)))
+
+
+def _far_in_turns(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """Yield the cases that both builds ran far slower than this run, so that they may have compared other code."""
+    facts = {str(r.key): text for r in reports for v in r.verdicts for name, text in v.evidence if name == IN_TURNS}
+    if facts:
+        text = f"{plural(len(facts), 'case')} far slower in both builds than in this run: they may lack a compiled part"
+        names = tuple(f"{case}: {times}" for case, times in facts.items())
+        yield SuiteNote(kind=IN_TURNS, effect=Effect.WARN, text=f"{text}; set build in [tool.perfgate]", names=names)
+
+
+def _doubtful(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """Yield the cases that became ten times faster, as a call does that returns before its work is done."""
+    faster = [(r.key, v.metric) for r in reports for v in r.verdicts if v.outcome is Outcome.IMPROVED and v.metric]
+    names = [f"{key}: {signed(one.value)}" for key, one in faster if one.name == "slowdown" and one.value <= _TENTH]
+    if names:
+        text = f"{plural(len(names), 'case')} ten times faster or more: is the work still done?"
+        yield SuiteNote(kind="doubtful", effect=Effect.WARN, text=text, names=tuple(dict.fromkeys(names)))
 
 
 def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from pytest_perfgate.core.judge.suite import Suite
 from pytest_perfgate.model.plan import Base, CaseKey, Choice, Decision, Effect, Policy, Reach
 from pytest_perfgate.model.project import DEPENDENCIES
 from pytest_perfgate.model.verdict import CaseReport, Paired, PairedRound, SuiteNote
+from tests.layouts import write
 from tests.unit.app.checks import notes_on
 from tests.unit.app.scripted_pairs import arm, cases
 from tests.unit.core.judge.bench import CONTEXT
@@ -98,31 +100,50 @@ def test_what_a_change_edits_beside_a_test_is_named(tmp_path: Path) -> None:
     assert edited_imports(case, ("_ops.py",), ("t.py",), tmp_path, lambda _: None) == (), "neither then nor now"
 
 
-def test_what_changed_and_both_arms_read_from_the_head_is_named(tmp_path: Path) -> None:
+def test_what_changed_and_both_arms_read_from_the_head_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "site" / "pk").mkdir(parents=True)
     (tmp_path / "site" / "pk" / "tiles.json").write_text("{}")
     (tmp_path / "t.py").write_text(TEST)
     arms = tuple(replace(arm(name), root=str(tmp_path / "site")) for name in ("base", "head"))
     case = cases(1)[0]
-    changed = ("README.md", "src/pk/__init__.py", "src/pk/tiles.json", "tuning.txt", "t.py")
+    changed = ("README.md", "src/pk/__init__.py", "src/pk/tiles.json", "tuning.txt", "csrc/k.cu", "t.py")
     repository: Any = SimpleNamespace(changed=lambda _: changed, show=lambda _, path: TEST.replace("work", "walk"))
 
     def shared(
-        *, own: str = "", revision: bool = False, overlaid: tuple[str, ...] = (), **of_arms: str
+        *,
+        own: str = "",
+        revision: bool = False,
+        bare: bool = False,
+        same: bool = False,
+        overlaid: tuple[str, ...] = (),
+        **of_arms: str,
     ) -> tuple[str, ...]:
         comparison: Any = SimpleNamespace(
-            arms=(arms[0], replace(arms[1], **of_arms)), cases={case.nodeid: case}, bare={},
-            beside={case.nodeid: ("t.py",)}, own=OwnFiles(None),
+            arms=(arms[0], replace(arms[1], **of_arms)), cases={case.nodeid: case},
+            bare={case.nodeid: ()} if bare else {}, beside={case.nodeid: ("t.py",)}, own=OwnFiles(None),
             rounds=[PairedRound(nodeid=case.nodeid, phase="screen", number=0, own=own)],
-            stage=SimpleNamespace(overlaid=overlaid),
+            stage=SimpleNamespace(overlaid=overlaid), same=same,
         )  # fmt: skip
         key, paired = CaseKey(nodeid=case.nodeid), Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0)
         results = with_files({key: replace(paired, revision=revision)}, comparison, ("t.py",), tmp_path, repository)
         return results[key].shared
 
     assert shared() == ("t.py", "tuning.txt")
+    assert shared(bare=True) == ("tuning.txt",)
+    assert shared(same=True) == ("t.py", "tuning.txt", "csrc/k.cu"), "no build has it, so a test may compile it"
     assert shared(own="cannot collect this test file") == ("tuning.txt",)
     assert shared(revision=True) == ("tuning.txt",)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site-packages")])
+    write(
+        tmp_path, {"libs/kern/kern/k.py": "slow = 1\n", "site-packages/kern/k.py": "slow = 1\n", "libs/u.py": "a = 1\n"}
+    )
+    changed = ("libs/kern/kern/k.py", "libs/u.py")
+    assert shared() == ("t.py", "libs/kern/kern/k.py"), "the environment has it as a copy, so both builds load it"
+    write(tmp_path, {"site-packages/u.py": "a = 2\n"})
+    assert shared() == ("t.py", "libs/kern/kern/k.py"), "another file of that name"
+    changed = ("README.md", "src/pk/__init__.py", "src/pk/tiles.json", "tuning.txt", "csrc/k.cu", "t.py")
     assert shared(cwd="elsewhere") == ("t.py",), "each runs in a checkout with files of its own"
     by_setting = ("./src", "t.py")
     assert shared(cwd="elsewhere", overlaid=by_setting) == ("t.py", "src/pk/__init__.py", "src/pk/tiles.json")

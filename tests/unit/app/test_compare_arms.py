@@ -190,8 +190,9 @@ def test_a_test_that_fails_more_often_than_not_is_stopped_and_nothing_is_left_op
 
 def test_an_arm_that_loaded_the_others_files_is_a_problem_of_every_verdict() -> None:
     world = World(time=slower("", 0.0), modules={"base": (("/head/kern.py", "2"),), "head": (("/head/kern.py", "2"),)})
-    _, results, _ = compared(world)
+    comparison, results, _ = compared(world)
     assert {problem.code for paired in results.values() for problem in paired.problems} == {"arm-foreign-module"}
+    assert {one.number for one in comparison.rounds} == {0}, "further rounds would decide nothing"
 
 
 def test_where_neither_arm_loads_anything_of_the_package_there_is_nothing_to_tell_them_apart_by(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from pytest_perfgate.adapters.arms.overlay import (
     loaded_origin,
     neighbour_modules,
     only_tests,
+    parent_folders,
     source_modules,
     sources_of,
 )
@@ -319,11 +320,13 @@ def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path
         ("bin/solver", True),
         ("pk/build/table.json", True),
         ("pk/model.pth", True),
+        ("tests/texts/long.md", True),
+        ("pk/long.md", False),
         ("pk-1.0.dist-info/entry_points.txt", True),
         ("pk-1.0.dist-info/RECORD", False),
         ("build/temp/k.o", False),
         ("pk/__pycache__/k.pyc", False),
-        ("perfgate_parent.pth", False),
+        ("zz_perfgate_parent.pth", False),
     ],
 )
 def test_what_a_test_may_start_or_read_is_content_in_whatever_folder(tmp_path: Path, name: str, counts: bool) -> None:
@@ -369,3 +372,15 @@ def test_data_beside_code_is_read_a_part_at_a_time(tmp_path: Path) -> None:
     before = content_of(tmp_path)
     (tmp_path / "README.md").write_text("two")
     assert content_of(tmp_path) != before
+
+
+def test_an_arm_sees_folders_inside_of_an_installed_package_that_are_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ``.pth`` of a package names one, as that of nvidia-cutlass-dsl does; the source of an editable lies apart."""
+    inside, source = tmp_path / "env/site-packages/dsl/python_packages", tmp_path / "repo/src"
+    for folder in (inside, source):
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(inside), str(source)])
+    assert str(inside) in (folders := parent_folders(()))
+    assert str(source) not in folders

@@ -269,6 +269,19 @@ def test_a_page_of_a_kind_that_code_speaks_of_may_be_read(project: Path, file: s
 
 
 @pytest.mark.parametrize(
+    ("file", "read"),
+    [("tests/a/b.png", True), ("data/a.md", True), ("images/a.png", False), ("tests/a/README.md", False)],
+)
+def test_a_page_among_tests_and_data_may_be_read_without_its_ending(project: Path, file: str, read: bool) -> None:
+    (project.parent / file).parent.mkdir(parents=True)
+    (project.parent / file).write_text("1")
+    git(project, "add", "-A", ":/")
+    git(project, "commit", "-qm", "two")
+    (project.parent / file).write_text("2")
+    assert (GitRepository(project).pages_alone("HEAD", "baselines") is None) is read
+
+
+@pytest.mark.parametrize(
     ("page", "text", "read"),
     [("README.txt", "open('sizes.TXT')", True), ("README.txt", "open('x.md')", False),
      ("NOTICE", "Path('Notice').read_text()", True), ("NOTICE", "open('README.md')", False)],

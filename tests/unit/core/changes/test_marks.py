@@ -44,6 +44,10 @@ def test_files_that_decide_what_is_installed() -> None:
             "Jenkinsfile",
             ".env",
             "ci/.env.gpu",
+            "tox.ini",
+            "noxfile.py",
+            ".circleci/config.yml",
+            "azure-pipelines.yml",
         ),
     )
     others = ("src/requirements.py", "docs/environment.md", "kern.py", ".github/CODEOWNERS", "src/a.env.py", ".environ")

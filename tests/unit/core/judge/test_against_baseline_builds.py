@@ -9,6 +9,7 @@ import pytest
 
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.render.words import IN_TURNS
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import Decision, Outcome
 from pytest_perfgate.model.verdict import Paired, Verdict
@@ -196,3 +197,27 @@ def test_without_an_accepted_time_two_builds_decide_and_say_so(
     verdict = paired_verdict(1e6, evidence, text, baseline=None)
     assert verdict.outcome is outcome
     assert ("no accepted time" in dict(verdict.evidence)) is noted
+
+
+@pytest.mark.parametrize("line", [None, accepted(1e6, detects=0.9)])
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"base_ns": 5e6}, "5 ms in both builds, 1 ms in this run"),
+        ({"base_ns": 3e6}, None),
+        ({"base_ns": 5e6, "shift": -0.5}, None),
+        ({"base_ns": 5e6, "same": True}, None),
+    ],
+)
+def test_builds_that_take_several_times_as_long_as_the_run_are_told(
+    line: Baseline | None, fields: dict[str, float], expected: str | None
+) -> None:
+    """A build without the compiled part may run a fallback, and compares that with itself."""
+    evidence = replace(paired(NOT_SLOWER, 0.0, -0.01, 0.01), **fields)
+    verdict = paired_verdict(1e6, evidence, baseline=line)
+    assert dict(verdict.evidence).get(IN_TURNS) == expected
+
+
+def test_builds_that_take_longer_by_the_cost_of_the_clock_are_not_told() -> None:
+    verdict = paired_verdict(100.0, replace(paired(NOT_SLOWER, 0.0, -0.01, 0.01), base_ns=470.0), baseline=None)
+    assert IN_TURNS not in dict(verdict.evidence)

@@ -12,8 +12,8 @@ from pytest_perfgate.core.judge.family import family_limits, geometric_mean
 from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limits
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
 from pytest_perfgate.core.judge.suite import unbuilt
-from pytest_perfgate.core.render.words import NO_LINE
-from pytest_perfgate.model.plan import Case, Effect, Mode, Plan, Reach
+from pytest_perfgate.core.render.words import IN_TURNS, NO_LINE
+from pytest_perfgate.model.plan import Case, Effect, Mode, Outcome, Plan, Reach
 from tests.unit.core.judge.bench import (
     GPU,
     accepted,
@@ -78,6 +78,27 @@ def test_a_case_without_a_line_that_base_and_head_decided_is_named() -> None:
     (note,) = notes(decided, NO_LINE)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[1]",)), "a slower one has a block that says it"
     assert note.text.endswith('next: perfgate accept --from RECORD --new --reason "..."')
+
+
+def test_a_case_that_both_builds_ran_far_slower_than_this_run_is_named() -> None:
+    """A build without the compiled part may run a fallback, and compares that with itself."""
+    (report,) = reports({"1": 1e6})
+    (one,) = report.verdicts
+    times = (IN_TURNS, "9 ms in both builds, 1 ms in this run")
+    (note,) = notes([replace(report, verdicts=(replace(one, evidence=(times,)),))], IN_TURNS)
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[1]: {times[1]}",))
+
+
+def test_a_case_that_became_ten_times_faster_is_named() -> None:
+    """A call that hands its work to something later returns at once."""
+    faster = [
+        replace(report, verdicts=(replace(one, outcome=Outcome.IMPROVED, metric=replace(one.metric, value=change)),))
+        for report, change in zip(reports({"1": 1e6, "2": 1e6}), (-0.95, -0.8))
+        for one in report.verdicts
+        if one.metric is not None
+    ]
+    (note,) = notes(faster, "doubtful")
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[1]: -95.0 %",))
 
 
 def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
