@@ -38,6 +38,7 @@ class ChildJob:
     """Parent: the cases to run, in this order, and facts of the parent's session."""
 
     cases: tuple[Case, ...]
+    argv: tuple[str, ...] = ()  # the words of the parent's command line
     options: tuple[tuple[str, str], ...] = ()
     """The user's own options as JSON texts."""
     markers: tuple[str, ...] = ()

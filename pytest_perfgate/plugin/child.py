@@ -124,8 +124,8 @@ class ChildRole:
         items[:] = [by_nodeid[nodeid] for nodeid in self._cases if nodeid in by_nodeid]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self._errors.append(f"{report.nodeid}: {_last_line(report.longreprtext)}")
+        if not report.passed:  # a module may skip itself
+            self._errors.append(f"{report.nodeid}: {_reason(report)}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -186,8 +186,7 @@ class ChildRole:
         self.pytest_collection_modifyitems(session.items)
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
-        self._bench, self._reports[:] = None, []
-        self._raised.clear()
+        self._bench, self._reports[:], self._raised = None, [], set()
         begun = seconds()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=behind)
         outcome, text = _outcome([r for r in self._reports if r.when in self._raised])
@@ -222,12 +221,10 @@ class StandIns:
         return "perfgate"
 
     @pytest.fixture
-    def no_cover(self) -> None:
-        return None
+    def no_cover(self) -> None: ...
 
     @pytest.fixture
-    def cov(self) -> None:
-        return None
+    def cov(self) -> None: ...
 
 
 def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
@@ -235,11 +232,14 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
     for report in reports:
         if report.skipped:
             outcome = "xfailed" if hasattr(report, "wasxfail") else "skipped"
-            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
-            return outcome, str(getattr(report, "wasxfail", reason)).removeprefix("Skipped: ")
+            return outcome, str(getattr(report, "wasxfail", _reason(report))).removeprefix("Skipped: ")
         if report.failed:
-            return "failed", f"{report.when}: {_last_line(report.longreprtext)}"
+            return "failed", f"{report.when}: {_reason(report)}"
     return "passed", ""
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    return str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else _last_line(report.longreprtext)
 
 
 def _last_line(text: str) -> str:
@@ -257,6 +257,7 @@ def _last_line(text: str) -> str:
 def receive_job(address: str, config: pytest.Config) -> tuple[Parent, ChildJob]:
     """Return the parent and its job; files that this arm takes from its own revision load from then on."""
     job = _next_job(parent := parent_channel(address))
+    sys.argv[1:] = job.argv  # a test or a conftest may look for a word of the command line
     if job.files:
         texts = {os.path.realpath(config.rootpath / path): text for path, text in job.files}
         sys.meta_path.insert(0, OwnFileFinder(texts, config))
@@ -264,10 +265,9 @@ def receive_job(address: str, config: pytest.Config) -> tuple[Parent, ChildJob]:
 
 
 def _next_job(parent: Parent) -> ChildJob:
-    job = parent.receive()
-    if not isinstance(job, ChildJob):
-        raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
-    return job
+    if isinstance(job := parent.receive(), ChildJob):
+        return job
+    raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
 
 
 class OwnFileFinder:

@@ -199,9 +199,8 @@ def environment(inherited: Iterable[tuple[str, str]], folder: str = "") -> dict[
 
 def child_job(config: pytest.Config) -> ChildJob:
     """Return the job of a child, which is sent over the channel and not on the command line."""
-    return ChildJob(
-        cases=(), options=tuple(_own_options(config)), markers=tuple(_markers(config)), root=str(config.rootpath)
-    )
+    options, markers = tuple(_own_options(config)), tuple(_markers(config))
+    return ChildJob(cases=(), argv=tuple(sys.argv[1:]), options=options, markers=markers, root=str(config.rootpath))
 
 
 def _markers(config: pytest.Config) -> Iterable[str]:

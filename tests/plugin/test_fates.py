@@ -100,3 +100,37 @@ def test_a_test_of_unittest_and_a_skipped_subtest_are_judged_as_others(project: 
             "TestOld::test_passes",
             *(["test_part_is_skipped"] if PARTS else []),
         }
+
+
+CHOOSY = """
+    import sys, pytest
+
+    if {unless}:
+        pytest.skip("not asked for", allow_module_level=True)
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_asked_for(perfgate):
+        perfgate(int)
+"""
+
+
+def test_a_file_that_looks_for_a_word_of_the_command_line_is_measured(project: Project) -> None:
+    project.write("test_it.py", CHOOSY.format(unless='"test_it.py" not in sys.argv'))
+    run = project.run("--perfgate=full", "test_it.py", ci=True)
+    assert run.outcome("test_asked_for") == "passed", run.text
+    assert Records(project.root).read().cases[0].worst.value == "passed"
+
+
+def test_a_file_that_skips_itself_in_a_child_is_reported_with_its_reason(project: Project) -> None:
+    project.write(
+        "conftest.py",
+        """
+        import sys
+
+        def pytest_configure(config):
+            sys.child = not getattr(config.option, "xmlpath", None)
+    """,
+    )
+    project.write("test_it.py", CHOOSY.format(unless="sys.child"))
+    run = project.run("--perfgate=full", ci=True)
+    assert "test_it.py: Skipped: not asked for" in run.says("test_asked_for"), run.text
