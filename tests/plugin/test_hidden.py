@@ -168,6 +168,27 @@ def test_a_copy_that_is_older_than_its_source_is_not_measured(
         assert (("[package-elsewhere]" in run.text) and "src/pk_k/deep.py" in run.text) is (outcome == "failed")
 
 
+def test_a_release_of_the_project_from_an_index_is_not_measured_for_the_checkout(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """As where a tool of the environment depends on the project, and so brought a release of it."""
+    installed = tmp_path_factory.mktemp("env") / "site-packages"
+    for place, number in ((installed, 3000), (project.root / "src", 9000)):
+        (place / "pk_k").mkdir(parents=True)
+        (place / "pk_k" / "__init__.py").write_text(f"def work(): return sum(range({number}))\n")
+    (installed / "The_Kernels-1.dist-info").mkdir()
+    (installed / "The_Kernels-1.dist-info" / "RECORD").write_text("pk_k/__init__.py,,\n")
+    os.utime(project.root / "src" / "pk_k" / "__init__.py", (0, 0))
+    project.write("test_it.py", LENT)
+    project.write("conftest.py", f"import sys\nsys.path.insert(0, {str(installed)!r})\n")
+    settings = (project.root / "pyproject.toml").read_text()
+    for name, outcome in (("another", "passed"), ("the.kernels", "failed")):
+        project.write("pyproject.toml", f'[project]\nname = "{name}"\nversion = "2"\n{settings}')
+        run = project.run("--perfgate=full", ci=True)
+        assert run.outcome("test_it") == outcome, run.text
+        assert ("[package-elsewhere]" in run.text) is (outcome == "failed"), run.text
+
+
 def test_the_doctor_names_a_package_of_another_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("own", "other"):
         (tmp_path / name / "src" / "pk_of_two_k").mkdir(parents=True)

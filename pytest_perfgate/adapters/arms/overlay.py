@@ -101,10 +101,7 @@ _BASELINES = re.compile(rb"^perfgate: \d+\r?\nbaselines:", re.MULTILINE)
 
 
 def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Return (file, hash) of every loaded module below these top-level names, sorted by file.
-
-    Libraries of the arm's checkout are included, and those that the arm has, but that were loaded from elsewhere.
-    """
+    """Return (file, hash) of loaded modules below these names, and of libraries that the arm or its checkout has."""
     mapped, arm = mapped_libraries(), Path(sys.prefix).parent
     files = {str(file) for file in _loaded(lambda name: name in names)}
     files.update(foreign_libraries(mapped, arm, names), (f for f in mapped if Path(f).is_relative_to(arm / "tree")))
@@ -127,10 +124,9 @@ def _loaded(is_wanted: Callable[[str], bool]) -> set[Path]:
 
 
 def _file_of(module: object) -> Path | None:
-    """Return the file that a module was loaded from.
+    """Return the file that a module was loaded from, by its dictionary: a lazy module's attributes import or raise.
 
-    A library's synthetic modules may name no real file (``torch.ops`` says ``_ops.py``). A lazy module would import or
-    raise on attribute access, so its dictionary is read.
+    A library's synthetic modules may name no real file (``torch.ops`` says ``_ops.py``).
     """
     place = getattr(module, "__dict__", {}).get("__file__")
     file = Path(place) if isinstance(place, str) else None
@@ -149,6 +145,8 @@ def from_elsewhere(
     ``packages`` limits them to top-level names. Left out: what the repository has elsewhere, and unchanged copies.
     """
     top = next((place for place in (root, *root.parents) if (place / ".git").exists()), root).resolve()
+    tables = "\n".join(os.fsdecode(_bytes(root / one / "pyproject.toml")) for one in (".", *projects))
+    titles = re.findall(r"(?m)^name *= *[\"']([^\"']+)", re.sub("[_.]", "-", tables.lower()))
     for place in dict.fromkeys(root / one / inside for one in (".", *projects) for inside in (".", "src")):
         for name, own in _own_modules(place, "", origin):
             file = Path(origin(name) or "")
@@ -157,7 +155,7 @@ def from_elsewhere(
             file = file.resolve()
             folder = file.parents[name.count(".") + (file.name == "__init__.py")]
             if _INSTALLED.intersection(file.parts):
-                if changed := _changed_source(own, file, folder):
+                if changed := _changed_source(own, file, folder, titles):
                     yield name, changed, folder
             elif file != own.resolve() and _is_other_tree(file, folder, top):
                 yield name, own, folder
@@ -171,9 +169,11 @@ def _is_other_tree(file: Path, folder: Path, top: Path) -> bool:
     return any(Path(os.fsdecode(_bytes(mark))).parent.name == "worktrees" for mark in marks if mark.is_file())
 
 
-def _changed_source(own: Path, file: Path, folder: Path) -> Path | None:
-    """Return a source that differs from the loaded copy, which is older or was installed from another folder."""
-    installs = [(_bytes(url), _bytes(url.with_name("RECORD"))) for url in folder.glob("*.dist-info/direct_url.json")]
+def _changed_source(own: Path, file: Path, folder: Path, titles: Collection[str]) -> Path | None:
+    """Return a source that differs from the loaded copy, which is older or came from another folder or an index."""
+    named = (i for i in folder.glob("*.dist-info") if re.sub("[_.]", "-", i.name.partition("-")[0].lower()) in titles)
+    infos = {*named, *(url.parent for url in folder.glob("*.dist-info/direct_url.json"))}
+    installs = [(_bytes(info / "direct_url.json"), _bytes(info / "RECORD")) for info in infos]
     top = file.relative_to(folder).parts[0].partition(".")[0]
     for copy in sorted(_loaded(lambda name: name == top)) if installs else ():
         if copy.suffix == ".py" and "version" not in copy.stem and copy.is_relative_to(file.parent):
@@ -187,9 +187,10 @@ def _changed_source(own: Path, file: Path, folder: Path) -> Path | None:
 
 
 def _is_apart(url: bytes, source: Path) -> bool:
-    """Return whether a direct_url.json names an existing folder that a source does not lie in."""
+    """Return whether there is no direct_url.json, or it names an existing folder that a source does not lie in."""
     place = Path(unquote(os.fsdecode(b"".join(re.findall(rb'"url": ?"file://([^"]*)"', url)))))
-    return place.is_absolute() and place.is_dir() and not source.resolve().is_relative_to(place.resolve())
+    inside = source.resolve().is_relative_to(place.resolve())
+    return b'"url"' not in url or (place.is_absolute() and place.is_dir() and not inside)
 
 
 def _own_modules(folder: Path, prefix: str, origin: Callable[[str], str | None]) -> Iterator[tuple[str, Path]]:
@@ -198,12 +199,11 @@ def _own_modules(folder: Path, prefix: str, origin: Callable[[str], str | None])
         name = prefix + entry.removesuffix(".py")
         if name in _TESTS or entry.startswith(_NO_PACKAGE) or (file := origin(name)) is None:
             continue
-        place = folder / entry
-        inside = place if entry.endswith(".py") else place / "__init__.py"
+        inside = folder / (entry if entry.endswith(".py") else f"{entry}/__init__.py")
         if inside.is_file():
             yield name, inside
         elif not file:
-            yield from _own_modules(place, f"{name}.", origin)
+            yield from _own_modules(folder / entry, f"{name}.", origin)
 
 
 def loaded_origin(name: str) -> str | None:
