@@ -162,7 +162,8 @@ def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[Be
         raise PerfgateError("artifact-unreadable", what, place=place)
     for combination, value in zip_longest(product(*params), listed):
         time = nanoseconds(value)
-        why = "failed or skipped" if number(value) is None else _NO_TIME.format("result")
+        lost = "skipped by its setup" if isinstance(value, float) else "failed"  # as asv reads NaN
+        why = lost if number(value) is None else _NO_TIME.format("result")
         yield BenchResult(
             name=f"{name}[{'-'.join(map(str, combination))}]" if combination else name,
             time=time,

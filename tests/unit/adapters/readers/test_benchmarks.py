@@ -188,9 +188,9 @@ ABSENT: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "nvbench: the host's clock does not stand for the device's": (nvbench(state(NANS, HOST)), [("copy[T=F32]", NO_TIME.replace("real_time", "nv/cold/time/gpu/mean"))]),
     "nvbench: nothing": (nvbench(state()), [("copy[T=F32]", "the file has no time for it")]),
     "pytest-benchmark: no number": (ours(bench(median=math.nan)), [("t.py::a", NO_TIME.replace("real_time", "median"))]),
-    "asv: failed in all": (asv({"b.time_p": [None, [["1", "2"]]]}), [("b.time_p[1]", "failed or skipped"), ("b.time_p[2]", "failed or skipped")]),
-    "asv: cut short": (asv({"b.time_p": [[], [["1"]]]}), [("b.time_p[1]", "failed or skipped")]),
-    "asv: failed and skipped": (asv({"b.time_x": [[math.nan], []], "b.time_y": None, "b.time_z": [[-1], []]}), [("b.time_x", "failed or skipped"), ("b.time_y", "failed or skipped"), ("b.time_z", NO_TIME.replace("real_time", "result"))]),
+    "asv: failed in all": (asv({"b.time_p": [None, [["1", "2"]]]}), [("b.time_p[1]", "failed"), ("b.time_p[2]", "failed")]),
+    "asv: cut short": (asv({"b.time_p": [[], [["1"]]]}), [("b.time_p[1]", "failed")]),
+    "asv: failed and skipped": (asv({"b.time_x": [[math.nan], []], "b.time_y": None, "b.time_z": [[-1], []]}), [("b.time_x", "skipped by its setup"), ("b.time_y", "failed"), ("b.time_z", NO_TIME.replace("real_time", "result"))]),
 }  # fmt: skip
 REFUSED: dict[str, tuple[Any, str]] = {
     "google: a unit that is no text": (google(run("a", 1, {"a": 1})), "timed in {'a': 1}"),
