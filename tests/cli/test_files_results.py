@@ -45,11 +45,23 @@ HYPERFINE = {
          "min": 0.1, "max": 0.1, "times": [0.1, 0.1], "exit_codes": [0, 2]},
     ]
 }  # fmt: skip
+SECOND = {"unit": "second", "count": 3, "mean": 0.21, "stddev": 0.01, "median": 0.2, "min": 0.2, "max": 0.23}
+HYPERFINE_2 = {
+    "schema_version": 2, "metadata": {"hyperfine_version": "2.0.0", "start_time": "2026-11-30T14:41:16Z"},
+    "primary_metric": "time_cpu",
+    "results": [
+        {"command": "make $T", "name": name, "parameters": {"T": {"value": "all"}},
+         "measurements": [{"time_wall_clock": {"value": 0.2, "unit": "second"}, "exit_code": code} for code in (0, 0, failed)],
+         "summary": {"time_cpu": {**SECOND, "median": 0.1}, "time_wall_clock": SECOND}}
+        for name, failed in (("make all", 0), ("make bad", 2))
+    ],
+}  # fmt: skip
 
 
 @pytest.fixture
 def project(place: Place) -> Place:
-    for name, body in (("bench", BENCH), ("google", GOOGLE), ("asv", ASV), ("hyperfine", HYPERFINE)):
+    bodies = {"bench": BENCH, "google": GOOGLE, "asv": ASV, "hyperfine": HYPERFINE, "hyperfine_2": HYPERFINE_2}
+    for name, body in bodies.items():
         (place.root / f"{name}.json").write_text(json.dumps(body))
     return place
 
@@ -61,6 +73,7 @@ def project(place: Place) -> Place:
         ("google", "google-benchmark", {"BM_x/8": 13e3}),
         ("asv", "asv", {"bench.Suite.time_add[1-'f4']": 1e3, "bench.time_plain": 2e3}),
         ("hyperfine", "hyperfine", {"make all": 0.2e9}),
+        ("hyperfine_2", "hyperfine", {"make all": 0.2e9}),
     ],
 )
 def test_each_is_told_by_its_content(project: Place, name: str, kind: str, times: dict[str, float]) -> None:
@@ -77,7 +90,8 @@ def test_they_are_held_against_limits(project: Place) -> None:
     assert project.perfgate("check", "asv.json", "time(case=*plain) <= 1us").code == 1
     assert project.perfgate("check", "hyperfine.json", "time(case=make all) <= 0.25s").code == 0
     assert project.perfgate("check", "hyperfine.json", "time(case=make bad) <= 1s").code == 4
-    assert project.perfgate("compare", "hyperfine.json", "hyperfine.json", "slowdown(case=make all) <= 3%").code == 0
+    assert project.perfgate("check", "hyperfine_2.json", "time(case=make bad) <= 1s").code == 4
+    assert project.perfgate("compare", "hyperfine.json", "hyperfine_2.json", "slowdown(case=make all) <= 3%").code == 0
     assert project.perfgate("check", "asv.json", "bandwidth >= 1GB/s").code == 4
 
 

@@ -225,10 +225,26 @@ def _brand(machine: Any) -> str:
 def read_hyperfine(path: Path) -> BenchFile:
     """Return the times of whole commands, from ``--export-json``; one that failed in a run has no time."""
     body, place = read_json(path, "hyperfine"), f"{path}: results"
-    rows = objects(member(body, "results", list, str(path)), place)
+    rows = [_as_version_1(row, place) for row in objects(member(body, "results", list, str(path)), place)]
     names = [member(row, "command", str, place) for row in rows]
     results = (_command(row, name, names.count(name) > 1, place) for row, name in zip(rows, names))
-    return BenchFile(tool="hyperfine", results=tuple(results))
+    when = mapping(body.get("metadata")).get("start_time")
+    return BenchFile(tool="hyperfine", results=tuple(results), when=str(when or ""))
+
+
+def _as_version_1(row: Row, place: str) -> Row:
+    """Return one command as hyperfine 1 wrote it; version 2 has a summary of each metric, in seconds and bytes."""
+    if "summary" not in row:
+        return row
+    runs = objects(row.get("measurements"), place)
+    parameters = {name: mapping(one).get("value") for name, one in mapping(row.get("parameters")).items()}
+    return {
+        **member(member(row, "summary", dict, place), "time_wall_clock", dict, place),
+        "command": row.get("name") or row.get("command"),
+        "parameters": parameters,
+        "times": runs,
+        "exit_codes": [run.get("exit_code") for run in runs],
+    }
 
 
 def _command(row: Row, name: str, repeated: bool, place: str) -> BenchResult:

@@ -70,6 +70,7 @@ _SIGNS: Mapping[str, Sequence[Sequence[bytes]]] = {
     "hyperfine": (
         (b'"results"', b'"command"', b'"stddev"', b'"user"', b'"system"'),
         (b'"results"', b'"command"', b'"exit_codes"'),
+        (b'"hyperfine_version"', b'"results"', b'"command"'),
     ),
 }
 """The first keys of each tool's files, and those after a program has sorted the keys; one row is enough."""
