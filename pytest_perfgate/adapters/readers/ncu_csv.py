@@ -44,7 +44,7 @@ _HEADER = re.compile(r'(?:^"?|")(?:ID|Process ID)"?[,;].*"?Kernel Name"?', re.MU
 
 _SESSION = re.compile(r'^"?(?:Launch|Session|Device) Attribute"?[,;]', re.MULTILINE)
 
-_AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}|^ +-{5,}[ -]*\n +Metric Name +Metric Unit", re.MULTILINE)
+_AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}|^ +Metric Name +Metric Unit", re.MULTILINE)
 
 _DIMENSIONS = re.compile(r"\(\s*(\d{1,10}),\s*(\d{1,10}),\s*(\d{1,10})\s*\)")
 
@@ -142,10 +142,15 @@ def _rows(page: str, first: int, place: str) -> list[Numbered]:
     table_lines = [line if not line.startswith("==") else "\n" for line in lines]
     records = list(PageLines(table_lines, mark, first, fault).records())
     header = header_of(records[0][1], first, fault)
-    rows: list[Numbered] = []
+    rows, table = list[Numbered](), 0  # the width of a section's own table, as of NUMA: its header has no number
     for line, cells in records[1:]:
         if _printed(lines[line - first], cells, header, quoted=quoted):
             continue
+        narrow = quoted and len(cells) < min(_widths(header), default=0)
+        if narrow and (len(cells) == table or not any(parse_numeral(cell) is not None for cell in cells)):
+            table = len(cells)
+            continue
+        table = 0
         if len(cells) > len(header) and any(cells[len(header) :]) and not quoted:
             what = f"line {line} has more cells than the page has columns: the quotes around names with commas are gone"
             raise fault(what, "")
@@ -277,15 +282,11 @@ def _launch_counters(row: Row) -> Iterator[tuple[str, Counter]]:
                 yield f"{stem}{axis}", Counter(name=f"{stem}{axis}", value=float(text))
 
 
-_ALL = 100.0
-"""Per cent of a kernel's time: a rule cannot save more."""
-
-
 def _rules(lines: Sequence[tuple[int, Row]], place: str) -> Iterator[Finding]:
     for number, line in lines:
         if line.get("Rule Name"):
             speedup = parse_numeral(line.get("Estimated Speedup"))
-            if speedup and not 0 < speedup <= _ALL:
+            if speedup and not 0 < speedup <= 100:
                 what = f"line {number}: a speedup of {speedup:.3g} %, where a rule can save 100 % at most"
                 raise _fault(place, what, "a cell under the wrong column?")
             yield Finding(

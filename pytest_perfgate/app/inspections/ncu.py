@@ -89,7 +89,7 @@ def _is_header(line: bytes) -> bool:
     """Return whether a line is a page's header in any of its forms; rocprof's has underscores."""
     line = line.replace(b'"', b"").replace(b";", b",")
     launches = line.startswith((b"ID,", b"Process ID,")) and b"Kernel Name" in line
-    return launches or line.startswith(_PAGES) or line.startswith(b"    Section: ")
+    return launches or line.startswith(_PAGES) or line.startswith((b"    Section: ", b"  Metric Name  "))
 
 
 def _text(head: bytes) -> bytes:

@@ -301,3 +301,24 @@ def test_a_time_under_another_rollup_is_the_time(tmp_path: Path, rollup: str) ->
             tmp_path,
             WIDE.replace("duration.sum", f"duration.{rollup}").replace('"us"', '""') + '"0","k","9.0","1","5"\n',
         )
+
+
+def test_a_table_in_the_body_of_a_section_is_no_metric(tmp_path: Path) -> None:
+    head = HEAD.replace("\n", ',"Rule Name","Rule Type"\n')
+    numa = '"GPU ID","GPU Name","CPU Affinity"\n"0","NVIDIA H100 PCIe","0-27"\n'
+    page = long_page("1", "61.80", "9").removeprefix(HEAD)
+    first, rest = page.split("\n", 1)
+    (facts,) = read(tmp_path, f"{head}{first}\n    The system has no NVLink.\n\n{numa}{rest}")
+    assert (facts.duration, facts.counters[DRAM].value) == (1000, 61.8)
+    for short in ('"0","NVIDIA H100 PCIe","0-27"\n', first.partition(",")[2] + "\n"):
+        with pytest.raises(PerfgateError, match="cells"):
+            read(tmp_path, f"{head}{short}{rest}")
+
+
+def test_a_raw_page_as_text_is_known_as_one(tmp_path: Path) -> None:
+    rule = "  ------------ ----------- ------------\n"
+    text = (
+        f"[7] app@box\n  k(int) (1, 1, 1)x(64, 1, 1)\n  Metric Name  Metric Unit Metric Value\n{rule}  launch__x    1\n"
+    )
+    with pytest.raises(PerfgateError, match="a page as text"):
+        read(tmp_path, text)
