@@ -55,9 +55,10 @@ _TOUCHES = "start < ? AND end > ?"
 _DAY = 24 * 3600 * 10**9
 
 
-def open_export(path: Path) -> Export:
-    """Return an export with kernels in it; raise with what it is for anything else."""
+def open_export(path: Path, report: Path | None = None) -> Export:
+    """Return an export with kernels in it, named by the report that it was made of; raise for anything else."""
     connection = connect(path)
+    connection.path = report or path
     try:
         check_layout(connection)
         export = Export(connection)

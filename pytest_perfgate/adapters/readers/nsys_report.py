@@ -51,7 +51,7 @@ def version_in(path: Path) -> str:
     return match.group(1).decode() if match else ""
 
 
-def _exported(path: Path, opened: Callable[[Path], Export]) -> Export:
+def _exported(path: Path, opened: Callable[[Path, Path], Export]) -> Export:
     """Open a temporary export and delete it at once, because it holds the environment."""
     version = version_in(path)
     command = ["nsys", "export", "--type=sqlite", "--force-overwrite=true"]
@@ -63,7 +63,7 @@ def _exported(path: Path, opened: Callable[[Path], Export]) -> Export:
     with tempfile.TemporaryDirectory(prefix="perfgate-nsys-") as folder:
         out = Path(folder) / f"{path.stem}.sqlite"
         _run([*command, f"--output={out}", str(path)], path, version)
-        return opened(out)
+        return opened(out, path)
 
 
 def _run(command: list[str], path: Path, version: str) -> None:

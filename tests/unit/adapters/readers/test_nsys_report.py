@@ -41,7 +41,9 @@ def test_a_report_is_exported_where_nsys_is_and_the_export_is_gone(tmp_path, mon
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     path = tmp_path / "job.nsys-rep"
     path.write_bytes(b"x")
-    assert Nsys(read_nsys).inspect([path], {}).metrics.find("overlap")
+    analysis = Nsys(read_nsys).inspect([path], {})
+    assert analysis.metrics.find("overlap")
+    assert read_nsys(path).facts().path == str(path)
     assert not list(scratch.iterdir())
 
 
