@@ -134,7 +134,12 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"^ ?\*\* [^\n]{3,60} \([a-z_]+\):\s*$", "what nsys stats prints", FROM_REPORT),
     (r'\A\[\s*\{\s*"(?:time \(%\)|start \([num]?s\))"', "a table of nsys stats as JSON", FROM_REPORT),
-    (r'\A\{"(?:data":\["\[unknown\]"|type":\d+,"\w+event":)', "a JSON export of nsys", FROM_REPORT),
+    (
+        r'\A[^\n]*(?:(?:proj time|projected start|api dur|tavg) \(\ws\)|nvtx inst"?[,\t]|total \(\wb\)[^\n]*operation)',
+        "a table of nsys stats",
+        FROM_REPORT,
+    ),
+    (r'\A\W*(?:data"?: ?\[?"\[unknown\]"|type":\d+,"\w+event":|vmsysteminf)', "a text export of nsys", FROM_REPORT),
     (
         r'^==\d+== (?:nvprof is|profiling result)|\A"type","time\(%\)","time"',
         "what nvprof printed",
