@@ -153,29 +153,33 @@ def read_asv(path: Path) -> BenchFile:
 
 def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[BenchResult]:
     """Yield a result for each combination of parameters; none for a benchmark that failed in all."""
-    values, params = _fields(row, columns)
+    values, params, repeats = _fields(row, columns)
     if not isinstance(params, list) or not all(isinstance(axis, list) for axis in params):
         raise PerfgateError("artifact-unreadable", f"the parameters of {name} are no lists", place=place)
     count, listed = prod(map(len, params)), values if isinstance(values, list) else [values]
     if len(listed) > count or count > _MOST:
         what = f"{name} has {len(listed)} results of {count:,} combinations of parameters"
         raise PerfgateError("artifact-unreadable", what, place=place)
-    for combination, value in zip_longest(product(*params), listed):
+    for at, (combination, value) in enumerate(zip_longest(product(*params), listed)):
         time = nanoseconds(value)
         lost = "skipped by its setup" if isinstance(value, float) else "failed"  # as asv reads NaN
         why = lost if number(value) is None else _NO_TIME.format("result")
         yield BenchResult(
             name=f"{name}[{'-'.join(map(str, combination))}]" if combination else name,
             time=time,
+            samples=int(number(repeats[at]) or 0) if at < len(repeats) else 0,
             skipped="" if time is not None else why,
         )
 
 
-def _fields(row: Any, columns: list[str]) -> tuple[Any, Any]:
-    """Return (results, parameters): version 2 has rows with columns, earlier ones a mapping or a number."""
+def _fields(row: Any, columns: list[str]) -> tuple[Any, Any, list[Any]]:
+    """Return (results, parameters, samples): version 2 has rows with columns, earlier ones a mapping or a number."""
     if isinstance(row, list):
         row = dict(zip(columns, row))
-    return (row.get("result"), row.get("params") or []) if isinstance(row, Mapping) else (row, [])
+    if not isinstance(row, Mapping):
+        return row, [], []
+    repeats = row.get("stats_repeat") or [mapping(one).get("repeat") for one in list_of(row.get("stats"))]
+    return row.get("result"), row.get("params") or [], list_of(repeats)
 
 
 def _date(milliseconds: Any) -> str:
@@ -194,7 +198,7 @@ def read_pytest_benchmark(path: Path) -> BenchFile:
     return BenchFile(
         tool="pytest-benchmark",
         results=tuple(_pytest_benchmark_result(bench, str(path)) for bench in benches),
-        commit=str(commit.get("id") or ""),
+        commit=str(commit.get("id") or "").replace("unversioned", ""),  # outside of a repository
         when=str(body.get("datetime") or commit.get("time") or ""),
         machine=_brand(body.get("machine_info")),
     )

@@ -285,3 +285,15 @@ def test_a_rate_is_of_the_same_repetitions_as_the_time(analysed) -> None:
     (rate,) = analysed(google(*rows)).metrics.find("bandwidth")
     assert rate.value == 50
     assert not analysed(google(run("a", 5), total("b", "stddev", 1, bytes_per_second=9.0))).metrics.find("bandwidth")
+
+
+def test_the_samples_of_asv_are_counted_in_both_versions(analysed) -> None:
+    rows = {"b.time_p": [[1e-6, None, 2e-6], [["1", "2", "3"]], [10, None, 7]]}
+    second = analysed(asv(rows, ("result", "params", "stats_repeat")))
+    first = analysed(asv({"b.time_x": {"result": [1e-6], "params": [], "stats": [{"repeat": 4}]}}, None))
+    notes = [metric.note for one in (second, first) for metric in one.metrics.find("time")]
+    assert notes == ["median of 10", "median of 7", "median of 4"]
+
+
+def test_a_suite_outside_of_a_repository_has_no_commit(analysed) -> None:
+    assert "unversi" not in analysed({**ours(bench()), "commit_info": {"id": "unversioned"}}).window
