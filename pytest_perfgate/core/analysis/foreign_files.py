@@ -150,6 +150,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "CUDA source",
         "compile it and name the result: nvcc -cubin -arch=sm_90 FILE.cu, perfgate inspect FILE.cubin",
     ),
+    (r"^\s*\.amdgcn_target ", "assembly for a GPU of AMD", _ROCPROF),
     (r"^ptxas (?:info|warning) *:", "a compiler's report on its kernels", _KERNELS),
     (
         r"^(?:fatbin (?:elf|ptx) code:|resource usage:$|\s*(?:\.headerflags\s+@|/\*[\da-f]{4,}\*/)|\s+function : \S+$)",

@@ -83,6 +83,7 @@ TEXTS = (
     ("API Start (ns),API Dur (ns),Queue Start (ns)", "a table of nsys stats", "--type=sqlite"),
     ("==7== NVPROF is profiling process 7", "what nvprof printed", "nsys or ncu"),
     ("[ 1%] Building k.o\nptxas info    : Used 8 registers", "a compiler's report", "name the compiled file"),
+    ('\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n\t.text\n', "assembly for a GPU of AMD", "_kernel_trace.csv"),
     ("Fatbin elf code:\n====\narch = sm_90", "text that cuobjdump or nvdisasm printed", "name the compiled file"),
     ('\t.headerflags\t@"EF_CUDA_SM90"\n', "text that cuobjdump or nvdisasm printed", "name the compiled file"),
     ('"Kind","Direction","Source_Agent_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),
