@@ -147,10 +147,9 @@ def _rows(page: str, first: int, place: str) -> list[Numbered]:
         if _printed(lines[line - first], cells, header, quoted=quoted):
             continue
         narrow = quoted and len(cells) < min(_widths(header), default=0)
-        if narrow and (len(cells) == table or not any(parse_numeral(cell) is not None for cell in cells)):
-            table = len(cells)
+        heads = narrow and not any(parse_numeral(cell) is not None for cell in cells)
+        if table := len(cells) if heads or (narrow and len(cells) == table) else 0:
             continue
-        table = 0
         if len(cells) > len(header) and any(cells[len(header) :]) and not quoted:
             what = f"line {line} has more cells than the page has columns: the quotes around names with commas are gone"
             raise fault(what, "")

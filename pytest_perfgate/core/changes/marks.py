@@ -74,9 +74,8 @@ class _Reader(NamedTuple):
         own = tuple(filter(None, map(self._mark, test.decorator_list)))
         decorators = [_dotted(getattr(mark, "func", mark))[-1] for mark in test.decorator_list]
         named = test.name.startswith("test")  # a test even if it is a fixture, as in a class of unittest
-        hands_on = not named and "fixture" in decorators
         arguments = (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)
-        asks = not hands_on and any(argument.arg in FIXTURES for argument in arguments)
+        asks = (named or "fixture" not in decorators) and any(argument.arg in FIXTURES for argument in arguments)
         ours = any(mark.gates for mark in own) or (named and any(mark.gates for mark in far))
         if not asks and not ours:
             return
