@@ -173,7 +173,6 @@ def test_a_change_that_leaves_the_package_as_it_was_is_decided_in_one_round(upst
     assert run.code == 0, run.text
     assert "the package is the same in both builds" in run.text
     assert "2 of 2 cases decided in 1 round" in run.text
-    assert "which has the same package" in " ".join(run.text.split())
     assert "undecided" not in run.text
 
 

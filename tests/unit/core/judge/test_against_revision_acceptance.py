@@ -84,6 +84,8 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
     assert verdict.outcome is expected
     assert "rounds" not in verdict.sentence
     assert ("which has the same code" in verdict.sentence) is (expected is not Outcome.UNBASELINED)
+    package = beside(time, replace(UNBUILT, shared=("conftest.py",)), text, baseline=line, context=PAIRED_CONTEXT)
+    assert ("which has the same package" in package.sentence) is (expected is not Outcome.UNBASELINED)
     if expected is Outcome.PASSED:
         assert (verdict.visible, verdict.metric) == (None, None), "nothing was compared, so nothing can be detected"
         named = beside(time, replace(UNBUILT, revision=True), text, baseline=line, context=PAIRED_CONTEXT)
