@@ -316,7 +316,8 @@ def _one_sided(pair: LockstepPair, nodeid: str, arms: Sequence[Arm], own: Callab
     for side, arm in enumerate(arms):
         if nodeid not in pair.nodeids[side]:
             why = own(nodeid) if side == BASE else ""
-            reason = "; ".join(pair.errors[side]) or (f"it {why}" if why else "it is missing")
+            errors = [error for error in pair.errors[side] if error.startswith(nodeid.partition("::")[0])]
+            reason = "; ".join(errors or pair.errors[side]) or (f"it {why}" if why else "it is missing")
             hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in reason and not why else ""
             return f"the {arm.name} build could not collect it: {reason}{hint}"
     return "the children ended before it"

@@ -201,9 +201,9 @@ class Rounds:
 
     def _uncollected(self, cases: Sequence[Case], message: Collected) -> set[str]:
         lost = {case.nodeid for case in cases} - set(message.nodeids)
-        why = "; ".join(message.errors) or "it did not collect this test"
         for nodeid in lost:
-            self.give_up(nodeid, f"the child could not collect it: {why}")
+            own = [error for error in message.errors if error.startswith(nodeid.partition("::")[0])] or message.errors
+            self.give_up(nodeid, f"the child could not collect it: {'; '.join(own) or 'it did not collect this test'}")
         return lost
 
     def _note(self, number: int, message: Finished) -> None:

@@ -220,11 +220,12 @@ def build_faults(project: Project) -> Iterator[dict[str, str]]:
     """Yield what a build of this project does with files of perfgate, each with its fix."""
     from pytest_perfgate.wiring.stores import taken_for_package
 
-    folder = project.config.baselines
+    folder, pyproject = project.config.baselines, _text(project, "pyproject.toml")
     if (project.root / folder).is_dir() and (fix := taken_for_package(project.root, project.config)):
         what = f"setuptools takes {folder}/ for a package here, so 'pip install' fails or installs the wrong thing"
         yield {"what": what, "fix": fix}
-    if "hatchling.build" in _text(project, "pyproject.toml") and ".perfgate" not in _text(project, ".gitignore"):
+    apart = "include" in pyproject.partition("targets.sdist")[2] or ".perfgate" in _text(project, ".gitignore")
+    if "hatchling.build" in pyproject and not apart:
         yield {"what": "hatchling packs .perfgate/, which git ignores, into source distributions", "fix": IGNORING}
 
 
@@ -356,9 +357,7 @@ def arms(project: Project) -> Iterator[Remark]:
     """Yield what a killed run of two arms left behind."""
     from pytest_perfgate.wiring import stores
 
-    if not project.repository.present():
-        return
-    for leftover in stores.leftovers(project.root, project.config):
+    for leftover in stores.leftovers(project.root, project.config) if project.repository.present() else ():
         name = project.shown(Path(leftover.path)) if "/" in leftover.path else f"process {leftover.path}"
         yield Remark(name="arms", level=Level.NOTE, what=f"{name} is {leftover.what}", fix=leftover.fix)
 

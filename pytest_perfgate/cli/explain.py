@@ -61,7 +61,7 @@ TERMS: tuple[Term, ...] = (
         "can detect",
         "The smallest slowdown that a measurement would have shown. It says nothing about smaller ones.",
         "accepting",
-        ("detects", "blind below", "resolution"),
+        ("detects", "blind", "resolution"),
     ),
     Term("capture", "A profile beside the timing: annotation, ncu, nsys, torch, cupti, cubin.", "captures", _MODES),
     Term("case", "One call of one test with its parameters. It has its own limits, verdict and baseline.", "fixture"),

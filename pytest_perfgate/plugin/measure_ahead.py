@@ -99,10 +99,9 @@ def measure_more(session: SessionState, rounds: Rounds, devices: Fleet, progress
         progress.extend(some, number, MOST)
         run_spread(rounds, some, devices, range(number, number + 1))
 
-    within_s = session.left_s() if session.settings.ci else min(SPENDS_S, session.left_s())
+    within_s = session.left_s() if ci else min(SPENDS_S, session.left_s())
     start_s = costs_of(results, took).get(STARTING, START_S)
-    entry = FirstRun(rounds, judge, seconds, first=not two_builds)
-    entry.play_more(cases, play, progress.tell, within_s, start_s)
+    FirstRun(rounds, judge, seconds, first=not two_builds).play_more(cases, play, progress.tell, within_s, start_s)
 
 
 def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:

@@ -73,6 +73,11 @@ def test_a_source_distribution_of_hatchling_takes_the_folder_unless_the_project_
     settings = place.root / "pyproject.toml"
     settings.write_text(settings.read_text() + '[build-system]\nbuild-backend = "hatchling.build"\n')
     assert [fault["fix"] for fault in build_faults(project)] == ["echo .perfgate/ >> .gitignore"]
+    with_table = f"{settings.read_text()}[tool.hatch.build.targets.sdist]\n"
+    for rule, faults in {'exclude = ["docs"]': 1, 'only-include = ["src"]': 0}.items():
+        settings.write_text(f"{with_table}{rule}\n")
+        assert len(list(build_faults(project))) == faults
+    settings.write_text(with_table)
     (place.root / ".gitignore").write_text(".perfgate/\n")
     assert not list(build_faults(project))
 

@@ -171,6 +171,8 @@ SPOKEN = {
     "event": "Term: capture",
     "contract": "More: perfgate inspect FILE --view contract",
     "locked clocks": "clocks",
+    "sittings": "scatter",
+    "blind": "Term: can detect",
 }
 
 

@@ -39,7 +39,7 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
 def parent_folders(editable: Sequence[str]) -> list[str]:
     """Return the folders that the overlay adds at the end of the path."""
     user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    on_path = [p for p in sys.path if {"site-packages", "dist-packages"} & {*Path(p).parts} and "_vendor" not in p]
+    on_path = [p for p in sys.path if {"site-packages", "dist-packages"} & {*Path(p).parts} and "/_vendor" not in p]
     ours = str(Path(__file__).resolve().parents[3])
     folders = (Path(folder) for folder in (*editable, *site.getsitepackages(), *user, *on_path, ours))
     return list(dict.fromkeys(str(folder.resolve()) for folder in folders if folder.is_dir()))

@@ -42,8 +42,8 @@ _LARGEST_DETECTED = 100.0
 _YEAR = 365 * 86400e9
 """In nanoseconds: no call takes longer."""
 
-_TYPO = 0.75
-"""The similarity above which an unknown field counts as a typo of ours."""
+_TYPO, _NEAR_RENAMED = 0.75, 0.85
+"""The similarity above which an unknown field counts as a typo of ours; older lines have a figure ``rounds``."""
 
 _BELOW = "\n  : "
 
@@ -201,7 +201,9 @@ def figure_of(text: str) -> Figure | None:
 @lru_cache(maxsize=4096)
 def is_taken(name: str) -> bool:
     """Return whether a name could be meant as a field of ours; one with brackets could not."""
-    return "(" not in name and bool(difflib.get_close_matches(name, (*FIELDS, *FORMER), n=1, cutoff=_TYPO))
+    first = [*FORMER, *(field for field in FIELDS if field not in FORMER.values())]
+    renamed = difflib.get_close_matches(name, FORMER.values(), n=1, cutoff=_NEAR_RENAMED)
+    return "(" not in name and bool(renamed or difflib.get_close_matches(name, first, n=1, cutoff=_TYPO))
 
 
 @lru_cache(maxsize=4096)

@@ -124,8 +124,7 @@ def _judge_family(
     members = [member for member in members if not named or fnmatchcase(member.key.name, named)]
     meant = [effective_member(report, limit) for report in members] if of in CHANGES else members
     own = [_metric(report, of, scope) for report in meant]
-    by_builds = [_of_builds(report) if of in CHANGES else None for report in meant]
-    metrics = [accepted or built for accepted, built in zip(own, by_builds)]
+    metrics = [accepted or (_of_builds(report) if of in CHANGES else None) for accepted, report in zip(own, meant)]
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
         return Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci)

@@ -103,7 +103,7 @@ LABELS: Mapping[str, str] = {
 """Words at the start of a line of a block, and in the lines and table around it, with what they mean."""
 
 FIELDS: Mapping[str, str] = {
-    "scatter": "the relative standard deviation of a time from one run to the next",
+    "scatter": "the relative standard deviation of a time between as many `runs`, or `sittings` in old lines",
     "identity": "how a time was measured: timer, clocks, cache, threads, cores, notes of the test. Times of another "
     "identity are not compared",
     "affinity": "the cores that the measured process may use; part of the identity",

@@ -158,7 +158,8 @@ def test_a_test_on_one_side_only_is_listed_and_not_judged() -> None:
 
 def test_a_module_that_an_arm_does_not_find_says_which_setting_brings_it() -> None:
     error = "t.py: ModuleNotFoundError: No module named 'beside'"
-    world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=(error,))
+    errors = (error, "of_another_test.py: Skipped: no such device")
+    world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=errors)
     (trouble,) = compared(world)[0].results()["t.py::test_2"].trouble
     assert trouble.startswith(
         f"the base build could not collect it: {error}; list its folder in [tool.perfgate]: in 'projects'"

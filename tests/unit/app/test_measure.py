@@ -13,7 +13,7 @@ from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Environment, Identity, Samples, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import GateTools
-from pytest_perfgate.model.protocol import Capture, CaseResult, Finished
+from pytest_perfgate.model.protocol import Capture, CaseResult, Collected, Finished
 
 KEY = CaseKey(nodeid="t.py::t")
 CARD = Device(key="NVIDIA-H200-observe", name="NVIDIA H200", kind="gpu", index=0, uuid="GPU-12")
@@ -59,3 +59,13 @@ def test_a_case_costs_the_mean_of_its_rounds_and_not_the_slowest() -> None:
     for number, took_s in enumerate((1.0, 4.0, 1.0)):
         rounds._note(number, Finished(nodeid=one.nodeid, outcome="passed", seconds=took_s))
     assert rounds.results()[one.nodeid].seconds == 2.0
+
+
+def test_a_case_that_a_child_did_not_collect_has_the_error_of_its_own_file() -> None:
+    settings: Any = SimpleNamespace(progress=lambda *arguments: None, spawner=None)
+    cases = [case("a.py::t"), case("b.py::t")]
+    rounds = Rounds(cases, settings)
+    rounds._uncollected(cases, Collected(nodeids=(), errors=("a.py: Skipped: no card", "b.py: Skipped: too old")))
+    assert [(text,) for text in ("no card", "too old")] == [
+        tuple(error.rpartition(": ")[2] for error in result.trouble) for result in rounds.results().values()
+    ]

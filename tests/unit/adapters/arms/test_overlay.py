@@ -378,7 +378,7 @@ def test_an_arm_sees_folders_inside_of_an_installed_package_that_are_on_the_path
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A ``.pth`` of a package names one, as that of nvidia-cutlass-dsl does; the source of an editable lies apart."""
-    inside, source = tmp_path / "env/site-packages/dsl/python_packages", tmp_path / "repo/src"
+    inside, source = tmp_path / "our_vendor/site-packages/dsl/python_packages", tmp_path / "repo/src"
     for folder in (inside, source):
         folder.mkdir(parents=True)
     monkeypatch.setattr(sys, "path", [*sys.path, str(inside), str(source)])

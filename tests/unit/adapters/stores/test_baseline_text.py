@@ -43,6 +43,13 @@ def test_a_line_of_the_former_spelling_is_read(notes: str) -> None:
     assert own_fields(text.format("sittings", "blind").splitlines()[2], "h") is None or not notes
 
 
+@pytest.mark.parametrize("name", ["rounds", "detections"])
+def test_a_figure_of_an_older_line_is_no_typo_of_a_field_that_was_renamed_later(name: str) -> None:
+    entry = parse_entries(f"perfgate: 1\nbaselines:\n  't': {{{name}: 12, blind: 20%}}\n", place="a", device="h")["t"]
+    assert [figure.title for figure in entry.fields["figures"]] == [name]
+    assert entry.fields["detects"] == 0.2
+
+
 def test_a_line_with_all_that_it_can_say_is_read_by_the_pattern() -> None:
     parts = {field.name: "a word" for field in dataclasses.fields(Identity) if field.name not in {"notes", "calls"}}
     whole = dataclasses.replace(
