@@ -117,6 +117,8 @@ _PRINTED = "text that cuobjdump or nvdisasm printed"
 
 _UNTIMED = "a table of rocprof that has no times of kernels"
 
+_NSYS = "a table of nsys stats"
+
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
 
 _BENCHMARKS = "of another benchmark tool, whose results are not read"
@@ -126,7 +128,7 @@ _METRIC = "state its figure in a test: perfgate.metric(NAME, VALUE)"
 _TABLES: tuple[tuple[str, str, str], ...] = (
     (
         r'^"?(?:time ?\(%\)"?[,\t]"?total time|start ?\([num]?s(?:ec)?\)"?[,\t]"?(?:duration|end) ?\()',
-        "a table of nsys stats",
+        _NSYS,
         FROM_REPORT,
     ),
     (
@@ -135,10 +137,11 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         FROM_REPORT,
     ),
     (r"^ ?\*\* [^\n]{3,60} \([a-z_]+\):\s*$", "what nsys stats prints", FROM_REPORT),
-    (r'\A\[\s*\{\s*"(?:time \(%\)|start \([num]?s\))"', "a table of nsys stats as JSON", FROM_REPORT),
+    (r'\A\[\s*\{\s*"(?:time \(%\)|start \([num]?s\)|api start|total \(\wb|nvtx range|cpu page)', _NSYS, FROM_REPORT),
+    (r'\A\W*(?:row#"?,|virtual address"?[,:]|cpu page faults"?,|total htod migr)', _NSYS, FROM_REPORT),
     (
         r'\A[^\n]*(?:(?:proj time|projected start|api dur|tavg) \(\ws\)|nvtx inst"?[,\t]|total \(\wb\)[^\n]*operation)',
-        "a table of nsys stats",
+        _NSYS,
         FROM_REPORT,
     ),
     (r'\A\W*(?:data"?: ?\[?"\[unknown\]"|type":\d+,"\w+event":|vmsysteminf)', "a text export of nsys", FROM_REPORT),
@@ -160,7 +163,8 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     (r'\A"?(?:guid"?,"?)?(?:domain"?,"?function|codeobj"?,"?vaddr)', _UNTIMED, _ROCPROF),
     (r'\A"?(?:guid"?,"?)?kind"?,"?(?:direction|operation|function)', _UNTIMED, _ROCPROF),
     (r'\A"?(?:node_id"?,"?logical_node|dispatch_id,kernel_name,gpu_id$|device,hbmbw)', _UNTIMED, _ROCPROF),
-    (r"\Aworkload_name,", _UNTIMED, _ROCPROF),
+    (r'\Aworkload_name,|\A"?sample_timestamp"?,"?exec_mask', _UNTIMED, _ROCPROF),
+    (r'\A\{\s*"(?:omnitrace|rocprofiler-systems)"', "a summary of rocprof-sys", _CSV),
     (r"\bduration \(nsec\)[^\n]*average \(nsec\)", "a summary of rocprofv3", _ROCPROF),
     (r'\A\{\s*"rocprofiler-sdk-tool"', "JSON of rocprofv3", _CSV),
     (

@@ -75,7 +75,27 @@ TEXTS = (
     ("Generating SQLite file a.sqlite\r\n\r\nTime (%),Total Time (ns),Name\r\n", "a table of nsys stats", "sqlite"),
     (" ** CUDA GPU Summary (cuda_gpu_sum):\n\n Time (%)  Total Time (ns)\n", "what nsys stats prints", "--type=sqlite"),
     ("Start (ns),Duration (ns),CorrId,Name", "a table of nsys stats", "--type=sqlite"),
-    ('[ {"Time (%)": 100.0, "Name": "k"} ]', "a table of nsys stats as JSON", "--type=sqlite"),
+    ('[ {"Time (%)": 100.0, "Name": "k"} ]', "a table of nsys stats", "--type=sqlite"),
+    *(
+        (text, "a table of nsys stats", "--type=sqlite")
+        for text in (
+            '[{"NVTX Range":":a"}]',
+            '[{"Total (MB)":1.0}]',
+            '[\n{"API Start (ns)":1}]',
+            '[{"CPU Page Faults":1}]',
+        )
+    ),
+    *(
+        (text, "a table of nsys stats", "--type=sqlite")
+        for text in (
+            "Virtual Address,HtoD Migration Size (MB),DtoH Migration Size (MB)",
+            '"Virtual Address","HtoD Migration Size (MB)"',
+            "CPU Page Faults,CPU Instruction Address",
+            "Total HtoD Migration Size (MB),Total DtoH Migration Size (MB)",
+            "Row#,Duration (ns),Start (ns),PID,Device ID",
+            '[{"Virtual Address":"0x1"}]',
+        )
+    ),
     ('{"Type":48,"CudaEvent":{"startNs":"1"}}\n', "a text export of nsys", "--type=sqlite"),
     ("Total (MB),Count,Avg (MB),Med (MB),Operation", "a table of nsys stats", "--type=sqlite"),
     ("Name,Projected Start (ns),Projected Duration (ns)", "a table of nsys stats", "--type=sqlite"),
@@ -105,6 +125,8 @@ TEXTS = (
     ('\t.headerflags\t@"EF_CUDA_SM90"\n', "text that cuobjdump or nvdisasm printed", "name the compiled file"),
     ('"Kind","Direction","Source_Agent_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),
     ('"Domain","Function","Process_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),
+    ('"Sample_Timestamp","Exec_Mask","Dispatch_Id"', "a table of rocprof that has no times of kernels", "_trace.csv"),
+    ('{"omnitrace": {"wall_clock": {"properties": {}}}}', "a summary of rocprof-sys", "--output-format csv"),
     ("workload_name,command,ip_blocks\na,./a,SQ\n", "a table of rocprof that has no times of kernels", "pmc_perf.csv"),
     ('{"rocprofiler-sdk-tool":[{}]}', "JSON of rocprofv3", "--output-format csv"),
     ('{"schema": "1.1", "pid": 3, "nodes": []}', "an execution trace of PyTorch", "export_chrome_trace"),
