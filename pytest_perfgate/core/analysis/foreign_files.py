@@ -160,6 +160,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     (r"^(?:fatbin (?:elf|ptx) code:|resource usage:$|\s+function : \S+$)", _PRINTED, _KERNELS),
     (r"^\s*(?:\.headerflags\s+@|/\*[\da-f]{4,}\*/)", _PRINTED, _KERNELS),
     (r'^(?:\d\d-bit elf: type=|elf file +\d+: )|\A(?:digraph f \{\s+subgraph|\[\{"elf":\{"layout)', _PRINTED, _KERNELS),
+    (r"^\.version \d+\.\d+\s+\.target sm_", "PTX", "compile it: ptxas -arch=sm_90 FILE -o FILE.cubin"),
     (r'\A"?(?:guid"?,"?)?(?:domain"?,"?function|codeobj"?,"?vaddr)', _UNTIMED, _ROCPROF),
     (r'\A"?(?:guid"?,"?)?kind"?,"?(?:direction|operation|function)', _UNTIMED, _ROCPROF),
     (r'\A"?(?:node_id"?,"?logical_node|dispatch_id,kernel_name,gpu_id$|device,hbmbw)', _UNTIMED, _ROCPROF),
@@ -176,7 +177,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     (r'\A(?:\d*,)?"?rank"?,"?(?:idle_time\(|comp_comm_over)', "a table of HTA", "name the traces that it was made of"),
     (r'\A\[\s*\{\s*"children"\s*:(?s:.)*"frame"\s*:', "a call tree of Triton's Proton", _PROFILE),
     (
-        r"\A(?:#[a-z]\w* = (?:loc\(|#ttg\.)|module (?:attributes )?\{|; moduleid = )",
+        r"\A(?:#[a-z]\w* = (?:loc\(|#ttg\.)|module (?:attributes )?\{|; moduleid = )|^target triple = ",
         "an intermediate form of a compiler",
         "name the machine code that lies beside it: perfgate inspect FILE.cubin",
     ),
