@@ -121,7 +121,7 @@ _NSYS = "a table of nsys stats"
 
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
 
-_BENCHMARKS = "of another benchmark tool, whose results are not read"
+_BENCHMARKS = "a result of another benchmark tool, which is not read"
 
 _METRIC = "state its figure in a test: perfgate.metric(NAME, VALUE)"
 
