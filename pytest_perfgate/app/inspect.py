@@ -179,7 +179,7 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
     """Return the error for an unreadable file, with its kind if the first bytes show it, else the readable kinds."""
     from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
 
-    kind, fix = foreign(head) if head or path.is_dir() else ("is empty", "copy it again from where it was made")
+    kind, fix = foreign(head) if head.strip() or path.is_dir() else ("is empty", "copy it again from where it was made")
     if head.startswith(GZIP) and any(tool.recognises(path.with_suffix(""), unpacked_head(head)) for tool in inspectors):
         kind, fix = kind or "is a gzip file", "unpack it: gunzip FILE"
     what = f"the {'folder' if path.is_dir() else 'file'} {kind or 'is of a kind that perfgate cannot read'}"

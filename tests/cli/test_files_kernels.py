@@ -80,7 +80,7 @@ def test_a_limit_on_a_thousand_launches_shows_the_worst_and_counts_the_rest(proj
     head = "Kind,Agent_Id,Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp"
     sizes = [f"{kind}_Size_{axis}" for kind in ("Workgroup", "Grid") for axis in "XYZ"]
     rows = [f"KERNEL_DISPATCH,Agent 1,{n},k,5,{1000 * n + 5},64,1,1,64,1,1" for n in range(1, 1005)]
-    (project.root / "trace.csv").write_text("\n".join([",".join([head, *sizes]), *rows]), encoding="utf-8")
+    (project.root / "trace.csv").write_text("\n".join([",".join([head, *sizes]), *rows, ""]), encoding="utf-8")
     done = project.perfgate("check", "trace.csv", "duration <= 500us")
     assert [line.split()[0] for line in done.out.splitlines()[2:-3]] == ["BROKEN"] * 20 + ["PASSED"] * 3
     assert "launch=1003) is 1.004 ms" in done.out.splitlines()[2]

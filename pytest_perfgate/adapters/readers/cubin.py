@@ -60,7 +60,7 @@ _TOO_OLD, _NO_VOLTA, _REMOVED, _NO_JSON = "deprecated", "'SM7", "has been remove
 _CRASHED = "nvdisasm printed nothing"
 """Messages of tools that no longer support an architecture, and of a disassembler that cannot print JSON."""
 
-_OLDER = "put the bin folder of an older CUDA toolkit, 12.9 or 11.8 for two, on PATH"
+_OLDER = "put the bin folder of an older CUDA toolkit on PATH, such as that of 12.9 or 11.8"
 
 _FIRST_ARCH, _INSTRUCTION = 70, 16
 """The first architecture with instructions of sixteen bytes, which include the scheduling."""
@@ -261,14 +261,15 @@ def _last_line(output: str, path: Path) -> str:
 
 def _no_kernel(path: Path, output: str) -> PerfgateError:
     """Return the error for a file without a kernel, with its kind by its first bytes or the tool."""
-    is_a, fix = foreign_kind(read_head(path, _HEAD))
+    is_a, fix = foreign_kind(head := read_head(path, _HEAD))
     if _NOT_COMPILED in output:
         listed = _run([str(tool("cuobjdump")), "--list-ptx", str(path.resolve())]).stdout
         what, fix = not_compiled(listed.decode("utf-8", "replace"))
         return PerfgateError("kernel-none", what, place=str(path), fix=fix)
     if is_a:
         return PerfgateError("kernel-none", f"{_IT_IS}{is_a}", place=str(path), fix=fix)
-    return PerfgateError("kernel-none", "neither a cubin nor a file that holds one", place=str(path))
+    what = "neither a cubin nor a file that holds one" if head.strip() else "the file is empty"
+    return PerfgateError("kernel-none", what, place=str(path))
 
 
 def _disassembly(cubin: _Opened, listing: bytes, left_out: tuple[str, ...]) -> Disassembly:

@@ -104,10 +104,8 @@ def no_events_error(columns: Columns) -> PerfgateError:
 def _readable_instead(labels: Mapping[tuple[str, Any, Any], str]) -> str:
     """Return what the program that names these processes can write instead; empty if it is unknown."""
     names = {name.lstrip("0123456789 ") for (kind, *_), name in labels.items() if kind == "process_name"}
-    if any(name.startswith(("/device:", "/host:")) for name in names):
-        return (
-            "XLA's profiler (JAX) wrote it; profile with nsys instead, and give the file of nsys export --type=sqlite"
-        )
+    if any(name.startswith(("/device:", "/host:", "/job:")) for name in names):
+        return "JAX or TensorFlow wrote it; profile with nsys instead, and give the file of nsys export --type=sqlite"
     if names & {"CPU HIP API", "CPU HSA API", "COPY"}:
         return "rocprof wrote it; give results.csv of the same run instead"
     return ""

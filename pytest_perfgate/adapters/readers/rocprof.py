@@ -139,7 +139,12 @@ def _rows(path: Path) -> list[tuple[int, Row]]:
     if first is None:
         return []
     header = header_of(first[1], first[0], fault)
-    return [(line, row_of(header, [*map(intern, cells)], line, fault)) for line, cells in records]
+    rows = [(line, row_of(header, [*map(intern, cells)], line, fault)) for line, cells in records]
+    if not text.endswith("\n"):
+        raise fault(
+            "its last line has no line break", "rocprof writes one; a number that is cut reads as a smaller one"
+        )
+    return rows
 
 
 def _fault(path: Path, what: str, why: str) -> PerfgateError:

@@ -172,7 +172,7 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         fix = "name results.stats.csv or *_kernel_stats.csv"
         raise PerfgateError("rocprof-csv", what, why=why, place=str(path), fix=fix)
     for row in kernels:
-        yield _means(row["Name"], row["AverageNs"], {name: number_of(row.get(name)) for name in _CALLS}, path)
+        yield _means(row["Name"], row.get("AverageNs"), {name: number_of(row.get(name)) for name in _CALLS}, path)
 
 
 def _top_kernels(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
@@ -181,14 +181,15 @@ def _top_kernels(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         yield _means(row["Kernel_Name"], row["Mean(ns)"], {"Calls": number_of(row["Count"])}, path)
 
 
-def _means(name: str, mean: str, numbers: Mapping[str, float | None], path: Path) -> KernelFacts:
-    calls = numbers["Calls"]
+def _means(name: str, mean: str | None, numbers: Mapping[str, float | None], path: Path) -> KernelFacts:
+    calls, total = numbers["Calls"], numbers.get("TotalDurationNs")
+    divided = total / calls if total and calls else None
     return KernelFacts(
         name=_bare(name),
         arch="",
         source=str(path),
         counters={name: Counter(name=name, value=number) for name, number in numbers.items() if number is not None},
-        duration=number_of(mean) or None,
+        duration=(divided if mean is None else number_of(mean)) or None,
         notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
     )
 
@@ -221,7 +222,7 @@ FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Arch_VGPR"}, _compute),
     ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Kernel_Id"}, _trace),
     ({"Kernel_Name", "Count", "Mean(ns)"}, _top_kernels),
-    ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _statistics),
+    ({"Name", "Calls", "TotalDurationNs"}, _statistics),
 )
 
 IDENTITY: dict[Form, tuple[str, ...]] = {

@@ -32,6 +32,7 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
     (b"%PDF", "a PDF", ""),
     (b"BC\xc0\xde", "bitcode of LLVM", "name the machine code that is made of it: perfgate inspect FILE.cubin"),
+    (b"\x03\x02\x23\x07", "SPIR-V, which holds no times and no machine code", _PROFILE),
     *((mark + b"\x03", _CPROFILE, _PROFILE) for mark in (b"{)", b"{\xa9", b"\xfb)", b"\xfb\xa9")),
     *((mark, _HOST, _PROFILE) for mark in (b"PERFILE2", b"memray\0", b"# callgrind format", b"\n\4\b\1\x10\2")),
     *((b"\x80" + bytes([level]), "a pickle of Python, which is never opened", _NO_PICKLE) for level in range(2, 6)),
@@ -45,6 +46,8 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"\xfe\xff", "text in UTF-16", _UTF_8),
     (b"{\0", "text in UTF-16", _UTF_8),
 )
+
+_FROM_STORE = "object storage sends XML when a file is missing or access is denied; open it and read the message"
 
 GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
 
@@ -81,11 +84,8 @@ def _plain(head: bytes) -> tuple[str, str]:
         )
     if b"<svg" in head[:4096].lower() and start.startswith((b"<?xml", b"<!doctype svg", b"<svg")):
         return "a picture (SVG)", "give the file that it was made of"
-    if start.startswith(b"<?xml"):
-        return (
-            "an XML document",
-            "object storage sends XML when a file is missing or access is denied; open it and read the message",
-        )
+    if start.startswith(b"<?xml") and b"<catch" not in start:
+        return "an XML document", _FROM_STORE if b"<error" in start else ""
     return ("a trace of Perfetto (.pftrace)", _CSV) if _is_perfetto(head) else foreign_text(head)
 
 
@@ -113,18 +113,22 @@ _KERNELS = "name the compiled file itself (cubin, fatbin, object, library): it h
 
 _ROCPROF = "name *_kernel_trace.csv, *counter_collection.csv, *_kernel_stats.csv or pmc_perf.csv of the same run"
 
+_PRINTED = "text that cuobjdump or nvdisasm printed"
+
 _UNTIMED = "a table of rocprof that has no times of kernels"
+
+_NSYS = "a table of nsys stats"
 
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
 
-_BENCHMARKS = "of another benchmark tool, whose results are not read"
+_BENCHMARKS = "a result of another benchmark tool, which is not read"
 
 _METRIC = "state its figure in a test: perfgate.metric(NAME, VALUE)"
 
 _TABLES: tuple[tuple[str, str, str], ...] = (
     (
         r'^"?(?:time ?\(%\)"?[,\t]"?total time|start ?\([num]?s(?:ec)?\)"?[,\t]"?(?:duration|end) ?\()',
-        "a table of nsys stats",
+        _NSYS,
         FROM_REPORT,
     ),
     (
@@ -133,10 +137,11 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         FROM_REPORT,
     ),
     (r"^ ?\*\* [^\n]{3,60} \([a-z_]+\):\s*$", "what nsys stats prints", FROM_REPORT),
-    (r'\A\[\s*\{\s*"(?:time \(%\)|start \([num]?s\))"', "a table of nsys stats as JSON", FROM_REPORT),
+    (r'\A\[\s*\{\s*"(?:time \(%\)|start \([num]?s\)|api start|total \(\wb|nvtx range|cpu page)', _NSYS, FROM_REPORT),
+    (r'\A\W*(?:row#"?,|virtual address"?[,:]|cpu page faults"?,|total htod migr)', _NSYS, FROM_REPORT),
     (
         r'\A[^\n]*(?:(?:proj time|projected start|api dur|tavg) \(\ws\)|nvtx inst"?[,\t]|total \(\wb\)[^\n]*operation)',
-        "a table of nsys stats",
+        _NSYS,
         FROM_REPORT,
     ),
     (r'\A\W*(?:data"?: ?\[?"\[unknown\]"|type":\d+,"\w+event":|vmsysteminf)', "a text export of nsys", FROM_REPORT),
@@ -150,23 +155,17 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "CUDA source",
         "compile it and name the result: nvcc -cubin -arch=sm_90 FILE.cu, perfgate inspect FILE.cubin",
     ),
-    (r"^\s*\.amdgcn_target ", "assembly for a GPU of AMD", _ROCPROF),
+    (r'^\s*\.amdgcn_target |"hip:gfx|^target triple = "amdgcn', "a compiler's text for a GPU of AMD", _ROCPROF),
     (r"^ptxas (?:info|warning) *:", "a compiler's report on its kernels", _KERNELS),
-    (
-        r"^(?:fatbin (?:elf|ptx) code:|resource usage:$|\s*(?:\.headerflags\s+@|/\*[\da-f]{4,}\*/)|\s+function : \S+$)",
-        "text that cuobjdump or nvdisasm printed",
-        _KERNELS,
-    ),
-    (
-        r'\A"?(?:guid"?,"?)?(?:domain"?,"?function|kind"?,"?(?:direction|operation|function)|codeobj"?,"?vaddr)',
-        _UNTIMED,
-        _ROCPROF,
-    ),
-    (
-        r'\A"?(?:node_id"?,"?logical_node|dispatch_id,kernel_name,gpu_id$|device,hbmbw)',
-        _UNTIMED,
-        _ROCPROF,
-    ),
+    (r"^(?:fatbin (?:elf|ptx) code:|resource usage:$|\s+function : \S+$)", _PRINTED, _KERNELS),
+    (r"^\s*(?:\.headerflags\s+@|/\*[\da-f]{4,}\*/)", _PRINTED, _KERNELS),
+    (r'^(?:\d\d-bit elf: type=|elf file +\d+: )|\A(?:digraph f \{\s+subgraph|\[\{"elf":\{"layout)', _PRINTED, _KERNELS),
+    (r"^\.version \d+\.\d+\s+\.target sm_", "PTX", "compile it: ptxas -arch=sm_90 FILE -o FILE.cubin"),
+    (r'\A"?(?:guid"?,"?)?(?:domain"?,"?function|codeobj"?,"?vaddr)', _UNTIMED, _ROCPROF),
+    (r'\A"?(?:guid"?,"?)?kind"?,"?(?:direction|operation|function)', _UNTIMED, _ROCPROF),
+    (r'\A"?(?:node_id"?,"?logical_node|dispatch_id,kernel_name,gpu_id$|device,hbmbw)', _UNTIMED, _ROCPROF),
+    (r'\Aworkload_name,|\A"?sample_timestamp"?,"?exec_mask', _UNTIMED, _ROCPROF),
+    (r'\A\{\s*"(?:omnitrace|rocprofiler-systems)"', "a summary of rocprof-sys", _CSV),
     (r"\bduration \(nsec\)[^\n]*average \(nsec\)", "a summary of rocprofv3", _ROCPROF),
     (r'\A\{\s*"rocprofiler-sdk-tool"', "JSON of rocprofv3", _CSV),
     (
@@ -176,13 +175,9 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"^(?=[^\n]*self cpu %)[^\n]*# of calls", "a table that PyTorch's profiler printed", _TORCH),
     (r'\A(?:\d*,)?"?rank"?,"?(?:idle_time\(|comp_comm_over)', "a table of HTA", "name the traces that it was made of"),
+    (r'\A\[\s*\{\s*"children"\s*:(?s:.)*"frame"\s*:', "a call tree of Triton's Proton", _PROFILE),
     (
-        r'\A\[\s*\{\s*"children"\s*:(?s:.)*"frame"\s*:',
-        "a call tree of Triton's Proton",
-        _PROFILE,
-    ),
-    (
-        r"\A(?:#[a-z]\w* = (?:loc\(|#ttg\.)|module (?:attributes )?\{|; moduleid = )",
+        r"\A(?:#[a-z]\w* = (?:loc\(|#ttg\.)|module (?:attributes )?\{|; moduleid = )|^target triple = ",
         "an intermediate form of a compiler",
         "name the machine code that lies beside it: perfgate inspect FILE.cubin",
     ),
@@ -195,7 +190,7 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "its JSON is read: --benchmark_out=FILE --benchmark_out_format=json",
     ),
     (
-        r"\A(?:command,mean,stddev,|\| command +\| +mean|\[cols=\"<,>,>|benchmark (?:1|#1): )|^ +time \(mean ± ",
+        r"\A(?:command,(?:mean,stddev|\w+_unit),|\| command +\| +mean|\[cols=.<,>,>|benchmark #?1: )|^ +time \(mean ± ",
         "what hyperfine prints",
         "its JSON is read: hyperfine --export-json FILE COMMAND",
     ),
@@ -211,11 +206,18 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"speedscope\.app/file-format-schema", "a profile for speedscope, without times of kernels", _PROFILE),
     (r"\A(?:[^\n;]+;)+[^\n;]* \d+$|\A\S+ +\d+ [^\n]*\d+\.\d+: +\d+ [\w:-]+:", _HOST, _PROFILE),
-    (r"performance counter stats for|^# samples: \S+ +of event", _HOST, _PROFILE),
-    (r'\A\{\s*"(?:counter-value"|alloc_samples"|session":\s*\{\s*"start_time)', _HOST, _PROFILE),
+    (r"performance counter stats for|^# samples: \S+ +of event|^# tracer: ", _HOST, _PROFILE),
+    (r"\A(?:# started on [^\n]*\s+)?(?:[\d.]+|<not \w+>),[^,\n]*,[a-z][^,\n]*,\d+,[\d.]+,", _HOST, _PROFILE),
+    (r'\A\{\s*"(?:(?:[^}]*")?counter-value"|alloc_samples"|session":\s*\{\s*"start_time)', _HOST, _PROFILE),
     (r"\A[^{\[]{0,12}/(?:host|device|task):", "a profile of XLA (xplane.pb)", _PROFILE),
     (r'"(?:jmhversion|benchmarkdotnetcaption|median\(elapsed\))"|^benchmark\S+\s+\d+\s.* ns/op', _BENCHMARKS, _METRIC),
     (r'\A\{\s*"(?:mean":\s*\{\s*"conf|sampling_mode"|group_id"|reason":\s*"benchmark-)', _BENCHMARKS, _METRIC),
+    (r"\btime: +\[[\d.]+ \S+ [\d.]+ |^test \S+ +\.\.\. bench: |\Agroup,function,value,", _BENCHMARKS, _METRIC),
+    (r'^benchmark name +samples |"catch2-version"|<catch(?:2testrun)? ', _BENCHMARKS, _METRIC),
+    (r'\A"title";"name";"unit";|^\|(?: +relative \|)? +[mnu]?s/\S+ \|', _BENCHMARKS, _METRIC),
+    (r'^# nthread \d+ ngpus |\A\{"version":\d+,"start_time":"[^"]*","args"', _BENCHMARKS, _METRIC),
+    (r"^problem,provider,operationkind,|^ +problem id: \d|^=+ serving benchmark result =", _BENCHMARKS, _METRIC),
+    (r'\A\{[^{]*"(?:request_rate|avg_latency|tokens_per_second|prefill_latency)"\s*:', _BENCHMARKS, _METRIC),
     (
         r'\A\{\s*"[\w.]+"\s*:\s*\{\s*"(?:code|goal_time|name)"(?s:.)*"(?:param_names|params|timeout)"',
         "asv's list of benchmarks, without times",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _DIMENSIONS = {kind.name: kind.dimension for kind in KERNEL_KINDS}
 
 
-_LINK = "name the linked program or library"
+_LINK, _ANY_DEPTH = "name the linked program or library", "ptxas cannot tell the size of its stack"
 
 MOST = 20_000
 """The most counts of opcodes; of a library with more, only those that limits name are metrics."""
@@ -231,12 +231,13 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
             yield Absent(name="stall", labels=who, why=why, fix="collect it with --section WarpStateStats")
     if source == "rocprof":
         yield from _absent_of_amd(diagnosis, who)
-    unsaid = diagnosis.facts.resources.unsaid if diagnosis.whole and diagnosis.facts.resources else ()
+    unsaid = diagnosis.facts.resources.unsaid if source == "cubin" and diagnosis.facts.resources else ()
+    why, fix = (UNLINKED, _LINK) if diagnosis.whole else (_ANY_DEPTH, "name the cubin, and limit count(STL)")
     for name, part in (("smem", "shared"), ("spills", "stack"), ("stack", "stack"), ("registers", "registers")):
         if part in unsaid:
-            yield Absent(name=name, labels=who, why=UNLINKED, fix=_LINK)
+            yield Absent(name=name, labels=who, why=why, fix=fix)
     if diagnosis.whole is not None and "spills" not in diagnosis.numbers and "stack" not in unsaid:
-        yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), fix="limit count(STL), or stack")
+        yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), fix="limit count(STL)")
     if diagnosis.inner is not None and diagnosis.inner.ratio is None:
         yield Absent(name="compute_load_ratio", labels=who, why=diagnosis.inner.no_ratio)
     if diagnosis.inner is not None and diagnosis.inner.wide is None:

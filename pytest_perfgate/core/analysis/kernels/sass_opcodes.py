@@ -228,6 +228,8 @@ _SAID = re.compile(
     r"|Used (?P<registers>\d+) registers(?P<used>.*)"
 )
 
+_ANY_DEPTH = re.compile(r"Stack size for entry function '(.+)' cannot be statically determined")
+
 _SHARED = re.compile(r"(\d+)(?:\+\d+)? bytes smem")
 
 
@@ -235,6 +237,7 @@ def parse_log(log: str, source: str) -> tuple[tuple[str, str, Resources], ...]:
     """Return (kernel, architecture, resources) of ``ptxas -v``; mixed lines of two compilers are refused."""
     kernels: list[tuple[str, str, Resources]] = []
     entry, function, stack = ("", ""), "", None
+    deep = frozenset(_ANY_DEPTH.findall(log))
     for line in _SAID.finditer(log):
         if line[1]:
             if entry[0]:
@@ -247,16 +250,22 @@ def parse_log(log: str, source: str) -> tuple[tuple[str, str, Resources], ...]:
         elif entry[0]:
             if stack is None:
                 raise _mixed_log(f"of {entry[0]} it gives no stack frame", source)
-            kernels.append((*entry, _used(int(line["registers"]), stack, line["used"])))
+            kernels.append((*entry, _used(int(line["registers"]), stack, line["used"], entry[0] in deep)))
             entry = ("", "")
     if entry[0]:
         raise _mixed_log(f"it ends before it gives the registers of {entry[0]}", source)
     return tuple(dict.fromkeys(kernels))
 
 
-def _used(registers: int, stack: int, rest: str) -> Resources:
+def _used(registers: int, stack: int, rest: str, deep: bool) -> Resources:
     shared = _SHARED.search(rest)
-    return Resources(registers=registers, shared=int(shared[1]) if shared else 0, stack=stack, source=FROM_LOG)
+    return Resources(
+        registers=registers,
+        shared=int(shared[1]) if shared else 0,
+        stack=stack,
+        source=FROM_LOG,
+        unsaid=("stack",) if deep else (),
+    )
 
 
 def _mixed_log(what: str, source: str) -> PerfgateError:

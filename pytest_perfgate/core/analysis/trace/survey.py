@@ -35,9 +35,9 @@ _ANNOTATED = tuple(f"{name}:" for name in _OF_GPUS)
 _OF_DEVICES = regex(
     r"aten::(?:_?(?:cudnn|miopen|mps)_(?!is_acceptable$)|_thnn_fused_|\w+_for_mps$|_(?:flash|efficient)_attention_(?:for|back)ward$|"
     r"_scaled_dot_product_(?:cudnn|efficient)_attention|_scaled_dot_product_flash_attention(?:_backward)?$)|"
-    r"(?:npu|hpu|xpu)::"
+    r"(?:npu|hpu|xpu)::|(?:ze|ur|hip|cuda)[A-Z]\w*$|clEnqueue\w+$"
 )
-"""Operators that only a device has, whose host times are those of launches; an LSTM asks for cuDNN on the host too."""
+"""Operators and calls that only a device has: host times of launches. An LSTM asks for cuDNN on the host too."""
 
 
 @value

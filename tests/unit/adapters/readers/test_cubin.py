@@ -224,6 +224,7 @@ def test_a_function_that_ends_inside_an_instruction_is_damage(tmp_path: Path) ->
         ("kernel.hsaco", elf_of(224), "it is an ELF file of AMD's GPUs", "rocprof"),
         ("bundle.o", b"__CLANG_OFFLOAD_BUNDLE__" + bytes(99), "a bundle of clang", "rocprof"),
         ("k.ptx", PTX, "it is PTX", "ptxas -arch=sm_90"),
+        ("k.cubin", b"", "the file is empty", ""),
         ("host.so", Path("/bin/sh").read_bytes(), "it is an ELF file of", ""),
     ],
 )

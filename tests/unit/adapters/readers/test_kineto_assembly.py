@@ -118,7 +118,13 @@ def test_an_event_that_lasts_longer_than_the_trace_is_said(kineto, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("process", "fix"), [("/device:GPU:0", "nsys export"), ("0 CPU HIP API", "results.csv"), ("Browser", "ncu")]
+    ("process", "fix"),
+    [
+        ("/device:GPU:0", "nsys export"),
+        ("/job:localhost/device:GPU:0 Compute", "nsys export"),
+        ("0 CPU HIP API", "results.csv"),
+        ("Browser", "ncu"),
+    ],
 )
 def test_a_trace_of_another_profiler_is_refused_with_what_is_read_of_the_same_program(tmp_path, process, fix):
     label = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": process}}

@@ -228,6 +228,18 @@ def test_statistics_give_the_mean_of_all_dispatches_and_say_so(tmp_path: Path) -
     assert (first.duration, first.counters["MaxNs"].value, second.duration) == (517647.434, 527365, None)
 
 
+def test_statistics_without_a_mean_have_that_of_total_and_calls(tmp_path: Path) -> None:
+    (tmp_path / "9_kernel_stats.csv").write_text("Name,Calls,TotalDurationNs,MinNs\nk,8,1000,90\nnone,0,0,0\n")
+    first, second = read_rocprof([tmp_path])
+    assert (first.duration, first.notes["duration"], second.duration) == (125.0, "mean of 8 dispatches", None)
+
+
+def test_a_file_that_ends_in_a_number_may_be_cut_in_it(tmp_path: Path) -> None:
+    (tmp_path / "9_kernel_stats.csv").write_text("Name,Calls,TotalDurationNs\nk,8,10")
+    with pytest.raises(PerfgateError, match="no line break"):
+        read_rocprof([tmp_path])
+
+
 def test_a_name_that_begins_with_a_number_is_no_process(tmp_path: Path) -> None:
     (tmp_path / "2024_run_kernel_trace.csv").write_text(TRACE)
     (tmp_path / "2024_run_counter_collection.csv").write_text(COUNTED.replace("1,6,1024", "2,5,1024"))

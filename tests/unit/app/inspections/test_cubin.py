@@ -235,3 +235,12 @@ def test_a_log_of_ptxas_is_held_to_limits_without_a_disassembler(tmp_path: Path,
     verdicts = judge_artifact(analysis, tuple(parse_limit(text, kinds=KINDS) for text in texts))
     assert [verdict.outcome.value for verdict in verdicts] == [spills, "passed", "passed", "passed"]
     assert "log" in analysis.views["overview"]().subtitle
+
+
+def test_a_log_gives_no_stack_of_a_kernel_that_calls_itself(tmp_path: Path) -> None:
+    warning = "ptxas warning : Stack size for entry function '{}' cannot be statically determined\n"
+    (tmp_path / "a.log").write_text(warning.format("k") + warning.format("other") + LOG.format(stack=0))
+    analysis = Cubin(read_cubins, DeviceCatalogue).inspect([tmp_path / "a.log"], {})
+    assert not analysis.metrics.find("spills")
+    assert "size of its stack" in analysis.metrics.missing("spills").why
+    assert analysis.metrics.find("registers")[0].value == 40

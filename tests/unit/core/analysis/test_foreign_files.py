@@ -29,6 +29,8 @@ def test_other_packings_are_known_by_their_first_bytes(head):
         (b"<!DOCTYPE html><title>Sign in</title>", "is an HTML page", "login or error"),
         (b"\xef\xbb\xbf\n<html>", "is an HTML page", "login or error"),
         (b"<?xml version='1.0'?><Error><Code>NoSuchKey", "is an XML document", "object storage sends XML"),
+        (b"<?xml version='1.0'?><testsuites><testsuite name='pytest'>", "is an XML document", ""),
+        (b"\x03\x02\x23\x07\0\4\1\0", "is SPIR-V", "torch.profiler"),
         (b"<?xml version='1.0'?><!DOCTYPE svg><svg width='1'>", "is a picture (SVG)", "made of"),
         (b"version https://git-lfs.github.com/spec/v1", "is a pointer of Git LFS", "git lfs pull"),
         (b"x" * 257 + b"ustar", "is a tar archive", "tar -xf"),
@@ -38,6 +40,7 @@ def test_other_packings_are_known_by_their_first_bytes(head):
             "is a gzip file, and inside another gzip file",
             "gunzip",
         ),
+        (gzip.compress(b'[{"jmhVersion": "1"}]', mtime=0), "is a gzip file, and inside a result of another", "metric("),
         (gzip.compress(b"<html>", mtime=0), "is a gzip file, and inside an HTML page", "login or error"),
         (gzip.compress(b'{"a": 1}', mtime=0), "is a gzip file, and inside JSON that is not a trace", ""),
         (gzip.compress(b"SQLite format 3\0", mtime=0), "is a gzip file, and inside an SQLite database", "gunzip"),
@@ -73,7 +76,27 @@ TEXTS = (
     ("Generating SQLite file a.sqlite\r\n\r\nTime (%),Total Time (ns),Name\r\n", "a table of nsys stats", "sqlite"),
     (" ** CUDA GPU Summary (cuda_gpu_sum):\n\n Time (%)  Total Time (ns)\n", "what nsys stats prints", "--type=sqlite"),
     ("Start (ns),Duration (ns),CorrId,Name", "a table of nsys stats", "--type=sqlite"),
-    ('[ {"Time (%)": 100.0, "Name": "k"} ]', "a table of nsys stats as JSON", "--type=sqlite"),
+    ('[ {"Time (%)": 100.0, "Name": "k"} ]', "a table of nsys stats", "--type=sqlite"),
+    *(
+        (text, "a table of nsys stats", "--type=sqlite")
+        for text in (
+            '[{"NVTX Range":":a"}]',
+            '[{"Total (MB)":1.0}]',
+            '[\n{"API Start (ns)":1}]',
+            '[{"CPU Page Faults":1}]',
+        )
+    ),
+    *(
+        (text, "a table of nsys stats", "--type=sqlite")
+        for text in (
+            "Virtual Address,HtoD Migration Size (MB),DtoH Migration Size (MB)",
+            '"Virtual Address","HtoD Migration Size (MB)"',
+            "CPU Page Faults,CPU Instruction Address",
+            "Total HtoD Migration Size (MB),Total DtoH Migration Size (MB)",
+            "Row#,Duration (ns),Start (ns),PID,Device ID",
+            '[{"Virtual Address":"0x1"}]',
+        )
+    ),
     ('{"Type":48,"CudaEvent":{"startNs":"1"}}\n', "a text export of nsys", "--type=sqlite"),
     ("Total (MB),Count,Avg (MB),Med (MB),Operation", "a table of nsys stats", "--type=sqlite"),
     ("Name,Projected Start (ns),Projected Duration (ns)", "a table of nsys stats", "--type=sqlite"),
@@ -83,11 +106,29 @@ TEXTS = (
     ("API Start (ns),API Dur (ns),Queue Start (ns)", "a table of nsys stats", "--type=sqlite"),
     ("==7== NVPROF is profiling process 7", "what nvprof printed", "nsys or ncu"),
     ("[ 1%] Building k.o\nptxas info    : Used 8 registers", "a compiler's report", "name the compiled file"),
-    ('\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n\t.text\n', "assembly for a GPU of AMD", "_kernel_trace.csv"),
+    ('\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n\t.text\n', "a compiler's text for a GPU of AMD", "_trace.csv"),
+    (
+        '#b = #ttg.blocked<{}>\nmodule attributes {ttg.target = "hip:gfx942"} {',
+        "a compiler's text for a GPU of AMD",
+        "csv",
+    ),
+    ("; ModuleID = 'M'\ntarget triple = \"amdgcn-amd-amdhsa\"\n", "a compiler's text for a GPU of AMD", "_trace.csv"),
     ("Fatbin elf code:\n====\narch = sm_90", "text that cuobjdump or nvdisasm printed", "name the compiled file"),
+    *(
+        (text, "text that cuobjdump or nvdisasm printed", "name the compiled file")
+        for text in (
+            "\n64-bit ELF: type=ET_EXEC, ABI=8, sm=90\n",
+            "ELF file    1: k.1.sm_80.cubin\n",
+            'digraph f {\nsubgraph "cluster_k" {\n',
+            '[{"ELF":{"layout-id":4},"SM":{}}]',
+        )
+    ),
     ('\t.headerflags\t@"EF_CUDA_SM90"\n', "text that cuobjdump or nvdisasm printed", "name the compiled file"),
     ('"Kind","Direction","Source_Agent_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),
     ('"Domain","Function","Process_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),
+    ('"Sample_Timestamp","Exec_Mask","Dispatch_Id"', "a table of rocprof that has no times of kernels", "_trace.csv"),
+    ('{"omnitrace": {"wall_clock": {"properties": {}}}}', "a summary of rocprof-sys", "--output-format csv"),
+    ("workload_name,command,ip_blocks\na,./a,SQ\n", "a table of rocprof that has no times of kernels", "pmc_perf.csv"),
     ('{"rocprofiler-sdk-tool":[{}]}', "JSON of rocprofv3", "--output-format csv"),
     ('{"schema": "1.1", "pid": 3, "nodes": []}', "an execution trace of PyTorch", "export_chrome_trace"),
     (
@@ -116,6 +157,8 @@ TEXTS = (
     ),
     ("#blocked = #ttg.blocked<{order = [0]}>\n", "an intermediate form of a compiler", "FILE.cubin"),
     ('#loc = loc("k.py":1:0)\nmodule {\n', "an intermediate form of a compiler", "FILE.cubin"),
+    ("//\n// Generated by LLVM\n//\n\n.version 7.0\n.target sm_80\n.address_size 64\n", "PTX", "ptxas -arch"),
+    ('target triple = "nvptx64-nvidia-cuda"\n', "an intermediate form of a compiler", "FILE.cubin"),
     ("; ModuleID = 'LLVMDialectModule'\n", "an intermediate form of a compiler", "FILE.cubin"),
     ("[[1795707952186173, 1795707952186174], [[0, 1]]]", "a timeline of PyTorch's memory", "export_chrome_trace"),
     ("[[-1, 1, 32768, 0], [-1, 1, 512, 0]]", "a timeline of PyTorch's memory", "export_chrome_trace"),
@@ -123,15 +166,38 @@ TEXTS = (
     ('{"$schema":"https://www.speedscope.app/file-format-schema.json"', "a profile for speedscope", "torch.profiler"),
     ("\n\x90\x80\x02\b\x01\x12\t/host:CPU\x1a", "a profile of XLA", "torch.profiler"),
     ('\n\xb0\x17\x12\x0e/host:metadata"\xbf\x06\b\x01', "a profile of XLA", "torch.profiler"),
-    ('[{"jmhVersion": "1.37"}]', "of another benchmark tool", "perfgate.metric"),
+    ('[{"jmhVersion": "1.37"}]', "a result of another benchmark tool", "perfgate.metric"),
     (
         '{"Title": "x", "HostEnvironmentInfo": {"BenchmarkDotNetCaption": ""}}',
-        "of another benchmark",
+        "a result of another benchmark",
         "perfgate.metric",
     ),
-    ('{"mean":{"confidence_interval":{}}}', "of another benchmark tool", "perfgate.metric"),
-    ('{"results": [{"median(elapsed)": 9.5e-09}]}', "of another benchmark tool", "perfgate.metric"),
-    ("goos: linux\nBenchmarkFoo-8   \t 1000\t 1234 ns/op\n", "of another benchmark tool", "perfgate.metric"),
+    ('{"mean":{"confidence_interval":{}}}', "a result of another benchmark tool", "perfgate.metric"),
+    ('{"results": [{"median(elapsed)": 9.5e-09}]}', "a result of another benchmark tool", "perfgate.metric"),
+    ("goos: linux\nBenchmarkFoo-8   \t 1000\t 1234 ns/op\n", "a result of another benchmark tool", "perfgate.metric"),
+    *(
+        (text, "a result of another benchmark tool", "perfgate.metric")
+        for text in (
+            "fib 20    time:   [26.029 µs 26.251 µs 26.505 µs]\n",
+            "running 1 test\ntest fib ... bench:       1,234 ns/iter (+/- 56)\n",
+            "group,function,value,throughput_num,throughput_type,sample_measured_value,unit,iteration_count\n",
+            "Fibonacci\n----\nbenchmark name      samples      iterations    est run time\n",
+            '<?xml version="1.0"?>\n<Catch2TestRun name="tests" catch2-version="3.5.2">\n',
+            '{\n  "version": 1, "metadata": {"catch2-version": "3.5.2"}}',
+            '"title";"name";"unit";"batch";"elapsed";"error %"\n',
+            "\n|    ns/op |    op/s |    err% |     total | benchmark\n",
+            "| relative |    ms/byte |    byte/s |\n",
+            "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 8 minBytes 8 maxBytes 64\n",
+            '{"version":1,"start_time":"2026-01-01 10:00:00","args":["all_reduce_perf"],"env":["A=b"]',
+            "Problem,Provider,OperationKind,Operation,Disposition,Status,m,n,k,Runtime\n",
+            "\n======\n  Problem ID: 1\n\n        Provider: CUTLASS\n",
+            "============ Serving Benchmark Result ============\n",
+            '{"date": "20260101-101010", "backend": "vllm", "request_rate": "inf", "mean_ttft_ms": 12.1}',
+            '{"tag": null, "backend": "sglang", "request_rate": Infinity, "duration": 12.3}\n',
+            '{\n    "avg_latency": 1.2,\n    "latencies": [1.1]\n}',
+        )
+    ),
+    ("command,time_wall_clock_unit,time_wall_clock_mean,parameter_n\n", "what hyperfine prints", "--export-json"),
     ("command,mean,stddev,median,user,system,min,max\n", "what hyperfine prints", "--export-json"),
     ("| Command | Mean [ms] | Min [ms] |\n", "what hyperfine prints", "--export-json"),
     ("name,min,max,mean,stddev,median,iqr,outliers\n", "what pytest-benchmark prints", "--benchmark-json"),
@@ -139,15 +205,23 @@ TEXTS = (
     ("....\n\n---- benchmark 'g': 4 tests ----\nName\n", "what pytest-benchmark prints", "--benchmark-json"),
     ('{"benchmarks": [{"runs": [{"metadata": {}}]}], "version": "1.0"}', "JSON of pyperf", "pytest-benchmark"),
     ("\x80\x04x", "a pickle of Python", "export_chrome_trace"),
-    ('{\n  "mean": {\n    "confidence_interval": {', "of another benchmark tool", "perfgate.metric"),
-    ('{"sampling_mode":"Linear","iters":[1.0]', "of another benchmark tool", "perfgate.metric"),
-    ('{"reason":"benchmark-complete","id":"fib"', "of another benchmark tool", "perfgate.metric"),
+    ('{\n  "mean": {\n    "confidence_interval": {', "a result of another benchmark tool", "perfgate.metric"),
+    ('{"sampling_mode":"Linear","iters":[1.0]', "a result of another benchmark tool", "perfgate.metric"),
+    ('{"reason":"benchmark-complete","id":"fib"', "a result of another benchmark tool", "perfgate.metric"),
     ("main (a.py:8);work (a.py:3) 412\nmain (a.py:8) 3\n", "output of a profiler of the host", "nsys, ncu"),
     ("python;_start;[unknown];work 120\n", "output of a profiler of the host", "nsys, ncu"),
     ("python 1234 1234.5678:     250000 cycles:u: \n", "output of a profiler of the host", "nsys, ncu"),
     ("\n Performance counter stats for './a.out':\n", "output of a profiler of the host", "nsys, ncu"),
     ("# To display\n#\n# Samples: 1K of event 'cycles'\n", "output of a profiler of the host", "nsys, ncu"),
     ('{"counter-value" : "1.0", "unit" : "msec"}', "output of a profiler of the host", "nsys, ncu"),
+    ('{"interval" : 1.0, "counter-value" : "1.0", "unit" : "msec"}', "output of a profiler of the host", "nsys, ncu"),
+    (
+        "# started on Sat\n\n1.23,msec,task-clock:u,1230000,100.00,0.99,CPUs\n",
+        "output of a profiler of the host",
+        "ncu",
+    ),
+    ("<not counted>,,cycles,0,0.00,,\n", "output of a profiler of the host", "nsys, ncu"),
+    ("# tracer: nop\n#\n", "output of a profiler of the host", "nsys, ncu"),
     ("PERFILE2h", "output of a profiler of the host", "nsys, ncu"),
 )
 
@@ -159,7 +233,10 @@ def test_texts_of_other_tools_are_told_with_what_is_read_of_the_same_run(text: s
     assert fix in next_
 
 
-@pytest.mark.parametrize("head", [b"", b"hello", b"\x1f\x8bdamaged", b'{"a": 1}', b"\0" * 300, b"size,Triton,Torch\n"])
+@pytest.mark.parametrize(
+    "head",
+    [b"", b"hello", b"\x1f\x8bdamaged", b'{"a": 1}', b"\0" * 300, b"size,Triton,Torch\n", b"1.5,ms,2\n", b"<catch>"],
+)
 def test_what_they_do_not_tell_is_not_guessed(head: bytes) -> None:
     assert foreign(head) == ("", "")
 
@@ -171,6 +248,10 @@ class Everything:
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return bool(path and head)
+
+
+def test_a_file_of_blanks_is_empty() -> None:
+    assert unknown(Path("a.json"), b" \r\n", []).what == "the file is empty"
 
 
 def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read() -> None:

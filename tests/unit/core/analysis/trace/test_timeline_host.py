@@ -102,6 +102,14 @@ def shaped(*dims):
     return {"Input Dims": list(dims), "Input type": ["float"] * len(dims)}
 
 
+@pytest.mark.parametrize("call", ["zeCommandListAppendLaunchKernel", "clEnqueueNDRangeKernel", "hipLaunchKernel"])
+def test_calls_of_a_device_that_a_tool_wrote_as_operators_are_of_no_host_program(kineto, tmp_path, call) -> None:
+    """Intel's unitrace does; a trace of the calls alone would have idle time, and a limit on it could pass."""
+    events = [host(call, 0, 40), host("zero_", 100, 40)]
+    assert not times(kineto, tmp_path, events)[1].metrics.find("idle")
+    assert times(kineto, tmp_path, events[1:])[1].metrics.find("idle")
+
+
 def test_a_program_without_a_gpu_has_no_zeros_of_devices(kineto, tmp_path):
     events = [host("aten::mm", 0, 10, **shaped([8, 8], [8, 8])), host("aten::add", 20, 5)]
     metrics = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics
