@@ -162,7 +162,7 @@ def _strip(counts: Sequence[int], corner: Place, room: tuple[float, float]) -> I
     for at, count in enumerate(counts):
         if count:
             tall = room[1] * (0.2 + 0.8 * count / most)
-            yield box(corner[0] + at * wide + 0.5, corner[1] - tall, wide - 1, tall, title=f"{count} samples")
+            yield box(corner[0] + at * wide + 0.5, corner[1] - tall, wide - 1, tall, f"{count} samples")
 
 
 def _levels_across(
