@@ -220,12 +220,12 @@ def _needle(frame: Frame, at: int, change: float) -> str:
 
 def history_picture(case: CaseReport, entries: Sequence[HistoryEntry]) -> Picture | None:
     """Draw the case's runs over time with its change points; accepted time and anchor are lines."""
-    sat = [s for s in entries if 0 < s.time < math.inf][-_KEPT:]
-    if len(sat) < 3:
+    past = [s for s in entries if 0 < s.time < math.inf][-_KEPT:]
+    if len(past) < 3:
         return None
     from pytest_perfgate.core.stats.change_points import change_points
 
-    return timeline(f"History of {short_name(case.key)}", sat, change_points([s.time for s in sat]), case.baseline)
+    return timeline(f"History of {short_name(case.key)}", past, change_points([s.time for s in past]), case.baseline)
 
 
 def _roof(measurement: Measurement) -> Roof | None:
