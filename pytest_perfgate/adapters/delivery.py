@@ -119,7 +119,7 @@ class _Github:
         return {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
 
     def _repository(self, name: str) -> str:
-        """Return the address of a repository, by default the job's own."""
+        """Return the address of a repository; without a name, that of the job."""
         name = name or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME" if self._posting.dry_run else "")
         if not name:
             fix = "run in a job, or name it: github:OWNER/NAME#12"

@@ -63,6 +63,7 @@ class Upstream:
         (lines,) = (self.seed.root / "baselines").rglob("*.yaml")
         text = lines.read_text()
         assert "time: " in text
+        text = re.sub(r" detects: [^,]+,", "", text)  # whatever ran beside this test meanwhile
         lines.write_text(re.sub(r"time: ([0-9.]+)", lambda match: f"time: {times * float(match[1]):.4f}", text))
         self._commit(self.seed.root, "accepted")
 

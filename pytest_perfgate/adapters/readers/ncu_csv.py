@@ -142,18 +142,18 @@ def _rows(page: str, first: int, place: str) -> list[Numbered]:
     table_lines = [line if not line.startswith("==") else "\n" for line in lines]
     records = list(PageLines(table_lines, mark, first, fault).records())
     header = header_of(records[0][1], first, fault)
-    rows, table = list[Numbered](), 0  # the width of a section's own table, as of NUMA: its header has no number
+    shortest = _shortest(header)
+    rows, table = list[Numbered](), 0
     for line, cells in records[1:]:
         if _printed(lines[line - first], cells, header, quoted=quoted):
             continue
-        narrow = quoted and len(cells) < min(_widths(header), default=0)
-        heads = narrow and not any(parse_numeral(cell) is not None for cell in cells)
-        if table := len(cells) if heads or (narrow and len(cells) == table) else 0:
+        table = _own_table(cells, table) if quoted and len(cells) < shortest else 0
+        if table:
             continue
         if len(cells) > len(header) and any(cells[len(header) :]) and not quoted:
             what = f"line {line} has more cells than the page has columns: the quotes around names with commas are gone"
             raise fault(what, "")
-        row = row_of(header, _without_rules(header, cells), line, fault, _widths(header))
+        row = row_of(header, _without_rules(header, cells, shortest), line, fault, {shortest})
         if len(row) < len(header) and not row["Metric Value"]:
             raise fault(f"line {line} has {len(cells)} cells and no value among them", "a cell before it is missing")
         rows.append((line, row))
@@ -162,18 +162,22 @@ def _rows(page: str, first: int, place: str) -> list[Numbered]:
     return rows
 
 
-def _widths(header: Sequence[str]) -> set[int]:
-    """Return the other allowed numbers of cells: a metric's row may end before the columns of rules."""
-    rules = [header.index(name) for name in _RULES if name in header]
-    return {min(rules)} if rules and "Metric Value" in header[: min(rules)] else set()
+def _own_table(cells: Sequence[str], width: int) -> int:
+    """Return the width of a section's own table (as of NUMA) if this is its header, which has no number, or its row."""
+    heads = not any(parse_numeral(cell) is not None for cell in cells)
+    return len(cells) if heads or len(cells) == width else 0
 
 
-def _without_rules(header: Sequence[str], cells: list[str]) -> list[str]:
+def _shortest(header: Sequence[str]) -> int:
+    """Return the fewest cells of a metric's row, which may end before the columns of rules; 0 on other pages."""
+    rules = min((header.index(name) for name in _RULES if name in header), default=0)
+    return rules if "Metric Value" in header[:rules] else 0
+
+
+def _without_rules(header: Sequence[str], cells: list[str], width: int) -> list[str]:
     """Return a metric's row without the empty cell of a rule that ncu appends."""
-    for width in _widths(header):
-        if width < len(cells) < len(header) and not any(cells[width:]) and cells[header.index("Metric Value")]:
-            return cells[:width]
-    return cells
+    appended = 0 < width < len(cells) < len(header) and not any(cells[width:])
+    return cells[:width] if appended and cells[header.index("Metric Value")] else cells
 
 
 def _printed(line: str, cells: Sequence[str], header: Sequence[str], *, quoted: bool) -> bool:
@@ -215,8 +219,7 @@ def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
             for name, counter in _counters(row.get("Metric Name"), row.get("Metric Unit"), cell, line, place):
                 _refuse_other(counters.get(name), counter, line, place)
                 counters[name] = counter
-        facts = _facts(head, counters, tuple(_rules(lines, place)), (place, index))
-        yield first, which, facts
+        yield first, which, _facts(head, counters, tuple(_rules(lines, place)), (place, index))
 
 
 def _refuse_other(before: Counter | None, now: Counter, line: int, place: str) -> None:
@@ -267,16 +270,14 @@ def _counters(
         return
     value, base = ncu_labels.scaled(number, (unit or "").strip())
     full = ncu_labels.full_name(name.strip(), base)
-    wrong = ncu_labels.impossible(full, value)
-    if wrong:
+    if wrong := ncu_labels.impossible(full, value):
         raise _fault(place, f"line {line}: {name.strip()} is {cell}, and {wrong}", "a cell under the wrong column?")
     yield full, Counter(name=full, value=value, unit=base)
 
 
 def _launch_counters(row: Row) -> Iterator[tuple[str, Counter]]:
     for column, stem in (("Block Size", "launch__block_dim_"), ("Grid Size", "launch__grid_dim_")):
-        match = _DIMENSIONS.search(row.get(column) or "")
-        if match:
+        if match := _DIMENSIONS.search(row.get(column) or ""):
             for axis, text in zip("xyz", match.groups()):
                 yield f"{stem}{axis}", Counter(name=f"{stem}{axis}", value=float(text))
 
@@ -284,7 +285,7 @@ def _launch_counters(row: Row) -> Iterator[tuple[str, Counter]]:
 def _rules(lines: Sequence[tuple[int, Row]], place: str) -> Iterator[Finding]:
     for number, line in lines:
         if line.get("Rule Name"):
-            speedup = parse_numeral(line.get("Estimated Speedup"))
+            speedup, local = parse_numeral(line.get("Estimated Speedup")), line.get("Estimated Speedup Type") == "local"
             if speedup and not 0 < speedup <= 100:
                 what = f"line {number}: a speedup of {speedup:.3g} %, where a rule can save 100 % at most"
                 raise _fault(place, what, "a cell under the wrong column?")
@@ -293,8 +294,6 @@ def _rules(lines: Sequence[tuple[int, Row]], place: str) -> Iterator[Finding]:
                 detail=line.get("Rule Description") or "",
                 trigger=f"rule={line['Rule Name']}",
                 gain=Interval(low=0.0, high=speedup / 100) if speedup else None,
-                doubt="a local estimate: of the part it concerns, not end to end"
-                if line.get("Estimated Speedup Type") == "local"
-                else "",
+                doubt="a local estimate: of the part it concerns, not end to end" if local else "",
                 scope="ncu rule",
             )

@@ -166,9 +166,9 @@ def _with_waits(call: Call, prepare: Call | None, waits: list[float]) -> Take:
     return take
 
 
-def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:
+def probe_clock(clock: Clock) -> tuple[float, float]:
     """Return the smallest step of a clock, and the nanoseconds between two readings."""
-    stamps = [clock() for _ in repeat(None, reads)]
+    stamps = [clock() for _ in repeat(None, 1000)]
     steps = [later - earlier for earlier, later in pairwise(stamps)]
     return float(min((step for step in steps if step > 0), default=1)), float(median(steps))
 

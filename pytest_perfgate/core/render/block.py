@@ -288,9 +288,9 @@ def _warnings(shown: Sequence[Proposal]) -> Iterator[str]:
     few = Counter(d.few_processes for d in shown if d.few_processes)
     for few_processes, count in few.items():
         yield f"warning  {count} of {plural(len(shown), 'case')}, {few_processes}; {_WHOLE}"
-    if detects := sum(d.detects is not None and _asks_for_time(d) for d in shown):
-        share = f"{detects} of {plural(len(shown), 'case')}"
-        yield f"warning  {share} too noisy to detect a slowdown of its limit{_busy_note(shown)}. {_AGAIN}"
+    if noisy := sum(d.detects is not None and _asks_for_time(d) for d in shown):
+        share = f"{noisy} of {plural(len(shown), 'case')}"
+        yield f"warning  {share} too noisy to detect a slowdown of the limit's size{_busy_note(shown)}. {_AGAIN}"
     if tiny := sum(d.after is not None and 0 < d.after.time < 1 for d in shown):
         text = 'below 1 ns: record() takes nanoseconds; for seconds: record(times, unit="s")'
         yield f"warning  {tiny} of {plural(len(shown), 'case')} {text}"

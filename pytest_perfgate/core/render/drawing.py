@@ -177,10 +177,9 @@ def haloed(x: float, y: float, text: str, anchor: str = "middle") -> str:
     return plain.replace("<text ", f'<text paint-order="stroke" stroke="{PAPER}" stroke-width="3.5" ', 1)
 
 
-def box(x: float, y: float, width: float, height: float, *, colour: str = MARK, title: str = "") -> str:
-    text = f"<title>{escape(title)}</title>" if title else ""
-    wide = max(width, 0.4)
-    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{wide:.2f}" height="{height:.2f}" fill="{colour}">{text}</rect>'
+def box(x: float, y: float, width: float, height: float, title: str) -> str:
+    size = f'width="{max(width, 0.4):.2f}" height="{height:.2f}"'
+    return f'<rect x="{x:.2f}" y="{y:.2f}" {size} fill="{MARK}"><title>{escape(title)}</title></rect>'
 
 
 def area(x: float, y: float, width: float, height: float, name: str, title: str = "") -> str:

@@ -162,7 +162,7 @@ def _strip(counts: Sequence[int], corner: Place, room: tuple[float, float]) -> I
     for at, count in enumerate(counts):
         if count:
             tall = room[1] * (0.2 + 0.8 * count / most)
-            yield box(corner[0] + at * wide + 0.5, corner[1] - tall, wide - 1, tall, title=f"{count} samples")
+            yield box(corner[0] + at * wide + 0.5, corner[1] - tall, wide - 1, tall, f"{count} samples")
 
 
 def _levels_across(
@@ -220,12 +220,12 @@ def _needle(frame: Frame, at: int, change: float) -> str:
 
 def history_picture(case: CaseReport, entries: Sequence[HistoryEntry]) -> Picture | None:
     """Draw the case's runs over time with its change points; accepted time and anchor are lines."""
-    sat = [s for s in entries if 0 < s.time < math.inf][-_KEPT:]
-    if len(sat) < 3:
+    past = [s for s in entries if 0 < s.time < math.inf][-_KEPT:]
+    if len(past) < 3:
         return None
     from pytest_perfgate.core.stats.change_points import change_points
 
-    return timeline(f"History of {short_name(case.key)}", sat, change_points([s.time for s in sat]), case.baseline)
+    return timeline(f"History of {short_name(case.key)}", past, change_points([s.time for s in past]), case.baseline)
 
 
 def _roof(measurement: Measurement) -> Roof | None:

@@ -144,7 +144,7 @@ ARM_CODES: tuple[ErrorCode, ...] = (
         family=Family.REPOSITORY,
         title="A submodule of the revision could not be checked out",
         why="a package built without its submodule is not the package of that revision",
-        fix="git submodule update --init --recursive; of a shallow one, git -C PATH fetch --unshallow; then run again",
+        fix="git submodule update --init --recursive (a shallow one: git -C PATH fetch --unshallow), then run again",
     ),
     ErrorCode(
         name="arm-no-project",

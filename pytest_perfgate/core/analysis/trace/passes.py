@@ -363,7 +363,7 @@ def stack_document(survey: Survey, wanted: str) -> Document:
     )
 
 
-def subtree(survey: Survey, row: int, depth: int = DEPTH) -> list[str]:
+def subtree(survey: Survey, row: int) -> list[str]:
     """Return the subtree as lines, with kernels below their launch."""
     children = _children(survey)
     kernels: dict[int, list[int]] = defaultdict(list)
@@ -380,7 +380,7 @@ def subtree(survey: Survey, row: int, depth: int = DEPTH) -> list[str]:
             kernel = survey.trace.names[survey.trace.name[survey.rows[at]]]
             lines.append(f"{'  ' * (level + 1)}-> {kernel[:100]}  {_micro(int(survey.end[at] - survey.start[at]))}")
         below = [c for c in children.get(here, ()) if times[c] > 0]
-        todo += [(child, level + 1) for child in reversed(below)] if level < depth else []
+        todo += [(child, level + 1) for child in reversed(below)] if level < DEPTH else []
     return [*lines, "..."] if todo else lines
 
 

@@ -227,7 +227,7 @@ def test_a_run_that_saw_too_little_is_said(spread: float, then: float | None, de
     assert decision.detects == (pytest.approx(detects) if detects else None)
     lines = list(acceptance_lines([decision]))
     assert ("can detect " in lines[0]) is bool(acceptance_json([decision])[0]["warning"]) is (detects is not None)
-    warning = "warning  1 of 1 case too noisy to detect a slowdown of its limit."
+    warning = "warning  1 of 1 case too noisy to detect a slowdown of the limit's size."
     assert [line.startswith(warning) for line in lines[2:]] == [True] * (detects is not None)
 
 
