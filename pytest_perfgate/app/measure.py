@@ -359,7 +359,7 @@ _NAMED = 5
 
 
 @value
-class Blurred:
+class NoisyCall:
     """A call without an accepted time whose run cannot detect the slowdown of its limit."""
 
     key: CaseKey
@@ -387,13 +387,13 @@ class Blurred:
         return f"--perfgate-rounds={needs}, or a quieter machine" if needs <= _WORTH else "a quieter machine"
 
 
-def report_noisy(blurred: Sequence[Blurred], tell: Callable[[str], None]) -> None:
+def report_noisy(calls: Sequence[NoisyCall], tell: Callable[[str], None]) -> None:
     """Report the calls that are still too noisy, with what would help."""
-    if beside := [call.beside for call in blurred if call.machine_busy]:
+    if beside := [call.beside for call in calls if call.machine_busy]:
         text = f"{plural(len(beside), 'new time')} may be too slow: other programs used {max(beside):.1f} processors"
         tell(f"{text} meanwhile; next: run again on an idle machine before you accept")
     # of the others, the verdicts say what to do
-    wide = [call for call in blurred if not call.machine_busy and call.half > call.asks]
+    wide = [call for call in calls if not call.machine_busy and call.half > call.asks]
     for call in wide[:_NAMED]:
         tell(f"{call}; next: {call.remedy}")
     if len(wide) > _NAMED:

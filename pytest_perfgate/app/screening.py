@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, hold_leases, stopped
-from pytest_perfgate.app.measure import Blurred, measurements, report_noisy
+from pytest_perfgate.app.measure import NoisyCall, measurements, report_noisy
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
@@ -300,7 +300,7 @@ SPENDS_S = 30.0
 PlayRound = Callable[["Sequence[Case]", int], None]  # runs one round, by its number, of some of the cases
 
 
-def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) -> tuple[Blurred, ...]:
+def too_noisy(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) -> tuple[NoisyCall, ...]:
     """Return the calls of a case that are too noisy to be accepted for their limit, and open speed-ups.
 
     Without ``first``, two builds decide calls without an accepted time, and only speed-ups are returned.
@@ -308,15 +308,15 @@ def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) ->
     if result.outcome != "passed":
         return ()
     measured = measurements(result, gate_judge.tools)
-    too_noisy = [_blurred(result, measurement, gate_judge) for measurement in measured] if first else []
-    too_noisy += [_open_speedup(result, measurement, gate_judge) for measurement in measured if measurement.references]
-    return tuple(call for call in too_noisy if call is not None)
+    calls = [_noisy_call(result, measurement, gate_judge) for measurement in measured] if first else []
+    calls += [_open_speedup(result, measurement, gate_judge) for measurement in measured if measurement.references]
+    return tuple(call for call in calls if call is not None)
 
 
 _LEAST_ASKED = 1e-3
 
 
-def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: GateJudge) -> Blurred | None:
+def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: GateJudge) -> NoisyCall | None:
     """Return a speed-up that more processes may decide, or whose interval is too wide to accept for its limit."""
     try:
         verdicts = gate_judge.judged(result.case, measurement).verdicts
@@ -333,11 +333,11 @@ def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: Gate
         asks = change if changing else abs(math.log(metric.value / limit.bound)) if limit.bound > 0 else 0.0
         if accepting or verdict.outcome in {Outcome.UNDECIDED, Outcome.SUSPECT}:
             count = len(measurement.processes)
-            return Blurred(key=measurement.key, half=half, asks=max(asks, _LEAST_ASKED), processes=count)
+            return NoisyCall(key=measurement.key, half=half, asks=max(asks, _LEAST_ASKED), processes=count)
     return None
 
 
-def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge) -> Blurred | None:
+def _noisy_call(result: CaseResult, measurement: Measurement, gate_judge: GateJudge) -> NoisyCall | None:
     times = metrics_of(measurement, None).find("time")
     if measurement.problems or not times or times[0].labels:
         return None
@@ -347,11 +347,11 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
         return None
     bounds = [limit.bound for limit in limits if limit.metric == "slowdown" and limit.bound > 0]
     half = (times[0].high - times[0].low) / (2 * times[0].value)
-    busy = busy_processors(measurement.processes)
+    count, busy = len(measurement.processes), busy_processors(measurement.processes)
     line = gate_judge.accepted.judging(measurement)[0]
     if not bounds or max(half, busy) <= min(bounds) or (line and (line.detects <= min(bounds) or busy > min(bounds))):
         return None
-    return Blurred(key=measurement.key, half=half, asks=min(bounds), processes=len(measurement.processes), beside=busy)
+    return NoisyCall(key=measurement.key, half=half, asks=min(bounds), processes=count, beside=busy)
 
 
 class FirstRun:
@@ -360,10 +360,10 @@ class FirstRun:
     def __init__(self, rounds: Rounds, gate_judge: GateJudge, clock: Callable[[], float], *, first: bool) -> None:
         self._rounds, self._judge, self._clock, self._first = rounds, gate_judge, clock, first
 
-    def noisy_calls(self, cases: Iterable[Case]) -> list[Blurred]:
+    def noisy_calls(self, cases: Iterable[Case]) -> list[NoisyCall]:
         """Return all calls that are still too noisy."""
         results = self._rounds.results()
-        return [call for case in cases for call in blurred(results[case.nodeid], self._judge, first=self._first)]
+        return [call for case in cases for call in too_noisy(results[case.nodeid], self._judge, first=self._first)]
 
     def _open(self, cases: Iterable[Case]) -> list[str]:
         """Return the cases that more processes may help, those nearest to their limit first."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.measure import Blurred
-from pytest_perfgate.app.screening import MOST, FirstRun, blurred
+from pytest_perfgate.app.measure import NoisyCall
+from pytest_perfgate.app.screening import MOST, FirstRun, too_noisy
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.limits.grammar import parse_limit
@@ -90,7 +90,7 @@ def test_processes_are_added_until_the_limit_is_seen_and_only_to_what_does_not_s
     narrow, wide = bench.play_more()
     assert wide == 3
     assert 3 < narrow < MOST
-    assert blurred(bench.results()["t.py::narrow"], bench.judge) == ()
+    assert too_noisy(bench.results()["t.py::narrow"], bench.judge) == ()
     assert bench.told == ["1 test too noisy for the limit so far: up to 7 more rounds, at most 30 s"]
 
 
@@ -166,7 +166,7 @@ def test_a_limit_that_does_not_read_is_left_to_the_judge() -> None:
 
     judge = bench.judge
     judge.limits = limits
-    assert blurred(bench.results()["t.py::one"], judge) == ()
+    assert too_noisy(bench.results()["t.py::one"], judge) == ()
 
 
 def test_of_many_that_stay_short_some_are_named() -> None:
@@ -181,7 +181,7 @@ def test_of_many_that_stay_short_some_are_named() -> None:
     [(0.06, "--perfgate-rounds=15, or a quieter machine"), (0.5, "a quieter machine")],
 )
 def test_the_remedy_is_as_many_processes_as_it_takes_where_those_are_few(half: float, remedy: str) -> None:
-    one = Blurred(key=CaseKey(nodeid="t.py::one"), half=half, asks=0.05, processes=10)
+    one = NoisyCall(key=CaseKey(nodeid="t.py::one"), half=half, asks=0.05, processes=10)
     assert one.remedy == remedy
     assert not one.machine_busy
     assert replace(one, beside=0.8).machine_busy
