@@ -60,14 +60,13 @@ class Comparison:
         self.problems: dict[str, Problem] = {}
         self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content
         """Whether both sides have, and loaded in every round so far, the same code."""
-        self.start_s = 0.0  # of the last round, outside its tests
+        self.out, self.start_s = set[str](), 0.0  # seconds of the last round, outside its tests
         self.bare: dict[str, tuple[str, ...]] = {}
         """Tests that load the same files on both sides and none of the package, so that the arms do not differ."""
         self.beside: dict[str, tuple[str, ...]] = {}  # files below the root, of no package, that a test's head loaded
         self.own = OwnFiles(stage.texts)
         self.next = NextRound(stage, arms, self.own)
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}  # of a side's call, by the position of its round
-        self.out: set[str] = set()
         self.times, self.begun, self.waits = PairTimes(()), 0.0, False  # whether tests waited for others, by the budget
         self._seconds: Mapping[str, float] = {}
         self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part that is played
@@ -180,8 +179,9 @@ class Comparison:
         if not standing and has.isdisjoint(c.nodeid for c in cases) and self.own.take_conftests(cases, fault.what):
             return cases  # those that share a version of their files start again together
         lost = [standing] if standing else [case.nodeid for case in cases if case.nodeid not in has]
+        hint = _MISSING.get(self.arms[BASE].mode, "") if "ModuleNotFoundError" in fault.what and not standing else ""
         for nodeid in lost:
-            self._note(*at, nodeid, fault.what, died=bool(standing) and fault.code.name in FATAL)
+            self._note(*at, nodeid, fault.what + hint, died=bool(standing) and fault.code.name in FATAL)
         return [case for case in cases if case.nodeid not in {*lost, *has}]
 
     def _note(self, phase: str, number: int, nodeid: str, why: str, *, died: bool = False) -> None:

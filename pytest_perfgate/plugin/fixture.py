@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import wraps
-from inspect import signature
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -216,6 +216,8 @@ def _repeated_name_error(name: str, nodeid: str) -> PerfgateError:
 def _measured(bench: Bench, nesting: Nesting, call: MeasuredCall) -> View:
     try:
         with nesting.entered():
+            if iscoroutinefunction(call.fn):
+                refuse_unrun(call.called())  # before samples: Python would warn of each that it was never awaited
             view = bench.take(call)
         refuse_unrun(view.result)
     except Exception:

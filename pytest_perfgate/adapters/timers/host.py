@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
@@ -93,16 +94,14 @@ class HostTimer:
             if batch > 1 and not plan.calls:
                 plan = replace(plan, least_samples=max(plan.least_samples, min(_FEW, plan.min_samples)))
             warmups = self._warm_up(take, first[0] * batch, plan, clock)
-            durations: list[float] = []
-            busy: list[float] = []
-            waits: list[float] = []
+            durations, busy, waits = list[float](), list[float](), list[float]()
             if plan.in_turns and prepare is None and clock is HOST_CLOCK.wall:
                 take = _with_cpu_time(call, batch, busy)
             elif batch == 1 and _of_a_tail(plan) and clock is HOST_CLOCK.wall:
                 take = _with_waits(call, prepare, waits)
-            stop, cpu_load = None, load_of(clock)
-            begun = clock()
+            stop, cpu_load, begun = None, load_of(clock), clock()
             while stop is None:
+                _reclaim()
                 take(_slice(durations, first[0], batch), durations)
                 stop = self._rule(durations, clock() - begun, plan)
             self._busy_until = clock()
@@ -130,6 +129,7 @@ class HostTimer:
         size = 1 if sample_ns > _SLICE_NS / 5 else 5
         while not self._warm(medians, taken, clock() - begun, plan):
             some: list[float] = []
+            _reclaim()
             take(size, some)
             medians.append(median(some))
             taken += size
@@ -268,6 +268,12 @@ def _calls_a_sample(call: Call, clock: Clock, first: float, resolution: float) -
     return batch
 
 
+def _reclaim() -> None:
+    """Free reference cycles as often as Python does: otherwise each call would wait for fresh memory of the kernel."""
+    if gc.get_count()[0] > gc.get_threshold()[0] > 0:
+        gc.collect(0)
+
+
 def _slice(durations: Sequence[float], first: float, batch: int) -> int:
     """Return the number of samples until the next check of the rule."""
     one = (durations[-1] if durations else first) * batch
@@ -276,8 +282,7 @@ def _slice(durations: Sequence[float], first: float, batch: int) -> int:
 
 def synchronised(bench: TimedCall, resolution: float) -> Samples:
     """Time calls between two waits for the device; the cost of launching and waiting is included, and noted."""
-    calls = bench.batch()
-    warmth = bench.warm()
+    calls, warmth = bench.batch(), bench.warm()
     repeated = replace(bench, call=repeated_call(bench.call, calls))
     with Undisturbed():
         overhead = waiting(bench.runtime, bench.clock)

@@ -292,13 +292,21 @@ def test_a_conftest_that_the_base_cannot_load_is_its_own_there() -> None:
     assert [seed for seed, _ in later].count(first[0]) == 3, "only the first round starts twice"
 
 
-def test_a_conftest_that_cannot_be_loaded_and_is_not_edited_leaves_its_tests_open() -> None:
-    world = World(time=slower("1", 0.0), modules=PROOF, unloadable=LOADING.format(error="OSError: no file"))
+@pytest.mark.parametrize(
+    ("error", "setting"),
+    [
+        ("OSError: no file", ""),
+        ("ModuleNotFoundError: No module named 'beside'", "list its folder in [tool.perfgate]: in 'projects'"),
+    ],
+)
+def test_a_conftest_that_cannot_be_loaded_and_is_not_edited_leaves_its_tests_open(error: str, setting: str) -> None:
+    world = World(time=slower("1", 0.0), modules=PROOF, unloadable=LOADING.format(error=error))
     stage = replace(staged(world, [], []), texts=versions(FILES, EDITED, (THEN, THEN)))
     comparison = Comparison((arm("base"), arm("head")), cases(2), stage, Design())
     assert heard(comparison) == {}
     assert len(world.spawned) == 2
-    assert all("OSError: no file" in why for why in comparison.troubles().values())
+    assert all(error in why and setting in why for why in comparison.troubles().values())
+    assert setting or not any("[tool.perfgate]" in why for why in comparison.troubles().values())
 
 
 def test_a_fixture_that_raises_in_the_base_alone_is_its_own_there() -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -332,3 +333,16 @@ def test_work_that_no_call_can_do_is_refused(work: Any) -> None:
 def test_what_raises_at_being_asked_is_taken() -> None:
     refuse_unrun(Rude())
     refuse_unrun((Rude(), 1))
+
+
+def test_a_coroutine_function_is_refused_before_it_is_timed() -> None:
+    """Python warned of each timed call that it was never awaited; with warnings as errors hundreds of errors followed."""
+
+    class Untouched(Bench):
+        def take(self, call: MeasuredCall) -> View:
+            raise AssertionError(f"{call.key} was timed")
+
+    case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
+    for fn in (_coroutine, partial(_coroutine)):
+        with pytest.raises(PerfgateError, match="a coroutine that was never run"):
+            Perfgate(case, Untouched(case))(fn)

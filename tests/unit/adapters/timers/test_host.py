@@ -6,6 +6,7 @@ import gc
 import math
 import sys
 import time
+import weakref
 from dataclasses import replace
 from statistics import median
 from types import SimpleNamespace
@@ -131,6 +132,28 @@ def test_the_collector_is_left_as_it_was(running: bool) -> None:
     finally:
         (gc.enable if before else gc.disable)()
     assert not any(states)
+
+
+def test_reference_cycles_are_freed_between_samples() -> None:
+    """They filled the memory: each call took fresh pages from the kernel, and read twice its time."""
+    alive, most, calls = weakref.WeakSet[Ring](), 0, 0
+
+    def call() -> None:
+        nonlocal most, calls
+        alive.update(Ring() for _ in range(100))
+        most, calls = max(most, len(alive)), calls + 1
+
+    plan = Plan(warmup_ns=1, calls=1, min_samples=300)
+    HostTimer(stop_at_count, lambda _medians, taken, *_: taken >= 100).measure(call, plan, host_runtime())
+    assert calls >= 400
+    assert most < 50 * 100
+
+
+class Ring:
+    """An object that refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
 
 
 def test_the_clock_has_a_step_and_a_cost() -> None:
