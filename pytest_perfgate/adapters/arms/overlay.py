@@ -12,6 +12,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
+from pytest_perfgate.adapters.arms import hash_of
 from pytest_perfgate.adapters.system.processes import mapped_libraries, run_captured
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -105,7 +106,7 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     mapped, arm = mapped_libraries(), Path(sys.prefix).parent
     files = {str(file) for file in _loaded(lambda name: name in names)}
     files.update(foreign_libraries(mapped, arm, names), (f for f in mapped if Path(f).is_relative_to(arm / "tree")))
-    return tuple((file, _read_through(Path(file), ())[0]) for file in sorted(files))
+    return tuple((file, hash_of(Path(file))[0]) for file in sorted(files))
 
 
 def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
@@ -114,7 +115,7 @@ def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, st
     below = (file for file in _loaded(lambda name: name not in names) if file.is_relative_to(top))
     inside = {file.relative_to(top).as_posix(): file for file in below}
     paths = (path for path in sorted(inside) if not _INSTALLED.intersection(path.split("/")))
-    return tuple((path, _read_through(inside[path], ())[0]) for path in paths)
+    return tuple((path, hash_of(inside[path])[0]) for path in paths)
 
 
 def _loaded(is_wanted: Callable[[str], bool]) -> set[Path]:
@@ -230,9 +231,6 @@ def _installed_package(file: str) -> str:
     return "" if inside == file else re.split(r"[./]", inside)[0]
 
 
-_PART, _LONGEST = 1 << 20, max(map(len, _PAGES)) - 1
-
-
 def content_of(folder: Path) -> str:
     """Return a hash of all files below a folder that code may load, read or start: no bytecode or accepted times.
 
@@ -241,7 +239,7 @@ def content_of(folder: Path) -> str:
     digests, pages = dict[Path, str](), set(_PAGES)
     for path in sorted(folder.rglob("*")):
         if _is_content(inside := path.relative_to(folder), path):
-            digests[inside], mentioned = _read_through(path, pages if _is_code(inside) else set())
+            digests[inside], mentioned = hash_of(path, pages if _is_code(inside) else set())
             pages -= mentioned
     hasher = hashlib.sha256()
     for inside, digest in digests.items():
@@ -257,21 +255,7 @@ _LOADED = re.compile(r"[^\ud800-\udfff]+\.(?:py|so|pyd|dylib)", re.DOTALL)  # no
 def sources_of(folder: Path) -> dict[str, str]:
     """Return the hash of each code file below a folder as built; :func:`loaded_modules` lists the loaded ones."""
     files = (path for path in folder.resolve().rglob("*") if _LOADED.fullmatch(str(path)) and path.is_file())
-    return {str(path): _read_through(path, ())[0] for path in sorted(files)}
-
-
-def _read_through(path: Path, suffixes: Collection[str]) -> tuple[str, set[str]]:
-    """Return a hash of a file and the suffixes that it mentions; it is read in parts, since data may be gigabytes."""
-    digest, mentioned, before = hashlib.sha256(), set[str](), b""
-    try:
-        with path.open("rb") as file:
-            while part := file.read(_PART):
-                digest.update(part)
-                mentioned |= {suffix for suffix in suffixes if suffix.encode() in before + part}
-                before = part[-_LONGEST:]
-    except OSError:
-        return str(path.readlink()) if path.is_symlink() else "unreadable", mentioned
-    return digest.hexdigest()[:16], mentioned
+    return {str(path): hash_of(path)[0] for path in sorted(files)}
 
 
 def _is_content(inside: Path, path: Path) -> bool:

@@ -41,7 +41,7 @@ from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Arm, ArmSettings, Leftover
 
-_FORM = "6"
+_FORM = "7"
 """The version of an arm folder's layout; arms of another version are built anew."""
 
 _CACHES = {
