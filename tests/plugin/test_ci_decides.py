@@ -63,7 +63,6 @@ class Upstream:
         (lines,) = (self.seed.root / "baselines").rglob("*.yaml")
         text = lines.read_text()
         assert "time: " in text
-        text = re.sub(r" detects: [^,]+,", "", text)  # whatever ran beside this test meanwhile
         lines.write_text(re.sub(r"time: ([0-9.]+)", lambda match: f"time: {times * float(match[1]):.4f}", text))
         self._commit(self.seed.root, "accepted")
 
@@ -158,10 +157,11 @@ def test_a_test_that_measures_something_else_is_named(upstream: Upstream, call: 
 @SLOW
 @pytest.mark.parametrize("times", [0.6, 1.8])
 def test_unchanged_code_passes_whatever_run_was_accepted(upstream: Upstream, times: float) -> None:
+    """Slower than accepted and as fast as the base is MOVED where no noise of the accepted run explains it."""
     upstream.accept(times)
     run = upstream.run(KERNEL)
     assert run.code == 0, run.text
-    assert "full: 2 passed" in run.text
+    assert re.search("full: (2|1 moved, 1) passed", run.text), run.text
     assert "improved" not in run.text.lower()
     assert re.search(r"(9|10) min \d+ s of the budget are left", run.text), "it is said before it is spent"
 
