@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -45,30 +46,46 @@ def _parts(file: IO[bytes]) -> Iterator[bytes]:
             yield part
 
 
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_NO_BITS = 8
-_DEBUG = (b".debug_", b".zdebug_", b".symtab", b".strtab", b".shstrtab", b".gnu_debuglink", b".note.gnu.build-id")
+_SEGMENT, _SECTION = struct.Struct("<IIQQQQQQ"), struct.Struct("<IIQQQQIIQQ")
+_LOADED_SEGMENT, _NO_BITS, _IN_MEMORY = 1, 8, 2
+_TABLE = ((40, 8), (60, 4))
+"""The (start, size) of what the header says of the table of sections, which moves with what a debugger reads."""
+_DEBUG = (b".debug_", b".zdebug_", b".symtab", b".strtab", b".shstrtab", b".gnu_debuglink")
 
 
 def _spans(file: IO[bytes]) -> list[tuple[int, int | None]]:
-    """Return (start, size) of what is hashed: a whole file, or the sections of 64-bit ELF and what follows them."""
+    """Return (start, size) of what is hashed: a whole file, or what 64-bit ELF loads, its other data, and the rest."""
     head = file.read(64)
     if head[:6] != b"\x7fELF\x02\x01":
         return [(0, None)]
-    programs, sections, _, _, program_size, program_count, section_size, count, names_at = struct.unpack_from(
-        "<QQIHHHHHH", head, 32
-    )
-    if not count or section_size != _SECTION.size:
-        return [(0, None)]
+    programs, sections, _, _, _, count_of_programs, _, count, names_at = struct.unpack_from("<QQIHHHHHH", head, 32)
+    file.seek(programs)
+    segments = list(_SEGMENT.iter_unpack(file.read(count_of_programs * _SEGMENT.size)))
     file.seek(sections)
-    table = list(_SECTION.iter_unpack(file.read(count * section_size)))
+    table = list(_SECTION.iter_unpack(file.read(count * _SECTION.size)))
     _, _, _, _, names_start, names_size, *_ = table[names_at]
+    loaded = [(start, size) for kind, _, start, _, _, size, *_ in segments if kind == _LOADED_SEGMENT]
+    stored = [section for section in table if section[1] != _NO_BITS]
+    ends = [start + size for start, size in loaded] + [start + size for _, _, _, _, start, size, *_ in stored]
+    end = max(*ends, sections + count * _SECTION.size)
+    if not loaded or end > file.seek(0, os.SEEK_END):
+        raise ValueError
     file.seek(names_start)
     names = file.read(names_size)
-    spans: list[tuple[int, int | None]] = [(16, 16), (programs, program_size * program_count)]
-    end = sections + count * section_size
-    for name, kind, _, _, start, size, *_ in table:
-        if kind != _NO_BITS:
-            end = max(end, start + size)
-            spans += [] if names[name:].startswith(_DEBUG) else [(start, size)]
-    return [*spans, (end, None)]
+    cuts, apart = list(_TABLE), list[tuple[int, int]]()
+    for name, _, flags, _, start, size, *_ in stored:
+        if names[name:].startswith(b".note.gnu.build-id"):
+            cuts.append((start, size))
+        elif not flags & _IN_MEMORY and not names[name:].startswith(_DEBUG):
+            apart.append((start, size))
+    return [*(rest for start, size in loaded for rest in _without(start, size, cuts)), *apart, (end, None)]
+
+
+def _without(start: int, size: int, cuts: Collection[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield what is left of a span without the cuts in it."""
+    end = start + size
+    for cut, length in sorted(cuts):
+        if start <= cut and cut + length <= end:
+            yield start, cut - start
+            start = cut + length
+    yield start, end - start
