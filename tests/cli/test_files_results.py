@@ -114,6 +114,15 @@ def test_baselines_begin_with_them(project: Place) -> None:
     assert "0 imported, 1 kept" in project.perfgate("import", "bench.json", "--device", "NVIDIA-H200").out
 
 
+def test_times_of_a_card_are_not_imported_as_the_hosts(project: Place) -> None:
+    card = {"id": 0, "name": "NVIDIA H200"}
+    meta = {"version": {"json": {"major": 1}, "nvbench": {"major": 0}}}
+    (project.root / "nv.json").write_text(json.dumps({"meta": meta, "devices": [card], "benchmarks": []}))
+    refused = project.perfgate("import", "nv.json")
+    assert (refused.code, "--device KEY" in refused.err, "NVIDIA H200" in refused.err) == (2, True, True)
+    assert project.perfgate("import", "nv.json", "--device", "NVIDIA-H200").code == 0
+
+
 @pytest.mark.parametrize(
     "text",
     [

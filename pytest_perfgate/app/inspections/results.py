@@ -366,6 +366,9 @@ class Imported:
 
 def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, when: str) -> Imported:
     """Return the lines that an import would write."""
+    if file.tool == "nvbench" and device.startswith("host-"):
+        fix = f"--device KEY, with the key that perfgate doctor shows for {file.machine or 'the card'}"
+        raise PerfgateError("command-usage", f"NVBench measured a GPU, and {device} is a host", fix=fix)
     accepted = store.read_all(device)
     lines, unchanged, omitted = [], [], []
     for result in file.results:
