@@ -1,8 +1,8 @@
-"""Whether a reference kernel as divisor lowers the scatter of the recorded kernels: ``python canary.py``.
+"""Whether a reference kernel as divisor lowers the scatter of recorded kernels: ``python ci/bench/verdicts/canary.py``.
 
-For two canaries: the scatter of the other nine kernels between rounds, as it is and divided by the canary of the same
-round; once for a process's median wall time, as a stored baseline compares it, once for pairs of processes in
-lock-step.
+For two such canaries: the scatter of the other nine kernels between rounds, as it is and divided by the canary of the
+same round; once for a process's median wall time, as a stored baseline compares it, once for pairs of processes in
+turns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def pairs(tape: Tape) -> np.ndarray:
 
 
 def main() -> None:
-    print("| tape | condition | canary | process medians | divided | pairs in lock-step | divided | kernels it helps |")
+    print(
+        "| recording | condition | canary | process medians | divided | pairs in turns | divided | kernels it helps |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for folder in (HERE / "recordings", HERE / "recordings" / "loaded"):
         for condition in ("quiet", "hogs"):

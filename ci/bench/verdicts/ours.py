@@ -54,14 +54,13 @@ class Variant:
         findings = {key: finding(pair, LIMIT) for key, pair in self.pairs(suite, np.arange(count), when).items()}
         share = Design().alpha / Design().level
         slower = np.array([f.p / share < 0.01 and f.shift >= LIMIT for f in findings.values()])
-        return Ruling(slower, np.zeros(TESTS, bool), np.zeros(TESTS, bool), count, count)
+        return Ruling(slower, np.zeros(TESTS, bool), count)
 
     @staticmethod
     def _ruling(findings: dict[int, RoundsResult], rounds: float) -> Ruling:
         alarm = np.array([f.decision is Decision.SLOWER for f in findings.values()])
         open_ = np.array([f.decision is Decision.UNDECIDED for f in findings.values()])
-        unstable = np.array([f.unstable for f in findings.values()]) & open_
-        return Ruling(alarm, open_, unstable, rounds, rounds)
+        return Ruling(alarm, open_, rounds)
 
 
 FLAT = Variant("paired signed-rank, R=10", looks=False)

@@ -19,18 +19,15 @@ Array = np.ndarray
 
 @dataclass
 class Ruling:
-    """Per test: alarmed, undecided, unstable; and processes a side over the suite."""
+    """Per test: alarmed, undecided; and processes a side over the suite."""
 
     alarm: Array
     undecided: Array
-    unstable: Array
     processes: float
-    rounds: float = 0.0
 
 
 def ruled(alarm: Array, processes: float, undecided: Array | None = None) -> Ruling:
-    none = np.zeros(TESTS, bool)
-    return Ruling(alarm, none if undecided is None else undecided, none, processes)
+    return Ruling(alarm, np.zeros(TESTS, bool) if undecided is None else undecided, processes)
 
 
 def both(suite: Suite, table: str, count: int) -> tuple[Array, Array]:

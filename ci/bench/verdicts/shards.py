@@ -1,4 +1,4 @@
-"""Eight shards against one run of the same suites: ``python ci/bench/verdicts/shards.py --write docs/rates.md``.
+"""Eight shards against one run of the same suites: ``python ci/bench/verdicts/shards.py``.
 
 Suites of forty tests are drawn as ``replay.py`` draws them, two of them slower, wherever they lie. One run decides all
 forty by two builds; eight shards, divided by the package's own rule, decide theirs with their share of the chance of an
@@ -22,7 +22,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2])]
 from ours import CI, LIMIT  # noqa: E402
-from replay import PARTS, rate, write_table  # noqa: E402
+from replay import PARTS  # noqa: E402
 from suites import ARM, CONDITIONS, TESTS, Library, Suite, suite  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
@@ -56,7 +56,7 @@ class Tally:
         cells = [condition, f"{share:.0%}"]
         for way in ("one run", "shards"):
             count = self.alarmed[way]
-            cells.append(f"{rate(count, self.suites)} (≤ {upper_bound(count, self.suites):.1%})")
+            cells.append(f"{count / self.suites:.2%} (≤ {upper_bound(count, self.suites):.1%})")
         for way in ("one run", "shards"):
             hits = self.detected[way]
             cells.append(f"{hits / self.planted:.0%} (≥ {clopper_pearson(hits, self.planted).low:.0%})")
@@ -127,7 +127,6 @@ def main() -> None:
     parser.add_argument("--recordings", type=Path, default=HERE / "recordings")
     parser.add_argument("--suites", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", type=Path)
     chosen = parser.parse_args()
     kinds = tuple(product((1.0, 0.25), CONDITIONS, range(PARTS)))
     lines_of = {(share, condition): Tally() for share, condition, _ in kinds}
@@ -140,10 +139,7 @@ def main() -> None:
     note = (
         f"{chosen.suites} clean suites of {TESTS} a line, and as many with {SLOWED} slower tests; seed {chosen.seed}."
     )
-    text = f"{note}\n\n" + "\n".join(lines) + "\n"
-    print(text)
-    if chosen.write:
-        write_table(chosen.write, "shards", text)
+    print("\n".join((note, "", *lines)))
 
 
 if __name__ == "__main__":

@@ -6,14 +6,14 @@ the ratio.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from live import HERE, SETTINGS, environment, git
-
+HERE = Path(__file__).parent
 TESTS = """
 import pytest
 from kern import UNITS, factor, kernels
@@ -27,7 +27,23 @@ def test_kernel(benchmark, name, size):
     benchmark(KERNELS[name], round(UNITS * size * factor(name, size)))
 """
 SLOWED = (("json", 2), ("matrix", 4), ("sorting", 1))
+SETTINGS = """
+[tool.pytest.ini_options]
+pythonpath = ["."]
+[tool.perfgate]
+arms = "worktree"
+"""
 FACTOR = "\n\ndef factor(name, size):\n    return 1.2 if (name, size) in {slowed} else 1.0\n"
+
+
+def git(root: Path, *words: str) -> None:
+    who = ["-c", "user.name=bench", "-c", "user.email=bench@example.invalid", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
+
+
+def environment() -> dict[str, str]:
+    """Return the variables without those of an outer pytest or CI."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PERFGATE_")) and k != "CI"}
 
 
 def project(root: Path) -> None:
