@@ -19,6 +19,7 @@ from pytest_perfgate.app.changed_tests import (
     JudgedChange,
     compared_revision,
     fixture_parts,
+    forerunner,
     improved,
     loosened_lines,
     merge_base,
@@ -32,7 +33,7 @@ from pytest_perfgate.app.compare_arms import Comparison, untimed_in
 from pytest_perfgate.core.changes.limits import changed, same_program, same_test
 from pytest_perfgate.core.changes.marks import requirements
 from pytest_perfgate.core.changes.source import may_be_read
-from pytest_perfgate.core.changes.tests import absent, forerunner
+from pytest_perfgate.core.changes.tests import absent, hidden
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
 from pytest_perfgate.model.project import DEPENDENCIES
@@ -40,7 +41,6 @@ from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
-    from pytest_perfgate.core.judge.suite import Suite
     from pytest_perfgate.model.measurement import Baseline
     from pytest_perfgate.model.ports import Repository
     from pytest_perfgate.model.verdict import Paired
@@ -70,23 +70,18 @@ _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_
 
 
 def absent_tests(change: JudgedChange) -> Differences:
-    """Return the tests that only the revision has, in a whole run against it; they were not compared."""
-    suite = change.suite
+    """Return tests that only a named revision has, which were not compared; else those that the change hides."""
+    suite, touched = change.suite, change.repository.touched
     if not suite.complete or suite.reach.unknown:
         return Differences()
-    return Differences(names=tuple(sorted(_absent(change.repository, change.base, suite))))
-
-
-def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str]:
+    texts = touched(change.base, WORDS) or {}
+    if any(path.rpartition("/")[2] == "conftest.py" for path in touched(change.base, _HIDING) or {}):
+        every = touched(NOTHING, WORDS) or {}
+        texts = {**{path: (text, text) for path, (_, text) in every.items()}, **texts}
     present = suite.collected | suite.deselected
-    texts = repository.touched(revision, WORDS) or {}
-    for path, (then, now) in texts.items():
-        yield from absent(path, then or "", now, present, suite.reach)
-    hiding = repository.touched(revision, _HIDING) or {}
-    if any(path.rpartition("/")[2] == "conftest.py" for path in hiding):
-        for path, (_, text) in (repository.touched(NOTHING, WORDS) or {}).items():
-            if path not in texts:
-                yield from absent(path, text or "", text, present, suite.reach)
+    if change.gate_judge.revision:
+        return Differences(names=tuple(sorted(absent(texts, present, suite.reach))))
+    return Differences(names=tuple(sorted(hidden(texts, present | suite.skipped.keys(), suite.reach))))
 
 
 def changed_requirements(change: JudgedChange) -> Differences:
@@ -168,6 +163,10 @@ CHANGES = (
     Check(
         kind="absent", against=lambda gate_judge: gate_judge.revision, ci=False, compare=absent_tests,
         sentence=lambda change, n: f"{plural(n, 'gated test')} only in {change.commit}, not compared",
+    ),
+    Check(
+        kind="removed", against=lambda judge: "" if judge.revision else merge_base(judge), compare=absent_tests,
+        sentence=lambda change, n: f"{plural(n, 'gated test')} of {change.commit} not collected any more",
     ),
     Check(
         kind="newly marked", against=merge_base, read=WORDS, compare=newly_marked,

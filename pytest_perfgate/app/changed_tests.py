@@ -382,3 +382,15 @@ def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
             yield f"{was.title} {value} -> {quantity(now.value, now.dimension)}"
         elif now.scatter > max(_MUCH, _FAR * was.scatter):
             yield f"scatter of {was.title} {detectable(was.scatter)} -> {detectable(now.scatter)}"
+
+
+def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
+    """Return the file that held the lines of a test file before, or "".
+
+    In a sibling folder only a removed file counts, since an existing one is of another project. ``below`` is this
+    root's path from the top of the repository: a root above it would name the test by a longer path.
+    """
+    beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
+    above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))
+    fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(beside)))
+    return next(fitting, "")

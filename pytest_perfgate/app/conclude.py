@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.policy import contested
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
 from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
-from pytest_perfgate.model.measurement import Baseline, HistoryEntry, commit_name
+from pytest_perfgate.model.measurement import TREE, Baseline, HistoryEntry, commit_name
 from pytest_perfgate.model.plan import Case, CaseKey, Decision, Effect, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import value
@@ -83,6 +83,7 @@ def suite_notes(
         partial(_drifts, gate_judge, cases, reports),
         partial(_creeping_lines, gate_judge, reports),
         partial(_without_history, gate_judge),
+        partial(_edited_meanwhile, gate_judge),
     )
     return tuple(note for part in parts for note in _notes_of(part))
 
@@ -133,6 +134,12 @@ def _without_history(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     if fault := gate_judge.past.fault:
         what = f"judged without the history: {fault.place}: {fault.what}; {fault.fix}"
         yield SuiteNote(kind="history", effect=Effect.WARN, text=what)
+
+
+def _edited_meanwhile(gate_judge: GateJudge) -> Iterable[SuiteNote]:
+    if trees := dict(gate_judge.tools.environment().facts).get(TREE):
+        what = f"the working copy changed while it was measured ({trees}), so no commit holds what was; next: run again"
+        yield SuiteNote(kind=TREE, effect=Effect.WARN, text=what)
 
 
 def _by_committed_line(gate_judge: GateJudge, report: CaseReport) -> bool:

@@ -58,6 +58,9 @@ _RUNS = 3
 _LONG_NS = 1e9
 """A pass is not repeated after so long."""
 
+_PAGES = 16
+"""The most pages in a run that processes take that are only present, such as a server of a fixture."""
+
 
 def readings_of(
     wanted: Sequence[str], passed: PassedCall, samples: Sequence[Samples], instruments: Instruments, clock: Clock
@@ -78,10 +81,19 @@ def _host_memory(passed: PassedCall, instruments: Instruments, clock: Clock) -> 
     if memory is None:
         yield Absent(name="peak_memory", why="no instrument here reads the host's memory")
         return
+    before, runs = memory.children(), 0
+    readings: list[Reading] = []
     for by, look in (("traced", memory.traced), ("resident", memory.resident)):
-        peaks = [peak for peak in _looks(passed, look, clock) if peak is not None]
-        if peaks:
-            yield Reading(name="peak_memory", values=tuple(peaks), dimension=Dimension.BYTES, labels=(("by", by),))
+        looks = list(_looks(passed, look, clock))
+        runs += len(looks)
+        if peaks := tuple(peak for peak in looks if peak is not None):
+            readings.append(Reading(name="peak_memory", values=peaks, dimension=Dimension.BYTES, labels=(("by", by),)))
+    if memory.children() - before > _PAGES * runs:
+        why = "the call runs in child processes too, whose memory is not counted"
+        fix = "measure what the child runs, in a test of its own; or take its own figure: perfgate.metric(...)"
+        yield Absent(name="peak_memory", why=why, fix=fix)
+        return
+    yield from readings
 
 
 def _looks(passed: PassedCall, look: Callable[[Call], T], clock: Clock) -> Iterator[T]:

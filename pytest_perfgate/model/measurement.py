@@ -242,7 +242,8 @@ class Environment:
         return dict((*lasting.facts, ("system", self.platform), ("python", self.python), *self.packages))
 
 
-_PASSING = frozenset({"load", FACT})
+TREE = "working copy"  # the fact that it changed during the run, before and after
+_PASSING = frozenset({"load", FACT, TREE})
 """Facts that change from moment to moment."""
 
 

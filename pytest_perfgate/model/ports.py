@@ -343,6 +343,9 @@ class HostMemory(Protocol):
     def resident(self, call: Call) -> float | None:
         """Return the most bytes that the process held, beyond what it held before; ``None`` if unknown."""
 
+    def children(self) -> int:
+        """Return how many pages of memory child processes have taken so far."""
+
 
 @array_value
 class Instruments:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
@@ -186,8 +186,8 @@ def agreed(answer: Any) -> bool:
     """
     if answer is None or isinstance(answer, bool):
         return answer is not False
-    scalar = str(getattr(answer, "dtype", "")) in {"bool", "torch.bool"} and getattr(answer, "shape", None) == ()
-    return scalar and bool(answer)
+    dtype, shape = str(getattr(answer, "dtype", "")), getattr(answer, "shape", None)
+    return dtype in {"bool", "torch.bool"} and shape == () and bool(answer)
 
 
 @dataclass
@@ -269,120 +269,120 @@ def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> MetricMissin
         why = fate or "it was not measured: it failed, or the call comes later"
         return MetricMissing("not-measured", text, why=why, fix="perfgate report shows its outcome")
     has = f"this call has {some_of(sorted(names))}"
-    gap = metrics.missing(name)
-    if gap is not None or name in by_name():
-        why = gap.why if gap is not None else "no instrument of this call produces it"
-        fix = (gap.fix if gap is not None else "") or has
-        return MetricMissing("not-measured", text, why=why, fix=fix)
+    if (gap := metrics.missing(name)) or name in by_name():
+        why = gap.why if gap else "no instrument of this call produces it"
+        return MetricMissing("not-measured", text, why=why, fix=(gap and gap.fix) or has)
     near = nearest(name, names, 1) or nearest(name, by_name(), 1)
     fix = f"did you mean {near[0]!r}? {has}" if near else has
     return MetricMissing("not-measured", text, why="no metric has that name", fix=fix)
 
 
-_FUTURE = "a future"
-
-_LIST = "lambda: list(f()), or a loop over it"
-
-_STEPPING = (
-    *("accumulate", "batched", "combinations", "combinations_with_replacement", "compress", "dropwhile"),
-    *("filterfalse", "groupby", "pairwise", "permutations", "product", "starmap", "takewhile", "zip_longest"),
-)
-"""Iterators of itertools, as far as this version of Python has them."""
-
-_STEPS = [step for name, step in vars(itertools).items() if name in _STEPPING]
-_WORKING: tuple[Any, ...] = (map, filter, zip, type(iter(int, 1)), *_STEPS)
-"""Iterators that compute at each step, whatever their source; ``re.finditer`` returns the type of ``iter(f, end)``."""
+_FUTURE, _LIST = "a future", "lambda: list(f()), or a loop over it"
 
 _PASSING: tuple[Any, ...] = (enumerate, itertools.chain, itertools.cycle, itertools.islice, type(itertools.tee(())[0]))
 """Iterators that only pass on items: they are lazy if their source is."""
 
 _CARRYING: tuple[Any, ...] = (*_PASSING, list, tuple, type(iter([])), type(iter(())))
 
+_MANAGER: Any = type(contextmanager(iter)(())).__mro__[1]  # of both kinds, async ones too
+
 _PROMISES: tuple[tuple[Any, str, str], ...] = (
     (Coroutine, "a coroutine", "lambda: asyncio.run(f()), or a loop's run_until_complete"),
     (Generator, "a generator", _LIST),
     (AsyncGenerator, "an async generator", "lambda: asyncio.run(g()), where the coroutine g() goes through it"),
-    (_WORKING, "an iterator", _LIST),
+    (_MANAGER, "a context manager", "a call that enters it: with f(): ..."),
 )
 
 _LAZY = (
     (("add_done_callback",), _FUTURE, "lambda: f().result(), or a loop's run_until_complete"),
+    (("get", "successful"), _FUTURE, "lambda: f().get()"),
+    (("cancel", "cancelled"), "a scheduled call", "a loop's run_until_complete"),
+    (("is_alive", "join"), "a thread or process that still works", "a call that joins it"),
+    (("poll", "communicate"), "a process that still works", "a call that waits for it"),
+    (("executescript", "fetchall"), "a cursor with rows that were never read", "lambda: f().fetchall()"),
     (("__dask_graph__", "compute"), "a graph", "lambda: f().compute()"),
     (("collect_schema", "collect"), "a query", "lambda: f().collect()"),
 )
-"""Methods that identify lazy classes without an import: futures of any library, dask, polars."""
+"""Methods that identify lazy classes without an import: futures of any library, threads, sqlite3, dask, polars."""
 
-_LOOKED_AT = 1000
+_LOOKED_AT, _DEEPEST = 1000, 8
 """How many items of a collection are checked; the rest are taken to be of the same kind."""
-
-_DEEPEST = 8
 
 
 def refuse_unrun(result: object) -> None:
     """Refuse a result that was only promised: creating it takes no time, and the work was not measured."""
     if unrun := _promise(result):
-        raise _unrun(f"{unrun[0]} that was never run: only creating it was timed", f"measure {unrun[1]}")
-    if type(result) in {list, tuple}:
+        raise _unrun(unrun[0], f"measure {unrun[1]}")
+    if type(result) in {list, tuple, dict, set}:
         _refuse_held(result)
 
 
 def _refuse_held(results: Any) -> None:
     """Refuse a collection with lazy items: futures if the first is one, and any other item that was not run."""
-    looked = results[:_LOOKED_AT]
-    waiting = next(filter(None, map(_promise, looked)), None)
-    if waiting is None:
+    looked = list(itertools.islice(results.values() if type(results) is dict else results, _LOOKED_AT))
+    promises = list(map(_promise, looked))
+    if not (waiting := next(filter(None, promises), None)):
         return
-    if waiting[0] == _FUTURE and _promise(looked[0]) == waiting:
-        text = "futures that were never waited for: only creating them was timed"
-        raise _unrun(text, "measure lambda: [one.result() for one in f()]")
-    for unrun in looked:
-        _closed(unrun)
-    text = f"a {type(results).__name__} with {waiting[0]} that was never run: only creating it was timed"
-    raise _unrun(text, "make the call run it, or iterate over it, before it returns")
+    if waiting[0].startswith(_FUTURE) and promises[0] == waiting:
+        raise _unrun("futures that were never waited for", "measure lambda: [one.result() for one in f()]")
+    fix = "make the call run it, or iterate over it, before it returns"
+    raise _unrun(f"a {type(results).__name__} with {waiting[0]}", fix)
 
 
 def _unrun(returned: str, fix: str) -> PerfgateError:
-    return PerfgateError("call-wrong", f"the call returned {returned}", fix=fix)
+    made = "them" if returned.startswith("futures") else "it"
+    return PerfgateError("call-wrong", f"the call returned {returned}: only creating {made} was timed", fix=fix)
 
 
 def _promise(result: object) -> tuple[str, str] | None:
     """Return the kind of a lazy result and how to measure it; None if it is not lazy, or raises when examined."""
     try:
         promise = next(_promised(result), None)
+        if isinstance(result, (Coroutine, Generator)):  # closed, or Python warns that it was never awaited
+            with suppress(Exception):
+                result.close()
     except Exception:  # noqa: BLE001 - anybody's code
         return None
-    if promise:
-        _closed(result)
     return promise
 
 
-def _closed(result: object) -> None:
-    """Close a coroutine, so that Python does not warn that it was never awaited."""
-    with suppress(Exception):
-        if isinstance(result, (Coroutine, Generator)):
-            result.close()
-
-
 def _promised(result: object) -> Iterator[tuple[str, str]]:
-    yield from ((what, fix) for kind, what, fix in _PROMISES if isinstance(result, kind))
-    yield from ((what, fix) for methods, what, fix in _LAZY if _has(result, methods) and not _plain(result))
-    if type(result) in _PASSING and _lazy_source(result):
-        yield "an iterator", _LIST
+    for kind, what, fix in _PROMISES:
+        if isinstance(result, kind):
+            yield f"{what} that was never run", fix
+    for methods, what, fix in _LAZY:
+        if _has(result, methods) and not _done(result):
+            yield what if " that " in what else f"{what} that was never run", fix
+    if _steps(result) or (type(result) in _PASSING and _lazy_source(result)):
+        yield "an iterator that was never run", _LIST
 
 
 def _has(thing: object, methods: Iterable[str]) -> bool:
     return all(callable(getattr(type(thing), method, None)) for method in methods)
 
 
-def _plain(thing: Any) -> bool:
-    """Return whether a thing could hold a graph of dask and holds none, such as a data set of xarray in memory."""
-    return _has(thing, ("__dask_graph__",)) and thing.__dask_graph__() is None
+def _done(thing: Any) -> bool:
+    """Return whether nothing is left to do: a data set of xarray in memory, a thread that ended, no rows."""
+    if _has(thing, ("is_alive",)):
+        return not thing.is_alive()
+    if _has(thing, ("poll",)):
+        return thing.poll() is not None
+    return (thing.__dask_graph__() if _has(thing, ("__dask_graph__",)) else getattr(thing, "description", "")) is None
+
+
+def _steps(thing: object) -> bool:
+    """Return whether a thing computes at each step; iterators over stored values, files and cursors do not."""
+    of = type(thing)
+    stored = of.__module__ == "builtins" and of.__name__.endswith("iterator") and of is not type(iter(int, 1))
+    idle = of in (*_PASSING, reversed, itertools.count, itertools.repeat)
+    reads = any(_has(thing, (name,)) for name in ("read", "fetchall", "__array__"))
+    return isinstance(thing, Iterator) and not (stored or idle or reads)
 
 
 def _lazy_source(passing: object, depth: int = _DEEPEST) -> bool:
     """Return whether an iterator takes its items from one that computes at each step; no item is taken."""
     sources = gc.get_referents(passing)[:_LOOKED_AT]
-    if any(isinstance(source, (Generator, *_WORKING)) for source in sources):
+    if any(map(_steps, sources)):
         return True
     return depth > 0 and any(_lazy_source(source, depth - 1) for source in sources if type(source) in _CARRYING)
 

@@ -230,6 +230,7 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
     from pytest_perfgate.adapters.stores.configuration import declared_names, settings_at
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.model.measurement import TREE, commit_name
     from pytest_perfgate.model.ports import GateTools
     from pytest_perfgate.wiring.stores import baseline_store, history_store
 
@@ -240,9 +241,15 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
     )
     baselines = baseline_store(root, project, repository)
 
+    began = (repository.head(), repository.dirty())
+
     @cache
     def environment_here() -> Any:
-        return replace(probe(), commit=repository.head(), dirty=repository.dirty())
+        here, now = probe(), (repository.head(), repository.dirty())
+        if now == began:
+            return replace(here, commit=now[0], dirty=now[1])
+        trees = (commit_name(head[:10], dirty=dirty) or "no commit" for head, dirty in (began, now))
+        return replace(here, commit=began[0], dirty=True, facts=(*here.facts, (TREE, ", then ".join(trees))))
 
     return GateTools(
         kinds=kinds,

@@ -12,6 +12,7 @@ from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.model.errors import PerfgateError
 from tests import reports
 from tests.plugin.projects import Project
+from tests.plugin.two_builds import git
 
 SUITE = """
     import pytest
@@ -146,3 +147,24 @@ def test_a_record_is_kept_in_a_folder_with_letters_that_the_locale_does_not_have
     assert "not kept" not in run.text
     (record,) = (project.root / ".perfgate" / "records").glob("*.json")
     assert json.loads(record.read_text(encoding="utf-8"))["run"]["root"] == str(project.root)
+
+
+@pytest.mark.parametrize("words", ["git commit -qam later", "git stash -q"])
+def test_a_tree_that_changes_while_it_is_measured_is_in_no_commit(project: Project, words: str) -> None:
+    """The record named the commit of the end, which had other code than what was measured."""
+    project.write("test_it.py", "")
+    for start in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
+        git(project.root, *start)
+    first = git(project.root, "rev-parse", "HEAD").strip()
+    test = f"""
+        import subprocess
+
+        def test_kept(perfgate):
+            subprocess.run({words.split()!r}, check=False)
+            perfgate.record([1.0] * 30, unit="ms")
+    """
+    project.write("test_it.py", test)
+    run = project.run("--perfgate=full")
+    assert f"the working copy changed while it was measured ({first[:10]}+dirty, then " in run.text
+    environment = Records(project.root).read().environment
+    assert (environment.commit, environment.dirty) == (first, True)

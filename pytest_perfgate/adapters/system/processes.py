@@ -168,22 +168,17 @@ def alive(pid: int) -> bool:
     return True
 
 
+def _stat(pid: int) -> list[str]:
+    """Return what the kernel says of a process, from its state on (proc(5), stat); empty if unknown."""
+    try:
+        return (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
 def started(pid: int) -> str:
     """Return when a process started, in ticks, which distinguishes it from a later one with the same number."""
-    try:
-        return (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
-def parent(pid: int) -> int:
-    """Return the parent's number; 0 if unknown."""
-    try:
-        return int(
-            (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
-        )
-    except (OSError, IndexError, ValueError):
-        return 0
+    return "".join(_stat(pid)[19:20])
 
 
 def lineage(pid: int) -> tuple[int, ...]:
@@ -191,7 +186,7 @@ def lineage(pid: int) -> tuple[int, ...]:
     line = []
     while pid > 0 and pid not in line:
         line.append(pid)
-        pid = parent(pid)
+        pid = int("".join(_stat(pid)[1:2]) or 0)
     return tuple(line)
 
 
@@ -213,10 +208,6 @@ def others(pids: tuple[int, ...], root: int) -> Others:
         foreign=tuple(pid for pid in present if pid not in own and root not in lineage(pid)),
         elsewhere=tuple(pid for pid in pids if pid not in present),
     )
-
-
-_HIGH_WATER = b"5"
-"""The value that resets the kernel's high-water mark: proc(5), clear_refs."""
 
 
 class ProcessMemory:
@@ -245,7 +236,7 @@ class ProcessMemory:
         with _collected_alone():
             _give_back()
             try:
-                Path("/proc/self/clear_refs").write_bytes(_HIGH_WATER)
+                Path("/proc/self/clear_refs").write_bytes(b"5")  # resets the high-water mark: proc(5)
                 stood = _status("VmRSS")
                 result = call()
                 peak = _status("VmHWM") - stood
@@ -253,6 +244,15 @@ class ProcessMemory:
                 return None
             del result
         return float(max(0, peak))
+
+    def children(self) -> int:
+        """Return how many pages of memory processes below this one have taken so far, also those that ended."""
+        import resource
+
+        pids = [int(place.name) for place in PROC.glob("[1-9]*")]
+        below = [pid for pid in pids if os.getpid() in lineage(pid)[1:]]
+        living = sum(int(count) for pid in below for count in _stat(pid)[7:9])
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt + living
 
 
 @contextlib.contextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
 
 from pytest_perfgate.core.changes.source import (
+    FUNCTIONS,
     LOOSE,
     WIDE,
     Scope,
@@ -26,6 +27,7 @@ from pytest_perfgate.core.changes.source import (
     reached,
     said_by,
     tests_in,
+    tree_of,
 )
 
 _FILES = 64
@@ -375,3 +377,19 @@ def _of_python(node: ast.AST) -> bool:
 
 def _hooks(names: Iterable[str]) -> set[str]:
     return {name for name in names if name.startswith(_HOOK) and name not in {*_SAYING, PLUGINS}}
+
+
+def collectable(text: str, path: str) -> frozenset[str]:
+    """Return the tests of a file that pytest collects by its defaults, whatever the machine has."""
+    module = tree_of(text)
+    named = PurePosixPath(path).match("test_*.py") or PurePosixPath(path).match("*_test.py")
+    whole = named and "__test__" not in text
+    return frozenset(_collected(module.body, "")) if module is not None and whole else frozenset()
+
+
+def _collected(body: Sequence[ast.stmt], prefix: str) -> Iterator[str]:
+    for one in body:
+        if isinstance(one, FUNCTIONS) and one.name.startswith("test"):
+            yield f"{prefix}{one.name}"
+        elif isinstance(one, ast.ClassDef) and one.name.startswith("Test"):
+            yield from _collected(one.body, f"{prefix}{one.name}::")

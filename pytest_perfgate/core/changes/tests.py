@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.changes.fixtures import CONFTEST, another_test, conftest_error
+from pytest_perfgate.core.changes.fixtures import CONFTEST, Texts, another_test, collectable, conftest_error
 from pytest_perfgate.core.changes.marks import marked
 from pytest_perfgate.core.changes.source import bodies_of, tree_of
 from pytest_perfgate.model.errors import nearest
@@ -158,29 +158,31 @@ def successors(
             yield Successor(gone=old[device, was], new=fresh[device, now])
 
 
-def absent(path: str, then: str, now: str | None, collected: frozenset[str], reach: Reach) -> Iterator[str]:
-    """Yield removed or uncollected tests of one file, each with the reason; parameters are ignored."""
-    tests = dict.fromkeys(name.partition("#")[0].partition("[")[0] for name in marked(then))
-    here, names = {node.partition("[")[0] for node in collected}, same_bodies(then, now or "")
-    present = marked(now or "")
-    for test in tests:
-        node = f"{path}::{test}"
-        if node in here or not reach.holds(node) or not test.rpartition("::")[2].startswith("test"):
-            continue
-        place = "here, and not collected" if test in present else "gone"
-        yield f"{node}: {f'now {names[test]}' if test in names else place}"
+def absent(texts: Texts, collected: frozenset[str], reach: Reach) -> Iterator[str]:
+    """Yield removed or uncollected tests of these files, each with the reason; parameters are ignored."""
+    here = {node.partition("[")[0] for node in collected}
+    for path, (then, now) in texts.items():
+        names, present = same_bodies(then or "", now or ""), marked(now or "")
+        for test in dict.fromkeys(name.partition("#")[0].partition("[")[0] for name in marked(then or "")):
+            node = f"{path}::{test}"
+            if node in here or not reach.holds(node) or not test.rpartition("::")[2].startswith("test"):
+                continue
+            place = "here, and not collected" if test in present else "gone"
+            yield f"{node}: {f'now {names[test]}' if test in names else place}"
 
 
-def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
-    """Return the file that held the lines of a test file before, or "".
-
-    In a sibling folder only a removed file counts, since an existing one is of another project. ``below`` is this
-    root's path from the top of the repository: a root above it would name the test by a longer path.
-    """
-    beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
-    above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))
-    fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(beside)))
-    return next(fitting, "")
+def hidden(texts: Texts, collected: frozenset[str], reach: Reach) -> Iterator[str]:
+    """Yield tests that pytest collected before the change, and that are now in a place where it does not."""
+    here = {node.partition("[")[0] for node in collected}
+    now = {path: marked(text or "") for path, (_, text) in texts.items()}
+    for path, (then, text) in texts.items():
+        names = same_bodies(then or "", text or "")
+        for test in sorted(collectable(then or "", path) & marked(then or "").keys()):
+            node, new = f"{path}::{test}", names.get(test, test)
+            places = [path] if new in now[path] else [place for place in now if test in now[place]]
+            after = [f"{place}::{new if place == path else test}" for place in places]
+            if reach.holds(node) and path not in here and after and here.isdisjoint({node, *after}):
+                yield f"{node}: {after[0] if after[0] != node else 'here'}, and not collected"
 
 
 Versions = Callable[[str], "tuple[str | None, str]"]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 BOUND = 1.02
 """The largest ratio of wall to CPU time, in the least stretched sample, of a call that only computes."""
 
-CLOCKS_APART, WATTS_APART = 0.005, 0.02
-"""The least difference of clocks, or of watts, between two builds with different states."""
+CLOCKS_APART, WATTS_APART, WAITS_APART = 0.005, 0.02, 0.05
+"""The least difference of clocks, watts or waits between two builds with different states."""
 
 LEAST_TURNS = 3  # with fewer, the median is unreliable
 
@@ -43,7 +43,10 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     else:
         busy = by_cpu_time(bases, heads)
         base = tuple(time_of(samples, busy=busy) for samples in bases)
-        ratios = [apart(before, after, busy=busy) for before, after in zip(bases, heads)]
+        waits = [(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)]
+        some = busy and _all_apart(waits, WAITS_APART)  # one build waits in some of its calls, which no CPU time shows
+        more = [(after or 1.0) / (before or 1.0) if some else 1.0 for before, after in waits]
+        ratios = [apart(before, after, busy=busy) * by for before, after, by in zip(bases, heads, more)]
         head = tuple(time * ratio for time, ratio in zip(base, ratios))
     spreads = sorted(spread(samples, busy=busy) for samples in (*bases, *heads))
     return Pairs(base=base, head=head, spread=median(spreads), preloads=preloads_of(rounds))
@@ -147,13 +150,13 @@ def computes(side: Sequence[Samples]) -> bool:
     On a busy core every sample may lose time to a queue. A longer call loses more than its share, so wall time would
     exaggerate its slowdown.
     """
-    return median(sorted(min(least_stretch(samples), _wall_over_cpu(samples)) for samples in side)) <= BOUND
+    return median(sorted(min(least_stretch(samples), _wall_over_cpu(samples) or math.inf) for samples in side)) <= BOUND
 
 
-def _wall_over_cpu(samples: Samples) -> float:
-    """Return the thread's time without queues over its CPU time; infinite if unknown."""
+def _wall_over_cpu(samples: Samples) -> float | None:
+    """Return the thread's time without queues over its CPU time; None if unknown."""
     busy = fmean(samples.cpu) if samples.cpu and not samples.threaded else 0.0
-    return (busy + samples.blocked) / busy if samples.blocked is not None and busy > 0 else math.inf
+    return (busy + samples.blocked) / busy if samples.blocked is not None and busy > 0 else None
 
 
 def _has_cpu_times(samples: Samples) -> bool:
@@ -180,8 +183,7 @@ def time_of(samples: Samples, *, busy: bool) -> float:
 
 def spread(samples: Samples, *, busy: bool) -> float:
     """Return the interquartile range within the process, as a fraction of its median."""
-    ordered = sorted(samples.cpu if busy else samples.durations)
-    last = len(ordered) - 1
+    last = len(ordered := sorted(samples.cpu if busy else samples.durations)) - 1
     return (ordered[(3 * last + 3) // 4] - ordered[last // 4]) / median(ordered)
 
 
@@ -336,10 +338,8 @@ BESIDE = "paired, against "
 
 def slow_processes(paired: Paired) -> str:
     """Return ``more slow processes (10 of 30, 0 in the base)``, if Fisher's test confirmed that."""
-    if paired.slow is None:
-        return ""
-    head, base = paired.slow
-    return f"more slow processes ({head} of {paired.rounds}, {base} in the base)"
+    head, base = paired.slow or (0, 0)
+    return f"more slow processes ({head} of {paired.rounds}, {base} in the base)" if paired.slow is not None else ""
 
 
 def indistinguishable(paired: Paired) -> str:

@@ -77,6 +77,65 @@ def test_only_of_a_whole_run_against_a_revision_and_where_it_looked() -> None:
     assert absent_notes(texts, deselected=frozenset({"t.py::test_b"})) == []
 
 
+STATED = """
+import pytest
+limit = pytest.mark.perfgate("time <= 1s")
+@limit
+def test_a(perfgate): perfgate(sum)
+class TestOne:
+    @limit
+    def test_b(self, perfgate): perfgate(len)
+if AVAILABLE:
+    @limit
+    def test_c(perfgate): perfgate(max)
+"""
+
+
+@pytest.mark.parametrize(
+    ("now", "names"),
+    [
+        (STATED.replace("def test_a", "def tst_a"), ("test_t.py::test_a: test_t.py::tst_a, and not collected",)),
+        (
+            STATED.replace("TestOne", "Ones"),
+            ("test_t.py::TestOne::test_b: test_t.py::Ones::test_b, and not collected",),
+        ),
+        (f"{STATED}\ndel test_a\n", ("test_t.py::test_a: here, and not collected",)),
+        (f"{STATED}\ntest_a.__test__ = False\n", ("test_t.py::test_a: here, and not collected",)),
+        (f"{STATED}\ndef test_a(): pass\n", ("test_t.py::test_a: here, and not collected",)),
+        (STATED.replace("perfgate(sum)", "perfgate(min)"), ()),
+        ("", ()),
+    ],
+)
+def test_a_test_without_a_line_that_the_change_hides_is_named_in_ci(now: str, names: tuple[str, ...]) -> None:
+    """The last is deleted, which its limits show; whatever stands behind a condition may not have been there before."""
+    there = {"test_t.py::test_a", "test_t.py::TestOne::test_b"} - {name.partition(": ")[0] for name in names}
+    assert hidden_names({"test_t.py": (STATED, now)}, there) == names
+
+
+def test_a_test_that_moves_to_a_file_that_pytest_does_not_collect_is_named() -> None:
+    moved: Texts = {"test_t.py": (STATED, None), "bench_t.py": (None, STATED)}
+    assert hidden_names(moved, set()) == (
+        "test_t.py::TestOne::test_b: bench_t.py::TestOne::test_b, and not collected",
+        "test_t.py::test_a: bench_t.py::test_a, and not collected",
+    )
+    assert hidden_names(moved, {"bench_t.py::test_a[1]", "bench_t.py::TestOne::test_b"}) == ()
+    other: Texts = {"common.py": (STATED, f"{STATED}\n"), "test_s.py": (f"__test__ = False\n{STATED}", STATED)}
+    assert hidden_names(other, set()) == (), "neither was collected before"
+    assert hidden_names({"test_t.py": (STATED, f"{STATED}\n")}, set(), {"test_t.py": "needs torch"}) == ()
+
+
+def hidden_names(texts: Texts, collected: set[str], skipped: dict[str, str] | None = None) -> tuple[str, ...]:
+    judge: Any = SimpleNamespace(
+        revision="", accepted=SimpleNamespace(base=Base(commit="c0ffee")),
+        context=SimpleNamespace(policy=Policy(ci=True)),
+        tools=SimpleNamespace(repository=SimpleNamespace(touched=lambda _, words: texts if "perfgate" in words else {})),
+    )  # fmt: skip
+    suite = Suite(context=CONTEXT, collected=frozenset(collected), skipped=skipped or {})
+    notes = notes_on("removed", judge, suite=suite)
+    assert all((note.effect, "of c0ffee" in note.text) == (Effect.WARN, True) for note in notes)
+    return notes[0].names if notes else ()
+
+
 TEST = "def test_0(perfgate):\n    perfgate(work)\n"
 LOADED = ("t.py", "helper.py", "other.py", "gone.py")
 

@@ -24,8 +24,8 @@ from tests.unit.core.judge.bench import limit
 class Memory:
     """Says what it was told to say, and counts the looks."""
 
-    def __init__(self, traced: float, resident: float | None) -> None:
-        self._traced, self._resident, self.looks = traced, resident, 0
+    def __init__(self, traced: float, resident: float | None, pages: int = 0) -> None:
+        self._traced, self._resident, self._pages, self.looks, self._taken = traced, resident, pages, 0, 0
 
     def traced(self, call) -> float:
         call()
@@ -34,7 +34,11 @@ class Memory:
 
     def resident(self, call) -> float | None:
         call()
+        self._taken += self._pages
         return self._resident
+
+    def children(self) -> int:
+        return self._taken
 
 
 def tools(**fields) -> Instruments:
@@ -48,6 +52,14 @@ def passed(first_ns: float | None = None, events: list[str] | None = None, runti
 
 
 STEADY = (Samples(durations=(1e6, 1.1e6, 0.9e6), timer="host", stop=Stop.COUNT),)
+
+
+@pytest.mark.parametrize(("pages", "names"), [(0, ["Reading"] * 2), (32, ["Reading"] * 2), (34, ["Absent"])])
+def test_memory_is_not_measured_where_child_processes_take_some(pages: int, names: list[str]) -> None:
+    """A limit of 2 MB passed on 50 KB, while the process that the call started took 300 MB."""
+    instruments = tools(memory=Memory(10.0, 12.0, pages))
+    figures = list(readings_of(("peak_memory",), passed(), STEADY, instruments, lambda: 0.0))
+    assert [type(one).__name__ for one in figures] == names
 
 
 def test_each_look_at_memory_has_a_set_up_of_its_own() -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import csv
 import enum
+import io
 import itertools
 import re
+import sqlite3
+import subprocess
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from multiprocessing.pool import ThreadPool
 from types import SimpleNamespace
 from typing import Any
 
@@ -238,6 +247,39 @@ def _passed() -> Iterator[int]:
     return enumerate(map(str, "ab"))  # type: ignore[return-value]
 
 
+@contextmanager
+def _entered_by_nobody() -> Iterator[int]:
+    yield 1
+
+
+def _pooled() -> object:
+    with ThreadPool(1) as pool:
+        return pool.apply_async(int)
+
+
+def _at_work() -> threading.Thread:
+    thread = threading.Thread(target=time.sleep, args=(1,))
+    thread.start()
+    return thread
+
+
+def _over() -> threading.Thread:
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    return thread
+
+
+class Steps:
+    """A reader of anybody's: it computes at each step."""
+
+    def __iter__(self) -> Steps:
+        return self
+
+    def __next__(self) -> int:
+        return 1
+
+
 class Odd:
     """As a quantity of pint without dask: it has the methods, and asking it raises."""
 
@@ -292,6 +334,17 @@ class Graph:
         (lambda: [_coroutine(), _coroutine()], "a list with a coroutine that was never run", "before it returns"),
         (lambda: (1, Future()), "a tuple with a future that was never run", "before it returns"),
         (_asynchronous, "an async generator that was never run", "asyncio.run(g())"),
+        (_entered_by_nobody, "a context manager that was never run", "enters it"),
+        (lambda: csv.reader(["a,b"]), "an iterator that was never run", "list(f())"),
+        (Steps, "an iterator that was never run", "list(f())"),
+        (lambda: enumerate(csv.reader(["a,b"])), "an iterator that was never run", "list(f())"),
+        (lambda: sqlite3.connect(":memory:").execute("select 1"), "a cursor with rows that were never read", "fetch"),
+        (lambda: asyncio.new_event_loop().call_soon(print), "a scheduled call that was never run", "run_until"),
+        (_pooled, "a future that was never run", "f().get()"),
+        (_at_work, "a thread or process that still works", "joins it"),
+        (lambda: subprocess.Popen(["sleep", "1"]), "a process that still works", "waits for it"),
+        (lambda: {"rows": _generator()}, "a dict with a generator that was never run", "before it returns"),
+        (lambda: {_generator()}, "a set with a generator that was never run", "before it returns"),
     ],
 )
 def test_what_nobody_ran_is_refused(promise: object, message: str, fix: str) -> None:
@@ -302,10 +355,18 @@ def test_what_nobody_ran_is_refused(promise: object, message: str, fix: str) -> 
 
 
 DONE = [None, [1], iter([1]), range(3), (1,), [], (), enumerate([1]), Graph(None), Odd(), [Odd()]]
+STORED = [iter({1: 2}.values()), iter("a"), iter({1}), np.ones(2).flat, io.StringIO("a"), {"a": [1]}, _over()]
+WITHOUT_ROWS = sqlite3.connect(":memory:").execute("create table t (a)")
+ENDED = subprocess.Popen(["true"])
+ENDED.wait()
 
 
 @pytest.mark.parametrize(
-    "done", [*DONE, reversed([1]), itertools.chain([1], (2,)), itertools.islice([1], 1), itertools.chain([map])]
+    "done",
+    [
+        *(*DONE, *STORED, WITHOUT_ROWS, ENDED, reversed([1]), itertools.count(), itertools.chain([1], (2,))),
+        *(itertools.islice([1], 1), itertools.chain([map])),
+    ],
 )
 def test_what_was_done_is_taken(done: object) -> None:
     refuse_unrun(done)

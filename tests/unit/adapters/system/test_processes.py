@@ -251,3 +251,14 @@ def test_memory_that_nobody_traces_is_seen_by_the_kernel() -> None:
 def test_where_the_kernel_has_no_mark_nobody_guesses(monkeypatch) -> None:
     monkeypatch.setattr(processes, "_status", lambda name: {}[name])
     assert ProcessMemory().resident(int) is None
+
+
+def test_memory_of_child_processes_is_counted_while_they_live_and_afterwards() -> None:
+    memory, code = ProcessMemory(), "import sys; taken = b'1' * 8_000_000; print(flush=True); sys.stdin.read()"
+    before = memory.children()
+    command = [sys.executable, "-S", "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        alive = memory.children() - before
+    assert 100 < alive <= memory.children() - before

@@ -245,6 +245,26 @@ def test_waiting_is_time_too() -> None:
     assert not computes([turns_of((100.0,))])
 
 
+def half_waiting(ns: float) -> Samples:
+    """Every second call waits so long; the others only compute, so the call counts as one that computes."""
+    times = tuple(100.0 + (ns if number % 2 else 0.0) for number in range(10))
+    return replace(turns_of(times, (100.0,) * 10), blocked=ns / 2)
+
+
+def test_waits_of_some_calls_alone_are_time_where_one_build_has_them_in_every_round() -> None:
+    """By CPU time, and by the least wall time, a mean call of twice the time was as fast as before."""
+    base, head = half_waiting(0.0), half_waiting(200.0)
+    assert computes([head])
+    assert pair_of([(capture(base), capture(head))] * 9).differences == pytest.approx([math.log(2.0)] * 9)
+    assert pair_of([(capture(head), capture(base))] * 9).differences == pytest.approx([math.log(0.5)] * 9)
+    alike = [(capture(head), capture(head))] * 8
+    assert pair_of([*alike, (capture(base), capture(head))]).differences == (0.0,) * 9
+    small = half_waiting(8.0)
+    assert pair_of([(capture(base), capture(small))] * 9).differences == (0.0,) * 9
+    unknown = replace(head, blocked=None)
+    assert pair_of([(capture(base), capture(unknown))] * 9).differences == (0.0,) * 9
+
+
 def test_a_device_is_summed_up_by_its_median() -> None:
     assert time_of(turns_of((1.0, 5.0, 9.0), timer="events"), busy=False) == 5.0
     assert time_of(turns_of((9.0, 5.0, 1.0)), busy=False) == 1.0
