@@ -109,7 +109,7 @@ class TorchRuntime:
         return getattr(import_module("torch").version, "hip", None) is None
 
     def availability(self) -> Availability:
-        return probe_availability(self.name, self._version, fix="install a build of torch for this machine's GPU")
+        return probe_availability(self.name, self._version, fix="install a build of torch for your GPU")
 
     def _version(self) -> str:
         if self._backend is None and (version := _built_without_gpu()):

@@ -34,8 +34,6 @@ ANSWER_S = 30.0
 _POINTER = b"version https://git-lfs.github.com/spec/"
 """The first bytes of the pointer that git-lfs leaves in place of a file's content."""
 
-_SHOWN = 3
-
 _SHORT = re.compile(r"[0-9a-f]{7,39}(\+dirty)?")
 """A shortened hash, which cannot be fetched from a server."""
 
@@ -203,7 +201,10 @@ def _refused(command: str, output: str) -> PerfgateError:
     if "No space left on device" in output:
         return PerfgateError("arm-no-room", f"git {command} failed: {ending(output)}")
     absent = "not a git repository" in output or "must be run in a work tree" in output
-    return PerfgateError("no-repository" if absent else "git-failed", f"git {command} failed: {ending(output)}")
+    lacking = "is not a git command" in output or "usage: git" in output  # we use nothing that a newer one refuses
+    fix = "install git 2.30 or newer; git --version shows yours" if lacking else ""
+    what = f"git {command} failed: {ending(output)}"
+    return PerfgateError("no-repository" if absent else "git-failed", what, fix=fix)
 
 
 def ending(text: str, lines: int = 4) -> str:
@@ -254,7 +255,7 @@ def _refuse_pointers(git: Git, folder: Path) -> None:
     paths = [path for path in listed if path and _is_pointer(folder / path)]
     lost = [path for path in paths if (git.top / path).is_file() and not _is_pointer(git.top / path)]
     if lost:
-        what = f"git-lfs left pointers where the working copy has contents: {first_of(lost, _SHOWN)}"
+        what = f"git-lfs left pointers where the working copy has contents: {first_of(lost, 3)}"
         raise PerfgateError("lfs-missing", what)
 
 

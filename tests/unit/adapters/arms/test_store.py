@@ -245,6 +245,20 @@ def test_what_git_refuses_is_said_in_its_words(repo: Path) -> None:
     assert "index" in error.what
 
 
+@pytest.mark.parametrize(
+    "answer", ["git: 'worktree' is not a git command. See 'git --help'.", "usage: git worktree add"]
+)
+def test_an_old_git_is_to_be_replaced(repo: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    usual = str(shutil.which("git"))
+    old = repo.parent / "bin" / "git"
+    old.parent.mkdir()
+    old.write_text(f'#!/bin/sh\ncase " $* " in *" worktree "*) echo "{answer}" >&2; exit 1;; esac\nexec {usual} "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(old.parent), prepend=os.pathsep)
+    error = failure(repo, ArmSettings(), "HEAD")
+    assert (error.code.name, error.fix) == ("git-failed", "install git 2.30 or newer; git --version shows yours")
+
+
 def test_annotated_tags_and_hooks_of_the_repository(repo: Path) -> None:
     git(repo, "tag", "-a", "v1", "-m", "first")
     hook = repo / ".git" / "hooks" / "post-checkout"
