@@ -188,7 +188,7 @@ def _entries() -> Iterator[tuple[str, str, str, str]]:
     """Yield the kind, the name, the text and the synonyms of all that can be explained."""
     from pytest_perfgate.cli.dispatch import GROUPS
     from pytest_perfgate.core.analysis.decisions import ROWS
-    from pytest_perfgate.core.analysis.foreign_files import VIEWS
+    from pytest_perfgate.core.trace_kinds import VIEWS
     from pytest_perfgate.plugin.options import OPTIONS
 
     yield from (("outcome", _shown(outcome), RULE[outcome].meaning, "") for outcome in Outcome)

@@ -200,7 +200,7 @@ def run_inspect(options: argparse.Namespace) -> int:
 
 
 def _list_views(options: argparse.Namespace, analysis: Analysis) -> int:
-    from pytest_perfgate.core.analysis.foreign_files import view_lines
+    from pytest_perfgate.core.trace_kinds import view_lines
 
     names = list(views_of(analysis))
     output.write_json(names) if options.json else output.write("\n".join(view_lines(names)))

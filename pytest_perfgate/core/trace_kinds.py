@@ -1,7 +1,8 @@
-"""The metrics of traces and of Nsight Systems' exports that limits can name."""
+"""The metrics of traces and of Nsight Systems' exports that limits can name, and what the views of files show."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.model.metric import MetricKind
@@ -195,3 +196,60 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("expected_slowdown", _PART, _NEITHER, "of two traces: what bandwidths or peaks explain", "op"),
     _trace_kind("tree_edits", _COUNT, _LOW, "of two traces: operators that their call trees do not share"),
 )
+
+
+VIEWS: Mapping[str, str] = {
+    "analysis": "a report in four sections: summary, metrics, findings, recommendations",
+    "annotation": "the hottest lines of source and machine code",
+    "arguments": "operators by shapes and types of their arguments",
+    "backward": "forward operators beside the backward passes that they caused",
+    "balance": "how evenly the parts of the job share the work",
+    "both": "operators with arguments that both sides have",
+    **{f"only_{side}": f"operators with arguments that only the {side} has" for side in ("reference", "target")},
+    "bottleneck": "what bounds each kernel, and advice by its gain",
+    "categories": "time by category of operators",
+    "changes": "what differs between two builds",
+    "collectives": "collective operations of both sides",
+    "comparison": "counters beside those of an earlier report",
+    "contract": "configuration, stages, bottleneck and three opportunities in a fixed form, for other programs",
+    "devlog": "an entry for a development log",
+    "difference": "what differs between two files",
+    "fair": "a short report for decisions",
+    "findings": "what looks wrong: idle gaps, no flash attention, transposes, slow BatchNorm, tiny batched GEMM, ...",
+    "fusion": "modules whose instances launch many short kernels",
+    "health": "counters of each kernel beside their healthy values, and what to do if not",
+    "impact": "what each operator would gain at 20, 50 and 80 % of its roof",
+    "kernels": "time by kernel, and rates where its work is known",
+    "mix": "machine instructions (SASS) by kind",
+    "ops": "time by operator",
+    "overlap": "how much communication computation covers, by rank and stage",
+    "overview": "one line for each kernel",
+    "pictures": "all pictures, as far as a terminal shows them",
+    "ranks": "ranks side by side, and their waits for each other",
+    "reference": "the short report of the first trace",
+    "replay": "operations to run again outside the program, as JSON",
+    "report": "the usual report; of kernels in four sections, as analysis",
+    "results": "each benchmark with its times",
+    "roofline": "operators against compute and memory peaks",
+    "rough": "a report with every detail",
+    "rules": "the profiler's own advice",
+    "selection": "which kernels the library chose for each operator",
+    "setup": "which process (pid) is which rank, its device and its place in the mesh",
+    "stack": "callers of one operator and what it launched (--set op=NAME)",
+    "steps": "each step of the program with its times",
+    "streams": "which streams compute or communicate, and what for (ep_a2a, cp_ring, pp_p2p, mixed)",
+    "summary": "times, calls and findings of the whole file",
+    "target": "the short report of the second trace",
+    "timeline": "busy, idle and overlapping time of the devices",
+    "tracelens": "tables in the form of the tool TraceLens",
+    "tree": "the call tree",
+    "verdicts": "each case with its verdict",
+    "window": "which part of the capture the figures are of, such as the median chunk of a pipeline",
+}
+"""What a view shows, by its name."""
+
+
+def view_lines(names: Sequence[str]) -> Iterator[str]:
+    """Yield each view with what it shows; a plugin's view has only its name."""
+    width = max(map(len, names), default=0)
+    return (f"{name:<{width}}  {VIEWS.get(name, '')}".rstrip() for name in names)

@@ -1,10 +1,9 @@
-"""The kind of an unreadable file, by its first bytes, and what the views of a readable one show."""
+"""The kind of an unreadable file, by its first bytes."""
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from pytest_perfgate.model.profiles import SQLITE
@@ -14,10 +13,18 @@ _UTF_8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > OTHER"
 _SQLITE = "an SQLite database"
 _PROFILE = "profile the program with torch.profiler, nsys, ncu or rocprofv3"
 _CPROFILE = "a profile of Python's cProfile, without times of kernels"
-_HOST = "output of a profiler of the host (py-spy, perf, pprof ...), without times of kernels"
+_HOST = "output of a profiler of the host ({}), without times of kernels"
 _CSV = "write CSV instead: rocprofv3 --kernel-trace --output-format csv"
 _NO_PICKLE = "a snapshot of torch's memory holds no times: give the trace of export_chrome_trace"
 FROM_REPORT = "perfgate reads the SQLite export of an nsys report: nsys export --type=sqlite REPORT.nsys-rep"
+
+_HOST_MARKS = (
+    (b"PERFILE2", "perf record"),
+    (b"memray\0", "memray"),
+    (b"# callgrind format", "callgrind"),
+    (b"\n\4\b\1\x10\2", "pprof"),
+    (b"FLR\0", "Java Flight Recorder"),
+)
 
 _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "a zip archive", "unpack it (unzip FILE) and give the file inside"),
@@ -25,7 +32,6 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"\xfd7zXZ\0", "packed with xz", "unpack it: xz -d FILE"),
     (b"\x28\xb5\x2f\xfd", "packed with zstd", "unpack it: zstd -d FILE"),
     (b"BZh", "packed with bzip2", "unpack it: bzip2 -d FILE"),
-    (b"\x04\x22\x4d\x18", "packed with lz4", "unpack it: lz4 -d FILE"),
     (b"\x5d\0\0", "packed with lzma", "unpack it: xz --format=lzma -d FILE"),
     (b"\xff\x06\0\0sNaPpY", "packed with snappy", "unpack it and give the file inside"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", "unpack it and give the file inside"),
@@ -34,7 +40,7 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"BC\xc0\xde", "bitcode of LLVM", "name the machine code that is made of it: perfgate inspect FILE.cubin"),
     (b"\x03\x02\x23\x07", "SPIR-V, which holds no times and no machine code", _PROFILE),
     *((mark + b"\x03", _CPROFILE, _PROFILE) for mark in (b"{)", b"{\xa9", b"\xfb)", b"\xfb\xa9")),
-    *((mark, _HOST, _PROFILE) for mark in (b"PERFILE2", b"memray\0", b"# callgrind format", b"\n\4\b\1\x10\2")),
+    *((mark, _HOST.format(tool), _PROFILE) for mark, tool in _HOST_MARKS),
     *((b"\x80" + bytes([level]), "a pickle of Python, which is never opened", _NO_PICKLE) for level in range(2, 6)),
     (SQLITE, _SQLITE, ""),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", FROM_REPORT),
@@ -121,9 +127,69 @@ _NSYS = "a table of nsys stats"
 
 _TORCH = "export the trace of the same run: prof.export_chrome_trace(FILE)"
 
-_BENCHMARKS = "a result of another benchmark tool, which is not read"
+_BENCHMARKS = "a result of another benchmark tool ({}), which is not read"
 
 _METRIC = "state its figure in a test: perfgate.metric(NAME, VALUE)"
+
+_PROFILERS = (
+    ("collapsed stacks, as of py-spy or async-profiler", r"\A(?:[^\n;]+;)+[^\n;]* \d+$"),
+    ("perf", r"\A\S+ +\d+ [^\n]*\d+\.\d+: +\d+ [\w:-]+:|performance counter stats for|^# samples: \S+ +of event"),
+    ("perf", r"\A(?:# started on [^\n]*\s+)?(?: *\d+\.\d+,)?(?:[\d.]+|<not \w+>)([,;])[a-z/% ]*\1[a-z][^,;\n]*\1\d+\1"),
+    ("perf", r'\A(?:# started on [^\n]*\s+)?\{\s*"(?:[^}]*")?counter-value"|\A\{\s*"linux-perf-json-version"'),
+    ("perf or ftrace", r"\A *percent \|\s+source code|^# tracer: "),
+    ("scalene", r'\A\{\s*"alloc_samples"'),
+    ("pyinstrument", r'\A\{\s*"(?:session":\s*\{\s*")?start_time":[^{[]*"sample_count"|^ /_//_/// /_'),
+    ("memray", r'\A(?:\x04"m\x18(?s:.){5,20}memray\0|allocator,num_allocations,size,|\{\s*"total_num_allocations")'),
+    ("cProfile", r"\A\s*\d+ function calls (?:\(\d+ primitive calls\) )?in [\d.]+ seconds"),
+    ("python -X importtime", r"^import time: self \[us\]"),
+    ("Node.js or Chrome", r'\A\{\s*"(?:nodes":\s*\[\s*\{\s*"id":\s*\d+,\s*"|head":\s*\{\s*")callframe"'),
+    (
+        "pprof",
+        r"\Ah[\x80-\xff]{8}[\0-\x7f]\n\x04\x08\x01\x10\x02|^showing nodes accounting for |^ +flat +flat% +sum% +cum",
+    ),
+    ("Go's execution tracer", r"\Ago 1\.\d+ trace\0"),
+    ("valgrind", r'\A(?:version: 1\ncreator: callgrind|desc: [^\n]*\n(?:desc: [^\n]*\n)*cmd: |\{"dhatfileversion")'),
+    ("strace", r"\A(?: *\d+\.\d+ |\d\d:\d\d:\d\d\S* )?execve\(|^% time +seconds +usecs/call"),
+)
+
+_BENCHMARK_TOOLS = (
+    ("JMH", r'"jmhversion"'),
+    ("BenchmarkDotNet", r'"benchmarkdotnetcaption"'),
+    ("nanobench", r'"median\(elapsed\)"|\A"title";"name";"unit";|^\|(?: +relative \|)? +[mnu]?s/\S+ \|'),
+    ("go test -bench", r'^benchmark\S+\s+\d+\s.* ns/op|\A\{"time":"[^"]*","action":'),
+    ("Criterion", r'\A\{\s*"(?:mean":\s*\{\s*"conf|sampling_mode"|group_id"|reason":\s*"benchmark-)'),
+    ("Criterion", r"\btime: +\[[\d.]+ \S+ [\d.]+ |\Agroup,function,value,"),
+    ("cargo bench", r"^test \S+ +\.\.\. bench: "),
+    ("divan", r"^\S+ +fastest +│ slowest +│ median"),
+    ("Catch2", r'^benchmark name +samples |"catch2-version"|<catch(?:2testrun)? '),
+    ("nccl-tests", r'^# nthread \d+ ngpus |\A\{"version":\d+,"start_time":"[^"]*","args"'),
+    ("OSU micro-benchmarks", r"^# osu (?:mpi|nccl|openshmem|upc)"),
+    ("the CUTLASS profiler", r"^problem,provider,operationkind,|^ +problem id: \d"),
+    ("a server of language models", r"^=+ serving benchmark result ="),
+    ("a server of language models", r'\A\{[^{]*"(?:request_rate|avg_latency|tokens_per_second|prefill_latency)"\s*:'),
+    ("llama-bench", r'\A(?:\[\s*)?\{\s*"build_commit"|\Abuild_commit,|^\| model +\| +size \| +params \| backend'),
+    ("MLPerf", r"^:::mllog \{|^=+\s*mlperf results summary"),
+    ("lm-eval", r'\A\{\s*"results":\s*\{\s*"[^"]*":\s*\{\s*"alias"'),
+    ("pytest-codspeed", r'\A\{\s*"creator":\s*\{\s*"name":\s*"pytest-codspeed"'),
+    ("pyperf", r"\A(?:warning: the benchmark result may be|run 1: )|^mean \+- std dev: "),
+    ("richbench", r"\A\s*benchmarks, repeat=\d+, number="),
+    ("timeit", r"^\d+ loops?(?:, best of \d+: | -> )"),
+    ("Vitest", r'\A\{\s*"files":\s*\[\s*\{\s*"filepath":[^\[]*"groups"|benchmarking is an experimental feature'),
+    ("mitata", r'\A\{\s*"layout":\s*\[|\Aclk: ~[\d.]+ ghz'),
+    ("Tinybench", r'\A\[\s*\{\s*"(?:task name"|name":[^{]*"result":\s*\{\s*"state")'),
+    ("Benchmark.js", r"^.+ x [\d,.]+ ops/sec ±"),
+    ("fio", r'\A\{\s*"fio version"|^fio-\d|\A\d;fio-|^[^\n]{1,80}: \(g=0\): rw='),
+    ("iperf3", r'\A\{\s*"start":\s*\{\s*"connected"|^\[ *id\] interval +transfer'),
+    ("ab", r"^this is apachebench"),
+    ("wrk", r"\Arunning \S+ test @ http"),
+    ("sysbench", r"\Asysbench \d"),
+    ("autocannon", r'\A\{"url":"[^"]*",("socketpath":[^,]*,)?"connections":'),
+    ("siege", r'\A\{\s*"transactions":|^transactions:\s+\d+ hits'),
+    ("vegeta", r'\A\{\s*"latencies":\s*\{\s*"total"|^requests +\[total, rate'),
+    ("oha", r'\A\{\s*"summary":\s*\{\s*"successrate"'),
+    ("k6", r'\A\{\s*"(?:root_group|type":\s*"metric","data"|metrics":\s*\{\s*"[a-z_{}:]+":\s*\{\s*"(?:type|values))'),
+    ("perf bench", r"^# running '[\w/]+' benchmark"),
+)
 
 _TABLES: tuple[tuple[str, str, str], ...] = (
     (
@@ -205,19 +271,10 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         "measure with pytest-benchmark, asv or hyperfine, whose JSON is read",
     ),
     (r"speedscope\.app/file-format-schema", "a profile for speedscope, without times of kernels", _PROFILE),
-    (r"\A(?:[^\n;]+;)+[^\n;]* \d+$|\A\S+ +\d+ [^\n]*\d+\.\d+: +\d+ [\w:-]+:", _HOST, _PROFILE),
-    (r"performance counter stats for|^# samples: \S+ +of event|^# tracer: ", _HOST, _PROFILE),
-    (r"\A(?:# started on [^\n]*\s+)?(?:[\d.]+|<not \w+>),[^,\n]*,[a-z][^,\n]*,\d+,[\d.]+,", _HOST, _PROFILE),
-    (r'\A\{\s*"(?:(?:[^}]*")?counter-value"|alloc_samples"|session":\s*\{\s*"start_time)', _HOST, _PROFILE),
     (r"\A[^{\[]{0,12}/(?:host|device|task):", "a profile of XLA (xplane.pb)", _PROFILE),
-    (r'"(?:jmhversion|benchmarkdotnetcaption|median\(elapsed\))"|^benchmark\S+\s+\d+\s.* ns/op', _BENCHMARKS, _METRIC),
-    (r'\A\{\s*"(?:mean":\s*\{\s*"conf|sampling_mode"|group_id"|reason":\s*"benchmark-)', _BENCHMARKS, _METRIC),
-    (r"\btime: +\[[\d.]+ \S+ [\d.]+ |^test \S+ +\.\.\. bench: |\Agroup,function,value,", _BENCHMARKS, _METRIC),
-    (r'^benchmark name +samples |"catch2-version"|<catch(?:2testrun)? ', _BENCHMARKS, _METRIC),
-    (r'\A"title";"name";"unit";|^\|(?: +relative \|)? +[mnu]?s/\S+ \|', _BENCHMARKS, _METRIC),
-    (r'^# nthread \d+ ngpus |\A\{"version":\d+,"start_time":"[^"]*","args"', _BENCHMARKS, _METRIC),
-    (r"^problem,provider,operationkind,|^ +problem id: \d|^=+ serving benchmark result =", _BENCHMARKS, _METRIC),
-    (r'\A\{[^{]*"(?:request_rate|avg_latency|tokens_per_second|prefill_latency)"\s*:', _BENCHMARKS, _METRIC),
+    *((pattern, _HOST.format(tool), _PROFILE) for tool, pattern in _PROFILERS),
+    (r'\A\x04"m\x18', "packed with lz4", "unpack it: lz4 -d FILE"),
+    *((pattern, _BENCHMARKS.format(tool), _METRIC) for tool, pattern in _BENCHMARK_TOOLS),
     (
         r'\A\{\s*"[\w.]+"\s*:\s*\{\s*"(?:code|goal_time|name)"(?s:.)*"(?:param_names|params|timeout)"',
         "asv's list of benchmarks, without times",
@@ -241,60 +298,3 @@ def foreign_text(head: bytes) -> tuple[str, str]:
     """Return the kind of a text by its first lines, and what to give instead; empty texts if unknown."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip().replace(b"\r\n", b"\n").lower()
     return next(((what, fix) for pattern, what, fix in _patterns() if pattern.search(text)), ("", ""))
-
-
-VIEWS: Mapping[str, str] = {
-    "analysis": "a report in four sections: summary, metrics, findings, recommendations",
-    "annotation": "the hottest lines of source and machine code",
-    "arguments": "operators by shapes and types of their arguments",
-    "backward": "forward operators beside the backward passes that they caused",
-    "balance": "how evenly the parts of the job share the work",
-    "both": "operators with arguments that both sides have",
-    **{f"only_{side}": f"operators with arguments that only the {side} has" for side in ("reference", "target")},
-    "bottleneck": "what bounds each kernel, and advice by its gain",
-    "categories": "time by category of operators",
-    "changes": "what differs between two builds",
-    "collectives": "collective operations of both sides",
-    "comparison": "counters beside those of an earlier report",
-    "contract": "configuration, stages, bottleneck and three opportunities in a fixed form, for other programs",
-    "devlog": "an entry for a development log",
-    "difference": "what differs between two files",
-    "fair": "a short report for decisions",
-    "findings": "what looks wrong: idle gaps, no flash attention, transposes, slow BatchNorm, tiny batched GEMM, ...",
-    "fusion": "modules whose instances launch many short kernels",
-    "health": "counters of each kernel beside their healthy values, and what to do if not",
-    "impact": "what each operator would gain at 20, 50 and 80 % of its roof",
-    "kernels": "time by kernel, and rates where its work is known",
-    "mix": "machine instructions (SASS) by kind",
-    "ops": "time by operator",
-    "overlap": "how much communication computation covers, by rank and stage",
-    "overview": "one line for each kernel",
-    "pictures": "all pictures, as far as a terminal shows them",
-    "ranks": "ranks side by side, and their waits for each other",
-    "reference": "the short report of the first trace",
-    "replay": "operations to run again outside the program, as JSON",
-    "report": "the usual report; of kernels in four sections, as analysis",
-    "results": "each benchmark with its times",
-    "roofline": "operators against compute and memory peaks",
-    "rough": "a report with every detail",
-    "rules": "the profiler's own advice",
-    "selection": "which kernels the library chose for each operator",
-    "setup": "which process (pid) is which rank, its device and its place in the mesh",
-    "stack": "callers of one operator and what it launched (--set op=NAME)",
-    "steps": "each step of the program with its times",
-    "streams": "which streams compute or communicate, and what for (ep_a2a, cp_ring, pp_p2p, mixed)",
-    "summary": "times, calls and findings of the whole file",
-    "target": "the short report of the second trace",
-    "timeline": "busy, idle and overlapping time of the devices",
-    "tracelens": "tables in the form of the tool TraceLens",
-    "tree": "the call tree",
-    "verdicts": "each case with its verdict",
-    "window": "which part of the capture the figures are of, such as the median chunk of a pipeline",
-}
-"""What a view shows, by its name."""
-
-
-def view_lines(names: Sequence[str]) -> Iterator[str]:
-    """Yield each view with what it shows; a plugin's view has only its name."""
-    width = max(map(len, names), default=0)
-    return (f"{name:<{width}}  {VIEWS.get(name, '')}".rstrip() for name in names)

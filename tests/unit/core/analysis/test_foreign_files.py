@@ -10,7 +10,8 @@ import pytest
 
 from pytest_perfgate.app.inspect import unknown
 from pytest_perfgate.app.inspections.kineto import TABLES
-from pytest_perfgate.core.analysis.foreign_files import VIEWS, foreign, view_lines
+from pytest_perfgate.core.analysis.foreign_files import foreign
+from pytest_perfgate.core.trace_kinds import VIEWS, view_lines
 from pytest_perfgate.wiring.built_ins import BuiltIns, benchmarks_of
 
 
@@ -223,6 +224,67 @@ TEXTS = (
     ("<not counted>,,cycles,0,0.00,,\n", "output of a profiler of the host", "nsys, ncu"),
     ("# tracer: nop\n#\n", "output of a profiler of the host", "nsys, ncu"),
     ("PERFILE2h", "output of a profiler of the host", "nsys, ncu"),
+    *(
+        (text, f"output of a profiler of the host ({tool})", "nsys, ncu")
+        for tool, text in (
+            ("perf", "# started on Mon\n\n     0.127125933,0.80,msec,task-clock,795431,100.00,0.008,CPUs utilized\n"),
+            ("perf", "# started on Mon\n\n0.55;msec;task-clock;552360;100.00;0.015;CPUs utilized\n"),
+            ("perf", '# started on Mon\n\n{"counter-value" : "0.65", "unit" : "msec"}\n'),
+            ("perf", '{\n\t"linux-perf-json-version": 1,\n'),
+            ("pprof", "h\xf6\xea\x86\xb2\xdf\xa0\xba\xf6\x18\n\x04\x08\x01\x10\x02"),
+            ("pprof", "File: x.test\nType: cpu\n      flat  flat%   sum%        cum   cum%\n"),
+            ("memray", '\x04"M\x18@@\xc0\x9a7\0\0\xfa\x04memray\0'),
+            ("memray", "allocator,num_allocations,size,tid,thread_name,stack_trace\n"),
+            ("pyinstrument", '{"start_time": 1.5, "duration": 1.0, "min_interval": 0.001, "sample_count": 184}'),
+            ("pyinstrument", "  _     ._   __/__\n /_//_/// /_\\ / //_// / //_'/ //     Duration: 1.006\n"),
+            ("cProfile", "         2620530 function calls in 1.004 seconds\n"),
+            ("python -X importtime", "import time: self [us] | cumulative | imported package\n"),
+            ("Node.js or Chrome", '{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"'),
+            ("Node.js or Chrome", '{"head":{"callFrame":{"functionName":"(root)"'),
+            ("Go's execution tracer", "go 1.19 trace\0\0\0"),
+            ("Java Flight Recorder", "FLR\0\0\2"),
+            ("valgrind", "desc: I1 cache: 32768 B\ndesc: D1 cache: 32768 B\ncmd: true\nevents: Ir\n"),
+            ("valgrind", '{"dhatFileVersion":2\n,"mode":"heap"'),
+            ("strace", '1796066443.455916 execve("/usr/bin/true", ["true"], 0x7ffd /* 35 vars */) = 0\n'),
+        )
+    ),
+    *(
+        (text, f"a result of another benchmark tool ({tool}), which is not read", "perfgate.metric")
+        for tool, text in (
+            ("go test -bench", '{"Time":"2026-11-30T19:22:41Z","Action":"output","Package":"x"}\n'),
+            ("pytest-codspeed", '{\n  "creator": {\n    "name": "pytest-codspeed",'),
+            ("pyperf", "Mean +- std dev: 12.3 us +- 0.2 us\n"),
+            ("richbench", "                    Benchmarks, repeat=5, number=5        \n"),
+            ("timeit", "100000 loops, best of 5: 2.47 usec per loop\n"),
+            ("Vitest", '{\n  "files": [\n    {\n      "filepath": "/x.bench.js",\n      "groups": [\n'),
+            ("mitata", '{"layout":[{"name":null,"types":[]}],"benchmarks":[]}'),
+            ("mitata", "clk: ~0.25 GHz\ncpu: AMD EPYC\n"),
+            ("Tinybench", '[\n {\n  "Task name": "a",\n'),
+            ("Tinybench", '[{"name":"a","result":{"state":"completed"'),
+            ("Benchmark.js", "RegExp#test x 2,518,298 ops/sec \xc2\xb118.96% (15 runs sampled)\n"),
+            ("fio", '{\n  "fio version" : "fio-3.33",\n'),
+            ("fio", "3;fio-3.33;r;0;0;4096;215578;53894;19;0;0\n"),
+            ("fio", "r: (g=0): rw=read, bs=(R) 4096B-4096B\nfio-3.33\n"),
+            ("iperf3", '{\n\t"start":\t{\n\t\t"connected":\t[{\n'),
+            ("ab", "This is ApacheBench, Version 2.3 <$Revision$>\n"),
+            ("wrk", "Running 1s test @ http://127.0.0.1/\n  1 threads and 2 connections\n"),
+            ("autocannon", '{"url":"http://127.0.0.1/","connections":10,"sampleInt":1000'),
+            ("siege", '{\t"transactions":\t\t\t           0,\n'),
+            ("vegeta", "Requests      [total, rate, throughput]         50, 51.00, 50.9\n"),
+            ("oha", '{\n  "summary": {\n    "successRate": 1.0,\n'),
+            ("k6", '{"type":"Metric","data":{"name":"http_reqs"'),
+            ("k6", '{"root_group": {"name": ""'),
+            ("sysbench", "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n"),
+            ("perf bench", "# Running 'sched/pipe' benchmark:\n"),
+            ("divan", "bench          fastest       \xe2\x94\x82 slowest       \xe2\x94\x82 median\n"),
+            ("OSU micro-benchmarks", "# OSU MPI Latency Test v7.0\n# Size          Latency (us)\n"),
+            ("llama-bench", "| model                | size | params | backend    | threads |  test |  t/s |\n"),
+            ("llama-bench", '[\n  {\n    "build_commit": "1a2b3c",\n'),
+            ("MLPerf", ':::MLLOG {"namespace": "", "time_ms": 1}\n'),
+            ("MLPerf", "================================================\nMLPerf Results Summary\n"),
+            ("lm-eval", '{\n  "results": {\n    "arc": {\n      "alias": "arc",\n'),
+        )
+    ),
 )
 
 
