@@ -163,6 +163,13 @@ def without_repeats(fault: PerfgateError, nodeid: str, first_tests: dict[str, st
     return text if first == nodeid else f"{text.partition(chr(10))[0]}\n  why   {first} shows the whole error"
 
 
+def shown_once(block: str, nodeid: str, first_tests: dict[str, str]) -> str:
+    """Return a block; where an earlier test has shown what stands below its first line, it only names that test."""
+    head, _, body = block.partition("\n")
+    first = first_tests.setdefault(body, nodeid)
+    return block if first == nodeid else f"{head}\n  why   the same reason as {first}, which shows it\n"
+
+
 _TOLD = pytest.StashKey[str]()
 
 

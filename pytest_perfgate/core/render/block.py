@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Proposal
 from pytest_perfgate.core.judge.samples import busy_processors
@@ -30,7 +30,7 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Figure, Severity
 from pytest_perfgate.model.plan import Compare, Limit, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, first_of
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ WIDTH = 100
 
 CHANGES = frozenset({"slowdown"})
 
-_SEEN = 3
+_SEEN, _FEW, _ALSO = 3, 3, 20
 
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 
@@ -61,6 +61,34 @@ def render_block(report: CaseReport, width: int = WIDTH, command: Callable[[str]
     ``command`` rewrites a command for the folder in which the reader is.
     """
     return shown(lambda: _render(report, width, command), lambda why: _bare(report, why))
+
+
+def render_blocks(
+    reports: Sequence[CaseReport], width: int = WIDTH, command: Callable[[str], str] = str, *, brief: bool = False
+) -> Iterator[str]:
+    """Yield the blocks of several cases, one for all that lost their measurement alike; ``brief`` joins undecided."""
+    groups: dict[object, list[CaseReport]] = {}
+    for report in reports:
+        groups.setdefault(lost_by(report) or report.key, []).append(report)
+    last = [r for r in reports if r.worst is Outcome.UNDECIDED][_FEW:] if brief else []
+    for first, *others in groups.values():
+        if all(first is not report for report in last):
+            also = _others([short_name(r.key) for r in others], width) if others else []
+            yield "\n".join((render_block(first, width, command).rstrip("\n"), *also))
+    if last:
+        changes = (next((f" {signed(v.metric.value)}" for v in r.verdicts if v.metric), "") for r in last)
+        names = [f"{short_name(report.key)}{change}" for report, change in zip(last, changes)]
+        yield "\n".join(("UNDECIDED", *_others(names, width), "  next  perfgate report shows each"))
+
+
+def _others(names: Sequence[str], width: int) -> list[str]:
+    return _labelled("also", f"{plural(len(names), 'more case')}: {first_of(names, _ALSO)}", width)
+
+
+def lost_by(report: CaseReport) -> tuple[object, ...]:
+    """Return what the block of a case that was not measured says beside its name; empty for any other case."""
+    lost = all(v.outcome is Outcome.NOT_MEASURED for v in report.verdicts) and report.measurement is None
+    return tuple((v.limit, v.sentence, v.evidence, v.next) for v in report.verdicts) if lost else ()
 
 
 def _bare(report: CaseReport, why: str) -> str:
@@ -309,7 +337,7 @@ def _busy_note(shown: Sequence[Proposal]) -> str:
     return f": other programs used {most:.1f} processors meanwhile" if most else ""
 
 
-def _warning(decision: Proposal) -> str:
+def acceptance_warning(decision: Proposal) -> str:
     """Return the warning on a run that is too noisy for its limit, has too few processes, or drifts."""
     warnings = [f"{decision.few_processes}; {_WHOLE}"] if decision.few_processes else []
     if decision.detects is not None:
@@ -322,7 +350,7 @@ def decision_lines(decision: Proposal) -> Iterator[str]:
     """Yield the case, then and now, and what to know before it is accepted."""
     yield _time_line(decision)
     yield from (f"  {step_text(step)}" for step in decision.figures)
-    if warning := _warning(decision):
+    if warning := acceptance_warning(decision):
         yield f"  warning  {warning}"
 
 
@@ -368,30 +396,3 @@ def _heritage(decision: Proposal) -> str:
     shift = signed(decision.after.time / decision.predecessor.time - 1)
     then = quantity(decision.predecessor.time, Dimension.TIME)
     return f"  {shift} after {printable(str(decision.predecessor.key))}, which is gone ({then})"
-
-
-def acceptance_json(decisions: Sequence[Proposal]) -> list[dict[str, Any]]:
-    return [
-        {
-            "case": str(d.report.key),
-            "change": d.change.value,
-            "before_ns": (d.before.time or None) if d.before else None,
-            "twin": str(d.predecessor.key) if d.predecessor else "",
-            "after_ns": (d.after.time or None) if d.after else None,
-            "figures": [_step_json(step) for step in d.figures],
-            "why": d.why,
-            "warning": _warning(d),
-        }
-        for d in decisions
-    ]
-
-
-def _step_json(step: FigureStep) -> dict[str, Any]:
-    figure = step.after or step.before
-    return {
-        "metric": figure.title if figure else "",
-        "before": step.before.value if step.before else None,
-        "after": step.after.value if step.after else None,
-        "unit": figure.dimension.value if figure else "",
-        "worse": step.asks,
-    }

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.render.block import notable_findings, render_block
+from pytest_perfgate.core.render.block import notable_findings, render_block, render_blocks
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Measurement
 from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.verdict import CaseReport
 from tests.reports import case
 
 
@@ -44,3 +45,26 @@ def test_of_commands_that_differ_in_rounds_the_most_rounds_remain(rounds: tuple[
     lines = render_block(replace(report, verdicts=tuple(replace(verdict, next=(step,)) for step in steps)))
     commands = [line for line in lines.splitlines() if "pytest" in line]
     assert commands == ["  next  pytest t.py --perfgate=full --perfgate-rounds=60"]
+
+
+def unmeasured(name: str, why: str) -> CaseReport:
+    (verdict,) = case(name, 1e6, 1e6, Outcome.NOT_MEASURED).verdicts
+    key = CaseKey(nodeid=f"t.py::{name}")
+    lost = replace(verdict, sentence=why, next=("a driver",), metric=None, baseline=None, evidence=())
+    return CaseReport(key=key, verdicts=(lost,))
+
+
+def test_cases_that_were_not_measured_for_one_reason_share_one_block() -> None:
+    reports = [unmeasured("test_a", "no device"), unmeasured("test_b", "no file"), unmeasured("test_c", "no device")]
+    first, second = render_blocks(reports)
+    assert first.splitlines()[1:] == ["  why   no device", "  next  a driver", "  also  1 more case: test_c"]
+    assert "also" not in second
+    assert "test_b" in second
+
+
+def test_undecided_cases_behind_the_first_three_share_one_block_with_their_figures() -> None:
+    reports = [case(f"test_{number}", 1.02e6, 1e6, Outcome.UNDECIDED) for number in range(5)]
+    *whole, last = render_blocks(reports, brief=True)
+    assert [text.split()[1] for text in whole] == ["test_0", "test_1", "test_2"]
+    assert "also  2 more cases: test_3 +2.0 %, test_4 +2.0 %" in last
+    assert len(list(render_blocks(reports))) == 5

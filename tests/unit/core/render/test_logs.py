@@ -10,7 +10,8 @@ from pytest_perfgate.core.analysis.results import Previous, previous_of
 from pytest_perfgate.core.analysis.roofline import IN_CACHE
 from pytest_perfgate.core.judge.acceptance import decide
 from pytest_perfgate.core.judge.accepted_line import Signature
-from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines, render_block
+from pytest_perfgate.core.render.block import acceptance_lines, render_block
+from pytest_perfgate.core.render.exports import acceptance_json
 from pytest_perfgate.core.render.logs import (
     Version,
     bars,
