@@ -164,10 +164,10 @@ def without_repeats(fault: PerfgateError, nodeid: str, first_tests: dict[str, st
 
 
 def shown_once(block: str, nodeid: str, first_tests: dict[str, str]) -> str:
-    """Return a block; where an earlier test has shown what stands below its first line, it only names that test."""
-    head, _, body = block.partition("\n")
-    first = first_tests.setdefault(body, nodeid)
-    return block if first == nodeid else f"{head}\n  why   the same reason as {first}, which shows it\n"
+    """Return a block; where an earlier test has shown its reasons and next steps, it only names that test."""
+    head, why, body = block.partition("\n  why   ")
+    first = first_tests.setdefault(body, nodeid) if body else nodeid
+    return block if first == nodeid else f"{head}{why}the same reason as {first}, which shows it\n"
 
 
 _TOLD = pytest.StashKey[str]()

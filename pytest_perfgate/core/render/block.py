@@ -46,6 +46,8 @@ _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 
 _DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
 
+_LOST = frozenset({Outcome.NOT_MEASURED, Outcome.INVALID})
+
 _ORDER = list(Outcome)
 
 _WITHOUT = {
@@ -86,9 +88,9 @@ def _others(names: Sequence[str], width: int) -> list[str]:
 
 
 def lost_by(report: CaseReport) -> tuple[object, ...]:
-    """Return what the block of a case that was not measured says beside its name; empty for any other case."""
-    lost = all(v.outcome is Outcome.NOT_MEASURED for v in report.verdicts) and report.measurement is None
-    return tuple((v.limit, v.sentence, v.evidence, v.next) for v in report.verdicts) if lost else ()
+    """Return why a case has no figure, or none that can be trusted, as its block says it; empty for any other case."""
+    lost = all(v.outcome in _LOST for v in report.verdicts)
+    return tuple((v.outcome, v.limit.metric, v.sentence, v.evidence, v.next) for v in report.verdicts) if lost else ()
 
 
 def _bare(report: CaseReport, why: str) -> str:

@@ -62,6 +62,14 @@ def test_cases_that_were_not_measured_for_one_reason_share_one_block() -> None:
     assert "test_b" in second
 
 
+def test_figures_that_cannot_be_trusted_for_one_reason_share_one_block() -> None:
+    reports = [case(f"test_{name}", 1e6 * (1 + at), 1e6, Outcome.INVALID) for at, name in enumerate("abc")]
+    alike = [replace(r, verdicts=tuple(replace(v, next=("install it",)) for v in r.verdicts)) for r in reports]
+    (block,) = render_blocks(alike)
+    assert "also  2 more cases: test_b, test_c" in block
+    assert "now " in block
+
+
 def test_undecided_cases_behind_the_first_three_share_one_block_with_their_figures() -> None:
     reports = [case(f"test_{number}", 1.02e6, 1e6, Outcome.UNDECIDED) for number in range(5)]
     *whole, last = render_blocks(reports, brief=True)
