@@ -334,7 +334,7 @@ def rounds_path(root: Path, both: tuple[Arm, Arm]) -> Path:
 def same_build(runner: ArmRunner, commit: str, base: str) -> bool:
     """Return whether two commits hold the same code; False if one cannot be built, which its comparison reports."""
     try:
-        then, now = runner.arm("base", substitute_commit(runner.session, commit)[0]), runner.arm("base", base)
+        then, now = runner.arm("accepted", substitute_commit(runner.session, commit)[0]), runner.arm("base", base)
     except PerfgateError:
         return False
     return bool(then.content) and (then.content, then.modules) == (now.content, now.modules)

@@ -120,9 +120,10 @@ def _far_in_turns(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield the cases that both builds ran far slower than this run, so that they may have compared other code."""
     facts = {str(r.key): text for r in reports for v in r.verdicts for name, text in v.evidence if name == IN_TURNS}
     if facts:
-        text = f"{plural(len(facts), 'case')} far slower in both builds than in this run: they may lack a compiled part"
+        text = f"{plural(len(facts), 'case')} far slower in both builds than in this run: other programs used the core "
+        text += "that the builds share, or the builds lack a compiled part (then set build in [tool.perfgate])"
         names = tuple(f"{case}: {times}" for case, times in facts.items())
-        yield SuiteNote(kind=IN_TURNS, effect=Effect.WARN, text=f"{text}; set build in [tool.perfgate]", names=names)
+        yield SuiteNote(kind=IN_TURNS, effect=Effect.WARN, text=text, names=names)
 
 
 def _doubtful(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:

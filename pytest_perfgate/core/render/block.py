@@ -40,16 +40,12 @@ WIDTH = 100
 
 CHANGES = frozenset({"slowdown"})
 
-_SEEN, _FEW, _ALSO = 3, 3, 20
+_SEEN, _FEW, _ALSO, _NO_CHANGE = 3, 3, 20, -2.0
 
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
-
 _DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
-
 _LOST = frozenset({Outcome.NOT_MEASURED, Outcome.INVALID})
-
 _ORDER = list(Outcome)
-
 _WITHOUT = {
     Outcome.NOT_APPLICABLE: "not for this device",
     Outcome.UNBASELINED: "nothing to compare with",
@@ -72,15 +68,19 @@ def render_blocks(
     groups: dict[object, list[CaseReport]] = {}
     for report in reports:
         groups.setdefault(lost_by(report) or report.key, []).append(report)
-    last = [r for r in reports if r.worst is Outcome.UNDECIDED][_FEW:] if brief else []
+    last = sorted((r for r in reports if r.worst is Outcome.UNDECIDED and brief), key=_most, reverse=True)[_FEW:]
     for first, *others in groups.values():
         if all(first is not report for report in last):
             also = _others([short_name(r.key) for r in others], width) if others else []
             yield "\n".join((render_block(first, width, command).rstrip("\n"), *also))
     if last:
-        changes = (next((f" {signed(v.metric.value)}" for v in r.verdicts if v.metric), "") for r in last)
-        names = [f"{short_name(report.key)}{change}" for report, change in zip(last, changes)]
+        names = [f"{short_name(r.key)}{f' {signed(_most(r))}' * (_most(r) > _NO_CHANGE)}" for r in last]
         yield "\n".join(("UNDECIDED", *_others(names, width), "  next  perfgate report shows each"))
+
+
+def _most(report: CaseReport) -> float:
+    """Return the largest change of a case's figures, so that the slowest come first."""
+    return max((v.metric.value for v in report.verdicts if v.metric and v.limit.metric in CHANGES), default=_NO_CHANGE)
 
 
 def _others(names: Sequence[str], width: int) -> list[str]:
