@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.acceptance import (
 from pytest_perfgate.core.judge.accepted_line import Signature, improved
 from pytest_perfgate.core.judge.accepting_figures import check_named, with_figures
 from pytest_perfgate.core.judge.samples import busy_processors
-from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
+from pytest_perfgate.core.judge.suite import DROPPED, SKIPPED, UNUSED, noted
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import matching, named, spelled
 from pytest_perfgate.core.render.words import plural
@@ -249,19 +249,18 @@ class Lines:
 
 
 def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
-    """Return lines of the run's devices, up to its day, that belong to none of its cases, or that no limit uses."""
+    """Return lines of the run's devices, up to its day, without a case or a limit; of a filtered run those it names."""
     check_complete(report)
     keys = {str(case.key) for case in report.cases}
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
-    idle = {name for note in report.notes if note.kind == UNUSED for name in note.names}
-    skipped = [name for note in report.notes if note.kind == SKIPPED for name in note.names]
+    idle, skipped = noted(report.notes, UNUSED, DROPPED), noted(report.notes, SKIPPED)
     devices = sorted({case.measurement.device.key for case in report.cases if case.measurement})
     return tuple(
         line
         for device in devices
         for key, line in store.read_all(device).items()
         if not line.key.of_file and line.when[:10] <= report.started[:10]  # its test may be newer than the run
-        if key in idle or (key not in keys and line.key.nodeid not in tests and not _among(line, skipped))
+        if key in idle or not (report.filtered or key in keys or line.key.nodeid in tests or _among(line, skipped))
     )
 
 
@@ -275,7 +274,7 @@ def check_complete(report: RunReport) -> None:
     failing = [case for case in report.cases if case.effect is Effect.FAIL]
     reasons = (
         ("the last run was interrupted", not report.complete, ""),
-        ("the last run left tests out", report.filtered, ""),
+        ("the last run left tests out", report.filtered and not noted(report.notes, DROPPED), ""),
         (f"the last run was a {report.mode} run", report.mode != "full", ""),
         ("the last run measured nothing", not any(case.measurement for case in report.cases), ""),
         (f"{plural(len(failing), 'case')} of the last run failed", bool(failing), _cure(failing)),

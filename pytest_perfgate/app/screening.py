@@ -188,7 +188,7 @@ class Screening:
         )  # fmt: skip
 
     def _summary(self) -> str:
-        """Return ``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
+        """Return ``38 of 40 decided in 7 to 14 rounds, 2 open after 30 rounds``."""
         played = _rounds_played(self._comparison, self._results)
         requests = {key: self._to_decide(key) for key in played}
         open_cases = {key for key in self._undecided() if requests[key].time}
@@ -197,8 +197,8 @@ class Screening:
         parts = [f"{len(decided)} of {plural(len(self._results), 'case')} decided"]
         parts[0] += f" in {_span(decided)} {'round' if max(decided) == 1 else 'rounds'}" if decided else ""
         if open_:
-            short = f", {len(self._beyond)} of them beyond the budget" if self._beyond else ""
-            parts.append(f"{len(open_)} open after {_span(open_)}{short}")
+            short = f", {len(self._beyond)} of them for lack of budget" if self._beyond else ""
+            parts.append(f"{len(open_)} open after {_span(open_)} {'round' if max(open_) == 1 else 'rounds'}{short}")
         return ", ".join(parts)
 
 

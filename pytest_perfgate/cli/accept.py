@@ -99,14 +99,13 @@ def refusal(decisions: Sequence[Proposal], request: Request) -> str:
 
 def _foresee(decisions: Sequence[Proposal], refused: str, options: Namespace) -> None:
     """Show what would be written, and what prevents it."""
-    from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
+    from pytest_perfgate.core.render.block import acceptance_lines
+    from pytest_perfgate.core.render.exports import acceptance_json
 
     if options.json:
         write_json({"decisions": acceptance_json(decisions), "files": [], "refused": refused})
-        return
-    write("\n".join(acceptance_lines(decisions, dry=True)))
-    if refused:
-        write(refused)
+    else:
+        write("\n".join((*acceptance_lines(decisions, dry=True), *filter(None, (refused,)))))
 
 
 def check_place(options: Namespace, project: Project) -> None:
@@ -238,7 +237,8 @@ def entries_of(project: Project) -> EntriesOf:
 def _show(
     decisions: Sequence[Proposal], paths: Sequence[str], options: Namespace, project: Project, report: RunReport
 ) -> None:
-    from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
+    from pytest_perfgate.core.render.block import acceptance_lines
+    from pytest_perfgate.core.render.exports import acceptance_json
 
     files, notes = [project.shown(Path(path)) for path in paths], _notes(decisions, options, project, report)
     if options.json:
@@ -280,7 +280,7 @@ def run_review(options: Namespace) -> int:
     refuse_pinned(every)
     changes = [d for d in every if d.writes]
     if options.json:
-        from pytest_perfgate.core.render.block import acceptance_json
+        from pytest_perfgate.core.render.exports import acceptance_json
 
         write_json({"decisions": acceptance_json(changes)})
         return 0

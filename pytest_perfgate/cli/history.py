@@ -217,7 +217,8 @@ def _anchors(project: Project, cases: Any) -> dict[tuple[str, str], Any]:
 DEVLOG_ABOUT = """Write the last run into a kernel's log, and compare it with the commit that was measured before.
 
 "vs Previous" compares with the newest earlier record of another commit that was measured in the same way. Without one
-it compares with the accepted time, and without that with the code before it was committed.
+it compares with the accepted time, and without that with the code before it was committed. "within noise": the
+intervals of both times overlap, so the two runs show no change.
 
 An entry of the same version is replaced. Issues and Insights that people wrote stay.
 """

@@ -165,7 +165,7 @@ class ArmRunner:
         both = (base, head) = self.arm("base", revision), self.arm("head", "")
         once = design.clears_same and bool(base.content) and base.content == head.content
         text = f"{plural(len(cases), 'test')} in one round of the same code" if once else self._announced(cases, design)
-        self._progress = Progress(self._config, text + (whose and f", against {whose}"))
+        self._progress = Progress(self._config, (whose and f"against {whose}: ") + text)
         comparison = Comparison(both, cases, self._stage(both), design)
         comparison.resume(finished_rounds(rounds_path(self._config.rootpath, both), self._say))
         if finished := len({(round_.phase, round_.number) for round_ in comparison.rounds}):
@@ -334,7 +334,7 @@ def rounds_path(root: Path, both: tuple[Arm, Arm]) -> Path:
 def same_build(runner: ArmRunner, commit: str, base: str) -> bool:
     """Return whether two commits hold the same code; False if one cannot be built, which its comparison reports."""
     try:
-        then, now = runner.arm("base", substitute_commit(runner.session, commit)[0]), runner.arm("base", base)
+        then, now = runner.arm("accepted", substitute_commit(runner.session, commit)[0]), runner.arm("base", base)
     except PerfgateError:
         return False
     return bool(then.content) and (then.content, then.modules) == (now.content, now.modules)

@@ -234,7 +234,7 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
             outcome = "xfailed" if hasattr(report, "wasxfail") else "skipped"
             return outcome, str(getattr(report, "wasxfail", _reason(report))).removeprefix("Skipped: ")
         if report.failed:
-            return "failed", f"{report.when}: {_reason(report)}"
+            return "failed", _reason(report) if report.when == "call" else f"{report.when}: {_reason(report)}"
     return "passed", ""
 
 

@@ -163,6 +163,13 @@ def without_repeats(fault: PerfgateError, nodeid: str, first_tests: dict[str, st
     return text if first == nodeid else f"{text.partition(chr(10))[0]}\n  why   {first} shows the whole error"
 
 
+def shown_once(block: str, nodeid: str, first_tests: dict[str, str]) -> str:
+    """Return a block; where an earlier test has shown its reasons and next steps, it only names that test."""
+    head, why, body = block.partition("\n  why   ")
+    first = first_tests.setdefault(body, nodeid) if body else nodeid
+    return block if first == nodeid else f"{head}{why}the same reason as {first}, which shows it\n"
+
+
 _TOLD = pytest.StashKey[str]()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_perfgate.app.judge import agreed, off_reason
-from pytest_perfgate.core.render.block import WIDTH, render_block
+from pytest_perfgate.core.render.block import WIDTH, lost_by, render_block
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode
 from pytest_perfgate.model.protocol import CaseResult
@@ -27,6 +27,7 @@ from pytest_perfgate.plugin.reporting import (
     properties,
     refuse,
     say_amid,
+    shown_once,
     usage_errors,
     without_repeats,
 )
@@ -104,12 +105,14 @@ class QuickBench(MeasuringBench):
         return "\n".join((*(limit.text for limit in self.case.limits), *own))
 
 
-def _failing_blocks(reports: Reports, pytest_config: pytest.Config) -> list[str]:
-    """Return the blocks of the cases that fail their test."""
+def _failing_blocks(reports: Reports, pytest_config: pytest.Config, first_tests: dict[str, str]) -> list[str]:
+    """Return the blocks of the cases that fail their test; a reason that an earlier test has shown is not repeated."""
     from pytest_perfgate.core.judge.judge import unrepeated
 
     here, width = Standpoint(pytest_config), min(WIDTH, columns(pytest_config))
-    return [render_block(report, width, here.command) for report in unrepeated(reports) if report.effect is Effect.FAIL]
+    failing = [report for report in unrepeated(reports) if report.effect is Effect.FAIL]
+    texts = ((report, render_block(report, width, here.command)) for report in failing)
+    return [shown_once(text, r.key.nodeid, first_tests) if lost_by(r) else text for r, text in texts]
 
 
 class GateSession(SessionState):
@@ -188,7 +191,7 @@ class GateSession(SessionState):
         self.reports[item.nodeid] = reports
         self.judged.add(item.nodeid)
         item.user_properties.extend(properties(reports))
-        if failing := _failing_blocks(reports, self.settings.pytest):
+        if failing := _failing_blocks(reports, self.settings.pytest, self.told):
             refuse(item, "\n\n".join(failing))
 
     def call_names(self, nodeid: str) -> list[str]:

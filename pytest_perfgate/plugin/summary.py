@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.judge.readings import tally, word_of
-from pytest_perfgate.core.render.block import WIDTH, render_block
+from pytest_perfgate.core.render.block import WIDTH, render_blocks
 from pytest_perfgate.core.render.report import NONE, detectable_cell, families_text
 from pytest_perfgate.core.render.text import WIDEST, table_lines
 from pytest_perfgate.core.render.words import (
@@ -158,7 +158,8 @@ def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int, *, faili
 
     effects = {Effect.WARN, Effect.FAIL} if failing else {Effect.WARN}
     explained = [r for r in unrepeated(reports) if r.effect in effects and (r.worst not in _PLAIN or _has_more(r))]
-    return [render_block(report, width, here.command).rstrip() for report in explained[:_SHOWN]]
+    texts = list(render_blocks(explained, width, here.command, brief=True))
+    return texts[:_SHOWN] + [f"and {len(texts) - _SHOWN} more: perfgate report"] * (len(texts) > _SHOWN)
 
 
 def _left_open(report: CaseReport, mode: Mode) -> bool:
@@ -393,8 +394,7 @@ def _continue_command(session: SessionState, missing: Sequence[Case]) -> list[st
     if session.resumable:
         return [f"next  {_BEHIND}"]
     if missing and len(missing) <= _NAMED_CASES and len(missing) < len(session.cases):
-        here = Standpoint(session.settings.pytest)
-        names = " ".join(shlex.quote(here.nodeid(case.nodeid)) for case in missing)
+        names = " ".join(shlex.quote(Standpoint(session.settings.pytest).nodeid(case.nodeid)) for case in missing)
         rest = "that measures the rest; the same command again measures everything"
         return [f"next  pytest --perfgate={session.mode.value} {names}", rest]
     return ["next  the same command again: it measures everything again"]

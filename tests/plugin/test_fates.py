@@ -43,12 +43,32 @@ TESTS = """
 def test_what_became_of_a_call_is_said_where_it_is_read(project: Project) -> None:
     project.write("test_it.py", TESTS)
     run = project.run("--perfgate=full")
-    assert "why   the test failed while it was measured: call: ValueError: the queue is empty" in run.says("test_fails")
+    assert "why   the test failed while it was measured: ValueError: the queue is empty" in run.says("test_fails")
     assert "why   its call raised ValueError: the queue is empty, and the test caught" in run.says("test_catches")
     text = run.says("test_calls_another")
     assert "time of test_it.py::test_calls_another#d was not measured" in text
     assert "why   this call did not happen in the measuring process; these did: 'a', 'c'" in text
     assert "why   sample 1 of 1 reads 0.0 ns" in project.run("--perfgate=quick").says("test_records_zero")
+
+
+def test_a_reason_that_an_earlier_test_has_shown_is_not_repeated(project: Project) -> None:
+    tests = """
+        import pytest
+        from pytest_perfgate.model.errors import PerfgateError
+
+        @pytest.mark.parametrize("n", [1, 2, 3])
+        def test_fails(request, perfgate, n):
+            if not getattr(request.config.option, "xmlpath", None):
+                raise PerfgateError("timer-unsuited", "no queue", fix="make a queue")
+    """
+    project.write("test_it.py", tests)
+    run = project.run("--perfgate=full", "--perfgate-policy=unmeasured=fail")
+    assert "\n  why   the test failed while it was measured: no queue  [timer-unsuited]\n" in run.says("test_fails[1]")
+    assert "\n  next  make a queue" in run.says("test_fails[1]")
+    for later in ("test_fails[2]", "test_fails[3]"):
+        assert "\n  why   the same reason as test_it.py::test_fails[1], which shows it" in run.says(later)
+        assert "make a queue" not in run.says(later)
+    assert "  also  2 more cases: test_fails[2], test_fails[3]" in project.run("--perfgate=full").text
 
 
 PARTS = hasattr(pytest, "Subtests")

@@ -71,8 +71,9 @@ class OpenClRuntime:
         if not queues[0].properties & cl.command_queue_properties.PROFILING_ENABLE:
             raise PerfgateError(
                 "timer-unsuited",
-                "the queue that the call uses takes no timestamps",
-                fix="make it with properties=cl.command_queue_properties.PROFILING_ENABLE",
+                "the OpenCL queue that the call uses takes no timestamps",
+                why="device time is read from the timestamps of the queue",
+                fix="make the queue with properties=cl.command_queue_properties.PROFILING_ENABLE",
             )
         if self._queues and queues[0] != self._queues[0]:
             self._evictor = None

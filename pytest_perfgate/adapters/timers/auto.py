@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Call, Runtime, Timer
 
 
-_OUT = ("cupti-busy", "cupti-dropped", "cupti-unproved", "timer-too-coarse")
+_OUT = ("cupti-busy", "cupti-dropped", "cupti-unproved", "timer-deadlock", "timer-too-coarse")
 """Errors of a timer that gave no times, so that the next one may replace it, with a note."""
 
 MARGIN, STAYS = 1.25, 1.05
@@ -55,6 +55,9 @@ class TimerChoice:
 
     names: tuple[str, ...]
     why: str
+
+
+_BATCH = "a larger input, or several calls in one sample: calls=N, or iterations=N of benchmark.pedantic"
 
 
 class AutoTimer:
@@ -99,8 +102,10 @@ class AutoTimer:
             passed.append(f"not {name}: {availability.why if availability else 'not there'}")
         if coarse is not None:
             raise coarse
-        code = "timer-too-coarse" if "short" in choice.why else "timer-unsuited"
-        raise PerfgateError(code, f"{choice.why}; {'; '.join(passed)}")
+        what = f"{choice.why}; {'; '.join(passed)}"
+        if "short" not in choice.why:
+            raise PerfgateError("timer-unsuited", what)
+        raise PerfgateError("timer-too-coarse", what, fix=_BATCH)  # neither of the timers that its code names is here
 
     def choice(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> TimerChoice:
         """Return which timers fit this call, from a short trial."""
@@ -126,13 +131,14 @@ def preferring(choice: TimerChoice, leaning: str) -> TimerChoice:
 def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "") -> TimerChoice:
     """Return timers for a call too short for events, for a slow host, or for the usual case."""
     times = duration / (empty.overhead + empty.resolution)
-    text = f"a sample takes {duration:.0f} ns, {times:.0f} times the overhead and resolution of an event pair"
+    text = f"a sample takes {duration / 1e3:.4g} µs, {times:.0f} times the overhead and resolution of an event pair"
     if duration < empty.shortest * (STAYS if leaning == "events" else MARGIN):
         return TimerChoice(names=("cupti", "graph"), why=f"{text}, too short for it")
     if dry:
-        return TimerChoice(
-            names=("cupti", "blocking", "graph"), why=f"{text}, but the host launches more slowly than the device works"
-        )
+        # only events time a call that synchronises itself; where they did, the next process need not wait to see that
+        others = ("events", "blocking", "graph") if leaning == "events" else ("blocking", "graph", "events")
+        why = f"{text}, but the host launches more slowly than the device works"
+        return TimerChoice(names=("cupti", *others), why=why)
     off = empty.uncertain / duration
     if leaning == "events" or off <= EXACT:
         return TimerChoice(names=("events", "cupti", "graph"), why=text)

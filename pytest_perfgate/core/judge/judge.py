@@ -262,10 +262,11 @@ def not_measured(
     key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext, *, waited: bool = False
 ) -> CaseReport:
     """Return the report of a case that was never measured: each limit has the reason; open if the budget ended."""
-    then = (f"{context.pytest} '{key.nodeid}' --perfgate=full",) if context.mode is Mode.OFF else ()
-    then = ("a larger --perfgate-budget, or this test alone",) if waited else then
+    sentence, _, fix = why.partition("; next: ")
+    fix = f"{context.pytest} '{key.nodeid}' --perfgate=full" if context.mode is Mode.OFF else fix
+    then = ("a larger --perfgate-budget, or this test alone",) if waited else (fix,) * bool(fix)
     outcome = Outcome.UNDECIDED if waited else Outcome.NOT_MEASURED
-    return without_measurement(key, limits, context, lambda _: Ruling(outcome=outcome, sentence=why, next=then))
+    return without_measurement(key, limits, context, lambda _: Ruling(outcome=outcome, sentence=sentence, next=then))
 
 
 def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], context: JudgeContext) -> CaseReport:
@@ -273,12 +274,11 @@ def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], cont
 
     A limit on machine code lacks the capture that reads it, not a call.
     """
-    sentence, then = why
 
     def ruling(limit: Limit) -> Ruling:
         if limit.metric not in CODE_NAMES:
             return Ruling(
-                outcome=Outcome.NOT_MEASURED, sentence=sentence, next=(then or "call perfgate(fn) in the test",)
+                outcome=Outcome.NOT_MEASURED, sentence=why[0], next=(why[1] or "call perfgate(fn) in the test",)
             )
         unread = f"no capture reads its machine code: the test has no capture={STATIC!r}"
         step = f"@pytest.mark.perfgate({limit.text!r}, capture={STATIC!r})"

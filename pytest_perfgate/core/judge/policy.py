@@ -91,6 +91,7 @@ LABELS: Mapping[str, str] = {
     "now": "the time of this run, with its processes, the samples of each, the device and its clock",
     "then": "the accepted time, with its commit, day and reason; without a stored baseline the time of the base",
     "why": "a reason for the outcome",
+    "also": "other cases with the same outcome for the same reason, or undecided too",
     "seen": "a fact about the kernel, from a capture or from machine code",
     "try": "advice that may make the kernel faster, with the figure that it rests on",
     "next": "a command that helps; the first is the most useful",

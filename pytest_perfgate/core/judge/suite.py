@@ -30,7 +30,7 @@ _TENTH = -0.9  # the change of a time to a tenth
 SKIPPED = "skipped"
 """The kind of the note on tests that exist and were skipped."""
 
-UNUSED = "unused"
+UNUSED, DROPPED = "unused", "dropped"
 """The kind of the note on lines that no limit uses, which may be pruned."""
 
 
@@ -120,9 +120,10 @@ def _far_in_turns(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield the cases that both builds ran far slower than this run, so that they may have compared other code."""
     facts = {str(r.key): text for r in reports for v in r.verdicts for name, text in v.evidence if name == IN_TURNS}
     if facts:
-        text = f"{plural(len(facts), 'case')} far slower in both builds than in this run: they may lack a compiled part"
+        text = f"{plural(len(facts), 'case')} far slower in both builds than in this run: other programs used the core "
+        text += "that the builds share, or the builds lack a compiled part (then set build in [tool.perfgate])"
         names = tuple(f"{case}: {times}" for case, times in facts.items())
-        yield SuiteNote(kind=IN_TURNS, effect=Effect.WARN, text=f"{text}; set build in [tool.perfgate]", names=names)
+        yield SuiteNote(kind=IN_TURNS, effect=Effect.WARN, text=text, names=names)
 
 
 def _doubtful(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
@@ -216,12 +217,17 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     source = "--from RECORD " if suite.context.policy.ci else ""
     renamed = f'; if renamed, first perfgate accept {source}{name} --reason "...", or it has no accepted time'
     yield SuiteNote(
-        kind="dropped",
+        kind=DROPPED,
         effect=suite.context.policy.effect("unused"),
         text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune {source}removes "
         f"{'its line' if len(gone) == 1 else 'their lines'}{renamed if moved else ''}",
         names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
+
+
+def noted(notes: Iterable[SuiteNote], *kinds: str) -> list[str]:
+    """Return the names in the notes of some kinds, without the name that a test may have now."""
+    return [name.partition(" (renamed to ")[0] for note in notes if note.kind in kinds for name in note.names]
 
 
 def _in_reach(key: CaseKey, suite: Suite) -> bool:

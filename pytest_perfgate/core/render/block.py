@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Proposal
 from pytest_perfgate.core.judge.samples import busy_processors
@@ -30,7 +30,7 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Figure, Severity
 from pytest_perfgate.model.plan import Compare, Limit, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, first_of
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
 
 if TYPE_CHECKING:
@@ -40,14 +40,12 @@ WIDTH = 100
 
 CHANGES = frozenset({"slowdown"})
 
-_SEEN = 3
+_SEEN, _FEW, _ALSO, _NO_CHANGE = 3, 3, 20, -2.0
 
 _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
-
 _DECIDED = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.BROKEN})
-
+_LOST = frozenset({Outcome.NOT_MEASURED, Outcome.INVALID})
 _ORDER = list(Outcome)
-
 _WITHOUT = {
     Outcome.NOT_APPLICABLE: "not for this device",
     Outcome.UNBASELINED: "nothing to compare with",
@@ -61,6 +59,38 @@ def render_block(report: CaseReport, width: int = WIDTH, command: Callable[[str]
     ``command`` rewrites a command for the folder in which the reader is.
     """
     return shown(lambda: _render(report, width, command), lambda why: _bare(report, why))
+
+
+def render_blocks(
+    reports: Sequence[CaseReport], width: int = WIDTH, command: Callable[[str], str] = str, *, brief: bool = False
+) -> Iterator[str]:
+    """Yield the blocks of several cases, one for all that lost their measurement alike; ``brief`` joins undecided."""
+    groups: dict[object, list[CaseReport]] = {}
+    for report in reports:
+        groups.setdefault(lost_by(report) or report.key, []).append(report)
+    last = sorted((r for r in reports if r.worst is Outcome.UNDECIDED and brief), key=_most, reverse=True)[_FEW:]
+    for first, *others in groups.values():
+        if all(first is not report for report in last):
+            also = _others([short_name(r.key) for r in others], width) if others else []
+            yield "\n".join((render_block(first, width, command).rstrip("\n"), *also))
+    if last:
+        names = [f"{short_name(r.key)}{f' {signed(_most(r))}' * (_most(r) > _NO_CHANGE)}" for r in last]
+        yield "\n".join(("UNDECIDED", *_others(names, width), "  next  perfgate report shows each"))
+
+
+def _most(report: CaseReport) -> float:
+    """Return the largest change of a case's figures, so that the slowest come first."""
+    return max((v.metric.value for v in report.verdicts if v.metric and v.limit.metric in CHANGES), default=_NO_CHANGE)
+
+
+def _others(names: Sequence[str], width: int) -> list[str]:
+    return _labelled("also", f"{plural(len(names), 'more case')}: {first_of(names, _ALSO)}", width)
+
+
+def lost_by(report: CaseReport) -> tuple[object, ...]:
+    """Return why a case has no figure, or none that can be trusted, as its block says it; empty for any other case."""
+    lost = all(v.outcome in _LOST for v in report.verdicts)
+    return tuple((v.outcome, v.limit.metric, v.sentence, v.evidence, v.next) for v in report.verdicts) if lost else ()
 
 
 def _bare(report: CaseReport, why: str) -> str:
@@ -309,7 +339,7 @@ def _busy_note(shown: Sequence[Proposal]) -> str:
     return f": other programs used {most:.1f} processors meanwhile" if most else ""
 
 
-def _warning(decision: Proposal) -> str:
+def acceptance_warning(decision: Proposal) -> str:
     """Return the warning on a run that is too noisy for its limit, has too few processes, or drifts."""
     warnings = [f"{decision.few_processes}; {_WHOLE}"] if decision.few_processes else []
     if decision.detects is not None:
@@ -322,7 +352,7 @@ def decision_lines(decision: Proposal) -> Iterator[str]:
     """Yield the case, then and now, and what to know before it is accepted."""
     yield _time_line(decision)
     yield from (f"  {step_text(step)}" for step in decision.figures)
-    if warning := _warning(decision):
+    if warning := acceptance_warning(decision):
         yield f"  warning  {warning}"
 
 
@@ -368,30 +398,3 @@ def _heritage(decision: Proposal) -> str:
     shift = signed(decision.after.time / decision.predecessor.time - 1)
     then = quantity(decision.predecessor.time, Dimension.TIME)
     return f"  {shift} after {printable(str(decision.predecessor.key))}, which is gone ({then})"
-
-
-def acceptance_json(decisions: Sequence[Proposal]) -> list[dict[str, Any]]:
-    return [
-        {
-            "case": str(d.report.key),
-            "change": d.change.value,
-            "before_ns": (d.before.time or None) if d.before else None,
-            "twin": str(d.predecessor.key) if d.predecessor else "",
-            "after_ns": (d.after.time or None) if d.after else None,
-            "figures": [_step_json(step) for step in d.figures],
-            "why": d.why,
-            "warning": _warning(d),
-        }
-        for d in decisions
-    ]
-
-
-def _step_json(step: FigureStep) -> dict[str, Any]:
-    figure = step.after or step.before
-    return {
-        "metric": figure.title if figure else "",
-        "before": step.before.value if step.before else None,
-        "after": step.after.value if step.after else None,
-        "unit": figure.dimension.value if figure else "",
-        "worse": step.asks,
-    }

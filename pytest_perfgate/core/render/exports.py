@@ -14,6 +14,7 @@ from pytest_perfgate.model.plan import Effect
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.acceptance import Proposal
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 _BASE: Mapping[Dimension, tuple[str, float]] = {
@@ -199,3 +200,31 @@ def figures_table(entries: Iterable[HistoryEntry]) -> Table:
 
 def _ends(metric: Metric) -> Sequence[float | None]:
     return (metric.low, metric.high) if metric.interval else (None, None)
+
+
+def acceptance_json(decisions: Sequence[Proposal]) -> list[dict[str, Any]]:
+    """Return what accepting would write, a row a case."""
+    from pytest_perfgate.core.render.block import acceptance_warning
+
+    return [
+        {
+            "case": str(d.report.key),
+            "change": d.change.value,
+            "before_ns": (d.before.time or None) if d.before else None,
+            "twin": str(d.predecessor.key) if d.predecessor else "",
+            "after_ns": (d.after.time or None) if d.after else None,
+            "figures": [
+                {
+                    "metric": figure.title if (figure := step.after or step.before) else "",
+                    "before": step.before.value if step.before else None,
+                    "after": step.after.value if step.after else None,
+                    "unit": figure.dimension.value if figure else "",
+                    "worse": step.asks,
+                }
+                for step in d.figures
+            ],
+            "why": d.why,
+            "warning": acceptance_warning(d),
+        }
+        for d in decisions
+    ]

@@ -9,7 +9,7 @@ from html import escape as html_escape
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.policy import run_code
-from pytest_perfgate.core.render.block import calm, render_block
+from pytest_perfgate.core.render.block import calm, render_block, render_blocks
 from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, verdict_table
 from pytest_perfgate.core.render.text import (
     cell_text,
@@ -286,11 +286,11 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     notes = other_notes(report.cases, report.notes)
     words = [f"**{word}** " if (word := note_word(note)) else "" for note in notes]
     lines += [*(f"- {word}{calm(escape(note.sentence))}" for word, note in zip(words, notes)), ""] if notes else []
-    for case in shown_cases[:_COMMENT_ROWS]:
-        block = render_block(case).rstrip("\n")
+    blocks = list(render_blocks(shown_cases, brief=True))
+    for block in blocks[:_COMMENT_ROWS]:
         fence = "`" * (3 + block.count("```"))
         lines += [f"{fence}text", block, fence, ""]
-    lines += [f"and {len(shown_cases) - _COMMENT_ROWS} more", ""] if len(shown_cases) > _COMMENT_ROWS else []
+    lines += [f"and {len(blocks) - _COMMENT_ROWS} more", ""] if len(blocks) > _COMMENT_ROWS else []
     lines += ["RECORD is the record of this run, an artifact of its job.", ""] if "--from RECORD" in str(lines) else []
     if only_changes:
         return "\n".join(lines).rstrip() + "\n"

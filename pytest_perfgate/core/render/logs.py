@@ -177,17 +177,16 @@ def _change(now: Metric, then: Metric | None) -> str:
         return ABSENT
     if now.dimension is Dimension.FRACTION:
         return f"{(now.value - then.value) * 100:+.1f} points"
-    return _moved(now.value / then.value - 1, now.name) if then.value else ""
+    both = [m.interval for m in (now, then) if m.interval and m.dimension is Dimension.TIME]
+    alike = len(both) > 1 and max(one.low for one in both) <= min(one.high for one in both)
+    moved = _moved(now.value / then.value - 1, now.name) if then.value else ""
+    return f"{moved} (within noise)" if alike and moved else moved
 
 
 def _moved(change: float, name: str) -> str:
     """Return the change of a time in words, since its sign could be misread, and of others with a sign."""
-    text = signed(change)
-    return (
-        f"{text.lstrip('+-')} {'faster' if change < 0 else 'slower'}"
-        if name in ("time", "duration", "total_time") and change
-        else text
-    )
+    text, timed = signed(change), name in ("time", "duration", "total_time") and change
+    return f"{text.lstrip('+-')} {'faster' if change < 0 else 'slower'}" if timed else text
 
 
 def _against(metric: Metric, better: Better, measurement: Measurement, then: float | None) -> str:

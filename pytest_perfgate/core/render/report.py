@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_perfgate.core.judge.readings import tally, word_of
-from pytest_perfgate.core.render.block import CHANGES, WIDTH, render_block
+from pytest_perfgate.core.render.block import CHANGES, WIDTH, render_block, render_blocks
 from pytest_perfgate.core.render.words import (
     HEADING,
     builds_note,
@@ -64,7 +64,7 @@ def run_document(
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
     loud = [case for case in cases if case.worst not in _QUIET]
     blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report)), *_notes(report)]
-    details = tuple(Code(text=render_block(case, width).rstrip("\n")) for case in loud)
+    details = tuple(Code(text=block) for block in render_blocks(loud, width))
     blocks += [Section(title="Failures and warnings", blocks=details)] if loud else []
     drawings = _pictures(loud or cases, history or {}, report.started) if drawn else ()
     pictures = [Section(title="Pictures", blocks=drawings)] if drawings else []

@@ -149,11 +149,11 @@ class PairCost(NamedTuple):
     def between(self, cases: int, least: int, most: int, left_s: float = math.inf) -> str:
         """Return ``28 s to 2 min, a first guess``: so many rounds of so many cases, without making the builds.
 
-        The data decide the number of rounds, and a budget ends them.
+        The data decide the number of rounds, and a budget ends them: what does not fit into it is ``8 min or more``.
         """
-        low_s, high_s = (min(left_s, rounds * (self.start_s + cases * self.test_s)) for rounds in (least, most))
-        text = span(low_s) if low_s == high_s else f"{span(low_s)} to {span(high_s)}"
-        return f"{text}{'' if self.learnt else ', a first guess'}"
+        low_s, high_s = (rounds * (self.start_s + cases * self.test_s) for rounds in (least, most))
+        rest = " or more" if low_s > left_s else f" to {span(min(left_s, high_s))}" if low_s != high_s else ""
+        return f"{span(low_s)}{rest}{'' if self.learnt else ', a first guess'}"
 
 
 def pair_cost(nodeids: Iterable[str], known: Mapping[str, float]) -> PairCost:

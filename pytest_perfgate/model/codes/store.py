@@ -197,7 +197,7 @@ STORE_CODES: tuple[ErrorCode, ...] = (
     ErrorCode(
         name="prune-incomplete",
         family=Family.USAGE,
-        title="Only a full, unfiltered run that passed may prune",
+        title="The run does not show which tests are gone: it was not full, failed, or left tests out",
         why="a test that was not selected would lose its baseline",
         fix="run everything first: pytest --perfgate=full",
     ),

@@ -11,7 +11,7 @@ import pytest
 from pytest_perfgate.app.accept import Request, accept, check_complete, check_decisions, code_of, decisions, unused
 from pytest_perfgate.core.judge.acceptance import Change, decide
 from pytest_perfgate.core.judge.accepted_line import Signature
-from pytest_perfgate.core.judge.suite import SKIPPED
+from pytest_perfgate.core.judge.suite import DROPPED, SKIPPED
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity
 from pytest_perfgate.model.plan import Effect, Outcome
@@ -146,6 +146,15 @@ def test_lines_of_a_test_that_was_skipped_are_not_pruned() -> None:
     store: Any = SimpleNamespace(read_all=lambda _device: {str(line.key): line for line in lines})
     note = SuiteNote(kind=SKIPPED, effect=Effect.WARN, text="", names=(f"{lines[1].key.nodeid}: no 'cupy'",))
     assert unused(run(case("test_a", 1e6, 1e6), notes=(note,)), store) == (lines[2],)
+
+
+def test_of_a_run_of_one_folder_the_lines_that_it_names_as_gone_are_pruned() -> None:
+    lines = [baseline(name, 1e6) for name in ("test_a", "test_gone", "test_of_another_folder")]
+    store: Any = SimpleNamespace(read_all=lambda _device: {str(line.key): line for line in lines})
+    gone = SuiteNote(kind=DROPPED, effect=Effect.WARN, text="", names=(f"{lines[1].key} (renamed to test_new?)",))
+    assert unused(run(case("test_a", 1e6, 1e6), notes=(gone,), filtered=True), store) == (lines[1],)
+    with pytest.raises(PerfgateError, match="left tests out"):
+        unused(run(case("test_a", 1e6, 1e6), filtered=True), store)
 
 
 def test_a_line_that_was_accepted_after_the_day_of_a_record_is_not_pruned_by_it() -> None:

@@ -45,7 +45,7 @@ def test_what_reads_slower_is_decided_first_and_the_rest_says_what_it_wants() ->
     open_ = [paired for paired in results.values() if paired.decision is Decision.UNDECIDED]
     assert open_
     assert all(paired.wants_s == (7 - paired.rounds) * (1 + 2) for paired in open_)
-    assert f"{len(open_)} of them beyond the budget" in lines[0]
+    assert f"{len(open_)} of them for lack of budget" in lines[0]
 
 
 CHANGE = (parse_limit("change(metric(loss)) <= 5%", kinds=by_name()),)
@@ -74,7 +74,7 @@ def test_rounds_go_on_until_what_is_asked_is_decided(
     (pairs,) = results["0"].figures
     assert (len(pairs.base), figure_finding(pairs, CHANGE[0], 1).decision) == (rounds, decision)
     assert lines == [
-        f"1 of 1 case decided in {rounds} rounds" if rounds < 30 else "0 of 1 case decided, 1 open after 30"
+        f"1 of 1 case decided in {rounds} rounds" if rounds < 30 else "0 of 1 case decided, 1 open after 30 rounds"
     ]
 
 
@@ -277,7 +277,7 @@ def test_what_seems_to_want_more_than_the_budget_has_all_of_it_before_it_is_left
     _, results, lines = compared(world, count=1, budget_s=60)
     assert (results["0"].decision, results["0"].rounds) == (Decision.UNDECIDED, 20)
     assert world.now == 60
-    assert lines == ["0 of 1 case decided, 1 open after 20, 1 of them beyond the budget"]
+    assert lines == ["0 of 1 case decided, 1 open after 20 rounds, 1 of them for lack of budget"]
 
 
 def test_a_budget_too_small_for_a_look_clears_nobody() -> None:

@@ -24,7 +24,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
 from pytest_perfgate.plugin.child_arguments import paired_line, triable, trying_line
 from pytest_perfgate.plugin.measure_ahead import insist_on_folder, sampled, suspicion_line
-from pytest_perfgate.plugin.reporting import usage_errors, without_repeats
+from pytest_perfgate.plugin.reporting import shown_once, usage_errors, without_repeats
 from tests.unit.core.judge.bench import KINDS
 
 TRIED = "; tests that the accepted times do not clear are then measured in two builds: 1 test 19 s to 1 min 0 s, a first guess"
@@ -136,6 +136,16 @@ def test_what_fixes_it_can_be_copied_whole() -> None:
     assert finding_lines(short, verbose=False) == ["note  record     none; next: pytest --perfgate=full"]
     assert finding_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
     assert finding_lines(Remark(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")
+
+
+def test_a_block_names_the_test_that_has_shown_its_reason() -> None:
+    blocks = [f"INVALID  test_{name}  time\n  now   1 ms\n  why   elsewhere\n  next  install it\n" for name in "ab"]
+    earlier: dict[str, str] = {}
+    assert shown_once(blocks[0], "t.py::a", earlier) == blocks[0]
+    assert shown_once(blocks[1], "t.py::b", earlier) == (
+        "INVALID  test_b  time\n  now   1 ms\n  why   the same reason as t.py::a, which shows it\n"
+    )
+    assert shown_once("INVALID  test_c\n", "t.py::c", earlier) == "INVALID  test_c\n"
 
 
 def test_a_fault_that_many_tests_meet_is_told_whole_once() -> None:

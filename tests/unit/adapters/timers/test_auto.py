@@ -23,7 +23,7 @@ def auto(rules) -> AutoTimer:
 def test_a_long_kernel_gets_events(auto, gpu, plan) -> None:
     samples = auto.measure(lambda: gpu.kernel(200_000), plan, gpu)
     assert samples.timer == "events"
-    assert dict(samples.notes)["timer"].startswith("events: a sample takes 201500 ns, 101 times")
+    assert dict(samples.notes)["timer"].startswith("events: a sample takes 201.5 µs, 101 times")
 
 
 def test_a_short_kernel_gets_a_graph(auto, gpu, plan) -> None:
@@ -45,11 +45,27 @@ def test_a_slow_host_gets_a_blocked_queue(auto, gpu, plan) -> None:
     assert "host launches more slowly" in dict(samples.notes)["timer"]
 
 
+def test_a_call_that_synchronises_gets_events_since_it_never_fills_a_queue(rules, gpu, plan) -> None:
+    def call() -> None:
+        gpu.kernel(300_000)
+        gpu.synchronize()
+
+    gpu.launch_ns = 10_000.0
+    auto = AutoTimer(rules, [EventsTimer(rules), BlockingTimer(rules, patience_s=0.2)])
+    samples = auto.measure(call, plan, gpu)
+    assert samples.timer == "events"
+    assert "not blocking: The call waits for the device" in dict(samples.notes)["timer"]
+    again = auto.measure(call, replace(plan, leaning="events"), gpu)
+    assert again.timer == "events"
+    assert "not blocking" not in dict(again.notes)["timer"], "it does not wait for a deadlock in each process"
+
+
 def test_nothing_fits_is_an_error_that_names_every_reason(rules, gpu, plan) -> None:
     auto = AutoTimer(rules, [EventsTimer(rules)])
     with pytest.raises(PerfgateError, match="timer-too-coarse") as caught:
         auto.measure(lambda: gpu.kernel(2_000), plan, gpu)
     assert "not graph: not there" in caught.value.what
+    assert "graph" not in caught.value.fix, "no timer that is not there"
 
 
 def test_a_cold_short_call_without_buffers_is_an_error_and_not_another_timer(auto, gpu, plan) -> None:

@@ -20,7 +20,8 @@ from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.context import surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.limits.merge import matching, named, spelled
-from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
+from pytest_perfgate.core.render.block import acceptance_lines
+from pytest_perfgate.core.render.exports import acceptance_json
 from pytest_perfgate.model.measurement import HistoryEntry, Identity, commit_name, short_commit
 from pytest_perfgate.model.plan import CaseKey, Outcome
 from tests import reports

@@ -18,7 +18,8 @@ from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.samples import scatter_of
-from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
+from pytest_perfgate.core.render.block import acceptance_lines
+from pytest_perfgate.core.render.exports import acceptance_json
 from pytest_perfgate.model.measurement import HistoryEntry, Measurement
 from pytest_perfgate.model.metric import Interval, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import Decision, Outcome

@@ -16,7 +16,8 @@ from pytest_perfgate.core.judge.accepting_figures import (
     with_run,
 )
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
+from pytest_perfgate.core.render.block import acceptance_lines
+from pytest_perfgate.core.render.exports import acceptance_json
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, MetricSet, Problem

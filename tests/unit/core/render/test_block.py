@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.render.block import notable_findings, render_block
+from pytest_perfgate.core.render.block import notable_findings, render_block, render_blocks
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Measurement
 from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.verdict import CaseReport
 from tests.reports import case
 
 
@@ -44,3 +45,35 @@ def test_of_commands_that_differ_in_rounds_the_most_rounds_remain(rounds: tuple[
     lines = render_block(replace(report, verdicts=tuple(replace(verdict, next=(step,)) for step in steps)))
     commands = [line for line in lines.splitlines() if "pytest" in line]
     assert commands == ["  next  pytest t.py --perfgate=full --perfgate-rounds=60"]
+
+
+def unmeasured(name: str, why: str) -> CaseReport:
+    (verdict,) = case(name, 1e6, 1e6, Outcome.NOT_MEASURED).verdicts
+    key = CaseKey(nodeid=f"t.py::{name}")
+    lost = replace(verdict, sentence=why, next=("a driver",), metric=None, baseline=None, evidence=())
+    return CaseReport(key=key, verdicts=(lost,))
+
+
+def test_cases_that_were_not_measured_for_one_reason_share_one_block() -> None:
+    reports = [unmeasured("test_a", "no device"), unmeasured("test_b", "no file"), unmeasured("test_c", "no device")]
+    first, second = render_blocks(reports)
+    assert first.splitlines()[1:] == ["  why   no device", "  next  a driver", "  also  1 more case: test_c"]
+    assert "also" not in second
+    assert "test_b" in second
+
+
+def test_figures_that_cannot_be_trusted_for_one_reason_share_one_block() -> None:
+    reports = [case(f"test_{name}", 1e6 * (1 + at), 1e6, Outcome.INVALID) for at, name in enumerate("abc")]
+    alike = [replace(r, verdicts=tuple(replace(v, next=("install it",)) for v in r.verdicts)) for r in reports]
+    (block,) = render_blocks(alike)
+    assert "also  2 more cases: test_b, test_c" in block
+    assert "now " in block
+
+
+def test_undecided_cases_behind_the_three_slowest_share_one_block_with_their_figures() -> None:
+    changes = (1.02, 1.01, 1.4, 1.03, 0.9)
+    reports = [case(f"test_{n}", 1e6 * change, 1e6, Outcome.UNDECIDED) for n, change in enumerate(changes)]
+    *whole, last = render_blocks(reports, brief=True)
+    assert [text.split()[1] for text in whole] == ["test_0", "test_2", "test_3"]
+    assert "also  2 more cases: test_1 +1.0 %, test_4 -10.0 %" in last
+    assert len(list(render_blocks(reports))) == 5

@@ -10,7 +10,8 @@ from pytest_perfgate.core.analysis.results import Previous, previous_of
 from pytest_perfgate.core.analysis.roofline import IN_CACHE
 from pytest_perfgate.core.judge.acceptance import decide
 from pytest_perfgate.core.judge.accepted_line import Signature
-from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines, render_block
+from pytest_perfgate.core.render.block import acceptance_lines, render_block
+from pytest_perfgate.core.render.exports import acceptance_json
 from pytest_perfgate.core.render.logs import (
     Version,
     bars,
@@ -22,7 +23,7 @@ from pytest_perfgate.core.render.logs import (
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Figure, HistoryEntry
-from pytest_perfgate.model.metric import Finding, Metric, MetricSet, labels
+from pytest_perfgate.model.metric import Finding, Interval, Metric, MetricSet, labels
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport
@@ -181,6 +182,12 @@ def test_an_entry_compares_with_what_was_measured_before() -> None:
     assert "| Duration | 900 µs | 10.0 % faster |" in text
     assert "| Occupancy | 50 % | +12.5 points |" in text
     assert "Previous: measured (b2c3d4e, 2026-05-30)." in text
+    for high, cell in ((1.0e6, "10.0 % faster (within noise)"), (0.95e6, "10.0 % faster")):
+        wide = replace(now.measurement.metrics.metrics[0], interval=Interval(low=0.8e6, high=high))
+        near = replace(then.measurement.metrics.metrics[0], interval=Interval(low=0.97e6, high=1.1e6))
+        noisy = replace(now, measurement=replace(now.measurement, metrics=MetricSet(metrics=(wide,))))
+        earlier = {place: replace(before[place], metrics=MetricSet(metrics=(near,)))}
+        assert f"| Duration | 900 µs | {cell} |" in render_entry(Version(name="v3"), [noisy], before=earlier)
     bare = {place: replace(before[place], metrics=made(1e6, None).measurement.metrics, commit="")}
     assert "| Occupancy | 50 % | not collected |" in render_entry(Version(name="v3"), [now], before=bare)
     assert "Previous: none that was measured alike." in render_entry(Version(name="v3"), [now])

@@ -115,7 +115,7 @@ def test_what_is_left_counts_starts_that_are_still_to_come() -> None:
         (2, 7, 30, math.inf, False, "21 s to 1 min 30 s, a first guess"),
         (2, 7, 30, math.inf, True, "21 s to 1 min 30 s"),
         (2, 7, 30, 60.0, True, "21 s to 1 min 0 s"),
-        (2, 7, 30, 12.0, True, "12 s"),
+        (2, 7, 30, 12.0, True, "21 s or more"),
         (2, 7, 7, math.inf, True, "21 s"),
     ],
 )
