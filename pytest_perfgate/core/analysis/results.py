@@ -108,12 +108,7 @@ def comparison_table(before: RunReport, after: RunReport) -> Table:
     rows = tuple(
         (_named(case, several=several), old.value, new.value, new.value / old.value - 1) for case, old, new in matched
     )
-    columns = (
-        Column(name="case"),
-        Column(name="before", dimension=Dimension.TIME),
-        Column(name="after", dimension=Dimension.TIME),
-        Column(name="slowdown", dimension=Dimension.FRACTION, digits=3),
-    )
+    columns = Column.header("case | before: time | after: time | slowdown: fraction 3")
     return Table(columns=columns, rows=rows, note="; ".join(filter(None, _unpaired(before, after))))
 
 
@@ -235,14 +230,8 @@ def _metrics(result: BenchResult) -> Iterator[Metric]:
 
 def result_table(results: Results, untimed: int = 0) -> Table:
     """Return one row for each benchmark, and how many have no time."""
-    columns = (
-        Column(name="benchmark"),
-        Column(name="time", dimension=_TIME),
-        Column(name="of samples"),
-        Column(name="scatter", dimension=_PART, digits=2),
-        Column(name="samples", dimension=Dimension.COUNT),
-        Column(name="device"),
-        Column(name="note"),
+    columns = Column.header(
+        "benchmark | time: time | of samples | scatter: fraction 2 | samples: count | device | note"
     )
     rows = tuple((r.name, r.time, r.statistic, r.scatter, r.samples, r.device, r.skipped) for r in results)
     return Table(columns=columns, rows=rows, note="".join(f"{finding.title}." for finding in unread(untimed)))
@@ -287,13 +276,7 @@ def comparison_metrics(before: Results, after: Results) -> MetricSet:
 
 
 def benchmark_comparison_table(before: Results, after: Results) -> Table:
-    columns = (
-        Column(name="benchmark"),
-        Column(name="before", dimension=_TIME),
-        Column(name="after", dimension=_TIME),
-        Column(name="slowdown", dimension=_PART, digits=3),
-        Column(name="device"),
-    )
+    columns = Column.header("benchmark | before: time | after: time | slowdown: fraction 3 | device")
     pairs = sorted(_pairs(before, after), key=lambda pair: -(pair[2] / pair[1]))
     rows = [(result.name, old, new, new / old - 1, result.device) for result, old, new in pairs]
     findings, problems = differing(before, after)

@@ -31,7 +31,6 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Compare, Effect, Outcome
-from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
 
 History = Mapping[str, Sequence[HistoryEntry]]
@@ -47,13 +46,8 @@ NONE = "-"
 """Outcomes of cases that were not measured or judged, although their test was collected."""
 
 _COLUMNS = (
-    Column(name="outcome"),
-    Column(name="case"),
-    Column(name="limit"),
-    Column(name="value", absent=NONE),
-    Column(name="then", dimension=Dimension.TIME, absent=NONE),
-    Column(name="now", dimension=Dimension.TIME, absent=NONE),
-    Column(name="can detect", dimension=Dimension.FRACTION, digits=2, absent=NONE),
+    *Column.header("outcome | case | limit"),
+    *Column.header("value | then: time | now: time | can detect: fraction 2", absent=NONE),
 )
 
 
@@ -178,7 +172,7 @@ def device_table(cases: Sequence[CaseReport]) -> Table | None:
         for verdict in case.verdicts:
             row = cells.setdefault((printable(str(case.key)), verdict.limit.text), {})
             row[_device(case) or NONE] = " ".join(filter(None, (word_of(case, verdict).upper(), _measured(verdict))))
-    columns = (Column(name="case"), Column(name="limit"), *(Column(name=name, absent=NONE) for name in devices))
+    columns = (*Column.header("case | limit"), *(Column(name=name, absent=NONE) for name in devices))
     rows = tuple((*key, *(row.get(name, row.get(NONE)) for name in devices)) for key, row in cells.items())
     return Table(columns=columns, rows=rows)
 
@@ -329,21 +323,10 @@ def _surroundings(report: RunReport) -> Table:
         ("platform", environment.platform),
         *((name, text) for name, text in (*environment.packages, *environment.facts)),
     ]
-    return Table(
-        columns=(Column(name="what"), Column(name="value")), rows=tuple((n, printable(t)) for n, t in rows if t)
-    )
+    return Table(columns=Column.header("what | value"), rows=tuple((n, printable(t)) for n, t in rows if t))
 
 
-_SHARD_COLUMNS = (
-    Column(name="shard"),
-    Column(name="host"),
-    Column(name="device"),
-    Column(name="cards"),
-    Column(name="cases"),
-    Column(name="took"),
-    Column(name="began"),
-    Column(name="its own"),
-)
+_SHARD_COLUMNS = Column.header("shard | host | device | cards | cases | took | began | its own")
 
 
 def _shards(report: RunReport) -> tuple[Block, ...]:
@@ -370,12 +353,7 @@ def _shard_row(shard: Shard, common: set[tuple[str, str]]) -> tuple[Cell, ...]:
     )
 
 
-_VERDICT_COLUMNS = (
-    Column(name="outcome"),
-    Column(name="limit"),
-    Column(name="what was found"),
-    Column(name="rests on"),
-)
+_VERDICT_COLUMNS = Column.header("outcome | limit | what was found | rests on")
 
 
 def verdicts_document(subject: str, verdicts: Sequence[Verdict]) -> Document:

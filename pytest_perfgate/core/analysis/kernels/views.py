@@ -39,12 +39,14 @@ _Key = tuple[str, str]
 def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Return what a cubin shows of each kernel: one row each."""
     columns = (
-        *(Column(name=name) for name in ("kernel", "arch", "file")),
+        *Column.header("kernel | arch | file"),
         *(Column(name=name, dimension=dimension, absent="unknown") for name, dimension in _STATED),
-        Column(name="occupancy limit", dimension=_PART, digits=3, absent="-"), Column(name="limited by", absent="-"),
-        Column(name="tensor", dimension=_COUNT), Column(name="16-byte loads", dimension=_PART, digits=3, absent="-"),
-        Column(name="compute : load"), Column(name="code"),
-    )  # fmt: skip
+        *Column.header("occupancy limit: fraction 3 | limited by", absent="-"),
+        *Column.header("tensor: count"),
+        *Column.header("16-byte loads: fraction 3", absent="-"),
+        Column(name="compute : load"),
+        Column(name="code"),
+    )
     sources = [d.facts.source for d in diagnoses]
     files = distinct_names(sources) if len(set(sources)) > 1 else [""] * len(sources)
     unknown = None if any(d.occupancy for d in diagnoses) else ""  # a column without any is left out
@@ -108,9 +110,7 @@ def _by_name(ranked: Sequence[Diagnosis]) -> Iterator[Table]:
         return
     yield Table(
         title="By kernel",
-        columns=(Column(name="kernel"), Column(name="launches", dimension=_COUNT),
-                 Column(name="total", dimension=_TIME), Column(name="mean", dimension=_TIME),
-                 Column(name="of the time", dimension=_PART, digits=3)),
+        columns=Column.header("kernel | launches: count | total: time | mean: time | of the time: fraction 3"),
         rows=tuple((name, launches[name], time, time / launches[name], time / whole)
                    for name, time in sorted(spent.items(), key=lambda pair: -pair[1]) if launches[name]),
     )  # fmt: skip
@@ -164,10 +164,8 @@ def mix_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
              _kind(loop == d.loop, loop.innermost))
             for loop in loops(d.facts.code)
         )  # fmt: skip
-        table = Table(columns=(Column(name="opcode"), Column(name="kernel", dimension=_COUNT),
-                               Column(name="main loop", dimension=_COUNT)), rows=rows)  # fmt: skip
-        nest = Table(columns=(Column(name="from"), Column(name="to"), Column(name="instructions", dimension=_COUNT),
-                              Column(name="loop")), rows=loop_rows)  # fmt: skip
+        table = Table(columns=Column.header("opcode | kernel: count | main loop: count"), rows=rows)
+        nest = Table(columns=Column.header("from | to | instructions: count | loop"), rows=loop_rows)
         blocks.append(Section(title=f"{d.name} ({d.facts.arch})", blocks=(table, nest) if loop_rows else (table,)))
     return Document(title=title, blocks=tuple(blocks) or (Paragraph(text="not collected: no machine code"),))
 
@@ -233,9 +231,8 @@ def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:
         yield Paragraph(text="the same machine code, to the last control bit")
     else:
         rows = tuple((c.what, c.before, c.after) for c in changes(old.facts, new.facts))
-        sides = (Column(name="before", dimension=_COUNT), Column(name="after", dimension=_COUNT))
         same = Paragraph(text="the same instructions, with other operands or in another order")
-        yield Table(columns=(Column(name="fact"), *sides), rows=rows) if rows else same
+        yield Table(columns=Column.header("fact | before: count | after: count"), rows=rows) if rows else same
 
 
 @value

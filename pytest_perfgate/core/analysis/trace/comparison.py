@@ -114,16 +114,10 @@ def pair_table(pairs: Sequence[Match], of: str, limit: int = 0) -> Table:
     return Table(
         columns=(
             Column(name=of),
-            Column(name="arguments"),
-            Column(name="calls, reference", dimension=_COUNT),
-            Column(name="calls, target", dimension=_COUNT),
-            Column(name="reference", dimension=_TIME),
-            Column(name="target", dimension=_TIME),
-            Column(name="difference", dimension=_TIME),
-            Column(name="relative", dimension=_PART),
-            Column(name="bound"),
-            Column(name="expected", dimension=_PART),
-            Column(name="remark"),
+            *Column.header(
+                "arguments | calls, reference: count | calls, target: count | reference: time | target: time | "
+                "difference: time | relative: fraction | bound | expected: fraction | remark"
+            ),
         ),
         rows=tuple(
             (
@@ -154,13 +148,7 @@ def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
         if then or now:
             rows.append((_CALLED.get(name, name), then, now, now - then, now / then - 1 if then else None))
     return Table(
-        columns=(
-            Column(name="part"),
-            Column(name="reference", dimension=_TIME),
-            Column(name="target", dimension=_TIME),
-            Column(name="difference", dimension=_TIME),
-            Column(name="relative", dimension=_PART),
-        ),
+        columns=Column.header("part | reference: time | target: time | difference: time | relative: fraction"),
         rows=tuple(rows),
     )
 
@@ -176,12 +164,7 @@ def edit_table(edits_made: Sequence[Edit], limit: int) -> Table:
     """Return the differences of the call trees, the largest first."""
     ordered = sorted(edits_made, key=lambda edit: -edit.size)
     return Table(
-        columns=(
-            Column(name="under"),
-            Column(name="reference"),
-            Column(name="target"),
-            Column(name="operators", dimension=_COUNT),
-        ),
+        columns=Column.header("under | reference | target | operators: count"),
         rows=tuple((e.path, e.before, e.after, e.size) for e in ordered),
         limit=limit,
     )

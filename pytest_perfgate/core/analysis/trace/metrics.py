@@ -340,10 +340,7 @@ def rated_kernels(
     table = brief(kernel_table(kernels), "kind", "mean", "median", "deviation", "min", "max", "share")
     columns = (
         *table.columns,
-        Column(name="rate", dimension=Dimension.FLOPS),
-        Column(name="bandwidth", dimension=Dimension.BANDWIDTH),
-        Column(name="of the roof", dimension=_PART),
-        Column(name="why there is no rate"),
+        *Column.header("rate: flops | bandwidth: bandwidth | of the roof: fraction | why there is no rate"),
     )
     known = any(row.work for row in rows) and not survey.on_host
     cells = _kernel_rates(survey, rows, kernels, roof) if known else ()

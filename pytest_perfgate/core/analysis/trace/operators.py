@@ -305,15 +305,7 @@ def selection_table(rows: Sequence[OperatorRow]) -> Table:
             for row in group
         ]
     return Table(
-        columns=(
-            Column(name="operator"),
-            Column(name="shapes"),
-            Column(name="library"),
-            Column(name="tile"),
-            Column(name="longest kernel"),
-            Column(name="calls", dimension=Dimension.COUNT),
-            Column(name="GPU time", dimension=Dimension.TIME),
-        ),
+        columns=Column.header("operator | shapes | library | tile | longest kernel | calls: count | GPU time: time"),
         rows=tuple(listed),
         note="Library and tile are read from the kernel's name; empty where the name does not say."
         if listed

@@ -16,7 +16,7 @@ from pytest_perfgate.core.analysis.work import known_dtype
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Code, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.profiles import HOST, Category
-from pytest_perfgate.model.values import Dimension, regex, value
+from pytest_perfgate.model.values import regex, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,13 +81,9 @@ def fusion_candidates(survey: Survey) -> tuple[Candidate, ...]:
 def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
     """Return one row for each kind of module."""
     return Table(
-        columns=(
-            Column(name="module"),
-            Column(name="instances", dimension=Dimension.COUNT),
-            Column(name="kernels each", dimension=Dimension.COUNT, digits=3),
-            Column(name="GPU time, all instances", dimension=Dimension.TIME),
-            Column(name="mean kernel", dimension=Dimension.TIME),
-            Column(name="saving, at most", dimension=Dimension.TIME),
+        columns=Column.header(
+            "module | instances: count | kernels each: count 3 | GPU time, all instances: time | "
+            "mean kernel: time | saving, at most: time"
         ),
         rows=tuple((c.module, c.instances, c.kernels, c.total, c.mean_kernel, c.saving) for c in candidates),
         note="A module contains its submodules: their times are in it too. One fused kernel reads and writes what its "
@@ -213,15 +209,10 @@ def _above(survey: Survey, row: int) -> Iterator[int]:
 
 def passes_table(operators_with_passes: tuple[OperatorPasses, ...]) -> Table:
     """Return one row for each forward operator."""
-    time, count = Dimension.TIME, Dimension.COUNT
     return Table(
-        columns=(
-            Column(name="forward operator"),
-            Column(name="calls", dimension=count),
-            Column(name="with a backward pass", dimension=count),
-            Column(name="forward GPU time", dimension=time),
-            Column(name="backward GPU time", dimension=time),
-            Column(name="backward / forward", dimension=Dimension.RATIO),
+        columns=Column.header(
+            "forward operator | calls: count | with a backward pass: count | forward GPU time: time | "
+            "backward GPU time: time | backward / forward: ratio"
         ),
         rows=tuple(
             (p.name, p.calls, p.matched, p.forward, p.backward, p.backward / p.forward if p.forward else None)

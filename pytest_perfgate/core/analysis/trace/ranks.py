@@ -257,15 +257,9 @@ def collective_pairs(before: Sequence[Collective], after: Sequence[Collective]) 
         change = times[1] / times[0] - 1 if times[0] and times[1] is not None else None
         rows.append((*key, len(first), len(second), *times, change))
     return Table(
-        columns=(
-            Column(name="collective"),
-            Column(name="message", dimension=Dimension.BYTES),
-            Column(name="ranks", dimension=Dimension.COUNT),
-            Column(name="calls, reference", dimension=Dimension.COUNT),
-            Column(name="calls, target", dimension=Dimension.COUNT),
-            Column(name="reference", dimension=Dimension.TIME),
-            Column(name="target", dimension=Dimension.TIME),
-            Column(name="relative", dimension=Dimension.FRACTION),
+        columns=Column.header(
+            "collective | message: bytes | ranks: count | calls, reference: count | calls, target: count | "
+            "reference: time | target: time | relative: fraction"
         ),
         rows=tuple(rows),
         note="Times are a call's mean as this rank saw it, waiting for other ranks included."

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
     from pytest_perfgate.core.analysis.trace.timeline import Spread, Timeline
 
-_TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
+_TIME, _PART = Dimension.TIME, Dimension.FRACTION
 
 NO_ROOF = "No roof: the device is unknown; add --device, or --peak and --bandwidth."
 
@@ -47,7 +47,7 @@ def timeline_table(line: Timeline, title: str, *, on_host: bool) -> Table:
         )
         hidden = f"Communication hidden by compute: {line.overlap * 100:.1f} %." if line.overlap is not None else ""
         note = hidden or "No communication, so no overlap."
-    columns = (Column(name="part"), Column(name="time", dimension=_TIME), Column(name="of the window", dimension=_PART))
+    columns = Column.header("part | time: time | of the window: fraction")
     rows = tuple((name, part, line.share(part)) for name, part in parts)
     return Table(columns=columns, rows=rows, title=title, note=note)
 
@@ -72,12 +72,7 @@ def category_table(rows: Sequence[OperatorRow]) -> Table:
         entry[2] += row.share
     ordered = sorted(spent.items(), key=lambda item: (-item[1][0], item[0]))
     return Table(
-        columns=(
-            Column(name="category"),
-            Column(name="GPU time", dimension=_TIME),
-            Column(name="share", dimension=_PART),
-            Column(name="calls", dimension=_COUNT),
-        ),
+        columns=Column.header("category | GPU time: time | share: fraction | calls: count"),
         rows=tuple((name, total, share, count) for name, (total, count, share) in ordered),
     )
 
@@ -96,15 +91,9 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
         variants = len(group) if shaped else None
         table.append((name, group[0].category, total, share, running, count, total / count, variants))
     return Table(
-        columns=(
-            Column(name="operator"),
-            Column(name="category"),
-            Column(name="GPU time", dimension=_TIME),
-            Column(name="share", dimension=_PART),
-            Column(name="running", dimension=_PART),
-            Column(name="calls", dimension=_COUNT),
-            Column(name="mean", dimension=_TIME),
-            Column(name="argument sets", dimension=_COUNT),
+        columns=Column.header(
+            "operator | category | GPU time: time | share: fraction | running: fraction | calls: count | "
+            "mean: time | argument sets: count"
         ),
         rows=tuple(table),
         limit=limit,
@@ -115,16 +104,9 @@ def argument_table(rows: Sequence[OperatorRow]) -> Table:
     """Return operators by name, shapes, types and strides."""
     return Table(
         columns=(
-            Column(name="operator"),
-            Column(name="shapes"),
-            Column(name="types"),
-            Column(name="strides"),
-            Column(name="scalars"),
-            Column(name="calls", dimension=_COUNT),
+            *Column.header("operator | shapes | types | strides | scalars | calls: count"),
             *_TIMES,
-            Column(name="share", dimension=_PART),
-            Column(name="kernels a call", dimension=_COUNT, digits=3),
-            Column(name="event", dimension=_COUNT),
+            *Column.header("share: fraction | kernels a call: count 3 | event: count"),
         ),
         rows=tuple(
             (
@@ -148,11 +130,7 @@ def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
     """Return kernels by launcher and stream."""
     return Table(
         columns=(
-            Column(name="kernel"),
-            Column(name="launcher"),
-            Column(name="kind"),
-            Column(name="stream"),
-            Column(name="count", dimension=_COUNT),
+            *Column.header("kernel | launcher | kind | stream | count: count"),
             *_TIMES,
             Column(name="share", dimension=_PART),
         ),
@@ -193,18 +171,10 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
         text = "; ".join(filter(None, (at.bound, doubt, row.work.note)))
         table.append((*head, row.work.flops, row.work.bytes, row.work.intensity, *rates, text))
     return Table(
-        columns=(
-            Column(name="operator"),
-            Column(name="shapes"),
-            Column(name="calls", dimension=_COUNT),
-            Column(name="GPU time", dimension=_TIME),
-            Column(name="work", dimension=Dimension.WORK),
-            Column(name="bytes", dimension=Dimension.BYTES),
-            Column(name="intensity", dimension=Dimension.INTENSITY),
-            Column(name="rate", dimension=Dimension.FLOPS),
-            Column(name="bandwidth", dimension=Dimension.BANDWIDTH),
-            Column(name="of the roof", dimension=_PART),
-            Column(name="bound, or why there is no model"),
+        columns=Column.header(
+            "operator | shapes | calls: count | GPU time: time | work: work | bytes: bytes | "
+            "intensity: intensity | rate: flops | bandwidth: bandwidth | of the roof: fraction | "
+            "bound, or why there is no model"
         ),
         rows=tuple(table),
         note=f"{roofed(roof)}{_modelled(rows)}",
