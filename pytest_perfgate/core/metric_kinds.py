@@ -311,10 +311,8 @@ def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
 
 
 def named_among(figures: Mapping[str, Any], limits: Iterable[Limit]) -> tuple[Reading, ...]:
-    """Return the numbers that limits name, from the figures that a test reported itself.
-
-    A limit on a metric of perfgate's own means that one, whatever else the test calls so.
-    """
+    """Return the numbers that limits name, from the figures that a test reported itself."""
+    # A limit on a metric of perfgate's own means that one, whatever else the test calls so.
     named = sorted({limit.metric for limit in limits} & figures.keys() - by_name().keys())
     offered = ((name, figures[name]) for name in named if not isinstance(figures[name], bool))
     numbers = ((name, figure) for name, figure in offered if isinstance(figure, (int, float)))

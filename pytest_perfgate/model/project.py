@@ -354,10 +354,8 @@ def _homely(text: str) -> bool:
 
 
 def shareable(text: str, names: Names) -> str:
-    """Return a text without people, machines, home folders and secrets; paths of the project are made relative.
-
-    An interpreter is shown by its name alone.
-    """
+    """Return a text without people, machines, home folders and secrets; paths of the project are made relative."""
+    # An interpreter is shown by its name alone.
     if "/bin/python" in text:
         text = re.sub(_INTERPRETER, r"\1", text)
     for root in sorted(names.roots, key=len, reverse=True):

@@ -98,11 +98,9 @@ def _restored(self: Any, state: Sequence[Any]) -> None:
 
 
 def _compared(cls: type[T]) -> type[T]:
-    """Add equality and hash by fields.
-
-    A dataclass would compile these and the representation for each class, which took half of a child's time for
-    importing the package.
-    """
+    """Add equality and hash by fields."""
+    # A dataclass would compile these and the representation for each class, which took half of a child's time for
+    # importing the package.
     names = [field.name for field in fields(cls) if field.compare]  # type: ignore[arg-type]
     holds: Callable[[Any], Any] = attrgetter(*names) if names else lambda _: ()
 

@@ -46,11 +46,9 @@ def fixture_sources(
     standing: Mapping[str, str] | None = None,
     everywhere: Collection[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """Return each changed file that these tests use, with the names whose meaning changed.
-
-    ``tests`` maps files to their text and the functions to check, as ``Class::test``; ``standing`` has the conftests
-    and packages above them as they are now; ``everywhere`` has fixtures that settings apply to all tests.
-    """
+    """Return each changed file that these tests use, with the names whose meaning changed."""
+    # ``tests`` maps files to their text and the functions to check, as ``Class::test``; ``standing`` has the conftests
+    # and packages above them as they are now; ``everywhere`` has fixtures that settings apply to all tests.
     parts: dict[str, set[str]] = {}
     conftests = {place: module_of(text) for place, text in (standing or {}).items()}
     for path, (text, names) in tests.items():
@@ -308,10 +306,8 @@ def passed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
 
 
 def loose(text: str | None) -> Meanings:
-    """Return statements with effects at import, with all names that they reach, and names assigned from calls.
-
-    Imports are listed by themselves, with an empty meaning if the file uses them.
-    """
+    """Return statements with effects at import, with all names that they reach, and names assigned from calls."""
+    # Imports are listed by themselves, with an empty meaning if the file uses them.
     body = module_of(text or "").body
     scope = defined(body)
     calls = roots(_assigned_from_calls(body), scope)

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 
 def same_bodies(then: str, now: str) -> dict[str, str]:
-    """Return each function that is gone from a file, with the only new function of the same body.
-
-    A body of several functions is not unique; a file that does not parse has no functions.
-    """
+    """Return each function that is gone from a file, with the only new function of the same body."""
+    # A body of several functions is not unique; a file that does not parse has no functions.
     before, after = bodies_of(then), bodies_of(now)
     gone = {name: body for name, body in before.items() if name not in after}
     new = {name: body for name, body in after.items() if name not in before}
@@ -74,11 +72,9 @@ _Pair = tuple[str, str]
 def rename_candidates(
     gone: Sequence[str], new: Sequence[str], names: Mapping[str, str] | None = None
 ) -> Iterator[_Pair]:
-    """Yield the possible new name of each removed test; each new test is used once at most.
-
-    ``names`` are functions known to be renamed, and come first; then tests of the same family, then those of another
-    function with the same parameters, then any of a similar name.
-    """
+    """Yield the possible new name of each removed test; each new test is used once at most."""
+    # ``names`` are functions known to be renamed, and come first; then tests of the same family, then those of another
+    # function with the same parameters, then any of a similar name.
     renamed = dict(renamed_nodes(gone, new, names or {}))
     yield from renamed.items()
     taken = set(renamed.values())
@@ -172,11 +168,9 @@ def absent(path: str, then: str, now: str | None, collected: frozenset[str], rea
 
 
 def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
-    """Return the file that held the lines of a test file before, or "".
-
-    In a sibling folder only a removed file counts, since an existing one is of another project. ``below`` is this
-    root's path from the top of the repository: a root above it would name the test by a longer path.
-    """
+    """Return the file that held the lines of a test file before, or ""."""
+    # In a sibling folder only a removed file counts, since an existing one is of another project. ``below`` is this
+    # root's path from the top of the repository: a root above it would name the test by a longer path.
     beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
     above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))
     fitting = (file for file, here in files.items() if file.endswith(above) or (not here and file.endswith(beside)))

@@ -276,11 +276,9 @@ def _doubt(limit: Limit, metric: Metric) -> str:
 
 
 def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:
-    """Return one verdict for each metric that each limit selects; every one of them must keep the limit.
-
-    A check of files needs a definite answer, so anything that was not measured fails everywhere, unless the policy says
-    otherwise.
-    """
+    """Return one verdict for each metric that each limit selects; every one of them must keep the limit."""
+    # A check of files needs a definite answer, so anything that was not measured fails everywhere, unless the policy
+    # says otherwise.
     context = JudgeContext(policy=policy)
     return tuple(verdict(limit, ruling, context) for limit in limits for ruling in _rulings(analysis, limit, context))
 

@@ -375,10 +375,8 @@ def _sides(work: Work, roof: Roof) -> str:
 
 
 def rounds_to_decide(metric: Metric, bound: float, count: int) -> int:
-    """Return the processes whose interval likely leaves the bound: 8 to 9 in 10 for code as fast as accepted.
-
-    Three processes often show too little scatter, so half as much again is assumed.
-    """
+    """Return the processes whose interval likely leaves the bound: 8 to 9 in 10 for code as fast as accepted."""
+    # Three processes often show too little scatter, so half as much again is assumed.
     zero = 1.0 if metric.name == "slowdown" else 0.0
     low, high, at = (max(zero + number, 1e-9) for number in (metric.low, metric.high, bound))
     half, gap = math.log(high / low) / 2, abs(math.log(at / math.sqrt(low * high)))

@@ -339,10 +339,8 @@ THIS = "this call"
 
 
 def moved_sides(metric: Metric, ratio_then: float, then: float, now: float) -> Sides | None:
-    """Return which side changed since a speed-up was accepted together with a time; None if it did not change.
-
-    The reference's earlier time is the accepted speed-up times the accepted time, both of one run.
-    """
+    """Return which side changed since a speed-up was accepted together with a time; None if it did not change."""
+    # The reference's earlier time is the accepted speed-up times the accepted time, both of one run.
     if metric.name != SPEEDUP or min(ratio_then, then, now, metric.value) <= 0:
         return None
     over = dict(metric.labels).get("over", "")
@@ -372,11 +370,9 @@ _LEAST_PROCESSES = 3
 
 
 def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[Samples], gates: int) -> float:
-    """Return how far a speed-up may differ from an accepted one by chance.
-
-    Turns cancel the machine's changes, so processes show the scatter. The accepted one's error is not stored: it is
-    taken as that of few processes, and at most half of the limit, to which a first run narrows it.
-    """
+    """Return how far a speed-up may differ from an accepted one by chance."""
+    # Turns cancel the machine's changes, so processes show the scatter. The accepted one's error is not stored: it is
+    # taken as that of few processes, and at most half of the limit, to which a first run narrows it.
     processes, between = len(taken), _BETWEEN_BUSY if busy_processors(taken) else _BETWEEN
     quantile = t_quantile((1 + CONFIDENCE) / 2, processes - 1)
     error = math.log(metric.high / metric.low) / 2 / quantile if metric.low > 0 else math.inf

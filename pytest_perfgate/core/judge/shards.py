@@ -134,10 +134,8 @@ class Source:
 def merged(
     sources: Sequence[Source], expect: int = 0, lines: Mapping[str, Iterable[Baseline]] | None = None
 ) -> RunReport:
-    """Return one run, with the verdicts of the shards, each of which used its part of the false-alarm rate.
-
-    ``lines`` are the accepted ones of each device: a kind of GPU with lines and without a record is named.
-    """
+    """Return one run, with the verdicts of the shards, each of which used its part of the false-alarm rate."""
+    # ``lines`` are the accepted ones of each device: a kind of GPU with lines and without a record is named.
     _check_alike(sources)
     reports = [source.report for source in sources]
     shards = [shard for report in reports for shard in report.shards]

@@ -67,10 +67,8 @@ def parse_limit(
     on: tuple[str, ...] = (),
     own: Callable[[str], str] = _nobody,
 ) -> Limit:
-    """Parse one limit; every kind of mistake has an error of its own, with the place in the text.
-
-    ``own`` returns, for an unknown name, the test's own figure of that name or of a similar one.
-    """
+    """Parse one limit; every kind of mistake has an error of its own, with the place in the text."""
+    # ``own`` returns, for an unknown name, the test's own figure of that name or of a similar one.
     written = Written(text=text, place=place)
     change = CHANGE.match(text)
     kind, at = _kind(written, kinds, own, change.end() if change else 0)

@@ -56,10 +56,8 @@ _WITHOUT = {
 
 
 def render_block(report: CaseReport, width: int = WIDTH, command: Callable[[str], str] = str) -> str:
-    """Return a case's verdicts, the worst first, with now, then, why and next; passed ones if all passed.
-
-    ``command`` rewrites a command for the folder in which the reader is.
-    """
+    """Return a case's verdicts, the worst first, with now, then, why and next; passed ones if all passed."""
+    # ``command`` rewrites a command for the folder in which the reader is.
     return shown(lambda: _render(report, width, command), lambda why: _bare(report, why))
 
 

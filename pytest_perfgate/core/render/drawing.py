@@ -145,10 +145,8 @@ def filled(name: str) -> str:
 
 
 def alone(svg: str) -> str:
-    """Return the drawing for a file of its own, with a paper background and plain colours.
-
-    Outside of a page a viewer's background may be dark, and black lines would be invisible.
-    """
+    """Return the drawing for a file of its own, with a paper background and plain colours."""
+    # Outside of a page a viewer's background may be dark, and black lines would be invisible.
     head, end, body = svg.partition(">")
     paper = f'<rect width="100%" height="100%" fill="{_PAPER}"/>'
     return f"{head}{end}{paper}{_NAMED.sub(lambda named: named[1], body).replace(INK, _BLACK)}"

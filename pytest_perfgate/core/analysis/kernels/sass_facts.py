@@ -84,10 +84,8 @@ def architecture(arch: str) -> int | None:
 
 
 def spilled(facts: KernelFacts) -> int | None:
-    """Return bytes of local memory a thread: the stack frame, if the code uses local memory at all.
-
-    ``None`` if it does and no frame is stated, as for a recursive function, whose stack has any depth.
-    """
+    """Return bytes of local memory a thread: the stack frame, if the code uses local memory at all."""
+    # ``None`` if it does and no frame is stated, as for a recursive function, whose stack has any depth.
     frame = facts.resources.stack + facts.resources.local if facts.resources else 0
     own = ("STL", "LDL", "ST", "LD") if frame else ("STL", "LDL")  # ST and LD reach a stack too, as in code of -G
     touched = facts.code is None or any(o.partition(".")[0] in own for o in set(facts.code.opcodes))
@@ -299,10 +297,8 @@ def _named(code: KernelCode, roots: frozenset[str]) -> frozenset[str]:
 
 
 def main_loop(code: KernelCode) -> Loop | None:
-    """Return the main loop: the smallest with more than half of the compute and load instructions of loops.
-
-    An unrolled loop wins over its remainder, and a tile loop with tensor cores over a small loop inside it.
-    """
+    """Return the main loop: the smallest with more than half of the compute and load instructions of loops."""
+    # An unrolled loop wins over its remainder, and a tile loop with tensor cores over a small loop inside it.
     candidates = loops(code)
     work = _named(code, _TENSOR) or _named(code, _WORK)
     until = list(accumulate((opcode in work for opcode in code.opcodes), initial=0))

@@ -199,10 +199,8 @@ def kernel_groups(survey: Survey) -> tuple[Ints, Ints, Ints, int]:
 
 
 def sole_workers(survey: Survey, rows: Sequence[OperatorRow]) -> tuple[Ints, Ints]:
-    """Return for every row of the GPU which of the operators it belongs to, and how many share that call's work.
-
-    A memory set shares nothing where the call has other rows: its count is 0.
-    """
+    """Return for every row of the GPU which of the operators it belongs to, and how many share that call's work."""
+    # A memory set shares nothing where the call has other rows: its count is 0.
     owners, instance = np.unique(survey.owner, return_inverse=True)
     works = survey.kinds != Kind.MEMSET
     works |= np.bincount(instance, works)[instance] == 0  # memory sets are the work of a call that has nothing else

@@ -179,10 +179,8 @@ def passes(survey: Survey) -> tuple[OperatorPasses, ...]:
 
 
 def _outermost(survey: Survey, rows: Ints) -> dict[int, list[int]]:
-    """Return the outermost forward operators, each with the numbers that it and those inside it used.
-
-    Of operators with one number the last outermost one used it: one without a gradient has that of the next.
-    """
+    """Return the outermost forward operators, each with the numbers that it and those inside it used."""
+    # Of operators with one number the last outermost one used it: one without a gradient has that of the next.
     trace = survey.trace
     taken: dict[tuple[int, int], int] = {}
     for row in rows[np.lexsort((-trace.end[rows], trace.start[rows]))].tolist():
