@@ -18,7 +18,7 @@ from pytest_perfgate.core.render.words import TIMES, FigureLevel, plural, printa
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, HistoryEntry, short_commit
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.values import first_of, value
+from pytest_perfgate.model.values import first_of, grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey
@@ -274,9 +274,7 @@ def joined_runs(trends: Iterable[Trend]) -> list[list[HistoryEntry]]:
 
 def by_commit(every: Iterable[Step]) -> list[tuple[str, list[Step]]]:
     """Return (cause, steps), newest first; steps of one commit are together, whatever the device."""
-    groups: dict[str, list[Step]] = {}
-    for step in every:
-        groups.setdefault(mover(step), []).append(step)
+    groups = grouped(every, mover)
     for group in groups.values():
         group.sort(key=lambda step: -abs(step.change))
     return sorted(groups.items(), key=lambda group: max(step.when for step in group[1]), reverse=True)

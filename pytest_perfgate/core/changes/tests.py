@@ -12,7 +12,7 @@ from pytest_perfgate.core.changes.marks import marked
 from pytest_perfgate.core.changes.source import bodies_of, tree_of
 from pytest_perfgate.model.errors import nearest
 from pytest_perfgate.model.plan import CaseKey, Reach
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline
@@ -106,25 +106,18 @@ def _like(name: str, new: Sequence[str]) -> str:
 
 def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
     """Return a function that finds new tests that only differ in their parameters."""
-    families = _grouped(new, lambda name: name.partition("[")[0])
+    families = grouped(new, lambda name: name.partition("[")[0])
     return lambda name: families.get(CaseKey(nodeid=name).family, ())
 
 
 def _parallel(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
     """Return a function that finds new tests of other functions with the same parameters and call."""
-    groups = _grouped(new, _rest)
+    groups = grouped(new, _rest)
     return lambda name: groups.get(_rest(name), ()) if _rest(name) else ()
 
 
 def _rest(name: str) -> str:
     return function_of(name.partition("::")[2])[1]
-
-
-def _grouped(names: Iterable[str], mark: Callable[[str], str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(mark(name), []).append(name)
-    return groups
 
 
 @value

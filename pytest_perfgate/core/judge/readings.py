@@ -36,7 +36,7 @@ from pytest_perfgate.core.stats.summary import (
 from pytest_perfgate.model.measurement import Reading, Reference, Samples, Stop
 from pytest_perfgate.model.metric import Absent, Figure, Interval, Labels, Metric, MetricKind, MetricSet, Problem
 from pytest_perfgate.model.plan import SPEEDUP, Outcome
-from pytest_perfgate.model.values import Better, Dimension
+from pytest_perfgate.model.values import Better, Dimension, grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey, Limit
@@ -180,10 +180,8 @@ def _unlike(over: str, ours: Samples, theirs: Samples) -> Iterator[Problem]:
 
 def over_processes(references: Iterable[Reference]) -> tuple[Reference, ...]:
     """Join references of several processes by name."""
-    by_name: dict[str, list[Reference]] = {}
-    for reference in references:
-        by_name.setdefault(reference.over, []).append(reference)
-    return tuple(_joined_references(of_one) for of_one in by_name.values())
+    by_name = grouped(references, lambda reference: reference.over)
+    return tuple(map(_joined_references, by_name.values()))
 
 
 def _joined_references(references: Sequence[Reference]) -> Reference:

@@ -14,7 +14,7 @@ from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, commit_name
 from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Limit, Mode, Policy
-from pytest_perfgate.model.values import first_of, value
+from pytest_perfgate.model.values import first_of, grouped, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard, SuiteNote
 
 OWN = "PERFGATE_SHARD"
@@ -182,11 +182,7 @@ def _groups(shards: Held) -> dict[str, Held]:
     """Group shards: each kind of GPU is a run of its own; processors are one run unless a shard repeats."""
     hosts = [(shard.index, shard.count) for _, shard in shards if _on_host(shard)]
     once = len(set(hosts)) == len(hosts)
-    groups: dict[str, Held] = {}
-    for place, shard in shards:
-        key = "" if _on_host(shard) and once else shard.device
-        groups.setdefault(key, []).append((place, shard))
-    return groups
+    return grouped(shards, lambda placed: "" if _on_host(placed[1]) and once else placed[1].device)
 
 
 def _on_host(shard: Shard) -> bool:

@@ -17,7 +17,7 @@ from pytest_perfgate.core.render.rooflines import SITE_STYLE, label, sparkline, 
 from pytest_perfgate.core.render.words import FigureLevel, plural, printable, quantity
 from pytest_perfgate.model.measurement import HistoryEntry, short_commit
 from pytest_perfgate.model.metric import figure_title
-from pytest_perfgate.model.values import first_of, value
+from pytest_perfgate.model.values import first_of, grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey
@@ -55,16 +55,12 @@ def site_pages(
     site: Site, trends: Sequence[Trend], every: Findings, figures: Sequence[Trend]
 ) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of every file of the site; ``figures`` are series of accepted figures other than time."""
-    own: dict[tuple[str, CaseKey], list[Trend]] = {}
-    for series in figures:
-        own.setdefault((series.device, series.key), []).append(series)
+    own = grouped(figures, lambda series: (series.device, series.key))
     yield "style.css", f"{STYLE}{SITE_STYLE}"
     yield "index.html", _index(site, trends, every)
-    devices: dict[str, list[Trend]] = {}
     for trend in trends:
-        devices.setdefault(trend.device, []).append(trend)
         yield case_path(trend.device, trend.key), _case(site, trend, own.get((trend.device, trend.key), ()))
-    for device, cases in devices.items():
+    for device, cases in grouped(trends, lambda trend: trend.device).items():
         beside = [series for case in cases for series in own.get((device, case.key), ())]
         yield f"{device_path(device)}/index.html", _device(site, device, cases, beside)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from pytest_perfgate.core.analysis.kernels.views import (
 )
 from pytest_perfgate.core.render.words import ABSENT, plural, quantity, significant
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
-from pytest_perfgate.model.values import Dimension, array_value
+from pytest_perfgate.model.values import Dimension, array_value, grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.roofline import Placement
@@ -143,7 +143,8 @@ Chance = tuple[Diagnosis, Finding]
 def top_opportunities(diagnoses: Sequence[Diagnosis]) -> tuple[Chance, ...]:
     """Return our advice and the profiler's rules by the time that they may save, always with our first one."""
     own, rules = _own(diagnoses), [(d, f) for d in diagnoses for f in d.facts.findings if f.gain]
-    ranked = [some[0] for some in _by_title(sorted([*own, *rules], key=_saving, reverse=True))]
+    every = sorted([*own, *rules], key=_saving, reverse=True)
+    ranked = [chances[0] for chances in grouped(every, _title).values()]
     top = ranked[:_TOP]
     return tuple(top if not own or own[0] in top else [*top[: _TOP - 1], own[0]])
 
@@ -163,12 +164,8 @@ def _saving(chance: Chance) -> tuple[int, float]:
     return 1 if finding.doubt.startswith(_LOCAL) else 2, (diagnosis.spent or 1.0) * gain / (1 + gain)
 
 
-def _by_title(chances: Iterable[Chance]) -> list[list[Chance]]:
-    """Return the same advice for several kernels once."""
-    titles: dict[str, list[Chance]] = {}
-    for chance in chances:
-        titles.setdefault(chance[1].title, []).append(chance)
-    return list(titles.values())
+def _title(chance: Chance) -> str:
+    return chance[1].title
 
 
 def _short(name: str) -> str:
@@ -306,7 +303,7 @@ def _advice(diagnoses: Sequence[Diagnosis], total: float, mfu: float | None) -> 
     """Return what to try, for the longest kernel first; advice for several kernels once, for the one with most time."""
     chances = _own(diagnoses) or [(longest_stage(diagnoses), f) for f in longest_stage(diagnoses).advice]
     items = []
-    for (diagnosis, finding), *more in _by_title(chances):
+    for (diagnosis, finding), *more in grouped(chances, _title).values():
         share = 1.0 if len(diagnoses) == 1 else diagnosis.spent / total if total else None
         also = f" and {plural(len(more), 'more kernel')}" if more else ""
         kernel = f"{_short(diagnosis.name)}{also}: " if len(diagnoses) > 1 else ""

@@ -25,7 +25,7 @@ from pytest_perfgate.model.metric import (
     Table,
     labels,
 )
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
@@ -205,15 +205,9 @@ def changes_view(before: Sequence[Diagnosis], after: Sequence[Diagnosis], title:
 
 def _renamed(here: Iterable[_Key], there: Iterable[_Key]) -> dict[_Key, _Key]:
     """Return the only unmatched kernel of an architecture in each build as a renamed pair."""
-    gone, come = (_by_arch(set(side) - set(other)) for side, other in ((here, there), (there, here)))
+    sides = ((here, there), (there, here))
+    gone, come = (grouped(set(side) - set(other), lambda key: key[1]) for side, other in sides)
     return {gone[arch][0]: come[arch][0] for arch in gone if len(gone[arch]) == len(come.get(arch, ())) == 1}
-
-
-def _by_arch(keys: Iterable[_Key]) -> dict[str, list[_Key]]:
-    names_of: dict[str, list[_Key]] = {}
-    for key in keys:
-        names_of.setdefault(key[1], []).append(key)
-    return names_of
 
 
 def _compilers(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterator[Block]:
@@ -350,9 +344,7 @@ _APART = 20  # pairs with a table of their own
 
 def paired(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> list[tuple[Diagnosis, Diagnosis]]:
     """Return launches matched by name and order; unmatched ones are listed elsewhere."""
-    there: dict[str, list[Diagnosis]] = {}
-    for d in after:
-        there.setdefault(d.name, []).append(d)
+    there = grouped(after, lambda d: d.name)
     return [(d, there[d.name].pop(0)) for d in before if there.get(d.name)]
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis.roofline import bound
-from pytest_perfgate.model.values import regex, value
+from pytest_perfgate.model.values import grouped, regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
@@ -137,7 +137,7 @@ def _paired(
     key: Callable[[OperatorRow], tuple[str, str]],
     roofs: Roofs,
 ) -> tuple[Match, ...]:
-    first, second = _grouped(before, key), _grouped(after, key)
+    first, second = grouped(before, key), grouped(after, key)
     pairs = []
     for name in dict.fromkeys((*first, *second)):
         one, two = first.get(name, []), second.get(name, [])
@@ -157,15 +157,6 @@ def _expectation(rows: Sequence[OperatorRow], roofs: Roofs) -> tuple[str, float 
         return binds.pop() if len(binds) == 1 else "", None
     weight = sum(total for total, _ in known)
     return binds.pop() if len(binds) == 1 else "mixed", sum(t * r for t, r in known) / weight if weight else None
-
-
-def _grouped(
-    rows: Sequence[OperatorRow], key: Callable[[OperatorRow], tuple[str, str]]
-) -> Mapping[tuple[str, str], list[OperatorRow]]:
-    groups: dict[tuple[str, str], list[OperatorRow]] = defaultdict(list)
-    for row in rows:
-        groups[key(row)].append(row)
-    return groups
 
 
 def _sums(rows: Sequence[OperatorRow]) -> tuple[int, float] | None:

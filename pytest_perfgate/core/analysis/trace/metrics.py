@@ -22,7 +22,7 @@ from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
 from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roofed
 from pytest_perfgate.model.metric import Absent, Block, Cell, Column, Labels, Metric, MetricSet, Section, Table, labels
 from pytest_perfgate.model.profiles import Category
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.timeline import Timeline
@@ -206,10 +206,8 @@ def operator_metrics(
 
 
 def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) -> MetricSet:
-    by_name, by_category, shaped = defaultdict(list), defaultdict(list), any(row.call.recorded for row in rows)
-    for row in rows:
-        by_name[row.name].append(row)
-        by_category[row.category].append(row)
+    by_name, by_category = grouped(rows, lambda row: row.name), grouped(rows, lambda row: row.category)
+    shaped = any(row.call.recorded for row in rows)
     everything = sum(row.total for row in rows) or 1.0
     made: list[Metric] = []
     unknown = Absent(name="op_variants", why="the trace has no shapes", fix="profile with record_shapes=True")

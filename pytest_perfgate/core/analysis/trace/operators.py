@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered,
 from pytest_perfgate.core.render.words import ABSENT, quantity
 from pytest_perfgate.model.metric import Column, Table
 from pytest_perfgate.model.profiles import Category, Kind, Message, Queue
-from pytest_perfgate.model.values import Dimension, Work, array_value, regex, value
+from pytest_perfgate.model.values import Dimension, Work, array_value, grouped, regex, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -291,11 +290,8 @@ def short_name(name: str) -> str:
 
 def selection_table(rows: Sequence[OperatorRow]) -> Table:
     """Return operators that use different kernels for different shapes."""
-    by_name: dict[str, list[OperatorRow]] = defaultdict(list)
-    for row in rows:
-        by_name[row.name].append(row)
     listed = []
-    for name, group in by_name.items():
+    for name, group in grouped(rows, lambda row: row.name).items():
         if len({row.kernel for row in group}) < 2:
             continue
         listed += [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.work import bus_factor
 from pytest_perfgate.model.metric import Absent, Column, Labels, Metric, MetricSet, Table, labels
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, grouped, value
 
 _TIME, _COUNT = Dimension.TIME, Dimension.COUNT
 
@@ -34,9 +34,8 @@ class Meeting:
 
     @property
     def instances(self) -> tuple[Instance, ...]:
-        by_key: dict[tuple[str, str, int], list[Collective]] = defaultdict(list)
-        for part in sorted(self.parts, key=lambda p: (p.kind, p.group, p.ordinal, p.rank)):
-            by_key[part.kind, part.group, part.ordinal].append(part)
+        parts = sorted(self.parts, key=lambda p: (p.kind, p.group, p.ordinal, p.rank))
+        by_key = grouped(parts, lambda p: (p.kind, p.group, p.ordinal))
         return tuple(Instance(kind=k, group=g, ordinal=n, parts=tuple(p)) for (k, g, n), p in by_key.items())
 
     @property
@@ -107,9 +106,7 @@ def _alone_metrics(meeting: Meeting) -> MetricSet:
 
 def lone_rows(meeting: Meeting) -> list[tuple[str, int, int, float]]:
     """Return kind, number, time and bytes of the collectives of one rank, the longest first."""
-    by_name: dict[str, list[Collective]] = defaultdict(list)
-    for part in meeting.parts:
-        by_name[part.kind].append(part)
+    by_name = grouped(meeting.parts, lambda part: part.kind)
     rows = [(k, len(g), sum(p.length for p in g), float(sum(p.size or 0 for p in g))) for k, g in by_name.items()]
     return sorted(rows, key=lambda row: -row[2])
 
@@ -143,10 +140,7 @@ def sums_of(group: Sequence[Instance]) -> Sums:
 
 def by_kind(shared: Sequence[Instance]) -> Mapping[str, list[Instance]]:
     """Group instances by kind."""
-    by_name: dict[str, list[Instance]] = defaultdict(list)
-    for instance in shared:
-        by_name[instance.kind].append(instance)
-    return by_name
+    return grouped(shared, lambda instance: instance.kind)
 
 
 def _metric(name: str, number: float, dimension: Dimension, where: Labels) -> Metric:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Section, Table
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
@@ -79,9 +79,7 @@ def category_table(rows: Sequence[OperatorRow]) -> Table:
 
 def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
     """Return operators by name."""
-    merged: dict[str, list[OperatorRow]] = defaultdict(list)
-    for row in rows:
-        merged[row.name].append(row)
+    merged = grouped(rows, lambda row: row.name)
     table, running, shaped = [], 0.0, any(row.call.recorded for row in rows)
     for name, group in sorted(merged.items(), key=lambda item: (-sum(r.total for r in item[1]), item[0])):
         share = sum(r.share for r in group)
