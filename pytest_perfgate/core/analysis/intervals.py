@@ -47,7 +47,6 @@ def distinct(column: NDArray[np.signedinteger[Any]]) -> list[int]:
 
 
 def covered(starts: Ints, ends: Ints) -> int:
-    """Return the length of the union."""
     return length(union(starts, ends))
 
 

@@ -219,8 +219,6 @@ def stale(trends: Iterable[Trend], before: str) -> Iterator[Stale]:
 
 @value
 class Findings:
-    """All findings on a project's runs."""
-
     slower: tuple[Step, ...] = ()
     """Regressions that remain and that nobody accepted."""
     accepted: tuple[Step, ...] = ()

@@ -38,12 +38,10 @@ def place_of(key: CaseKey, measurement: Measurement) -> Place:
 
 
 def _several(run: RunReport) -> bool:
-    """Return whether a run is of more than one device."""
     return len({case.measurement.device.key for case in run.cases if case.measurement}) > 1
 
 
 def _scope(case: CaseReport, *, several: bool) -> Labels:
-    """Return the case as a scope, with its device if there are several."""
     device = {"device": case.measurement.device.key} if several and case.measurement else {}
     return labels(case=str(case.key), **device)
 
@@ -113,7 +111,6 @@ def comparison_table(before: RunReport, after: RunReport) -> Table:
 
 
 def _named(case: CaseReport, *, several: bool) -> str:
-    """Return the case's name, with its device if there are several."""
     return f"{case.key}, {case.measurement.device.key}" if several and case.measurement else str(case.key)
 
 

@@ -198,7 +198,6 @@ class NamedRate(float):
 
 
 def named(rate: float, noun: str) -> NamedRate:
-    """Return a rate that brings this noun."""
     made = NamedRate(rate)
     made.noun = noun
     return made

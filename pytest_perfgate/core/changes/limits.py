@@ -56,8 +56,6 @@ _BASELINED = ("slowdown", *sorted(OF_FAMILIES))
 
 @value
 class StatedLimits:
-    """The limits that one test states."""
-
     limits: tuple[Limit, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     unread: tuple[str, ...] = ()

@@ -345,7 +345,6 @@ def unpinned(decision: Proposal, *, beside: bool) -> Proposal:
 
 
 def pinned(report: CaseReport) -> bool:
-    """Return whether a case was pinned to one core."""
     return report.measurement is not None and report.measurement.identity.affinity.isdecimal()
 
 

@@ -214,7 +214,6 @@ def speed_up(metric: Metric) -> float:
 
 
 def holds(limit: Limit, number: float) -> bool:
-    """Return whether one number keeps a limit."""
     return _HOLDS[limit.operator](number, limit.bound)
 
 

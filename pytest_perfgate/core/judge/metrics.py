@@ -251,7 +251,6 @@ class Net(NamedTuple):
     confidence: float
 
     def under(self, amount: float) -> tuple[float, Interval]:
-        """Return an amount over the time."""
         return amount / self.time, Interval(low=amount / self.high, high=amount / self.low, confidence=self.confidence)
 
 
@@ -263,7 +262,6 @@ class RoofPart(NamedTuple):
     interval: Interval | None = None
 
     def metric(self, name: str, *, note: str = "", labels: Labels = ()) -> Metric:
-        """Return the fraction as a metric of this name."""
         dimension, interval = Dimension.FRACTION, self.interval
         return Metric(name=name, value=self.value, dimension=dimension, labels=labels, interval=interval, note=note)
 

@@ -320,8 +320,6 @@ _EQUAL = 1e-9  # the difference between changes that arithmetic alone can cause
 
 
 class FigureFinding(NamedTuple):
-    """The result of the rounds for one figure."""
-
     decision: Decision
     base: Figure
     """The median of the base's rounds, in the form of the head's figure."""

@@ -232,7 +232,6 @@ def problems_of(measurement: Measurement, metrics: MetricSet, *, timed: bool) ->
 
 
 def _untrusted(measurement: Measurement) -> Iterator[Problem]:
-    """Yield the problems of the samples themselves."""
     for number, process in enumerate(measurement.processes, 1):
         durations = process.durations
         if not durations:
@@ -344,7 +343,6 @@ def time_to_decide(paired: Paired) -> str:
 
 
 def shift_metric(paired: Paired) -> Metric:
-    """Return the slowdown of the pairs."""
     return Metric(
         name="slowdown",
         value=paired.shift,

@@ -345,7 +345,6 @@ def _unmeasured(
 
 
 def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) -> Iterator[SuiteNote]:
-    """Yield notes on missing shards."""
     effect = shards[0].universe.policy.effect("unmeasured")
     if lost:
         text = f"{plural(len(lost), 'shard')} of this run missing: their cases are not measured"

@@ -51,7 +51,6 @@ def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
 
 
 def applies_on(limit: Limit, device: Device) -> bool:
-    """Return whether a limit applies to this device."""
     if not limit.on and not limit.except_on:
         return True
     names = _names(device)

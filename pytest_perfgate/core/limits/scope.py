@@ -352,5 +352,4 @@ _NOUNS = {
 
 
 def noun(dimension: Dimension) -> str:
-    """Return the noun of a dimension."""
     return _NOUNS.get(dimension, f"a {dimension.value}")

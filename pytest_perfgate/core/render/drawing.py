@@ -62,7 +62,6 @@ class Axis:
     """The place of 0, for figures that are raised."""
 
     def place(self, number: float) -> float:
-        """Return a number's place on the axis, 0 to 1."""
         low, high, number = (math.log10(max(v, 1e-300)) if self.log else v for v in (self.low, self.high, number))
         return (number - low) / (high - low) if high > low else 0.5
 

@@ -205,7 +205,6 @@ def _devices(cases: Iterable[CaseReport]) -> tuple[str, ...]:
 
 
 def _device(case: CaseReport) -> str | None:
-    """Return the key of a case's device; None if it was not measured."""
     return case.measurement.device.key if case.measurement is not None else None
 
 

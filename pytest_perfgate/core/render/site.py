@@ -41,7 +41,6 @@ class Site:
 
 
 def case_path(device: str, key: CaseKey) -> str:
-    """Return the path of a case's page."""
     name = str(key)
     short = re.sub(r"[^A-Za-z0-9]+", "-", name.partition("::")[2] or name).strip("-")[-60:].strip("-")
     return f"{device_path(device)}/{short}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}.html"

@@ -240,7 +240,6 @@ _UNITS = {**TIME_UNITS, "%": 0.01}
 
 
 def cell_text(cell: Cell, column: Column) -> str:
-    """Return one cell as text."""
     if cell is None or is_absent(cell):
         return column.absent
     if isinstance(cell, str):

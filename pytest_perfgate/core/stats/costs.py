@@ -297,7 +297,6 @@ def costs_digest(costs: Mapping[str, float]) -> str:
 
 
 def positions(universe: Sequence[str], chosen: Collection[str]) -> tuple[int, ...]:
-    """Return the positions of the chosen tests in the universe."""
     return tuple(at for at, nodeid in enumerate(universe) if nodeid in chosen)
 
 

@@ -75,7 +75,6 @@ def matches_opcode(written: str, opcode: str) -> bool:
 
 
 def counted(written: str, exact: Mapping[str, float]) -> float:
-    """Count the matching instructions."""
     return sum(number for opcode, number in exact.items() if matches_opcode(written, opcode))
 
 

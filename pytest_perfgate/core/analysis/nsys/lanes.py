@@ -37,7 +37,6 @@ class ExportContent:
 
 
 def lanes(recorded: ExportContent, windows: Mapping[Rank, Window], reading: ReadOptions) -> tuple[RankLane, ...]:
-    """Return one lane for each rank that has a window."""
     kernels = recorded.kernels
     when, thread, linked = launches(kernels, recorded.calls)
     stage, stages = _labelled(recorded.ranges, when, thread, _stages(recorded.ranges.texts, reading.preset))

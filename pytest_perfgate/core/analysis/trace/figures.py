@@ -133,7 +133,6 @@ FIGURES: tuple[ViewFigure, ...] = (
 
 
 def metric_of(view: str) -> Mapping[str, str]:
-    """Return the metric of each column of a view."""
     return {figure.shown: figure.metric for figure in FIGURES if figure.view == view}
 
 

@@ -76,8 +76,6 @@ class RankFigures:
 
 @value
 class TraceJob:
-    """Some ranks of a job, in the order of ranks."""
-
     ranks: tuple[RankFigures, ...] = ()
 
     def __or__(self, other: TraceJob) -> TraceJob:

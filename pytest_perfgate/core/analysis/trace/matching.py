@@ -82,7 +82,6 @@ def by_arguments(before: Sequence[OperatorRow], after: Sequence[OperatorRow], ro
 
 
 def by_operator(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Match, ...]:
-    """Match operators by name."""
     shared = shared_names(before, after)
     return _paired(before, after, lambda row: (shared.get(row.name, row.name), ""), roofs)
 
@@ -99,12 +98,10 @@ def shared_names(before: Sequence[OperatorRow], after: Sequence[OperatorRow]) ->
 
 
 def by_category(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Match, ...]:
-    """Match families of operators."""
     return _paired(before, after, lambda row: (row.category, ""), roofs)
 
 
 def by_kernel(before: Sequence[KernelRow], after: Sequence[KernelRow]) -> tuple[Match, ...]:
-    """Match kernels by name."""
     first, second = _kernels(before), _kernels(after)
     pairs = [_pair(name, "", first.get(name), second.get(name)) for name in dict.fromkeys((*first, *second))]
     return tuple(sorted(pairs, key=lambda pair: -max(pair.total)))

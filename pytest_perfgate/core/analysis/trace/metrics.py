@@ -386,6 +386,5 @@ _NEEDED = ("op_time", "op_count", "op_share", "op_mean", "op_variants", "op_runn
 
 
 def without_operators(survey: Survey, scopes: Sequence[Labels]) -> MetricSet:
-    """Return the metrics of operators as absent."""
     why, fix = no_work(survey)
     return MetricSet(absent=tuple(Absent(name=name, labels=s, why=why, fix=fix) for name in _NEEDED for s in scopes))

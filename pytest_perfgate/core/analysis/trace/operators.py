@@ -150,8 +150,6 @@ def _longest_kernels(survey: Survey, group: Ints, groups: int) -> list[int]:
 
 @value
 class KernelRow(Spread):
-    """One kernel of one launcher on one stream."""
-
     name: str
     launcher: str
     stream: str

@@ -79,7 +79,6 @@ def fusion_candidates(survey: Survey) -> tuple[Candidate, ...]:
 
 
 def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
-    """Return one row for each kind of module."""
     return Table(
         columns=Column.header(
             "module | instances: count | kernels each: count 3 | GPU time, all instances: time | "
@@ -206,7 +205,6 @@ def _above(survey: Survey, row: int) -> Iterator[int]:
 
 
 def passes_table(operators_with_passes: tuple[OperatorPasses, ...]) -> Table:
-    """Return one row for each forward operator."""
     return Table(
         columns=Column.header(
             "forward operator | calls: count | with a backward pass: count | forward GPU time: time | "
@@ -239,7 +237,6 @@ def replay_ir(rows: Sequence[OperatorRow], source: str) -> dict[str, Any]:
 
 
 def render_ir(form: dict[str, Any]) -> str:
-    """Return the form as JSON text."""
     return json.dumps(form, indent=2, sort_keys=True) + "\n"
 
 

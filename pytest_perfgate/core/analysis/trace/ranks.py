@@ -139,7 +139,6 @@ def sums_of(group: Sequence[Instance]) -> Sums:
 
 
 def by_kind(shared: Sequence[Instance]) -> Mapping[str, list[Instance]]:
-    """Group instances by kind."""
     return grouped(shared, lambda instance: instance.kind)
 
 
@@ -149,8 +148,6 @@ def _metric(name: str, number: float, dimension: Dimension, where: Labels) -> Me
 
 @value
 class Collective:
-    """One collective as one rank recorded it."""
-
     kind: str
     group: str
     ordinal: int

@@ -190,8 +190,6 @@ def _part(fraction: float) -> str:
 
 @array_value
 class ReportContent:
-    """The content of a standalone report."""
-
     survey: Survey
     line: Timeline | None
     rows: tuple[OperatorRow, ...]

@@ -99,7 +99,6 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
 
 
 def argument_table(rows: Sequence[OperatorRow]) -> Table:
-    """Return operators by name, shapes, types and strides."""
     return Table(
         columns=(
             *Column.header("operator | shapes | types | strides | scalars | calls: count"),
@@ -125,7 +124,6 @@ def argument_table(rows: Sequence[OperatorRow]) -> Table:
 
 
 def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
-    """Return kernels by launcher and stream."""
     return Table(
         columns=(
             *Column.header("kernel | launcher | kind | stream | count: count"),
