@@ -93,12 +93,15 @@ def _number(entry: HistoryEntry, at: FigureName) -> float:
 
 def line_of(measurement: Measurement, time: Metric, entries: Sequence[HistoryEntry], signature: Signature) -> Baseline:
     scatter, count = scatter_of(entries, time.value)
+    line, slowed = signed_line(measurement, signature), bool(limited(measurement.processes))
+    return replace(line, time=time.value, scatter=scatter, runs=max(1, count), limited=slowed)
+
+
+def signed_line(measurement: Measurement, signature: Signature) -> Baseline:
+    """Return a line under this signature without any value."""
     return Baseline(
         key=measurement.key,
         device=measurement.device.key,
-        time=time.value,
-        scatter=scatter,
-        runs=max(1, count),
         commit=short_commit(signature.commit),
         who=signature.who,
         when=signature.when,
@@ -106,7 +109,6 @@ def line_of(measurement: Measurement, time: Metric, entries: Sequence[HistoryEnt
         expires=signature.expires,
         identity=measurement.identity,
         surroundings=surroundings(measurement),
-        limited=bool(limited(measurement.processes)),
     )
 
 
