@@ -102,7 +102,7 @@ def compared(before: RunReport, after: RunReport) -> MetricSet:
 
 
 def comparison_table(before: RunReport, after: RunReport) -> Table:
-    matched, several = sorted(pairs(before, after), key=_fastest), _several(after)
+    matched, several = sorted(pairs(before, after), key=lambda pair: -pair[2].value / pair[1].value), _several(after)
     rows = tuple(
         (_named(case, several=several), old.value, new.value, new.value / old.value - 1) for case, old, new in matched
     )
@@ -112,11 +112,6 @@ def comparison_table(before: RunReport, after: RunReport) -> Table:
 
 def _named(case: CaseReport, *, several: bool) -> str:
     return f"{case.key}, {case.measurement.device.key}" if several and case.measurement else str(case.key)
-
-
-def _fastest(pair: Pair) -> float:
-    """Return the sort key by which the largest speed-ups are last."""
-    return -pair[2].value / pair[1].value
 
 
 def dropped(before: RunReport, after: RunReport) -> tuple[Problem, ...]:

@@ -173,10 +173,6 @@ def _slowdown(call: CallMetrics, _name: str) -> Made:
     return (Metric(name="slowdown", value=timing.time / then - 1, dimension=Dimension.FRACTION, interval=interval),)
 
 
-def _speedup(call: CallMetrics, _name: str) -> Made:
-    return speedups(call.measurement.references, call.timing)
-
-
 def _cv(call: CallMetrics, _name: str) -> Made:
     """Return the variation of the samples of a process, as a fraction of their mean."""
     samples = [process.durations for process in call.measurement.processes if len(process.durations) > 1]
@@ -221,7 +217,7 @@ def _of_work(call: CallMetrics, name: str) -> Made:
 _TIMED: Mapping[str, Callable[[CallMetrics, str], Made]] = {
     "time": _time,
     "slowdown": _slowdown,
-    "speedup": _speedup,
+    "speedup": lambda call, _: speedups(call.measurement.references, call.timing),
     "cv": _cv,
     "launch_gap": _launch_gap,
     "span": _of_kernels,

@@ -274,16 +274,14 @@ def _speedups(trends: Sequence[Trend]) -> Iterator[str]:
     for trend in trends:
         speedups = [metric for metric in trend.newest.metrics if metric.name == "speedup"]
         if speedups:
-            by_trend.append((trend, {_over(m.labels): quantity(m.value, m.dimension, 3) for m in speedups}))
+            by_trend.append(
+                (trend, {", ".join(text for _, text in m.labels): quantity(m.value, m.dimension, 3) for m in speedups})
+            )
     references = sorted({reference for _, ratios in by_trend for reference in ratios})
     rows = [(_case_link(trend), *(_figure(ratios.get(name, "")) for name in references)) for trend, ratios in by_trend]
     yield "<h2>Speed-up</h2>" if references else ""
     heads = (f"over {escape(reference)}" if reference else "speed-up" for reference in references)
     yield from markup_table(("case", *heads), rows)
-
-
-def _over(scope: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(text for _, text in scope)
 
 
 def _case(site: Site, trend: Trend, figures: Sequence[Trend]) -> str:

@@ -14,7 +14,6 @@ from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, class_or_code, code_evidence, weighted
 from pytest_perfgate.core.analysis.kernels.sass_facts import FactChange, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import (
-    Health,
     health_sentence,
     moved_table,
     paired,
@@ -286,17 +285,13 @@ _DRAM = "dram__bytes.sum.per_second"
 def _findings(diagnoses: Sequence[Diagnosis], longest: Diagnosis) -> Iterator[str]:
     """Yield what stands out, the longest kernel first; its class is in the summary."""
     for d in sorted(diagnoses, key=lambda d: d.spent, reverse=True):
-        name, ill = _short(d.name), ((row, n) for row, n in unhealthy(d.numbers) if not _noted(d, row))
+        covered = {"l2_hit"} if d.classification.notes else set[str]()  # the class says it
+        name, ill = _short(d.name), ((row, n) for row, n in unhealthy(d.numbers) if row.name not in covered)
         if d is not longest:
             yield f"{name}: {class_or_code(d)}"
         yield from (f"{name}: {note}" for note in d.classification.notes)
         yield from (f"{name}: {health_sentence(row, n, d.numbers)}" for row, n in ill)
         yield from (f"{name}: {rule_text(f)}" for f in d.facts.findings if f.gain)
-
-
-def _noted(diagnosis: Diagnosis, row: Health) -> bool:
-    """Return whether a metric needs no note, because the class already covers it."""
-    return row.name == "l2_hit" and bool(diagnosis.classification.notes)
 
 
 def _advice(diagnoses: Sequence[Diagnosis], total: float, mfu: float | None) -> Block:

@@ -15,7 +15,7 @@ from pytest_perfgate.core.analysis.kernels.sass_opcodes import (
     parse_log,
 )
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import FROM_CODE, FROM_LOG, Disassembly, KernelCode, KernelFacts, Launch
+from pytest_perfgate.model.profiles import FROM_CODE, FROM_LOG, Disassembly, KernelCode, KernelFacts
 from pytest_perfgate.model.values import value
 
 _SYSTEM_SHARED_FROM = 90
@@ -51,7 +51,7 @@ def _facts(disassembly: Disassembly, name: str, arch: str, code: KernelCode) -> 
         code=code,
         resources=disassembly.resources[name],
         most_threads=disassembly.bounds.get(name),
-        launch=_launch(name, disassembly.launches),
+        launch=disassembly.launches.get(name) or disassembly.launches.get(""),  # one without a name is the only one
         notes={_LEFT_OUT: ", ".join(disassembly.left_out)} if disassembly.left_out else {},
     )
 
@@ -60,11 +60,6 @@ def without(kernels: Iterable[KernelFacts]) -> str:
     """Return for which architectures the library has code that is not read; "" if there is none."""
     names = ", ".join(dict.fromkeys(facts.notes[_LEFT_OUT] for facts in kernels if _LEFT_OUT in facts.notes))
     return f"without the code for {names}, which is not read" if names else ""
-
-
-def _launch(name: str, launches: Mapping[str, Launch]) -> Launch | None:
-    """Return the launch of that name; a launch without a name is the file's only one."""
-    return launches.get(name) or launches.get("")
 
 
 def static_shared(facts: KernelFacts) -> int:
