@@ -38,11 +38,11 @@ def place_of(key: CaseKey, measurement: Measurement) -> Place:
 
 
 def _several(run: RunReport) -> bool:
-    return len({case.measurement.device.key for case in run.cases if case.measurement}) > 1
+    return len({case.device for case in run.cases} - {""}) > 1
 
 
 def _scope(case: CaseReport, *, several: bool) -> Labels:
-    device = {"device": case.measurement.device.key} if several and case.measurement else {}
+    device = {"device": case.device} if several and case.measurement else {}
     return labels(case=str(case.key), **device)
 
 
@@ -111,7 +111,7 @@ def comparison_table(before: RunReport, after: RunReport) -> Table:
 
 
 def _named(case: CaseReport, *, several: bool) -> str:
-    return f"{case.key}, {case.measurement.device.key}" if several and case.measurement else str(case.key)
+    return f"{case.key}, {case.device}" if several and case.measurement else str(case.key)
 
 
 def dropped(before: RunReport, after: RunReport) -> tuple[Problem, ...]:
@@ -163,7 +163,7 @@ def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterabl
             break
     for case in cases:
         line = case.baseline
-        place = (case.key, case.measurement.device.key if case.measurement else line.device if line else "")
+        place = (case.key, case.device if case.measurement else line.device if line else "")
         if place not in previous and line is not None and line.time and _other(line, version):
             previous[place] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
     return tried | previous  # a run just before a commit is often of that commit, so it is checked last
@@ -320,7 +320,7 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
     """Yield limits that were missed or not measured, and unhealthy figures."""
     from pytest_perfgate.core.analysis.kernels.views import health_sentence, unhealthy
 
-    several = len({case.measurement.device.key for case in cases if case.measurement is not None}) > 1
+    several = len({case.device for case in cases} - {""}) > 1
     for case in cases:
         device = case.measurement.device if several and case.measurement is not None else None
         name = f"{case.key} ({device.name or device.key})" if device is not None else str(case.key)

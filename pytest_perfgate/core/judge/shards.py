@@ -357,11 +357,7 @@ def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) ->
 def _ordered(cases: Iterable[CaseReport], shards: Sequence[Shard]) -> list[CaseReport]:
     """Return cases in the order of the universe, so that the order of records does not matter."""
     rank = {nodeid: at for shard in reversed(shards) for at, (nodeid, _) in enumerate(shard.universe.cases)}
-    return sorted(cases, key=lambda case: (rank.get(case.key.nodeid, len(rank)), str(case.key), _device(case)))
-
-
-def _device(case: CaseReport) -> str:
-    return case.measurement.device.key if case.measurement is not None else ""
+    return sorted(cases, key=lambda case: (rank.get(case.key.nodeid, len(rank)), str(case.key), case.device))
 
 
 def joined_notes(reports: Sequence[RunReport]) -> Iterator[SuiteNote]:

@@ -97,7 +97,7 @@ def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
     failed = [case for case in report.cases if case.effect is Effect.FAIL]
     several = len({shard.device for shard in report.shards}) > 1
     for case in failed[:most]:
-        where = f"on {key}" if (key := _device(case)) else " ".join(verdict.sentence for verdict in case.verdicts[:1])
+        where = f"on {key}" if (key := case.device) else " ".join(verdict.sentence for verdict in case.verdicts[:1])
         yield render_block(case).partition("\n")[0] + (f"  {where}" if several and where else "")
     if len(failed) > most:
         yield f"and {len(failed) - most} more"
@@ -158,7 +158,7 @@ def verdict_table(cases: Sequence[CaseReport], *, limit: int = 0) -> Table:
     columns = (*_COLUMNS[:2], *[Column(name="device", absent=NONE)] * several, *_COLUMNS[2:])
     ordered = ((case, sorted(case.verdicts, key=lambda one: -_ORDER.index(one.outcome))) for case in cases)
     rows = ((case, _safe_row(case, verdict)) for case, verdicts in ordered for verdict in verdicts)
-    cells = tuple((*row[:2], *[_device(case)] * several, *row[2:]) for case, row in rows)
+    cells = tuple((*row[:2], *[case.device or None] * several, *row[2:]) for case, row in rows)
     return Table(columns=columns, rows=cells, limit=limit, note=builds_note(cases))
 
 
@@ -171,7 +171,7 @@ def device_table(cases: Sequence[CaseReport]) -> Table | None:
     for case in cases:
         for verdict in case.verdicts:
             row = cells.setdefault((printable(str(case.key)), verdict.limit.text), {})
-            row[_device(case) or NONE] = " ".join(filter(None, (word_of(case, verdict).upper(), _measured(verdict))))
+            row[case.device or NONE] = " ".join(filter(None, (word_of(case, verdict).upper(), _measured(verdict))))
     columns = (*Column.header("case | limit"), *(Column(name=name, absent=NONE) for name in devices))
     rows = tuple((*key, *(row.get(name, row.get(NONE)) for name in devices)) for key, row in cells.items())
     return Table(columns=columns, rows=rows)
@@ -195,17 +195,13 @@ def rate_table(cases: Sequence[CaseReport]) -> Table | None:
     several = len(_devices(cases)) > 1
     columns = [Column(name="case")] + [Column(name="device")] * several
     columns += [Column(name=name, dimension=kind, absent=NONE) for name, kind in kinds.items()]
-    heads: list[list[Cell]] = [[printable(str(case.key)), *[_device(case)] * several] for case, _ in rated]
+    heads: list[list[Cell]] = [[printable(str(case.key)), *[case.device or None] * several] for case, _ in rated]
     cells = [[named(m.value, m.noun) if m else None for m in map(of.get, kinds)] for _, of in rated]
     return Table(columns=tuple(columns), rows=tuple((*head, *row) for head, row in zip(heads, cells)))
 
 
 def _devices(cases: Iterable[CaseReport]) -> tuple[str, ...]:
-    return tuple(sorted({name for case in cases if (name := _device(case))}))
-
-
-def _device(case: CaseReport) -> str | None:
-    return case.measurement.device.key if case.measurement is not None else None
+    return tuple(sorted({case.device for case in cases} - {""}))
 
 
 def _safe_row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
@@ -263,7 +259,7 @@ def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tu
     blocks: list[Block] = []
     several = len(_devices(cases)) > 1
     for case in cases[:_PICTURED]:
-        device = _device(case)
+        device = case.device
         entries = tuple(s for s in history.get(str(case.key), ()) if not several or s.device == device)
         before = [entry for entry in entries if entry.when < started]
         title = f"{short_name(case.key)}, {device}" if several and device else short_name(case.key)
