@@ -215,7 +215,7 @@ def calibration_document(result: Calibration) -> Document:
     own = Table(
         title="Tests",
         columns=(
-            Column(name="test"),
+            *Column.header("test"),
             *Column.header("noise, 99 %: fraction 2 | smallest limit: fraction 2 | rounds for it: count", absent="-"),
         ),
         rows=result.own,

@@ -375,7 +375,7 @@ def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
         return
     more = len(ranked) - MOST
     yield Table(
-        columns=tuple(Column(name=name) for name in ("Instructions", "Previous", "Current", "Change")),
+        columns=Column.header("Instructions | Previous | Current | Change"),
         rows=tuple(map(_row, ranked[:MOST])),
         note=f"{more} smaller changes are left out." if more > 0 else "",
     )

@@ -291,7 +291,7 @@ def _otherwise(row: Health, numbers: Mapping[str, float]) -> str:
 
 def health_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Return every kernel compared with the table."""
-    columns = tuple(Column(name=name) for name in ("metric", "value", "healthy if", "what it says"))
+    columns = Column.header("metric | value | healthy if | what it says")
     return Document(
         title=f"{title}: health",
         blocks=tuple(
@@ -338,7 +338,7 @@ SHOWN = (
     ("registers", Dimension.COUNT), ("spills", Dimension.BYTES), ("smem", Dimension.BYTES), ("waves", Dimension.PLAIN),
 )  # fmt: skip
 
-_MOVED = tuple(Column(name=name) for name in ("Metric", "Previous", "Current", "Change"))
+_MOVED = Column.header("Metric | Previous | Current | Change")
 _APART = 20  # pairs with a table of their own
 
 

@@ -107,12 +107,9 @@ def whole_slowdown(before: Timeline | None, after: Timeline | None, parts: Seque
 def pair_table(pairs: Sequence[Match], of: str, limit: int = 0) -> Table:
     """Return one row for each pair, the largest first."""
     return Table(
-        columns=(
-            Column(name=of),
-            *Column.header(
-                "arguments | calls, reference: count | calls, target: count | reference: time | target: time | "
-                "difference: time | relative: fraction | bound | expected: fraction | remark"
-            ),
+        columns=Column.header(
+            f"{of} | arguments | calls, reference: count | calls, target: count | reference: time | target: time | "
+            "difference: time | relative: fraction | bound | expected: fraction | remark"
         ),
         rows=tuple(
             (

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Section, Table
-from pytest_perfgate.model.values import Dimension, grouped
+from pytest_perfgate.model.values import grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
     from pytest_perfgate.core.analysis.trace.timeline import Spread, Timeline
 
-_TIME, _PART = Dimension.TIME, Dimension.FRACTION
 
 NO_ROOF = "No roof: the device is unknown; add --device, or --peak and --bandwidth."
 
 NO_ROOF_OF_HOST = "No roof: a trace does not say the host's peaks; add --peak and --bandwidth."
 
-_TIMES = tuple(Column(name=n, dimension=_TIME) for n in ("total", "mean", "median", "deviation", "min", "max"))
+_TIMES = Column.header("total: time | mean: time | median: time | deviation: time | min: time | max: time")
 
 
 def timeline_table(line: Timeline, title: str, *, on_host: bool) -> Table:
@@ -128,7 +127,7 @@ def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
         columns=(
             *Column.header("kernel | launcher | kind | stream | count: count"),
             *_TIMES,
-            Column(name="share", dimension=_PART),
+            *Column.header("share: fraction"),
         ),
         rows=tuple(
             (
@@ -210,14 +209,9 @@ def _times(row: Spread) -> Iterator[float | None]:
 def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_host: bool = False) -> Table:
     """Return one row for each rank or step; a program without a GPU has no columns of one."""
     table = Table(
-        columns=(
-            Column(name=of),
-            Column(name="window", dimension=_TIME),
-            *(
-                Column(name=name, dimension=_PART)
-                for name in ("computation", "exposed communication", "exposed copies", "idle", "overlap")
-            ),
-            Column(name="communication", dimension=_TIME),
+        columns=Column.header(
+            f"{of} | window: time | computation: fraction | exposed communication: fraction | "
+            "exposed copies: fraction | idle: fraction | overlap: fraction | communication: time"
         ),
         rows=tuple(
             (
@@ -240,7 +234,7 @@ def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[floa
     """Return one row for each rank, with the part of its GPU time that is linked to a launch."""
     bare = ranks_table(lines)
     return Table(
-        columns=(*bare.columns, Column(name="coverage", dimension=_PART)),
+        columns=(*bare.columns, *Column.header("coverage: fraction")),
         rows=tuple((*row, share) for row, share in zip(bare.rows, coverage)),
     )
 
