@@ -27,75 +27,32 @@ _TRACED = ("case", "op", "category", "rank", "gpu", "step", "shapes", "types", "
 _RATED = (*_TRACED, "kernel", "launcher", "stream")
 """The same of rates, which a trace also splits by kernel."""
 
+
+def _timed(name: str, dimension: Dimension, better: Better, doc: str, *scopes: str) -> MetricKind:
+    """Return a kind of a timed call; its first scope is that of a bare word where it is ``over`` or ``of``."""
+    positional = scopes[0] if scopes[:1] in {("over",), ("of",)} else ""
+    return MetricKind(name=name, dimension=dimension, better=better, doc=doc, scopes=scopes, positional=positional)
+
+
 TIMING_KINDS: tuple[MetricKind, ...] = (
-    MetricKind(
-        name="time",
-        dimension=_TIME,
-        better=_LOW,
-        doc="median time of one call; `q=99%` is a quantile of the calls, `stat=min` the least",
-        scopes=("q", "stat"),
-    ),
-    MetricKind(
-        name="slowdown",
-        dimension=_PART,
-        better=_LOW,
-        doc="time against the accepted baseline, or the base revision, minus one",
-        scopes=(*_TRACED, "kernel", "stage", "part"),
-    ),
-    MetricKind(
-        name="speedup",
-        dimension=Dimension.RATIO,
-        better=_HIGH,
-        doc="time of another call, or of a file, over the time of this one, both timed in turns",
-        scopes=("over", "case"),
-        positional="over",
-    ),
-    MetricKind(
-        name="geomean",
-        dimension=_PART,
-        better=_LOW,
-        doc="geometric mean of a metric over a parametrised test",
-        scopes=("of", "family"),
-        positional="of",
-    ),
-    MetricKind(
-        name="worst",
-        dimension=_PART,
-        better=_LOW,
-        doc="the worst of a metric over a parametrised test, with the case that has it",
-        scopes=("of", "family"),
-        positional="of",
-    ),
-    MetricKind(name="tflops", dimension=Dimension.FLOPS, better=_HIGH, doc="operations per second", scopes=_RATED),
-    MetricKind(
-        name="bandwidth",
-        dimension=Dimension.BANDWIDTH,
-        better=_HIGH,
-        doc="unique bytes per second",
-        scopes=_RATED,
-    ),
-    MetricKind(
-        name="throughput",
-        dimension=Dimension.RATE,
-        better=_HIGH,
-        doc="items per second, such as samples or tokens",
-        scopes=("case", "rank"),
-    ),
-    MetricKind(
-        name="intensity",
-        dimension=Dimension.INTENSITY,
-        better=Better.NEITHER,
-        doc="operations per byte, the arithmetic intensity; memory limits what is below the ridge (balance) point",
-        scopes=_TRACED,
-    ),
+    _timed("time", _TIME, _LOW, "median time of one call; `q=99%` is a quantile of the calls, `stat=min` the least",
+           "q", "stat"),
+    _timed("slowdown", _PART, _LOW, "time against the accepted baseline, or the base revision, minus one",
+           *_TRACED, "kernel", "stage", "part"),
+    _timed("speedup", Dimension.RATIO, _HIGH,
+           "time of another call, or of a file, over the time of this one, both timed in turns", "over", "case"),
+    _timed("geomean", _PART, _LOW, "geometric mean of a metric over a parametrised test", "of", "family"),
+    _timed("worst", _PART, _LOW, "the worst of a metric over a parametrised test, with the case that has it",
+           "of", "family"),
+    _timed("tflops", Dimension.FLOPS, _HIGH, "operations per second", *_RATED),
+    _timed("bandwidth", Dimension.BANDWIDTH, _HIGH, "unique bytes per second", *_RATED),
+    _timed("throughput", Dimension.RATE, _HIGH, "items per second, such as samples or tokens", "case", "rank"),
+    _timed("intensity", Dimension.INTENSITY, _NEITHER,
+           "operations per byte, the arithmetic intensity; memory limits what is below the ridge (balance) point",
+           *_TRACED),
     *(
-        MetricKind(
-            name=f"{stem}{tail}",
-            dimension=_PART,
-            better=_HIGH,
-            doc=f"{what} {of}",
-            scopes=(*(_RATED if f"{stem}{tail}" == "sol_datasheet" else _TRACED), *(roof if not tail else ())),
-        )
+        _timed(f"{stem}{tail}", _PART, _HIGH, f"{what} {of}",
+               *(_RATED if f"{stem}{tail}" == "sol_datasheet" else _TRACED), *(roof if not tail else ()))
         for stem, what, roof in (
             ("mfu", "operations per second as a fraction of", ()),
             ("sol", "the larger of compute and memory fraction of", ("roof",)),
@@ -106,23 +63,15 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
             ("_ceiling", "this device's measured ceiling"),
         )
     ),
-    MetricKind(
-        name="cv",
-        dimension=_PART,
-        better=_LOW,
-        doc="coefficient of variation: deviation of a process's samples over their mean, the middle process",
-        scopes=("case",),
-    ),
-    MetricKind(name="launch_gap", dimension=_TIME, better=_LOW, doc="host-visible minus device-busy time of a call"),
-    MetricKind(
-        name="span",
-        dimension=_TIME,
-        better=_LOW,
-        doc="first start to last end of a call's kernels, as `time` is where the timer sees them",
-        scopes=("case",),
+    _timed("cv", _PART, _LOW,
+           "coefficient of variation: deviation of a process's samples over their mean, the middle process", "case"),
+    _timed("launch_gap", _TIME, _LOW, "host-visible minus device-busy time of a call"),
+    replace(
+        _timed("span", _TIME, _LOW,
+               "first start to last end of a call's kernels, as `time` is where the timer sees them", "case"),
         source="the cupti timer",
     ),
-)
+)  # fmt: skip
 
 _COUNT, _BYTES = Dimension.COUNT, Dimension.BYTES
 
@@ -180,30 +129,14 @@ CODE_NAMES = frozenset(kind.name for kind in KERNEL_KINDS if kind.source == _COD
 """Metrics of machine code alone, without a GPU and without a clock."""
 
 PASS_KINDS: tuple[MetricKind, ...] = (
-    MetricKind(
-        name="peak_memory",
-        dimension=Dimension.BYTES,
-        better=_LOW,
-        doc="memory of the host that a call takes at the most, beyond what stood before it",
-        scopes=("by",),
-    ),
-    MetricKind(
-        name="peak_vram",
-        dimension=Dimension.BYTES,
-        better=_LOW,
-        doc="memory of the device that a call holds at the most, beyond what stood before it",
-    ),
-    MetricKind(
-        name="allocations", dimension=Dimension.COUNT, better=_LOW, doc="a call's requests for memory of the device"
-    ),
-    MetricKind(name="energy", dimension=Dimension.ENERGY, better=_LOW, doc="energy that the device takes for a call"),
-    MetricKind(
-        name="compile_time",
-        dimension=_TIME,
-        better=_LOW,
-        doc="the first call of a fresh process with cold caches, less a steady one",
-    ),
-)
+    _timed("peak_memory", _BYTES, _LOW, "memory of the host that a call takes at the most, beyond what stood before it",
+           "by"),
+    _timed("peak_vram", _BYTES, _LOW,
+           "memory of the device that a call holds at the most, beyond what stood before it"),
+    _timed("allocations", _COUNT, _LOW, "a call's requests for memory of the device"),
+    _timed("energy", Dimension.ENERGY, _LOW, "energy that the device takes for a call"),
+    _timed("compile_time", _TIME, _LOW, "the first call of a fresh process with cold caches, less a steady one"),
+)  # fmt: skip
 """Metrics of a timed call in runs of their own, taken only on request."""
 
 PASSES = tuple(kind.name for kind in PASS_KINDS)
@@ -311,10 +244,8 @@ def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
 
 
 def named_among(figures: Mapping[str, Any], limits: Iterable[Limit]) -> tuple[Reading, ...]:
-    """Return the numbers that limits name, from the figures that a test reported itself.
-
-    A limit on a metric of perfgate's own means that one, whatever else the test calls so.
-    """
+    """Return the numbers that limits name, from the figures that a test reported itself."""
+    # A limit on a metric of perfgate's own means that one, whatever else the test calls so.
     named = sorted({limit.metric for limit in limits} & figures.keys() - by_name().keys())
     offered = ((name, figures[name]) for name in named if not isinstance(figures[name], bool))
     numbers = ((name, figure) for name, figure in offered if isinstance(figure, (int, float)))

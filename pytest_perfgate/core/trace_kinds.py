@@ -92,17 +92,8 @@ _OWN = (*ARGUMENTS, "launcher", "module", "target", "part", "side", "collective"
 
 
 def _trace_kind(name: str, dimension: Dimension, better: Better, doc: str, positional: str = "rank") -> MetricKind:
-    scopes = (*SCOPES, *_OWN)
-    return MetricKind(
-        name=name,
-        dimension=dimension,
-        better=better,
-        doc=doc,
-        scopes=scopes,
-        positional=positional,
-        source="a PyTorch trace",
-        exact=dimension in _COUNTED,
-    )
+    shared = profile_kind(name, dimension, better, doc, positional)
+    return replace(shared, scopes=(*SCOPES, *_OWN), source="a PyTorch trace")
 
 
 TRACE_KINDS: tuple[MetricKind, ...] = (

@@ -136,11 +136,9 @@ def nearest(word: str, valid: Iterable[str], count: int = 3) -> tuple[str, ...]:
 
 
 def having(words: str, texts: Sequence[str]) -> list[int]:
-    """Return where the texts are that have all of the words, or else the rarest; those that begin with one come first.
-
-    Words are compared without their endings, in British spelling: ``spilling`` is in ``spilled registers``. There is
-    none where no text has one of the words.
-    """
+    """Return where the texts are that have all words, or else the rarest; those that begin with one come first."""
+    # Words are compared without their endings, in British spelling: ``spilling`` is in ``spilled registers``. There is
+    # none where no text has one of the words.
     stems = tuple(map(_stem, _WORD.findall(words.casefold())))
     parts = [_WORD.findall(_british(text.casefold())) for text in texts]
     places = [{at for at, part in enumerate(parts) if any(one.startswith(stem) for one in part)} for stem in stems]
@@ -161,10 +159,8 @@ def _british(text: str) -> str:
 
 
 def _within_a_third(word: str, other: str) -> bool:
-    """Return whether one contains the other, or edits of a third of the letters make them equal.
-
-    Letters in common are not enough: all but one of ``pytest`` stand in ``op_bytes``.
-    """
+    """Return whether one contains the other, or edits of a third of the letters make them equal."""
+    # Letters in common are not enough: all but one of ``pytest`` stand in ``op_bytes``.
     if word in other or other in word:
         return True
     edges = list(range(len(other) + 1))

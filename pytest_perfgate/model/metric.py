@@ -34,9 +34,7 @@ _BARE = regex(r"[\w.*?:/+@$~!|%-]+(?: [\w.*?:/+@$~!|%-]+)*", re.ASCII)
 
 def quoted(text: str) -> str:
     """Return the text of a scope, bare if it reads back alike, otherwise in double quotes."""
-    if _BARE.fullmatch(text):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return text if _BARE.fullmatch(text) else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def figure_title(name: str, scope: Labels) -> str:
@@ -173,11 +171,7 @@ class MetricSet:
         return tuple([a for a in self.absent if a.name == name])
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
-        """Return the metrics that a scope selects: those with the fewest labels besides the named ones.
-
-        An exact aggregate wins over its parts; without one, every part is returned and each must hold. Scope texts are
-        globs; a bare ``stage2`` also matches ``stage2_f``.
-        """
+        """Return the metrics that a scope selects; see ``selected``."""
         return selected([m for m in self.metrics if m.name == name], scope)
 
     def missing(self, name: str, scope: Labels = ()) -> Absent | None:
@@ -197,7 +191,7 @@ class MetricSet:
 
 
 def selected(named: Sequence[Metric], scope: Labels) -> tuple[Metric, ...]:
-    """Return the metrics of one name that a scope selects; see ``MetricSet.find``."""
+    """Return the metrics of one name that a scope selects: an aggregate, or without one every part of it."""
     hits = [m for m in named if m.labels == scope or matches(m.labels, scope)] if scope else named
     if len(hits) < 2:
         return tuple(hits)
@@ -206,7 +200,7 @@ def selected(named: Sequence[Metric], scope: Labels) -> tuple[Metric, ...]:
 
 
 def matches(have: Labels, wanted: Labels) -> bool:
-    """Return whether labels satisfy a scope, globs included."""
+    """Return whether labels satisfy a scope of globs; ``stage2`` also matches ``stage2_f``."""
     own = dict(have)
     return all(name in own and _fits(own[name], pattern) for name, pattern in wanted)
 
@@ -263,6 +257,16 @@ class Column:
     digits: int = 4
     absent: str = "not collected"
     """The text of a cell without a number, such as what a capture did not collect."""
+
+    @classmethod
+    def header(cls, text: str, absent: str = "not collected") -> tuple[Column, ...]:
+        """Return the columns of ``kernel | launches: count | share: fraction 3``: names, dimensions, digits."""
+        columns = []
+        for part in text.split(" | "):
+            name, _, number = part.partition(": ")
+            kind, _, digits = number.partition(" ")
+            columns.append(cls(name=name, dimension=Dimension(kind or "text"), digits=int(digits or 4), absent=absent))
+        return tuple(columns)
 
 
 @value
@@ -386,10 +390,6 @@ class Interval:
     low: float
     high: float
     confidence: float = 0.95
-
-    @property
-    def width(self) -> float:
-        return self.high - self.low
 
     def holds(self, number: float) -> bool:
         return self.low <= number <= self.high

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import re
 from fnmatch import fnmatchcase
 
 from pytest_perfgate.model.metric import Labels
@@ -143,6 +142,8 @@ _TO_ESCAPE = regex(r"\]|%5D|%25")
 
 _ESCAPED = regex(r"%5D|%25")
 
+_MEANT = {"%5D": "]", "%25": "%"}
+
 
 def parse_case_key(text: str) -> CaseKey:
     """Return the key that ``str`` wrote; a ``#`` inside brackets belongs to a parameter."""
@@ -152,17 +153,13 @@ def parse_case_key(text: str) -> CaseKey:
         return CaseKey(nodeid=file + bare, name=name)
     head, bracket, tail = test.rpartition("]")
     node, hash_sign, name = tail.partition("#") if bracket else (bare, hash_sign, name)
-    return CaseKey(nodeid=f"{file}{head}{bracket}{node}", name=_ESCAPED.sub(_unescaped, name))
+    return CaseKey(nodeid=f"{file}{head}{bracket}{node}", name=_ESCAPED.sub(lambda sign: _MEANT[sign[0]], name))
 
 
 def _in_file(nodeid: str) -> tuple[str, str]:
     """Return the file with its ``::``, whatever characters it contains, and the rest."""
     path, colons, test = nodeid.partition("::")
     return (path + colons, test) if colons else ("", nodeid)
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return {"%5D": "]", "%25": "%"}[match.group()]
 
 
 class Compare(str, enum.Enum):

@@ -106,131 +106,76 @@ _MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "try-lock", "observe", "off
 DEPENDENCIES = "project: dependencies"
 """The settings' name for the project's declared dependencies, as a list in JSON."""
 
+
+def _key(name: str, kind: str, doc: str, default: str = "", choices: tuple[str, ...] = ()) -> ConfigKey:
+    return ConfigKey(name=name, kind=kind, doc=doc, default=default, choices=choices)
+
+
 KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey(
-        name="limits",
-        kind="texts",
-        doc="limits of every gated test",
-        default="`slowdown <= 3%` for a test without any limit",
-    ),
-    ConfigKey(name="tests", kind="tests", doc="settings per node-id pattern: `[[tool.perfgate.tests]]`"),
-    ConfigKey(name="tables", kind="texts", doc="pairs of parameters as `--perfgate-table` takes them", default="none"),
-    ConfigKey(name="mode", kind="choice", doc="when to measure", default="full in CI, else quick", choices=_MODES),
-    ConfigKey(name="rounds", kind="count", doc="fresh processes for each case in full mode", default="3"),
-    ConfigKey(name="budget", kind="seconds", doc="sampling time of a case in one process", default="1 s"),
-    ConfigKey(name="warmup", kind="seconds", doc="longest warm-up of a case in one process", default="200 ms"),
-    ConfigKey(name="samples", kind="count", doc="fewest samples of a case in one process", default="20"),
-    ConfigKey(name="timer", kind="text", doc="timer: events, cupti, blocking, graph, host", default="auto"),
-    ConfigKey(name="runtime", kind="text", doc="library whose work is timed", default="auto"),
-    ConfigKey(name="cache", kind="choice", doc="cache before each call", default="warm", choices=("cold", "warm")),
-    ConfigKey(name="clocks", kind="choice", doc="how to treat the clocks", default="observe", choices=_CLOCKS),
-    ConfigKey(
-        name="facts",
-        kind="choice",
-        doc="how closely versions of driver, toolkit, framework and ptxas must agree with the baseline's",
-        default="shown",
-        choices=("off", "shown", "major", "minor", "exact"),
-    ),
-    ConfigKey(name="data", kind="text", doc="name of what inputs hold, part of the identity", default="user"),
-    ConfigKey(
-        name="floor",
-        kind="seconds",
-        doc="smallest difference between timed samples that counts as slower; 0 sets no such difference",
-        default="0",
-    ),
-    ConfigKey(name="capture", kind="texts", doc="captures of every gated test", default="none"),
-    ConfigKey(name="policy", kind="policy", doc="effects of outcomes: `[tool.perfgate.policy]`, see outcomes"),
-    ConfigKey(name="devices", kind="texts", doc="devices whose baselines are committed", default="none"),
-    ConfigKey(name="baselines", kind="text", doc="folder of the baselines", default="baselines"),
-    ConfigKey(
-        name="history",
-        kind="text",
-        doc="file of the history, or an address of PostgreSQL",
-        default=".perfgate/history.db",
-    ),
-    ConfigKey(name="launcher", kind="words", doc="command in front of every measuring process", default="none"),
-    ConfigKey(name="timeout", kind="seconds", doc="silence after which a measuring process is ended", default="10 min"),
-    ConfigKey(
-        name="plugins",
-        kind="texts",
-        doc="modules with hooks, for the commands; pytest has its own `pytest_plugins`",
-        default="none",
-    ),
-    ConfigKey(name="packages", kind="texts", doc="import names of the packages under test", default="found"),
-    ConfigKey(name="editable", kind="texts", doc="editable dependencies that base and head share", default="none"),
-    ConfigKey(
-        name="arms", kind="choice", doc="how to separate builds", default="package", choices=("package", "worktree")
-    ),
-    ConfigKey(name="build", kind="commands", doc="commands that build base and head, one a line", default="pip"),
-    ConfigKey(
-        name="projects",
-        kind="projects",
-        doc="folders of the packages to build; a table `{path = ..., build = ...}` has its own command",
-        default="the repository",
-    ),
-    ConfigKey(
-        name="test_paths",
-        kind="texts",
-        doc='files and folders that `arms = "worktree"` takes from the working copy beside the tests',
-        default="the tests and their conftests",
-    ),
-    ConfigKey(
-        name="confirmation",
-        kind="choice",
-        doc="what confirms a slowdown: rounds of base and head, or the prediction interval of the accepted runs",
-        default="paired where base and head can be built",
-        choices=("paired", "interval"),
-    ),
-    ConfigKey(
-        name="tuning",
-        kind="choice",
-        doc="whether each process tunes kernels anew, or all use the first choice",
-        default="free",
-        choices=("free", "pinned"),
-    ),
-    ConfigKey(
-        name="preload",
-        kind="choice",
-        doc="whether rounds of two builds on a device may be forked, once a calibration showed no more noise",
-        default="auto",
-        choices=("auto", "off"),
-    ),
-    ConfigKey(
-        name="target",
-        kind="text",
-        doc="branch that changes are merged into; the lines of the merge base with it judge",
-        default="found",
-    ),
-    ConfigKey(
-        name="anchor",
-        kind="share",
-        doc="how far accepted steps may move a line from its oldest time of ninety days, such as 10%; or off",
-        default="10%",
-    ),
-    ConfigKey(
-        name="anchor_revision",
-        kind="text",
-        doc="revision whose baselines are a second, fixed anchor; or none",
-        default="the last release tag",
-    ),
-    ConfigKey(name="communication", kind="texts", doc="patterns of the project's communication kernels"),
-    ConfigKey(
-        name="nsys",
-        kind="options",
-        doc="how exports are read: `[tool.perfgate.nsys]`: preset (pithtrain, megatron, ddp), anchor, stage and others",
-    ),
-    ConfigKey(name="device", kind="tables", doc="data sheets of your own devices: `[tool.perfgate.device.NAME]`"),
-)
+    _key("limits", "texts", "limits of every gated test", "`slowdown <= 3%` for a test without any limit"),
+    _key("tests", "tests", "settings per node-id pattern: `[[tool.perfgate.tests]]`"),
+    _key("tables", "texts", "pairs of parameters as `--perfgate-table` takes them", "none"),
+    _key("mode", "choice", "when to measure", "full in CI, else quick", _MODES),
+    _key("rounds", "count", "fresh processes for each case in full mode", "3"),
+    _key("budget", "seconds", "sampling time of a case in one process", "1 s"),
+    _key("warmup", "seconds", "longest warm-up of a case in one process", "200 ms"),
+    _key("samples", "count", "fewest samples of a case in one process", "20"),
+    _key("timer", "text", "timer: events, cupti, blocking, graph, host", "auto"),
+    _key("runtime", "text", "library whose work is timed", "auto"),
+    _key("cache", "choice", "cache before each call", "warm", ("cold", "warm")),
+    _key("clocks", "choice", "how to treat the clocks", "observe", _CLOCKS),
+    _key("facts", "choice",
+         "how closely versions of driver, toolkit, framework and ptxas must agree with the baseline's", "shown",
+         ("off", "shown", "major", "minor", "exact")),
+    _key("data", "text", "name of what inputs hold, part of the identity", "user"),
+    _key("floor", "seconds",
+         "smallest difference between timed samples that counts as slower; 0 sets no such difference", "0"),
+    _key("capture", "texts", "captures of every gated test", "none"),
+    _key("policy", "policy", "effects of outcomes: `[tool.perfgate.policy]`, see outcomes"),
+    _key("devices", "texts", "devices whose baselines are committed", "none"),
+    _key("baselines", "text", "folder of the baselines", "baselines"),
+    _key("history", "text", "file of the history, or an address of PostgreSQL", ".perfgate/history.db"),
+    _key("launcher", "words", "command in front of every measuring process", "none"),
+    _key("timeout", "seconds", "silence after which a measuring process is ended", "10 min"),
+    _key("plugins", "texts", "modules with hooks, for the commands; pytest has its own `pytest_plugins`", "none"),
+    _key("packages", "texts", "import names of the packages under test", "found"),
+    _key("editable", "texts", "editable dependencies that base and head share", "none"),
+    _key("arms", "choice", "how to separate builds", "package", ("package", "worktree")),
+    _key("build", "commands", "commands that build base and head, one a line", "pip"),
+    _key("projects", "projects",
+         "folders of the packages to build; a table `{path = ..., build = ...}` has its own command",
+         "the repository"),
+    _key("test_paths", "texts",
+         'files and folders that `arms = "worktree"` takes from the working copy beside the tests',
+         "the tests and their conftests"),
+    _key("confirmation", "choice",
+         "what confirms a slowdown: rounds of base and head, or the prediction interval of the accepted runs",
+         "paired where base and head can be built", ("paired", "interval")),
+    _key("tuning", "choice", "whether each process tunes kernels anew, or all use the first choice", "free",
+         ("free", "pinned")),
+    _key("preload", "choice",
+         "whether rounds of two builds on a device may be forked, once a calibration showed no more noise", "auto",
+         ("auto", "off")),
+    _key("target", "text", "branch that changes are merged into; the lines of the merge base with it judge", "found"),
+    _key("anchor", "share",
+         "how far accepted steps may move a line from its oldest time of ninety days, such as 10%; or off", "10%"),
+    _key("anchor_revision", "text", "revision whose baselines are a second, fixed anchor; or none",
+         "the last release tag"),
+    _key("communication", "texts", "patterns of the project's communication kernels"),
+    _key("nsys", "options",
+         "how exports are read: `[tool.perfgate.nsys]`: preset (pithtrain, megatron, ddp), anchor, stage and others"),
+    _key("device", "tables", "data sheets of your own devices: `[tool.perfgate.device.NAME]`"),
+)  # fmt: skip
 
 TEST_KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey(name="pattern", kind="text", doc="glob over node ids"),
-    ConfigKey(name="limits", kind="texts", doc="limits of these tests"),
-    ConfigKey(name="on", kind="texts", doc="devices on which these limits apply"),
-    ConfigKey(name="timer", kind="text", doc="their timer"),
-    ConfigKey(name="capture", kind="texts", doc="captures of these tests"),
-    ConfigKey(name="rounds", kind="count", doc="fresh processes for each case"),
-    ConfigKey(name="budget", kind="seconds", doc="sampling time of a case in one process"),
-)
+    _key("pattern", "text", "glob over node ids"),
+    _key("limits", "texts", "limits of these tests"),
+    _key("on", "texts", "devices on which these limits apply"),
+    _key("timer", "text", "their timer"),
+    _key("capture", "texts", "captures of these tests"),
+    _key("rounds", "count", "fresh processes for each case"),
+    _key("budget", "seconds", "sampling time of a case in one process"),
+)  # fmt: skip
 
 POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("missing", ("fail", "warn", "record"), "no baseline for this device"),
@@ -354,10 +299,8 @@ def _homely(text: str) -> bool:
 
 
 def shareable(text: str, names: Names) -> str:
-    """Return a text without people, machines, home folders and secrets; paths of the project are made relative.
-
-    An interpreter is shown by its name alone.
-    """
+    """Return a text without people, machines, home folders and secrets; paths of the project are made relative."""
+    # An interpreter is shown by its name alone.
     if "/bin/python" in text:
         text = re.sub(_INTERPRETER, r"\1", text)
     for root in sorted(names.roots, key=len, reverse=True):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import cache
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, AnyStr, TypeVar, cast
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -98,11 +99,8 @@ def _restored(self: Any, state: Sequence[Any]) -> None:
 
 
 def _compared(cls: type[T]) -> type[T]:
-    """Add equality and hash by fields.
-
-    A dataclass would compile these and the representation for each class, which took half of a child's time for
-    importing the package.
-    """
+    """Add equality and hash by fields."""
+    # A dataclass would compile these for each class, which took half of a child's time for importing the package.
     names = [field.name for field in fields(cls) if field.compare]  # type: ignore[arg-type]
     holds: Callable[[Any], Any] = attrgetter(*names) if names else lambda _: ()
 
@@ -137,8 +135,7 @@ def plain(value: Any) -> Any:
 
 def texts_in(thing: object) -> set[str]:
     """Return every text in a value, at any depth; labels that a thousand figures share are read once."""
-    texts: set[str] = set()
-    things, read = [thing], dict[int, object]()
+    texts, things, read = set[str](), [thing], dict[int, object]()
     while things:
         part = things.pop()
         kind = part.__class__
@@ -349,17 +346,12 @@ def _plain_text(number: float, digits: int) -> str:
 
 
 def _in_unit(number: float, unit: str) -> float:
-    return number * 100 if unit == "%" else number / unit_factor(unit)
+    return number * 100 if unit == "%" else number / _FACTORS[unit]
 
 
 def from_unit(number: float, unit: str) -> float:
     """Return a number of this unit in internal units."""
-    return number / 100 if unit == "%" else number * unit_factor(unit)
-
-
-def unit_factor(unit: str) -> float:
-    """Return the factor of a unit to the internal one; 1 without a unit."""
-    return _FACTORS[unit]
+    return number / 100 if unit == "%" else number * _FACTORS[unit]
 
 
 _FACTORS: Mapping[str, float] = {"": 1.0} | {unit: one for table in UNITS.values() for unit, one in table.items()}
@@ -392,6 +384,14 @@ class Work:
     def intensity(self) -> float | None:
         """Operations per byte."""
         return self.flops / self.bytes if self.flops is not None and self.bytes else None
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return the items of each key, in their order."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def first_of(names: Sequence[str], most: int) -> str:

@@ -89,6 +89,11 @@ class CaseReport:
     """The rounds of base and head that were measured beside an accepted time."""
     excuse: Excuse = Excuse.NONE
 
+    @property
+    def device(self) -> str:
+        """The key of the device that it was measured on; "" if it was not."""
+        return self.measurement.device.key if self.measurement is not None else ""
+
     def effect_of(self, verdict: Verdict) -> Effect:
         """Return what one of its verdicts does to the run."""
         return self.excuse.soften(verdict.effect)

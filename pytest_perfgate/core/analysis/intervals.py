@@ -47,7 +47,6 @@ def distinct(column: NDArray[np.signedinteger[Any]]) -> list[int]:
 
 
 def covered(starts: Ints, ends: Ints) -> int:
-    """Return the length of the union."""
     return length(union(starts, ends))
 
 
@@ -114,10 +113,8 @@ def covered_by(starts: Ints, ends: Ints, cover: Spans) -> Ints:
 
 
 def idle_behind(busy: Spans, waits: tuple[Ints, Ints], edges: tuple[int, int]) -> int:
-    """Return how long a device idled after calls that wait for it, from a wait's start until the next work.
-
-    A gap counts if a wait ends in it; a wait that ends while the device works has cost nothing.
-    """
+    """Return how long a device idled after calls that wait for it, from a wait's start until the next work."""
+    # A gap counts if a wait ends in it; a wait that ends while the device works has cost nothing.
     begun, done = waits
     if not len(done):
         return 0

@@ -18,7 +18,7 @@ from pytest_perfgate.core.render.words import TIMES, FigureLevel, plural, printa
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, HistoryEntry, short_commit
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.values import Dimension, first_of, value
+from pytest_perfgate.model.values import first_of, grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey
@@ -219,8 +219,6 @@ def stale(trends: Iterable[Trend], before: str) -> Iterator[Stale]:
 
 @value
 class Findings:
-    """All findings on a project's runs."""
-
     slower: tuple[Step, ...] = ()
     """Regressions that remain and that nobody accepted."""
     accepted: tuple[Step, ...] = ()
@@ -274,9 +272,7 @@ def joined_runs(trends: Iterable[Trend]) -> list[list[HistoryEntry]]:
 
 def by_commit(every: Iterable[Step]) -> list[tuple[str, list[Step]]]:
     """Return (cause, steps), newest first; steps of one commit are together, whatever the device."""
-    groups: dict[str, list[Step]] = {}
-    for step in every:
-        groups.setdefault(mover(step), []).append(step)
+    groups = grouped(every, mover)
     for group in groups.values():
         group.sort(key=lambda step: -abs(step.change))
     return sorted(groups.items(), key=lambda group: max(step.when for step in group[1]), reverse=True)
@@ -291,10 +287,7 @@ def mover(step: Step) -> str:
     return "no commit and nothing else that was recorded"
 
 
-_COLUMNS = (
-    Column(name="case"), Column(name="device"), Column(name="change"), Column(name="now"),
-    Column(name="before", dimension=Dimension.TIME), Column(name="after", dimension=Dimension.TIME),
-)  # fmt: skip
+_COLUMNS = Column.header("case | device | change | now | before: time | after: time")
 
 
 def findings_document(every: Findings, *, since: str = "", stale_days: int = STALE_DAYS) -> Document:
@@ -357,13 +350,7 @@ def _tables(group: Sequence[Step], *, why: bool = False, commit: bool = False) -
 
 def _by_commit_table(every: Sequence[Step]) -> Table:
     """Return a row for each commit whose changes are gone, so that nobody needs to act."""
-    columns = (
-        Column(name="at"),
-        Column(name="cases"),
-        Column(name="devices"),
-        Column(name="largest"),
-        Column(name="on"),
-    )
+    columns = Column.header("at | cases | devices | largest | on")
     rows: list[tuple[Cell, ...]] = [
         (
             printable(commit), f"{len(group):,}", first_of(sorted({step.device for step in group}), 3),
@@ -389,6 +376,6 @@ def _table(group: Sequence[Step], *, why: bool = False, commit: bool = False) ->
 
 
 def _unseen(every: Sequence[Stale]) -> Table:
-    columns = (Column(name="case"), Column(name="device"), Column(name="last"))
+    columns = Column.header("case | device | last")
     rows = tuple((printable(str(one.key)) if one.key else "all", one.device, one.when[:16]) for one in every)
     return Table(columns=columns, rows=rows)

@@ -38,13 +38,11 @@ def place_of(key: CaseKey, measurement: Measurement) -> Place:
 
 
 def _several(run: RunReport) -> bool:
-    """Return whether a run is of more than one device."""
-    return len({case.measurement.device.key for case in run.cases if case.measurement}) > 1
+    return len({case.device for case in run.cases} - {""}) > 1
 
 
 def _scope(case: CaseReport, *, several: bool) -> Labels:
-    """Return the case as a scope, with its device if there are several."""
-    device = {"device": case.measurement.device.key} if several and case.measurement else {}
+    device = {"device": case.device} if several and case.measurement else {}
     return labels(case=str(case.key), **device)
 
 
@@ -104,27 +102,16 @@ def compared(before: RunReport, after: RunReport) -> MetricSet:
 
 
 def comparison_table(before: RunReport, after: RunReport) -> Table:
-    matched, several = sorted(pairs(before, after), key=_fastest), _several(after)
+    matched, several = sorted(pairs(before, after), key=lambda pair: -pair[2].value / pair[1].value), _several(after)
     rows = tuple(
         (_named(case, several=several), old.value, new.value, new.value / old.value - 1) for case, old, new in matched
     )
-    columns = (
-        Column(name="case"),
-        Column(name="before", dimension=Dimension.TIME),
-        Column(name="after", dimension=Dimension.TIME),
-        Column(name="slowdown", dimension=Dimension.FRACTION, digits=3),
-    )
+    columns = Column.header("case | before: time | after: time | slowdown: fraction 3")
     return Table(columns=columns, rows=rows, note="; ".join(filter(None, _unpaired(before, after))))
 
 
 def _named(case: CaseReport, *, several: bool) -> str:
-    """Return the case's name, with its device if there are several."""
-    return f"{case.key}, {case.measurement.device.key}" if several and case.measurement else str(case.key)
-
-
-def _fastest(pair: Pair) -> float:
-    """Return the sort key by which the largest speed-ups are last."""
-    return -pair[2].value / pair[1].value
+    return f"{case.key}, {case.device}" if several and case.measurement else str(case.key)
 
 
 def dropped(before: RunReport, after: RunReport) -> tuple[Problem, ...]:
@@ -176,7 +163,7 @@ def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterabl
             break
     for case in cases:
         line = case.baseline
-        place = (case.key, case.measurement.device.key if case.measurement else line.device if line else "")
+        place = (case.key, case.device if case.measurement else line.device if line else "")
         if place not in previous and line is not None and line.time and _other(line, version):
             previous[place] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
     return tried | previous  # a run just before a commit is often of that commit, so it is checked last
@@ -235,14 +222,8 @@ def _metrics(result: BenchResult) -> Iterator[Metric]:
 
 def result_table(results: Results, untimed: int = 0) -> Table:
     """Return one row for each benchmark, and how many have no time."""
-    columns = (
-        Column(name="benchmark"),
-        Column(name="time", dimension=_TIME),
-        Column(name="of samples"),
-        Column(name="scatter", dimension=_PART, digits=2),
-        Column(name="samples", dimension=Dimension.COUNT),
-        Column(name="device"),
-        Column(name="note"),
+    columns = Column.header(
+        "benchmark | time: time | of samples | scatter: fraction 2 | samples: count | device | note"
     )
     rows = tuple((r.name, r.time, r.statistic, r.scatter, r.samples, r.device, r.skipped) for r in results)
     return Table(columns=columns, rows=rows, note="".join(f"{finding.title}." for finding in unread(untimed)))
@@ -287,13 +268,7 @@ def comparison_metrics(before: Results, after: Results) -> MetricSet:
 
 
 def benchmark_comparison_table(before: Results, after: Results) -> Table:
-    columns = (
-        Column(name="benchmark"),
-        Column(name="before", dimension=_TIME),
-        Column(name="after", dimension=_TIME),
-        Column(name="slowdown", dimension=_PART, digits=3),
-        Column(name="device"),
-    )
+    columns = Column.header("benchmark | before: time | after: time | slowdown: fraction 3 | device")
     pairs = sorted(_pairs(before, after), key=lambda pair: -(pair[2] / pair[1]))
     rows = [(result.name, old, new, new / old - 1, result.device) for result, old, new in pairs]
     findings, problems = differing(before, after)
@@ -345,7 +320,7 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
     """Yield limits that were missed or not measured, and unhealthy figures."""
     from pytest_perfgate.core.analysis.kernels.views import health_sentence, unhealthy
 
-    several = len({case.measurement.device.key for case in cases if case.measurement is not None}) > 1
+    several = len({case.device for case in cases} - {""}) > 1
     for case in cases:
         device = case.measurement.device if several and case.measurement is not None else None
         name = f"{case.key} ({device.name or device.key})" if device is not None else str(case.key)

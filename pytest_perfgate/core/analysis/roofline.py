@@ -116,7 +116,6 @@ def ideal_ns(work: Work, roof: Roof) -> float | None:
 
 
 def bound(work: Work, roof: Roof) -> str:
-    """Return which roof limits this work."""
     peak, band = roof.rate(work.dtype), roof.bandwidth
     if work.flops and peak and work.bytes and band:
         if work.flops / peak >= work.bytes / band:
@@ -187,7 +186,6 @@ def datasheet_roof(device: Device, spec: DeviceSpec) -> Roof:
 
 
 def ceiling_roof(device: Device, ceilings: Ceilings) -> Roof:
-    """Return the roof that was measured here."""
     return Roof(
         basis=Basis.CEILING,
         compute=ceilings.compute,
@@ -340,12 +338,10 @@ def given_roof(peak: str, bandwidth: str, sheet: Roof | None, code: str = "trace
 
 
 def parse_peak(text: str, code: str) -> float:
-    """Parse a peak, such as ``708TFLOPS``."""
     return _rate(text, _FLOPS, "708TFLOPS", code)
 
 
 def parse_bandwidth(text: str, code: str) -> float:
-    """Parse a bandwidth, such as ``5.3TB/s``."""
     return _rate(text, _BYTES, "5.3TB/s", code)
 
 

@@ -118,46 +118,25 @@ WIDTHS = {
 _CLASSES = {float: "fp64", int: "int64", complex: "complex128"}
 """Python's own classes, as NumPy and PyTorch take them."""
 
-_ALIASES = {
-    "float64": "fp64",
-    "f64": "fp64",
-    "double": "fp64",
-    "float32": "fp32",
-    "f32": "fp32",
-    "float": "fp32",
-    "float16": "fp16",
-    "f16": "fp16",
-    "half": "fp16",
-    "c10::half": "fp16",
-    "bfloat16": "bf16",
-    "c10::bfloat16": "bf16",
-    "c10::float8_e4m3fn": "fp8",
-    "c10::float8_e4m3fnuz": "fp8",
-    "c10::float8_e5m2": "fp8",
-    "c10::float8_e5m2fnuz": "fp8",
-    "float8_e4m3fn": "fp8",
-    "float8_e4m3fnuz": "fp8",
-    "float8_e5m2": "fp8",
-    "float8_e5m2fnuz": "fp8",
-    "c10::float4_e2m1fn_x2": "fp4",
-    "float4_e2m1fn_x2": "fp4",
-    "long": "int64",
-    "long int": "int64",
-    "long long": "int64",
-    "int": "int32",
-    "short": "int16",
-    "short int": "int16",
-    "signed char": "int8",
-    "char": "int8",
-    "unsigned char": "uint8",
-    "c10::complex<float>": "complex64",
-    "c10::complex<double>": "complex128",
-    "c10::quint8": "uint8",
-    "c10::qint8": "int8",
-    "uint16": "int16",
-    "uint32": "int32",
-    "uint64": "int64",
+_NAMES = {
+    "fp64": ("float64", "f64", "double"),
+    "fp32": ("float32", "f32", "float"),
+    "fp16": ("float16", "f16", "half", "c10::half"),
+    "bf16": ("bfloat16", "c10::bfloat16"),
+    "fp8": tuple(
+        f"{space}float8_{form}" for space in ("", "c10::") for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")
+    ),
+    "fp4": ("float4_e2m1fn_x2", "c10::float4_e2m1fn_x2"),
+    "int64": ("long", "long int", "long long", "uint64"),
+    "int32": ("int", "uint32"),
+    "int16": ("short", "short int", "uint16"),
+    "int8": ("char", "signed char", "c10::qint8"),
+    "uint8": ("unsigned char", "c10::quint8"),
+    "complex64": ("c10::complex<float>",),
+    "complex128": ("c10::complex<double>",),
 }
+
+_ALIASES = {name: dtype for dtype, names in _NAMES.items() for name in names}
 
 
 OF_INSTRUCTIONS = {
@@ -198,7 +177,6 @@ class NamedRate(float):
 
 
 def named(rate: float, noun: str) -> NamedRate:
-    """Return a rate that brings this noun."""
     made = NamedRate(rate)
     made.noun = noun
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
@@ -48,11 +48,9 @@ def fixture_sources(
     standing: Mapping[str, str] | None = None,
     everywhere: Collection[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """Return each changed file that these tests use, with the names whose meaning changed.
-
-    ``tests`` maps files to their text and the functions to check, as ``Class::test``; ``standing`` has the conftests
-    and packages above them as they are now; ``everywhere`` has fixtures that settings apply to all tests.
-    """
+    """Return each changed file that these tests use, with the names whose meaning changed."""
+    # ``tests`` maps files to their text and the functions to check, as ``Class::test``; ``standing`` has the conftests
+    # and packages above them as they are now; ``everywhere`` has fixtures that settings apply to all tests.
     parts: dict[str, set[str]] = {}
     conftests = {place: module_of(text) for place, text in (standing or {}).items()}
     for path, (text, names) in tests.items():
@@ -98,7 +96,7 @@ def _taken_from(text: str | None, other: str, path: str, module: ast.Module, nam
         return around(text, named)
     if _helps(other) or is_above(other, path):
         names = {name.removesuffix("()") for taken in _used_names(module) if (name := _name_taken(taken, path, other))}
-        runs = is_above(other, path) or any(_name_taken((*taken[:2], EVERY), path, other) for taken in _imports(module))
+        runs = is_above(other, path) or any(_name_taken((*taken[:2], EVERY), path, other) for taken in imports(module))
         return {**_meanings(text, names), **(loose(text) if runs else {})}
     names = {name for taken in _taken_names(module) if (name := _name_taken(taken, path, other))}
     return _meanings_of_values(text, names)
@@ -110,8 +108,7 @@ def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], na
     for place, module in above.items():
         if any(_name_taken((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
             users.update(around(text, named))
-        imports = [(where, level, name) for where, level, name in _imports(module)]
-        taken = {name for where, level, name in imports if _name_taken((where, level, EVERY), place, other)}
+        taken = {name for where, level, name in imports(module) if _name_taken((where, level, EVERY), place, other)}
         if taken and _helps(other):
             used = (_name_taken(use, place, other) for use in _used_names(module))
             names = {name.removesuffix("()") for name in used if name}
@@ -182,23 +179,14 @@ def _meanings(text: str | None, names: set[str]) -> Meanings:
     return roots(names & scope.keys(), scope)
 
 
-@lru_cache(maxsize=_FILES)
-def _used_names(module: ast.Module) -> tuple[_Taken, ...]:
-    """Return the names that a file takes from other modules, read once for all changed files."""
-    return tuple(_all_used(module))
+def _of_a_file(names: Callable[[ast.Module], Iterator[_Taken]]) -> Callable[[ast.Module], tuple[_Taken, ...]]:
+    """Return the names of a file, which are read once for all changed files."""
+    return lru_cache(maxsize=_FILES)(lambda module: tuple(names(module)))
 
 
-@lru_cache(maxsize=_FILES)
-def _imports(module: ast.Module) -> tuple[_Taken, ...]:
-    return tuple(imports(module))
-
-
-@lru_cache(maxsize=_FILES)
-def _taken_names(module: ast.Module) -> tuple[_Taken, ...]:
-    return tuple(_all_taken(module))
-
-
-def _all_used(module: ast.Module) -> Iterator[_Taken]:
+@_of_a_file
+def _used_names(module: ast.Module) -> Iterator[_Taken]:
+    """Yield the names that a file takes from other modules."""
     sources = _imported_names(module)
     for name, suffix in chain.from_iterable(map(_names_below, module.body)):
         yield from _imported(sources, name, suffix)
@@ -209,7 +197,8 @@ def _imported_names(module: ast.Module) -> Scope:
     return defined(line for line in ast.walk(module) if isinstance(line, (ast.Import, ast.ImportFrom)))
 
 
-def _all_taken(module: ast.Module) -> Iterator[_Taken]:
+@_of_a_file
+def _taken_names(module: ast.Module) -> Iterator[_Taken]:
     """Yield names of other modules in marks, and in what those refer to in this file; called ones end in ``()``."""
     scope, sources = defined(module.body), _imported_names(module)
     nodes = list(chain.from_iterable(marks for _, marks in marks_in(module)))
@@ -310,10 +299,8 @@ def passed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
 
 
 def loose(text: str | None) -> Meanings:
-    """Return statements with effects at import, with all names that they reach, and names assigned from calls.
-
-    Imports are listed by themselves, with an empty meaning if the file uses them.
-    """
+    """Return statements with effects at import, with all names that they reach, and names assigned from calls."""
+    # Imports are listed by themselves, with an empty meaning if the file uses them.
     body = module_of(text or "").body
     scope = defined(body)
     calls = roots(_assigned_from_calls(body), scope)
@@ -340,7 +327,8 @@ def loaded(module: ast.Module) -> Iterator[str]:
                 yield word.value
 
 
-def imports(module: ast.Module) -> Iterator[tuple[str, int, str]]:
+@_of_a_file
+def imports(module: ast.Module) -> Iterator[_Taken]:
     """Yield every imported module, its level above the file, and the imported name; "" for the whole module."""
     for node in ast.walk(module):
         if isinstance(node, ast.Import):

@@ -56,8 +56,6 @@ _BASELINED = ("slowdown", *sorted(OF_FAMILIES))
 
 @value
 class StatedLimits:
-    """The limits that one test states."""
-
     limits: tuple[Limit, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     unread: tuple[str, ...] = ()
@@ -67,10 +65,8 @@ class StatedLimits:
 def relaxed(
     texts: Mapping[str, tuple[str | None, str | None]], kinds: Kinds, merged: Merged, run: Run | None = None
 ) -> Mapping[str, int]:
-    """Return each limit of a gated test that these files remove or change, loosened ones first.
-
-    If the files do not show the present limits, such as those of a class in another module, the run's are used.
-    """
+    """Return each limit of a gated test that these files remove or change, loosened ones first."""
+    # If the files do not show the present limits, such as those of a class in another module, the run's are used.
     written = {path: (before or "", after or "") for path, (before, after) in texts.items()}
     then = {path: marked(before) for path, (before, _) in written.items()}
     now = {path: marked(after) for path, (_, after) in written.items()}
@@ -235,10 +231,8 @@ def _rank(key: str) -> tuple[int, str]:
 
 
 def reworked(then: str, now: str) -> dict[str, tuple[str, ...]]:
-    """Return what differs of each test in two versions of a file: itself, its parameters, or names that it reaches.
-
-    A test that only one version has is left out.
-    """
+    """Return what differs of each test in two versions of a file: itself, its parameters, or names that it reaches."""
+    # A test that only one version has is left out.
     before, after = parts_of(then), parts_of(now)
     apart = {name: _bodies_differ(parts, after[name]) for name, parts in before.items() if name in after}
     return {name: parts for name, parts in apart.items() if parts}
@@ -255,10 +249,8 @@ def _bodies_differ(before: Parts, after: Parts) -> tuple[str, ...]:
 
 
 def same_test(then: str, now: str, test: str) -> bool:
-    """Return whether a test file is the same for one of its tests, whatever its other tests.
-
-    Limits, docstrings, and values of ``parametrize`` that only one version has are ignored.
-    """
+    """Return whether a test file is the same for one of its tests, whatever its other tests."""
+    # Limits, docstrings, and values of ``parametrize`` that only one version has are ignored.
     if tree_of(then) is None or tree_of(now) is None:
         return False
     (before, values), (after, new_values) = (_without_others(text, test) for text in (then, now))

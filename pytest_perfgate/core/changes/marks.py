@@ -42,10 +42,8 @@ _Marked = Iterator[tuple[str, tuple[Mark, ...]]]
 
 
 def marked(text: str) -> dict[str, tuple[Mark, ...]]:
-    """Return each gated test of a file, ``Class::test``, with its marks, the closest last; none if it does not parse.
-
-    ``test[id]`` and ``test#name`` are a parameter and a call with marks of their own.
-    """
+    """Return each gated test of a file, ``Class::test``, with its marks, the closest last; none if unreadable."""
+    # ``test[id]`` and ``test#name`` are a parameter and a call with marks of their own.
     module = tree_of(text) or ast.Module(body=[], type_ignores=[])
     lines = list(statements(module.body))
     reader = _Reader(_AssignedNames(assigned(lines)), {one.name: one for one in lines if isinstance(one, ast.ClassDef)})
@@ -284,10 +282,8 @@ def requirements(then: str, now: str) -> tuple[str, ...]:
 
 
 def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collection[str]) -> str:
-    """Return why the change itself is the cause of a changed time; "" if it is not.
-
-    ``installed`` names facts that a project's files decide: packages and Python, not devices and drivers.
-    """
+    """Return why the change itself is the cause of a changed time; "" if it is not."""
+    # ``installed`` names facts that a project's files decide: packages and Python, not devices and drivers.
     changes = tuple(moves)
     packages = {_package(name) for name, _, _ in changes if name in installed}
     declared = {_package(requirement[1:]) for requirement in edits.requirements}

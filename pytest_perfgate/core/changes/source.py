@@ -42,10 +42,8 @@ Parts = Mapping[str, str]
 
 
 def parts_of(text: str) -> dict[str, Parts]:
-    """Return each function of a file, ``Class::test``, with its source and the meanings of its names.
-
-    A file that does not parse has none.
-    """
+    """Return each function of a file, ``Class::test``, with its source and the meanings of its names."""
+    # A file that does not parse has none.
     module = module_of(text)
     scope = defined(module.body)
     always, at_import = {"*", *_UNNAMED, *everywhere(scope)}, lines_at_import(module.body, scope)
@@ -342,10 +340,8 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 def split(mark: ast.expr) -> tuple[list[ast.expr], dict[str, ast.expr]]:
-    """Return a ``parametrize`` mark without its values, and the values by the ids of their cases.
-
-    If ids are given separately, or depend on positions, the mark stays whole.
-    """
+    """Return a ``parametrize`` mark without its values, and the values by the ids of their cases."""
+    # If ids are given separately, or depend on positions, the mark stays whole.
     values = _parametrize_values(mark)
     ids = [name for expression in values if (name := _id(expression)) is not None]
     if not values or len({*ids}) < len(values):

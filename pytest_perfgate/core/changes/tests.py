@@ -12,7 +12,7 @@ from pytest_perfgate.core.changes.marks import marked
 from pytest_perfgate.core.changes.source import bodies_of, tree_of
 from pytest_perfgate.model.errors import nearest
 from pytest_perfgate.model.plan import CaseKey, Reach
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 
 def same_bodies(then: str, now: str) -> dict[str, str]:
-    """Return each function that is gone from a file, with the only new function of the same body.
-
-    A body of several functions is not unique; a file that does not parse has no functions.
-    """
+    """Return each function that is gone from a file, with the only new function of the same body."""
+    # A body of several functions is not unique; a file that does not parse has no functions.
     before, after = bodies_of(then), bodies_of(now)
     gone = {name: body for name, body in before.items() if name not in after}
     new = {name: body for name, body in after.items() if name not in before}
@@ -74,11 +72,9 @@ _Pair = tuple[str, str]
 def rename_candidates(
     gone: Sequence[str], new: Sequence[str], names: Mapping[str, str] | None = None
 ) -> Iterator[_Pair]:
-    """Yield the possible new name of each removed test; each new test is used once at most.
-
-    ``names`` are functions known to be renamed, and come first; then tests of the same family, then those of another
-    function with the same parameters, then any of a similar name.
-    """
+    """Yield the possible new name of each removed test; each new test is used once at most."""
+    # ``names`` are functions known to be renamed, and come first; then tests of the same family, then those of another
+    # function with the same parameters, then any of a similar name.
     renamed = dict(renamed_nodes(gone, new, names or {}))
     yield from renamed.items()
     taken = set(renamed.values())
@@ -110,25 +106,18 @@ def _like(name: str, new: Sequence[str]) -> str:
 
 def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
     """Return a function that finds new tests that only differ in their parameters."""
-    families = _grouped(new, lambda name: name.partition("[")[0])
+    families = grouped(new, lambda name: name.partition("[")[0])
     return lambda name: families.get(CaseKey(nodeid=name).family, ())
 
 
 def _parallel(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
     """Return a function that finds new tests of other functions with the same parameters and call."""
-    groups = _grouped(new, _rest)
+    groups = grouped(new, _rest)
     return lambda name: groups.get(_rest(name), ()) if _rest(name) else ()
 
 
 def _rest(name: str) -> str:
     return function_of(name.partition("::")[2])[1]
-
-
-def _grouped(names: Iterable[str], mark: Callable[[str], str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(mark(name), []).append(name)
-    return groups
 
 
 @value

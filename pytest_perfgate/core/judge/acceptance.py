@@ -161,10 +161,8 @@ def requested_slowdown(report: CaseReport) -> float:
 
 
 def detectable(report: CaseReport) -> float | None:
-    """Return the slowdown that this run could not detect; None if it detects what the case's limit allows.
-
-    Beside busy programs all its processes may be slow and still agree, so what those programs took is included.
-    """
+    """Return the slowdown that this run could not detect; None if it detects what the case's limit allows."""
+    # Beside busy programs all its processes may be slow and still agree, so what those programs took is included.
     time = _time(report.measurement)
     if time is None:
         return None
@@ -224,10 +222,8 @@ def _fails(report: CaseReport, before: Baseline, time: Metric) -> bool:
 def _with_kept_time(
     report: CaseReport, before: Baseline, line: Baseline, signature: Signature, shifted: float
 ) -> Proposal:
-    """Decide what a line gains if its time is unchanged, or if nothing confirms that it changed.
-
-    Other programs only slow a run, so a faster one that detects more is the better estimate, and a slower one is not.
-    """
+    """Decide what a line gains if its time is unchanged, or if nothing confirms that it changed."""
+    # Other programs only slow a run, so a faster one that detects more is the better estimate, and a slower one is not.
     if _runs_out(before, signature):
         return Proposal(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
     if _saw_more(report, before) and -before.detects <= shifted <= 0:
@@ -317,10 +313,8 @@ def unmoved(decision: Proposal) -> Proposal:
 
 
 def unasked(decision: Proposal, families: Mapping[str, bool]) -> Proposal:
-    """Refuse a new line that no limit needs: the next complete run would report it as superfluous.
-
-    ``families`` are those with a limit on a mean, and whether one of these is on the slowdown.
-    """
+    """Refuse a new line that no limit needs: the next complete run would report it as superfluous."""
+    # ``families`` are those with a limit on a mean, and whether one of these is on the slowdown.
     report, before = decision.report, decision.before
     wants_slowdown = families.get(report.key.nodeid.partition("[")[0], not report.verdicts)
     wants_slowdown |= any(v.limit.metric == "slowdown" for v in report.verdicts)
@@ -351,7 +345,6 @@ def unpinned(decision: Proposal, *, beside: bool) -> Proposal:
 
 
 def pinned(report: CaseReport) -> bool:
-    """Return whether a case was pinned to one core."""
     return report.measurement is not None and report.measurement.identity.affinity.isdecimal()
 
 
@@ -377,11 +370,9 @@ def _undetected_slowdown(report: CaseReport, gone: Baseline) -> float:
 
 
 def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) -> str:
-    """Return how the change loosens the line, and what is measured; "" if accepting could have written that.
-
-    Accepting writes measured times, and runs of one code are at one level. A time outside of that level was written by
-    hand, or measured with other code or on another machine.
-    """
+    """Return how the change loosens the line, and what is measured; "" if accepting could have written that."""
+    # Accepting writes measured times, and runs of one code are at one level. A time outside of that level was written
+    # by hand, or measured with other code or on another machine.
     times = [metric for metric in measurement.metrics.find("time") if not metric.labels] if measurement else []
     if not times or edited.time <= then.time or not 0 < times[0].value < math.inf:
         return ""

@@ -93,12 +93,15 @@ def _number(entry: HistoryEntry, at: FigureName) -> float:
 
 def line_of(measurement: Measurement, time: Metric, entries: Sequence[HistoryEntry], signature: Signature) -> Baseline:
     scatter, count = scatter_of(entries, time.value)
+    line, slowed = signed_line(measurement, signature), bool(limited(measurement.processes))
+    return replace(line, time=time.value, scatter=scatter, runs=max(1, count), limited=slowed)
+
+
+def signed_line(measurement: Measurement, signature: Signature) -> Baseline:
+    """Return a line under this signature without any value."""
     return Baseline(
         key=measurement.key,
         device=measurement.device.key,
-        time=time.value,
-        scatter=scatter,
-        runs=max(1, count),
         commit=short_commit(signature.commit),
         who=signature.who,
         when=signature.when,
@@ -106,7 +109,6 @@ def line_of(measurement: Measurement, time: Metric, entries: Sequence[HistoryEnt
         expires=signature.expires,
         identity=measurement.identity,
         surroundings=surroundings(measurement),
-        limited=bool(limited(measurement.processes)),
     )
 
 
@@ -117,10 +119,8 @@ ANCHOR_DAYS = 90
 
 
 def anchored(line: Baseline, before: Baseline | None, signature: Signature) -> Baseline:
-    """Return the line with the accepted time from which its drift is counted: the oldest of the last ninety days.
-
-    The count begins anew with a faster time, and with one that is measured differently.
-    """
+    """Return the line with the accepted time from which its drift is counted: the oldest of the last ninety days."""
+    # The count begins anew with a faster time, and with one that is measured differently.
     if before is None or signature.anchor or _measured_otherwise(line, before):
         return replace(line, anchor=0.0, anchored="")
     since = before.anchored or before.when
@@ -190,11 +190,9 @@ def made_of(before: Baseline, time: float, signature: Signature) -> bool:
 
 
 def apart_from(before: Baseline, measurement: Measurement, signature: Signature, *, still: bool, far: bool) -> str:
-    """Return why a run is not one more of a line's; "" if it is.
-
-    Another end needs a reason. Another time counts only for the same code with the same software, and one that is
-    slower by more than the limit only with a reason: judged by the line before, it would fail.
-    """
+    """Return why a run is not one more of a line's; "" if it is."""
+    # Another end needs a reason. Another time counts only for the same code with the same software, and one that is
+    # slower by more than the limit only with a reason: judged by the line before, it would fail.
     if moves_end(before, signature) and not signature.why:
         return "its end would change"
     if still:
@@ -214,10 +212,8 @@ def apart_from(before: Baseline, measurement: Measurement, signature: Signature,
 
 
 def carried(line: Baseline, before: Baseline, signature: Signature) -> Baseline:
-    """Return a line without a new decision: it keeps its end, and without a new reason the old one with its author.
-
-    It also keeps the day, or the old reason would look like a new one.
-    """
+    """Return a line without a new decision: it keeps its end, and without a new reason the old one with its author."""
+    # It also keeps the day, or the old reason would look like a new one.
     line = replace(line, expires=signature.expires if moves_end(before, signature) else before.expires)
     if (before.why or before.expires) and not signature.why:
         return replace(line, who=before.who, when=before.when, why=before.why)
@@ -290,10 +286,8 @@ class Drift:
 
 
 def drift(entries: Sequence[HistoryEntry], anchor: float, limit: float, since: str = "") -> Drift | None:
-    """Compare the newest runs with the anchor's time; ``None`` before there is one.
-
-    ``since`` is the commit of the anchor: if a run has it, only later ones count.
-    """
+    """Compare the newest runs with the anchor's time; ``None`` before there is one."""
+    # ``since`` is the commit of the anchor: if a run has it, only later ones count.
     times = [entry.time for entry in _after(entries, since)]
     if not times or anchor <= 0:
         return None
@@ -321,10 +315,8 @@ def other_identity(line: Baseline, before: Baseline | None) -> bool:
 
 
 def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -> bool:
-    """Return whether the gate did not compare with this line, for example because of its versions.
-
-    A line that was accepted from this very run, with a reason, is comparable again.
-    """
+    """Return whether the gate did not compare with this line, for example because of its versions."""
+    # A line that was accepted from this very run, with a reason, is comparable again.
     of_time = (v for v in report.verdicts if v.limit.compare is Compare.FIGURE)
     refused = (v.baseline for v in of_time if v.outcome is Outcome.UNBASELINED)
     judged = next((line for line in refused if line is not None), None)
@@ -371,11 +363,9 @@ def judged_moved(report: CaseReport, before: Baseline) -> bool:
 
 
 def unconfirmed(report: CaseReport, before: Baseline, time: Metric) -> bool:
-    """Return whether a time lies off its line, and the run does not report that it moved.
-
-    Its slowdown passed, or the accepted run could not have detected as much. An acceptance for a while is left out: it
-    waits for a faster time.
-    """
+    """Return whether a time lies off its line, and the run does not report that it moved."""
+    # Its slowdown passed, or the accepted run could not have detected as much. An acceptance for a while is left out:
+    # it waits for a faster time.
     apart, outcomes = shift(before, time), _slowdowns(report, before)
     moved = not _MOVED.isdisjoint(outcomes)
     return (

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import Change, Proposal
-from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried
+from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried, signed_line
 from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, selected_figures
-from pytest_perfgate.core.judge.context import surroundings
 from pytest_perfgate.core.judge.readings import COUNTS, better_of, comparable
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError, proposal
@@ -79,17 +78,7 @@ def _line(decision: Proposal, measurement: Measurement, signature: Signature) ->
     if before is not None:
         line = replace(before, commit=short_commit(signature.commit) or before.commit)
         return carried(line, before, signature)
-    return Baseline(
-        key=decision.report.key,
-        device=measurement.device.key,
-        commit=short_commit(signature.commit),
-        who=signature.who,
-        when=signature.when,
-        why=signature.why,
-        expires=signature.expires,
-        identity=measurement.identity,
-        surroundings=surroundings(measurement),
-    )
+    return signed_line(measurement, signature)
 
 
 def _requested(report: CaseReport, measurement: Measurement, named: Sequence[str]) -> dict[tuple[str, Labels], Metric]:

@@ -184,10 +184,8 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
 
 
 def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) -> bool:
-    """Return whether a case that two builds cleared is slower than accepted, beyond noise or with a known cause.
-
-    A change to what is installed, or to how its job runs, is the cause unless neighbours explain the slowdown.
-    """
+    """Return whether a case that two builds cleared is slower than accepted, beyond noise or with a known cause."""
+    # A change to what is installed, or to how its job runs, is the cause unless neighbours explain the slowdown.
     paired, line = trial.paired, trial.baseline
     assert paired is not None
     assert line is not None
@@ -212,10 +210,8 @@ def _beyond_chance(metric: Metric, trial: JudgedMeasurement) -> bool:
 
 
 def _unexplained_time(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
-    """Return the ruling on a time of cleared code that chance does not explain, however few processes; else None.
-
-    The base was built from the accepted code, so its own time in the turns shows whether the machine moved.
-    """
+    """Return the ruling on a time of cleared code that chance does not explain, however few processes; else None."""
+    # The base was built from the accepted code, so its own time in the turns shows whether the machine moved.
     paired, line, reach = trial.paired, trial.baseline, prediction(trial).reach
     assert paired is not None
     assert line is not None
@@ -242,10 +238,8 @@ def _scatters(trial: JudgedMeasurement) -> bool:
 
 
 def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
-    """Return whether the accepted time can detect its limit between runs, and this time is below it.
-
-    The scatter between runs is the error of an accepted time; processes of one run agree with each other.
-    """
+    """Return whether the accepted time can detect its limit between runs, and this time is below it."""
+    # The scatter between runs is the error of an accepted time; processes of one run agree with each other.
     if not _scatters(trial):
         return False
     between = prediction(trial).log_within(MISSES)

@@ -284,10 +284,8 @@ def _unit(pair: FigureComparison) -> float:
 
 
 def _reach(pair: FigureComparison, trial: JudgedMeasurement) -> float:
-    """Return how far one more run may differ by chance, in the unit of the limit.
-
-    It is 0 if neither runs nor processes show the scatter, so that the limit alone decides.
-    """
+    """Return how far one more run may differ by chance, in the unit of the limit."""
+    # It is 0 if neither runs nor processes show the scatter, so that the limit alone decides.
     metric, then, measurement = pair.metric, pair.then, trial.measurement
     if metric.name == SPEEDUP and len(measurement.processes) > 1:
         return reach_in_turns(metric, then, pair.limit.bound, measurement.processes, trial.context.gates)

@@ -214,7 +214,6 @@ def speed_up(metric: Metric) -> float:
 
 
 def holds(limit: Limit, number: float) -> bool:
-    """Return whether one number keeps a limit."""
     return _HOLDS[limit.operator](number, limit.bound)
 
 
@@ -276,11 +275,9 @@ def _doubt(limit: Limit, metric: Metric) -> str:
 
 
 def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy = CI) -> tuple[Verdict, ...]:
-    """Return one verdict for each metric that each limit selects; every one of them must keep the limit.
-
-    A check of files needs a definite answer, so anything that was not measured fails everywhere, unless the policy says
-    otherwise.
-    """
+    """Return one verdict for each metric that each limit selects; every one of them must keep the limit."""
+    # A check of files needs a definite answer, so anything that was not measured fails everywhere, unless the policy
+    # says otherwise.
     context = JudgeContext(policy=policy)
     return tuple(verdict(limit, ruling, context) for limit in limits for ruling in _rulings(analysis, limit, context))
 

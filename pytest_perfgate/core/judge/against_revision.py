@@ -236,10 +236,8 @@ def accepted_line(trial: JudgedMeasurement) -> Baseline | None:
 
 
 def arms_of(paired: Paired | None, *, revision: bool) -> Arms | None:
-    """Return the rounds of base and head, against a revision that the user named or else beside an accepted time.
-
-    Beside an accepted time, rounds count only where both builds differ in all that the change edits.
-    """
+    """Return the rounds of base and head, against a revision that the user named or else beside an accepted time."""
+    # Beside an accepted time, rounds count only where both builds differ in all that the change edits.
     if paired is None or paired.revision is not revision:
         return None
     if not revision and (paired.shared or paired.edited or paired.problems):

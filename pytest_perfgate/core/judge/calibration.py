@@ -208,17 +208,15 @@ def calibration_document(result: Calibration) -> Document:
     )
     power = Table(
         title="Slowdowns that are confirmed",
-        columns=(Column(name="slowdown"), Column(name="found"), Column(name="bounds")),
+        columns=Column.header("slowdown | found | bounds"),
         rows=tuple((signed(by), f"{rate.rate * 100:.1f} %", _bounds(rate)) for by, rate in result.power),
     )
     fraction = Dimension.FRACTION
     own = Table(
         title="Tests",
         columns=(
-            Column(name="test"),
-            Column(name="noise, 99 %", dimension=fraction, digits=2, absent="-"),
-            Column(name="smallest limit", dimension=fraction, digits=2, absent="-"),
-            Column(name="rounds for it", dimension=Dimension.COUNT, absent="-"),
+            *Column.header("test"),
+            *Column.header("noise, 99 %: fraction 2 | smallest limit: fraction 2 | rounds for it: count", absent="-"),
         ),
         rows=result.own,
     )
@@ -238,11 +236,9 @@ def _injection(result: Calibration) -> tuple[Table, ...]:
         for s in result.injected
     )
     columns = (
-        Column(name="injected"),
-        Column(name="measured"),
+        *Column.header("injected | measured"),
         Column(name="rounds", dimension=Dimension.COUNT, absent="-"),
-        Column(name="found"),
-        Column(name="bounds"),
+        *Column.header("found | bounds"),
     )
     return (Table(title="Injected slowdowns that are confirmed: one side was kept busy", columns=columns, rows=rows),)
 

@@ -215,10 +215,8 @@ class Tolerance(NamedTuple):
 
 
 def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: float, detects: float = 0.0) -> Tolerance:
-    """Return the tolerance of one limit. The floor is for a timed sample: a batch of calls divides it.
-
-    No floor raises a demanded improvement, since it only excuses a slowdown that is too short to time.
-    """
+    """Return the tolerance of one limit. The floor is for a timed sample: a batch of calls divides it."""
+    # No floor raises a demanded improvement, since it only excuses a slowdown that is too short to time.
     floor = min(_floor(trial) / summary.batch / then, FLOOR_AT_MOST) if limit.bound >= 0 else limit.bound
     return Tolerance(
         bound=max(limit.bound, floor),

@@ -233,10 +233,8 @@ def _outcome(
 def _by_builds(
     limit: Limit, members: Sequence[CaseReport], figures: Sequence[Metric], among: float
 ) -> tuple[Outcome, str] | None:
-    """Return what two builds make of a mean that the accepted times leave open; None if they were not measured.
-
-    A case that was not measured in two builds counts by its accepted time.
-    """
+    """Return what two builds make of a mean that the accepted times leave open; None if they were not measured."""
+    # A case that was not measured in two builds counts by its accepted time.
     beside = [_of_builds(member) for member in members]
     if not any(beside) or (None in beside and all(member.arms for member in members)):
         return None
@@ -363,10 +361,8 @@ def open_in_family(members: Sequence[CaseReport], among: float) -> tuple[Outcome
 
 
 def effective_member(report: CaseReport, limit: Limit) -> CaseReport:
-    """Return the case against the line that the change accepts with a reason, if the measurement agrees.
-
-    A case within its limit against a comparable earlier line stays as it is.
-    """
+    """Return the case against the line that the change accepts with a reason, if the measurement agrees."""
+    # A case within its limit against a comparable earlier line stays as it is.
     line, measurement = report.accepts, report.measurement
     if line is None:
         return report

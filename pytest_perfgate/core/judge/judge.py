@@ -65,10 +65,8 @@ def judge(
     context: JudgeContext,
     paired: Paired | None = None,
 ) -> CaseReport:
-    """Judge every limit that applies to this call; the report's measurement carries all metrics.
-
-    ``paired`` confirms or clears a suspect, or, if the user named a revision, replaces the stored baseline.
-    """
+    """Judge every limit that applies to this call; the report's measurement carries all metrics."""
+    # ``paired`` confirms or clears a suspect, or, if the user named a revision, replaces the stored baseline.
     trial = _judged_measurement(measurement, limits, baseline, context, paired)
     of_calls = any(map(case_of, limits))
     meant = limits_for(limits, measurement.key, parts_of(measurement.metrics)) if of_calls else limits
@@ -270,10 +268,8 @@ def not_measured(
 
 
 def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], context: JudgeContext) -> CaseReport:
-    """Return the report of a test that timed nothing, with why and what to do.
-
-    A limit on machine code lacks the capture that reads it, not a call.
-    """
+    """Return the report of a test that timed nothing, with why and what to do."""
+    # A limit on machine code lacks the capture that reads it, not a call.
 
     def ruling(limit: Limit) -> Ruling:
         if limit.metric not in CODE_NAMES:

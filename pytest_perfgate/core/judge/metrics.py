@@ -173,10 +173,6 @@ def _slowdown(call: CallMetrics, _name: str) -> Made:
     return (Metric(name="slowdown", value=timing.time / then - 1, dimension=Dimension.FRACTION, interval=interval),)
 
 
-def _speedup(call: CallMetrics, _name: str) -> Made:
-    return speedups(call.measurement.references, call.timing)
-
-
 def _cv(call: CallMetrics, _name: str) -> Made:
     """Return the variation of the samples of a process, as a fraction of their mean."""
     samples = [process.durations for process in call.measurement.processes if len(process.durations) > 1]
@@ -221,7 +217,7 @@ def _of_work(call: CallMetrics, name: str) -> Made:
 _TIMED: Mapping[str, Callable[[CallMetrics, str], Made]] = {
     "time": _time,
     "slowdown": _slowdown,
-    "speedup": _speedup,
+    "speedup": lambda call, _: speedups(call.measurement.references, call.timing),
     "cv": _cv,
     "launch_gap": _launch_gap,
     "span": _of_kernels,
@@ -251,7 +247,6 @@ class Net(NamedTuple):
     confidence: float
 
     def under(self, amount: float) -> tuple[float, Interval]:
-        """Return an amount over the time."""
         return amount / self.time, Interval(low=amount / self.high, high=amount / self.low, confidence=self.confidence)
 
 
@@ -263,7 +258,6 @@ class RoofPart(NamedTuple):
     interval: Interval | None = None
 
     def metric(self, name: str, *, note: str = "", labels: Labels = ()) -> Metric:
-        """Return the fraction as a metric of this name."""
         dimension, interval = Dimension.FRACTION, self.interval
         return Metric(name=name, value=self.value, dimension=dimension, labels=labels, interval=interval, note=note)
 
@@ -375,10 +369,8 @@ def _sides(work: Work, roof: Roof) -> str:
 
 
 def rounds_to_decide(metric: Metric, bound: float, count: int) -> int:
-    """Return the processes whose interval likely leaves the bound: 8 to 9 in 10 for code as fast as accepted.
-
-    Three processes often show too little scatter, so half as much again is assumed.
-    """
+    """Return the processes whose interval likely leaves the bound: 8 to 9 in 10 for code as fast as accepted."""
+    # Three processes often show too little scatter, so half as much again is assumed.
     zero = 1.0 if metric.name == "slowdown" else 0.0
     low, high, at = (max(zero + number, 1e-9) for number in (metric.low, metric.high, bound))
     half, gap = math.log(high / low) / 2, abs(math.log(at / math.sqrt(low * high)))

@@ -182,10 +182,8 @@ def suspect_figures(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
 
 
 def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
-    """Return verdicts that two builds decide: all but those that the accepted time cleared by itself.
-
-    Outside of CI, a case without a line is left to be accepted by hand.
-    """
+    """Return verdicts that two builds decide: all but those that the accepted time cleared by itself."""
+    # Outside of CI, a case without a line is left to be accepted by hand.
     open_ = {Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED}
     lineless = {Outcome.UNBASELINED} if ci and report.baseline is None else set()
     return (*_of(report.verdicts, open_ | lineless), *filter(_open_figure, report.verdicts))
@@ -205,11 +203,10 @@ def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, .
 def by_commit(
     reports: Mapping[CaseKey, CaseReport], means: Collection[CaseKey] = (), *, ci: bool, base: str
 ) -> Mapping[str, list[CaseKey]]:
-    """Group the undecided cases, and those of undecided means, by the commit to compare with; the largest excess first.
-
-    The base of the change serves all by default. A case that is slower than its line's accepted time, or has a figure
-    worse than accepted, is compared with the commit of that line: the changes since then are what it has to answer for.
-    """
+    """Group undecided cases, and those of undecided means, by the commit to compare with; the largest excess first."""
+    # The base of the change serves all by default. A case that is slower than its line's accepted time, or has a figure
+    # worse than accepted, is compared with the commit of that line: the changes since then are what it has to answer
+    # for.
     from pytest_perfgate.model.measurement import DIRTY
 
     open_: dict[str, list[CaseKey]] = {}
@@ -257,10 +254,8 @@ Pairs = Iterable[str] | Mapping[str, str]
 
 
 def parse_policy(pairs: Pairs, ci: bool, place: str = "", *, request: bool = False) -> Policy:
-    """Return the defaults of CI or of a laptop, overridden by ``KEY=VALUE``; the last value of a key wins.
-
-    In a merge request the base's lines are needed, so a run without any fails there by default.
-    """
+    """Return the defaults of CI or of a laptop, overridden by ``KEY=VALUE``; the last value of a key wins."""
+    # In a merge request the base's lines are needed, so a run without any fails there by default.
     items = pairs.items() if isinstance(pairs, Mapping) else (_pair(text, place) for text in pairs)
     chosen = {key: _choice(key, choice, place) for key, choice in items}
     base = (REQUEST if request else CI) if ci else LOCAL

@@ -36,7 +36,7 @@ from pytest_perfgate.core.stats.summary import (
 from pytest_perfgate.model.measurement import Reading, Reference, Samples, Stop
 from pytest_perfgate.model.metric import Absent, Figure, Interval, Labels, Metric, MetricKind, MetricSet, Problem
 from pytest_perfgate.model.plan import SPEEDUP, Outcome
-from pytest_perfgate.model.values import Better, Dimension
+from pytest_perfgate.model.values import Better, Dimension, grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey, Limit
@@ -180,10 +180,8 @@ def _unlike(over: str, ours: Samples, theirs: Samples) -> Iterator[Problem]:
 
 def over_processes(references: Iterable[Reference]) -> tuple[Reference, ...]:
     """Join references of several processes by name."""
-    by_name: dict[str, list[Reference]] = {}
-    for reference in references:
-        by_name.setdefault(reference.over, []).append(reference)
-    return tuple(_joined_references(of_one) for of_one in by_name.values())
+    by_name = grouped(references, lambda reference: reference.over)
+    return tuple(map(_joined_references, by_name.values()))
 
 
 def _joined_references(references: Sequence[Reference]) -> Reference:
@@ -339,10 +337,8 @@ THIS = "this call"
 
 
 def moved_sides(metric: Metric, ratio_then: float, then: float, now: float) -> Sides | None:
-    """Return which side changed since a speed-up was accepted together with a time; None if it did not change.
-
-    The reference's earlier time is the accepted speed-up times the accepted time, both of one run.
-    """
+    """Return which side changed since a speed-up was accepted together with a time; None if it did not change."""
+    # The reference's earlier time is the accepted speed-up times the accepted time, both of one run.
     if metric.name != SPEEDUP or min(ratio_then, then, now, metric.value) <= 0:
         return None
     over = dict(metric.labels).get("over", "")
@@ -372,11 +368,9 @@ _LEAST_PROCESSES = 3
 
 
 def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[Samples], gates: int) -> float:
-    """Return how far a speed-up may differ from an accepted one by chance.
-
-    Turns cancel the machine's changes, so processes show the scatter. The accepted one's error is not stored: it is
-    taken as that of few processes, and at most half of the limit, to which a first run narrows it.
-    """
+    """Return how far a speed-up may differ from an accepted one by chance."""
+    # Turns cancel the machine's changes, so processes show the scatter. The accepted one's error is not stored: it is
+    # taken as that of few processes, and at most half of the limit, to which a first run narrows it.
     processes, between = len(taken), _BETWEEN_BUSY if busy_processors(taken) else _BETWEEN
     quantile = t_quantile((1 + CONFIDENCE) / 2, processes - 1)
     error = math.log(metric.high / metric.low) / 2 / quantile if metric.low > 0 else math.inf

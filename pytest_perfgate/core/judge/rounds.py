@@ -154,10 +154,8 @@ def exact(d: Sequence[float]) -> ShiftReading:
 
 
 def by_draws(means: Sequence[float], floor: float) -> ShiftReading:
-    """Return the reading of draws too few for an exact test: Student's, with at least the scatter of fresh pairs.
-
-    Draws of fewer rounds scatter more; for symmetric differences the test then errs less. (B. Efron, 1969.)
-    """
+    """Return the reading of draws too few for an exact test: Student's, with at least the scatter of fresh pairs."""
+    # Draws of fewer rounds scatter more; for symmetric differences the test then errs less. (B. Efron, 1969.)
     dof, mean = max(1, len(means) - 1), fmean(means)
     error = max(deviation(means, mean), floor) / math.sqrt(len(means))
     reach = t_quantile(1 - CLEARS, dof) * error
@@ -213,10 +211,8 @@ def is_look(count: int) -> bool:
 
 
 def look(before: RoundsResult | None, pairs: Pairs, threshold: float, design: Design) -> RoundsResult:
-    """Look at the rounds of a case in order, from the last look on; the first look that decides is final.
-
-    A cleared case that seems faster, or whose mean needs more, gets rounds up to the look that could show it.
-    """
+    """Look at the rounds of a case in order, from the last look on; the first look that decides is final."""
+    # A cleared case that seems faster, or whose mean needs more, gets rounds up to the look that could show it.
     result = before
     for count in range(result.rounds + 1 if result else 1, len(pairs.base) + 1):
         if result is not None and result.settled:
@@ -240,10 +236,8 @@ def visible(differences: Sequence[float]) -> float:
 
 
 def unstable(pairs: Pairs) -> bool:
-    """Return whether a side's processes form two groups, and the sides of a round are not always in the same one.
-
-    A machine that drifts affects both sides of a round, which is not instability.
-    """
+    """Return whether a side's processes form two groups, and the sides of a round are not always in the same one."""
+    # A machine that drifts affects both sides of a round, which is not instability.
     d, within = pairs.differences, math.log1p(pairs.spread)
     if max(d) - min(d) <= GAP * within:
         return False
@@ -252,10 +246,8 @@ def unstable(pairs: Pairs) -> bool:
 
 
 def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
-    """Return how many processes of head and base are in the slower of two groups, if both sides form two.
-
-    The groups are formed without regard to sides, so unchanged code has slow ones on either side by chance.
-    """
+    """Return how many processes of head and base are in the slower of two groups, if both sides form two."""
+    # The groups are formed without regard to sides, so unchanged code has slow ones on either side by chance.
     edges = split([math.log(time) for time in (*pairs.base, *pairs.head)], math.log1p(pairs.spread))
     if edges is None:
         return None
@@ -266,10 +258,8 @@ def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
 def more_slow(
     findings: Mapping[K, RoundsResult], pairs: Mapping[K, Pairs], thresholds: Mapping[K, float], alpha: float
 ) -> dict[K, RoundsResult]:
-    """Find undecided cases with more slow processes in the head than in the base, by Fisher's exact test.
-
-    On a busy machine the differences of rounds form groups, not the times. All such cases share the error rate.
-    """
+    """Find undecided cases with more slow processes in the head than in the base, by Fisher's exact test."""
+    # On a busy machine the differences of rounds form groups, not the times. All such cases share the error rate.
     fresh = {key: rounds for key, rounds in pairs.items() if not rounds.preloads}  # forks of a preload share its state
     groups: dict[K, tuple[tuple[int, int], float]] = {}
     for key, rounds in fresh.items():
@@ -330,8 +320,6 @@ _EQUAL = 1e-9  # the difference between changes that arithmetic alone can cause
 
 
 class FigureFinding(NamedTuple):
-    """The result of the rounds for one figure."""
-
     decision: Decision
     base: Figure
     """The median of the base's rounds, in the form of the head's figure."""
@@ -341,10 +329,8 @@ class FigureFinding(NamedTuple):
 
 
 def figure_finding(pairs: FigurePairs, limit: Limit, gates: int, most: int = OFTEN) -> FigureFinding:
-    """Judge whether the head is worse than its limit allows: by the exact test, or exactly for repeating figures.
-
-    Worse is the direction that the limit forbids; ``gates`` is how many figures share the false-alarm rate.
-    """
+    """Judge whether the head is worse than its limit allows: by the exact test, or exactly for repeating figures."""
+    # Worse is the direction that the limit forbids; ``gates`` is how many figures share the false-alarm rate.
     base = Figure(name=pairs.name, labels=pairs.labels, dimension=pairs.dimension, value=median(pairs.base))
     if pairs.repeats:
         moved = limit.change(median(pairs.head), base.value)

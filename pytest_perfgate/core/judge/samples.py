@@ -32,10 +32,8 @@ LEAST_TURNS = 3  # with fewer, the median is unreliable
 
 
 def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
-    """Return base and head of every round as one number each, by the same clock on both sides.
-
-    The base is its process's number; the head differs from it by the ratio of the two sides' turns.
-    """
+    """Return base and head of every round as one number each, by the same clock on both sides."""
+    # The base is its process's number; the head differs from it by the ratio of the two sides' turns.
     bases, heads = _sides(rounds)
     if differs_in_power(long := settled_turns(rounds)):
         busy = False
@@ -74,10 +72,8 @@ def by_cpu_time(*sides: Sequence[Samples]) -> bool:
 
 
 def differs_in_power(turns: Sequence[tuple[Settled, Settled]]) -> bool:
-    """Return whether the sides of long turns differ enough in clock or power in every round.
-
-    At the power limit a build that draws more runs at a lower clock; short turns of both share one clock.
-    """
+    """Return whether the sides of long turns differ enough in clock or power in every round."""
+    # At the power limit a build that draws more runs at a lower clock; short turns of both share one clock.
     clocks = [(base.clock_hz, head.clock_hz) for base, head in turns]
     watts = [(base.watts, head.watts) for base, head in turns]
     return _all_apart(clocks, CLOCKS_APART) or _all_apart(watts, WATTS_APART)
@@ -113,10 +109,8 @@ def _middles(pairs: Sequence[tuple[float | None, float | None]]) -> tuple[float,
 
 
 def apart(base: Samples, head: Samples, *, busy: bool) -> float:
-    """Return head over base: the median ratio of neighbouring turns; without turns, of whole processes.
-
-    If clock or neighbours change during a process, its time varies, but neighbouring turns stay comparable.
-    """
+    """Return head over base: the median ratio of neighbouring turns; without turns, of whole processes."""
+    # If clock or neighbours change during a process, its time varies, but neighbouring turns stay comparable.
     ratios = ratios_of_turns(base, head, busy=busy)
     return median(ratios) if ratios else time_of(head, busy=busy) / time_of(base, busy=busy)
 
@@ -145,11 +139,9 @@ def is_host(samples: Samples) -> bool:
 
 
 def computes(side: Sequence[Samples]) -> bool:
-    """Return whether the call is a single computing thread, which in most processes only waits for a processor.
-
-    On a busy core every sample may lose time to a queue. A longer call loses more than its share, so wall time would
-    exaggerate its slowdown.
-    """
+    """Return whether the call is a single computing thread, which in most processes only waits for a processor."""
+    # On a busy core every sample may lose time to a queue. A longer call loses more than its share, so wall time would
+    # exaggerate its slowdown.
     return median(sorted(min(least_stretch(samples), _wall_over_cpu(samples) or math.inf) for samples in side)) <= BOUND
 
 
@@ -171,10 +163,9 @@ def least_stretch(samples: Samples) -> float:
 
 
 def time_of(samples: Samples, *, busy: bool) -> float:
-    """Return the lowest tenth of CPU times, or the smallest wall time, since disturbances only add time.
-
-    A device's own times have no such disturbances, so the median is taken. Recorded data chose each (docs/verdicts.md).
-    """
+    """Return the lowest tenth of CPU times, or the smallest wall time, since disturbances only add time."""
+    # A device's own times have no such disturbances, so the median is taken. Recorded data chose each
+    # (docs/verdicts.md).
     if not is_host(samples):
         return middle(sorted(samples.durations))
     ordered = sorted(samples.cpu if busy else samples.durations)
@@ -243,7 +234,6 @@ def problems_of(measurement: Measurement, metrics: MetricSet, *, timed: bool) ->
 
 
 def _untrusted(measurement: Measurement) -> Iterator[Problem]:
-    """Yield the problems of the samples themselves."""
     for number, process in enumerate(measurement.processes, 1):
         durations = process.durations
         if not durations:
@@ -300,11 +290,9 @@ def busy_processors(processes: Sequence[Samples]) -> float:
 
 
 def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
-    """Return why a run that is slower than ``reach`` is not confirmed; "" if it may be.
-
-    Times of a device, or measured elsewhere, have no neighbours. On the host, waits for a processor are not the call's
-    own, and the rest may be slower by what neighbours took of shared resources.
-    """
+    """Return why a run that is slower than ``reach`` is not confirmed; "" if it may be."""
+    # Times of a device, or measured elsewhere, have no neighbours. On the host, waits for a processor are not the
+    # call's own, and the rest may be slower by what neighbours took of shared resources.
     if not all(is_host(samples) and samples.durations for samples in processes):
         return ""
     if len(processes) < LEAST:
@@ -355,7 +343,6 @@ def time_to_decide(paired: Paired) -> str:
 
 
 def shift_metric(paired: Paired) -> Metric:
-    """Return the slowdown of the pairs."""
     return Metric(
         name="slowdown",
         value=paired.shift,

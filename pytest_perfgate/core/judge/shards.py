@@ -14,7 +14,7 @@ from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, commit_name
 from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Limit, Mode, Policy
-from pytest_perfgate.model.values import first_of, value
+from pytest_perfgate.model.values import first_of, grouped, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard, SuiteNote
 
 OWN = "PERFGATE_SHARD"
@@ -134,10 +134,8 @@ class Source:
 def merged(
     sources: Sequence[Source], expect: int = 0, lines: Mapping[str, Iterable[Baseline]] | None = None
 ) -> RunReport:
-    """Return one run, with the verdicts of the shards, each of which used its part of the false-alarm rate.
-
-    ``lines`` are the accepted ones of each device: a kind of GPU with lines and without a record is named.
-    """
+    """Return one run, with the verdicts of the shards, each of which used its part of the false-alarm rate."""
+    # ``lines`` are the accepted ones of each device: a kind of GPU with lines and without a record is named.
     _check_alike(sources)
     reports = [source.report for source in sources]
     shards = [shard for report in reports for shard in report.shards]
@@ -184,11 +182,7 @@ def _groups(shards: Held) -> dict[str, Held]:
     """Group shards: each kind of GPU is a run of its own; processors are one run unless a shard repeats."""
     hosts = [(shard.index, shard.count) for _, shard in shards if _on_host(shard)]
     once = len(set(hosts)) == len(hosts)
-    groups: dict[str, Held] = {}
-    for place, shard in shards:
-        key = "" if _on_host(shard) and once else shard.device
-        groups.setdefault(key, []).append((place, shard))
-    return groups
+    return grouped(shards, lambda placed: "" if _on_host(placed[1]) and once else placed[1].device)
 
 
 def _on_host(shard: Shard) -> bool:
@@ -351,7 +345,6 @@ def _unmeasured(
 
 
 def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) -> Iterator[SuiteNote]:
-    """Yield notes on missing shards."""
     effect = shards[0].universe.policy.effect("unmeasured")
     if lost:
         text = f"{plural(len(lost), 'shard')} of this run missing: their cases are not measured"
@@ -364,11 +357,7 @@ def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) ->
 def _ordered(cases: Iterable[CaseReport], shards: Sequence[Shard]) -> list[CaseReport]:
     """Return cases in the order of the universe, so that the order of records does not matter."""
     rank = {nodeid: at for shard in reversed(shards) for at, (nodeid, _) in enumerate(shard.universe.cases)}
-    return sorted(cases, key=lambda case: (rank.get(case.key.nodeid, len(rank)), str(case.key), _device(case)))
-
-
-def _device(case: CaseReport) -> str:
-    return case.measurement.device.key if case.measurement is not None else ""
+    return sorted(cases, key=lambda case: (rank.get(case.key.nodeid, len(rank)), str(case.key), case.device))
 
 
 def joined_notes(reports: Sequence[RunReport]) -> Iterator[SuiteNote]:

@@ -84,7 +84,8 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
             present = suite.collected | suite.deselected
-            notes += removed(_removed_lines(suite), present, suite.reach, suite.moved)
+            lost = [line for line in suite.gone if str(line.key) not in suite.followed]
+            notes += removed(lost, present, suite.reach, suite.moved)
             notes += left_out(suite.baselines, present, suite.left_out)
             limited = frozenset(str(r.key) for r in reports if any(needs_line(v.limit) for v in r.verdicts))
             notes += unlined(suite.gone, limited, suite.context.policy.effect("missing"))
@@ -147,11 +148,6 @@ def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote
 def needs_line(limit: Limit) -> bool:
     """Return whether a limit is compared with an accepted value."""
     return limit.metric in CHANGES or limit.compare is not Compare.FIGURE
-
-
-def _removed_lines(suite: Suite) -> list[Baseline]:
-    """Return the lines that were removed, and that no line of their file continues."""
-    return [line for line in suite.gone if str(line.key) not in suite.followed]
 
 
 def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:

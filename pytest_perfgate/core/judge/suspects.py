@@ -232,10 +232,8 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 
 
 def deciding(trial: JudgedMeasurement) -> Iterator[str]:
-    """Yield what would decide: two builds if the accepted one can be made, more processes if there were too few.
-
-    Accepting is not offered for a slowdown that was not confirmed.
-    """
+    """Yield what would decide: two builds if the accepted one can be made, more processes if there were too few."""
+    # Accepting is not offered for a slowdown that was not confirmed.
     assert trial.baseline is not None
     accepted = tuple(against_accepted(trial))
     yield from accepted
@@ -341,10 +339,8 @@ def _ruling(
 
 
 def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
-    """Return INVALID if the cycles of a call stayed within the threshold; None if a clock is unknown.
-
-    If two arms can be made, they decide: at one clock for both, with what changed named.
-    """
+    """Return INVALID if the cycles of a call stayed within the threshold; None if a clock is unknown."""
+    # If two arms can be made, they decide: at one clock for both, with what changed named.
     if trial.paired is None and trial.context.paired_available:
         return None
     if limited(trial.measurement.processes) or (trial.paired is not None and trial.paired.limited is not None):
@@ -377,11 +373,9 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
 
 
 def other_state(suspicion: Suspicion, trial: JudgedMeasurement, *, kept: bool) -> Ruling | None:
-    """Leave it to two builds if only one of run and line was at the power limit, whose clock is 10 to 30 % lower.
-
-    No history shows by how much for this code, but a clock explains no time that is more than twice as long. A run at
-    the limit that keeps to its limit nevertheless needs no excuse.
-    """
+    """Leave it to two builds if only one of run and line was at the power limit, whose clock is 10 to 30 % lower."""
+    # No history shows by how much for this code, but a clock explains no time that is more than twice as long. A run at
+    # the limit that keeps to its limit nevertheless needs no excuse.
     now, clocks_explain = limited(trial.measurement.processes), suspicion.metric.value <= 1.0
     assert trial.baseline is not None
     if now in (None, trial.baseline.limited) or (now and kept) or not clocks_explain:

@@ -67,10 +67,8 @@ def parse_limit(
     on: tuple[str, ...] = (),
     own: Callable[[str], str] = _nobody,
 ) -> Limit:
-    """Parse one limit; every kind of mistake has an error of its own, with the place in the text.
-
-    ``own`` returns, for an unknown name, the test's own figure of that name or of a similar one.
-    """
+    """Parse one limit; every kind of mistake has an error of its own, with the place in the text."""
+    # ``own`` returns, for an unknown name, the test's own figure of that name or of a similar one.
     written = Written(text=text, place=place)
     change = CHANGE.match(text)
     kind, at = _kind(written, kinds, own, change.end() if change else 0)
@@ -222,15 +220,8 @@ _MAY_BE_NEGATIVE = frozenset({Dimension.FRACTION, Dimension.PLAIN, Dimension.TEM
 
 def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -> tuple[float, Dimension]:
     """Return the bound in internal units, and its dimension; ``head`` is the limit up to the number."""
-    begin = span.start + _blanks(written.text[span.start : span.end])
-    match = _NUMBER.match(written.text, begin, span.end)
-    if not match:
-        raise _no_number(written, Span(start=begin, end=span.end), head, dimension)
-    number = _number(written, Span(start=begin, end=match.end()))
-    rest = Span(start=match.end() + _blanks(written.text[match.end() : span.end]), end=span.end)
-    unit = written.text[rest.start : rest.end].strip()
-    rest = Span(start=rest.start, end=rest.start + len(unit))
-    whole = Span(start=begin, end=rest.end if unit else match.end())
+    number, whole, rest = _amount(written, span, dimension, head)
+    unit = written.text[rest.start : rest.end]
     if unit[:1] == "," and not any(op.value in unit for op in Operator):
         raise _comma(written, whole, head, dimension)
     if not unit:
@@ -243,15 +234,20 @@ def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -
 
 def parse_change(written: Written, span: Span, kind: MetricKind, head: str) -> tuple[float, Dimension, Compare]:
     """Return the bound of a change: a fraction of the accepted value, or an amount in the figure's own unit."""
+    number, whole, rest = _amount(written, span, Dimension.FRACTION, head)
+    return change_bound(written, whole, kind, (number, written.text[rest.start : rest.end], head))
+
+
+def _amount(written: Written, span: Span, dimension: Dimension, head: str) -> tuple[float, Span, Span]:
+    """Return a number, its place with the unit, and the place of what stands behind it."""
     begin = span.start + _blanks(written.text[span.start : span.end])
     match = _NUMBER.match(written.text, begin, span.end)
     if not match:
-        raise _no_number(written, Span(start=begin, end=span.end), head, Dimension.FRACTION)
+        raise _no_number(written, Span(start=begin, end=span.end), head, dimension)
     number = _number(written, Span(start=begin, end=match.end()))
     at = match.end() + _blanks(written.text[match.end() : span.end])
-    unit = written.text[at : span.end].strip()
-    whole = Span(start=begin, end=at + len(unit) if unit else match.end())
-    return change_bound(written, whole, kind, (number, unit, head))
+    end = at + len(written.text[at : span.end].rstrip())
+    return number, Span(start=begin, end=end if end > at else match.end()), Span(start=at, end=max(at, end))
 
 
 def _blanks(text: str) -> int:

@@ -30,10 +30,8 @@ _FAR = frozenset({"configuration", "default", "command line"})
 
 
 def merge_limits(*layers: Layer) -> tuple[Limit, ...]:
-    """Join layers, the closest last: each replaces the same keys of earlier layers, on the devices it names.
-
-    Two limits of one layer on the same key both apply: ``registers >= 32`` beside ``registers <= 128``.
-    """
+    """Join layers, the closest last: each replaces the same keys of earlier layers, on the devices it names."""
+    # Two limits of one layer on the same key both apply: ``registers >= 32`` beside ``registers <= 128``.
     return reduce(_laid_over, (tuple(layer) for layer in layers), ())
 
 
@@ -53,7 +51,6 @@ def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
 
 
 def applies_on(limit: Limit, device: Device) -> bool:
-    """Return whether a limit applies to this device."""
     if not limit.on and not limit.except_on:
         return True
     names = _names(device)
@@ -80,10 +77,8 @@ def _matches_any(pattern: str, names: list[str]) -> bool:
 
 
 def limits_for(limits: Layer, key: CaseKey, parts: Collection[str] = ()) -> tuple[Limit, ...]:
-    """Return the limits of a call; one that names the call (``case=``) wins over one that names none.
-
-    ``parts`` are the cases in a file that the call read: a limit may name one of those instead.
-    """
+    """Return the limits of a call; one that names the call (``case=``) wins over one that names none."""
+    # ``parts`` are the cases in a file that the call read: a limit may name one of those instead.
     limits = tuple(limits)
     if not any(map(case_of, limits)):
         return limits
@@ -117,10 +112,8 @@ def scope_within(limit: Limit, key: CaseKey) -> Labels:
 
 
 def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
-    """Return the project's limits on times, for a measurement that only read files: they apply to other tests.
-
-    Return none if the file has such a figure, or if there is no other limit, so that a test never passes without any.
-    """
+    """Return the project's limits on times, for a measurement that only read files: they apply to other tests."""
+    # Return none if the file has such a figure, or if there is no other limit, so that a test never passes without any.
     if measurement.processes or measurement.identity.timer not in {READ, RECORD, OWN, STATIC}:
         return ()
     names = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}

@@ -254,11 +254,9 @@ def _worsening(head: str, number: float, better: Better | None) -> str:
 def change_bound(
     written: Written, span: Span, kind: MetricKind, bound: tuple[float, str, str]
 ) -> tuple[float, Dimension, Compare]:
-    """Return the bound of a number with its unit, after the head of the limit.
-
-    A change of a percentage needs points, since "2 %" of it is ambiguous. The dimension of a test's own figure is known
-    after the run, so it may have any unit.
-    """
+    """Return the bound of a number with its unit, after the head of the limit."""
+    # A change of a percentage needs points, since "2 %" of it is ambiguous. The dimension of a test's own figure is
+    # known after the run, so it may have any unit.
     number, unit, head = bound
     own = kind.dimension
     points = f"write {_worsening(head, number, kind.better)}{_POINTS}, {_POINTS} for points of a percentage"
@@ -354,5 +352,4 @@ _NOUNS = {
 
 
 def noun(dimension: Dimension) -> str:
-    """Return the noun of a dimension."""
     return _NOUNS.get(dimension, f"a {dimension.value}")

@@ -54,10 +54,8 @@ _WITHOUT = {
 
 
 def render_block(report: CaseReport, width: int = WIDTH, command: Callable[[str], str] = str) -> str:
-    """Return a case's verdicts, the worst first, with now, then, why and next; passed ones if all passed.
-
-    ``command`` rewrites a command for the folder in which the reader is.
-    """
+    """Return a case's verdicts, the worst first, with now, then, why and next; passed ones if all passed."""
+    # ``command`` rewrites a command for the folder in which the reader is.
     return shown(lambda: _render(report, width, command), lambda why: _bare(report, why))
 
 
@@ -287,11 +285,11 @@ _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.
 
 def acceptance_lines(decisions: Sequence[Proposal], *, dry: bool = False) -> Iterator[str]:
     """Yield one line for each case that changes or cannot; the rest is counted, and each warning appears once."""
-    several = len({_device(decision) for decision in decisions} - {""}) > 1
+    several = len({decision.report.device for decision in decisions} - {""}) > 1  # as in a merged record
     for decision in decisions:
         if decision.writes or decision.change in _SAID:
             detects = decision.detects if _asks_for_time(decision) else None
-            where = f"  on {_device(decision)}" if several and _device(decision) else ""
+            where = f"  on {decision.report.device}" if several and decision.report.device else ""
             can_detect = "" if detects is None or _step(decision) > detects else f"  can detect {detectable(detects)}"
             yield f"{_time_line(decision)}{where}{can_detect}"
             yield from (f"  {step_text(step)}" for step in decision.figures)
@@ -307,10 +305,6 @@ def _step(decision: Proposal) -> float:
     """Return how much slower the new time is; 0 without both times."""
     before, after = decision.before, decision.after
     return after.time / before.time - 1 if after and after.time and before and before.time else 0.0
-
-
-def _device(decision: Proposal) -> str:  # a merged record has several
-    return decision.report.measurement.device.key if decision.report.measurement else ""
 
 
 def _warnings(shown: Sequence[Proposal]) -> Iterator[str]:

@@ -62,7 +62,6 @@ class Axis:
     """The place of 0, for figures that are raised."""
 
     def place(self, number: float) -> float:
-        """Return a number's place on the axis, 0 to 1."""
         low, high, number = (math.log10(max(v, 1e-300)) if self.log else v for v in (self.low, self.high, number))
         return (number - low) / (high - low) if high > low else 0.5
 
@@ -145,10 +144,8 @@ def filled(name: str) -> str:
 
 
 def alone(svg: str) -> str:
-    """Return the drawing for a file of its own, with a paper background and plain colours.
-
-    Outside of a page a viewer's background may be dark, and black lines would be invisible.
-    """
+    """Return the drawing for a file of its own, with a paper background and plain colours."""
+    # Outside of a page a viewer's background may be dark, and black lines would be invisible.
     head, end, body = svg.partition(">")
     paper = f'<rect width="100%" height="100%" fill="{_PAPER}"/>'
     return f"{head}{end}{paper}{_NAMED.sub(lambda named: named[1], body).replace(INK, _BLACK)}"

@@ -64,7 +64,7 @@ def render_openmetrics(report: RunReport) -> str:
     families: dict[tuple[str, str], list[str]] = {}
     failed: dict[str, int] = {}
     for case in report.cases:
-        device = {"device": case.measurement.device.key} if case.measurement is not None else {}
+        device = {"device": case.device} if case.measurement is not None else {}
         labels_of_case = _labels({"case": str(case.key), **device})
         failed[labels_of_case] = max(failed.get(labels_of_case, 0), int(case.effect is Effect.FAIL))
     for case, measurement, metrics in _measured(report):

@@ -14,7 +14,7 @@ from pytest_perfgate.core.render.words import printable, quantity, signed
 from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.metric import Block, Cell, Column, Metric, Picture, Section, Table
 from pytest_perfgate.model.plan import CHANGES, SPEEDUP, Outcome
-from pytest_perfgate.model.values import Better, Dimension, value
+from pytest_perfgate.model.values import Better, Dimension, grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Measurement
@@ -110,12 +110,12 @@ def _families(cases: Iterable[CaseReport]) -> dict[str, list[Member]]:
     """Group members by the test without parameters, and by device if a report has several."""
     members = [Member(case=case, measurement=case.measurement) for case in cases if case.measurement]
     devices = {member.measurement.device.key for member in members}
-    families: dict[str, list[Member]] = {}
-    for member in members:
-        name = member.case.key.nodeid.partition("[")[0]
+
+    def family(member: Member) -> str:
         place = f" on {member.measurement.device.key}" if len(devices) > 1 else ""
-        families.setdefault(f"{name}{place}", []).append(member)
-    return families
+        return f"{member.case.key.nodeid.partition('[')[0]}{place}"
+
+    return grouped(members, family)
 
 
 def _implementations(name: str, members: Sequence[Member], *, drawn: bool) -> Section | None:

@@ -283,9 +283,7 @@ def history_document(
 
 def _overview(cases: Sequence[Told]) -> Table:
     columns = (
-        Column(name="case"),
-        Column(name="device"),
-        Column(name="last", dimension=_TIME),
+        *Column.header("case | device | last: time"),
         Column(name="accepted", dimension=_TIME, absent="-"),
         Column(name="when"),
     )
@@ -324,7 +322,7 @@ def _figure_blocks(entries: Sequence[HistoryEntry], line: Baseline) -> Iterator[
     yield from (Paragraph(text=_figure_line(figure, numbers, entries)) for figure, numbers in known.items())
     if not known:
         return
-    columns = [Column(name="when"), Column(name="commit")]
+    columns = [*Column.header("when | commit")]
     columns += [Column(name=printable(figure.title), dimension=figure.dimension, absent="-") for figure in known]
     rows = zip([s.when[:16] for s in entries], [short_commit(s.commit, 7) for s in entries], *known.values())
     yield Table(columns=tuple(columns), rows=tuple(rows))

@@ -31,7 +31,6 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import HistoryEntry
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Compare, Effect, Outcome
-from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
 
 History = Mapping[str, Sequence[HistoryEntry]]
@@ -47,13 +46,8 @@ NONE = "-"
 """Outcomes of cases that were not measured or judged, although their test was collected."""
 
 _COLUMNS = (
-    Column(name="outcome"),
-    Column(name="case"),
-    Column(name="limit"),
-    Column(name="value", absent=NONE),
-    Column(name="then", dimension=Dimension.TIME, absent=NONE),
-    Column(name="now", dimension=Dimension.TIME, absent=NONE),
-    Column(name="can detect", dimension=Dimension.FRACTION, digits=2, absent=NONE),
+    *Column.header("outcome | case | limit"),
+    *Column.header("value | then: time | now: time | can detect: fraction 2", absent=NONE),
 )
 
 
@@ -103,7 +97,7 @@ def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
     failed = [case for case in report.cases if case.effect is Effect.FAIL]
     several = len({shard.device for shard in report.shards}) > 1
     for case in failed[:most]:
-        where = f"on {key}" if (key := _device(case)) else " ".join(verdict.sentence for verdict in case.verdicts[:1])
+        where = f"on {key}" if (key := case.device) else " ".join(verdict.sentence for verdict in case.verdicts[:1])
         yield render_block(case).partition("\n")[0] + (f"  {where}" if several and where else "")
     if len(failed) > most:
         yield f"and {len(failed) - most} more"
@@ -164,7 +158,7 @@ def verdict_table(cases: Sequence[CaseReport], *, limit: int = 0) -> Table:
     columns = (*_COLUMNS[:2], *[Column(name="device", absent=NONE)] * several, *_COLUMNS[2:])
     ordered = ((case, sorted(case.verdicts, key=lambda one: -_ORDER.index(one.outcome))) for case in cases)
     rows = ((case, _safe_row(case, verdict)) for case, verdicts in ordered for verdict in verdicts)
-    cells = tuple((*row[:2], *[_device(case)] * several, *row[2:]) for case, row in rows)
+    cells = tuple((*row[:2], *[case.device or None] * several, *row[2:]) for case, row in rows)
     return Table(columns=columns, rows=cells, limit=limit, note=builds_note(cases))
 
 
@@ -177,8 +171,8 @@ def device_table(cases: Sequence[CaseReport]) -> Table | None:
     for case in cases:
         for verdict in case.verdicts:
             row = cells.setdefault((printable(str(case.key)), verdict.limit.text), {})
-            row[_device(case) or NONE] = " ".join(filter(None, (word_of(case, verdict).upper(), _measured(verdict))))
-    columns = (Column(name="case"), Column(name="limit"), *(Column(name=name, absent=NONE) for name in devices))
+            row[case.device or NONE] = " ".join(filter(None, (word_of(case, verdict).upper(), _measured(verdict))))
+    columns = (*Column.header("case | limit"), *(Column(name=name, absent=NONE) for name in devices))
     rows = tuple((*key, *(row.get(name, row.get(NONE)) for name in devices)) for key, row in cells.items())
     return Table(columns=columns, rows=rows)
 
@@ -201,18 +195,13 @@ def rate_table(cases: Sequence[CaseReport]) -> Table | None:
     several = len(_devices(cases)) > 1
     columns = [Column(name="case")] + [Column(name="device")] * several
     columns += [Column(name=name, dimension=kind, absent=NONE) for name, kind in kinds.items()]
-    heads: list[list[Cell]] = [[printable(str(case.key)), *[_device(case)] * several] for case, _ in rated]
+    heads: list[list[Cell]] = [[printable(str(case.key)), *[case.device or None] * several] for case, _ in rated]
     cells = [[named(m.value, m.noun) if m else None for m in map(of.get, kinds)] for _, of in rated]
     return Table(columns=tuple(columns), rows=tuple((*head, *row) for head, row in zip(heads, cells)))
 
 
 def _devices(cases: Iterable[CaseReport]) -> tuple[str, ...]:
-    return tuple(sorted({name for case in cases if (name := _device(case))}))
-
-
-def _device(case: CaseReport) -> str | None:
-    """Return the key of a case's device; None if it was not measured."""
-    return case.measurement.device.key if case.measurement is not None else None
+    return tuple(sorted({case.device for case in cases} - {""}))
 
 
 def _safe_row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
@@ -270,7 +259,7 @@ def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tu
     blocks: list[Block] = []
     several = len(_devices(cases)) > 1
     for case in cases[:_PICTURED]:
-        device = _device(case)
+        device = case.device
         entries = tuple(s for s in history.get(str(case.key), ()) if not several or s.device == device)
         before = [entry for entry in entries if entry.when < started]
         title = f"{short_name(case.key)}, {device}" if several and device else short_name(case.key)
@@ -329,21 +318,10 @@ def _surroundings(report: RunReport) -> Table:
         ("platform", environment.platform),
         *((name, text) for name, text in (*environment.packages, *environment.facts)),
     ]
-    return Table(
-        columns=(Column(name="what"), Column(name="value")), rows=tuple((n, printable(t)) for n, t in rows if t)
-    )
+    return Table(columns=Column.header("what | value"), rows=tuple((n, printable(t)) for n, t in rows if t))
 
 
-_SHARD_COLUMNS = (
-    Column(name="shard"),
-    Column(name="host"),
-    Column(name="device"),
-    Column(name="cards"),
-    Column(name="cases"),
-    Column(name="took"),
-    Column(name="began"),
-    Column(name="its own"),
-)
+_SHARD_COLUMNS = Column.header("shard | host | device | cards | cases | took | began | its own")
 
 
 def _shards(report: RunReport) -> tuple[Block, ...]:
@@ -370,12 +348,7 @@ def _shard_row(shard: Shard, common: set[tuple[str, str]]) -> tuple[Cell, ...]:
     )
 
 
-_VERDICT_COLUMNS = (
-    Column(name="outcome"),
-    Column(name="limit"),
-    Column(name="what was found"),
-    Column(name="rests on"),
-)
+_VERDICT_COLUMNS = Column.header("outcome | limit | what was found | rests on")
 
 
 def verdicts_document(subject: str, verdicts: Sequence[Verdict]) -> Document:

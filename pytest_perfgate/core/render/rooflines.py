@@ -174,10 +174,8 @@ _BADGE = 8.5
 
 
 def _points(frame: Frame, points: Sequence[Point], labels: Sequence[Label]) -> Iterator[str]:
-    """Yield a disc if compute limits, else a square, with its number; one without room gets a line to its number.
-
-    Dots and lines are drawn first, so that none of them crosses a neighbour's number.
-    """
+    """Yield a disc if compute limits, else a square, with its number; one without room gets a line to its number."""
+    # Dots and lines are drawn first, so that none of them crosses a neighbour's number.
     taken: list[Place] = []
     badges: list[str] = []
     for number, point in enumerate(points, 1):

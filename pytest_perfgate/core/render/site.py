@@ -17,7 +17,7 @@ from pytest_perfgate.core.render.rooflines import SITE_STYLE, label, sparkline, 
 from pytest_perfgate.core.render.words import FigureLevel, plural, printable, quantity
 from pytest_perfgate.model.measurement import HistoryEntry, short_commit
 from pytest_perfgate.model.metric import figure_title
-from pytest_perfgate.model.values import first_of, value
+from pytest_perfgate.model.values import first_of, grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey
@@ -41,7 +41,6 @@ class Site:
 
 
 def case_path(device: str, key: CaseKey) -> str:
-    """Return the path of a case's page."""
     name = str(key)
     short = re.sub(r"[^A-Za-z0-9]+", "-", name.partition("::")[2] or name).strip("-")[-60:].strip("-")
     return f"{device_path(device)}/{short}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}.html"
@@ -55,16 +54,12 @@ def site_pages(
     site: Site, trends: Sequence[Trend], every: Findings, figures: Sequence[Trend]
 ) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of every file of the site; ``figures`` are series of accepted figures other than time."""
-    own: dict[tuple[str, CaseKey], list[Trend]] = {}
-    for series in figures:
-        own.setdefault((series.device, series.key), []).append(series)
+    own = grouped(figures, lambda series: (series.device, series.key))
     yield "style.css", f"{STYLE}{SITE_STYLE}"
     yield "index.html", _index(site, trends, every)
-    devices: dict[str, list[Trend]] = {}
     for trend in trends:
-        devices.setdefault(trend.device, []).append(trend)
         yield case_path(trend.device, trend.key), _case(site, trend, own.get((trend.device, trend.key), ()))
-    for device, cases in devices.items():
+    for device, cases in grouped(trends, lambda trend: trend.device).items():
         beside = [series for case in cases for series in own.get((device, case.key), ())]
         yield f"{device_path(device)}/index.html", _device(site, device, cases, beside)
 
@@ -279,16 +274,14 @@ def _speedups(trends: Sequence[Trend]) -> Iterator[str]:
     for trend in trends:
         speedups = [metric for metric in trend.newest.metrics if metric.name == "speedup"]
         if speedups:
-            by_trend.append((trend, {_over(m.labels): quantity(m.value, m.dimension, 3) for m in speedups}))
+            by_trend.append(
+                (trend, {", ".join(text for _, text in m.labels): quantity(m.value, m.dimension, 3) for m in speedups})
+            )
     references = sorted({reference for _, ratios in by_trend for reference in ratios})
     rows = [(_case_link(trend), *(_figure(ratios.get(name, "")) for name in references)) for trend, ratios in by_trend]
     yield "<h2>Speed-up</h2>" if references else ""
     heads = (f"over {escape(reference)}" if reference else "speed-up" for reference in references)
     yield from markup_table(("case", *heads), rows)
-
-
-def _over(scope: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(text for _, text in scope)
 
 
 def _case(site: Site, trend: Trend, figures: Sequence[Trend]) -> str:

@@ -125,10 +125,8 @@ def table_lines(table: Table, widest: int = WIDEST) -> Iterator[str]:
 
 
 def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
-    """Yield one line for each row; if too wide, with texts in lines of their own, then with named figures.
-
-    Sentences above and below are wrapped, and do not change this form.
-    """
+    """Yield one line for each row; if too wide, with texts in lines of their own, then with named figures."""
+    # Sentences above and below are wrapped, and do not change this form.
     lines = list(_rows(table)) if table.rows or not table.note else []
     if not _fits(lines, room) and table.rows:
         ways = [(columns, heads) for heads in (1, 2) for columns in _texts_apart(table, room)]
@@ -225,10 +223,8 @@ def _clipped(row: Sequence[str], widest: int = WIDEST) -> list[str]:
 
 
 def _clip(text: str, *, last: bool, widest: int = WIDEST) -> str:
-    """Return a shortened name with both ends, and of a test without the start of its path.
-
-    A sentence in the last column stays whole, since nothing follows it and its end may matter most.
-    """
+    """Return a shortened name with both ends, and of a test without the start of its path."""
+    # A sentence in the last column stays whole, since nothing follows it and its end may matter most.
     text = text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
     if len(text) <= widest or (last and "::" not in text and max(map(len, text.split()), default=0) <= _WORD):
         return text
@@ -244,7 +240,6 @@ _UNITS = {**TIME_UNITS, "%": 0.01}
 
 
 def cell_text(cell: Cell, column: Column) -> str:
-    """Return one cell as text."""
     if cell is None or is_absent(cell):
         return column.absent
     if isinstance(cell, str):

@@ -59,10 +59,8 @@ _TAILS = {Dimension.FRACTION: " %", Dimension.RATIO: "x", Dimension.TEMPERATURE:
 
 
 def quantity(number: float | None, dimension: Dimension, digits: int = 4, noun: str = "") -> str:
-    """Return a number with a readable unit; ``None`` and NaN become "not collected".
-
-    The ``noun`` of a rate is what it counts: ``tokens/s``, or ``OPS`` of integers. A number may bring its own.
-    """
+    """Return a number with a readable unit; ``None`` and NaN become "not collected"."""
+    # The ``noun`` of a rate is what it counts: ``tokens/s``, or ``OPS`` of integers. A number may bring its own.
     if number is None or math.isnan(number):
         return ABSENT
     if math.isinf(number):

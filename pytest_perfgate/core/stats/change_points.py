@@ -55,10 +55,9 @@ class ChangePoint:
 def change_points(
     numbers: Sequence[float], *, seed: int = 0, level: float = LEVEL, least: int = LEAST
 ) -> tuple[ChangePoint, ...]:
-    """Return where a series changes, in order.
-
-    Positive numbers are compared by logarithm, so that a change is a fraction; others cannot be times and are skipped.
-    """
+    """Return where a series changes, in order."""
+    # Positive numbers are compared by logarithm, so that a change is a fraction; others cannot be times and are
+    # skipped.
     places = [at for at, number in enumerate(numbers) if 0 < number < inf]
     if len(places) < len(numbers):
         changes = change_points([numbers[at] for at in places], seed=seed, level=level, least=least)

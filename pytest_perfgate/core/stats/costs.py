@@ -57,10 +57,8 @@ def _most_s(case: Case) -> float:
 
 
 def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, float]:
-    """Return the costs for the next run: seconds of a round of each case, and of a round outside its cases.
-
-    If cases ran on several devices at once, the total shows nothing about starting.
-    """
+    """Return the costs for the next run: seconds of a round of each case, and of a round outside its cases."""
+    # If cases ran on several devices at once, the total shows nothing about starting.
     measured = {nodeid: result for nodeid, result in results.items() if result.captures}
     costs = {nodeid: round(result.seconds, 4) for nodeid, result in measured.items()}
     sampling = sum(result.case.plan.rounds * result.seconds for result in measured.values())
@@ -147,10 +145,8 @@ class PairCost(NamedTuple):
     """Whether an earlier comparison of this project took so long."""
 
     def between(self, cases: int, least: int, most: int, left_s: float = math.inf) -> str:
-        """Return ``28 s to 2 min, a first guess``: so many rounds of so many cases, without making the builds.
-
-        The data decide the number of rounds, and a budget ends them: what does not fit into it is ``8 min or more``.
-        """
+        """Return ``28 s to 2 min, a first guess``: so many rounds of so many cases, without making the builds."""
+        # The data decide the number of rounds, and a budget ends them: what does not fit into it is ``8 min or more``.
         low_s, high_s = (rounds * (self.start_s + cases * self.test_s) for rounds in (least, most))
         rest = " or more" if low_s > left_s else f" to {span(min(left_s, high_s))}" if low_s != high_s else ""
         return f"{span(low_s)}{rest}{'' if self.learnt else ', a first guess'}"
@@ -195,10 +191,9 @@ class PairTimes:
         return {nodeid: fmean(seconds) for nodeid, seconds in self._tests.items() if seconds}
 
     def left_s(self, nodeids: Sequence[str], done: int, rounds: tuple[int, int]) -> tuple[float, float]:
-        """Return the least and the most seconds of the rest of a round, and of so many further ones.
-
-        Only a test that is timed has all of the least rounds. A round takes as long as the quickest or slowest so far.
-        """
+        """Return the least and the most seconds of the rest of a round, and of so many further ones."""
+        # Only a test that is timed has all of the least rounds. A round takes as long as the quickest or slowest so
+        # far.
         low = {name: min(self._tests[name], default=0.0) for name in nodeids}
         high = {name: max(self._tests[name], default=math.inf) for name in nodeids}
         sure = sum(low[name] for name in nodeids if name in self._timed)
@@ -228,12 +223,10 @@ def bare_name(nodeid: str) -> str:
 def divided(
     nodeids: Iterable[str], count: int, costs: Mapping[str, float] | None = None, bound: Collection[str] = ()
 ) -> dict[str, int]:
-    """Return the shard of every test, from 1.
-
-    Tests of known cost are spread for equal time, by these costs alone, so that a new test moves no other; it is placed
-    by its name. Without costs all are placed by names, about equally many each. A family stays whole unless it alone
-    takes more than a shard's part and is not ``bound`` by a limit on all of it.
-    """
+    """Return the shard of every test, from 1."""
+    # Tests of known cost are spread for equal time, by these costs alone, so that a new test moves no other; it is
+    # placed by its name. Without costs all are placed by names, about equally many each. A family stays whole unless it
+    # alone takes more than a shard's part and is not ``bound`` by a limit on all of it.
     known, names = dict(costs or {}), list(nodeids)
     alone = _too_large(known or Counter({*names}), count, bound)
     units = Counter(_unit(name, alone) for name in names)
@@ -304,7 +297,6 @@ def costs_digest(costs: Mapping[str, float]) -> str:
 
 
 def positions(universe: Sequence[str], chosen: Collection[str]) -> tuple[int, ...]:
-    """Return the positions of the chosen tests in the universe."""
     return tuple(at for at, nodeid in enumerate(universe) if nodeid in chosen)
 
 
@@ -340,10 +332,8 @@ class Allotment:
 
 
 def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotment:
-    """Allot rounds: suspects first, then the rest, in each group those nearest to a decision.
-
-    A round starts its processes once for all its cases, so sharing rounds costs less.
-    """
+    """Allot rounds: suspects first, then the rest, in each group those nearest to a decision."""
+    # A round starts its processes once for all its cases, so sharing rounds costs less.
     granted, beyond, most, total = dict[str, int](), dict[str, Want](), 0, 0.0
     for name, want in sorted(wants.items(), key=lambda pair: (not pair[1].suspected, pair[1].likely_cost)):
         rounds, cost = max(most, want.rounds), total + want.cost
@@ -355,11 +345,9 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
 
 
 def waiting(wants: Mapping[str, Want], left_s: float, start_s: float) -> frozenset[str]:
-    """Return the tests that wait until cheaper ones are decided, because the budget may be too short for all.
-
-    A test waits if its round takes longer than one round of all cheaper tests, unless it reads slower and they do not:
-    otherwise they could reach the end of the budget undecided. Costs are guesses, so twice their sum has to fit.
-    """
+    """Return the tests that wait until cheaper ones are decided, because the budget may be too short for all."""
+    # A test waits if its round takes longer than one round of all cheaper tests, unless it reads slower and they do
+    # not: otherwise they could reach the end of the budget undecided. Costs are guesses, so twice their sum has to fit.
     if 2 * cost_of(wants.values(), start_s) <= left_s:
         return frozenset()
     late = set()

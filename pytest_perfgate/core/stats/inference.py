@@ -22,11 +22,9 @@ EXACT_UP_TO = 200
 
 
 def signed_rank(differences: Sequence[float]) -> float:
-    """Return the one-sided p of "above zero", exact with ties and zeros, since mean ranks are kept doubled.
-
-    Zeros are ranked and count for neither side (Pratt), so that another pair without a difference never makes a shift
-    more certain.
-    """
+    """Return the one-sided p of "above zero", exact with ties and zeros, since mean ranks are kept doubled."""
+    # Zeros are ranked and count for neither side (Pratt), so that another pair without a difference never makes a shift
+    # more certain.
     ranks = doubled_ranks(differences)
     moving = [rank for rank, d in zip(ranks, differences) if d != 0]
     above = sum(rank for rank, d in zip(ranks, differences) if d > 0)
@@ -71,10 +69,8 @@ def _normal_tail(above: int, ranks: Sequence[int]) -> float:
 
 @lru_cache(maxsize=512)
 def walsh_rank(count: int, alpha: float) -> tuple[int, float]:
-    """Return which Walsh average from either end bounds the interval, and its coverage; 0 if none suffices.
-
-    A tiny excess over the level is accepted, since a level is a rounded number.
-    """
+    """Return which Walsh average from either end bounds the interval, and its coverage; 0 if none suffices."""
+    # A tiny excess over the level is accepted, since a level is a rounded number.
     below = [1 - chance for chance in _tail(tuple(range(1, count + 1))).tolist()]
     rank = bisect_right(below, alpha / 2 + 1e-15, lo=1) - 1
     return rank, 1 - 2 * below[max(rank, 1)]
@@ -98,10 +94,8 @@ def walsh_averages(differences: Sequence[float]) -> list[float]:
 
 
 def shift_and_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, Interval]:
-    """Return the Hodges-Lehmann shift with its exact interval.
-
-    Below six pairs even all averages cover less than 95 %: the interval then states its coverage.
-    """
+    """Return the Hodges-Lehmann shift with its exact interval."""
+    # Below six pairs even all averages cover less than 95 %: the interval then states its coverage.
     averages = walsh_averages(differences)
     rank, covered = walsh_rank(len(differences), round(1 - confidence, 12))
     at = max(rank - 1, 0)
@@ -109,10 +103,8 @@ def shift_and_interval(differences: Sequence[float], confidence: float = CONFIDE
 
 
 def scatter_of(differences: Sequence[float]) -> float:
-    """Return the scatter that explains the error of the Hodges-Lehmann shift, to which a few far rounds add little.
-
-    The standard deviation would tell of hundreds of rounds where one in seven is far off and twenty decide.
-    """
+    """Return the scatter that explains the error of the Hodges-Lehmann shift, to which a few far rounds add little."""
+    # The standard deviation would tell of hundreds of rounds where one in seven is far off and twenty decide.
     if len(differences) < 2:
         return 0.0
     interval = shift_and_interval(differences, _SIGMA)[1]
@@ -156,10 +148,8 @@ def fisher(hits: int, others: int, count: int) -> float:
 
 
 def far(differences: Sequence[float]) -> tuple[tuple[int, int], float] | None:
-    """Return how many are far above and far below zero, if a gap separates them, and the chance of so many above.
-
-    The gap is found without regard to signs, which are equally likely if differences are symmetric.
-    """
+    """Return how many are far above and far below zero, if a gap separates them, and the chance of so many above."""
+    # The gap is found without regard to signs, which are equally likely if differences are symmetric.
     sizes = [abs(d) for d in differences]
     edges = split(sizes, median(sorted(sizes)))
     if edges is None:
@@ -224,10 +214,8 @@ class Prediction(NamedTuple):
 def predict(
     expected: float, *, scatter: float = 0.0, runs: int = 1, gates: int = 1, freedom: int | None = None
 ) -> Prediction:
-    """Return the prediction for one new run from the prior's scatter and that of the accepted runs.
-
-    ``freedom`` is the degrees of freedom of the scatter, if that is not one less than the runs.
-    """
+    """Return the prediction for one new run from the prior's scatter and that of the accepted runs."""
+    # ``freedom`` is the degrees of freedom of the scatter, if that is not one less than the runs.
     degrees = max(runs, 1) - 1 if freedom is None else freedom
     dof = PRIOR_DOF + degrees
     pooled = math.sqrt((PRIOR_DOF * expected**2 + degrees * scatter**2) / dof)
@@ -239,10 +227,8 @@ _KEPT = 2 / 3
 
 
 def scatter_of_neighbours(times: Sequence[float]) -> float:
-    """Return the standard deviation of logarithms from differences of neighbours; zero for fewer than two.
-
-    A change of level affects one difference only, and a slow drift hardly any. (J. von Neumann, 1941.)
-    """
+    """Return the standard deviation of logarithms from differences of neighbours; zero for fewer than two."""
+    # A change of level affects one difference only, and a slow drift hardly any. (J. von Neumann, 1941.)
     steps = [math.log(after / before) for before, after in pairwise(times)]
     return math.sqrt(math.fsum([step * step for step in steps]) / (2 * len(steps))) if steps else 0.0
 
@@ -271,10 +257,8 @@ def calls_needed(share: float) -> int:
 
 @lru_cache(maxsize=256)
 def quantile_ranks(count: int, share: float) -> Ranks:
-    """Return order statistics that bound a quantile, each end with this confidence, for any distribution.
-
-    With fewer samples than ``calls_needed`` an end is the extreme, with less confidence.
-    """
+    """Return order statistics that bound a quantile, each end with this confidence, for any distribution."""
+    # With fewer samples than ``calls_needed`` an end is the extreme, with less confidence.
     up, down, whole = math.log(share), math.log1p(-share), math.lgamma(count + 1)
     masses = [
         math.exp(whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * up + (count - k) * down)

@@ -40,11 +40,9 @@ few values, which rounding may split."""
 
 
 def middle(ordered: Sequence[float]) -> float:
-    """Return the median of a process's sorted samples; with a coarse clock, the mean of their middle half.
-
-    The clock of an H100 has steps of 32 ns. A call of 1.1 us reads 1,088 or 1,120 ns, about as often each, so that
-    medians of equal processes are 3 % apart by chance.
-    """
+    """Return the median of a process's sorted samples; with a coarse clock, the mean of their middle half."""
+    # The clock of an H100 has steps of 32 ns. A call of 1.1 us reads 1,088 or 1,120 ns, about as often each, so that
+    # medians of equal processes are 3 % apart by chance.
     size, centre = len(ordered), median(ordered)
     cut = size // 4
     if size < LEAST_LEVELLED or ordered[size - 1 - cut] - ordered[cut] < COARSE * centre:
@@ -86,10 +84,8 @@ def deviation(numbers: Sequence[float], mean: float) -> float:
 
 
 def of_samples(ordered: Sequence[float]) -> Interval:
-    """Return the interval of one process's median by order statistics: exact for any distribution.
-
-    Below six samples no rank covers 95 %, so Student's is used; a single sample shows nothing of its error.
-    """
+    """Return the interval of one process's median by order statistics: exact for any distribution."""
+    # Below six samples no rank covers 95 %, so Student's is used; a single sample shows nothing of its error.
     if 1 < len(ordered) < RANKED:
         return of_processes(logs_of(ordered), median(ordered))
     rank, confidence = median_rank(len(ordered))
@@ -98,10 +94,8 @@ def of_samples(ordered: Sequence[float]) -> Interval:
 
 @lru_cache(maxsize=4096)
 def median_rank(count: int) -> tuple[int, float]:
-    """Return how many samples to leave out on each side, and the remaining confidence.
-
-    It is the widest rank with a coverage of 95 %; below six samples even all of them cover less.
-    """
+    """Return how many samples to leave out on each side, and the remaining confidence."""
+    # It is the widest rank with a coverage of 95 %; below six samples even all of them cover less.
     if count >= MANY:
         return int((count - NORMAL * math.sqrt(count)) / 2) - 1, CONFIDENCE
     total, rank = 2.0**count, 0
@@ -141,10 +135,8 @@ class Summary(NamedTuple):
 
 
 def summary(processes: Sequence[Samples], ordered: Sequence[Sequence[float]] = ()) -> Summary:
-    """Summarise one run, whose samples must all be positive numbers.
-
-    The caller may pass samples that are sorted already as ``ordered``.
-    """
+    """Summarise one run, whose samples must all be positive numbers."""
+    # The caller may pass samples that are sorted already as ``ordered``.
     ordered = ordered or [sorted(process.durations) for process in processes]
     medians = tuple([middle(samples) for samples in ordered])
     time, logs = median(sorted(medians)), logs_of(medians)
@@ -344,11 +336,9 @@ class WarmUp:
 
 
 def left_of(plan: Plan, spent_ns: float, samples: int) -> Plan | None:
-    """Return the plan for the rest of warm-up and budget; ``None`` if that is too little to sample.
-
-    It is too little if it is less than the wanted samples took the first time. A turn of two processes is a part of a
-    larger budget, so it is repeated as a whole and accounted for there.
-    """
+    """Return the plan for the rest of warm-up and budget; ``None`` if that is too little to sample."""
+    # It is too little if it is less than the wanted samples took the first time. A turn of two processes is a part of a
+    # larger budget, so it is repeated as a whole and accounted for there.
     if plan.in_turns:
         return plan
     whole = plan.warmup_ns + plan.budget_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 
 from pytest_perfgate.model.values import value
 
@@ -38,3 +39,12 @@ class ErrorCode:
     title: str
     why: str = ""
     fix: str = ""
+
+
+def codes_of(**families: Mapping[str, tuple[str, str, str]]) -> tuple[ErrorCode, ...]:
+    """Return the codes of families by name: a title that says what happened, why it matters, the next step."""
+    return tuple(
+        ErrorCode(name=name, family=Family[family], title=title, why=why, fix=fix)
+        for family, codes in families.items()
+        for name, (title, why, fix) in codes.items()
+    )

@@ -2,390 +2,312 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes import ErrorCode, Family
+from pytest_perfgate.model.codes import codes_of
 
-TRACE_CODES: tuple[ErrorCode, ...] = (
-    ErrorCode(
-        name="trace-unreadable",
-        family=Family.ARTIFACT,
-        title="A trace cannot be read from disk",
-        why="perfgate cannot open or unpack the file",
-        fix="check the path; copy the file again if it came over a network",
-    ),
-    ErrorCode(
-        name="trace-truncated",
-        family=Family.ARTIFACT,
-        title="A trace ends in the middle",
-        why="its last events are missing, so totals, overlap and idle time would be wrong",
-        fix="profile again and let the profiler's context end before the process exits",
-    ),
-    ErrorCode(
-        name="trace-trailing",
-        family=Family.ARTIFACT,
-        title="Something else follows a trace in its file",
-        why="two writes to one file cause this, and the first may be the older one",
-        fix="copy the file again from where it was made; gzip -t FILE tells whether a packed one is whole",
-    ),
-    ErrorCode(
-        name="trace-encoding",
-        family=Family.ARTIFACT,
-        title="A trace is text of another encoding",
-        why="a trace is UTF-8, as the profiler writes it; something has converted this one since",
-        fix="copy the file again as the profiler wrote it, or convert it: iconv -f UTF-16 -t UTF-8",
-    ),
-    ErrorCode(
-        name="trace-foreign",
-        family=Family.ARTIFACT,
-        title="A list of trace events has no event of PyTorch",
-        why="an event of an unknown category may be GPU or host work: a figure of it would be a guess",
-        fix="give a trace of torch.profiler (export_chrome_trace), or profile the program with nsys, ncu or rocprofv3",
-    ),
-    ErrorCode(
-        name="trace-durations",
-        family=Family.ARTIFACT,
-        title="Too many GPU events of a trace have no readable duration",
-        why="a negative or overflowed duration says nothing: busy time, overlap and idle time would be guesses",
-        fix="profile again with a newer PyTorch, or fewer steps; or accept the guess with --set floor=0.5",
-    ),
-    ErrorCode(
-        name="trace-malformed",
-        family=Family.ARTIFACT,
-        title="A trace is not JSON, even after known defects of writers are repaired",
-        why="what follows the broken byte cannot be trusted",
-        fix="check the byte that the message names, or export the trace again",
-    ),
-    ErrorCode(
-        name="trace-two-documents",
-        family=Family.ARTIFACT,
-        title="A file holds more than one trace, or one trace twice",
-        why="two traces written to one file overlap in time and would be added up",
-        fix="write one file a rank: put the rank into the file's name",
-    ),
-    ErrorCode(
-        name="trace-not-a-trace",
-        family=Family.ARTIFACT,
-        title="A JSON file has no list of trace events",
-        why="perfgate finds nothing to measure in it",
-        fix="give a file written by torch.profiler's export_chrome_trace or tensorboard_trace_handler",
-    ),
-    ErrorCode(
-        name="trace-empty",
-        family=Family.ARTIFACT,
-        title="A trace holds no event with a duration",
-        why="without events every figure would read as zero",
-        fix="profile at least one step; with a schedule, let an active step finish",
-    ),
-    ErrorCode(
-        name="trace-memory",
-        family=Family.ARTIFACT,
-        title="A file does not fit this machine's memory",
-        why="a trace takes about half of its unpacked size, in one process or two; a comparison holds both",
-        fix="profile fewer steps, raise the limit of the process, or look at it on a larger machine",
-    ),
-    ErrorCode(
-        name="trace-window",
-        family=Family.ARTIFACT,
-        title="A window matches nothing in the trace",
-        why="the figures of an empty window would keep every limit",
-        fix="name a step or annotation that the trace has",
-    ),
-    ErrorCode(
-        name="trace-option",
-        family=Family.USAGE,
-        title="An option of the trace inspector has a wrong value",
-        fix="docs/options.md lists the options of each kind of file",
-    ),
-    ErrorCode(
-        name="trace-no-operation",
-        family=Family.ARTIFACT,
-        title="No operation of that name is in the trace",
-        why="perfgate has nothing to print, replay or judge",
-        fix="perfgate inspect FILE --view all shows the operations of the trace",
-    ),
-    ErrorCode(
-        name="trace-ranks",
-        family=Family.ARTIFACT,
-        title="Several files claim one rank",
-        why="adding them up would count the rank twice",
-        fix="give each rank's file once",
-    ),
-    ErrorCode(
-        name="cluster-tool",
-        family=Family.TOOL,
-        title="The cluster for reading traces does not answer",
-        why="reading thousands of files here instead could take hours and the machine's memory",
-        fix="start a scheduler and workers with this package on them, or leave out workers=",
-    ),
-    ErrorCode(
-        name="cluster-lost",
-        family=Family.TOOL,
-        title="Workers of the cluster died while they read a file",
-        why="the figures of its rank are missing, and a job without one of its ranks would be judged as another job",
-        fix="give workers more memory (dask worker --memory-limit), or read the file alone: perfgate inspect FILE",
-    ),
-    ErrorCode(
-        name="workbook-tool",
-        family=Family.TOOL,
-        title="A workbook needs openpyxl",
-        why="nothing else here writes .xlsx files",
-        fix="install the xlsx extra (openpyxl), or take the same tables as CSV: --csv FOLDER",
-    ),
-    ErrorCode(
-        name="picture-tool",
-        family=Family.TOOL,
-        title="No program here converts a picture to PNG",
-        why="pictures are drawn as SVG, and another program must convert them",
-        fix="pip install cairosvg, or have rsvg-convert or chromium on the PATH; or name a file that ends in .svg",
-    ),
-    ErrorCode(
-        name="workbook-rows",
-        family=Family.USAGE,
-        title="A table has more rows than a sheet of a workbook holds",
-        why="a workbook with fewer rows would look complete",
-        fix="take it as CSV: --csv FOLDER",
-    ),
-    ErrorCode(
-        name="torch-tool",
-        family=Family.TOOL,
-        title="PyTorch's profiler cannot run here",
-        why="without the capture there is no figure to check",
-        fix="perfgate doctor says what is missing; choose another capture, or install a torch with Kineto",
-    ),
-    ErrorCode(
-        name="trace-coverage",
-        family=Family.ARTIFACT,
-        title="Too little of the GPU time is linked to a launch",
-        why="figures by operator would cover only a part of the work",
-        fix="record CPU activities too and start the profiler before the step; or check without links: --set floor=0",
-    ),
+TRACE_CODES = codes_of(
+    ARTIFACT={
+        "trace-unreadable": (
+            "A trace cannot be read from disk",
+            "perfgate cannot open or unpack the file",
+            "check the path; copy the file again if it came over a network",
+        ),
+        "trace-truncated": (
+            "A trace ends in the middle",
+            "its last events are missing, so totals, overlap and idle time would be wrong",
+            "profile again and let the profiler's context end before the process exits",
+        ),
+        "trace-trailing": (
+            "Something else follows a trace in its file",
+            "two writes to one file cause this, and the first may be the older one",
+            "copy the file again from where it was made; gzip -t FILE tells whether a packed one is whole",
+        ),
+        "trace-encoding": (
+            "A trace is text of another encoding",
+            "a trace is UTF-8, as the profiler writes it; something has converted this one since",
+            "copy the file again as the profiler wrote it, or convert it: iconv -f UTF-16 -t UTF-8",
+        ),
+        "trace-foreign": (
+            "A list of trace events has no event of PyTorch",
+            "an event of an unknown category may be GPU or host work: a figure of it would be a guess",
+            "give a trace of torch.profiler (export_chrome_trace), or profile the program with nsys, ncu or rocprofv3",
+        ),
+        "trace-durations": (
+            "Too many GPU events of a trace have no readable duration",
+            "a negative or overflowed duration says nothing: busy time, overlap and idle time would be guesses",
+            "profile again with a newer PyTorch, or fewer steps; or accept the guess with --set floor=0.5",
+        ),
+        "trace-malformed": (
+            "A trace is not JSON, even after known defects of writers are repaired",
+            "what follows the broken byte cannot be trusted",
+            "check the byte that the message names, or export the trace again",
+        ),
+        "trace-two-documents": (
+            "A file holds more than one trace, or one trace twice",
+            "two traces written to one file overlap in time and would be added up",
+            "write one file a rank: put the rank into the file's name",
+        ),
+        "trace-not-a-trace": (
+            "A JSON file has no list of trace events",
+            "perfgate finds nothing to measure in it",
+            "give a file written by torch.profiler's export_chrome_trace or tensorboard_trace_handler",
+        ),
+        "trace-empty": (
+            "A trace holds no event with a duration",
+            "without events every figure would read as zero",
+            "profile at least one step; with a schedule, let an active step finish",
+        ),
+        "trace-memory": (
+            "A file does not fit this machine's memory",
+            "a trace takes about half of its unpacked size, in one process or two; a comparison holds both",
+            "profile fewer steps, raise the limit of the process, or look at it on a larger machine",
+        ),
+        "trace-window": (
+            "A window matches nothing in the trace",
+            "the figures of an empty window would keep every limit",
+            "name a step or annotation that the trace has",
+        ),
+        "trace-no-operation": (
+            "No operation of that name is in the trace",
+            "perfgate has nothing to print, replay or judge",
+            "perfgate inspect FILE --view all shows the operations of the trace",
+        ),
+        "trace-ranks": (
+            "Several files claim one rank",
+            "adding them up would count the rank twice",
+            "give each rank's file once",
+        ),
+        "trace-coverage": (
+            "Too little of the GPU time is linked to a launch",
+            "figures by operator would cover only a part of the work",
+            "record CPU activities too and start the profiler before the step; or check without links: --set floor=0",
+        ),
+    },
+    USAGE={
+        "trace-option": (
+            "An option of the trace inspector has a wrong value",
+            "",
+            "docs/options.md lists the options of each kind of file",
+        ),
+        "workbook-rows": (
+            "A table has more rows than a sheet of a workbook holds",
+            "a workbook with fewer rows would look complete",
+            "take it as CSV: --csv FOLDER",
+        ),
+    },
+    TOOL={
+        "cluster-tool": (
+            "The cluster for reading traces does not answer",
+            "reading thousands of files here instead could take hours and the machine's memory",
+            "start a scheduler and workers with this package on them, or leave out workers=",
+        ),
+        "cluster-lost": (
+            "Workers of the cluster died while they read a file",
+            "the figures of its rank are missing, and a job without one of its ranks would be judged as another job",
+            "give workers more memory (dask worker --memory-limit), or read the file alone: perfgate inspect FILE",
+        ),
+        "workbook-tool": (
+            "A workbook needs openpyxl",
+            "nothing else here writes .xlsx files",
+            "install the xlsx extra (openpyxl), or take the same tables as CSV: --csv FOLDER",
+        ),
+        "picture-tool": (
+            "No program here converts a picture to PNG",
+            "pictures are drawn as SVG, and another program must convert them",
+            "pip install cairosvg, or have rsvg-convert or chromium on the PATH; or name a file that ends in .svg",
+        ),
+        "torch-tool": (
+            "PyTorch's profiler cannot run here",
+            "without the capture there is no figure to check",
+            "perfgate doctor says what is missing; choose another capture, or install a torch with Kineto",
+        ),
+    },
 )
 
-NSYS_CODES: tuple[ErrorCode, ...] = (
-    ErrorCode(
-        name="nsys-missing",
-        family=Family.ARTIFACT,
-        title="The export is not there, empty, or cannot be read",
-        fix="name a file written by: nsys export --type=sqlite REPORT.nsys-rep",
-    ),
-    ErrorCode(
-        name="nsys-not-export",
-        family=Family.ARTIFACT,
-        title="The file is not an SQLite export of Nsight Systems",
-        why="overlap is computed from tables that only the SQLite export has",
-        fix="nsys export --type=sqlite --output=REPORT.sqlite REPORT.nsys-rep",
-    ),
-    ErrorCode(
-        name="nsys-schema",
-        family=Family.ARTIFACT,
-        title="The export has tables or columns of no known version",
-        why="without these columns the figures would be guesses",
-        fix="export the report again, whole: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep",
-    ),
-    ErrorCode(
-        name="nsys-damaged",
-        family=Family.ARTIFACT,
-        title="The export is cut short or damaged",
-        why="figures from half a file would be wrong without a sign of it",
-        fix="export it again: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep",
-    ),
-    ErrorCode(
-        name="nsys-unfinished",
-        family=Family.ARTIFACT,
-        title="The export has changes that lie in a journal beside it",
-        why="the file is opened read-only and would be read without them",
-        fix="wait for the writer to finish, then: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
-    ),
-    ErrorCode(
-        name="nsys-no-kernels",
-        family=Family.ARTIFACT,
-        title="The export has no GPU kernels",
-        why="overlap, exposure and idle time are figures of kernels",
-        fix="capture with: nsys profile --trace=cuda,nvtx … and check that the capture range held GPU work",
-    ),
-    ErrorCode(
-        name="nsys-graphs",
-        family=Family.ARTIFACT,
-        title="CUDA graphs hide the kernels",
-        why="a graph was traced as one block, so what ran inside it cannot be told apart",
-        fix="capture with: nsys profile --cuda-graph-trace=node …",
-    ),
-    ErrorCode(
-        name="nsys-unlinked",
-        family=Family.ARTIFACT,
-        title="The launches of too many communication kernels were not recorded",
-        why="the stage of a kernel follows from the place of its launch",
-        fix="capture the CUDA runtime too: nsys profile --trace=cuda,nvtx …",
-    ),
-    ErrorCode(
-        name="nsys-silent",
-        family=Family.ARTIFACT,
-        title="A rank or a stage has no communication",
-        why="without communication the overlap is neither 0 nor 100 %",
-        fix="name a window, a rank or a stage that communicates, or drop the limit on it",
-    ),
-    ErrorCode(
-        name="nsys-anchor",
-        family=Family.USAGE,
-        title="No NVTX range matches the anchor",
-        why="another window would be used than you asked for",
-        fix="perfgate inspect FILE --view list names the views; a pattern may hold * and ?",
-    ),
-    ErrorCode(
-        name="nsys-window",
-        family=Family.USAGE,
-        title="The window holds no kernel, or is not a start and an end",
-        why="without a window there is no figure",
-        fix="name a step, an anchor, or --start and --end such as 1.5ms, in which kernels ran",
-    ),
-    ErrorCode(
-        name="nsys-option",
-        family=Family.USAGE,
-        title="An option for an nsys export has a wrong value",
-        fix="docs/options.md lists the options of each kind of file",
-    ),
-    ErrorCode(
-        name="nsys-ranks",
-        family=Family.ARTIFACT,
-        title="Two files or processes claim the same rank",
-        why="their rows would be added up as one",
-        fix="give each file of one job once; files of two jobs are compared with: perfgate compare BEFORE AFTER",
-    ),
-    ErrorCode(
-        name="nsys-report",
-        family=Family.TOOL,
-        title="A report must be exported first, and nsys failed or is not on the PATH",
-        why="the report's own format is not published; only nsys reads it",
-        fix="put nsys on the PATH, or export the report where nsys is: nsys export --type=sqlite REPORT.nsys-rep",
-    ),
-    ErrorCode(
-        name="nsys-tool",
-        family=Family.TOOL,
-        title="nsys is missing or too old for a capture",
-        why="older versions lack --capture-range-end or node-level graph tracing",
-        fix="install Nsight Systems 2022.2 or newer, or put it behind the launcher",
-    ),
-    ErrorCode(
-        name="nsys-child",
-        family=Family.CHILD,
-        title="The run under nsys failed or took too long",
-        fix="run the test without the capture first, then raise timeout in [tool.perfgate]",
-    ),
-    ErrorCode(
-        name="nsys-scrub",
-        family=Family.ARTIFACT,
-        title="An export could not be scrubbed",
-        why="the file may still hold the environment",
-        fix="do not share the file; export the report again, and scrub that export",
-    ),
+NSYS_CODES = codes_of(
+    ARTIFACT={
+        "nsys-missing": (
+            "The export is not there, empty, or cannot be read",
+            "",
+            "name a file written by: nsys export --type=sqlite REPORT.nsys-rep",
+        ),
+        "nsys-not-export": (
+            "The file is not an SQLite export of Nsight Systems",
+            "overlap is computed from tables that only the SQLite export has",
+            "nsys export --type=sqlite --output=REPORT.sqlite REPORT.nsys-rep",
+        ),
+        "nsys-schema": (
+            "The export has tables or columns of no known version",
+            "without these columns the figures would be guesses",
+            "export the report again, whole: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep",
+        ),
+        "nsys-damaged": (
+            "The export is cut short or damaged",
+            "figures from half a file would be wrong without a sign of it",
+            "export it again: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep",
+        ),
+        "nsys-unfinished": (
+            "The export has changes that lie in a journal beside it",
+            "the file is opened read-only and would be read without them",
+            "wait for the writer to finish, then: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
+        ),
+        "nsys-no-kernels": (
+            "The export has no GPU kernels",
+            "overlap, exposure and idle time are figures of kernels",
+            "capture with: nsys profile --trace=cuda,nvtx … and check that the capture range held GPU work",
+        ),
+        "nsys-graphs": (
+            "CUDA graphs hide the kernels",
+            "a graph was traced as one block, so what ran inside it cannot be told apart",
+            "capture with: nsys profile --cuda-graph-trace=node …",
+        ),
+        "nsys-unlinked": (
+            "The launches of too many communication kernels were not recorded",
+            "the stage of a kernel follows from the place of its launch",
+            "capture the CUDA runtime too: nsys profile --trace=cuda,nvtx …",
+        ),
+        "nsys-silent": (
+            "A rank or a stage has no communication",
+            "without communication the overlap is neither 0 nor 100 %",
+            "name a window, a rank or a stage that communicates, or drop the limit on it",
+        ),
+        "nsys-ranks": (
+            "Two files or processes claim the same rank",
+            "their rows would be added up as one",
+            "give each file of one job once; files of two jobs are compared with: perfgate compare BEFORE AFTER",
+        ),
+        "nsys-scrub": (
+            "An export could not be scrubbed",
+            "the file may still hold the environment",
+            "do not share the file; export the report again, and scrub that export",
+        ),
+    },
+    USAGE={
+        "nsys-anchor": (
+            "No NVTX range matches the anchor",
+            "another window would be used than you asked for",
+            "perfgate inspect FILE --view list names the views; a pattern may hold * and ?",
+        ),
+        "nsys-window": (
+            "The window holds no kernel, or is not a start and an end",
+            "without a window there is no figure",
+            "name a step, an anchor, or --start and --end such as 1.5ms, in which kernels ran",
+        ),
+        "nsys-option": (
+            "An option for an nsys export has a wrong value",
+            "",
+            "docs/options.md lists the options of each kind of file",
+        ),
+    },
+    TOOL={
+        "nsys-report": (
+            "A report must be exported first, and nsys failed or is not on the PATH",
+            "the report's own format is not published; only nsys reads it",
+            "put nsys on the PATH, or export the report where nsys is: nsys export --type=sqlite REPORT.nsys-rep",
+        ),
+        "nsys-tool": (
+            "nsys is missing or too old for a capture",
+            "older versions lack --capture-range-end or node-level graph tracing",
+            "install Nsight Systems 2022.2 or newer, or put it behind the launcher",
+        ),
+    },
+    CHILD={
+        "nsys-child": (
+            "The run under nsys failed or took too long",
+            "",
+            "run the test without the capture first, then raise timeout in [tool.perfgate]",
+        ),
+    },
 )
 
 _INSTALL = "pip install 'pytest-perfgate[ncu]', or put the CUDA toolkit's bin folder on PATH"
 
-KERNEL_CODES: tuple[ErrorCode, ...] = (
-    ErrorCode(
-        name="kernel-tool",
-        family=Family.TOOL,
-        title="A tool that reads machine code or reports is not installed",
-        why="the file cannot be read without it",
-        fix=_INSTALL,
-    ),
-    ErrorCode(
-        name="kernel-tool-failed",
-        family=Family.TOOL,
-        title="A tool that reads machine code failed",
-        why="its output cannot be trusted",
-        fix="update nvidia-cuda-nvdisasm and nvidia-cuda-cuobjdump; if that does not help, report it with its output",
-    ),
-    ErrorCode(
-        name="kernel-none",
-        family=Family.ARTIFACT,
-        title="A file holds no machine code of a GPU kernel",
-        why="a limit on a kernel that does not exist would pass without a check",
-        fix="name a cubin, a fatbin, an object file of nvcc, or a directory that holds some",
-    ),
-    ErrorCode(
-        name="kernel-unmatched",
-        family=Family.USAGE,
-        title="No kernel of a file has this name",
-        why="a limit on a kernel that does not exist would pass without a check",
-        fix="perfgate inspect FILE lists the kernels; a part of a name selects all that hold it",
-    ),
-    ErrorCode(
-        name="kernel-broken",
-        family=Family.ARTIFACT,
-        title="A cubin is cut short or damaged",
-        why="the readable part may be half of it",
-        fix="build it again",
-    ),
-    ErrorCode(
-        name="kernel-stripped",
-        family=Family.ARTIFACT,
-        title="A cubin was stripped of its symbols",
-        why="the symbols tell which code belongs to which kernel",
-        fix="give the cubin as the compiler wrote it",
-    ),
-    ErrorCode(
-        name="kernel-arch",
-        family=Family.ARTIFACT,
-        title="A kernel is for an architecture that the disassembler or the catalogue does not know",
-        why="its registers and instructions would be read wrongly",
-        fix="update nvidia-cuda-nvdisasm and nvidia-cuda-cuobjdump, or name a known architecture",
-    ),
-    ErrorCode(
-        name="kernel-option",
-        family=Family.USAGE,
-        title="An option of an inspector has a wrong value",
-        why="with a wrong value the figures would be those of another launch, build or device",
-        fix="docs/options.md lists the options; a launch is threads=256, smem=48KiB, arch=sm_90",
-    ),
-    ErrorCode(
-        name="ncu-report",
-        family=Family.ARTIFACT,
-        title="An Nsight Compute report cannot be read",
-        why="it is cut short, of a newer version, or something else",
-        fix="write it again, or export it with `ncu --import FILE --csv --page raw`",
-    ),
-    ErrorCode(
-        name="ncu-permission",
-        family=Family.PERMISSION,
-        title="The driver does not let this user read performance counters (ERR_NVGPUCTRPERM)",
-        why="ncu measures nothing without them",
-        fix="as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/perf.conf, "
-        "then reload the driver; in a container add --cap-add=SYS_ADMIN",
-    ),
-    ErrorCode(
-        name="ncu-nothing",
-        family=Family.ARTIFACT,
-        title="ncu profiled no kernel",
-        why="the region launched none, or it was filtered out",
-        fix="enter the region around the launches, and synchronise before leaving it",
-    ),
-    ErrorCode(
-        name="rocprof-csv",
-        family=Family.ARTIFACT,
-        title="A CSV of rocprof cannot be read",
-        why="its columns are of no known version",
-        fix="write it with rocprofv3 --output-format csv, and give the file as it was written",
-    ),
-    ErrorCode(
-        name="profile-mode",
-        family=Family.USAGE,
-        title="No profiler has this name",
-        why="without a profile there is no figure to check",
-        fix="use torch, nsys, ncu, cubin or a profiler of a plugin: perfgate doctor lists them",
-    ),
-    ErrorCode(
-        name="profile-tool",
-        family=Family.TOOL,
-        title="A profiler does not work on this machine",
-        why="without a profile there is no figure to check",
-        fix="perfgate doctor says what is missing and how to get it",
-    ),
-    ErrorCode(
-        name="profile-child",
-        family=Family.CHILD,
-        title="The test failed under the profiler",
-        why="the profile is not one of a passing test",
-        fix="run the test without a profiler first; the folder of the profile has the log",
-    ),
+KERNEL_CODES = codes_of(
+    TOOL={
+        "kernel-tool": (
+            "A tool that reads machine code or reports is not installed",
+            "the file cannot be read without it",
+            _INSTALL,
+        ),
+        "kernel-tool-failed": (
+            "A tool that reads machine code failed",
+            "its output cannot be trusted",
+            "update nvidia-cuda-nvdisasm and nvidia-cuda-cuobjdump; if that does not help, report it with its output",
+        ),
+        "profile-tool": (
+            "A profiler does not work on this machine",
+            "without a profile there is no figure to check",
+            "perfgate doctor says what is missing and how to get it",
+        ),
+    },
+    ARTIFACT={
+        "kernel-none": (
+            "A file holds no machine code of a GPU kernel",
+            "a limit on a kernel that does not exist would pass without a check",
+            "name a cubin, a fatbin, an object file of nvcc, or a directory that holds some",
+        ),
+        "kernel-broken": (
+            "A cubin is cut short or damaged",
+            "the readable part may be half of it",
+            "build it again",
+        ),
+        "kernel-stripped": (
+            "A cubin was stripped of its symbols",
+            "the symbols tell which code belongs to which kernel",
+            "give the cubin as the compiler wrote it",
+        ),
+        "kernel-arch": (
+            "A kernel is for an architecture that the disassembler or the catalogue does not know",
+            "its registers and instructions would be read wrongly",
+            "update nvidia-cuda-nvdisasm and nvidia-cuda-cuobjdump, or name a known architecture",
+        ),
+        "ncu-report": (
+            "An Nsight Compute report cannot be read",
+            "it is cut short, of a newer version, or something else",
+            "write it again, or export it with `ncu --import FILE --csv --page raw`",
+        ),
+        "ncu-nothing": (
+            "ncu profiled no kernel",
+            "the region launched none, or it was filtered out",
+            "enter the region around the launches, and synchronise before leaving it",
+        ),
+        "rocprof-csv": (
+            "A CSV of rocprof cannot be read",
+            "its columns are of no known version",
+            "write it with rocprofv3 --output-format csv, and give the file as it was written",
+        ),
+    },
+    USAGE={
+        "kernel-unmatched": (
+            "No kernel of a file has this name",
+            "a limit on a kernel that does not exist would pass without a check",
+            "perfgate inspect FILE lists the kernels; a part of a name selects all that hold it",
+        ),
+        "kernel-option": (
+            "An option of an inspector has a wrong value",
+            "with a wrong value the figures would be those of another launch, build or device",
+            "docs/options.md lists the options; a launch is threads=256, smem=48KiB, arch=sm_90",
+        ),
+        "profile-mode": (
+            "No profiler has this name",
+            "without a profile there is no figure to check",
+            "use torch, nsys, ncu, cubin or a profiler of a plugin: perfgate doctor lists them",
+        ),
+    },
+    PERMISSION={
+        "ncu-permission": (
+            "The driver does not let this user read performance counters (ERR_NVGPUCTRPERM)",
+            "ncu measures nothing without them",
+            (
+                "as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/perf.conf, "
+                "then reload the driver; in a container add --cap-add=SYS_ADMIN"
+            ),
+        ),
+    },
+    CHILD={
+        "profile-child": (
+            "The test failed under the profiler",
+            "the profile is not one of a passing test",
+            "run the test without a profiler first; the folder of the profile has the log",
+        ),
+    },
 )

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_perfgate.model.metric import Absent, Interval, Metric, MetricSet, labels
+from pytest_perfgate.model.metric import Absent, Column, Interval, Metric, MetricSet, labels
 from pytest_perfgate.model.values import Dimension
 
 
@@ -61,6 +61,13 @@ PAIRS = (("sm", "a"), ("sm", "b"), ("dram", "a"))
 def test_bounds_fall_back_to_the_value() -> None:
     assert (overlap(0.5).low, overlap(0.5).high) == (0.5, 0.5)
     sure = Metric(name="time", value=5.0, dimension=Dimension.TIME, interval=Interval(low=4.0, high=7.0))
-    assert (sure.low, sure.high, sure.interval.width) == (4.0, 7.0, 3.0)
+    assert (sure.low, sure.high) == (4.0, 7.0)
     assert sure.interval.holds(4.0)
     assert not sure.interval.holds(8.0)
+
+
+def test_a_header_names_columns_their_dimensions_and_digits() -> None:
+    kernel, share = Column.header("kernel, demangled | time / roof: fraction 3", absent="-")
+    assert kernel == Column(name="kernel, demangled", absent="-")
+    assert share == Column(name="time / roof", dimension=Dimension.FRACTION, digits=3, absent="-")
+    assert Column.header("calls: count") == (Column(name="calls", dimension=Dimension.COUNT),)

@@ -126,10 +126,8 @@ def leading(counters: Mapping[str, Counter], table: tuple[tuple[str, str], ...])
 
 
 def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
-    """Return the share of a warp's time by stall reason, without issuing, which the total includes.
-
-    A share is of all reasons, so it is empty if neither their sum nor every one of them was collected.
-    """
+    """Return the share of a warp's time by stall reason, without issuing, which the total includes."""
+    # A share is of all reasons, so it is empty if neither their sum nor every one of them was collected.
     for head, tail in (_STALL, _STALL_LATENCY):
         reasons = _reasons(counters, head, tail)
         total = _total(reasons, counters)
@@ -240,11 +238,9 @@ def _of(counters: Mapping[str, Counter], *names: str) -> float | None:
 
 
 def memory_bytes(counters: Mapping[str, Counter]) -> float | None:
-    """Return the bytes between L2 and memory: requests of 32, 64 and 128 bytes, by names of gfx90a and gfx942.
-
-    If some were not collected, rocprof's kilobytes are used. Counters with names of gfx90a have no requests of 128
-    bytes.
-    """
+    """Return the bytes between L2 and memory: requests of 32, 64 and 128 bytes, by names of gfx90a and gfx942."""
+    # If some were not collected, rocprof's kilobytes are used. Counters with names of gfx90a have no requests of 128
+    # bytes.
     reads = _of(counters, "TCC_EA0_RDREQ_sum", "TCC_EA_RDREQ_sum")
     small = _of(counters, "TCC_EA0_RDREQ_32B_sum", "TCC_EA_RDREQ_32B_sum")
     writes = _of(counters, "TCC_EA0_WRREQ_sum", "TCC_EA_WRREQ_sum")

@@ -368,16 +368,10 @@ def _loop(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def findings_of(diagnoses: Sequence[Diagnosis]) -> tuple[Finding, ...]:
-    """Return the class of each kernel with its numbers, our advice, then the profiler's own rules.
-
-    The longest kernel comes first; without times, the one with most findings.
-    """
-    ranked = sorted(diagnoses, key=_weight, reverse=True)
+    """Return the class of each kernel with its numbers, our advice, then the profiler's own rules."""
+    # The longest kernel comes first; without times, the one with most findings.
+    ranked = sorted(diagnoses, key=lambda d: (d.spent, len(_advice(d))), reverse=True)
     return tuple(finding for d in ranked for finding in _of(d, alone=len(diagnoses) == 1))
-
-
-def _weight(diagnosis: Diagnosis) -> tuple[float, int]:
-    return diagnosis.spent, len(_advice(diagnosis))
 
 
 def _advice(diagnosis: Diagnosis) -> list[Finding]:

@@ -38,10 +38,8 @@ MOST = 20_000
 def metrics_of(
     diagnoses: Sequence[Diagnosis], source: str, requested: Iterable[Labels] = (), most: int = MOST
 ) -> MetricSet:
-    """Return every metric of every kernel. Launches of one kernel are numbered, so that each is judged.
-
-    ``requested`` adds instructions that limits count: with modifiers, or absent from the code.
-    """
+    """Return every metric of every kernel. Launches of one kernel are numbered, so that each is judged."""
+    # ``requested`` adds instructions that limits count: with modifiers, or absent from the code.
     every = [mix for d in diagnoses for mix in (d.whole, d.ran) if mix]
     opcodes = sorted({name for mix in every for name in mix.counts})
     requested = tuple(requested)
@@ -99,10 +97,8 @@ def _meant(requested: Iterable[Labels], opcodes: Sequence[str], every: Sequence[
 
 
 def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
-    """Return kernel, architecture and, if any kernel was launched twice, the number of the launch for all.
-
-    A limit selects the metrics with the fewest labels, so all must have the same ones or it would miss some.
-    """
+    """Return kernel, architecture and, if any kernel was launched twice, the number of the launch for all."""
+    # A limit selects the metrics with the fewest labels, so all must have the same ones or it would miss some.
     counts: Counter[tuple[str, str]] = Counter()
     numbered = []
     for d in diagnoses:
@@ -363,10 +359,8 @@ def _scope(line: str) -> Labels:
 def requested_metrics(
     diagnoses: Sequence[Diagnosis], launches: Sequence[RequestedLaunch], limits: Mapping[str, SmLimits]
 ) -> MetricSet:
-    """Return occupancy and cliff distance of each kernel under each requested launch.
-
-    Only code of the requested architecture counts; without any, every build counts with its registers.
-    """
+    """Return occupancy and cliff distance of each kernel under each requested launch."""
+    # Only code of the requested architecture counts; without any, every build counts with its registers.
     answers: dict[Metric | Absent, None] = {}
     for launch in launches:
         exact = [d for d in diagnoses if d.facts.arch == launch.arch]

@@ -239,7 +239,6 @@ def _panel(label: str, places: Sequence[float], here: float, level: Callable[[An
 
 
 def draw(name: str, diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis] = ()) -> Picture:
-    """Draw one picture of a report."""
     if name == "roofline":
         return kernels_roofline(diagnoses, before)
     return {"occupancy": occupancy_picture, "launches": launches_picture}[name](diagnoses)

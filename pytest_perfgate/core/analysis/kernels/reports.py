@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from pytest_perfgate.core.analysis.kernels.bottleneck import recommendations
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, class_or_code, code_evidence, weighted
 from pytest_perfgate.core.analysis.kernels.sass_facts import FactChange, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import (
-    Health,
     health_sentence,
     moved_table,
     paired,
@@ -23,7 +22,7 @@ from pytest_perfgate.core.analysis.kernels.views import (
 )
 from pytest_perfgate.core.render.words import ABSENT, plural, quantity, significant
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
-from pytest_perfgate.model.values import Dimension, array_value
+from pytest_perfgate.model.values import Dimension, array_value, grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.roofline import Placement
@@ -143,7 +142,8 @@ Chance = tuple[Diagnosis, Finding]
 def top_opportunities(diagnoses: Sequence[Diagnosis]) -> tuple[Chance, ...]:
     """Return our advice and the profiler's rules by the time that they may save, always with our first one."""
     own, rules = _own(diagnoses), [(d, f) for d in diagnoses for f in d.facts.findings if f.gain]
-    ranked = [some[0] for some in _by_title(sorted([*own, *rules], key=_saving, reverse=True))]
+    every = sorted([*own, *rules], key=_saving, reverse=True)
+    ranked = [chances[0] for chances in grouped(every, _title).values()]
     top = ranked[:_TOP]
     return tuple(top if not own or own[0] in top else [*top[: _TOP - 1], own[0]])
 
@@ -163,12 +163,8 @@ def _saving(chance: Chance) -> tuple[int, float]:
     return 1 if finding.doubt.startswith(_LOCAL) else 2, (diagnosis.spent or 1.0) * gain / (1 + gain)
 
 
-def _by_title(chances: Iterable[Chance]) -> list[list[Chance]]:
-    """Return the same advice for several kernels once."""
-    titles: dict[str, list[Chance]] = {}
-    for chance in chances:
-        titles.setdefault(chance[1].title, []).append(chance)
-    return list(titles.values())
+def _title(chance: Chance) -> str:
+    return chance[1].title
 
 
 def _short(name: str) -> str:
@@ -289,7 +285,8 @@ _DRAM = "dram__bytes.sum.per_second"
 def _findings(diagnoses: Sequence[Diagnosis], longest: Diagnosis) -> Iterator[str]:
     """Yield what stands out, the longest kernel first; its class is in the summary."""
     for d in sorted(diagnoses, key=lambda d: d.spent, reverse=True):
-        name, ill = _short(d.name), ((row, n) for row, n in unhealthy(d.numbers) if not _noted(d, row))
+        covered = {"l2_hit"} if d.classification.notes else set[str]()  # the class says it
+        name, ill = _short(d.name), ((row, n) for row, n in unhealthy(d.numbers) if row.name not in covered)
         if d is not longest:
             yield f"{name}: {class_or_code(d)}"
         yield from (f"{name}: {note}" for note in d.classification.notes)
@@ -297,16 +294,11 @@ def _findings(diagnoses: Sequence[Diagnosis], longest: Diagnosis) -> Iterator[st
         yield from (f"{name}: {rule_text(f)}" for f in d.facts.findings if f.gain)
 
 
-def _noted(diagnosis: Diagnosis, row: Health) -> bool:
-    """Return whether a metric needs no note, because the class already covers it."""
-    return row.name == "l2_hit" and bool(diagnosis.classification.notes)
-
-
 def _advice(diagnoses: Sequence[Diagnosis], total: float, mfu: float | None) -> Block:
     """Return what to try, for the longest kernel first; advice for several kernels once, for the one with most time."""
     chances = _own(diagnoses) or [(longest_stage(diagnoses), f) for f in longest_stage(diagnoses).advice]
     items = []
-    for (diagnosis, finding), *more in _by_title(chances):
+    for (diagnosis, finding), *more in grouped(chances, _title).values():
         share = 1.0 if len(diagnoses) == 1 else diagnosis.spent / total if total else None
         also = f" and {plural(len(more), 'more kernel')}" if more else ""
         kernel = f"{_short(diagnosis.name)}{also}: " if len(diagnoses) > 1 else ""
@@ -383,7 +375,7 @@ def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
         return
     more = len(ranked) - MOST
     yield Table(
-        columns=tuple(Column(name=name) for name in ("Instructions", "Previous", "Current", "Change")),
+        columns=Column.header("Instructions | Previous | Current | Change"),
         rows=tuple(map(_row, ranked[:MOST])),
         note=f"{more} smaller changes are left out." if more > 0 else "",
     )

@@ -15,7 +15,7 @@ from pytest_perfgate.core.analysis.kernels.sass_opcodes import (
     parse_log,
 )
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import FROM_CODE, FROM_LOG, Disassembly, KernelCode, KernelFacts, Launch
+from pytest_perfgate.model.profiles import FROM_CODE, FROM_LOG, Disassembly, KernelCode, KernelFacts
 from pytest_perfgate.model.values import value
 
 _SYSTEM_SHARED_FROM = 90
@@ -51,7 +51,7 @@ def _facts(disassembly: Disassembly, name: str, arch: str, code: KernelCode) -> 
         code=code,
         resources=disassembly.resources[name],
         most_threads=disassembly.bounds.get(name),
-        launch=_launch(name, disassembly.launches),
+        launch=disassembly.launches.get(name) or disassembly.launches.get(""),  # one without a name is the only one
         notes={_LEFT_OUT: ", ".join(disassembly.left_out)} if disassembly.left_out else {},
     )
 
@@ -60,11 +60,6 @@ def without(kernels: Iterable[KernelFacts]) -> str:
     """Return for which architectures the library has code that is not read; "" if there is none."""
     names = ", ".join(dict.fromkeys(facts.notes[_LEFT_OUT] for facts in kernels if _LEFT_OUT in facts.notes))
     return f"without the code for {names}, which is not read" if names else ""
-
-
-def _launch(name: str, launches: Mapping[str, Launch]) -> Launch | None:
-    """Return the launch of that name; a launch without a name is the file's only one."""
-    return launches.get(name) or launches.get("")
 
 
 def static_shared(facts: KernelFacts) -> int:
@@ -84,10 +79,8 @@ def architecture(arch: str) -> int | None:
 
 
 def spilled(facts: KernelFacts) -> int | None:
-    """Return bytes of local memory a thread: the stack frame, if the code uses local memory at all.
-
-    ``None`` if it does and no frame is stated, as for a recursive function, whose stack has any depth.
-    """
+    """Return bytes of local memory a thread: the stack frame, if the code uses local memory at all."""
+    # ``None`` if it does and no frame is stated, as for a recursive function, whose stack has any depth.
     frame = facts.resources.stack + facts.resources.local if facts.resources else 0
     own = ("STL", "LDL", "ST", "LD") if frame else ("STL", "LDL")  # ST and LD reach a stack too, as in code of -G
     touched = facts.code is None or any(o.partition(".")[0] in own for o in set(facts.code.opcodes))
@@ -299,10 +292,8 @@ def _named(code: KernelCode, roots: frozenset[str]) -> frozenset[str]:
 
 
 def main_loop(code: KernelCode) -> Loop | None:
-    """Return the main loop: the smallest with more than half of the compute and load instructions of loops.
-
-    An unrolled loop wins over its remainder, and a tile loop with tensor cores over a small loop inside it.
-    """
+    """Return the main loop: the smallest with more than half of the compute and load instructions of loops."""
+    # An unrolled loop wins over its remainder, and a tile loop with tensor cores over a small loop inside it.
     candidates = loops(code)
     work = _named(code, _TENSOR) or _named(code, _WORK)
     until = list(accumulate((opcode in work for opcode in code.opcodes), initial=0))

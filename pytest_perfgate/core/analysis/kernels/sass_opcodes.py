@@ -66,10 +66,8 @@ _SHAPE = re.compile(r"\d+x\d+x\d+|[A-Z]+[0-9]+x[0-9]+|(?:[A-Z]+[0-9]*_)+[A-Z0-9]
 
 
 def matches_opcode(written: str, opcode: str) -> bool:
-    """Return whether a name matches an instruction: the same opcode, and the written modifiers in their order.
-
-    ``LDG``, ``LDG.E``, ``LDG.128`` and ``LDG.E.128`` all mean ``LDG.E.128.CONSTANT``.
-    """
+    """Return whether a name matches an instruction: the same opcode, and the written modifiers in their order."""
+    # ``LDG``, ``LDG.E``, ``LDG.128`` and ``LDG.E.128`` all mean ``LDG.E.128.CONSTANT``.
     root, *wanted = written.split(".")
     here, *modifiers_of = opcode.split(".")
     rest = iter(modifiers_of)
@@ -77,7 +75,6 @@ def matches_opcode(written: str, opcode: str) -> bool:
 
 
 def counted(written: str, exact: Mapping[str, float]) -> float:
-    """Count the matching instructions."""
     return sum(number for opcode, number in exact.items() if matches_opcode(written, opcode))
 
 

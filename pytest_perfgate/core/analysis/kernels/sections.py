@@ -63,10 +63,9 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
         yield from _possible(sm, facts)
         return
     yield Table(
-        columns=(Column(name="Resource"), Column(name="Per block"), Column(name="Limit/SM"),
-                 Column(name="Blocks/SM", dimension=Dimension.COUNT)),
+        columns=Column.header("Resource | Per block | Limit/SM | Blocks/SM: count"),
         rows=tuple(_resource_rows(options, sm, facts)),
-    )  # fmt: skip
+    )
     achieved = diagnosis.numbers.get("occupancy")
     yield Bullets(
         items=(
@@ -104,14 +103,13 @@ def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
     options = [(size, occupancy(sm, threads=size, registers=registers, shared=shared)) for size in sizes]
     bound = f" The code was compiled for blocks of {most} threads at the most." if most else ""
     yield Table(
-        columns=(Column(name="Threads a block", dimension=Dimension.COUNT),
-                 Column(name="Blocks/SM", dimension=Dimension.COUNT),
-                 Column(name="Warps/SM", dimension=Dimension.COUNT),
-                 Column(name="Occupancy", dimension=Dimension.FRACTION, digits=3), Column(name="Limited by")),
+        columns=Column.header(
+            "Threads a block: count | Blocks/SM: count | Warps/SM: count | Occupancy: fraction 3 | Limited by"
+        ),
         rows=tuple((n, h.blocks, h.warps, h.fraction, h.why_none or ", ".join(h.limiting)) for n, h in options),
         note=f"The launch is not known ({_launch_hint(facts)}); {registers} registers a thread and "
         f"{quantity(shared, Dimension.BYTES)} of static shared memory decide this.{bound}",
-    )  # fmt: skip
+    )
 
 
 def _launch_hint(facts: KernelFacts) -> str:
@@ -205,8 +203,7 @@ def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
         return
     rows = diagnosis.loop.rows if diagnosis.loop else range(len(code))
     yield Table(
-        columns=(Column(name="Instruction"), Column(name="Kernel", dimension=Dimension.COUNT),
-                 Column(name="Main loop", dimension=Dimension.COUNT), Column(name="Usual stall"), Column(name="Note")),
+        columns=Column.header("Instruction | Kernel: count | Main loop: count | Usual stall | Note"),
         rows=(
             *((name, whole.counts[name], inner.counts.get(name, 0) if diagnosis.loop else None,
                _stall(stall), _note(name, diagnosis, stall))
@@ -228,12 +225,11 @@ def _executed_table(ran: Mix) -> Block:
     telling = {n: c for n, c in ran.counts.items() if c >= _LEAST * ran.instructions or (c and n in _TELLING)}
     ranked = sorted(((n, c) for n, c in telling.items() if n != TENSOR_TOTAL), key=lambda pair: -pair[1])
     return Table(
-        columns=(Column(name="Instruction"), Column(name="Executed", dimension=Dimension.COUNT),
-                 Column(name="Share", dimension=Dimension.FRACTION, digits=3), Column(name="Note")),
+        columns=Column.header("Instruction | Executed: count | Share: fraction 3 | Note"),
         rows=tuple((n, count, count / (ran.instructions or 1), _NOTES.get(n, "")) for n, count in ranked[:_SHOWN]),
         note=f"{ran.instructions:,} warp instructions as the profiler counted them; stalls by instruction need the "
         "machine code.",
-    )  # fmt: skip
+    )
 
 
 def _looped(diagnosis: Diagnosis) -> str:

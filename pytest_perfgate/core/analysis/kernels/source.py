@@ -75,17 +75,14 @@ def _blocks(facts: KernelFacts) -> Iterator[Block]:
 def _by_source(facts: KernelFacts, total: float) -> Table:
     rows = sorted(source_lines(facts).items(), key=lambda pair: -pair[1][0])[:HOTTEST]
     return Table(
-        columns=(
-            Column(name="share", dimension=_PART, digits=3), Column(name="waits for"), Column(name="source"),
-            Column(name="line"),
-        ),
+        columns=Column.header("share: fraction 3 | waits for | source | line"),
         rows=tuple(
             (count / total, reason or ABSENT, place, source_text(facts, place))
             for place, (count, reason) in rows
             if count
         ),
         title="Hottest source lines",
-    )  # fmt: skip
+    )
 
 
 def sampled(facts: KernelFacts) -> float:

@@ -25,7 +25,7 @@ from pytest_perfgate.model.metric import (
     Table,
     labels,
 )
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, grouped, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
@@ -39,12 +39,14 @@ _Key = tuple[str, str]
 def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Return what a cubin shows of each kernel: one row each."""
     columns = (
-        *(Column(name=name) for name in ("kernel", "arch", "file")),
+        *Column.header("kernel | arch | file"),
         *(Column(name=name, dimension=dimension, absent="unknown") for name, dimension in _STATED),
-        Column(name="occupancy limit", dimension=_PART, digits=3, absent="-"), Column(name="limited by", absent="-"),
-        Column(name="tensor", dimension=_COUNT), Column(name="16-byte loads", dimension=_PART, digits=3, absent="-"),
-        Column(name="compute : load"), Column(name="code"),
-    )  # fmt: skip
+        *Column.header("occupancy limit: fraction 3 | limited by", absent="-"),
+        *Column.header("tensor: count"),
+        *Column.header("16-byte loads: fraction 3", absent="-"),
+        Column(name="compute : load"),
+        Column(name="code"),
+    )
     sources = [d.facts.source for d in diagnoses]
     files = distinct_names(sources) if len(set(sources)) > 1 else [""] * len(sources)
     unknown = None if any(d.occupancy for d in diagnoses) else ""  # a column without any is left out
@@ -108,9 +110,7 @@ def _by_name(ranked: Sequence[Diagnosis]) -> Iterator[Table]:
         return
     yield Table(
         title="By kernel",
-        columns=(Column(name="kernel"), Column(name="launches", dimension=_COUNT),
-                 Column(name="total", dimension=_TIME), Column(name="mean", dimension=_TIME),
-                 Column(name="of the time", dimension=_PART, digits=3)),
+        columns=Column.header("kernel | launches: count | total: time | mean: time | of the time: fraction 3"),
         rows=tuple((name, launches[name], time, time / launches[name], time / whole)
                    for name, time in sorted(spent.items(), key=lambda pair: -pair[1]) if launches[name]),
     )  # fmt: skip
@@ -164,10 +164,8 @@ def mix_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
              _kind(loop == d.loop, loop.innermost))
             for loop in loops(d.facts.code)
         )  # fmt: skip
-        table = Table(columns=(Column(name="opcode"), Column(name="kernel", dimension=_COUNT),
-                               Column(name="main loop", dimension=_COUNT)), rows=rows)  # fmt: skip
-        nest = Table(columns=(Column(name="from"), Column(name="to"), Column(name="instructions", dimension=_COUNT),
-                              Column(name="loop")), rows=loop_rows)  # fmt: skip
+        table = Table(columns=Column.header("opcode | kernel: count | main loop: count"), rows=rows)
+        nest = Table(columns=Column.header("from | to | instructions: count | loop"), rows=loop_rows)
         blocks.append(Section(title=f"{d.name} ({d.facts.arch})", blocks=(table, nest) if loop_rows else (table,)))
     return Document(title=title, blocks=tuple(blocks) or (Paragraph(text="not collected: no machine code"),))
 
@@ -207,15 +205,9 @@ def changes_view(before: Sequence[Diagnosis], after: Sequence[Diagnosis], title:
 
 def _renamed(here: Iterable[_Key], there: Iterable[_Key]) -> dict[_Key, _Key]:
     """Return the only unmatched kernel of an architecture in each build as a renamed pair."""
-    gone, come = (_by_arch(set(side) - set(other)) for side, other in ((here, there), (there, here)))
+    sides = ((here, there), (there, here))
+    gone, come = (grouped(set(side) - set(other), lambda key: key[1]) for side, other in sides)
     return {gone[arch][0]: come[arch][0] for arch in gone if len(gone[arch]) == len(come.get(arch, ())) == 1}
-
-
-def _by_arch(keys: Iterable[_Key]) -> dict[str, list[_Key]]:
-    names_of: dict[str, list[_Key]] = {}
-    for key in keys:
-        names_of.setdefault(key[1], []).append(key)
-    return names_of
 
 
 def _compilers(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterator[Block]:
@@ -233,9 +225,8 @@ def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:
         yield Paragraph(text="the same machine code, to the last control bit")
     else:
         rows = tuple((c.what, c.before, c.after) for c in changes(old.facts, new.facts))
-        sides = (Column(name="before", dimension=_COUNT), Column(name="after", dimension=_COUNT))
         same = Paragraph(text="the same instructions, with other operands or in another order")
-        yield Table(columns=(Column(name="fact"), *sides), rows=rows) if rows else same
+        yield Table(columns=Column.header("fact | before: count | after: count"), rows=rows) if rows else same
 
 
 @value
@@ -300,7 +291,7 @@ def _otherwise(row: Health, numbers: Mapping[str, float]) -> str:
 
 def health_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Return every kernel compared with the table."""
-    columns = tuple(Column(name=name) for name in ("metric", "value", "healthy if", "what it says"))
+    columns = Column.header("metric | value | healthy if | what it says")
     return Document(
         title=f"{title}: health",
         blocks=tuple(
@@ -347,15 +338,13 @@ SHOWN = (
     ("registers", Dimension.COUNT), ("spills", Dimension.BYTES), ("smem", Dimension.BYTES), ("waves", Dimension.PLAIN),
 )  # fmt: skip
 
-_MOVED = tuple(Column(name=name) for name in ("Metric", "Previous", "Current", "Change"))
+_MOVED = Column.header("Metric | Previous | Current | Change")
 _APART = 20  # pairs with a table of their own
 
 
 def paired(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> list[tuple[Diagnosis, Diagnosis]]:
     """Return launches matched by name and order; unmatched ones are listed elsewhere."""
-    there: dict[str, list[Diagnosis]] = {}
-    for d in after:
-        there.setdefault(d.name, []).append(d)
+    there = grouped(after, lambda d: d.name)
     return [(d, there[d.name].pop(0)) for d in before if there.get(d.name)]
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.nsys import views
 from pytest_perfgate.core.analysis.nsys.metrics import figures, metrics, window_text
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.metric import (
@@ -232,27 +231,19 @@ def _launches(count: int) -> str:
 
 
 def _table(title: str, pairs: Iterable[JobPair], what: str, how: str = "", limit: int = 0) -> Table:
-    named = [views.text("rank")] + ([views.text(what)] if what != "rank" else [])
-    columns = [*named, views.count("count before"), views.count("count after"), *_sides()]
-    rows = []
+    kernels = f"{what} | count before: count | count after: count | " if what != "rank" else ""
+    columns = Column.header(
+        f"rank | {kernels}before_ns: time | after_ns: time | difference_ns: time | slowdown: fraction"
+    )
+    rows: list[tuple[Cell, ...]] = []
     for pair in pairs:
-        names: tuple[Cell, ...] = (pair.rank,) if what == "rank" else (pair.rank, pair.name)
         old, new, slower = (
             _ABSENT if side is None else side for side in (pair.before_ns, pair.after_ns, pair.slowdown)
         )
-        sides: tuple[Cell, ...] = (old, new, pair.difference, slower)
-        rows.append((*names, pair.before_count, pair.after_count, *sides))
-    if what == "rank":
-        columns = [*named, *_sides()]
-        rows = [(row[0], *row[3:]) for row in rows]
+        counts: tuple[Cell, ...] = (pair.name, pair.before_count, pair.after_count) if kernels else ()
+        rows.append((pair.rank, *counts, old, new, pair.difference, slower))
     note = f"{_ABSENT}: not on that side" if any(_ABSENT in row for row in rows) else ""
-    return Table(
-        title=f"{title} ({how})" if how else title, note=note, columns=tuple(columns), rows=tuple(rows), limit=limit
-    )
-
-
-def _sides() -> tuple[Column, ...]:
-    return (views.time("before_ns"), views.time("after_ns"), views.time("difference_ns"), views.part("slowdown"))
+    return Table(title=f"{title} ({how})" if how else title, note=note, columns=columns, rows=tuple(rows), limit=limit)
 
 
 def _overlaps(before: Job, after: Job) -> Table:
@@ -270,8 +261,10 @@ def _overlaps(before: Job, after: Job) -> Table:
     for key in dict.fromkeys([*sides[0], *sides[1]]):
         (old, bare), (new, now) = (side.get(key, (None, None)) for side in sides)
         rows.append((*key, bare, now, old, new))
-    columns = (views.text("rank"), views.text("stage"), views.time("exposed before_ns"), views.time("exposed after_ns"),
-               views.part("overlap before"), views.part("overlap after"))  # fmt: skip
+    columns = Column.header(
+        "rank | stage | exposed before_ns: time | exposed after_ns: time | "
+        "overlap before: fraction | overlap after: fraction"
+    )
     return Table(title="Overlap", columns=columns, rows=tuple(rows))
 
 

@@ -37,7 +37,6 @@ class ExportContent:
 
 
 def lanes(recorded: ExportContent, windows: Mapping[Rank, Window], reading: ReadOptions) -> tuple[RankLane, ...]:
-    """Return one lane for each rank that has a window."""
     kernels = recorded.kernels
     when, thread, linked = launches(kernels, recorded.calls)
     stage, stages = _labelled(recorded.ranges, when, thread, _stages(recorded.ranges.texts, reading.preset))
@@ -161,11 +160,9 @@ def _labelled(ranges: Ranges, when: Ints, thread: Ints, labels: Sequence[str | N
 
 
 def innermost(start: Ints, end: Ints, points: Ints) -> Ints:
-    """For each point, return the index of the last-started range that contains it, or -1.
-
-    For a range that ended before the point, the nearest earlier one that ends later is tried; all ranges between those
-    two have ended as well, so none is missed.
-    """
+    """For each point, return the index of the last-started range that contains it, or -1."""
+    # For a range that ended before the point, the nearest earlier one that ends later is tried; all ranges between
+    # those two have ended as well, so none is missed.
     order = np.lexsort((-end, start))
     ends = end[order]
     later = _ends_later(ends)
@@ -179,11 +176,9 @@ def innermost(start: Ints, end: Ints, points: Ints) -> Ints:
 
 
 def _ends_later(ends: Ints) -> Ints:
-    """For each interval in order of start, return the nearest earlier one that ends later, or -1.
-
-    All first look at the previous one. One that finds an interval that ended continues from that one's position, since
-    none between those two ends later. The distance doubles with every round.
-    """
+    """For each interval in order of start, return the nearest earlier one that ends later, or -1."""
+    # All first look at the previous one. One that finds an interval that ended continues from that one's position,
+    # since none between those two ends later. The distance doubles with every round.
     later = np.arange(-1, len(ends) - 1, dtype=np.int64)
     pending = np.flatnonzero(later >= 0)
     while len(pending):
@@ -213,10 +208,8 @@ def _key(pid: Ints, correlation: Ints) -> Ints:
 
 
 def contexts(ranges: Ranges, label: Ints, when: Ints, thread: Ints) -> Ints:
-    """Return the label of the innermost labelled range around each launch on its own thread, or -1.
-
-    ``label`` holds one index for each text of the ranges; a range with -1 is ignored.
-    """
+    """Return the label of the innermost labelled range around each launch on its own thread, or -1."""
+    # ``label`` holds one index for each text of the ranges; a range with -1 is ignored.
     codes = np.full(len(when), -1, dtype=np.int64)
     named = label[ranges.text] >= 0 if len(ranges) else np.zeros(0, dtype=bool)
     rows = np.flatnonzero(named)

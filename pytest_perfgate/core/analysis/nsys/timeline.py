@@ -23,7 +23,7 @@ from pytest_perfgate.core.render.charts import (
 )
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Block, Cell, Document, Paragraph, Picture, Table
+from pytest_perfgate.model.metric import Block, Cell, Column, Document, Paragraph, Picture, Table
 from pytest_perfgate.model.nsys import COMPUTE, Job, RankLane, RankResult, StreamRow, stream_name
 from pytest_perfgate.model.values import Dimension
 
@@ -44,12 +44,10 @@ def timeline_view(job: Job) -> Document:
     spans = [row for result in job.ranks for row in _spans(result)]
     spans.sort(key=lambda row: -row[3])
     columns = (
-        views.text("rank"),
+        Column(name="rank"),
         views.ns("start"),
         views.ns("end"),
-        views.time("length"),
-        views.text("stage"),
-        views.text("kernel"),
+        *Column.header("length: time | stage | kernel"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(spans[:_SPANS])
     if rows:

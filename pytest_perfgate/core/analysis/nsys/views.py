@@ -35,18 +35,18 @@ def balance(job: Job) -> Document:
     """Return how much more than the mean the busiest part computes."""
     balanced = balances(job.ranks)
     excess = Table(
-        columns=(text("over"), part("balance"), count("parts")),
+        columns=Column.header("over | balance: fraction | parts: count"),
         rows=tuple((b.over, b.excess, len(b.parts)) for b in balanced),
         note="balance: the busiest part's compute over the mean of the parts, minus one" if balanced
         else "one part alone: there is nothing to balance",
     )  # fmt: skip
     parts = Table(
-        columns=(text("over"), text("part"), time("compute_ns"), count("ranks")),
+        columns=Column.header("over | part | compute_ns: time | ranks: count"),
         rows=tuple((b.over, name, amount, ranks) for b in balanced for name, amount, ranks in b.parts),
     )
     stages = Table(
         title="Compute per rank and stage",
-        columns=(text("pid"), text("rank"), text("stage"), time("compute_ns"), part("of its compute")),
+        columns=Column.header("pid | rank | stage | compute_ns: time | of its compute: fraction"),
         rows=tuple(
             (str(r.rank.pid), r.rank.name, stage, amount, amount / max(r.time.computation_ns, 1))
             for r in job.ranks
@@ -57,26 +57,9 @@ def balance(job: Job) -> Document:
     return Document(title="Balance", subtitle=window_text(job.ranks), blocks=tables)
 
 
-def text(name: str) -> Column:
-    return Column(name=name)
-
-
 def ns(name: str) -> Column:
     """Return a column of plain nanoseconds, for pasting as the start or end of a window."""
     return Column(name=name, dimension=Dimension.TIME, unit="ns")
-
-
-def time(name: str) -> Column:
-    """Return a column of times; a name that ends in ``_ns`` says to CSV and JSON what the numbers are."""
-    return Column(name=name, dimension=Dimension.TIME)
-
-
-def part(name: str) -> Column:
-    return Column(name=name, dimension=Dimension.FRACTION)
-
-
-def count(name: str) -> Column:
-    return Column(name=name, dimension=Dimension.COUNT)
 
 
 def notes(job: Job, *, led: bool = False) -> tuple[Block, ...]:
@@ -86,14 +69,15 @@ def notes(job: Job, *, led: bool = False) -> tuple[Block, ...]:
     return (Bullets(items=tuple(items)),) if items else ()
 
 
-_ALWAYS = (text("pid"), text("rank"), text("stage"), time("exposed_ns"), part("overlap"),
-           part("overlap_min"), part("overlap_max"))  # fmt: skip
+_ALWAYS = Column.header(
+    "pid | rank | stage | exposed_ns: time | overlap: fraction | overlap_min: fraction | overlap_max: fraction"
+)
 
-_SUMS = (time("exposed_sum"), part("overlap_sum"))
+_SUMS = Column.header("exposed_sum: time | overlap_sum: fraction")
 
 _NO_ROWS = "no communication on a stream of its own in the window"
 
-_LAST = (count("kernels"), text("window"))
+_LAST = Column.header("kernels: count | window")
 
 
 def overlap(job: Job, findings: Sequence[Finding] = ()) -> Document:
@@ -124,7 +108,7 @@ def _lead(job: Job, findings: Sequence[Finding]) -> list[Block]:
 
 def _barriers(job: Job) -> tuple[Table, ...]:
     """Return communication on computing streams, where it cannot overlap what follows it."""
-    columns = (text("pid"), text("rank"), text("stream"), time("barrier_ns"), part("of the window"))
+    columns = Column.header("pid | rank | stream | barrier_ns: time | of the window: fraction")
     rows = tuple(
         (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.barrier_ns, s.barrier_ns / max(r.time.window_ns, 1))
         for r in job.ranks
@@ -160,7 +144,7 @@ def _row(result: RankResult, row: OverlapRow, *, original: bool) -> tuple[Cell, 
 
 def setup(job: Job) -> Document:
     """Return the rank, device and mesh coordinates of each process."""
-    columns = tuple(map(text, ("pid", "rank", "gpu", "device", "mesh", "settings", "named by", "file")))
+    columns = Column.header("pid | rank | gpu | device | mesh | settings | named by | file")
     rows = tuple(_rank(job, result.rank) for result in job.ranks)
     return Document(title="Setup", blocks=(Table(columns=columns, rows=rows), *_files(job), *notes(job)))
 
@@ -177,14 +161,20 @@ def _rank(job: Job, rank: Rank) -> tuple[Cell, ...]:
 
 def _files(job: Job) -> tuple[Table, ...]:
     rows = tuple((facts.path, facts.product or None, facts.schema or None) for facts in job.files)
-    return (Table(columns=(text("file"), text("nsys"), text("schema")), rows=rows),)
+    return (Table(columns=Column.header("file | nsys | schema"), rows=rows),)
 
 
 def window(job: Job) -> Document:
     """Return the windows of the figures, and what their edges cut."""
-    columns = (text("pid"), text("rank"), ns("start"), ns("end"), time("length"), count("kernels"),
-               count("straddling"), time("cut off"), part("coverage"), time("step to step"), text("limited by"),
-               text("chosen as"))  # fmt: skip
+    columns = (
+        *Column.header("pid | rank"),
+        ns("start"),
+        ns("end"),
+        *Column.header(
+            "length: time | kernels: count | straddling: count | cut off: time | coverage: fraction | "
+            "step to step: time | limited by | chosen as"
+        ),
+    )
     wrong = problems(job)
     rows = tuple(
         (str(r.rank.pid), r.rank.name, w.start, w.end, w.length, len(r.lane.kernels), r.lane.straddlers, r.lane.cut,
@@ -200,8 +190,9 @@ def window(job: Job) -> Document:
 
 def streams(job: Job) -> Document:
     """Return the active streams of the window, with what runs on them."""
-    columns = (text("pid"), text("rank"), text("stream"), text("kind"), text("purpose"), count("kernels"),
-               time("busy_ns"), time("barrier_ns"), text("window"))  # fmt: skip
+    columns = Column.header(
+        "pid | rank | stream | kind | purpose | kernels: count | busy_ns: time | barrier_ns: time | window"
+    )
     rows = tuple(
         (str(r.rank.pid), r.rank.name, stream_name(s.stream), s.kind,
          f"{s.purpose} ({s.detail})" if s.detail else s.purpose, s.kernels, s.busy_ns, s.barrier_ns, str(r.lane.window))
@@ -230,8 +221,9 @@ def kernel_table(totals: Iterable[tuple[str, KernelTotal]], talks: re.Pattern[st
     """Return kernels by total time, from (rank, total) pairs."""
     listed = sorted(totals, key=lambda pair: -pair[1].total_ns)
     whole = sum(total.total_ns for _, total in listed) or 1
-    columns = (text("rank"), text("kernel"), text("class"), count("count"), time("total_ns"), part("share"),
-               time("mean"), time("min"), time("max"))  # fmt: skip
+    columns = Column.header(
+        "rank | kernel | class | count: count | total_ns: time | share: fraction | mean: time | min: time | max: time"
+    )
     rows: list[tuple[Cell, ...]] = [
         (rank, t.name, "communication" if talks.search(t.name) else "compute", t.count, t.total_ns,
          t.total_ns / whole, t.total_ns / t.count, t.least_ns, t.most_ns)
@@ -244,8 +236,10 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
     """Return each device's use of its window, and the host's calls in it."""
     uses = Table(
         title="Device in the window: parts that sum to it",
-        columns=(text("pid"), text("rank"), time("window_ns"), part("computation"), part("exposed_comm"),
-                 part("exposed_copies"), part("idle"), part("launch_share")),
+        columns=Column.header(
+            "pid | rank | window_ns: time | computation: fraction | exposed_comm: fraction | "
+            "exposed_copies: fraction | idle: fraction | launch_share: fraction"
+        ),
         rows=tuple(
             (str(r.rank.pid), r.rank.name, t.window_ns, t.computation_ns / w, t.exposed_comm_ns / w,
              t.exposed_copies_ns / w, t.idle_ns / w, r.launch_ns / w if r.launch_ns is not None else None)
@@ -258,7 +252,7 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
     listed = sorted(calls, key=lambda pair: -pair[1].total_ns)
     host = Table(
         title="Host calls in the window",
-        columns=(text("rank"), text("call"), count("count"), time("total_ns")),
+        columns=Column.header("rank | call | count: count | total_ns: time"),
         rows=tuple((rank, row.name, row.count, row.total_ns) for rank, row in listed),
         limit=shown,
     )

@@ -115,27 +115,24 @@ def convolution(call: OperatorCall) -> Work:
 
 
 def cudnn(call: OperatorCall) -> Work:
-    return conv(
-        call.shape(0),
-        call.shape(1),
-        dtype=call.dtype(0),
-        padding=call.numbers(2) or 0,
-        stride=call.numbers(3) or 1,
-        dilation=call.numbers(4) or 1,
-        groups=call.number(5),
-    )
+    return _of_library(call, 2)
 
 
 def miopen(call: OperatorCall) -> Work:
+    return _of_library(call, 3, bias=call.tensor(2))
+
+
+def _of_library(call: OperatorCall, at: int, *, bias: bool = False) -> Work:
+    """Return the work of a library's own convolution, whose options begin at this argument."""
     return conv(
         call.shape(0),
         call.shape(1),
         dtype=call.dtype(0),
-        padding=call.numbers(3) or 0,
-        stride=call.numbers(4) or 1,
-        dilation=call.numbers(5) or 1,
-        groups=call.number(6),
-        bias=call.tensor(2),
+        padding=call.numbers(at) or 0,
+        stride=call.numbers(at + 1) or 1,
+        dilation=call.numbers(at + 2) or 1,
+        groups=call.number(at + 3),
+        bias=bias,
     )
 
 

@@ -171,7 +171,6 @@ _OPTIMISERS = {
 
 
 def is_list_operator(name: str) -> bool:
-    """Return whether this is an operator on lists of tensors."""
     return bool(_EACH.match(name) or _FUSED.match(name))
 
 

@@ -295,10 +295,8 @@ def left_over(recommended: Sequence[Recommendation], findings: Sequence[Finding]
 
 
 def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
-    """Return whether an operator is worth a replay: over 10 % of compute, under 30 % of its roof.
-
-    Attention over a short sequence is slow because of its length, so it is excluded first.
-    """
+    """Return whether an operator is worth a replay: over 10 % of compute, under 30 % of its roof."""
+    # Attention over a short sequence is slow because of its length, so it is excluded first.
     large = row.work is not None and row.share > REPLAY_SHARE and not short_sequence(row)
     return large and fraction is not None and fraction < REPLAY_FRACTION
 

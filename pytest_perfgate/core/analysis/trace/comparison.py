@@ -9,6 +9,7 @@ from dataclasses import replace
 from pytest_perfgate.core.analysis.operators import category_of, fusion_of
 from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Match, Roofs
 from pytest_perfgate.core.analysis.trace.operators import hardware_table, short_name
+from pytest_perfgate.core.analysis.trace.survey import trace_metric
 from pytest_perfgate.core.analysis.trace.tables import brief
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import plural, quantity
@@ -19,9 +20,7 @@ from pytest_perfgate.model.metric import (
     Bullets,
     Column,
     Document,
-    Labels,
     Link,
-    Metric,
     MetricSet,
     Paragraph,
     Section,
@@ -57,16 +56,16 @@ def pair_metrics(scope: str, pairs: Iterable[Match]) -> MetricSet:
         where = labels(**{scope: pair.name}, **shaped)
         for side, time, calls in zip(SIDES, (pair.before, pair.after), pair.calls):
             there = tuple(sorted((*where, ("side", side))))
-            metrics.append(_metric("compared_calls", calls, _COUNT, there))
-            metrics += [_metric("compared_time", time, _TIME, there)] if time is not None else []
+            metrics.append(trace_metric("compared_calls", calls, _COUNT, there))
+            metrics += [trace_metric("compared_time", time, _TIME, there)] if time is not None else []
         if pair.before is not None and pair.after is not None:
-            metrics.append(_metric("difference", pair.after - pair.before, _TIME, where))
+            metrics.append(trace_metric("difference", pair.after - pair.before, _TIME, where))
         if pair.expected is not None:
-            metrics.append(_metric("expected_slowdown", pair.expected - 1, _PART, where))
+            metrics.append(trace_metric("expected_slowdown", pair.expected - 1, _PART, where))
         if pair.ratio is None:
             absent.append(Absent(name="slowdown", labels=where, why=pair.remark))
         else:
-            metrics.append(_metric("slowdown", pair.ratio - 1, _PART, where, pair.remark))
+            metrics.append(trace_metric("slowdown", pair.ratio - 1, _PART, where, pair.remark))
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
@@ -86,44 +85,31 @@ def part_metrics(before: Timeline, after: Timeline, parts: Sequence[str]) -> Met
     for name in parts:
         then, now, where = getattr(before, name), getattr(after, name), labels(part=name)
         for side, time in zip(SIDES, (then, now)):
-            metrics.append(_metric("compared_time", time, _TIME, labels(part=name, side=side)))
-        metrics.append(_metric("difference", now - then, _TIME, where))
-        metrics += [_metric("slowdown", now / then - 1, _PART, where)] if then else []
+            metrics.append(trace_metric("compared_time", time, _TIME, labels(part=name, side=side)))
+        metrics.append(trace_metric("difference", now - then, _TIME, where))
+        metrics += [trace_metric("slowdown", now / then - 1, _PART, where)] if then else []
     return MetricSet(metrics=tuple(metrics))
 
 
 def tree_metrics(edits_made: Sequence[Edit]) -> MetricSet:
     """Return the number of operators by which the call trees differ."""
-    return MetricSet(metrics=(_metric("tree_edits", sum(edit.size for edit in edits_made), _COUNT, ()),))
-
-
-def _metric(name: str, number: float, dimension: Dimension, where: Labels, note: str = "") -> Metric:
-    return Metric(name=name, value=float(number), dimension=dimension, labels=where, source="trace", note=note)
+    return MetricSet(metrics=(trace_metric("tree_edits", sum(edit.size for edit in edits_made), _COUNT, ()),))
 
 
 def whole_slowdown(before: Timeline | None, after: Timeline | None, parts: Sequence[str] = PARTS) -> MetricSet:
     """Return total time of the window with idle time, relative to the reference."""
     if before is None or after is None or not before.total:
         return MetricSet(absent=(Absent(name="slowdown", why="one of the traces has no single device's activity"),))
-    whole = MetricSet(metrics=(_metric("slowdown", after.total / before.total - 1, _PART, ()),))
+    whole = MetricSet(metrics=(trace_metric("slowdown", after.total / before.total - 1, _PART, ()),))
     return whole | part_metrics(before, after, parts)
 
 
 def pair_table(pairs: Sequence[Match], of: str, limit: int = 0) -> Table:
     """Return one row for each pair, the largest first."""
     return Table(
-        columns=(
-            Column(name=of),
-            Column(name="arguments"),
-            Column(name="calls, reference", dimension=_COUNT),
-            Column(name="calls, target", dimension=_COUNT),
-            Column(name="reference", dimension=_TIME),
-            Column(name="target", dimension=_TIME),
-            Column(name="difference", dimension=_TIME),
-            Column(name="relative", dimension=_PART),
-            Column(name="bound"),
-            Column(name="expected", dimension=_PART),
-            Column(name="remark"),
+        columns=Column.header(
+            f"{of} | arguments | calls, reference: count | calls, target: count | reference: time | target: time | "
+            "difference: time | relative: fraction | bound | expected: fraction | remark"
         ),
         rows=tuple(
             (
@@ -154,13 +140,7 @@ def timeline_pair_table(before: Timeline, after: Timeline) -> Table:
         if then or now:
             rows.append((_CALLED.get(name, name), then, now, now - then, now / then - 1 if then else None))
     return Table(
-        columns=(
-            Column(name="part"),
-            Column(name="reference", dimension=_TIME),
-            Column(name="target", dimension=_TIME),
-            Column(name="difference", dimension=_TIME),
-            Column(name="relative", dimension=_PART),
-        ),
+        columns=Column.header("part | reference: time | target: time | difference: time | relative: fraction"),
         rows=tuple(rows),
     )
 
@@ -176,12 +156,7 @@ def edit_table(edits_made: Sequence[Edit], limit: int) -> Table:
     """Return the differences of the call trees, the largest first."""
     ordered = sorted(edits_made, key=lambda edit: -edit.size)
     return Table(
-        columns=(
-            Column(name="under"),
-            Column(name="reference"),
-            Column(name="target"),
-            Column(name="operators", dimension=_COUNT),
-        ),
+        columns=Column.header("under | reference | target | operators: count"),
         rows=tuple((e.path, e.before, e.after, e.size) for e in ordered),
         limit=limit,
     )

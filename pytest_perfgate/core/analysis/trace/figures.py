@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -133,7 +133,6 @@ FIGURES: tuple[ViewFigure, ...] = (
 
 
 def metric_of(view: str) -> Mapping[str, str]:
-    """Return the metric of each column of a view."""
     return {figure.shown: figure.metric for figure in FIGURES if figure.view == view}
 
 
@@ -254,7 +253,7 @@ def table_metrics(
 def distinct_labels(rows: Sequence[OperatorRow]) -> list[Labels]:
     """Return labels of argument sets: operator, shapes, and further differences as needed."""
     scopes = [labels(op=row.name, shapes=row.call.shapes().replace("×", "x") or "none") for row in rows]
-    for name, describe in (("types", _types), ("strides", _strides), ("scalars", scalars)):
+    for name, describe in _FURTHER.items():
         counts = Counter(scopes)
         scopes = [
             tuple(sorted((*where, (name, describe(row))))) if counts[where] > 1 else where
@@ -263,9 +262,8 @@ def distinct_labels(rows: Sequence[OperatorRow]) -> list[Labels]:
     return scopes
 
 
-def _types(row: OperatorRow) -> str:
-    return " ".join(row.call.types)
-
-
-def _strides(row: OperatorRow) -> str:
-    return listed(row.call.strides)
+_FURTHER: Mapping[str, Callable[[OperatorRow], str]] = {
+    "types": lambda row: " ".join(row.call.types),
+    "strides": lambda row: listed(row.call.strides),
+    "scalars": scalars,
+}

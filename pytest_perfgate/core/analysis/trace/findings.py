@@ -349,10 +349,8 @@ def _batch(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
 
 
 def _reads_weights(row: OperatorRow) -> bool:
-    """Return whether a product reads more of its second operand than it moves of its rows.
-
-    A batched product has a second operand for each entry, which a larger batch multiplies too.
-    """
+    """Return whether a product reads more of its second operand than it moves of its rows."""
+    # A batched product has a second operand for each entry, which a larger batch multiplies too.
     if row.category != "GEMM":
         return False
     shapes = _shapes(row)[-2:]

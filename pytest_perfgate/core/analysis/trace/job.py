@@ -76,8 +76,6 @@ class RankFigures:
 
 @value
 class TraceJob:
-    """Some ranks of a job, in the order of ranks."""
-
     ranks: tuple[RankFigures, ...] = ()
 
     def __or__(self, other: TraceJob) -> TraceJob:
@@ -175,7 +173,7 @@ def _triggered(finding: Finding) -> float:
     return sign * float(number.group()) if number else 0.0
 
 
-_TIME, _COUNT = Dimension.TIME, Dimension.COUNT
+_TIME = Dimension.TIME
 
 
 def job_sentence(job: TraceJob) -> str:
@@ -234,8 +232,7 @@ def _waits_table(shared: Sequence[Instance]) -> Table:
     by_starts = (Column(name="by starts", dimension=_TIME),)
     return Table(
         columns=(
-            Column(name="rank"),
-            Column(name="waits for others", dimension=_TIME),
+            *Column.header("rank | waits for others: time"),
             *(by_starts if agreed else ()),
             Column(name=""),
         ),
@@ -246,12 +243,7 @@ def _waits_table(shared: Sequence[Instance]) -> Table:
 
 def _lone_table(meeting: Meeting) -> Table:
     return Table(
-        columns=(
-            Column(name="collective"),
-            Column(name="instances", dimension=_COUNT),
-            Column(name="transfer and waiting", dimension=_TIME),
-            Column(name="bytes", dimension=Dimension.BYTES),
-        ),
+        columns=Column.header("collective | instances: count | transfer and waiting: time | bytes: bytes"),
         rows=tuple((kind, count, spent, moved or None) for kind, count, spent, moved in lone_rows(meeting)),
     )
 
@@ -277,15 +269,9 @@ def _kinds(shared: Sequence[Instance]) -> Table:
         skew = max(i.skew for i in group)
         rows.append((kind, len(group), sums.members, sums.latency, skew, sums.moved or None, sums.rate, bus))
     return Table(
-        columns=(
-            Column(name="collective"),
-            Column(name="instances", dimension=_COUNT),
-            Column(name="ranks", dimension=_COUNT),
-            Column(name="latency", dimension=_TIME),
-            Column(name="largest skew", dimension=_TIME),
-            Column(name="bytes", dimension=Dimension.BYTES),
-            Column(name="algorithm", dimension=Dimension.BANDWIDTH),
-            Column(name="bus", dimension=Dimension.BANDWIDTH),
+        columns=Column.header(
+            "collective | instances: count | ranks: count | latency: time | largest skew: time | "
+            "bytes: bytes | algorithm: bandwidth | bus: bandwidth"
         ),
         rows=tuple(rows),
     )

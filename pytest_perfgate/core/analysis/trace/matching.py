@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis.roofline import bound
-from pytest_perfgate.model.values import regex, value
+from pytest_perfgate.model.values import grouped, regex, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
@@ -82,7 +82,6 @@ def by_arguments(before: Sequence[OperatorRow], after: Sequence[OperatorRow], ro
 
 
 def by_operator(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Match, ...]:
-    """Match operators by name."""
     shared = shared_names(before, after)
     return _paired(before, after, lambda row: (shared.get(row.name, row.name), ""), roofs)
 
@@ -99,12 +98,10 @@ def shared_names(before: Sequence[OperatorRow], after: Sequence[OperatorRow]) ->
 
 
 def by_category(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Match, ...]:
-    """Match families of operators."""
     return _paired(before, after, lambda row: (row.category, ""), roofs)
 
 
 def by_kernel(before: Sequence[KernelRow], after: Sequence[KernelRow]) -> tuple[Match, ...]:
-    """Match kernels by name."""
     first, second = _kernels(before), _kernels(after)
     pairs = [_pair(name, "", first.get(name), second.get(name)) for name in dict.fromkeys((*first, *second))]
     return tuple(sorted(pairs, key=lambda pair: -max(pair.total)))
@@ -137,7 +134,7 @@ def _paired(
     key: Callable[[OperatorRow], tuple[str, str]],
     roofs: Roofs,
 ) -> tuple[Match, ...]:
-    first, second = _grouped(before, key), _grouped(after, key)
+    first, second = grouped(before, key), grouped(after, key)
     pairs = []
     for name in dict.fromkeys((*first, *second)):
         one, two = first.get(name, []), second.get(name, [])
@@ -157,15 +154,6 @@ def _expectation(rows: Sequence[OperatorRow], roofs: Roofs) -> tuple[str, float 
         return binds.pop() if len(binds) == 1 else "", None
     weight = sum(total for total, _ in known)
     return binds.pop() if len(binds) == 1 else "mixed", sum(t * r for t, r in known) / weight if weight else None
-
-
-def _grouped(
-    rows: Sequence[OperatorRow], key: Callable[[OperatorRow], tuple[str, str]]
-) -> Mapping[tuple[str, str], list[OperatorRow]]:
-    groups: dict[tuple[str, str], list[OperatorRow]] = defaultdict(list)
-    for row in rows:
-        groups[key(row)].append(row)
-    return groups
 
 
 def _sums(rows: Sequence[OperatorRow]) -> tuple[int, float] | None:

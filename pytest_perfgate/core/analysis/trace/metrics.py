@@ -22,7 +22,7 @@ from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
 from pytest_perfgate.core.analysis.trace.tables import brief, kernel_table, roofed
 from pytest_perfgate.model.metric import Absent, Block, Cell, Column, Labels, Metric, MetricSet, Section, Table, labels
 from pytest_perfgate.model.profiles import Category
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.timeline import Timeline
@@ -206,10 +206,8 @@ def operator_metrics(
 
 
 def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) -> MetricSet:
-    by_name, by_category, shaped = defaultdict(list), defaultdict(list), any(row.call.recorded for row in rows)
-    for row in rows:
-        by_name[row.name].append(row)
-        by_category[row.category].append(row)
+    by_name, by_category = grouped(rows, lambda row: row.name), grouped(rows, lambda row: row.category)
+    shaped = any(row.call.recorded for row in rows)
     everything = sum(row.total for row in rows) or 1.0
     made: list[Metric] = []
     unknown = Absent(name="op_variants", why="the trace has no shapes", fix="profile with record_shapes=True")
@@ -340,10 +338,7 @@ def rated_kernels(
     table = brief(kernel_table(kernels), "kind", "mean", "median", "deviation", "min", "max", "share")
     columns = (
         *table.columns,
-        Column(name="rate", dimension=Dimension.FLOPS),
-        Column(name="bandwidth", dimension=Dimension.BANDWIDTH),
-        Column(name="of the roof", dimension=_PART),
-        Column(name="why there is no rate"),
+        *Column.header("rate: flops | bandwidth: bandwidth | of the roof: fraction | why there is no rate"),
     )
     known = any(row.work for row in rows) and not survey.on_host
     cells = _kernel_rates(survey, rows, kernels, roof) if known else ()
@@ -391,6 +386,5 @@ _NEEDED = ("op_time", "op_count", "op_share", "op_mean", "op_variants", "op_runn
 
 
 def without_operators(survey: Survey, scopes: Sequence[Labels]) -> MetricSet:
-    """Return the metrics of operators as absent."""
     why, fix = no_work(survey)
     return MetricSet(absent=tuple(Absent(name=name, labels=s, why=why, fix=fix) for name in _NEEDED for s in scopes))

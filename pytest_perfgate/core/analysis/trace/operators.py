@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered,
 from pytest_perfgate.core.render.words import ABSENT, quantity
 from pytest_perfgate.model.metric import Column, Table
 from pytest_perfgate.model.profiles import Category, Kind, Message, Queue
-from pytest_perfgate.model.values import Dimension, Work, array_value, regex, value
+from pytest_perfgate.model.values import Dimension, Work, array_value, grouped, regex, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,8 +150,6 @@ def _longest_kernels(survey: Survey, group: Ints, groups: int) -> list[int]:
 
 @value
 class KernelRow(Spread):
-    """One kernel of one launcher on one stream."""
-
     name: str
     launcher: str
     stream: str
@@ -199,10 +196,8 @@ def kernel_groups(survey: Survey) -> tuple[Ints, Ints, Ints, int]:
 
 
 def sole_workers(survey: Survey, rows: Sequence[OperatorRow]) -> tuple[Ints, Ints]:
-    """Return for every row of the GPU which of the operators it belongs to, and how many share that call's work.
-
-    A memory set shares nothing where the call has other rows: its count is 0.
-    """
+    """Return for every row of the GPU which of the operators it belongs to, and how many share that call's work."""
+    # A memory set shares nothing where the call has other rows: its count is 0.
     owners, instance = np.unique(survey.owner, return_inverse=True)
     works = survey.kinds != Kind.MEMSET
     works |= np.bincount(instance, works)[instance] == 0  # memory sets are the work of a call that has nothing else
@@ -293,11 +288,8 @@ def short_name(name: str) -> str:
 
 def selection_table(rows: Sequence[OperatorRow]) -> Table:
     """Return operators that use different kernels for different shapes."""
-    by_name: dict[str, list[OperatorRow]] = defaultdict(list)
-    for row in rows:
-        by_name[row.name].append(row)
     listed = []
-    for name, group in by_name.items():
+    for name, group in grouped(rows, lambda row: row.name).items():
         if len({row.kernel for row in group}) < 2:
             continue
         listed += [
@@ -305,15 +297,7 @@ def selection_table(rows: Sequence[OperatorRow]) -> Table:
             for row in group
         ]
     return Table(
-        columns=(
-            Column(name="operator"),
-            Column(name="shapes"),
-            Column(name="library"),
-            Column(name="tile"),
-            Column(name="longest kernel"),
-            Column(name="calls", dimension=Dimension.COUNT),
-            Column(name="GPU time", dimension=Dimension.TIME),
-        ),
+        columns=Column.header("operator | shapes | library | tile | longest kernel | calls: count | GPU time: time"),
         rows=tuple(listed),
         note="Library and tile are read from the kernel's name; empty where the name does not say."
         if listed

@@ -16,7 +16,7 @@ from pytest_perfgate.core.analysis.work import known_dtype
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Code, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.profiles import HOST, Category
-from pytest_perfgate.model.values import Dimension, regex, value
+from pytest_perfgate.model.values import regex, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,15 +79,10 @@ def fusion_candidates(survey: Survey) -> tuple[Candidate, ...]:
 
 
 def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
-    """Return one row for each kind of module."""
     return Table(
-        columns=(
-            Column(name="module"),
-            Column(name="instances", dimension=Dimension.COUNT),
-            Column(name="kernels each", dimension=Dimension.COUNT, digits=3),
-            Column(name="GPU time, all instances", dimension=Dimension.TIME),
-            Column(name="mean kernel", dimension=Dimension.TIME),
-            Column(name="saving, at most", dimension=Dimension.TIME),
+        columns=Column.header(
+            "module | instances: count | kernels each: count 3 | GPU time, all instances: time | "
+            "mean kernel: time | saving, at most: time"
         ),
         rows=tuple((c.module, c.instances, c.kernels, c.total, c.mean_kernel, c.saving) for c in candidates),
         note="A module contains its submodules: their times are in it too. One fused kernel reads and writes what its "
@@ -183,10 +178,8 @@ def passes(survey: Survey) -> tuple[OperatorPasses, ...]:
 
 
 def _outermost(survey: Survey, rows: Ints) -> dict[int, list[int]]:
-    """Return the outermost forward operators, each with the numbers that it and those inside it used.
-
-    Of operators with one number the last outermost one used it: one without a gradient has that of the next.
-    """
+    """Return the outermost forward operators, each with the numbers that it and those inside it used."""
+    # Of operators with one number the last outermost one used it: one without a gradient has that of the next.
     trace = survey.trace
     taken: dict[tuple[int, int], int] = {}
     for row in rows[np.lexsort((-trace.end[rows], trace.start[rows]))].tolist():
@@ -212,16 +205,10 @@ def _above(survey: Survey, row: int) -> Iterator[int]:
 
 
 def passes_table(operators_with_passes: tuple[OperatorPasses, ...]) -> Table:
-    """Return one row for each forward operator."""
-    time, count = Dimension.TIME, Dimension.COUNT
     return Table(
-        columns=(
-            Column(name="forward operator"),
-            Column(name="calls", dimension=count),
-            Column(name="with a backward pass", dimension=count),
-            Column(name="forward GPU time", dimension=time),
-            Column(name="backward GPU time", dimension=time),
-            Column(name="backward / forward", dimension=Dimension.RATIO),
+        columns=Column.header(
+            "forward operator | calls: count | with a backward pass: count | forward GPU time: time | "
+            "backward GPU time: time | backward / forward: ratio"
         ),
         rows=tuple(
             (p.name, p.calls, p.matched, p.forward, p.backward, p.backward / p.forward if p.forward else None)
@@ -250,7 +237,6 @@ def replay_ir(rows: Sequence[OperatorRow], source: str) -> dict[str, Any]:
 
 
 def render_ir(form: dict[str, Any]) -> str:
-    """Return the form as JSON text."""
     return json.dumps(form, indent=2, sort_keys=True) + "\n"
 
 

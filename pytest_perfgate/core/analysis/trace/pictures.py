@@ -69,7 +69,6 @@ class InspectedTrace(Protocol):
 
 
 def of_trace(name: str, view: InspectedTrace) -> Picture:
-    """Draw one picture of one trace."""
     draw: dict[str, Callable[[], Picture]] = {
         "steps": lambda: _steps_picture(view),
         "timeline": lambda: streams_picture([("", view.survey)]),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_perfgate.core.analysis.work import bus_factor
 from pytest_perfgate.model.metric import Absent, Column, Labels, Metric, MetricSet, Table, labels
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, grouped, value
 
 _TIME, _COUNT = Dimension.TIME, Dimension.COUNT
 
@@ -34,9 +34,8 @@ class Meeting:
 
     @property
     def instances(self) -> tuple[Instance, ...]:
-        by_key: dict[tuple[str, str, int], list[Collective]] = defaultdict(list)
-        for part in sorted(self.parts, key=lambda p: (p.kind, p.group, p.ordinal, p.rank)):
-            by_key[part.kind, part.group, part.ordinal].append(part)
+        parts = sorted(self.parts, key=lambda p: (p.kind, p.group, p.ordinal, p.rank))
+        by_key = grouped(parts, lambda p: (p.kind, p.group, p.ordinal))
         return tuple(Instance(kind=k, group=g, ordinal=n, parts=tuple(p)) for (k, g, n), p in by_key.items())
 
     @property
@@ -107,9 +106,7 @@ def _alone_metrics(meeting: Meeting) -> MetricSet:
 
 def lone_rows(meeting: Meeting) -> list[tuple[str, int, int, float]]:
     """Return kind, number, time and bytes of the collectives of one rank, the longest first."""
-    by_name: dict[str, list[Collective]] = defaultdict(list)
-    for part in meeting.parts:
-        by_name[part.kind].append(part)
+    by_name = grouped(meeting.parts, lambda part: part.kind)
     rows = [(k, len(g), sum(p.length for p in g), float(sum(p.size or 0 for p in g))) for k, g in by_name.items()]
     return sorted(rows, key=lambda row: -row[2])
 
@@ -142,11 +139,7 @@ def sums_of(group: Sequence[Instance]) -> Sums:
 
 
 def by_kind(shared: Sequence[Instance]) -> Mapping[str, list[Instance]]:
-    """Group instances by kind."""
-    by_name: dict[str, list[Instance]] = defaultdict(list)
-    for instance in shared:
-        by_name[instance.kind].append(instance)
-    return by_name
+    return grouped(shared, lambda instance: instance.kind)
 
 
 def _metric(name: str, number: float, dimension: Dimension, where: Labels) -> Metric:
@@ -155,8 +148,6 @@ def _metric(name: str, number: float, dimension: Dimension, where: Labels) -> Me
 
 @value
 class Collective:
-    """One collective as one rank recorded it."""
-
     kind: str
     group: str
     ordinal: int
@@ -257,15 +248,9 @@ def collective_pairs(before: Sequence[Collective], after: Sequence[Collective]) 
         change = times[1] / times[0] - 1 if times[0] and times[1] is not None else None
         rows.append((*key, len(first), len(second), *times, change))
     return Table(
-        columns=(
-            Column(name="collective"),
-            Column(name="message", dimension=Dimension.BYTES),
-            Column(name="ranks", dimension=Dimension.COUNT),
-            Column(name="calls, reference", dimension=Dimension.COUNT),
-            Column(name="calls, target", dimension=Dimension.COUNT),
-            Column(name="reference", dimension=Dimension.TIME),
-            Column(name="target", dimension=Dimension.TIME),
-            Column(name="relative", dimension=Dimension.FRACTION),
+        columns=Column.header(
+            "collective | message: bytes | ranks: count | calls, reference: count | calls, target: count | "
+            "reference: time | target: time | relative: fraction"
         ),
         rows=tuple(rows),
         note="Times are a call's mean as this rank saw it, waiting for other ranks included."

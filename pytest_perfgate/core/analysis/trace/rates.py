@@ -271,14 +271,9 @@ def impact_table(impacts: Sequence[Impact]) -> Table:
         for target, then, gain in i.gains
     )
     return Table(
-        columns=(
-            Column(name="operator"),
-            Column(name="shapes"),
-            Column(name="GPU time", dimension=Dimension.TIME),
-            Column(name="of the roof", dimension=Dimension.FRACTION),
-            Column(name="if it reached"),
-            Column(name="time then", dimension=Dimension.TIME),
-            Column(name="end-to-end gain, at most", dimension=Dimension.FRACTION),
+        columns=Column.header(
+            "operator | shapes | GPU time: time | of the roof: fraction | if it reached | time then: time | "
+            "end-to-end gain, at most: fraction"
         ),
         rows=rows,
         note="A gain assumes that the saved time lies on the critical path.",

@@ -114,12 +114,7 @@ def summary_blocks(content: ReportContent) -> tuple[Block, ...]:
     survey, line = content.survey, content.line
     ranked = ranked_operators(content.rows)[: survey.settings.top]
     table = Table(
-        columns=(
-            Column(name="#"),
-            Column(name="operation"),
-            Column(name="time", dimension=_TIME),
-            Column(name="of operators' time", dimension=_PART, digits=3),
-        ),
+        columns=Column.header("# | operation | time: time | of operators' time: fraction 3"),
         rows=tuple((str(n), *row) for n, row in enumerate(ranked, 1)),
         title="Top bottlenecks",
     )
@@ -186,7 +181,7 @@ def _metrics(survey: Survey, line: Timeline | None) -> Table:
         ]
     if not survey.on_host:
         cells.append(("coverage", _part(survey.coverage) if survey.coverage is not None else "no GPU activity"))
-    return Table(columns=(Column(name="metric"), Column(name="value")), rows=tuple(cells))
+    return Table(columns=Column.header("metric | value"), rows=tuple(cells))
 
 
 def _part(fraction: float) -> str:
@@ -195,8 +190,6 @@ def _part(fraction: float) -> str:
 
 @array_value
 class ReportContent:
-    """The content of a standalone report."""
-
     survey: Survey
     line: Timeline | None
     rows: tuple[OperatorRow, ...]
@@ -297,11 +290,7 @@ def standalone_rough(content: ReportContent) -> Document:
     """Return working notes: every table, what is missing, open questions."""
     unmodelled = [row for row in content.rows if row.work is None]
     gaps = Table(
-        columns=(
-            Column(name="operator"),
-            Column(name="share", dimension=Dimension.FRACTION),
-            Column(name="why it has no work model"),
-        ),
+        columns=Column.header("operator | share: fraction | why it has no work model"),
         rows=tuple((row.name, row.share, row.why) for row in unmodelled),
         note="An operator that is not here has a work model; a model is one function: pytest_perfgate_operators.",
     )

@@ -42,8 +42,6 @@ _OF_DEVICES = regex(
 
 @value
 class AnalysisSettings:
-    """The user's settings for an analysis."""
-
     communication: tuple[str, ...] = ()
     """Further patterns of communication kernels."""
     micro_ns: int = 10_000
@@ -56,8 +54,6 @@ class AnalysisSettings:
 
 @array_value
 class Survey:
-    """A trace in a window."""
-
     trace: Trace
     tree: Tree
     link: Linkage
@@ -161,7 +157,6 @@ def survey(trace: Trace, settings: AnalysisSettings, window: TraceWindow | None 
 
 
 def within(whole: Survey, window: TraceWindow) -> Survey:
-    """Return the same survey in a window."""
     return through(whole, [window])[0]
 
 
@@ -215,7 +210,6 @@ def timelines(survey: Survey) -> dict[int, Timeline]:
 
 
 def step_lines(parts: Sequence[Survey]) -> list[tuple[str, Timeline]]:
-    """Return a breakdown for each step and device."""
     return [
         (f"{part.stretch}, device {device}" if len(by_device) > 1 else part.stretch, line)
         for part in parts

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Section, Table
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
     from pytest_perfgate.core.analysis.trace.timeline import Spread, Timeline
 
-_TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
 NO_ROOF = "No roof: the device is unknown; add --device, or --peak and --bandwidth."
 
 NO_ROOF_OF_HOST = "No roof: a trace does not say the host's peaks; add --peak and --bandwidth."
 
-_TIMES = tuple(Column(name=n, dimension=_TIME) for n in ("total", "mean", "median", "deviation", "min", "max"))
+_TIMES = Column.header("total: time | mean: time | median: time | deviation: time | min: time | max: time")
 
 
 def timeline_table(line: Timeline, title: str, *, on_host: bool) -> Table:
@@ -47,7 +46,7 @@ def timeline_table(line: Timeline, title: str, *, on_host: bool) -> Table:
         )
         hidden = f"Communication hidden by compute: {line.overlap * 100:.1f} %." if line.overlap is not None else ""
         note = hidden or "No communication, so no overlap."
-    columns = (Column(name="part"), Column(name="time", dimension=_TIME), Column(name="of the window", dimension=_PART))
+    columns = Column.header("part | time: time | of the window: fraction")
     rows = tuple((name, part, line.share(part)) for name, part in parts)
     return Table(columns=columns, rows=rows, title=title, note=note)
 
@@ -72,21 +71,14 @@ def category_table(rows: Sequence[OperatorRow]) -> Table:
         entry[2] += row.share
     ordered = sorted(spent.items(), key=lambda item: (-item[1][0], item[0]))
     return Table(
-        columns=(
-            Column(name="category"),
-            Column(name="GPU time", dimension=_TIME),
-            Column(name="share", dimension=_PART),
-            Column(name="calls", dimension=_COUNT),
-        ),
+        columns=Column.header("category | GPU time: time | share: fraction | calls: count"),
         rows=tuple((name, total, share, count) for name, (total, count, share) in ordered),
     )
 
 
 def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
     """Return operators by name."""
-    merged: dict[str, list[OperatorRow]] = defaultdict(list)
-    for row in rows:
-        merged[row.name].append(row)
+    merged = grouped(rows, lambda row: row.name)
     table, running, shaped = [], 0.0, any(row.call.recorded for row in rows)
     for name, group in sorted(merged.items(), key=lambda item: (-sum(r.total for r in item[1]), item[0])):
         share = sum(r.share for r in group)
@@ -96,15 +88,9 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
         variants = len(group) if shaped else None
         table.append((name, group[0].category, total, share, running, count, total / count, variants))
     return Table(
-        columns=(
-            Column(name="operator"),
-            Column(name="category"),
-            Column(name="GPU time", dimension=_TIME),
-            Column(name="share", dimension=_PART),
-            Column(name="running", dimension=_PART),
-            Column(name="calls", dimension=_COUNT),
-            Column(name="mean", dimension=_TIME),
-            Column(name="argument sets", dimension=_COUNT),
+        columns=Column.header(
+            "operator | category | GPU time: time | share: fraction | running: fraction | calls: count | "
+            "mean: time | argument sets: count"
         ),
         rows=tuple(table),
         limit=limit,
@@ -112,19 +98,11 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
 
 
 def argument_table(rows: Sequence[OperatorRow]) -> Table:
-    """Return operators by name, shapes, types and strides."""
     return Table(
         columns=(
-            Column(name="operator"),
-            Column(name="shapes"),
-            Column(name="types"),
-            Column(name="strides"),
-            Column(name="scalars"),
-            Column(name="calls", dimension=_COUNT),
+            *Column.header("operator | shapes | types | strides | scalars | calls: count"),
             *_TIMES,
-            Column(name="share", dimension=_PART),
-            Column(name="kernels a call", dimension=_COUNT, digits=3),
-            Column(name="event", dimension=_COUNT),
+            *Column.header("share: fraction | kernels a call: count 3 | event: count"),
         ),
         rows=tuple(
             (
@@ -145,16 +123,11 @@ def argument_table(rows: Sequence[OperatorRow]) -> Table:
 
 
 def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
-    """Return kernels by launcher and stream."""
     return Table(
         columns=(
-            Column(name="kernel"),
-            Column(name="launcher"),
-            Column(name="kind"),
-            Column(name="stream"),
-            Column(name="count", dimension=_COUNT),
+            *Column.header("kernel | launcher | kind | stream | count: count"),
             *_TIMES,
-            Column(name="share", dimension=_PART),
+            *Column.header("share: fraction"),
         ),
         rows=tuple(
             (
@@ -193,18 +166,10 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
         text = "; ".join(filter(None, (at.bound, doubt, row.work.note)))
         table.append((*head, row.work.flops, row.work.bytes, row.work.intensity, *rates, text))
     return Table(
-        columns=(
-            Column(name="operator"),
-            Column(name="shapes"),
-            Column(name="calls", dimension=_COUNT),
-            Column(name="GPU time", dimension=_TIME),
-            Column(name="work", dimension=Dimension.WORK),
-            Column(name="bytes", dimension=Dimension.BYTES),
-            Column(name="intensity", dimension=Dimension.INTENSITY),
-            Column(name="rate", dimension=Dimension.FLOPS),
-            Column(name="bandwidth", dimension=Dimension.BANDWIDTH),
-            Column(name="of the roof", dimension=_PART),
-            Column(name="bound, or why there is no model"),
+        columns=Column.header(
+            "operator | shapes | calls: count | GPU time: time | work: work | bytes: bytes | "
+            "intensity: intensity | rate: flops | bandwidth: bandwidth | of the roof: fraction | "
+            "bound, or why there is no model"
         ),
         rows=tuple(table),
         note=f"{roofed(roof)}{_modelled(rows)}",
@@ -244,14 +209,9 @@ def _times(row: Spread) -> Iterator[float | None]:
 def ranks_table(lines: Sequence[tuple[str, Timeline]], of: str = "rank", *, on_host: bool = False) -> Table:
     """Return one row for each rank or step; a program without a GPU has no columns of one."""
     table = Table(
-        columns=(
-            Column(name=of),
-            Column(name="window", dimension=_TIME),
-            *(
-                Column(name=name, dimension=_PART)
-                for name in ("computation", "exposed communication", "exposed copies", "idle", "overlap")
-            ),
-            Column(name="communication", dimension=_TIME),
+        columns=Column.header(
+            f"{of} | window: time | computation: fraction | exposed communication: fraction | "
+            "exposed copies: fraction | idle: fraction | overlap: fraction | communication: time"
         ),
         rows=tuple(
             (
@@ -274,7 +234,7 @@ def covered_table(lines: Sequence[tuple[str, Timeline]], coverage: Sequence[floa
     """Return one row for each rank, with the part of its GPU time that is linked to a launch."""
     bare = ranks_table(lines)
     return Table(
-        columns=(*bare.columns, Column(name="coverage", dimension=_PART)),
+        columns=(*bare.columns, *Column.header("coverage: fraction")),
         rows=tuple((*row, share) for row, share in zip(bare.rows, coverage)),
     )
 

@@ -152,7 +152,6 @@ class Spread:
 
 
 def spread(stats: GroupStats, group: int) -> dict[str, Any]:
-    """Return the fields of one group's spread."""
     fields = ("total", "mean", "median", "std", "low", "high")
     return {"count": int(stats.count[group]), **{name: float(getattr(stats, name)[group]) for name in fields}}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from pytest_perfgate.model.metric import (
     labels,
 )
 from pytest_perfgate.model.profiles import Category, Kind
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, grouped
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.survey import Survey
@@ -162,16 +162,9 @@ def _arguments(forest: Forest, at: int) -> Row:
     return dict(zip(_GIVEN, forest.recorded_arguments(*forest.signature(at))))
 
 
-def _grouped(rows: Sequence[Row], key: Callable[[Row], Any]) -> Iterator[tuple[Any, list[Row]]]:
-    groups: dict[Any, list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[key(row)].append(row)
-    yield from groups.items()
-
-
 def _by_name(launchers: Sequence[Row]) -> list[Row]:
     rows: list[Row] = []
-    for name, group in sorted(_grouped(launchers, lambda row: row["name"])):
+    for name, group in sorted(grouped(launchers, lambda row: row["name"]).items()):
         direct, subtree = sum(_floats(group, "direct")), sum(_floats(group, "subtree"))
         row: Row = {"name": name, "total_direct_kernel_time_sum": direct, "total_subtree_kernel_time_sum": subtree}
         row |= {"total_direct_kernel_time_ms": direct / 1e3, "total_subtree_kernel_time_ms": subtree / 1e3}
@@ -183,7 +176,7 @@ def _by_name(launchers: Sequence[Row]) -> list[Row]:
 def _by_category(launchers: Sequence[Row]) -> list[Row]:
     rows: list[Row] = [
         {"op category": name, "Count": len(group), "total_direct_kernel_time_ms": sum(_floats(group, "direct")) / 1e3}
-        for name, group in _grouped(launchers, lambda row: row["op category"])
+        for name, group in grouped(launchers, lambda row: row["op category"]).items()
     ]
     return with_shares(rows, "total_direct_kernel_time_ms")
 
@@ -193,9 +186,13 @@ _SAME = ("name", "op category", "process_name", "process_label", "thread_name")
 _GIVEN = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
 
 
+def _variant(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in (*_SAME, *_GIVEN))
+
+
 def _by_arguments(launchers: Sequence[Row]) -> list[Row]:
     rows: list[Row] = []
-    for _, group in _grouped(launchers, lambda row: tuple(row[name] for name in (*_SAME, *_GIVEN))):
+    for group in grouped(launchers, _variant).values():
         row: Row = {name: group[0][name] for name in (*_SAME, *_GIVEN)}
         row["operation_count"] = len(group)
         for part in (*PARTS, "sum"):
@@ -257,9 +254,8 @@ def _sheet(forest: Forest, sheet: str) -> list[Row]:
         row |= {"name": forest.name(at), "parameters": made.parameters, "arguments": recorded}
         row |= {"process_name": process, "process_label": label, "thread_name": thread}
         measured_rows.append(row)
-    rows = [
-        _sheet_row(group) for _, group in _grouped(measured_rows, lambda row: (row["name"], str(row["parameters"])))
-    ]
+    groups = grouped(measured_rows, lambda row: (row["name"], str(row["parameters"])))
+    rows = [_sheet_row(group) for group in groups.values()]
     return sorted(rows, key=lambda row: (-float(row["Kernel Time (µs)_sum"]), row["UID_first"]))  # type: ignore[arg-type]
 
 
@@ -306,8 +302,7 @@ def _unified(forest: Forest) -> list[Row]:
         if name != forest.name(at):
             row["UID"], synthetic = synthetic, synthetic + 1
         rows.append(row)
-    grouped = _grouped(rows, lambda row: tuple(row[name] for name in (*_SAME, *_GIVEN)))
-    return with_shares([_unified_row(group) for _, group in grouped], "Kernel Time (µs)_sum")
+    return with_shares([_unified_row(group) for group in grouped(rows, _variant).values()], "Kernel Time (µs)_sum")
 
 
 def _unified_row(group: Sequence[Row]) -> Row:
