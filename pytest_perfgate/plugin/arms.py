@@ -305,7 +305,6 @@ class Bounds:
         return self._gates[played]
 
     def of(self, key: CaseKey) -> CallLimits:
-        """Return what a call has to keep."""
         if key not in self._known:
             for result in self._comparison.results().values():
                 for taken in measurements(result, self._gate_judge.tools):

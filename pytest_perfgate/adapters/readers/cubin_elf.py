@@ -54,7 +54,6 @@ def is_cubin(head: bytes) -> bool:
 
 
 def parse_cubin(data: bytes, place: str) -> CubinFile:
-    """Return the functions of a cubin."""
     if not is_cubin(data[:20]):
         raise PerfgateError("kernel-broken", "it does not begin as a cubin does", place=place)
     try:
@@ -301,7 +300,6 @@ def sampled_listings(files: Sequence[tuple[CubinFile, bytes]], room: Path, run: 
 def _listing(
     arch: int, data: bytes, cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[np.int64]
 ) -> bytes:
-    """Return the listing of one file, with the entries that it needs."""
     used, here = np.unique(place, return_inverse=True)
     own = [entries[at] for at in used.tolist()]
     functions = _functions(cubin, own, here.reshape(-1))
