@@ -58,7 +58,6 @@ def _write(path: Path, table: Table) -> None:
 
 
 def render_csv(table: Table) -> bytes:
-    """Return a table as CSV for spreadsheets."""
     text = StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow([column.name for column in table.columns])

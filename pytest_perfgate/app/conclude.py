@@ -57,7 +57,6 @@ class Ending:
 def suite_notes(
     gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport], ending: Ending
 ) -> tuple[SuiteNote, ...]:
-    """Return the notes on the suite as a whole."""
     suite = Suite(
         context=gate_judge.context,
         collected=frozenset({*cases, *(nodeid for nodeid, _ in ending.shard.universe.cases)}),

@@ -252,7 +252,6 @@ def name_and_version(tool: Availability) -> str:
 
 
 def merge_reasons(fails: Iterable[Availability]) -> Iterator[Availability]:
-    """Merge those with the same reason."""
     names: dict[tuple[str, str], list[str]] = {}
     for finding in fails:
         names.setdefault((finding.why, finding.fix), []).append(finding.name)

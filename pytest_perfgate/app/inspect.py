@@ -87,7 +87,6 @@ PICTURES = "pictures"
 
 
 def views_of(analysis: Analysis) -> tuple[str, ...]:
-    """Return the names of the views."""
     return (*analysis.views, *([PICTURES] if analysis.pictures else []))
 
 

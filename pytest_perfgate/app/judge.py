@@ -125,7 +125,6 @@ class GateJudge:
         return not_called(key, case.limits, (f"{why}: {reason}" if reason else why, step), self.context)
 
     def _all_limits(self, case: Case, reports: Iterable[CaseReport]) -> Iterable[Limit]:
-        """Return the limits of the case and those of its calls."""
         brought = [report.measurement for report in reports if report.measurement and report.measurement.limits]
         return (*case.limits, *(limit for measurement in brought for limit in self.limits(case, measurement)))
 

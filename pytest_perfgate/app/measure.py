@@ -91,13 +91,8 @@ class Rounds:
     def most(self) -> int:
         return max((case.plan.rounds for case in self._cases.values()), default=0)
 
-    def run(self) -> None:
-        """Run one fresh process for each round; a case takes part in as many rounds as its plan asks for."""
-        for number in range(self.most):
-            self.round(number, self._cases.values())
-
     def round(self, number: int, cases: Iterable[Case], env: Mapping[str, str] | None = None) -> None:
-        """Run all these cases in a child; if it dies, its current case is given up and a new child runs the rest.
+        """Run those of these cases that need this round in a child; if it dies, a new one runs all but its case.
 
         Several threads may run rounds at once, each with cases of its own.
         """

@@ -243,7 +243,6 @@ class References(Generic[C]):
                 yield self._held[ours].call, self._held[over].call
 
     def files_of(self, call: C, inspectors: Sequence[Inspector]) -> tuple[Reference, ...]:
-        """Return the references that files give for this call."""
         overs = dict.fromkeys(over for _, over in self._pairs([call.key.name]) if over.startswith(FILE))
         return tuple(of_file(over, (call.key, self._case.params), inspectors) for over in overs)
 

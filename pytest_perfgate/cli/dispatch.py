@@ -56,7 +56,6 @@ def description(name: str) -> str:
 
 
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
-    """Add a command's arguments to the parser."""
     getattr(command_module(name), f"{_key(name)}_arguments")(parser)
 
 

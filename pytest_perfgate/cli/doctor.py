@@ -19,7 +19,6 @@ from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import columns, from_zero, plain, room, write, write_json
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.project import Config
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def doctor_arguments(parser: ArgumentParser) -> None:
 
 def run_doctor(options: Namespace) -> int:
     from pytest_perfgate.app.diagnosis import diagnosis
-    from pytest_perfgate.app.doctor import Level, brief, examined, groups, screen
+    from pytest_perfgate.app.doctor import brief, examined, groups, screen
     from pytest_perfgate.core.render.text import render_text
 
     project = Project(options)
@@ -76,8 +75,6 @@ def run_doctor(options: Namespace) -> int:
 
 def _unexamined(options: Namespace, findings: Sequence[Remark], what: str, fix: str) -> int:
     """Report what is known if the settings are unreadable, or a required package is missing."""
-    from pytest_perfgate.app.doctor import Level, Remark
-
     machine = Remark(name="machine", level=Level.BAD, what=what, fix=fix)
     if options.json:
         write_json({"findings": plain((*findings, machine))})
@@ -107,7 +104,8 @@ def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float
     import numpy  # noqa: F401, ICN001 - if it is missing, drivers that need it report it themselves
 
     from pytest_perfgate.app.diagnosis import same_against_same
-    from pytest_perfgate.wiring import devices, doctor_tools
+    from pytest_perfgate.wiring import devices
+    from pytest_perfgate.wiring.profiling import doctor_tools
 
     same = None
     if seconds > 0:
@@ -277,6 +275,8 @@ def _place_of(project: Project, device: str, tests: Iterable[str]) -> tuple[str,
 
 def commits(project: Project) -> Iterator[Remark]:
     """Yield whether suspects can be measured against the commits that their lines name."""
+    from pytest_perfgate.model.measurement import DIRTY
+
     store, repository = project.baselines, project.repository
     lines = [line for device in store.devices() for line in store.read_all(device).values()]
     named = [line.commit for line in lines if line.commit and not line.commit.endswith(DIRTY)]

@@ -300,7 +300,7 @@ def run_profile(options: argparse.Namespace) -> int:
     results = [profile(key, mode, plan, tools) for mode in options.mode or ["annotation"]]
     if getattr(options, "json", False):
         folders = [{"folder": str(profiled.folder), **metrics_data(profiled.analysis)} for profiled in results]
-        output.write_json(output.finite(folders))
+        output.write_json(plain(folders))
         return 0
     for profiled in results:
         output.write(render_text(next(iter(profiled.analysis.views.values()))(), output.columns(), output.room()))

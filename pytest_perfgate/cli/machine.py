@@ -85,9 +85,9 @@ def run_clocks(options: Namespace) -> int:
     cards = _cards(options.device, must=options.action != "show")
     if options.action == "lock":
         for card in cards:
-            devices.keep_lock(card, options.mhz * 1e6 or devices.sheet_lock(project.config, card))
+            locks.lock_for_good(card, options.mhz * 1e6 or devices.sheet_lock(project.config, card))
     if options.action == "reset":
-        reset(cards, locks.read_locks(), devices.lift)
+        reset(cards, locks.read_locks(), locks.put_back)
     named = {card.uuid() for card in cards} if options.device and cards else None
     locked = [lock for lock in locks.read_locks() if named is None or lock.device in named]
     show(clocks_document(shown(cards, locked), devices.management().availability()), options)

@@ -221,20 +221,18 @@ def write_json(value: Any) -> None:
 
 
 def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: tuple[Verdict, ...] = ()) -> Any:
-    """Return an analysis for other programs; numbers that are not finite become null."""
-    from dataclasses import asdict
-
-    return finite(
+    """Return an analysis for other programs."""
+    return plain(
         {
             "kind": analysis.kind,
             "subject": analysis.subject,
             "window": analysis.window,
-            "metrics": [_without_empty(asdict(metric)) for metric in analysis.metrics.metrics],
-            "absent": [_without_empty(asdict(absent)) for absent in analysis.metrics.absent_once()],
-            "findings": [asdict(finding) for finding in analysis.findings],
-            "problems": [asdict(problem) for problem in analysis.problems],
-            "views": {name: asdict(document) for name, document in documents.items()},
-            "verdicts": [asdict(verdict) for verdict in verdicts],
+            "metrics": [_without_empty(plain(metric)) for metric in analysis.metrics.metrics],
+            "absent": [_without_empty(plain(absent)) for absent in analysis.metrics.absent_once()],
+            "findings": analysis.findings,
+            "problems": analysis.problems,
+            "views": documents,
+            "verdicts": verdicts,
         }
     )
 
@@ -245,17 +243,6 @@ _BARE = (None, "", False)
 def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
     """Return a metric's fields without empty ones: a report of three kernels has eight thousand metrics."""
     return {name: value for name, value in fields.items() if name == "value" or value not in _BARE}
-
-
-def finite(value: Any) -> Any:
-    """Return the value with every NaN and infinity as None, since JSON has neither."""
-    if isinstance(value, float):
-        return value if abs(value) < float("inf") else None
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
-    return value
 
 
 _WIDEST = 110
@@ -311,7 +298,6 @@ def deliver(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Ver
 
 
 def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Verdict, ...]) -> None:
-    """Write the requested files."""
     if options.junit:
         from pytest_perfgate.wiring import write_junit
 

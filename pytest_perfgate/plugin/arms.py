@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,7 +46,7 @@ from pytest_perfgate.wiring.devices import fleet
 from pytest_perfgate.wiring.stores import arms, costs_path, read_costs, write_costs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.model.measurement import Measurement
@@ -65,7 +65,6 @@ class ArmRunner:
     def __init__(self, session: SessionState) -> None:
         self.session = session
         self._config, self._project = session.settings.pytest, session.settings.project
-        self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
         self.stopped: dict[CaseKey, str] = {}  # calls left open by a test that failed in a build, with the error
         self.waited: dict[str, str] = {}  # tests whose first round the budget did not reach, with what may decide them
@@ -73,6 +72,8 @@ class ArmRunner:
         self._costs = costs_path(root)
         self._store = arms(root, self._project, paths, code_folders(self._config, paths))
         self._store.tell = lambda text: Progress(self._config, text).close()
+        self.arm = cache(self._store.prepare)
+        """Returns a build by its name and its revision; of the work tree without one."""
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Measure every case in both builds until it is decided."""
@@ -99,19 +100,26 @@ class ArmRunner:
         for commit, keys in to_build.items():
             if self.session.interrupted:  # in the rounds of an earlier commit
                 break
-            try:
-                compared = [cases[key.nodeid] for key in keys], [reports[key] for key in keys]
-                result, troubles = self._compare(commit, *compared, among, means)
-            except PerfgateError as fault:
-                report_unbuilt(self._config, commit, len(keys), fault)
-                for key in (key for key in keys if contested(reports[key], ci=ci)):
-                    changed[key] = gate_judge.without_arms(cases[key.nodeid], reports[key], fault)
-                continue
-            for key in keys:
-                if key in result or not self.session.interrupted:
-                    why = troubles.get(key.nodeid, "")
-                    changed[key] = judged_by_rounds(self, cases[key.nodeid], reports[key], result.get(key), why)
+            own = {key: (cases[key.nodeid], reports[key]) for key in keys}
+            changed.update(self._judged(commit, own, among, means))
         return changed
+
+    def _judged(
+        self, commit: str, own: Mapping[CaseKey, tuple[Case, CaseReport]], among: int, means: Collection[CaseKey]
+    ) -> Iterator[tuple[CaseKey, CaseReport]]:
+        """Yield the cases of one commit, judged by rounds, or, if it cannot be built, by their accepted times alone."""
+        try:
+            some = [case for case, _ in own.values()], [report for _, report in own.values()]
+            result, troubles = self._compare(commit, *some, among, means)
+        except PerfgateError as fault:
+            report_unbuilt(self._config, commit, len(own), fault)
+            for key, (case, report) in own.items():
+                if contested(report, ci=self.session.settings.ci):
+                    yield key, self.session.gate_judge.without_arms(case, report, fault)
+            return
+        for key, (case, report) in own.items():
+            if key in result or not self.session.interrupted:
+                yield key, judged_by_rounds(self, case, report, result.get(key), troubles.get(key.nodeid, ""))
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """Return what the comparison will take, by the costs of earlier ones."""
@@ -173,12 +181,6 @@ class ArmRunner:
         if comparison.same:
             self._say(alike_words(self.session, both[0].revision))
         return comparison
-
-    def arm(self, name: str, revision: str) -> Arm:
-        """Return a build of a revision; of the work tree without one."""
-        if (at := f"{name}:{revision}") not in self._prepared:
-            self._prepared[at] = self._store.prepare(name, revision)
-        return self._prepared[at]
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
         remaining, cpus = self.session.left_s(), one_core(list(self.session.cases.values()))
@@ -269,8 +271,7 @@ def in_means(session: SessionState, bounds: Bounds, among: Collection[CaseKey] |
 class CallLimits(NamedTuple):
     """What one call has to keep."""
 
-    slowdown: float
-    """The slowdown that it may have, by all its limits."""
+    slowdown: float  # the one that it may have, by all its limits
     limits: tuple[Limit, ...]
     measurement: Measurement  # the first one, for which the limits were read
 
@@ -305,7 +306,6 @@ class Bounds:
         return self._gates[played]
 
     def of(self, key: CaseKey) -> CallLimits:
-        """Return what a call has to keep."""
         if key not in self._known:
             for result in self._comparison.results().values():
                 for taken in measurements(result, self._gate_judge.tools):

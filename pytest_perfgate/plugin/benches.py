@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import SPEEDUP, CaseKey
-from pytest_perfgate.model.protocol import OWN
+from pytest_perfgate.model.protocol import OWN, STATIC
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 
 if TYPE_CHECKING:
@@ -200,7 +200,8 @@ class MeasuringBench(Bench):
         self._brought.append(brought)
 
     def read(self, brought: Brought, sources: Sequence[str]) -> None:
-        self._measuring.read(brought, sources, [limit.text for limit in self.case.limits])
+        limits = [limit.text for limit in self.case.limits]
+        read_artifact(brought, sources, self._measuring.instruments.inspectors, limits)
         self.bring(brought)
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
@@ -224,7 +225,11 @@ class MeasuringBench(Bench):
         brought = [self._measuring.capture_brought(self.case.plan, one) for one in self._brought]
         if not self.calls and self.figures:
             brought.append(self._measuring.capture_brought(self.case.plan, Brought(self.call_keys[0], OWN)))
-        captures = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
+        captures = (*self._taken.values(), *brought)
+        if STATIC in self.case.plan.captures:
+            from pytest_perfgate.plugin.captures import with_code
+
+            captures = with_code(self.case, captures, self.artifacts, self._measuring)
         return tuple(self._with_notes(capture) for capture in captures)
 
     def _capture(self, call: MeasuredCall) -> Capture:
@@ -241,7 +246,7 @@ class MeasuringBench(Bench):
 
 
 def read_artifact(
-    brought: Brought, sources: Sequence[str], inspectors: Sequence[Inspector], limits: Iterable[str] = ()
+    brought: Brought, sources: Sequence[str], inspectors: Sequence[Inspector], limits: Iterable[str]
 ) -> None:
     """Fill in the metrics of a file, or of all files that the patterns or the list name."""
     paths = [path for source in sources for path in _matching_files(source, str(brought.key))]

@@ -103,10 +103,6 @@ class Collector:
                 fix = proposal(name, captures, all_of="the captures")
                 raise PerfgateError(code, f"there is no capture {name!r}", fix=fix, place=place)
 
-    def limits(self, texts: Iterable[str], place: str) -> tuple[Limit, ...]:
-        """Return the limits that a call of the fixture passed."""
-        return self._limits(texts, "fixture", place)
-
     def _marked_limits(self, mark: pytest.Mark, item: pytest.Item, place: str) -> tuple[Limit, ...]:
         """Return the limits of a mark, which may name figures that the test's file takes."""
 

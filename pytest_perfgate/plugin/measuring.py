@@ -29,14 +29,14 @@ from pytest_perfgate.model.device import SupportsTellWaits, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity, Reading
 from pytest_perfgate.model.metric import Absent, MetricSet
-from pytest_perfgate.model.protocol import STATIC, Capture
+from pytest_perfgate.model.protocol import Capture
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.output_check import OutputCheck
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.measurement import Artifact, Samples
     from pytest_perfgate.model.metric import Finding
-    from pytest_perfgate.model.plan import Case, CaseKey, Plan
+    from pytest_perfgate.model.plan import CaseKey, Plan
     from pytest_perfgate.model.ports import Call as PortsCall
     from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
     from pytest_perfgate.plugin.calls import Brought, MeasuredCall
@@ -136,7 +136,6 @@ class Measuring:
             clocks.tell_waits(tell)
 
     def device(self, plan: Plan, call: Any = None) -> Device:
-        """Return the device that a call works on."""
         return choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call).device()
 
     def stand(self, plan: Plan, call: Any = None) -> Stand:
@@ -144,7 +143,6 @@ class Measuring:
         return Stand(runtime, choose_timer(plan, self._instruments.timers, runtime))
 
     def samples(self, measured: MeasuredCall, plan: Plan) -> Samples:
-        """Return the samples of the call in this process."""
         if plan.devices > 1:
             insist_on_devices(plan.devices)
         call = measured.with_last_result() if measured.check is not None else measured.timed()
@@ -194,7 +192,6 @@ class Measuring:
         return self.packed(call, plan, (self.samples(call, _with_enough_samples(call, plan)),))
 
     def packed(self, measured: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
-        """Return the samples of a call as a capture with its identity."""
         call, taken = measured.timed(), tuple(samples)
         stand = self.stand(plan, call)
         plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
@@ -244,24 +241,7 @@ class Measuring:
 
         return profile_metrics(key, self.profilers(plan), self._instruments.inspectors, limits)
 
-    def read(self, brought: Brought, sources: Sequence[str], limits: Iterable[str] = ()) -> None:
-        """Fill in the metrics of an artifact."""
-        from pytest_perfgate.plugin.benches import read_artifact
-
-        read_artifact(brought, sources, self._instruments.inspectors, limits)
-
-    def with_code(
-        self, case: Case, captures: tuple[Capture, ...], artifacts: Sequence[Artifact]
-    ) -> tuple[Capture, ...]:
-        """Return the captures with the metrics of attached machine code, if those are requested."""
-        if STATIC not in case.plan.captures:
-            return captures
-        from pytest_perfgate.plugin.captures import with_code
-
-        return with_code(case, captures, artifacts, self)
-
     def inspector(self, name: str) -> Inspector:
-        """Return the inspector of that name."""
         return next(inspector for inspector in self._instruments.inspectors if inspector.name == name)
 
 

@@ -64,11 +64,13 @@ class Progress:
         if mark:
             self._rounds[case.nodeid] = number + 1  # its last round
         self._left.note(number, case.nodeid, finished.seconds, last=bool(mark))
-        text = f"perfgate: {self._position(number)}: {case.nodeid}{mark}"
+        self._show(f"{self._position(number)}: {case.nodeid}{mark}", first=self._counts[number] == 1, always=bool(mark))
+
+    def _show(self, text: str, *, first: bool, always: bool = False) -> None:
         if self._live:
-            self._draw(text)
-        elif mark or self._due(first=self._counts[number] == 1):
-            self._say(text)
+            self._draw(f"perfgate: {text}")
+        elif always or self._due(first=first):
+            self._say(f"perfgate: {text}")
 
     def _due(self, *, first: bool) -> bool:
         """Return whether the next line of a log is due; a log has few, because people read it."""
@@ -95,11 +97,7 @@ class Progress:
 
     def met(self, place: str, number: int, nodeid: str) -> None:
         """Show a test that ran in both arms; in a log, not too often."""
-        text = f"perfgate: {place}: {nodeid}"
-        if self._live:
-            self._draw(text)
-        elif self._due(first=number == 1):
-            self._say(text)
+        self._show(f"{place}: {nodeid}", first=number == 1)
 
     def tell(self, text: str) -> None:
         """Write a line of its own."""

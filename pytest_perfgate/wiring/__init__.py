@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pluggy import PluginManager
 
     from pytest_perfgate.adapters.children.channel import ParentChannel
-    from pytest_perfgate.app.diagnosis import DoctorTools
     from pytest_perfgate.model.device import Availability, Device
     from pytest_perfgate.model.metric import Document, Problem
     from pytest_perfgate.model.ports import GateTools, Instruments
@@ -70,7 +69,6 @@ class CommandLineTools:
 
 
 def command_line_tools(root: Path, config: Config | None = None) -> CommandLineTools:
-    """Return the tools of the command line in a project."""
     return CommandLineTools(own_host(root, config).hook)
 
 
@@ -99,21 +97,18 @@ def own_host(root: Path, config: Config | None = None) -> PluginManager:
 
 
 def write_pages(path: Path, documents: Sequence[Document]) -> None:
-    """Write documents as one HTML file."""
     from pytest_perfgate.core.render.html import render_html
 
     path.write_text(render_html(documents), encoding="utf-8")
 
 
 def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
-    """Write the tables of documents as CSV files."""
     from pytest_perfgate.adapters import formats as tables
 
     return tables.write_tables(folder, documents)
 
 
 def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
-    """Write verdicts as a JUnit file."""
     from pytest_perfgate.adapters import formats as junit
 
     junit.write_junit(path, subject, verdicts)
@@ -215,7 +210,6 @@ def calibration_path(root: Path) -> Path:
 
 
 def parent_channel(address: str) -> ParentChannel:
-    """Return a child's channel to its parent."""
     from pytest_perfgate.adapters.children.channel import connect_parent
 
     return connect_parent(address)
@@ -286,11 +280,3 @@ def this_machine(project: Config | None) -> tuple[list[Device], list[Availabilit
     from pytest_perfgate.wiring.built_ins import BuiltIns
 
     return wiring_devices.machine([*BuiltIns(project).pytest_perfgate_runtimes(), wiring_devices.host_runtime()])
-
-
-def doctor_tools(root: Path, config: Config) -> DoctorTools:
-    """Return what the doctor examines."""
-    from pytest_perfgate.wiring import profiling as examining
-
-    hooks = own_host(root, config).hook
-    return examining.doctor_tools(instruments(hooks), joined(hooks.pytest_perfgate_profilers()), root)

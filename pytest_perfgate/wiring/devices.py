@@ -33,7 +33,6 @@ DEVICE_NS = 0.5e9
 
 
 def host_runtime() -> HostRuntime:
-    """Return the host as a runtime."""
     from pytest_perfgate.adapters.devices.host import probe_host
     from pytest_perfgate.adapters.runtimes.host import HostRuntime
 
@@ -220,7 +219,6 @@ def leases(tell: Callable[[str], None] | None = None) -> DeviceLeases:
 
 
 def contents() -> ArrayContents:
-    """Return access to the contents of arrays."""
     from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 
     return ArrayContents()
@@ -250,7 +248,6 @@ def catalogue(project: Config) -> DeviceCatalogue:
 
 
 def project_catalogue() -> DeviceCatalogue:
-    """Return the catalogue of the current project."""
     from pathlib import Path
 
     from pytest_perfgate.adapters.stores.configuration import read_config
@@ -360,29 +357,15 @@ def management() -> Nvml | Amd:
 
 
 def clock_locks() -> Any:
-    """Return the recorded locks on clocks, and a function that lifts one."""
+    """Return the locks on clocks: the recorded ones, and functions that take and lift one."""
     from pytest_perfgate.adapters.devices import clock_locks as locks
 
     return locks
 
 
-def lift(card: Any) -> None:
-    """Reset a card's clocks."""
-    from pytest_perfgate.adapters.devices.clock_locks import put_back
-
-    put_back(card)
-
-
-def keep_lock(card: Any, sm_hz: float | None) -> None:
-    """Lock a card's clocks beyond this process."""
-    from pytest_perfgate.adapters.devices.clock_locks import lock_for_good
-
-    lock_for_good(card, sm_hz)
-
-
 def release_stale_locks() -> tuple[str, ...]:
     """Reset clocks that dead children of this run left locked, and report it; other locks stay."""
-    from pytest_perfgate.adapters.devices.clock_locks import read_locks, this_run
+    from pytest_perfgate.adapters.devices.clock_locks import put_back, read_locks, this_run
     from pytest_perfgate.model.errors import PerfgateError
 
     locks = {lock.device: lock for lock in read_locks() if lock.stale and lock.run == this_run()}
@@ -391,7 +374,7 @@ def release_stale_locks() -> tuple[str, ...]:
     try:
         cards = {card.uuid(): card for card in management().every()}
         for device in locks:
-            lift(cards[device])
+            put_back(cards[device])
     except (PerfgateError, KeyError) as error:
         return (f"clocks left locked by a child that died could not be put back: {error}",)
     return tuple(

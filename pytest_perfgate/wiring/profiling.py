@@ -14,7 +14,7 @@ from pytest_perfgate.app.inspect import choose, inspect
 from pytest_perfgate.model.device import SupportsOwnQueue
 from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, TIMED, VARIABLE
 from pytest_perfgate.model.verdict import CaseReport, RunReport
-from pytest_perfgate.wiring import CommandLineTools, command_line_tools, configuration, joined, own_host
+from pytest_perfgate.wiring import CommandLineTools, command_line_tools, configuration, instruments, joined, own_host
 from pytest_perfgate.wiring import devices as machine
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Analysis, Document
     from pytest_perfgate.model.ports import Profiler
     from pytest_perfgate.model.profiles import Scrub
+    from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.protocol import Assignment, Capture
 
     Command = Callable[[str, Assignment], Sequence[str]]
@@ -126,7 +127,6 @@ def write_views(folder: Path, views: Mapping[str, Document]) -> None:
 
 
 def write_pictures(folder: Path, document: Document) -> tuple[Path, ...]:
-    """Write every picture of a page as SVG."""
     from pytest_perfgate.adapters.formats import write_drawings
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.model.errors import written
@@ -235,7 +235,6 @@ def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
 
 
 def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
-    """Write the tables of documents as one workbook."""
     from pytest_perfgate.adapters import formats as workbook
 
     return workbook.write_workbook(path, documents)
@@ -268,15 +267,16 @@ def faulty_cards(root: Path, cards: Sequence[Any]) -> Iterator[str]:
 _RECORDS = 5  # in which cards slower than others are sought
 
 
-def doctor_tools(instruments: Any, profilers: Any, root: Path) -> DoctorTools:
-    """Return what the doctor examines, from the instruments of the command line."""
+def doctor_tools(root: Path, config: Config) -> DoctorTools:
+    """Return what the doctor examines, with the instruments of the command line."""
     from pytest_perfgate.adapters.devices import host as permissions
     from pytest_perfgate.adapters.devices.clock_locks import read_locks
     from pytest_perfgate.adapters.devices.clocks import answering_cards
     from pytest_perfgate.app.diagnosis import DoctorTools, timed_here
 
-    devices, libraries = machine.machine(instruments.runtimes)
-    runtimes = [runtime for runtime, availability in zip(instruments.runtimes, libraries) if availability.usable]
+    tools = instruments(own_host(root, config).hook)
+    devices, libraries = machine.machine(tools.runtimes)
+    runtimes = [runtime for runtime, availability in zip(tools.runtimes, libraries) if availability.usable]
     for runtime in (one for one in runtimes if isinstance(one, SupportsOwnQueue)):
         runtime.own_queue()
     management, shown = machine.management(), permissions.visible_devices()
@@ -286,9 +286,9 @@ def doctor_tools(instruments: Any, profilers: Any, root: Path) -> DoctorTools:
         devices=devices,
         libraries=libraries,
         runtimes=runtimes,
-        timers=instruments.timers,
+        timers=tools.timers,
         management=library,
-        profilers=[timed_here(profiler.availability(), runtimes) for profiler in profilers],
+        profilers=[timed_here(profiler.availability(), runtimes) for profiler in tools.profilers],
         gpu_permissions=permissions.probe_gpu_permissions(driven=library.usable),
         host_permissions=permissions.probe_host_permissions(),
         locks=read_locks(),

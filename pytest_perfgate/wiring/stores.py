@@ -52,7 +52,6 @@ def ceilings_at(root: Path) -> Callable[[Device], Device]:
 
 
 def record_store(root: Path) -> Records:
-    """Return the store of records."""
     from pytest_perfgate.adapters.stores.records import Records
 
     return Records(root)
@@ -142,14 +141,12 @@ def read_benchmarks(path: Path) -> BenchFile:
 
 
 def host_device_key() -> str:
-    """Return the key of this host as a device."""
     from pytest_perfgate.adapters.devices.host import probe_host
 
     return str(probe_host().key)
 
 
 def arms(root: Path, project: Config, paths: Sequence[str], imported: Sequence[str] = ()) -> ArmStore:
-    """Return the store of this repository's arms."""
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.model.verdict import ArmSettings
 

@@ -33,7 +33,6 @@ def hash_of(path: Path, suffixes: Collection[str] = ()) -> tuple[str, set[str]]:
 
 
 def _parts(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the content of a file in parts."""
     try:
         spans = _spans(file)
     except (struct.error, IndexError, ValueError):  # cut short, or without a table of sections: all of it counts

@@ -166,7 +166,6 @@ class Amd:
         return match
 
     def every(self) -> tuple[AmdDevice, ...]:
-        """Return all devices of the machine."""
         return with_timeout(self.maker, "its devices", partial(self._each, self.library))
 
     def _each(self, library: Any) -> tuple[AmdDevice, ...]:

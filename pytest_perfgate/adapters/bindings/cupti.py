@@ -74,7 +74,7 @@ class CuptiRecorder:
         cupti = self._load()
         cupti.activity_enable(cupti.ActivityKind.CONCURRENT_KERNEL)
         cupti.activity_disable(cupti.ActivityKind.CONCURRENT_KERNEL)
-        return _version() if cupti.__name__ == "cupti.cupti" else ""
+        return _installed("cupti-python") if cupti.__name__ == "cupti.cupti" else ""
 
     def _errors(self) -> tuple[type[Exception], ...]:
         return (self._load().cuptiError,)
@@ -163,14 +163,6 @@ class CuptiRecorder:
                 self._calls[activity.correlation_id] = activity.external_id
 
 
-def _version() -> str:
-    """Return the package's version, which the module itself does not have."""
-    try:
-        return metadata.version("cupti-python")
-    except metadata.PackageNotFoundError:
-        return ""
-
-
 def prove(recorder: Any, touch: Callable[[], object]) -> None:
     """Check with an open recorder and a current context that the counter counts, or its zeros mean nothing."""
     why = "a record without room was lost, and it was not counted"
@@ -221,6 +213,7 @@ def _setting() -> str:
 
 
 def _installed(package: str) -> str:
+    """Return a package's version, which its module itself may not have; "" if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -142,7 +142,6 @@ class LocalChild:
         self._closed = False
 
     def fork(self) -> LocalChild:
-        """Fork a waiting child and return the fork."""
         listener, token, mark = socket.create_server(("127.0.0.1", 0)), secrets.token_hex(16), secrets.token_hex(8)
         output = tempfile.NamedTemporaryFile()  # noqa: SIM115 - kept as long as the child
         try:

@@ -264,7 +264,6 @@ def lock_frequency(device: Device) -> float | None:
 
 
 def other_processes(pids: tuple[int, ...]) -> Others:
-    """Return processes that do not belong to this run."""
     return others(pids, run_head())
 
 

@@ -140,10 +140,7 @@ def _sysctl(name: str) -> str:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
+    return _file_text(path) or ""
 
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -300,10 +297,8 @@ def _microcode() -> str:
 
 
 def _memory() -> str:
-    try:
-        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
-    except (AttributeError, ValueError, OSError):
-        return ""
+    size = _memory_bytes()
+    return f"{size / 2**30:.0f} GiB" if size is not None else ""
 
 
 _NVIDIA_PARAMETERS = Path("/proc/driver/nvidia/params")

@@ -56,7 +56,6 @@ class OwnTraces:
         return tuple(Artifact(kind="kineto", path=str(path)) for path in self._written(out))
 
     def next_path(self, out: Path) -> Path:
-        """Return the path of the next trace."""
         out.mkdir(parents=True, exist_ok=True)
         return out / f"{self.stem}{len(self._written(out))}.json"
 

@@ -54,7 +54,6 @@ def is_cubin(head: bytes) -> bool:
 
 
 def parse_cubin(data: bytes, place: str) -> CubinFile:
-    """Return the functions of a cubin."""
     if not is_cubin(data[:20]):
         raise PerfgateError("kernel-broken", "it does not begin as a cubin does", place=place)
     try:
@@ -160,15 +159,17 @@ def _unsaid(elf: _Elf, pairs: list[tuple[str, Section]]) -> dict[str, tuple[str,
         return {}
     tables = [elf.bytes_of(section) for section in elf.sections if section[1] == _SYMBOLS]
     symbols = [(i & 0xF, at, size) for table in tables for _, i, _, at, _, size in struct.iter_unpack("<IBBHQQ", table)]
-    own, parts = {name: at for at, (name, _) in enumerate(pairs)}, dict[str, tuple[str, ...]]()
+    place_of, parts = {name: place for place, (name, _) in enumerate(pairs)}, dict[str, tuple[str, ...]]()
     for name, section in pairs:
-        addend, _, of = name.partition(_TEXT)
-        if addend in _RELOCATIONS:  # one function may have a section of each kind
-            uses = [symbols[row[1] >> 32] for row in struct.iter_unpack(_RELOCATIONS[addend], elf.bytes_of(section))]
-            mine = own.get(f"{_SIZES[0]}{of}") if addend == ".rel" else None  # Hopper's lacks the driver's part
-            kinds = {kind for kind, at, size in uses if kind == _FUNCTION or (size and at != mine)}  # extern: no size
-            more = ("shared", "stack", "registers") if _FUNCTION in kinds else ("shared",) if _SHARED in kinds else ()
-            parts[of] = max(parts.get(of, ()), more, key=len)
+        form, _, function = name.partition(_TEXT)
+        if form not in _RELOCATIONS:
+            continue
+        uses = [symbols[row[1] >> 32] for row in struct.iter_unpack(_RELOCATIONS[form], elf.bytes_of(section))]
+        own = place_of.get(f"{_SIZES[0]}{function}") if form == ".rel" else None  # Hopper's lacks the driver's part
+        calls = any(kind == _FUNCTION for kind, _, _ in uses)
+        shares = any(kind == _SHARED and size and place != own for kind, place, size in uses)  # extern: no size
+        later = ("shared", "stack", "registers") if calls else ("shared",) if shares else ()
+        parts[function] = max(parts.get(function, ()), later, key=len)  # it may have a section of each form
     return parts
 
 
@@ -301,7 +302,6 @@ def sampled_listings(files: Sequence[tuple[CubinFile, bytes]], room: Path, run: 
 def _listing(
     arch: int, data: bytes, cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[np.int64]
 ) -> bytes:
-    """Return the listing of one file, with the entries that it needs."""
     used, here = np.unique(place, return_inverse=True)
     own = [entries[at] for at in used.tolist()]
     functions = _functions(cubin, own, here.reshape(-1))

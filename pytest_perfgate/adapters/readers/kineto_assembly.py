@@ -44,7 +44,6 @@ _RANK = regex(r"rank[-_]?(\d+)")
 
 
 def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
-    """Return the traces, one for each rank."""
     if not columns.rows:
         raise no_events_error(columns)
     if columns.split_events:

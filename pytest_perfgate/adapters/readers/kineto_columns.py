@@ -116,7 +116,6 @@ class Columns:
         self.device_memory = False
 
     def add(self, events: Sequence[Slice]) -> None:
-        """Add one chunk of events."""
         chosen, table = self._usable_events(events)
         if chosen:
             self._describe(chosen, table)

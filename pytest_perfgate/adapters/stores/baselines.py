@@ -37,7 +37,6 @@ class StoredFiles(NamedTuple):
         return any(fnmatchcase(device, pattern) for pattern in self.listed(revision))
 
     def devices(self, revision: str) -> tuple[str, ...]:
-        """Return the devices that a revision has lines of."""
         folder = PurePosixPath(self.folder(revision))
         files = (PurePosixPath(file) for file in self.files(revision, folder.as_posix()))
         return tuple(sorted({file.relative_to(folder).parts[0] for file in files}))

@@ -371,7 +371,7 @@ _NAME = regex(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 
 def declared_names(root: Path, projects: Iterable[str]) -> frozenset[str]:
     """Return the normalised names in ``[project] dependencies`` of these folders; none for a broken file."""
-    texts = (_declared_text(root / project / "pyproject.toml") for project in projects)
+    texts = (_read_text(root / project / "pyproject.toml") or "" for project in projects)
     matches = (_NAME.match(requirement) for text in texts for requirement in parse_declared(text))
     return frozenset(plain_name(match.group(1)) for match in matches if match is not None)
 
@@ -391,10 +391,3 @@ def parse_declared(text: str) -> tuple[str, ...]:
 def plain_name(name: str) -> str:
     """Return a package's name with dots, dashes, underscores and capitals normalised."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _declared_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""

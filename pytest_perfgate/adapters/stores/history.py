@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import HistoryEntry
     from pytest_perfgate.model.metric import FigureName, Levels
 
+    Wanted = Mapping[tuple[str, CaseKey], Collection[FigureName]]
+
 SCHEMA = 2
 
 _APPLICATION = 0x50474154
@@ -99,7 +101,37 @@ def history_file(root: Path, address: str = "") -> Path:
     return root / (address or ".perfgate/history.db")
 
 
-class SqliteHistory:
+class SeriesReader:
+    """Reads entries by case and device; a history says how it finds those of one case, and those of all."""
+
+    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
+        """Return the entries of a case, oldest first; with ``last``, only so many of the newest."""
+        return self._series(key, device, last, 1)
+
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
+        """Return the same as ``read`` with figures, including entries without a time."""
+        return self._series(key, device, last, 0)
+
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[HistoryEntry, ...]]:
+        """Yield the same as ``read`` for each case and device; the newest ``detailed`` entries with all figures."""
+        return (line for line, _ in self._lines((last, detailed, 1)))
+
+    def levels(self, of: Wanted, last: int = 0, detailed: int = 0) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
+        """Yield the same as ``lines`` for these cases, timed or not, with each run's values of the named figures."""
+        return self._lines((last, detailed, 0), of)
+
+    def _series(self, key: CaseKey, device: str, last: int, least: int) -> tuple[HistoryEntry, ...]:
+        """Return the entries in so many processes at least; those in 0 or more come with figures."""
+        raise NotImplementedError
+
+    def _lines(
+        self, counts: tuple[int, int, int], of: Wanted | None = None
+    ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
+        """Yield lines by their last entries, those of them with figures, and the least number of processes."""
+        raise NotImplementedError
+
+
+class SqliteHistory(SeriesReader):
     """The history of a project, by default in ``.perfgate/history.db``."""
 
     def __init__(self, path: Path) -> None:
@@ -132,33 +164,16 @@ class SqliteHistory:
         with self._open(reading=True) as database:
             return database.execute("select 1 from record where digest = ?", (record,)).fetchone() is not None
 
-    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
-        """Return the entries of a case, oldest first; with ``last``, only so many of the newest."""
-        return self._series(key, device, (last, 0, 1))
-
-    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
-        """Return the same as ``read`` with figures, including entries without a time."""
-        return self._series(key, device, (last, last or -1, 0))
-
-    def _series(self, key: CaseKey, device: str, counts: tuple[int, int, int]) -> tuple[HistoryEntry, ...]:
+    def _series(self, key: CaseKey, device: str, last: int, least: int) -> tuple[HistoryEntry, ...]:
         if not self._is_there():
             return ()
+        counts = (last, 0 if least else last or -1, least)
         with self._open(reading=True) as database:
             series = database.execute(_SERIES, (device, str(key))).fetchone()
             return _line(database, (device, key, series[0]), _lookup(database), counts)[0] if series else ()
 
-    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[HistoryEntry, ...]]:
-        """Yield the same as ``read`` for each case and device; the newest ``detailed`` entries with all figures."""
-        return (line for line, _ in self._lines((last, detailed, 1)))
-
-    def levels(
-        self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
-    ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
-        """Yield the same as ``lines`` for these cases, timed or not, with each run's values of the named figures."""
-        return self._lines((last, detailed, 0), of)
-
     def _lines(
-        self, counts: tuple[int, int, int], of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None = None
+        self, counts: tuple[int, int, int], of: Wanted | None = None
     ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
         if not self._is_there():
             return
@@ -315,7 +330,7 @@ def _lookup(database: sqlite3.Connection) -> Lookup:
 
 def _every_line(
     database: sqlite3.Connection, counts: tuple[int, int, int],
-    of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None,
+    of: Wanted | None,
 ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:  # fmt: skip
     """Yield the lines of these cases, or of all; as many at a time as have few rows."""
     lookup, rows = _lookup(database), database.execute("select device, key, id from series order by device, key")

@@ -6,9 +6,10 @@ import contextlib
 import selectors
 import struct
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.adapters.stores.history import SeriesReader
 from pytest_perfgate.adapters.stores.stored_forms import (
     PART,
     LazyLookup,
@@ -29,6 +30,7 @@ from pytest_perfgate.model.plan import CaseKey, parse_case_key
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
+    from pytest_perfgate.adapters.stores.history import Wanted
     from pytest_perfgate.model.measurement import HistoryEntry
     from pytest_perfgate.model.metric import FigureName, Levels
 
@@ -112,7 +114,7 @@ _RUNS = "select id, name, moment, git_commit, branch from perfgate.run where id 
 _WORDS = "select id, text from perfgate.word where id = any(%s)"
 
 
-class PostgresHistory:
+class PostgresHistory(SeriesReader):
     """The history at an address ``postgresql://…``, in the schema ``perfgate``."""
 
     def __init__(self, address: str) -> None:
@@ -147,16 +149,7 @@ class PostgresHistory:
         with self._open() as cursor:
             return cursor.execute("select 1 from perfgate.record where digest = %s", (record,)).fetchone() is not None
 
-    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
-        """Return the entries of a case, oldest first; with ``last``, only so many of the newest."""
-        return self._series(key, device, last, 1)
-
-    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[HistoryEntry, ...]:
-        """Return the same as ``read`` with figures, including entries without a time."""
-        return self._series(key, device, last, 0)
-
     def _series(self, key: CaseKey, device: str, last: int, least: int) -> tuple[HistoryEntry, ...]:
-        """Return the entries in so many processes at least; those in 0 or more come with figures."""
         with self._open() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], least, last or None)).fetchall() if series else []
@@ -166,18 +159,8 @@ class PostgresHistory:
             figures = _figures(cursor, places)
             return self._line((device, key), columns, [figures.get(place, "") for place in places])
 
-    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[HistoryEntry, ...]]:
-        """Yield the same as ``read`` for each case and device; the newest ``detailed`` entries with all figures."""
-        return (line for line, _ in self._lines((last, detailed, 1)))
-
-    def levels(
-        self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
-    ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
-        """Yield the same as ``lines`` for these cases, timed or not, with each run's values of the named figures."""
-        return self._lines((last, detailed, 0), of)
-
     def _lines(
-        self, counts: tuple[int, int, int], of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None = None
+        self, counts: tuple[int, int, int], of: Wanted | None = None
     ) -> Iterator[tuple[tuple[HistoryEntry, ...], Levels]]:
         with self._open() as cursor:
             rows = cursor.execute("select id, device, key from perfgate.series order by device, key").fetchall()
@@ -191,7 +174,6 @@ class PostgresHistory:
     def _lines_of(
         self, listed: Sequence[tuple[int, tuple[str, CaseKey], Collection[FigureName]]], counts: tuple[int, int, int]
     ) -> Sequence[tuple[tuple[HistoryEntry, ...], Levels]]:
-        """Return the lines of these cases from one query."""
         last, detailed, least = counts
         with self._open() as cursor:
             cursor.execute("set local jit = off")

@@ -54,7 +54,6 @@ def counts(report: RunReport) -> Counts:
 
 
 def without_samples(report: RunReport) -> RunReport:
-    """Return the report without its samples."""
     return _mapped(report, (replace(s, durations=(), cycles=(), clock_hz=(), waits=()) for s in _processes(report)))
 
 

@@ -98,7 +98,6 @@ class Records:
                 yield from map(str, _records_below(path)) if path.is_dir() else (str(path),)
 
     def sources(self, names: Sequence[str] = ()) -> Iterator[RecordSource]:
-        """Yield the records in these places."""
         return map(_source, self.places(names))
 
     def _named(self, source: str) -> Path:
@@ -112,7 +111,6 @@ class Records:
         raise PerfgateError("record-missing", "there is no such record", fix=fix, place=source)
 
     def last(self) -> Path:
-        """Return the path of the last record."""
         return self.folder / self.pointer.name()
 
     def close(self, why: str) -> None:

@@ -240,7 +240,6 @@ PART = 50_000
 def entries_of(
     columns: Sequence[Sequence[Any]], device: str, key: CaseKey, lookup: Lookup, figures: Iterable[str] = ()
 ) -> list[HistoryEntry]:
-    """Return the entries of one case from its columns and figures."""
     if not columns or not columns[0]:
         return []
     runs, times, processes, scatters, clocks, identities, outcomes, hosts, cards, facts = columns

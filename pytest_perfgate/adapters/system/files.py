@@ -86,7 +86,6 @@ def content(path: Path) -> bytes:
 
 
 def first_bytes(path: Path, count: int) -> bytes:
-    """Return the first bytes of a file."""
     with path.open("rb") as file:
         return file.read(count)
 

@@ -11,27 +11,22 @@ from weakref import WeakSet
 
 from pytest_perfgate.adapters.timers.bench import Rules, TimedCall, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.event_pairs import (
-    SHRUNK,
     TRIALS,
     Empty,
-    Outside,
     allocate,
     calibrated,
     chunk_of,
-    find_other_work,
     idle_pairs,
-    net,
-    offset_note,
     queued,
-    refuse_short,
 )
+from pytest_perfgate.adapters.timers.events import PairedSampling
 from pytest_perfgate.model.device import Availability, SupportsBind, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Samples
     from pytest_perfgate.model.ports import Call, Runtime, Timer
 
 
@@ -185,38 +180,19 @@ class GraphTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         turns = rotation(bench)
-        empty = calibrated(bench)
-        warmth = bench.warm()
+        pairs = PairedSampling(bench, self.name)
         idle = None if plan.in_turns else median(idle_pairs(bench))
-        recording = recorded(bench, turns, empty)
-        replays = _replays(bench, recording.replay)
+        recording = recorded(bench, turns, pairs.empty)
+        calls, replays = recording.calls, _replays(bench, recording.replay)
         replays.once()
         trial, _ = queued(replays, allocate(bench.runtime, TRIALS))
-        refuse_short(median(trial), empty, self.name, recording.calls)
-        outside = Outside() if plan.in_turns else find_other_work(replays)
-        pairs = allocate(bench.runtime, chunk_of(median(trial)))
-        durations, stop = bench.sampled(lambda: [total / recording.calls for total in queued(replays, pairs)[0]])
-        refuse_short(median(durations) * recording.calls, empty, self.name, recording.calls, SHRUNK)
-        return Samples(
-            durations=net(durations, empty, recording.calls),
-            timer=self.name,
-            stop=stop,
-            batch=recording.calls,
-            overhead=empty.overhead,
-            resolution=empty.resolution,
-            warmups=warmth.calls,
-            warmup_ns=warmth.spent_ns,
-            launch_gap=None if idle is None else max(0.0, idle - median(durations)),
-            problems=outside.problems,
-            notes=(
-                *bench.runtime.notes(),
-                *warmth.notes,
-                *offset_note(empty),
-                *outside.notes,
-                ("graph", f"{recording.calls} calls over {recording.buffers} buffers"),
-                ("agreement", "its calls follow each other at once: 1 to 7 % off the device's own records on an H100"),
-            ),
-        )
+        pairs.accept([total / calls for total in trial], calls, replays)
+        events = allocate(bench.runtime, chunk_of(median(trial)))
+        durations = pairs.sampled(lambda: [total / calls for total in queued(replays, events)[0]])
+        gap = None if idle is None else max(0.0, idle - median(durations))
+        near = "its calls follow each other at once: 1 to 7 % off the device's own records on an H100"
+        graph = f"{calls} calls over {recording.buffers} buffers"
+        return pairs.samples(gap, more=(("graph", graph), ("agreement", near)))
 
 
 def recorded(bench: TimedCall, turns: Sequence[Call], empty: Empty) -> Recording:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Plan
     from pytest_perfgate.model.ports import Call, Runtime
 
+    Notes = tuple[tuple[str, str], ...]
+
 
 class EventsTimer:
     """Start and end event directly around the call, created in advance, read after one synchronisation."""
@@ -51,32 +53,56 @@ class EventsTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
-        empty = calibrated(bench)
-        warmth = bench.warm()
+        pairs = PairedSampling(bench, self.name)
         trial, _ = queued(bench, allocate(bench.runtime, TRIALS), calls)
-        refuse_short(median(trial) * calls, empty, self.name, calls)
-        outside = Outside() if plan.in_turns else find_other_work(bench)
+        pairs.accept(trial, calls)
         queue = _Queue(bench, allocate(bench.runtime, chunk_of(median(trial) * calls)), calls)
-        durations, stop = bench.sampled(queue.take)
-        refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
+        durations = pairs.sampled(queue.take)
+        gap = None if queue.dry else launch_gap(bench, durations)
+        return pairs.samples(gap, agreement_note(median(durations), pairs.empty), _dry_note(queue.dry))
+
+
+class PairedSampling:
+    """Samples by events before and after a call; too short ones are refused, and the events' own time is subtracted."""
+
+    def __init__(self, bench: TimedCall, timer: str) -> None:
+        self._bench, self._timer = bench, timer
+        self.empty = calibrated(bench)
+        self._warmth = bench.warm()
+        self._outside = Outside()
+
+    def accept(self, trial: Sequence[float], calls: int, watched: TimedCall | None = None) -> None:
+        """Refuse a call that a trial shows to be too short, and look for its work on other queues, except in turns."""
+        self._calls = calls
+        refuse_short(median(trial) * calls, self.empty, self._timer, calls)
+        if not self._bench.plan.in_turns:
+            self._outside = find_other_work(watched or self._bench)
+
+    def sampled(self, take: Callable[[], list[float]]) -> list[float]:
+        """Return samples as they were read; refuse them if they became too short after the trial."""
+        self._durations, self._stop = self._bench.sampled(take)
+        refuse_short(median(self._durations) * self._calls, self.empty, self._timer, self._calls, SHRUNK)
+        return self._durations
+
+    def samples(self, launch_gap: float | None, agreement: Notes = (), more: Notes = ()) -> Samples:
         return Samples(
-            durations=net(durations, empty, calls),
-            timer=self.name,
-            stop=stop,
-            batch=calls,
-            overhead=empty.overhead,
-            resolution=empty.resolution,
-            warmups=warmth.calls,
-            warmup_ns=warmth.spent_ns,
-            launch_gap=None if queue.dry else launch_gap(bench, durations),
-            problems=outside.problems,
+            durations=net(self._durations, self.empty, self._calls),
+            timer=self._timer,
+            stop=self._stop,
+            batch=self._calls,
+            overhead=self.empty.overhead,
+            resolution=self.empty.resolution,
+            warmups=self._warmth.calls,
+            warmup_ns=self._warmth.spent_ns,
+            launch_gap=launch_gap,
+            problems=self._outside.problems,
             notes=(
-                *bench.runtime.notes(),
-                *warmth.notes,
-                *offset_note(empty),
-                *agreement_note(median(durations), empty),
-                *outside.notes,
-                *_dry_note(queue.dry),
+                *self._bench.runtime.notes(),
+                *self._warmth.notes,
+                *offset_note(self.empty),
+                *agreement,
+                *self._outside.notes,
+                *more,
             ),
         )
 
@@ -139,35 +165,13 @@ class BlockingTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
-        empty = calibrated(bench)
-        warmth = bench.warm()
+        pairs = PairedSampling(bench, self.name)
         pair = allocate(bench.runtime, 1)
         if not plan.in_turns:
             self._check_queue(bench, pair)
-        trial = [self.blocked(bench, pair, calls) for _ in range(TRIALS)]
-        refuse_short(median(trial) * calls, empty, self.name, calls)
-        outside = Outside() if plan.in_turns else find_other_work(bench)
-        durations, stop = bench.sampled(lambda: [self.blocked(bench, pair, calls)])
-        refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
-        return Samples(
-            durations=net(durations, empty, calls),
-            timer=self.name,
-            stop=stop,
-            batch=calls,
-            overhead=empty.overhead,
-            resolution=empty.resolution,
-            warmups=warmth.calls,
-            warmup_ns=warmth.spent_ns,
-            launch_gap=launch_gap(bench, durations),
-            problems=outside.problems,
-            notes=(
-                *bench.runtime.notes(),
-                *warmth.notes,
-                *offset_note(empty),
-                *agreement_note(median(durations), empty),
-                *outside.notes,
-            ),
-        )
+        pairs.accept([self.blocked(bench, pair, calls) for _ in range(TRIALS)], calls)
+        durations = pairs.sampled(lambda: [self.blocked(bench, pair, calls)])
+        return pairs.samples(launch_gap(bench, durations), agreement_note(median(durations), pairs.empty))
 
     def _check_queue(self, bench: TimedCall, pair: EventPairs) -> None:
         """Check that events before and after a wait of the host are close together in a held queue."""

@@ -276,7 +276,6 @@ def device_of(analysis: Analysis) -> Device:
 
 
 def measured_file(analysis: Analysis, name: str) -> Measurement:
-    """Return a file as the measurement of a case."""
     device = device_of(analysis)
     return Measurement(
         key=CaseKey(nodeid=f"{name}::{OF_FILE}"),
@@ -348,7 +347,6 @@ def ungated(limits: Iterable[Limit]) -> None:
 
 
 def in_order(limits: Sequence[Limit], plain: Sequence[Verdict], report: CaseReport | None) -> tuple[Verdict, ...]:
-    """Return all verdicts in the order of the given limits."""
     texts = [limit.text for limit in limits]
     return tuple(sorted((*plain, *(report.verdicts if report else ())), key=lambda v: texts.index(v.limit.text)))
 

@@ -321,7 +321,7 @@ def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(spawner) -> N
         clock=lambda: 0.0,
     )
     rounds = Rounds(cases, crew)
-    rounds.run()
+    rounds.round(0, cases)
     assert (spawner.spawned, spawner.ran) == (1, [])
     assert rounds.results()["t.py::host"].captures == ()
 

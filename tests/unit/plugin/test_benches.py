@@ -78,7 +78,7 @@ def test_a_file_is_of_the_device_that_it_names(tmp_path: Path, devices: tuple[st
     (tmp_path / "a.json").write_text("{}")
     inspector: Any = _Inspector(*devices)
     brought = Brought(CaseKey(nodeid="t"), "read")
-    read_artifact(brought, [str(tmp_path / "a.json")], [inspector])
+    read_artifact(brought, [str(tmp_path / "a.json")], [inspector], [])
     assert (brought.device.key if brought.device else None) == key
 
 
@@ -88,7 +88,7 @@ def test_patterns_and_names_of_files_are_read_in_the_order_given(tmp_path: Path)
     inspector = _Inspector()
     one: Any = inspector
     brought = Brought(CaseKey(nodeid="t"), "read")
-    read_artifact(brought, [str(tmp_path / "odd[0].json"), str(tmp_path / "rank*.json")], [one])
+    read_artifact(brought, [str(tmp_path / "odd[0].json"), str(tmp_path / "rank*.json")], [one], [])
     assert inspector.paths == ["odd[0].json", "rank0.json", "rank1.json"]
     with pytest.raises(PerfgateError, match=r"(?s)read\(\) found no file .*none.*next  name a file, or a pattern,"):
-        read_artifact(brought, [str(tmp_path / "rank*.json"), str(tmp_path / "none.json")], [one])
+        read_artifact(brought, [str(tmp_path / "rank*.json"), str(tmp_path / "none.json")], [one], [])
