@@ -249,9 +249,11 @@ class ProcessMemory:
         """Return how many pages of memory processes below this one have taken so far, also those that ended."""
         import resource
 
-        pids = [int(place.name) for place in PROC.glob("[1-9]*")]
-        below = [pid for pid in pids if os.getpid() in lineage(pid)[1:]]
-        living = sum(int(count) for pid in below for count in _stat(pid)[7:9])
+        stats = {place.name: _stat(int(place.name)) for place in PROC.glob("[1-9]*")}
+        parents, living = {str(os.getpid())}, 0
+        while parents:
+            parents = {pid for pid, stat in stats.items() if stat and stat[1] in parents}
+            living += sum(int(count) for pid in parents for count in stats[pid][7:9])
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt + living
 
 

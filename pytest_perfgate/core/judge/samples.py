@@ -174,7 +174,8 @@ def time_of(samples: Samples, *, busy: bool) -> float:
 
 def spread(samples: Samples, *, busy: bool) -> float:
     """Return the interquartile range within the process, as a fraction of its median."""
-    last = len(ordered := sorted(samples.cpu if busy else samples.durations)) - 1
+    ordered = sorted(samples.cpu if busy else samples.durations)
+    last = len(ordered) - 1
     return (ordered[(3 * last + 3) // 4] - ordered[last // 4]) / median(ordered)
 
 
@@ -326,8 +327,10 @@ BESIDE = "paired, against "
 
 def slow_processes(paired: Paired) -> str:
     """Return ``more slow processes (10 of 30, 0 in the base)``, if Fisher's test confirmed that."""
-    head, base = paired.slow or (0, 0)
-    return f"more slow processes ({head} of {paired.rounds}, {base} in the base)" if paired.slow is not None else ""
+    if paired.slow is None:
+        return ""
+    head, base = paired.slow
+    return f"more slow processes ({head} of {paired.rounds}, {base} in the base)"
 
 
 def indistinguishable(paired: Paired) -> str:
