@@ -22,7 +22,6 @@ TIMED_OUT = 124
 """The exit code of a command that was ended after its time, as of timeout(1)."""
 
 _LOG_LINES, _WORDS = 30, 6
-
 _GRACE_S = 5.0
 
 _WATCH = """
