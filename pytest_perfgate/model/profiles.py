@@ -277,7 +277,7 @@ class Disassembly:
     source: str
     arch: str
     listing: bytes
-    """JSON of ``nvdisasm -json``; several documents when the file was read in parts."""
+    """JSON of ``nvdisasm -json``."""
     words: Mapping[str, bytes]
     """Machine code by function name."""
     resources: Mapping[str, Resources]
@@ -285,7 +285,6 @@ class Disassembly:
     launches: Mapping[str, Launch] = field(default_factory=dict)
     bounds: Mapping[str, int] = field(default_factory=dict)
     """Most threads a block by function, if the source states it."""
-    parts: tuple[bytes, ...] = ()
     left_out: tuple[str, ...] = ()
     """Architectures whose code in the same library is not read."""
     log: str = ""

@@ -43,7 +43,6 @@ class ChildJob:
     """The user's own options as JSON texts."""
     markers: tuple[str, ...] = ()
     """Registered markers, including those of plugins that a child does not load."""
-    capture: str = ""  # the one to enter around regions, by name
     out: str = ""  # folder for the files of captures
     cpus: tuple[int, ...] = ()  # cores that the child keeps to once it has collected; none leaves it free
     modules: tuple[str, ...] = ()  # top-level names of the package under test, to check where they were loaded from

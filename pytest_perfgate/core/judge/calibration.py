@@ -15,7 +15,7 @@ from pytest_perfgate.core.render.words import signed, span
 from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann
 from pytest_perfgate.model.metric import Block, Column, Document, Interval, Paragraph, Picture, Table
 from pytest_perfgate.model.plan import Decision
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import value
 
 INJECTED = (0.02, 0.03, 0.05, 0.10)
 
@@ -211,7 +211,6 @@ def calibration_document(result: Calibration) -> Document:
         columns=Column.header("slowdown | found | bounds"),
         rows=tuple((signed(by), f"{rate.rate * 100:.1f} %", _bounds(rate)) for by, rate in result.power),
     )
-    fraction = Dimension.FRACTION
     own = Table(
         title="Tests",
         columns=(
@@ -220,8 +219,8 @@ def calibration_document(result: Calibration) -> Document:
         ),
         rows=result.own,
     )
-    kinds = [Column(name=kind, dimension=fraction, digits=2, absent="-") for kind in ("fresh pairs", "pairs of forks")]
-    forks = Table(title="Noise of unchanged code", columns=(Column(name="test"), *kinds), rows=result.forks)
+    kinds = Column.header("fresh pairs: fraction 2 | pairs of forks: fraction 2", absent="-")
+    forks = Table(title="Noise of unchanged code", columns=(*Column.header("test"), *kinds), rows=result.forks)
     first: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=note), power, *_injection(result))
     last: tuple[Block, ...] = (Paragraph(text=_advice(result)), own, *((forks,) if result.forks else ()))
     return Document(title="Calibration", blocks=(*first, curve(result), *last))
@@ -237,7 +236,7 @@ def _injection(result: Calibration) -> tuple[Table, ...]:
     )
     columns = (
         *Column.header("injected | measured"),
-        Column(name="rounds", dimension=Dimension.COUNT, absent="-"),
+        *Column.header("rounds: count", absent="-"),
         *Column.header("found | bounds"),
     )
     return (Table(title="Injected slowdowns that are confirmed: one side was kept busy", columns=columns, rows=rows),)

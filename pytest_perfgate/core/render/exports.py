@@ -57,10 +57,8 @@ def _scoped(metric: Metric) -> str:
 
 
 def render_openmetrics(report: RunReport) -> str:
-    """Return text for GitLab's metrics report and Prometheus: a gauge for each metric, in base units.
-
-    Commit and run are not labels, because a series continues from run to run.
-    """
+    """Return text for GitLab's metrics report and Prometheus: a gauge for each metric, in base units."""
+    # Commit and run are not labels, because a series continues from run to run.
     families: dict[tuple[str, str], list[str]] = {}
     failed: dict[str, int] = {}
     for case in report.cases:
@@ -176,14 +174,6 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-_COLUMNS = (
-    "when", "commit", "run", "host", "device", "card", "case", "outcome", "metric", "scope", "value", "low", "high",
-    "unit",
-)  # fmt: skip
-
-_NUMBERS = frozenset({"value", "low", "high"})
-
-
 def figures_table(entries: Iterable[HistoryEntry]) -> Table:
     """Return a row for each figure, of a run or of a history, for spreadsheets, notebooks or data lakes."""
     rows: list[tuple[Cell, ...]] = [
@@ -194,8 +184,11 @@ def figures_table(entries: Iterable[HistoryEntry]) -> Table:
         for s in entries
         for metric in s.metrics or (Metric(name="time", value=s.time, dimension=Dimension.TIME),)
     ]  # fmt: skip
-    kinds = (Dimension.PLAIN if name in _NUMBERS else Dimension.TEXT for name in _COLUMNS)
-    return Table(columns=tuple(Column(name=n, dimension=k) for n, k in zip(_COLUMNS, kinds)), rows=tuple(rows))
+    columns = Column.header(
+        "when | commit | run | host | device | card | case | outcome | metric | scope | "
+        "value: plain | low: plain | high: plain | unit"
+    )
+    return Table(columns=columns, rows=tuple(rows))
 
 
 def _ends(metric: Metric) -> Sequence[float | None]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 from pytest_perfgate.model import values
-from pytest_perfgate.model.values import TIME_UNITS, array_value, regex, span_seconds, texts_in, value
+from pytest_perfgate.model.values import TIME_UNITS, array_value, grouped, regex, span_seconds, texts_in, value
 from pytest_perfgate.wiring import LazySequence as Later
 
 
@@ -255,3 +255,8 @@ def test_labels_that_figures_share_are_read_once() -> None:
     for _ in range(64):
         labels = (labels, labels)
     assert texts_in(labels) == {"kernel", "k"}
+
+
+def test_groups_and_their_items_keep_the_order_in_which_they_come() -> None:
+    assert list(grouped(["b1", "a1", "b2"], lambda text: text[0]).items()) == [("b", ["b1", "b2"]), ("a", ["a1"])]
+    assert grouped((), str) == {}

@@ -33,9 +33,7 @@ def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
         logged = parse_log(disassembly.log, source)
         return tuple(KernelFacts(name=name, arch=arch, source=source, resources=used) for name, arch, used in logged)
     try:
-        listed = [
-            f for part in (disassembly.listing, *disassembly.parts) for f in parse_listing(part, disassembly.words)
-        ]
+        listed = list(parse_listing(disassembly.listing, disassembly.words))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise PerfgateError(
             "kernel-tool-failed", f"the disassembler's listing cannot be read: {error}", place=disassembly.source
