@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.core.judge.family import Families
     from pytest_perfgate.model.plan import Case
-    from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+    from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
     from pytest_perfgate.plugin.state import SessionState
 
 _SHOWN, _LEAST_NAME = 20, 24
@@ -88,7 +88,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     width, recorded = columns(session.settings.pytest), session.recorded_reports()
     notes, edits = other_notes(recorded, session.notes), own_gate_lines(recorded, session.notes)
     first, later = [n for n in notes if n.kind == UNBUILT], [n for n in notes if n.kind != UNBUILT]
-    style = out.config.option.tbstyle
+    style, hidden = out.config.option.tbstyle, [f"xfail hides  {name}" for name in session.excused]
     detailed = out.verbosity > 0 or bool(edits or session.notes or not all(map(is_clean, reports)))
     explained = [r for r in reports if not _left_open(r, session.mode)]
     parts: list[Callable[[], list[str]]] = [
@@ -97,9 +97,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
         partial(families_text, reports, session.settings.project.tables),
         partial(blocks, explained, standpoint, min(WIDTH, width), failing=session.interrupted),
         lambda: _folded((f"{note_word(n)}  {reported_text(n, style)}".lstrip() for n in later), width),
-        lambda: _folded(
-            [*([] if edits else hidden(session)), *refused(reports), *constant(reports), *empty(reports)], width
-        ),
+        lambda: _folded([*([] if edits else hidden), *refused(reports), *constant(reports), *empty(reports)], width),
         lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
         lambda: written_lines([path for path in session.written if detailed or not is_record(path)], standpoint.path),
     ]
@@ -227,25 +225,30 @@ def next_commands(
 ) -> list[str]:
     """Return the next steps for these outcomes; a first local baseline needs none."""
     worst = {report.worst for report in reports if report.verdicts}
-    commands, accept = [REPORT], f"perfgate accept {FROM}" if ci else "perfgate accept "
     bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
-    if recorded and all(v.baseline is None for v in bare):
+    lineless = [v for v in bare if v.baseline is None]
+    if recorded and len(lineless) == len(bare):
         worst -= {Outcome.UNBASELINED}
+    if worst <= set(_KEPT):
+        return []
+    accept = f"perfgate accept {FROM}" if ci else "perfgate accept "
     on_core = on_one_core(reports)  # times of that core are not accepted, and one such case makes --new refuse all
-    if Outcome.UNBASELINED in worst and not (recorded or on_core) and any(v.baseline is None for v in bare):
-        commands.append(f'{accept}--new --reason "..."')
-    steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
-    alike = all(step.startswith("perfgate accept ") for step in steps)
-    if alike and len(steps) > _NAMED and not (on_core or worst & _SLOWER):
-        commands, steps = commands[:1], {f'{accept}--reason "..."': None}  # one sentence for all, and for new cases
-    commands += list(steps)[:_NAMED]  # its line is not new: any reason is its own, and the report has all
+    new = Outcome.UNBASELINED in worst and bool(lineless) and not (recorded or on_core)
+    commands = [REPORT, *_accepting(bare, accept, new=new, together=not (on_core or worst & _SLOWER))]
     if Outcome.IMPROVED in worst and not on_core:
         below = any(step.endswith("--improved") for r in reports for v in r.verdicts for step in v.next)
         commands.append(accept + ("--improved" if below else '--reason "..."'))
     commands += [step for step in _measured_alone(reports, worst) if on_core and step not in commands]
-    if worst & _OPEN and not full:
-        commands.append(f"{pytest} --perfgate=full")
-    return commands if worst - set(_KEPT) else []
+    return [*commands, f"{pytest} --perfgate=full"] if worst & _OPEN and not full else commands
+
+
+def _accepting(bare: Sequence[Verdict], accept: str, *, new: bool, together: bool) -> list[str]:
+    """Return commands that accept cases without a line, and those whose line does not judge, each or all together."""
+    steps = list(dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next))
+    if together and len(steps) > _NAMED and all(step.startswith("perfgate accept ") for step in steps):
+        return [f'{accept}--reason "..."']  # one sentence for all, and for new cases
+    first = [f'{accept}--new --reason "..."'] if new else []
+    return [*first, *steps[:_NAMED]]  # its line is not new: any reason is its own, and the report has all
 
 
 def _measured_alone(reports: Sequence[CaseReport], worst: set[Outcome]) -> list[str]:
@@ -327,11 +330,6 @@ def _empty_call_ns() -> float:
     import timeit
 
     return sorted(timeit.Timer(lambda: None).repeat(15, 2000))[7] / 2000 * 1e9
-
-
-def hidden(session: SessionState) -> list[str]:
-    """Return the failing verdicts that an ``xfail`` keeps from failing the run; they are always shown."""
-    return [f"xfail hides  {name}" for name in session.excused]
 
 
 _NAMED_CASES = 5
