@@ -181,7 +181,7 @@ CHANGES = (
     Check(
         kind="reworked", against=compared_revision, read=WORDS, unknown="gated tests", compare=reworked_tests,
         sentence=lambda change, n: f"{plural(n, 'gated test')} edited since {change.commit}, "
-        f"{'and both builds ran the new ones' if change.gate_judge.revision else 'the accepted lines are not'}: "
+        f"{'and both builds ran the new ones' if change.gate_judge.revision else 'with earlier limits and lines'}: "
         "they may measure something else",
     ),
     Check(

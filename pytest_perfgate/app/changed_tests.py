@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.fixtures import CONFTEST, PACKAGE, Texts, fixture_sources, is_above, marks_of
 from pytest_perfgate.core.changes.limits import TIGHTER, relaxed, reworked
-from pytest_perfgate.core.changes.tests import Successor, function_of, successors
+from pytest_perfgate.core.changes.tests import Successor, function_of, is_new, successors
 from pytest_perfgate.core.judge.acceptance import loosened
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.metric_kinds import by_name
@@ -40,8 +40,6 @@ NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Git's name for the empty tree, from which every file differs."""
 
 _LETTERS = 10
-
-_USED = "usefixtures"
 
 
 class Unanswered(Exception):
@@ -139,9 +137,12 @@ def fixture_parts(change: JudgedChange) -> Differences:
     gate_judge = change.gate_judge
     tests: dict[str, set[str]] = defaultdict(set)
     for report in change.reports:
-        if judged_by_line(gate_judge, report):
+        if judged_by_earlier(gate_judge, report):
             tests[report.key.path].add(function_of(report.key.test)[0])
     changed = change.texts() if tests else {}
+    for path in changed.keys() & tests.keys():  # a new test has no earlier limits
+        then, now = changed[path]
+        tests[path] = {name for name in tests[path] if not is_new(then, now or "", f"{path}::{name}")}
     if changed.keys() <= tests.keys():
         return Differences()
     texts = change.repository.touched(NOTHING, WORDS) or {}
@@ -167,7 +168,7 @@ def _is_above_any(path: str, tests: Iterable[str]) -> bool:
 def _around_all(gate_judge: GateJudge) -> Collection[str]:
     """Return the fixtures that pytest's settings apply to every test."""
     settings = gate_judge.tools.settings("")
-    plugins = (json.loads(text) for key, text in settings.items() if key.endswith(f": {_USED}"))
+    plugins = (json.loads(text) for key, text in settings.items() if key.endswith(": usefixtures"))
     return {word for plugin in plugins for word in (plugin if isinstance(plugin, list) else str(plugin).split())}
 
 
@@ -191,7 +192,7 @@ def _project_limits(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]
 
 def reworked_tests(change: JudgedChange) -> Differences:
     """Return the tests that the change edits, since they may measure something else than was accepted."""
-    edited = [report for report in change.reports if judged_by_line(change.gate_judge, report)]
+    edited = [report for report in change.reports if judged_by_earlier(change.gate_judge, report)]
     return Differences(names=tuple(_names(change.gate_judge, edited, change.texts())) if edited else ())
 
 
@@ -222,20 +223,23 @@ def compared_revision(gate_judge: GateJudge) -> str:
     return gate_judge.revision or gate_judge.accepted.base.commit
 
 
-def judged_by_line(gate_judge: GateJudge, report: CaseReport) -> bool:
+def judged_by_earlier(gate_judge: GateJudge, report: CaseReport) -> bool:
     """Return whether an earlier committed line judged the case, or would have, and this change gives no reason anew.
 
-    Against a revision: whether both arms ran the test as it is now, or it was not measured at all.
+    Without a committed line: whether a limit on the figure itself judged it. Against a revision: whether both arms ran
+    the test as it is now, or it was not measured at all.
     """
+    from pytest_perfgate.core.judge.suite import needs_line
+
     paired = gate_judge.paired.get(report.key)
     if report.measurement is None:
         return bool(gate_judge.revision) or _has_line(gate_judge, report.key)
     if paired is not None and paired.revision:
         return not paired.own_file
     then, edited = gate_judge.accepted.judging(report.measurement)
-    if then is None or then.local or gate_judge.accepted.came_with(report.measurement):
-        return False
-    return edited is None or not edited.explains(then)
+    if then is None or then.local:
+        return any(not needs_line(verdict.limit) for verdict in report.verdicts)
+    return not gate_judge.accepted.came_with(report.measurement) and (edited is None or not edited.explains(then))
 
 
 def _has_line(gate_judge: GateJudge, key: CaseKey) -> bool:
@@ -385,10 +389,9 @@ def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
 
 
 def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:
-    """Return the file that held the lines of a test file before, or "".
+    """Return the file that held the lines of a test file before, or ""; in a sibling folder, only a removed one.
 
-    In a sibling folder only a removed file counts, since an existing one is of another project. ``below`` is this
-    root's path from the top of the repository: a root above it would name the test by a longer path.
+    A root above ``below``, this root's path from the top of the repository, would name the test by a longer path.
     """
     beside, parts = f"/{device}/{path}.yaml", PurePosixPath(below).parts
     above = tuple(f"/{device}/{'/'.join(parts[at:])}/{path}.yaml" for at in range(len(parts)))

@@ -319,14 +319,13 @@ def refuse_unrun(result: object) -> None:
 
 def _refuse_held(results: Any) -> None:
     """Refuse a collection with lazy items: futures if the first is one, and any other item that was not run."""
-    looked = list(itertools.islice(results.values() if type(results) is dict else results, _LOOKED_AT))
-    promises = list(map(_promise, looked))
+    items = results.values() if type(results) is dict else results
+    promises = list(map(_promise, itertools.islice(items, _LOOKED_AT)))
     if not (waiting := next(filter(None, promises), None)):
         return
     if waiting[0].startswith(_FUTURE) and promises[0] == waiting:
         raise _unrun("futures that were never waited for", "measure lambda: [one.result() for one in f()]")
-    fix = "make the call run it, or iterate over it, before it returns"
-    raise _unrun(f"a {type(results).__name__} with {waiting[0]}", fix)
+    raise _unrun(f"a {type(results).__name__} with {waiting[0]}", "let the call run it, or iterate over it")
 
 
 def _unrun(returned: str, fix: str) -> PerfgateError:
@@ -367,7 +366,8 @@ def _done(thing: Any) -> bool:
         return not thing.is_alive()
     if _has(thing, ("poll",)):
         return thing.poll() is not None
-    return (thing.__dask_graph__() if _has(thing, ("__dask_graph__",)) else getattr(thing, "description", "")) is None
+    rows = thing.description if _has(thing, ("fetchall",)) else ""
+    return (thing.__dask_graph__() if _has(thing, ("__dask_graph__",)) else rows) is None
 
 
 def _steps(thing: object) -> bool:

@@ -12,11 +12,11 @@ from pytest_perfgate.app.accepted import Accepted
 from pytest_perfgate.app.changed_tests import renamed_cases
 from pytest_perfgate.core.changes.tests import renamed_nodes, same_bodies
 from pytest_perfgate.model.measurement import Baseline
-from pytest_perfgate.model.plan import Base, Effect, Policy
-from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from pytest_perfgate.model.plan import Base, Effect, Outcome, Policy
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 from tests.reports import baseline, case
 from tests.unit.app.checks import notes_on
-from tests.unit.core.judge.bench import KEY, accepted, measured
+from tests.unit.core.judge.bench import KEY, accepted, limit, measured
 
 EARLIER_LINES = [baseline("test_one", 1e6), baseline("test_same", 1e6)]
 
@@ -155,7 +155,9 @@ def body_notes(texts: Any, edited: Baseline | None = None, **fields: Any) -> lis
         paired=fields.get("paired", {}),
         revision=fields.get("revision", ""),
     )
-    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6) if fields.get("ran", True) else None)
+    limits = map(limit, fields.get("limits", ()))
+    verdicts = tuple(Verdict(limit=one, outcome=Outcome.PASSED, effect=Effect.PASS) for one in limits)
+    report = CaseReport(key=KEY, verdicts=verdicts, measurement=measured(1e6) if fields.get("ran", True) else None)
     return notes_on("reworked", gate_judge, [report, report])
 
 
@@ -164,6 +166,16 @@ def test_an_edited_test_whose_line_stays_is_named_once_with_what_differs() -> No
     assert (note.kind, note.effect, note.names) == ("reworked", Effect.WARN, (f"{KEY.path}::test_gemm: pk",))
     assert note.text.startswith("1 gated test ")
     assert "c0ffee" in note.text
+
+
+@pytest.mark.parametrize("line", [None, replace(LINE, local=True)])
+def test_an_edited_test_without_a_line_is_named_where_a_limit_on_the_figure_judges_it(line: Baseline | None) -> None:
+    """A change that measures a smaller input keeps a limit on the time with slower code."""
+    (note,) = body_notes(TEXTS, line=line, limits=("time <= 1s", "slowdown <= 3%"))
+    assert note.names == (f"{KEY.path}::test_gemm: pk",)
+    assert body_notes(TEXTS, line=line, limits=("slowdown <= 3%",)) == [], "both builds run the edited one"
+    new = {KEY.path: (None, NEW_BODY)}
+    assert body_notes(new, line=line, limits=("time <= 1s",)) == []
 
 
 def test_a_test_that_moved_is_held_against_the_file_it_came_from() -> None:

@@ -280,6 +280,12 @@ class Steps:
         return 1
 
 
+class Described(Future[int]):
+    """A future with a text for people, which is no cursor."""
+
+    description = None
+
+
 class Odd:
     """As a quantity of pint without dask: it has the methods, and asking it raises."""
 
@@ -321,6 +327,7 @@ class Graph:
         (lambda: filter(None, [1]), "an iterator that was never run", "list(f())"),
         (lambda: zip("a", "b", strict=True), "an iterator that was never run", "list(f())"),
         (Future, "a future that was never run", "f().result()"),
+        (Described, "a future that was never run", "f().result()"),
         (lambda: [Future(), Future()], "futures that were never waited for", "one.result()"),
         (Graph, "a graph that was never run", "f().compute()"),
         (_passed, "an iterator that was never run", "list(f())"),
@@ -329,10 +336,10 @@ class Graph:
         (lambda: itertools.islice(itertools.chain(_generator()), 3), "an iterator that was never run", "list(f())"),
         (lambda: itertools.permutations("ab"), "an iterator that was never run", "list(f())"),
         (lambda: re.finditer("a", "aa"), "an iterator that was never run", "list(f())"),
-        (lambda: (1, map(str, [1])), "a tuple with an iterator that was never run", "before it returns"),
-        (lambda: [1, _coroutine()], "a list with a coroutine that was never run", "before it returns"),
-        (lambda: [_coroutine(), _coroutine()], "a list with a coroutine that was never run", "before it returns"),
-        (lambda: (1, Future()), "a tuple with a future that was never run", "before it returns"),
+        (lambda: (1, map(str, [1])), "a tuple with an iterator that was never run", "let the call run it"),
+        (lambda: [1, _coroutine()], "a list with a coroutine that was never run", "let the call run it"),
+        (lambda: [_coroutine(), _coroutine()], "a list with a coroutine that was never run", "let the call run it"),
+        (lambda: (1, Future()), "a tuple with a future that was never run", "let the call run it"),
         (_asynchronous, "an async generator that was never run", "asyncio.run(g())"),
         (_entered_by_nobody, "a context manager that was never run", "enters it"),
         (lambda: csv.reader(["a,b"]), "an iterator that was never run", "list(f())"),
@@ -343,8 +350,8 @@ class Graph:
         (_pooled, "a future that was never run", "f().get()"),
         (_at_work, "a thread or process that still works", "joins it"),
         (lambda: subprocess.Popen(["sleep", "1"]), "a process that still works", "waits for it"),
-        (lambda: {"rows": _generator()}, "a dict with a generator that was never run", "before it returns"),
-        (lambda: {_generator()}, "a set with a generator that was never run", "before it returns"),
+        (lambda: {"rows": _generator()}, "a dict with a generator that was never run", "let the call run it"),
+        (lambda: {_generator()}, "a set with a generator that was never run", "let the call run it"),
     ],
 )
 def test_what_nobody_ran_is_refused(promise: object, message: str, fix: str) -> None:
