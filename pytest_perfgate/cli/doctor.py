@@ -127,7 +127,7 @@ IGNORING = "echo .perfgate/ >> .gitignore"
 
 def python(project: Project) -> Iterator[Remark]:
     del project
-    text = f"{platform.python_implementation()} {platform.python_version()} in {sys.prefix}"
+    text = f"{platform.python_implementation()} {platform.python_version()}{sys.abiflags} in {sys.prefix}"
     yield Remark(name="python", level=Level.GOOD, what=text)
 
 

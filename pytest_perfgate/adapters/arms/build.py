@@ -98,10 +98,9 @@ def _no_room(what: str, home: Path) -> PerfgateError:
 
 def launch_line(python: Path) -> tuple[str, ...]:
     """Return how to start pytest without the current folder on the path."""
-    if sys.version_info >= (3, 11):
-        return (str(python), "-P", "-m", "pytest")
     drop = "import os, sys; sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]; import pytest"
-    return (str(python), "-c", f"{drop}; raise SystemExit(pytest.main())")
+    old = ("-c", f"{drop}; raise SystemExit(pytest.main())")
+    return (str(python), *(("-P", "-m", "pytest") if sys.version_info >= (3, 11) else old))
 
 
 def nothing_in(source: Path, what: str) -> PerfgateError:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -227,11 +228,19 @@ def probe_environment(declared: Callable[[], Collection[str]] = tuple) -> Enviro
     load = (("load", f"{os.getloadavg()[0]:.2f}"),) if hasattr(os, "getloadavg") else ()
     run = ((FACT, name),) if (name := ci_run(os.environ)) else ()
     return Environment(
-        python=platform.python_version(),
+        python=probe_python(),
         platform=platform.platform(),
         packages=probe_packages(declared()),
         facts=(*probe_facts(), *load, *run),
     )
+
+
+def probe_python() -> str:
+    """Return the version and what else makes Python faster or slower: ``3.14.2t`` has no GIL, ``, JIT`` compiles."""
+    maker, free = platform.python_implementation(), "t" in sys.abiflags
+    text = f"{'' if maker == 'CPython' else f'{maker} '}{platform.python_version()}{'t' if free else ''}"
+    switches = {"GIL on": ("_is_gil_enabled", free), "JIT": ("_jit.is_enabled", hasattr(sys, "_jit"))}
+    return ", ".join((text, *(name for name, (read, here) in switches.items() if here and attrgetter(read)(sys)())))
 
 
 _PACKAGES = ("numpy", "scipy", "torch", "triton", "cupy", "numba", "jax", "jaxlib", "tensorflow", "mkl", "pytest")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
@@ -36,13 +37,8 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], int]
 
-_LEAST_SAMPLE_NS = 50_000
-"""The least time of a sample, so that reading the clock costs well under one percent of it."""
-
 _SLICE_NS = 2_000_000
 """Nanoseconds between two checks of the stopping rule."""
-
-_MOST_A_SLICE = 8
 
 _FEW = 5
 """The samples of a batch that is short by our own choice, whatever the budget: a single one that waited for a processor
@@ -79,10 +75,8 @@ class HostTimer:
         resolution, overhead = self._instrument(clock)
         if isinstance(runtime, SupportsWait):
             rules = Rules(stop=self._rule, warm=self._warm, clock=clock)
-            queue = queue_of(runtime, self.name)
-            cpu_load = load_of(clock)
-            bench = TimedCall(call=call, plan=plan, runtime=queue, rules=rules, setup=setup)
-            return with_cpu_load(cpu_load, synchronised(bench, resolution))
+            bench = TimedCall(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=rules, setup=setup)
+            return with_cpu_load(load_of(clock), synchronised(bench, resolution))
         prepare = _prepared(setup, plan, runtime)
         with Undisturbed():
             take = _after(prepare, call, clock) if prepare else _singles(call, clock)
@@ -251,7 +245,7 @@ def _calls_a_sample(call: Call, clock: Clock, first: float, resolution: float) -
 
     A long first call may have imported, compiled, or waited for a processor, so a second one decides.
     """
-    least = max(_LEAST_SAMPLE_NS, 200 * resolution)
+    least = max(50_000, 200 * resolution)  # reading the clock then costs well under one percent of a sample
     if first >= 4 * least:
         second: list[float] = []
         _batches(call, clock, 1)(1, second)
@@ -270,14 +264,19 @@ def _calls_a_sample(call: Call, clock: Clock, first: float, resolution: float) -
 
 def _reclaim() -> None:
     """Free reference cycles as often as Python does: otherwise each call would wait for fresh memory of the kernel."""
-    if gc.get_count()[0] > gc.get_threshold()[0] > 0:
+    due = gc.get_count()[0] > gc.get_threshold()[0] > 0
+    if due and "t" in sys.abiflags:  # without the GIL each collection searches all objects, and Python waits longer
+        gc.enable()
+        tuple([] for _ in range(1024))  # it decides after every 512 allocations of a thread
+        gc.disable()
+    elif due:
         gc.collect(0)
 
 
 def _slice(durations: Sequence[float], first: float, batch: int) -> int:
     """Return the number of samples until the next check of the rule."""
     one = (durations[-1] if durations else first) * batch
-    return max(1, min(_MOST_A_SLICE, int(_SLICE_NS / max(one, 1.0))))
+    return max(1, min(8, int(_SLICE_NS / max(one, 1.0))))
 
 
 def synchronised(bench: TimedCall, resolution: float) -> Samples:

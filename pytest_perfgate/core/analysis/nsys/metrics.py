@@ -260,7 +260,7 @@ def _shares(result: RankResult) -> tuple[float, float, float]:
 def _short(result: RankResult) -> Iterator[Finding]:
     lengths = (result.lane.kernels.end - result.lane.kernels.start)[~result.lane.talks]
     brief = lengths[lengths < SHORT_NS]
-    part = float(brief.sum() / max(lengths.sum(), 1))
+    part = float(brief.sum()) / max(float(lengths.sum()), 1.0)
     yield from short_kernels((len(lengths), len(brief)), part, f" of rank {result.rank.name}")
 
 

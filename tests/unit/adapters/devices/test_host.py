@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -160,6 +161,27 @@ def test_facts_are_texts_and_none_is_empty() -> None:
     assert "numpy" in packages
     assert list(packages) == sorted(packages)
     assert "load" not in dict(probe_environment().lasting.facts)
+
+
+@pytest.mark.parametrize(
+    ("maker", "flags", "gil", "jit", "text"),
+    [
+        ("CPython", "", True, False, "3.14.2"),
+        ("CPython", "t", False, False, "3.14.2t"),
+        ("CPython", "t", True, True, "3.14.2t, GIL on, JIT"),
+        ("CPython", "d", True, True, "3.14.2, JIT"),
+        ("PyPy", "", True, False, "PyPy 3.14.2"),
+    ],
+)
+def test_builds_and_switches_of_python_differ(
+    monkeypatch: pytest.MonkeyPatch, maker: str, flags: str, gil: bool, jit: bool, text: str
+) -> None:
+    monkeypatch.setattr(platform, "python_version", lambda: "3.14.2")
+    monkeypatch.setattr(platform, "python_implementation", lambda: maker)
+    monkeypatch.setattr(sys, "abiflags", flags)
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: gil, raising=False)
+    monkeypatch.setattr(sys, "_jit", SimpleNamespace(is_enabled=lambda: jit), raising=False)
+    assert probe_environment().python == text
 
 
 def test_packages_are_named_by_the_head_of_what_describes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
