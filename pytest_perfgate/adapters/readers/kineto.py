@@ -293,11 +293,11 @@ def _malformed(broken: Exception, chunk: bytes, offset: int, path: Path) -> Perf
     text = str(broken)
     match = _BYTE.search(text)
     byte = int(match.group(1)) if match else 0
-    if "truncated" in text or byte >= len(chunk):
-        return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
     if "trailing characters" in text:
         byte += _end_of_root(chunk[byte - 1 :]) - 1  # the decoder is one byte past the error
         return _second(chunk[byte:], f" at byte {max(0, offset + byte):,} of the unpacked file", path)
+    if "truncated" in text or byte >= len(chunk):
+        return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
     at = f" at byte {max(0, offset + byte):,} of the unpacked file" if match else ""
     if "out of range" in text:
         what = f"a number is larger than a computer's ({text})"

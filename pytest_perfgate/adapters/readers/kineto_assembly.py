@@ -33,7 +33,7 @@ _LONGEST = 9e15
 _DAY = 24 * 3600e6
 """Microseconds that no event takes; a longer one has an overflowed counter."""
 
-CLIPPED, LOST = "durations clipped to the next start", "durations overflowed or negative, and nothing follows"
+CLIPPED, LOST = "durations clipped to the next start", "durations or starts that no clock shows, and nothing follows"
 
 UNNAMED = "(an event without a name)"
 
@@ -125,22 +125,30 @@ def _split_events_error(columns: Columns) -> PerfgateError:
 
 def _to_nanoseconds(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     """Convert microseconds to integer nanoseconds relative to the earliest start, and return that start."""
-    stamps, spans = table["ts"], table["dur"]
-    base = float(stamps.min())
+    stamps, spans, far = table["ts"], table["dur"], _far(table)
+    base = float(stamps[~far].min())
     if not abs(base) < _LONGEST:
         what, fix = "time stamps are larger than any clock's microseconds", "PyTorch writes microseconds: divide them"
         raise PerfgateError("trace-malformed", what, place=columns.path, fix=fix)
     if not float(stamps.max()) - base < _LONGEST:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
-    start = np.rint((stamps - base) * 1e3).astype(np.int64)
-    broken = ~((spans >= 0) & (spans <= _DAY))
+    start = np.rint((np.where(far, base, stamps) - base) * 1e3).astype(np.int64)
+    broken = far | ~((spans >= 0) & (spans <= _DAY))
     length = np.rint(np.where(broken, 0.0, spans) * 1e3).astype(np.int64)
     table["start"], table["end"] = start, start + length
     table["guessed"] = table["lost"] = broken
     if broken.any():
-        _clip(columns, table, broken)
+        _clip(columns, table, broken, far)
     return base
+
+
+def _far(table: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Return the GPU events of one rank that start more than a day from most others: their clock was another one."""
+    gpu: NDArray[np.bool_] = np.isin(table["category"], GPU) & (table["rank"].min() == table["rank"].max())
+    if gpu.any():
+        gpu &= np.abs(table["ts"] - np.sort(table["ts"][gpu])[gpu.sum() // 2]) > _DAY
+    return gpu
 
 
 def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
@@ -182,11 +190,6 @@ def _whole_number(number: float | None) -> int | None:
     return int(number) if number is not None and 0 <= number < RANKS and number == int(number) else None
 
 
-def _backend(distributed: Any) -> str:
-    backend = distributed.get("backend") if isinstance(distributed, dict) else None
-    return backend.lower() if isinstance(backend, str) else ""
-
-
 def _trace(
     columns: Columns,
     table: dict[str, NDArray[Any]],
@@ -199,6 +202,7 @@ def _trace(
     taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
+    backend = header.distributed.get("backend") if isinstance(header.distributed, dict) else None
     world = _whole_number(_header_number(header.distributed, "world_size"))
     device_rows = header.devices or header.compute  # the first versions had another name for it
     devices = device_rows if isinstance(device_rows, list) else []
@@ -225,7 +229,7 @@ def _trace(
         guessed=_estimated_ends(table, rows),
         untimed=columns.untimed,
         device_memory=columns.device_memory,
-        backend=_backend(header.distributed),
+        backend=backend.lower() if isinstance(backend, str) else "",
         foreign=tuple((name, count) for name, count in _unknown_categories(columns).items() if name not in PLAIN),
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
     )
@@ -267,10 +271,10 @@ def _rank_of(rank: Any) -> int | None:
     return rank if isinstance(rank, int) else None
 
 
-def _clip(columns: Columns, table: dict[str, NDArray[Any]], broken: NDArray[np.bool_]) -> None:
-    """End broken events at the next start in the same place; without a next one, their end is unknown."""
+def _clip(columns: Columns, table: dict[str, NDArray[Any]], broken: NDArray[np.bool_], far: NDArray[np.bool_]) -> None:
+    """End broken events at the next start in the same place; without a next one, or far from all, they are lost."""
     after = next_starts(table["start"], table["place"].astype(np.int64) * 16 + table["category"])
-    table["lost"] = lost = broken & (after < 0)
+    table["lost"] = lost = far | (broken & (after < 0))
     table["guessed"] = guessed = broken & ~lost
     table["end"][guessed] = after[guessed]
     columns.dropped[CLIPPED] += int(guessed.sum())

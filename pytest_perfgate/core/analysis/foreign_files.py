@@ -153,8 +153,8 @@ _PROFILERS = (
 )
 
 _BENCHMARK_TOOLS = (
-    ("JMH", r'"jmhversion"'),
-    ("BenchmarkDotNet", r'"benchmarkdotnetcaption"'),
+    ("JMH", r'"jmhversion"|^# jmh version|^benchmark +(?:\(\w+\) +)*mode +cnt +score|\A"benchmark","mode"'),
+    ("BenchmarkDotNet", r'"benchmarkdotnetcaption"|^benchmarkdotnet v|^\| +method +\|[^\n]* mean +\||\Amethod,job,'),
     ("nanobench", r'"median\(elapsed\)"|\A"title";"name";"unit";|^\|(?: +relative \|)? +[mnu]?s/\S+ \|'),
     ("go test -bench", r'^benchmark\S+\s+\d+\s.* ns/op|\A\{"time":"[^"]*","action":'),
     ("Criterion", r'\A\{\s*"(?:mean":\s*\{\s*"conf|sampling_mode"|group_id"|reason":\s*"benchmark-)'),

@@ -86,13 +86,19 @@ def _inside(kernels: Activity, rank: Rank, window: Window, *, whole_only: bool) 
     return rows, total - int(np.sum(inside[straddles])), int(straddles.sum())
 
 
+_DAY = 24 * 3600 * 10**9
+"""The nanoseconds of a day; no capture is as long."""
+
+
 def faults(rows: Activity) -> tuple[str, ...]:
-    """Return the faults of kernels that end before they start, and of repeated rows."""
+    """Return the faults of kernels that end before they start, of a jump of the clock, and of repeated rows."""
     backward = int((rows.end < rows.start).sum())
+    jump = int(np.diff(np.sort(rows.start)).max(initial=0))
     twice = _repeated(rows)
     text = f"{backward:,} of {len(rows):,} kernels end before they start"
     also = f"{twice:,} of {len(rows):,} kernels are in the export twice, as after export --append"
-    return (*((text,) if backward else ()), *((also,) if twice else ()))
+    jumped = f"no kernel starts for {jump / _DAY:,.1f} days between two others: the clock jumped"
+    return tuple(fault for fault, is_met in ((text, backward), (jumped, jump > _DAY), (also, twice)) if is_met)
 
 
 def _repeated(rows: Activity) -> int:

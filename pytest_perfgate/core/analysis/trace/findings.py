@@ -68,7 +68,7 @@ def _durations(survey: Survey) -> Iterator[Finding]:
         yield Finding(
             title=f"{guessed + untimed:,} GPU duration{'s' * (guessed + untimed > 1)} cannot be read",
             detail=f"{guessed:,} are negative or overflowed and end where the next one starts, "
-            f"{untimed:,} have no next one and are left out.",
+            f"{untimed:,} have no next one, or start a day from the others, and are left out.",
             trigger=f"unread={survey.unread:.3f}",
             advice="profile again with a newer PyTorch, or fewer steps",
             severity=Severity.WARNING,

@@ -86,6 +86,27 @@ def test_many_are_no_ground_for_a_verdict(kineto, tmp_path, more):
     assert "--set floor" in verdict.next[0]
 
 
+@pytest.mark.parametrize("start", [-2e11, 1e12, 8e15])
+def test_a_kernel_on_another_clock_makes_no_window_of_years(kineto, tmp_path, start):
+    late = [launch(500, 90), kernel("late", start, 7, correlation=90)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", [*pairs(40), *late])], {})
+    assert analysis.window == "whole trace; GPU durations that cannot be read: 1 left out"
+    assert {metric.value for metric in analysis.metrics.find("total_time")} == {395_000}
+    assert analysis.findings[0].title == "1 GPU duration cannot be read"
+
+
+def test_a_clock_that_jumped_amid_the_kernels_is_no_ground_for_a_verdict(kineto, tmp_path):
+    later = [{**event, "ts": event["ts"] + 1e12} for event in pairs(40)]
+    (problem,) = kineto.inspect([written(tmp_path / "t.json", [*pairs(60), *later])], {}).problems
+    assert (problem.code, problem.what[:6]) == ("trace-durations", "40.0 %")
+
+
+def test_devices_that_all_run_on_another_clock_than_the_host_are_read(tmp_path):
+    events = [{**event, "ts": event["ts"] + 1e12} if event["cat"] == "kernel" else event for event in pairs(9)]
+    (trace,) = read_kineto(written(tmp_path / "t.json", events))
+    assert (len(trace), trace.untimed) == (18, 0)
+
+
 def test_time_that_is_mostly_a_guess_is_no_ground_for_a_verdict(kineto, tmp_path):
     events = [launch(0, 1), kernel("over", 1, 1e19, correlation=1), launch(2, 2), kernel("k", 901, 99, correlation=2)]
     (problem,) = kineto.inspect([written(tmp_path / "t.json", events)], {}).problems

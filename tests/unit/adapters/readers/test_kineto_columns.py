@@ -91,6 +91,8 @@ def test_an_event_with_one_odd_field_keeps_the_others(kineto, tmp_path, spent):
 
 BROKEN = {
     "junk behind": (TEXT + b"\n-- end", "trace-trailing", f"what follows at byte {len(TEXT) + 1:,}"),
+    "a brace behind": (TEXT + b"}", "trace-trailing", f"what follows at byte {len(TEXT):,}"),
+    "the end of a file of DOS behind": (TEXT + b"\r\n\x1a", "trace-trailing", "is no JSON"),
     "zeros behind": (TEXT + b"\0" * 9, "trace-trailing", "is no JSON"),
     "another": (TEXT + TEXT, "trace-two-documents", f"another document starts at byte {len(TEXT):,}"),
     "another, packed": (gzip.compress(TEXT) * 2, "trace-two-documents", f"starts at byte {len(TEXT):,}"),

@@ -251,6 +251,15 @@ TEXTS = (
     *(
         (text, f"a result of another benchmark tool ({tool}), which is not read", "perfgate.metric")
         for tool, text in (
+            ("JMH", "# JMH version: 1.37\n# VM version: JDK 21\n"),
+            (
+                "JMH",
+                "Benchmark      (n)   Mode  Cnt   Score    Error  Units\nA.b   8  avgt    5  12.345 ±  0.1  ns/op\n",
+            ),
+            ("JMH", '"Benchmark","Mode","Threads","Samples","Score"\n'),
+            ("BenchmarkDotNet", "```\n\nBenchmarkDotNet v0.14.0, Debian GNU/Linux 12\n"),
+            ("BenchmarkDotNet", "| Method | Mean     | Error    |\n|------- |---------:|\n"),
+            ("BenchmarkDotNet", "Method,Job,AnalyzeLaunchVariance,EvaluateOverhead\n"),
             ("go test -bench", '{"Time":"2026-11-30T19:22:41Z","Action":"output","Package":"x"}\n'),
             ("pytest-codspeed", '{\n  "creator": {\n    "name": "pytest-codspeed",'),
             ("pyperf", "Mean +- std dev: 12.3 us +- 0.2 us\n"),

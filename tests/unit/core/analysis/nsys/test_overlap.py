@@ -90,6 +90,16 @@ def test_a_window_without_kernels_is_an_error(tmp_path) -> None:
         inspect(small_export(tmp_path / "x.sqlite"), start="90000", end="90001")
 
 
+def test_a_clock_that_jumped_for_days_is_no_ground_for_a_verdict(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for start in (1_000, 3_000, 3 * 86_400 * 10**9):
+        maker.kernel(10, start, start + 500, "gemm", launched=start - 500)
+    path = maker.done()
+    (problem,) = inspect(path).problems
+    assert (problem.code, "3.0 days" in problem.what) == ("nsys-damaged", True)
+    assert not inspect(path, start="0", end="9000").problems
+
+
 def test_kernels_that_a_damaged_page_hides_are_no_window_without_kernels(tmp_path, monkeypatch) -> None:
     path = small_export(tmp_path / "x.sqlite")
     monkeypatch.setattr(Export, "extents", lambda _: ())
