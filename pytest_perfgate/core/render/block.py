@@ -68,17 +68,21 @@ def render_blocks(
     groups: dict[object, list[CaseReport]] = {}
     for report in reports:
         groups.setdefault(lost_by(report) or report.key, []).append(report)
-    last = sorted((r for r in reports if r.worst is Outcome.UNDECIDED and brief), key=_most, reverse=True)[_FEW:]
+    last = sorted((r for r in reports if r.worst is Outcome.UNDECIDED and brief), key=largest_change, reverse=True)[
+        _FEW:
+    ]
     for first, *others in groups.values():
         if all(first is not report for report in last):
             also = _others([short_name(r.key) for r in others], width) if others else []
             yield "\n".join((render_block(first, width, command).rstrip("\n"), *also))
     if last:
-        names = [f"{short_name(r.key)}{f' {signed(_most(r))}' * (_most(r) > _NO_CHANGE)}" for r in last]
+        names = [
+            f"{short_name(r.key)}{f' {signed(largest_change(r))}' * (largest_change(r) > _NO_CHANGE)}" for r in last
+        ]
         yield "\n".join(("UNDECIDED", *_others(names, width), "  next  perfgate report shows each"))
 
 
-def _most(report: CaseReport) -> float:
+def largest_change(report: CaseReport) -> float:
     """Return the largest change of a case's figures, so that the slowest come first."""
     return max((v.metric.value for v in report.verdicts if v.metric and v.limit.metric in CHANGES), default=_NO_CHANGE)
 
