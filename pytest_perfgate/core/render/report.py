@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_perfgate.core.judge.readings import tally, word_of
-from pytest_perfgate.core.render.block import CHANGES, WIDTH, largest_change, render_block, render_blocks
+from pytest_perfgate.core.render.block import CHANGES, WIDTH, render_block, render_blocks, slower_by
 from pytest_perfgate.core.render.words import (
     HEADING,
     builds_note,
@@ -16,6 +16,7 @@ from pytest_perfgate.core.render.words import (
     change_of,
     detectable,
     few_rounds,
+    figure_note,
     note_word,
     of_builds,
     other_notes,
@@ -80,7 +81,7 @@ def run_document(
 
 def urgency(case: CaseReport) -> tuple[int, float, str]:
     """Return the order of a report: the worst outcome first, of equal ones the slowest."""
-    slower = 0.0 if case.worst in _QUIET else largest_change(case)
+    slower = 0.0 if case.worst in _QUIET else slower_by(case)
     return (-_ORDER.index(case.worst), -slower, str(case.key))
 
 
@@ -258,7 +259,7 @@ def _then(case: CaseReport, verdict: Verdict) -> Cell:
 def _measured(verdict: Verdict) -> str | None:
     """Return what was compared with the limit; a change has a sign, as in the block."""
     if verdict.metric is None:
-        return None
+        return figure_note(verdict).strip(" ()") or None if verdict.outcome is Outcome.PASSED else None
     if verdict.limit.metric in CHANGES:
         return signed(verdict.metric.value) + of_builds(verdict)
     return f"{value_text(verdict.metric, limit=verdict.limit)}  {change_of(verdict)}".rstrip()
