@@ -251,7 +251,10 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    for line in option_notes(terminalreporter.config):
+    from pytest_perfgate.plugin.reporting import columns, folded
+
+    width = columns(terminalreporter.config)
+    for line in (line for note in option_notes(terminalreporter.config) for line in folded(note, width)):
         terminalreporter.write_line(line)
 
 

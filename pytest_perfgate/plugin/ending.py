@@ -21,7 +21,7 @@ from pytest_perfgate.model.verdict import RunReport, SuiteNote
 from pytest_perfgate.plugin.measure_ahead import take_back
 from pytest_perfgate.plugin.measuring import built_ins
 from pytest_perfgate.plugin.options import child_environment
-from pytest_perfgate.plugin.reporting import Standpoint, complain, fail, usage_errors, write_painted
+from pytest_perfgate.plugin.reporting import Standpoint, columns, complain, fail, folded, usage_errors, write_painted
 from pytest_perfgate.plugin.selection import (
     deselected,
     division,
@@ -287,5 +287,8 @@ def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None
     notes = (note.text for note in session.notes)
     if any(FROM in command for command in (*commands, *blocks, *notes)):
         own = next((f", {standpoint.path(path)}" for path in session.written if path.parent.name == "records"), "")
-        how = "kept as an artifact with its .samples, it is accepted in any clone"
-        out.write_line(f"RECORD is the one that this run wrote{own}: {how}")
+        text = (
+            f"RECORD is the record of this run{own}. Keep it and its .samples as an artifact: any clone can accept it"
+        )
+        for line in folded(text, columns(session.settings.pytest)):
+            out.write_line(line)

@@ -185,7 +185,7 @@ def test_a_case_without_a_line_is_decided_by_two_builds(upstream: Upstream) -> N
     assert "no accepted time" in run.says("test_work"), run.text
     assert run.outcome("test_other") == "passed", run.text
     assert "1 case without an accepted time, decided by base and head; next: perfgate accept --from RECORD" in run.text
-    assert "RECORD is the one that this run wrote" in run.text
+    assert "RECORD is the record of this run" in run.text
 
 
 @SLOW

@@ -217,7 +217,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
         effect=suite.context.policy.effect("unused"),
         text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune {source}removes "
         f"{'its line' if len(gone) == 1 else 'their lines'}{renamed if moved else ''}",
-        names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
+        names=(*(f"{was} (renamed to {now}?)" for was, now in moved.items()), *(n for n in gone if n not in moved)),
     )
 
 

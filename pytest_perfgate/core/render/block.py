@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.judge.accepted_line import FigureStep
 
 WIDTH = 100
-
 CHANGES = frozenset({"slowdown"})
 
 _SEEN, _FEW, _ALSO, _NO_CHANGE = 3, 3, 20, -2.0
@@ -66,17 +65,19 @@ def render_blocks(
     groups: dict[object, list[CaseReport]] = {}
     for report in reports:
         groups.setdefault(lost_by(report) or report.key, []).append(report)
-    last = sorted((r for r in reports if r.worst is Outcome.UNDECIDED and brief), key=_most, reverse=True)[_FEW:]
+    open_ = [r for r in reports if brief and r.worst is Outcome.UNDECIDED]
+    last = sorted(open_, key=slower_by, reverse=True)[_FEW:]
     for first, *others in groups.values():
         if all(first is not report for report in last):
             also = _others([short_name(r.key) for r in others], width) if others else []
             yield "\n".join((render_block(first, width, command).rstrip("\n"), *also))
     if last:
-        names = [f"{short_name(r.key)}{f' {signed(_most(r))}' * (_most(r) > _NO_CHANGE)}" for r in last]
+        changes = (f" {signed(slower_by(r))}" if slower_by(r) > _NO_CHANGE else "" for r in last)
+        names = [f"{short_name(report.key)}{change}" for report, change in zip(last, changes)]
         yield "\n".join(("UNDECIDED", *_others(names, width), "  next  perfgate report shows each"))
 
 
-def _most(report: CaseReport) -> float:
+def slower_by(report: CaseReport) -> float:
     """Return the largest change of a case's figures, so that the slowest come first."""
     return max((v.metric.value for v in report.verdicts if v.metric and v.limit.metric in CHANGES), default=_NO_CHANGE)
 
@@ -279,7 +280,6 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 
 _WHOLE = "the next full run detects more and replaces it"
 _AGAIN = "Run again on a quieter machine, or keep the line: full runs then compare base and head for such a case"
-
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 
 

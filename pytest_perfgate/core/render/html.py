@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_perfgate.core.judge.policy import run_code
 from pytest_perfgate.core.render.block import calm, render_block, render_blocks
-from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, verdict_table
+from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, urgency, verdict_table
 from pytest_perfgate.core.render.text import (
     cell_text,
     heading,
@@ -272,12 +272,12 @@ def escape(text: str) -> str:
     return " ".join(text.split())
 
 
-_COMMENT_ROWS, _ORDER = 20, list(Outcome)
+_COMMENT_ROWS = 20
 
 
 def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     """Return Markdown with a short summary and folded details, or only with what needs attention."""
-    cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
+    cases = sorted(report.cases, key=urgency)
     shown_cases = [case for case in cases if case.effect is not Effect.PASS or case.worst is Outcome.ACCEPTED]
     lines = [f"### perfgate: {headline(report)}", ""]
     edits = own_gate_lines(report.cases, report.notes)
@@ -337,7 +337,7 @@ class CommentWords:
 
     def annotations(self, report: RunReport) -> tuple[Annotation, ...]:
         """Return an annotation on each of the worst tests that need attention."""
-        cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
+        cases = sorted(report.cases, key=urgency)
         return tuple(
             Annotation(
                 path=case.key.path,

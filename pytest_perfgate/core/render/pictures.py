@@ -384,7 +384,7 @@ def _days(entries: Sequence[HistoryEntry], part: slice) -> Callable[[float], str
 def history_text(entries: Sequence[HistoryEntry], changes: Sequence[ChangePoint], of: FigureLevel = TIMES) -> str:
     """Return the change points in one sentence."""
     if not changes:
-        return "no change point"
+        return "no change point; a step counts from its third run on"
     parts = [
         f"{of.step(c.before, c.after)} at {entries[c.index].commit[:10] or entries[c.index].when[:16]}" for c in changes
     ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_perfgate.core.judge.readings import tally, word_of
-from pytest_perfgate.core.render.block import CHANGES, WIDTH, render_block, render_blocks
+from pytest_perfgate.core.render.block import CHANGES, WIDTH, render_block, render_blocks, slower_by
 from pytest_perfgate.core.render.words import (
     HEADING,
     builds_note,
@@ -16,6 +16,7 @@ from pytest_perfgate.core.render.words import (
     change_of,
     detectable,
     few_rounds,
+    figure_note,
     note_word,
     of_builds,
     other_notes,
@@ -55,7 +56,7 @@ def run_document(
     report: RunReport, history: History | None = None, *, drawn: bool = True, width: int = WIDTH
 ) -> Document:
     """Return the whole run, the worst first, with pictures unless they could not be shown."""
-    cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
+    cases = sorted(report.cases, key=urgency)
     loud = [case for case in cases if case.worst not in _QUIET]
     blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report)), *_notes(report)]
     details = tuple(Code(text=block) for block in render_blocks(loud, width))
@@ -70,6 +71,12 @@ def run_document(
     blocks += [] if loud else pictures
     blocks.append(Section(title="Machine and versions", blocks=(_surroundings(report), *_shards(report))))
     return Document(title="perfgate: " + headline(report), subtitle=_subtitle(report), blocks=tuple(blocks))
+
+
+def urgency(case: CaseReport) -> tuple[int, float, str]:
+    """Return the order of a report: the worst outcome first, of equal ones the slowest."""
+    slower = 0.0 if case.worst in _QUIET else slower_by(case)
+    return (-_ORDER.index(case.worst), -slower, str(case.key))
 
 
 def headline(report: RunReport) -> str:
@@ -241,7 +248,7 @@ def _then(case: CaseReport, verdict: Verdict) -> Cell:
 def _measured(verdict: Verdict) -> str | None:
     """Return what was compared with the limit; a change has a sign, as in the block."""
     if verdict.metric is None:
-        return None
+        return figure_note(verdict).strip(" ()") or None if verdict.outcome is Outcome.PASSED else None
     if verdict.limit.metric in CHANGES:
         return signed(verdict.metric.value) + of_builds(verdict)
     return f"{value_text(verdict.metric, limit=verdict.limit)}  {change_of(verdict)}".rstrip()

@@ -41,7 +41,6 @@ _STEPS: Mapping[Dimension, Sequence[tuple[float, str]]] = {
 ABSENT = "not collected"
 
 _FAR, _TENFOLD = 100.0, 10.0
-
 _UNREAD, _FINE = 1e21, 1e-6
 """The change from which digits are no longer shown, and the plain number below which an exponent keeps them."""
 
@@ -364,9 +363,10 @@ def note_word(note: SuiteNote) -> str:
 
 
 def other_notes(reports: Iterable[CaseReport], notes: Sequence[SuiteNote]) -> tuple[SuiteNote, ...]:
-    """Return the notes that are not in that list."""
+    """Return the notes that are not in that list, those that fail the run first."""
     listed = {*EDITS, *_EFFECTS} if own_gate_lines(reports, notes) else set()
-    return tuple(note for note in notes if note.kind not in listed or note.effect is Effect.PASS)
+    ordered = sorted(notes, key=lambda note: note.effect is not Effect.FAIL)
+    return tuple(note for note in ordered if note.kind not in listed or note.effect is Effect.PASS)
 
 
 def _lines(notes: Sequence[SuiteNote], kinds: Mapping[str, str]) -> Iterator[tuple[str, str]]:

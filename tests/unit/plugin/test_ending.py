@@ -31,6 +31,7 @@ def test_a_step_of_a_block_or_note_from_a_record_is_explained_with_its_path(
     step: str, monkeypatch: Any, *, noted: bool
 ) -> None:
     monkeypatch.setattr(ending, "division", lambda config: None)
+    monkeypatch.setattr(ending, "columns", lambda config: 200)
     monkeypatch.setattr(ending, "Standpoint", lambda config: SimpleNamespace(command=str, path=str))
     verdict = SimpleNamespace(next=() if noted else (step,))
     session: Any = SimpleNamespace(
@@ -41,8 +42,8 @@ def test_a_step_of_a_block_or_note_from_a_record_is_explained_with_its_path(
     )
     lines: list[str] = []
     ending.write_next(SimpleNamespace(write_line=lines.append), session, [])
-    how = "kept as an artifact with its .samples, it is accepted in any clone"
-    expected = [f"RECORD is the one that this run wrote, .perfgate/records/1.json: {how}"]
+    how = "Keep it and its .samples as an artifact: any clone can accept it"
+    expected = [f"RECORD is the record of this run, .perfgate/records/1.json. {how}"]
     assert lines == (expected if "RECORD" in step else [])
 
 

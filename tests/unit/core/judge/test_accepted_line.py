@@ -92,7 +92,7 @@ def test_the_picture_has_a_dot_a_run_and_a_level_a_segment() -> None:
     assert "+20.0 % at 0000000" in texts(late.svg)
     assert "a &lt;b&gt;" in drawn.svg
     assert history_text(entries, changes) == "1 change point: +20.0 % at 00000008"
-    assert history_text(entries, ()) == "no change point"
+    assert history_text(entries, ()) == "no change point; a step counts from its third run on"
 
 
 def test_an_anchor_of_less_than_a_nanosecond() -> None:

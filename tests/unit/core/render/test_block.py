@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.render.block import notable_findings, render_block, render_blocks
+from pytest_perfgate.core.render.report import urgency
+from pytest_perfgate.core.render.words import other_notes
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Measurement
 from pytest_perfgate.model.metric import Finding, Severity
-from pytest_perfgate.model.plan import CaseKey, Outcome
-from pytest_perfgate.model.verdict import CaseReport
+from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from tests.reports import case
 
 
@@ -77,3 +79,12 @@ def test_undecided_cases_behind_the_three_slowest_share_one_block_with_their_fig
     assert [text.split()[1] for text in whole] == ["test_0", "test_2", "test_3"]
     assert "also  2 more cases: test_1 +1.0 %, test_4 -10.0 %" in last
     assert len(list(render_blocks(reports))) == 5
+
+
+def test_a_report_shows_the_slowest_of_equal_outcomes_and_failing_notes_first() -> None:
+    cases = [case(name, then * 1e6, 1e6, Outcome.UNDECIDED) for name, then in (("test_a", 1.01), ("test_b", 1.4))]
+    assert [c.key.test for c in sorted(cases, key=urgency)] == ["test_b", "test_a"]
+    notes = [
+        SuiteNote(kind=kind, effect=effect, text=kind) for kind, effect in (("a", Effect.WARN), ("b", Effect.FAIL))
+    ]
+    assert [note.kind for note in other_notes(cases, notes)] == ["b", "a"]
