@@ -18,9 +18,7 @@ from tests.unit.core.judge.bench import GPU, HOST, KINDS, accepted, limit, measu
 TIMES = st.floats(1e3, 1e9)
 FACTORS = st.lists(st.floats(0.5, 2.0), min_size=1, max_size=6)
 SCATTER = st.lists(st.floats(0.98, 1.02), min_size=1, max_size=6)
-CONTEXTS = st.builds(
-    JudgeContext, kinds=st.just(KINDS), gates=st.integers(1, 200), own_shift=st.sampled_from([0.0, 0.02, 0.1])
-)
+CONTEXTS = st.builds(JudgeContext, kinds=st.just(KINDS), gates=st.integers(1, 200))
 DECIDED = {Outcome.PASSED, Outcome.BROKEN, Outcome.IMPROVED, Outcome.REGRESSED}
 
 

@@ -36,7 +36,7 @@ from pytest_perfgate.core.judge.suspects import (
     renewed,
     run_out,
 )
-from pytest_perfgate.core.render.words import NO_LINE, by_floor, detectable, plural, quantity, signed
+from pytest_perfgate.core.render.words import NO_LINE, by_floor, detectable, plural, quantity
 from pytest_perfgate.model.plan import Decision, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
 
@@ -353,9 +353,9 @@ def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visi
     ruling = undecided(metric, trial, allowed.threshold)
     if allowed.detects > allowed.threshold:  # the accepted time itself is too vague
         ruling = ruling._replace(next=_better_accepted(trial))
-    if allowed.own > allowed.bound:
-        own = f"times of unchanged code differ by {signed(allowed.own)} here, which is more than the limit"
-        ruling = ruling._replace(sentence=f"{ruling.sentence}; {own}")
+    if allowed.resolution > allowed.bound:
+        tick = f"the timer's resolution is {detectable(allowed.resolution)} of this time, which is more than the limit"
+        ruling = ruling._replace(sentence=f"{ruling.sentence}; {tick}")
     return _with_visible(ruling, visible)
 
 

@@ -66,8 +66,6 @@ class JudgeContext:
     """Relative scatter between runs from the history; the baseline's own if unknown."""
     runs: int = 0
     """Runs behind ``scatter``."""
-    own_shift: float = 0.0
-    """The 99th percentile of this case's own A/A shift, if it was calibrated."""
     floor_ns: float = 0.0
     """Smaller differences do not count, per timed sample: a batch of calls divides it."""
     paired_available: bool = False
@@ -201,8 +199,8 @@ class Tolerance(NamedTuple):
 
     bound: float
     """The limit, or the absolute floor if that is larger."""
-    own: float
-    """The change that unchanged code shows here: its own A/A shift, or a tick of the timer."""
+    resolution: float
+    """A tick of the timer, as a share of the accepted time."""
     raised: float | None = None
     """The value to which the floor raised the limit, if it did."""
     detects: float = 0.0
@@ -211,7 +209,7 @@ class Tolerance(NamedTuple):
     @property
     def threshold(self) -> float:
         """The smallest slowdown that counts."""
-        return max(self.bound, self.own)
+        return max(self.bound, self.resolution)
 
 
 def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: float, detects: float = 0.0) -> Tolerance:
@@ -220,7 +218,7 @@ def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: fl
     floor = min(_floor(trial) / summary.batch / then, FLOOR_AT_MOST) if limit.bound >= 0 else limit.bound
     return Tolerance(
         bound=max(limit.bound, floor),
-        own=max(trial.context.own_shift, summary.resolution / then),
+        resolution=summary.resolution / then,
         raised=floor if floor > limit.bound else None,
         detects=detects,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.judge.context import JudgeContext
@@ -71,6 +72,11 @@ def measured(time: float, *, device: Device = HOST, shape=SHAPE, clocks="off", w
         }
         | fields
     )
+
+
+def ticking(time: float, shape: Sequence[float], resolution: float) -> dict[str, tuple[Samples, ...]]:
+    """Processes whose timer has a tick of so large a share of a millisecond."""
+    return {"processes": tuple(samples(time * factor, resolution=resolution * 1e6) for factor in shape)}
 
 
 def accepted(time: float, *, device: Device = HOST, clocks="off", **fields) -> Baseline:

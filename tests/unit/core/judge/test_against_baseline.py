@@ -31,6 +31,7 @@ from tests.unit.core.judge.bench import (
     measured,
     outcome_of,
     samples,
+    ticking,
     verdict,
 )
 from tests.unit.core.judge.paired_builds import SLOWER, decided_verdict, judged_arms
@@ -116,11 +117,11 @@ def test_faster_by_exactly_what_counts_is_no_improvement() -> None:
     assert judged_arms("slowdown <= 99%", **once).outcome is Outcome.IMPROVED
 
 
-def test_a_limit_that_unchanged_code_moves_by_exactly_is_not_finer_than_that() -> None:
-    for own, finer in ((0.5, False), (0.51, True)):
-        result = judged_arms("slowdown <= 50%", 1.4e6, shape=(0.7, 1.0, 1.3), context=replace(CONTEXT, own_shift=own))
+def test_a_limit_of_exactly_the_timers_resolution_is_not_finer_than_that() -> None:
+    for tick, coarse in ((0.5, False), (0.51, True)):
+        result = judged_arms("slowdown <= 50%", **ticking(1.4e6, (0.7, 1.0, 1.3), tick))
         assert result.outcome is Outcome.UNDECIDED
-        assert ("more than the limit" in result.sentence) is finer
+        assert ("more than the limit" in result.sentence) is coarse
 
 
 def test_an_edit_to_exactly_what_is_measured_agrees_whatever_counts() -> None:
@@ -240,13 +241,12 @@ def test_a_quick_run_without_a_repository_advises_a_full_one() -> None:
     assert not result.evidence
 
 
-def test_a_limit_finer_than_the_machine_is_undecided_and_says_so() -> None:
-    context = replace(CONTEXT, own_shift=0.08)
-    result = verdict(1.05e6, context=context)
+def test_a_limit_finer_than_the_timer_is_undecided_and_says_so() -> None:
+    result = verdict(**ticking(1.05e6, SHAPE, 0.08))
     assert result.outcome is Outcome.UNDECIDED
-    assert "times of unchanged code differ by +8.0 % here" in result.sentence
-    assert outcome_of(1.09e6, context=context) is Outcome.SUSPECT
-    assert outcome_of(1.0e6, context=context) is Outcome.PASSED
+    assert "the timer's resolution is 8.0 % of this time" in result.sentence
+    assert outcome_of(**ticking(1.14e6, SHAPE, 0.08)) is Outcome.SUSPECT
+    assert outcome_of(**ticking(0.95e6, SHAPE, 0.08)) is Outcome.PASSED
 
 
 def test_differences_below_the_floor_are_none() -> None:
@@ -300,7 +300,7 @@ def test_faster_is_improved_and_ten_times_faster_asks_for_a_look() -> None:
     assert (result.outcome, result.effect, result.sentence) == (Outcome.IMPROVED, Effect.WARN, "faster than accepted")
     assert outcome_of(0.98e6, baseline=steady) is Outcome.PASSED
     assert "is the work still done" in verdict(0.5e5).sentence
-    assert outcome_of(0.9e6, baseline=steady, context=replace(CONTEXT, own_shift=0.2)) is Outcome.PASSED
+    assert outcome_of(baseline=steady, **ticking(0.9e6, SHAPE, 0.2)) is Outcome.PASSED
 
 
 def test_what_runs_may_lie_off_is_no_improvement_and_one_process_shows_none() -> None:

@@ -10,7 +10,7 @@ from pytest_perfgate.core.judge.context import JudgeContext, Unpaired
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.model.measurement import Baseline, Environment, Identity
 from pytest_perfgate.model.plan import Mode, Outcome
-from tests.unit.core.judge.bench import CONTEXT, HOST, accepted, limit, verdict
+from tests.unit.core.judge.bench import CONTEXT, HOST, accepted, limit, ticking, verdict
 
 IN_CI = replace(CONTEXT, policy=CI)
 TWO_BUILDS = replace(CONTEXT, paired_available=True)
@@ -94,7 +94,7 @@ def test_a_speed_up_that_the_change_accepts_while_it_holds_is_not_announced(
 
 
 @pytest.mark.parametrize(
-    ("detects", "own", "unversioned", "step", "finer"),
+    ("detects", "tick", "unversioned", "step", "coarse"),
     [
         (0.0, 0.0, False, "--perfgate-rounds", False),
         (0.2, 0.0, False, "--perfgate-against", False),
@@ -103,16 +103,16 @@ def test_a_speed_up_that_the_change_accepts_while_it_holds_is_not_announced(
     ],
 )
 def test_an_interval_across_the_limit_names_what_else_is_too_coarse(
-    detects: float, own: float, step: str, *, unversioned: bool, finer: bool
+    detects: float, tick: float, step: str, *, unversioned: bool, coarse: bool
 ) -> None:
     """A time that nothing decided is accepted only where its accepted code cannot be built."""
     unpaired = Unpaired(why="there is no git repository here", unversioned=True) if unversioned else None
-    context = replace(CONTEXT, own_shift=own, unpaired=unpaired)
-    result = verdict(1.0e6, baseline=accepted(1e6, detects=detects), shape=(0.9, 1.0, 1.1), context=context)
+    line, processes = accepted(1e6, detects=detects), ticking(1e6, (0.9, 1.0, 1.1), tick)
+    result = verdict(baseline=line, context=replace(CONTEXT, unpaired=unpaired), **processes)
     assert result.outcome is Outcome.UNDECIDED
     assert any(step in one for one in result.next)
     assert unversioned or not any("perfgate accept" in one for one in result.next)
-    assert ("times of unchanged code differ by +8.0 % here, which is more than the limit" in result.sentence) is finer
+    assert ("the timer's resolution is 8.0 % of this time, which is more than the limit" in result.sentence) is coarse
 
 
 def test_versions_that_changed_since_are_told_unless_facts_are_off() -> None:

@@ -125,5 +125,5 @@ def test_the_floor_and_a_tick_are_shares_of_the_accepted_time() -> None:
     trial, entry = _judged_measurement(measured(1e6), (), None, FLOORED, None), timing(measured(1e6))
     result = tolerance(limit("slowdown <= 1%"), trial, entry._replace(batch=4, resolution=50.0), 1e4)
     assert result.bound == result.raised == pytest.approx(2000 / 4 / 1e4)
-    assert result.own == pytest.approx(50 / 1e4)
+    assert result.resolution == pytest.approx(50 / 1e4)
     assert tolerance(limit("slowdown <= 20%"), trial, entry, 1e4).raised is None
