@@ -65,12 +65,16 @@ def metrics_of(
 def _absent_once(named: Iterable[tuple[Diagnosis, Labels]], source: str, present: Collection[str]) -> Iterator[Absent]:
     """Yield what is absent, once where no launch has it: ten entries for each of a million would fill the memory."""
     nowhere: dict[Absent, None] = {}
+    here: dict[object, list[Absent]] = {}
     for d, who in named:
-        for absent in _absent(d, (), source):
-            if absent.name in present:
-                yield replace(absent, labels=who)
-            else:
-                nowhere[absent] = None
+        facts = d.facts
+        alike = (d.name, facts.arch, facts.launch, facts.resources, *d.numbers, *facts.counters)
+        key: object = alike if source == "rocprof" else id(d)
+        if key not in here:
+            every = list(_absent(d, (), source))
+            nowhere |= dict.fromkeys(absent for absent in every if absent.name not in present)
+            here[key] = [absent for absent in every if absent.name in present]
+        yield from (replace(absent, labels=who) for absent in here[key])
     yield from nowhere
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
@@ -90,13 +91,13 @@ def spilled(facts: KernelFacts) -> int | None:
 def labels_of(facts: Iterable[KernelFacts]) -> dict[int, str]:
     """Return the shortest name of each kernel by ``id`` that no other one has: ``k``, ``k<79>``, the mangled one."""
     listed = list(facts)
-    names = {id(f): f.name for f in listed}
+    kernels = {(f.name, f.arch) for f in listed}
+    names = {kernel: kernel[0] for kernel in kernels}
     for shorten in (_instance, short_name):
-        homes: dict[tuple[str, str], set[str]] = {}
-        for f in listed:
-            homes.setdefault((shorten(f.name), f.arch), set()).add(f.name)
-        names |= {id(f): shorten(f.name) for f in listed if len(homes[shorten(f.name), f.arch]) == 1}
-    return names
+        short = {kernel: (shorten(kernel[0]), kernel[1]) for kernel in kernels}
+        alone = Counter(short.values())
+        names |= {kernel: name for kernel, (name, arch) in short.items() if alone[name, arch] == 1}
+    return {id(f): names[f.name, f.arch] for f in listed}
 
 
 def short_name(name: str) -> str:
