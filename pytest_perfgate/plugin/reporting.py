@@ -162,9 +162,9 @@ def without_repeats(fault: PerfgateError, nodeid: str, first_tests: dict[str, st
 
 
 def shown_once(block: str, nodeid: str, first_tests: dict[str, str]) -> str:
-    """Return a block; where an earlier test has shown its reasons and next steps, it only names that test."""
+    """Return a block; where an earlier test has shown its reasons, and they take several lines, it names that test."""
     head, why, body = block.partition("\n  why   ")
-    first = first_tests.setdefault(body, nodeid) if body else nodeid
+    first = first_tests.setdefault(body, nodeid) if "\n" in body.strip() else nodeid
     return block if first == nodeid else f"{head}{why}the same reason as {first}, which shows it\n"
 
 

@@ -43,10 +43,13 @@ _LONGEST_NAME, _LONGEST_MEASURE = 1024, 64
 
 
 def _measured(report: RunReport) -> Iterator[tuple[CaseReport, Measurement, list[Metric]]]:
-    """Yield each case with its finite figures."""
+    """Yield each case with its finite figures; a slowdown is the one that was judged, as in every report."""
     for case in report.cases:
         if case.measurement is not None and not case.problems:
-            metrics = case.measurement.metrics.metrics
+            slowdowns = {m.labels: m for v in case.verdicts if (m := v.metric) and m.name == "slowdown"}
+            metrics = [
+                slowdowns.get(m.labels, m) if m.name == "slowdown" else m for m in case.measurement.metrics.metrics
+            ]
             yield case, case.measurement, [m for m in metrics if all(map(math.isfinite, (m.value, m.low, m.high)))]
 
 

@@ -91,6 +91,13 @@ def test_openmetrics_keep_the_rules_and_the_base_units() -> None:
     assert families(render_openmetrics(EMPTY)) == {}
 
 
+def test_a_slowdown_is_the_one_that_was_judged() -> None:
+    """The comment says +100 % by two builds; the widget beside it may not say +150 % against the accepted time."""
+    stored = Metric(name="slowdown", value=1.5, dimension=Dimension.FRACTION)
+    judged = with_metrics(case("test_a", 2e5, 1e5, Outcome.REGRESSED), stored)
+    assert list(families(render_openmetrics(run(judged)))["perfgate_slowdown_ratio"].values()) == [1.0]
+
+
 def test_openmetrics_count_what_failed_without_a_figure() -> None:
     """A case of a lost shard left no sample, so an alert on perfgate_failed stayed silent."""
     lost = replace(SLOW, measurement=None)
