@@ -112,7 +112,8 @@ class AutoTimer:
         empty = calibrated(bench)
         queued(bench, allocate(bench.runtime, TRIALS), calls)
         trial, dry = queued(bench, allocate(bench.runtime, TRIAL_PAIRS), calls)
-        return preferring(chosen(median(trial) * calls, empty, dry, plan.leaning), plan.leaning)
+        fitting = chosen(median(trial) * calls, empty, dry, plan.leaning, in_turns=plan.in_turns)
+        return preferring(fitting, plan.leaning)
 
 
 def preferring(choice: TimerChoice, leaning: str) -> TimerChoice:
@@ -123,15 +124,16 @@ def preferring(choice: TimerChoice, leaning: str) -> TimerChoice:
     return TimerChoice(names=(leaning, *others), why=f"{choice.why}; taken for this call before")
 
 
-def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "") -> TimerChoice:
+def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "", *, in_turns: bool = False) -> TimerChoice:
     """Return timers for a call too short for events, for a slow host, or for the usual case."""
     times = duration / (empty.overhead + empty.resolution)
     text = f"a sample takes {duration / 1e3:.4g} µs, {times:.0f} times the overhead and resolution of an event pair"
     if duration < empty.shortest * (STAYS if leaning == "events" else MARGIN):
         return TimerChoice(names=("cupti", "graph"), why=f"{text}, too short for it")
     if dry:
-        # only events time a call that synchronises itself; where they did, the next process need not wait to see that
-        others = ("events", "blocking", "graph") if leaning == "events" else ("blocking", "graph", "events")
+        # Only events time a call that synchronises itself. The warm-up of this process found out; its turns need not.
+        known = leaning == "events" and in_turns
+        others = ("events", "blocking", "graph") if known else ("blocking", "graph", "events")
         why = f"{text}, but the host launches more slowly than the device works"
         return TimerChoice(names=("cupti", *others), why=why)
     off = empty.uncertain / duration

@@ -55,9 +55,16 @@ def test_a_call_that_synchronises_gets_events_since_it_never_fills_a_queue(rules
     samples = auto.measure(call, plan, gpu)
     assert samples.timer == "events"
     assert "not blocking: The call waits for the device" in dict(samples.notes)["timer"]
-    again = auto.measure(call, replace(plan, leaning="events"), gpu)
-    assert again.timer == "events"
-    assert "not blocking" not in dict(again.notes)["timer"], "it does not wait for a deadlock in each process"
+    turn = auto.measure(call, replace(plan, leaning="events", in_turns=True), gpu)
+    assert turn.timer == "events"
+    assert "not blocking" not in dict(turn.notes)["timer"], "it does not wait for a deadlock in each turn"
+
+
+def test_events_of_another_process_do_not_time_a_queue_that_runs_dry_here(auto, gpu, plan) -> None:
+    """They would hold the host's time, which hides a slower kernel."""
+    gpu.launch_ns = 300_000.0
+    samples = auto.measure(lambda: gpu.kernel(200_000), replace(plan, leaning="events"), gpu)
+    assert samples.timer == "blocking"
 
 
 def test_nothing_fits_is_an_error_that_names_every_reason(rules, gpu, plan) -> None:
