@@ -18,7 +18,6 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Base
 
 _ENDINGS = "py pyx pxd toml c cc cpp cxx h hpp cu cuh cl hip ptx rs go".split()  # noqa: SIM905 - a list of words
-
 _ELSEWHERE = (":(exclude)*site-packages/*", ":(exclude)*.perfgate/*", ":(exclude)*.pyc")
 
 _OTHERS = ("ls-files", "--others", "--exclude-standard", "-z", "--")
@@ -160,9 +159,10 @@ class GitRepository:
         return (commits or "").partition("\n")[0]
 
     def dirty(self) -> bool:
-        """Return whether the work tree differs from its commit: by a changed file, or by untracked code."""
+        """Return whether the work tree differs from its commit, by a changed file or untracked code, or may differ."""
         look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=none")
-        return bool(self._git(*look, "--", *self._but_lines()) or self._git(*_OTHERS, *_CODE))
+        answers = self._git(*look, "--", *self._but_lines()), self._git(*_OTHERS, *_CODE)
+        return any(answers) or (None in answers and self.head() != "")
 
     def strays(self, baselines: str) -> tuple[str, ...]:
         """Return files that no commit holds and git does not ignore, but pages and files of perfgate."""

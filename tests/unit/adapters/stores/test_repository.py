@@ -142,6 +142,12 @@ def test_without_git_nothing_is_said(tmp_path: Path) -> None:
     assert not GitRepository(tmp_path).dirty()
 
 
+def test_a_tree_that_git_cannot_compare_is_not_called_clean(project: Path) -> None:
+    (project.parent / ".git" / "index").write_bytes(b"DIRC, and no index")
+    assert GitRepository(project).head()
+    assert GitRepository(project).dirty()
+
+
 def test_what_a_squash_left_behind_is_found_by_the_commit_that_brought_its_line(project: Path) -> None:
     def commit(subject: str) -> str:
         git("add", ".")
