@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE
 from pytest_perfgate.core.limits.merge import case_of
-from pytest_perfgate.core.render.words import HEADING, IN_TURNS, NO_LINE, UNBUILT, edit_lines, plural, signed
+from pytest_perfgate.core.render.words import HEADING, IN_TURNS, NO_LINE, NOT_BY_BUILDS, edit_lines, plural, signed
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.plan import CHANGES, SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.values import value
@@ -96,7 +96,7 @@ def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Yield why base or head could not be built, once for all cases that need them."""
     cases: dict[str, list[str]] = {}
     for report in reports:
-        facts = {text for v in report.verdicts for name, text in v.evidence if name == UNBUILT}
+        facts = {text for v in report.verdicts for name, text in v.evidence if name == NOT_BY_BUILDS}
         for text in facts:
             cases.setdefault(text, []).append(str(report.key))
     for text, names in cases.items():
@@ -104,7 +104,7 @@ def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
         if _OF_A_BUILD.match(first):
             why = "; ".join([first, *(line for line in rest if not line.startswith("all of it"))])
             note = f"{plural(len(names), 'case')} not decided by base and head: {why}"
-            yield SuiteNote(kind=UNBUILT, effect=Effect.WARN, text=note)
+            yield SuiteNote(kind=NOT_BY_BUILDS, effect=Effect.WARN, text=note)
 
 
 def _without_line(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:

@@ -38,17 +38,17 @@ def test_a_line_of_no_commit_and_a_base_that_does_not_build_are_both_reasons() -
         "arm-build-failed", "the base arm (9927da1f93): make: exit 2\n  k.c:3:1: error: no ;", fix="fix"
     )
     (verdict,) = gate.without_arms(case(), report, fault).verdicts
-    first, error, lost = dict(verdict.evidence)["not built"].splitlines()
+    first, error, lost = dict(verdict.evidence)["no verdict by base and head"].splitlines()
     assert (first, error) == ("the base arm (9927da1f93): make: exit 2", "k.c:3:1: error: no ;")
     assert lost.startswith("it was accepted from a1b2c3d with changes")
     assert verdict.next[0] == "fix"
     (verdict,) = gate.without_arms(case(), report, None, "it failed in the base").verdicts
-    first, lost = dict(verdict.evidence)["not built"].splitlines()
+    first, lost = dict(verdict.evidence)["no verdict by base and head"].splitlines()
     assert first == "it failed in the base"
     assert lost.startswith("it was accepted from a1b2c3d with changes")
     bare = PerfgateError("arm-no-commit", "the baseline names no commit to compare with")
     (verdict,) = gate.without_arms(case(), report, bare).verdicts
-    assert dict(verdict.evidence)["not built"] == lost, "one reason is told once"
+    assert dict(verdict.evidence)["no verdict by base and head"] == lost, "one reason is told once"
 
 
 def test_a_test_that_the_budget_did_not_reach_is_undecided_and_not_unmeasured() -> None:
@@ -69,7 +69,7 @@ def test_a_revision_is_advised_only_where_git_knows_a_commit(unversioned: bool) 
     assert verdict.outcome is Outcome.SUSPECT
     against = f"pytest '{KEY}' --perfgate-against a1b2c3d4e5"
     assert verdict.next == (f"in a clone with its history: {against}" if unversioned else against,)
-    assert (("not built", why) in verdict.evidence) is unversioned
+    assert (("no verdict by base and head", why) in verdict.evidence) is unversioned
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         bench = gate_judge(Lines(line, line), confirm=lambda reports, cases: {})
         (report,) = bench.judge_result(captured(measured(1.2e6)))
         (verdict,) = bench.without_arms(case(), report, fault).verdicts
-        assert why in dict(verdict.evidence)["not built"]
+        assert why in dict(verdict.evidence)["no verdict by base and head"]
         assert verdict.next[0] == fix
         assert f"--perfgate-against {commit}" not in " ".join(verdict.next), "no server has what a squash left behind"
         assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
-    assert verdict.evidence == (("not built", "it did not run in both builds"),)
+    assert verdict.evidence == (("no verdict by base and head", "it did not run in both builds"),)
     (verdict,) = bench.without_arms(case(), report, None, "base: failed: no kernel").verdicts
-    assert verdict.evidence == (("not built", "base: failed: no kernel"),)
+    assert verdict.evidence == (("no verdict by base and head", "base: failed: no kernel"),)
     why = (
         "the base arm ended with exit code 4; its last output:\n  ImportError while loading conftest '/p/conftest.py'."
     )

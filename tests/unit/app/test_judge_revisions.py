@@ -90,7 +90,7 @@ def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() ->
     gate_judge.unready = {KEY.nodeid: "base: failed: call: TypeError: exact"}
     slowdown, time = gate_judge.judged(case, measured(1.1e6)).verdicts
     assert (slowdown.outcome, slowdown.effect) == (Outcome.SUSPECT, Effect.WARN)
-    assert slowdown.evidence[-1] == ("not built", "base: failed: call: TypeError: exact")
+    assert slowdown.evidence[-1] == ("no verdict by base and head", "base: failed: call: TypeError: exact")
     assert time.outcome is Outcome.BROKEN
     bare = Court(replace(tools, baselines=None), gate_judge.context)
     bare.unready = gate_judge.unready

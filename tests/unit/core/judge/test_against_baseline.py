@@ -199,7 +199,7 @@ def test_without_a_repository_no_revision_is_advised_but_what_helps_there() -> N
     suspect = verdict(1.2e6, shape=(0.98, 1.0, 1.02), context=context)
     elsewhere = f"in a clone with its history: pytest '{KEY}' --perfgate-against a1b2c3d4e5"
     assert (suspect.outcome, suspect.next) == (Outcome.SUSPECT, (elsewhere,))
-    assert suspect.evidence[-1] == ("not built", "there is no git repository here")
+    assert suspect.evidence[-1] == ("no verdict by base and head", "there is no git repository here")
     spanning = verdict(1e6, shape=(0.97, 1.0, 1.03), context=context)
     assert (spanning.outcome, spanning.next) == (
         Outcome.UNDECIDED,

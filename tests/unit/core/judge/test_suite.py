@@ -302,7 +302,7 @@ def test_a_build_that_failed_is_said_once_for_all_its_cases() -> None:
         for n in "ab"
     ]
     (note,) = unbuilt(judged)
-    assert (note.kind, note.effect) == ("not built", Effect.WARN)
+    assert (note.kind, note.effect) == ("no verdict by base and head", Effect.WARN)
     assert (
         note.text == "2 cases not decided by base and head: the base arm (9927da1f93): pip: exit 1; error: no package"
     )
