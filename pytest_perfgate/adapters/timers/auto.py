@@ -132,8 +132,8 @@ def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "", *, in_tu
         return TimerChoice(names=("cupti", "graph"), why=f"{text}, too short for it")
     if dry:
         # Only events time a call that synchronises itself. The warm-up of this process found out; its turns need not.
-        known = leaning == "events" and in_turns
-        others = ("events", "blocking", "graph") if known else ("blocking", "graph", "events")
+        synchronises = leaning == "events" and in_turns
+        others = ("events", "blocking", "graph") if synchronises else ("blocking", "graph", "events")
         why = f"{text}, but the host launches more slowly than the device works"
         return TimerChoice(names=("cupti", *others), why=why)
     off = empty.uncertain / duration
