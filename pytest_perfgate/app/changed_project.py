@@ -75,13 +75,14 @@ def absent_tests(change: JudgedChange) -> Differences:
     if not suite.complete or suite.reach.unknown:
         return Differences()
     texts = touched(change.base, WORDS) or {}
-    if any(path.rpartition("/")[2] == "conftest.py" for path in touched(change.base, _HIDING) or {}):
+    hides = any(path.rpartition("/")[2] == "conftest.py" for path in touched(change.base, _HIDING) or {})
+    if hides:
         every = touched(NOTHING, WORDS) or {}
         texts = {**{path: (text, text) for path, (_, text) in every.items()}, **texts}
     present = suite.collected | suite.deselected
     if change.gate_judge.revision:
         return Differences(names=tuple(sorted(absent(texts, present, suite.reach))))
-    return Differences(names=tuple(sorted(hidden(texts, present | suite.skipped.keys(), suite.reach))))
+    return Differences(names=tuple(sorted(hidden(texts, present | suite.skipped.keys(), suite.reach, hides=hides))))
 
 
 def changed_requirements(change: JudgedChange) -> Differences:

@@ -89,9 +89,9 @@ def _host_memory(passed: PassedCall, instruments: Instruments, clock: Clock) -> 
         if peaks := tuple(peak for peak in looks if peak is not None):
             readings.append(Reading(name="peak_memory", values=peaks, dimension=Dimension.BYTES, labels=(("by", by),)))
     if memory.children() - before > _PAGES * runs:
-        why = "the call runs in child processes too, whose memory is not counted"
+        why = "child processes took memory during the call, which is not counted"  # its own, or those that watch it
         fix = "measure what the child runs, in a test of its own; or take its own figure: perfgate.metric(...)"
-        yield Absent(name="peak_memory", why=why, fix=fix)
+        yield Absent(name="peak_memory", why=why, fix=f"{fix}; or end a process that only watches")
         return
     yield from readings
 

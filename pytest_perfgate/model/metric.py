@@ -14,14 +14,12 @@ from pytest_perfgate.model.values import OF_ITEMS, Better, Dimension, array_valu
 Labels = tuple[tuple[str, str], ...]
 """Scope of a metric as sorted (name, text) pairs, such as ``(("rank", "0"), ("stage", "stage2_f"))``."""
 
-FigureName = tuple[str, Labels]
-"""The name of a figure, with its scope."""
+FigureName = tuple[str, Labels]  # its name and its scope
 
 Levels = Mapping[FigureName, Sequence[float]]
 """Figures over the runs of a case; NaN for a run without one of that name."""
 
-HALF = 0.5
-"""The covered part of a capture below which its windows say little about it."""
+HALF = 0.5  # the covered part of a capture below which its windows say little about it
 
 
 def labels(**named: object) -> Labels:
@@ -244,6 +242,7 @@ class Finding:
 
 
 Cell = Union[str, float, int, None]
+_COLUMN = regex(rf"((?! )[^|:]*(?<! ))(?:: ({'|'.join(kind.value for kind in Dimension)})(?: (\d))?)?")
 
 
 @value
@@ -263,8 +262,9 @@ class Column:
         """Return the columns of ``kernel | launches: count | share: fraction 3``: names, dimensions, digits."""
         columns = []
         for part in text.split(" | "):
-            name, _, number = part.partition(": ")
-            kind, _, digits = number.partition(" ")
+            if not (match := _COLUMN.fullmatch(part)):
+                raise ValueError(f"{part!r} in a header is no NAME, NAME: DIMENSION or NAME: DIMENSION DIGITS")
+            name, kind, digits = match.groups()
             columns.append(cls(name=name, dimension=Dimension(kind or "text"), digits=int(digits or 4), absent=absent))
         return tuple(columns)
 

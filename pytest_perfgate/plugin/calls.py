@@ -305,8 +305,8 @@ _LAZY = (
 )
 """Methods that identify lazy classes without an import: futures of any library, threads, sqlite3, dask, polars."""
 
-_LOOKED_AT, _DEEPEST = 1000, 8
-"""How many items of a collection are checked; the rest are taken to be of the same kind."""
+_LOOKED_AT, _DEEPEST = 1000, 8  # items of a collection, checked for all of them, and sources of an iterator
+_STORING = {"builtins", "array", "_collections"}  # of modules whose iterators hand out stored items
 
 
 def refuse_unrun(result: object) -> None:
@@ -335,14 +335,13 @@ def _unrun(returned: str, fix: str) -> PerfgateError:
 
 def _promise(result: object) -> tuple[str, str] | None:
     """Return the kind of a lazy result and how to measure it; None if it is not lazy, or raises when examined."""
-    try:
+    with suppress(Exception):  # anybody's code
         promise = next(_promised(result), None)
         if isinstance(result, (Coroutine, Generator)):  # closed, or Python warns that it was never awaited
             with suppress(Exception):
                 result.close()
-    except Exception:  # noqa: BLE001 - anybody's code
-        return None
-    return promise
+        return promise
+    return None
 
 
 def _promised(result: object) -> Iterator[tuple[str, str]]:
@@ -353,7 +352,7 @@ def _promised(result: object) -> Iterator[tuple[str, str]]:
         if _has(result, methods) and not _done(result):
             yield what if " that " in what else f"{what} that was never run", fix
     if _steps(result) or (type(result) in _PASSING and _lazy_source(result)):
-        yield "an iterator that was never run", _LIST
+        yield "an iterator that was never run", f"{_LIST}; if the call has done its work, let it return nothing"
 
 
 def _has(thing: object, methods: Iterable[str]) -> bool:
@@ -361,19 +360,20 @@ def _has(thing: object, methods: Iterable[str]) -> bool:
 
 
 def _done(thing: Any) -> bool:
-    """Return whether nothing is left to do: a data set of xarray in memory, a thread that ended, no rows."""
+    """Return whether nothing is left to do: a data set of xarray in memory, a thread that ended, no more rows."""
     if _has(thing, ("is_alive",)):
         return not thing.is_alive()
     if _has(thing, ("poll",)):
         return thing.poll() is not None
-    rows = thing.description if _has(thing, ("fetchall",)) else ""
-    return (thing.__dask_graph__() if _has(thing, ("__dask_graph__",)) else rows) is None
+    if _has(thing, ("fetchone",)):
+        return thing.fetchone() is None
+    return _has(thing, ("__dask_graph__",)) and thing.__dask_graph__() is None
 
 
 def _steps(thing: object) -> bool:
     """Return whether a thing computes at each step; iterators over stored values, files and cursors do not."""
     of = type(thing)
-    stored = of.__module__ == "builtins" and of.__name__.endswith("iterator") and of is not type(iter(int, 1))
+    stored = of.__module__ in _STORING and of.__name__.endswith("iterator") and of is not type(iter(int, 1))
     idle = of in (*_PASSING, reversed, itertools.count, itertools.repeat)
     reads = any(_has(thing, (name,)) for name in ("read", "fetchall", "__array__"))
     return isinstance(thing, Iterator) and not (stored or idle or reads)

@@ -87,9 +87,10 @@ class SessionState:
     @property
     def gate_judge(self) -> GateJudge:
         if self._gate_judge is None:
-            settings = self.settings
+            settings, root = self.settings, self.settings.pytest.rootpath
             environment = child_environment(settings.pytest)
-            tools = gate_tools(settings.pytest.rootpath, settings.project, settings.kinds, environment)
+            watched = self.mode is Mode.FULL  # a quick run measures in its tests, and names the tree of the first
+            tools = gate_tools(root, settings.project, settings.kinds, environment, watched=watched)
             confirm = self.confirmer(self, tools) if self.confirmer is not None else None
             self._gate_judge = GateJudge(replace(tools, confirm=confirm), self._context())
             self._gate_judge.merged = self.settings.collector.merged

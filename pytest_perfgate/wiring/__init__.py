@@ -215,8 +215,8 @@ def parent_channel(address: str) -> ParentChannel:
     return connect_parent(address)
 
 
-def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None) -> GateTools:
-    """Return what judging needs from outside."""
+def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None, *, watched: bool = False) -> GateTools:
+    """Return what judging needs from outside; ``watched`` compares the working copy at the end with that of now."""
     from functools import cache, partial
 
     from pytest_perfgate.adapters.children.spawn import LocalSpawner
@@ -235,12 +235,15 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
     )
     baselines = baseline_store(root, project, repository)
 
-    began = (repository.head(), repository.dirty())
+    def tree() -> tuple[str, bool]:
+        return repository.head(), repository.dirty()
+
+    began = tree() if watched else None
 
     @cache
     def environment_here() -> Any:
-        here, now = probe(), (repository.head(), repository.dirty())
-        if now == began:
+        here, now = probe(), tree()
+        if began is None or now == began:
             return replace(here, commit=now[0], dirty=now[1])
         trees = (commit_name(head[:10], dirty=dirty) or "no commit" for head, dirty in (began, now))
         return replace(here, commit=began[0], dirty=True, facts=(*here.facts, (TREE, ", then ".join(trees))))

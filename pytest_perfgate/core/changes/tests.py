@@ -160,13 +160,16 @@ def absent(texts: Texts, collected: frozenset[str], reach: Reach) -> Iterator[st
             yield f"{node}: {f'now {names[test]}' if test in names else place}"
 
 
-def hidden(texts: Texts, collected: frozenset[str], reach: Reach) -> Iterator[str]:
+def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool) -> Iterator[str]:
     """Yield tests that pytest collected before the change, and that are now in a place where it does not."""
+    # Where no test of a file was collected, its conftest leaves it out on this machine, unless the change ``hides`` it.
     here = {node.partition("[")[0] for node in collected}
+    files = {node.partition("::")[0] for node in collected}
     now = {path: marked(text or "") for path, (_, text) in texts.items()}
     for path, (then, text) in texts.items():
         names = same_bodies(then or "", text or "")
-        for test in sorted(collectable(then or "", path) & marked(then or "").keys()):
+        left_out = frozenset() if hides or path in files else collectable(text or "", path)
+        for test in sorted((collectable(then or "", path) & marked(then or "").keys()) - left_out):
             node, new = f"{path}::{test}", names.get(test, test)
             places = [path] if new in now[path] else [place for place in now if test in now[place]]
             after = [f"{place}::{new if place == path else test}" for place in places]

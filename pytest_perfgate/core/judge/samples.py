@@ -30,6 +30,9 @@ CLOCKS_APART, WATTS_APART, WAITS_APART = 0.005, 0.02, 0.05
 
 LEAST_TURNS = 3  # with fewer, the median is unreliable
 
+LEAST_CALMER = 9
+"""Rounds in which a head waits less before that counts: less in all of seven by chance, it would clear slower code."""
+
 
 def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     """Return base and head of every round as one number each, by the same clock on both sides."""
@@ -41,13 +44,20 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     else:
         busy = by_cpu_time(bases, heads)
         base = tuple(time_of(samples, busy=busy) for samples in bases)
-        waits = [(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)]
-        some = busy and _all_apart(waits, WAITS_APART)  # one build waits in some of its calls, which no CPU time shows
-        more = [(after or 1.0) / (before or 1.0) if some else 1.0 for before, after in waits]
-        ratios = [apart(before, after, busy=busy) * by for before, after, by in zip(bases, heads, more)]
+        waits = _waits(bases, heads) if busy else [1.0] * len(bases)
+        ratios = [apart(before, after, busy=busy) * longer for before, after, longer in zip(bases, heads, waits)]
         head = tuple(time * ratio for time, ratio in zip(base, ratios))
     spreads = sorted(spread(samples, busy=busy) for samples in (*bases, *heads))
     return Pairs(base=base, head=head, spread=median(spreads), preloads=preloads_of(rounds))
+
+
+def _waits(bases: Sequence[Samples], heads: Sequence[Samples]) -> list[float]:
+    """Return head over base by waits, which no CPU time shows; 1 unless one build waits longer in every round."""
+    sides = [(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)]
+    ratios = [(after or 1.0) / (before or 1.0) for before, after in sides]
+    if not _all_apart(sides, WAITS_APART) or (ratios[0] < 1 and len(ratios) < LEAST_CALMER):
+        return [1.0] * len(ratios)
+    return ratios
 
 
 def _sides(rounds: Sequence[tuple[Capture, Capture]]) -> tuple[list[Samples], list[Samples]]:

@@ -124,11 +124,22 @@ def test_a_test_that_moves_to_a_file_that_pytest_does_not_collect_is_named() -> 
     assert hidden_names({"test_t.py": (STATED, f"{STATED}\n")}, set(), {"test_t.py": "needs torch"}) == ()
 
 
-def hidden_names(texts: Texts, collected: set[str], skipped: dict[str, str] | None = None) -> tuple[str, ...]:
+def test_a_file_that_this_machine_leaves_out_is_not_hidden_by_a_change_of_it() -> None:
+    """A conftest ignored the tests of a GPU on a machine without one, and each edit of their file was named."""
+    edited: Texts = {"test_gpu.py": (STATED, STATED.replace("perfgate(sum)", "perfgate(min)"))}
+    assert hidden_names(edited, {"test_k.py::test_k"}) == ()
+    both = ("test_gpu.py::TestOne::test_b: here, and not collected", "test_gpu.py::test_a: here, and not collected")
+    assert hidden_names(edited, {"test_k.py::test_k"}, conftest={"conftest.py": ("", "collect_ignore = []")}) == both
+
+
+def hidden_names(
+    texts: Texts, collected: set[str], skipped: dict[str, str] | None = None, conftest: Texts | None = None
+) -> tuple[str, ...]:
+    hiding = conftest or {}
     judge: Any = SimpleNamespace(
         revision="", accepted=SimpleNamespace(base=Base(commit="c0ffee")),
         context=SimpleNamespace(policy=Policy(ci=True)),
-        tools=SimpleNamespace(repository=SimpleNamespace(touched=lambda _, words: texts if "perfgate" in words else {})),
+        tools=SimpleNamespace(repository=SimpleNamespace(touched=lambda _, words: texts if "perfgate" in words else hiding)),
     )  # fmt: skip
     suite = Suite(context=CONTEXT, collected=frozenset(collected), skipped=skipped or {})
     notes = notes_on("removed", judge, suite=suite)

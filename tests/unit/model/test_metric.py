@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from pytest_perfgate.model.metric import Absent, Column, Interval, Metric, MetricSet, labels
 from pytest_perfgate.model.values import Dimension
 
@@ -71,3 +75,10 @@ def test_a_header_names_columns_their_dimensions_and_digits() -> None:
     assert kernel == Column(name="kernel, demangled", absent="-")
     assert share == Column(name="time / roof", dimension=Dimension.FRACTION, digits=3, absent="-")
     assert Column.header("calls: count") == (Column(name="calls", dimension=Dimension.COUNT),)
+
+
+@pytest.mark.parametrize("part", ["b: cuont", "b: time ms", "b:time", "b|c", " b", "b: count 2 3"])
+def test_a_slip_in_a_header_is_an_error_that_shows_it(part: str) -> None:
+    """A lost blank gave a table one column less, and its last cells were left out."""
+    with pytest.raises(ValueError, match=re.escape(f"'{part}' in a header is no NAME")):
+        Column.header(f"a | {part} | d")

@@ -13,6 +13,8 @@ import sqlite3
 import subprocess
 import threading
 import time
+from array import array
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -343,7 +345,7 @@ class Graph:
         (_asynchronous, "an async generator that was never run", "asyncio.run(g())"),
         (_entered_by_nobody, "a context manager that was never run", "enters it"),
         (lambda: csv.reader(["a,b"]), "an iterator that was never run", "list(f())"),
-        (Steps, "an iterator that was never run", "list(f())"),
+        (Steps, "an iterator that was never run", "if the call has done its work, let it return nothing"),
         (lambda: enumerate(csv.reader(["a,b"])), "an iterator that was never run", "list(f())"),
         (lambda: sqlite3.connect(":memory:").execute("select 1"), "a cursor with rows that were never read", "fetch"),
         (lambda: asyncio.new_event_loop().call_soon(print), "a scheduled call that was never run", "run_until"),
@@ -363,7 +365,10 @@ def test_what_nobody_ran_is_refused(promise: object, message: str, fix: str) -> 
 
 DONE = [None, [1], iter([1]), range(3), (1,), [], (), enumerate([1]), Graph(None), Odd(), [Odd()]]
 STORED = [iter({1: 2}.values()), iter("a"), iter({1}), np.ones(2).flat, io.StringIO("a"), {"a": [1]}, _over()]
+STORED += [iter(deque([1])), reversed(deque([1])), iter(array("i", [1]))]
 WITHOUT_ROWS = sqlite3.connect(":memory:").execute("create table t (a)")
+READ = sqlite3.connect(":memory:").execute("select 1")
+READ.fetchall()
 ENDED = subprocess.Popen(["true"])
 ENDED.wait()
 
@@ -371,7 +376,7 @@ ENDED.wait()
 @pytest.mark.parametrize(
     "done",
     [
-        *(*DONE, *STORED, WITHOUT_ROWS, ENDED, reversed([1]), itertools.count(), itertools.chain([1], (2,))),
+        *(*DONE, *STORED, WITHOUT_ROWS, READ, ENDED, reversed([1]), itertools.count(), itertools.chain([1], (2,))),
         *(itertools.islice([1], 1), itertools.chain([map])),
     ],
 )

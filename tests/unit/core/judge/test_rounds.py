@@ -265,6 +265,18 @@ def test_waits_of_some_calls_alone_are_time_where_one_build_has_them_in_every_ro
     assert pair_of([(capture(base), capture(unknown))] * 9).differences == (0.0,) * 9
 
 
+def test_a_head_that_waits_less_by_chance_in_the_first_rounds_is_not_cleared() -> None:
+    """Random waits are shorter in all of seven rounds once in 128 cases: a head slower by its limit was cleared then."""
+    base, head = half_waiting(200.0), half_waiting(100.0)
+    slower = replace(head, **{name: tuple(1.1 * ns for ns in getattr(head, name)) for name in ("durations", "cpu")})
+    rounds = [(capture(base), capture(slower))] * 9
+    assert finding(pair_of(rounds[:7]), 0.05).decision is not Decision.NOT_SLOWER
+    assert pair_of(rounds[:8]).differences == pytest.approx([math.log(1.1)] * 8)
+    assert pair_of(rounds).differences[0] < 0, "in nine rounds it is not chance"
+    more = pair_of([(capture(head), capture(base))] * 7)
+    assert more.differences[0] > 0, "a head that waits more is not cleared by its CPU time"
+
+
 def test_a_device_is_summed_up_by_its_median() -> None:
     assert time_of(turns_of((1.0, 5.0, 9.0), timer="events"), busy=False) == 5.0
     assert time_of(turns_of((9.0, 5.0, 1.0)), busy=False) == 1.0
