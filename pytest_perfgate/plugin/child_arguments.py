@@ -43,9 +43,7 @@ _LEFT_OUT = (
     "rerunfailures",
     "randomly",
     "random_order",
-    "pastebin",
-    "stepwise",
-    "faulthandler",
+    *("pastebin", "stepwise", "faulthandler"),
 )
 """Plugins that select, repeat, shuffle or report; in a child they would do so a second time."""
 
@@ -79,7 +77,9 @@ def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -
 
 _CACHES = (
     *("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
-    *("AMD_COMGR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"),
+    *("AMD_COMGR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUTE_DSL_CACHE_DIR"),
+    *("WARP_CACHE_PATH", "TILELANG_CACHE_DIR", "TI_OFFLINE_CACHE_FILE_PATH"),
+    *("POCL_CACHE_DIR", "NEO_CACHE_DIR", "MESA_SHADER_CACHE_DIR"),
 )
 """Folders in which compilers that work at the first call keep their output."""
 
@@ -90,7 +90,7 @@ def cold_for(cases: Iterable[Case]) -> dict[str, str]:
         return {}
     folder = Path(mkdtemp(prefix="perfgate-cold-"))
     atexit.register(rmtree, folder, ignore_errors=True)
-    return {COLD: "1", **{name: str(folder / name.lower()) for name in _CACHES}}
+    return {COLD: "1", "PYOPENCL_NO_CACHE": "1", **{name: str(folder / name.lower()) for name in _CACHES}}
 
 
 def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:

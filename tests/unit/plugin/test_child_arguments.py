@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.plan import Case, Plan
-from pytest_perfgate.plugin.child_arguments import alike_words, arm_arguments, code_folders, environment
+from pytest_perfgate.plugin.child_arguments import alike_words, arm_arguments, code_folders, cold_for, environment
 
 
 @pytest.fixture
@@ -116,3 +117,12 @@ def test_folders_of_code_are_below_the_root_and_hold_no_test(root: Path) -> None
     places = [root / "lib", root, root / "tests", root.parent / "beside"]
     config: Any = SimpleNamespace(rootpath=root, getini=lambda name: places)
     assert code_folders(config, ["tests/test_a.py"]) == ["lib", "."]
+
+
+def test_a_first_call_finds_no_output_of_a_compiler() -> None:
+    case = Case(nodeid="test_a.py::test", limits=(), plan=Plan())
+    assert cold_for([case]) == {}
+    first, second = (cold_for([replace(case, plan=Plan(figures=("compile_time",)))]) for _ in range(2))
+    caches = {"TRITON_CACHE_DIR", "POCL_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "WARP_CACHE_PATH", "TILELANG_CACHE_DIR"}
+    assert all(first[name] != second[name] and not Path(first[name]).exists() for name in caches)
+    assert first["PYOPENCL_NO_CACHE"] == "1"
