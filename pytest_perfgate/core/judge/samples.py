@@ -35,16 +35,17 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     """Return base and head of every round as one number each, by the same clock on both sides."""
     # The base is its process's number; the head differs from it by the ratio of the two sides' turns.
     bases, heads = _sides(rounds)
-    if differs_in_power(long := settled_turns(rounds)):
+    long = settled_turns(rounds)
+    if differs_in_power(long):
         busy = False
         base, head = tuple(before.time for before, _ in long), tuple(after.time for _, after in long)
     else:
         busy = by_cpu_time(bases, heads)
         base = tuple(time_of(samples, busy=busy) for samples in bases)
         waits = [(_wall_over_cpu(before), _wall_over_cpu(after)) for before, after in zip(bases, heads)]
-        some = busy and _all_apart(waits, WAITS_APART)  # one build waits in some of its calls, which no CPU time shows
-        more = [(after or 1.0) / (before or 1.0) if some else 1.0 for before, after in waits]
-        ratios = [apart(before, after, busy=busy) * by for before, after, by in zip(bases, heads, more)]
+        ratios = [apart(before, after, busy=busy) for before, after in zip(bases, heads)]
+        if busy and _all_apart(waits, WAITS_APART):  # one build waits in some of its calls, which no CPU time shows
+            ratios = [ratio * ((after or 1.0) / (before or 1.0)) for ratio, (before, after) in zip(ratios, waits)]
         head = tuple(time * ratio for time, ratio in zip(base, ratios))
     spreads = sorted(spread(samples, busy=busy) for samples in (*bases, *heads))
     return Pairs(base=base, head=head, spread=median(spreads), preloads=preloads_of(rounds))
@@ -91,7 +92,8 @@ def power_limited(rounds: Sequence[tuple[Capture, Capture]]) -> PowerLimited | N
     bases, heads = _sides(rounds)
     if not limited([*bases, *heads]):
         return None
-    if not (long := settled_turns(rounds)):
+    long = settled_turns(rounds)
+    if not long:
         return PowerLimited(clocks_hz=paired_clocks(rounds))
     return PowerLimited(
         clocks_hz=_middles([(base.clock_hz, head.clock_hz) for base, head in long]),
