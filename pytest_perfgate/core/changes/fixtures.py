@@ -94,12 +94,19 @@ def _taken_from(text: str | None, other: str, path: str, module: ast.Module, nam
     """Return what a test file uses of one side of another file."""
     if is_above(other, path) and PurePosixPath(other).name == CONFTEST:
         return around(text, named)
-    if _helps(other) or is_above(other, path):
-        names = {name.removesuffix("()") for taken in _used_names(module) if (name := _name_taken(taken, path, other))}
-        runs = is_above(other, path) or any(_name_taken((*taken[:2], EVERY), path, other) for taken in imports(module))
-        return {**_meanings(text, names), **(loose(text) if runs else {})}
-    names = {name for taken in _taken_names(module) if (name := _name_taken(taken, path, other))}
-    return _meanings_of_values(text, names)
+    if not (_helps(other) or is_above(other, path)):
+        return _meanings_of_values(text, _names_of(_taken_names(module), path, other))
+    names = _names_of(_used_names(module), path, other)
+    meanings = dict(_meanings(text, {name.removesuffix("()") for name in names}))
+    if is_above(other, path) or any(_name_taken((*taken[:2], EVERY), path, other) for taken in imports(module)):
+        meanings |= loose(text)
+    return meanings
+
+
+def _names_of(taken: Iterable[_Taken], path: str, other: str) -> set[str]:
+    """Return those of the taken names that are of this other file."""
+    names = (_name_taken(one, path, other) for one in taken)
+    return {name for name in names if name}
 
 
 def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], named: set[str]) -> Meanings:
@@ -110,8 +117,7 @@ def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], na
             users.update(around(text, named))
         taken = {name for where, level, name in imports(module) if _name_taken((where, level, EVERY), place, other)}
         if taken and _helps(other):
-            used = (_name_taken(use, place, other) for use in _used_names(module))
-            names = {name.removesuffix("()") for name in used if name}
+            names = {name.removesuffix("()") for name in _names_of(_used_names(module), place, other)}
             users.update({**_meanings(text, names), **loose(text)})
         if taken:
             users.update(passed_on(text, taken, named))

@@ -79,12 +79,12 @@ def relaxed(
             assert before is not None
             was = _stated_limits(f"{path}::{name}", before, kinds, merged)
             at, marks = _present(path, _renamed(name, names), now, then)
-            whole = f"{at}::{_renamed(_test_of(name), names)}"
-            collected = (run or {}).get(whole, ()) if name == _test_of(name) else ()
+            part, whole = f"{at}::{_renamed(name, names)}", f"{at}::{_renamed(_test_of(name), names)}"
+            collected = run.get(whole, ()) if run and part == whole else ()
             limits = None if marks is None else _stated_limits(f"{at}::{name}", marks, kinds, merged)
             for text, rank in _loosened(was, limits, collected):
                 if f"{whole}: {text}" not in weakened:  # otherwise a parameter or a call repeats what its test shows
-                    weakened[f"{at}::{_renamed(name, names)}: {text}"] = rank
+                    weakened[f"{part}: {text}"] = rank
     return dict(sorted(weakened.items(), key=lambda item: (item[1], item[0])))
 
 
@@ -166,24 +166,32 @@ def _changed_limits(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str,
 
 
 def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, int]]:
-    weaker = [limit for limit in now if not any(_alike(limit, was) for was in then)]
-    lost = [was for was in then if not any(_holds(limit, was) for limit in now if limit not in weaker)]
-    near: dict[int, Limit] = {}
-    for likeness in (attrgetter("key"), attrgetter("metric", "compare")):  # another scope only if none has the same
-        for at, was in enumerate(lost):
-            alike = (limit for limit in weaker if likeness(limit) == likeness(was))
-            rivals = [limit for limit in alike if _SIDES[limit.operator] == _SIDES[was.operator]]
-            if at not in near and rivals:
-                near[at] = min(rivals, key=lambda rival, of=was: rival.on != of.on)  # type: ignore[misc]
-                weaker.remove(near[at])
-    added = [_limit_text(limit) for limit in weaker if limit.source == "marker"]
+    fresh = [limit for limit in now if not any(_alike(limit, was) for was in then)]
+    same = [limit for limit in now if limit not in fresh]
+    lost = [was for was in then if not any(_holds(limit, was) for limit in same)]
+    successors = _taken_successors(lost, fresh)
+    added = [_limit_text(limit) for limit in fresh if limit.source == "marker"]
     without += f"; new: {', '.join(added)}" if added else ""
     for at, was in enumerate(lost):
-        new = near.get(at)
-        if new is None and any(_holds(limit, was) for limit in near.values()):
-            continue
-        rank = TIGHTER if new and _holds(new, was) else LOOSER
-        yield f"{_limit_text(was)} -> {_limit_text(new) if new else without}", rank
+        new = successors.get(at)
+        if new is not None:
+            yield f"{_limit_text(was)} -> {_limit_text(new)}", TIGHTER if _holds(new, was) else LOOSER
+        elif not any(_holds(limit, was) for limit in successors.values()):
+            yield f"{_limit_text(was)} -> {without}", LOOSER
+
+
+def _taken_successors(lost: Sequence[Limit], fresh: list[Limit]) -> dict[int, Limit]:
+    """Take the limits that replace lost ones out of the new ones, and return them by the place of the lost one."""
+    successors: dict[int, Limit] = {}
+    for likeness in (attrgetter("key"), attrgetter("metric", "compare")):  # another scope only if none has the same
+        for at, was in enumerate(lost):
+            alike = (limit for limit in fresh if likeness(limit) == likeness(was))
+            rivals = [limit for limit in alike if _SIDES[limit.operator] == _SIDES[was.operator]]
+            if at not in successors and rivals:
+                on_same = [rival for rival in rivals if rival.on == was.on]
+                successors[at] = (on_same or rivals)[0]
+                fresh.remove(successors[at])
+    return successors
 
 
 def _alike(limit: Limit, other: Limit) -> bool:

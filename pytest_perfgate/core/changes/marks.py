@@ -119,8 +119,9 @@ class _Reader(NamedTuple):
             keywords = {word.arg: word.value for word in call.keywords}
             if "limits" in keywords:
                 named, limits = keywords.get("name"), keywords["limits"]
-                literal = self.names.literal(named)
-                name = literal if isinstance(literal, str) else ast.unparse(named) if named else ""
+                name = self.names.literal(named)
+                if not isinstance(name, str):
+                    name = ast.unparse(named) if named else ""
                 single = isinstance(self.names.literal(limits), str)
                 texts, unread = self.names.texts([limits if single else ast.Starred(value=limits)])
                 marks[name] = (*marks.get(name, ()), Mark(limits=texts, unread=unread))
@@ -129,7 +130,9 @@ class _Reader(NamedTuple):
     def listed(self, node: ast.expr | None) -> tuple[Mark, ...]:
         """Return ``pytestmark``, or ``marks=``: one mark or a list, of which the first is the closest."""
         node = self.names.meant(node)
-        nodes = node.elts[::-1] if isinstance(node, (ast.List, ast.Tuple)) else [node] if node else []
+        if node is None:
+            return ()
+        nodes = node.elts[::-1] if isinstance(node, (ast.List, ast.Tuple)) else [node]
         return tuple(filter(None, map(self._mark, nodes)))
 
     def _mark(self, node: ast.expr) -> Mark | None:

@@ -90,7 +90,8 @@ def _paired(lost: Sequence[str], candidates: Sequence[str], among: Callable[[str
     """Pair each lost test with the most similar remaining candidate."""
     free = set(candidates)
     for name in lost:
-        if match := _like(name, [candidate for candidate in among(name) if candidate in free]):
+        match = _like(name, [candidate for candidate in among(name) if candidate in free])
+        if match:
             free.remove(match)
             yield name, match
 
@@ -246,10 +247,13 @@ class OwnFiles:
 
     def reason(self, nodeid: str) -> str:
         """Return why the base takes files of its own for a test, and which; "" if it takes none."""
-        without = not self._conftests.get(nodeid, True)
-        names = " and ".join(["test file"] * (nodeid in self._files) + [CONFTEST] * self._conftests.get(nodeid, False))
-        ran = " ".join((f"its own {names}" if names else "", f"without {CONFTEST}" if without else "")).strip()
-        return f"{self._reasons[nodeid]}{_RAN}{ran}" if ran else ""
+        names = ["test file"] if nodeid in self._files else []
+        if self._conftests.get(nodeid, False):
+            names.append(CONFTEST)
+        ran = [f"its own {' and '.join(names)}"] if names else []
+        if not self._conftests.get(nodeid, True):
+            ran.append(f"without {CONFTEST}")
+        return f"{self._reasons[nodeid]}{_RAN}{' '.join(ran)}" if ran else ""
 
     def edited(self, case: Case) -> bool:
         """Return whether the change edits the file of a test or its conftests."""
@@ -284,7 +288,8 @@ class OwnFiles:
     def _edited_conftests(self, case: Case) -> list[str]:
         """Return the conftests of a test that differ at the base, or that it lacks."""
         above = [str(folder / CONFTEST) for folder in PurePosixPath(case.path).parents]
-        return [path for path in above if ((both := self._both(path))[0] or "") != both[1]]
+        versions = ((path, *self._both(path)) for path in above)
+        return [path for path, base, head in versions if (base or "") != head]
 
     def _both(self, path: str) -> tuple[str | None, str]:
         if path not in self._read:

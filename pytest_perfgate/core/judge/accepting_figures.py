@@ -198,7 +198,9 @@ def with_run(before: Figure, value: float) -> Figure:
     """Return the figure with the mean over one more run, and the scatter after it."""
     n, points = before.runs, before.dimension is Dimension.FRACTION
     step = value - before.value
-    share = step if points else step / abs(before.value) if before.value else 0.0
+    share = step
+    if not points:
+        share = step / abs(before.value) if before.value else 0.0
     variance = ((n - 1) * before.scatter**2 + share**2 * n / (n + 1)) / n
     mean = _stored(before.value + step / (n + 1), before.dimension)
     return replace(before, value=mean, scatter=math.sqrt(variance), runs=n + 1)

@@ -141,7 +141,8 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
 def _screen(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     timing = trial.timing
     assert timing is not None
-    visible = max(threshold := allowed.threshold, timing.visible, allowed.detects)
+    threshold = allowed.threshold
+    visible = max(threshold, timing.visible, allowed.detects)
     suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=visible)
     kept = metric.high < allowed.bound if limit.operator is Operator.LESS else metric.high <= allowed.bound
     if apart := other_state(suspicion, trial, kept=kept):
@@ -169,11 +170,14 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         return clock_event(suspicion, trial) or ruling
     if _slower_since(trial, metric, threshold):
         return confirm(suspicion, trial)
-    if metric.value > threshold and (far := _unexplained_time(suspicion, trial)):
+    far = _unexplained_time(suspicion, trial) if metric.value > threshold else None
+    if far is not None:
         return far
     ruling = Ruling(Outcome.PASSED, f"no slower than {base_words(paired)}", visible=paired.visible, against=True)
     if paired.faster and not _accepted_speed_up(trial, allowed):
-        text = f"faster than {base_words(paired)}" + f"; {DOUBTFUL}" * (speed_up(shift_metric(paired)) >= SUSPICIOUS)
+        text = f"faster than {base_words(paired)}"
+        if speed_up(shift_metric(paired)) >= SUSPICIOUS:
+            text += f"; {DOUBTFUL}"
         step = trial.accepting(REASON if metric.value > 0 else " --improved")  # accept calls it slower than its line
         ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(step,))
     facts = (("base", paired.stands_in),) if paired.stands_in else ()

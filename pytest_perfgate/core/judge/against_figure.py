@@ -82,8 +82,11 @@ def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
     if ruling.metric is None or ruling.figure is None:
         return _ORDER.index(ruling.outcome), 0.0
     moved = limit.change(ruling.metric.value, ruling.figure.value)
-    lower = limit.operator in {Operator.AT_LEAST, Operator.MORE}
-    return _ORDER.index(ruling.outcome), -moved if lower else abs(moved) if limit.operator is Operator.EQUAL else moved
+    if limit.operator in {Operator.AT_LEAST, Operator.MORE}:
+        moved = -moved
+    elif limit.operator is Operator.EQUAL:
+        moved = abs(moved)
+    return _ORDER.index(ruling.outcome), moved
 
 
 def _pairs_of(metric: Metric, trial: JudgedMeasurement) -> FigurePairs | None:
@@ -308,8 +311,7 @@ def _chance(expected: float, scatter: float, runs: int, gates: int) -> float:
 
 def _within_limit(pair: FigureComparison, moved: Moved, reach: float | None, trial: JudgedMeasurement) -> Ruling:
     """Return PASSED, or IMPROVED if it is better beyond chance; an exact figure has no such ``reach``."""
-    better = better_of(pair.metric, trial.context.kinds)
-    ahead = -moved.high if better is Better.LOWER else moved.low if better is Better.HIGHER else 0.0
+    ahead = {Better.LOWER: -moved.high, Better.HIGHER: moved.low}.get(better_of(pair.metric, trial.context.kinds), 0.0)
     taken = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
     if ahead > (reach or 0.0) and taken in (None, pair.then) and trial.context.mode is not Mode.OFF:
         return Ruling(

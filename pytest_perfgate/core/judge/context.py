@@ -279,13 +279,17 @@ _VERSION = re.compile(r"(.*?)(\d+)(?:\.(\d+))?")
 def facts_of(facts: tuple[Fact, ...], prefix: str = "") -> tuple[Fact, ...]:
     """Return the versions that a baseline stores, of a device; of an environment, where the device's have a prefix."""
     named = dict(facts)
-    return tuple((name, text) for name in KEPT if (text := (prefix and named.get(prefix + name)) or named.get(name)))
+    versions = {name: named.get(name) for name in KEPT}
+    if prefix:
+        versions = {name: named.get(prefix + name) or text for name, text in versions.items()}
+    return tuple((name, text) for name, text in versions.items() if text)
 
 
 def moves(baseline: Baseline, device: Device, level: str = "exact") -> tuple[Move, ...]:
     """Return what differs from the accepted run at this level; a fact that one side lacks is not a difference."""
     then = facts_of(baseline.surroundings.facts, "device ") if baseline.surroundings else ()
-    if not then or then == (now := facts_of(device.facts)):  # usual
+    now = facts_of(device.facts)
+    if not then or then == now:  # usual
         return ()
     here = dict(now)
     both = ((name, was, here[name]) for name, was in then if name in here)

@@ -87,9 +87,9 @@ def open_in_rounds(
     families: Families, context: JudgeContext, rounds: Mapping[CaseKey, tuple[Measurement, tuple[float, ...]]]
 ) -> set[CaseKey]:
     """Return the cases of the means of slowdowns that these rounds of two builds leave open."""
-    builds = {key: (measurement, Arms(base="", differences=played)) for key, (measurement, played) in rounds.items()}
     reports = [
-        CaseReport(key=key, verdicts=(), measurement=taken, builds=arms) for key, (taken, arms) in builds.items()
+        CaseReport(key=key, verdicts=(), measurement=measurement, builds=Arms(base="", differences=played))
+        for key, (measurement, played) in rounds.items()
     ]
     return open_means(reports, families, context)
 
@@ -118,29 +118,29 @@ def _judge_family(
     if devices and not applies_on(limit, devices[0]):
         return None
     of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
-    named, over = case_of(limit) or dict(scope).get("case", ""), dict(scope).get("over")
+    pattern, reference = case_of(limit) or dict(scope).get("case") or "*", dict(scope).get("over")
+    members = [m for m in members if m.key.name != reference and fnmatchcase(m.key.name, pattern)]
     scope = tuple((label, text) for label, text in scope if label != "case")
-    members = [member for member in members if member.key.name != over]
-    members = [member for member in members if not named or fnmatchcase(member.key.name, named)]
-    meant = [effective_member(report, limit) for report in members] if of in CHANGES else members
+    change = of in CHANGES
+    meant = [effective_member(report, limit) for report in members] if change else members
     own = [_metric(report, of, scope) for report in meant]
-    metrics = [accepted or (_of_builds(report) if of in CHANGES else None) for accepted, report in zip(own, meant)]
-    if not members or None in metrics:
-        gaps = [report for report, metric in zip(meant, metrics) if metric is None]
+    readings = [accepted or _of_builds(report) for accepted, report in zip(own, meant)] if change else own
+    gaps = [report for report, reading in zip(meant, readings) if reading is None]
+    figures = [reading for reading in readings if reading is not None]
+    if gaps or not members:
         return Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members, ci=context.policy.ci)
-    figures = [metric for metric in metrics if metric is not None]
-    strange = next((metric for metric in figures if metric.dimension is not limit.dimension), None)
-    if strange is not None:
-        return Outcome.INVALID, f"{of} is {noun(strange.dimension)}, its limit {noun(limit.dimension)}"
+    for figure in figures:
+        if figure.dimension is not limit.dimension:
+            return Outcome.INVALID, f"{of} is {noun(figure.dimension)}, its limit {noun(limit.dimension)}"
     if limit.metric == FAMILY_WORST:
-        cases = [(metric, report.key) for metric, report in zip(figures, meant)]
-        return _worst_case(limit, cases)
-    mean = geometric_mean(figures, change=of in CHANGES)
-    outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
-    if None not in own:
+        return _worst_case(limit, [(figure, report.key) for figure, report in zip(figures, meant)])
+    mean = geometric_mean(figures, change=change)
+    if None in own:
+        outcome, why = Outcome.UNDECIDED, "; some cases have no accepted time"
+    else:
         outcome, why = _outcome(limit, mean, of, meant, context, among)
     in_rounds = all(member.arms for member in meant)  # then they decide, since they share what the machine does
-    if (outcome in _OPEN or in_rounds) and of in CHANGES and limit.bound >= 0:
+    if change and limit.bound >= 0 and (in_rounds or outcome in _OPEN):
         outcome, why = _by_builds(limit, meant, figures, among) or (outcome, why)
     outcome, why = accepted_by_change(outcome, why, members, meant)
     return outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}"
@@ -176,8 +176,11 @@ def _worst_case(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tupl
     upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
     metric, key = (max if upper else min)(figures, key=lambda figure: figure[0].value)
     kept = [interval_keeps(limit, metric) for metric, _ in figures]
-    outcome = Outcome.UNDECIDED if None in kept else Outcome.PASSED
-    outcome = Outcome.BROKEN if False in kept else outcome
+    outcome = Outcome.PASSED
+    if False in kept:
+        outcome = Outcome.BROKEN
+    elif None in kept:
+        outcome = Outcome.UNDECIDED
     where = f"at {key.test}, of {plural(len(figures), 'case')}"
     return outcome, f"{value_text(metric)} {edges(metric, change=False)} {where}"
 
@@ -223,7 +226,7 @@ def _outcome(
         return Outcome.SUSPECT, f"{text}; {AGAINST} REV can confirm it"
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"
-    excuses = [excuse for member in members if (excuse := _excuse(member, reach))]
+    excuses = [excuse for excuse in (_excuse(member, reach) for member in members) if excuse]
     if excuses:
         more = f" ({len(excuses)} of {plural(len(members), 'case')})" if len(members) > 1 else ""
         return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}; {excuses[0]}{more}"
@@ -245,8 +248,10 @@ def _by_builds(
     kept, text = interval_keeps(limit, mean), f"; in two builds {_reading(mean, 'slowdown')}"
     if kept:
         return Outcome.PASSED, text
-    if kept is None or not every:
-        return Outcome.UNDECIDED, f"{text}, which spans the limit" if kept is None else text
+    if kept is None:
+        return Outcome.UNDECIDED, f"{text}, which spans the limit"
+    if not every:
+        return Outcome.UNDECIDED, text
     if not slower_in_family(rounds, limit.bound, among):
         return open_in_family(members, among)
     builds = [member.arms or member.builds for member in members]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -72,15 +73,14 @@ def judge(
     meant = limits_for(limits, measurement.key, parts_of(measurement.metrics)) if of_calls else limits
     meant = [limit for limit in meant if not (limit.except_on and replaced_on(limit, measurement.device))]
     others = elsewhere(meant, measurement, context.kinds)
+    verdicts = []
+    for limit in meant:
+        if limit.metric not in OF_FAMILIES:
+            ruling = OF_OTHERS if limit in others else _with_arms(_ruling(limit, trial), limit, trial)
+            verdicts.append(verdict(limit, ruling, context, trial))
     return CaseReport(
         key=measurement.key,
-        verdicts=tuple(
-            verdict(
-                limit, OF_OTHERS if limit in others else _with_arms(_ruling(limit, trial), limit, trial), context, trial
-            )
-            for limit in meant
-            if limit.metric not in OF_FAMILIES
-        ),
+        verdicts=tuple(verdicts),
         measurement=measurement.with_metrics(trial.metrics),
         baseline=baseline,
         problems=trial.problems,
@@ -98,20 +98,16 @@ def _judged_measurement(
     context: JudgeContext,
     paired: Paired | None,
 ) -> JudgedMeasurement:
-    timing_of_call = timing(measurement)
-    modes = (
-        timing_of_call is not None
-        and split(timing_of_call.medians, timing_of_call.spread, timing_of_call.resolution) is not None
-    )
-    if timing_of_call is not None and modes:
-        timing_of_call = timing_of_call._replace(interval=_hull(timing_of_call))
-    derived = timed_metrics(measurement, baseline, timing_of_call, tails_in([limit.text for limit in limits]))
+    call, modes = timing(measurement), False
+    if call is not None and split(call.medians, call.spread, call.resolution) is not None:
+        call, modes = call._replace(interval=_hull(call)), True
+    derived = timed_metrics(measurement, baseline, call, tails_in([limit.text for limit in limits]))
     if paired is not None and paired.revision and paired.differences:
         derived = _with_shift(derived, paired)
     metrics = _with_captures(derived, measurement.metrics, timed=bool(measurement.processes))
-    problems = problems_of(measurement, metrics, timed=timing_of_call is not None)
+    problems = problems_of(measurement, metrics, timed=call is not None)
     return JudgedMeasurement(
-        measurement=measurement, context=context, metrics=metrics, baseline=baseline, timing=timing_of_call,
+        measurement=measurement, context=context, metrics=metrics, baseline=baseline, timing=call,
         modes=modes, paired=paired, problems=problems + (paired.problems if paired else ()),
         unheld=unheld_line(baseline, measurement, context),
         references=references_of(limits),
@@ -120,8 +116,8 @@ def _judged_measurement(
 
 
 def _several(line: Baseline) -> frozenset[str]:
-    names = [figure.name for figure in line.figures]
-    return frozenset([name for name in names if names.count(name) > 1]) if len(set(names)) < len(names) else frozenset()
+    counts = Counter(figure.name for figure in line.figures)
+    return frozenset(name for name, count in counts.items() if count > 1)
 
 
 def _hull(summary: Summary) -> Interval:
@@ -245,9 +241,11 @@ def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     first, code = problems[0], codes().get(problems[0].code)
-    fix = code.fix if code else ""
-    fix = RECORDED if _records_no_times(trial, problems) else fix
-    step = f"{trial.rerun} --perfgate=full" if any(problem.retry for problem in problems) else fix
+    step = code.fix if code else ""
+    if any(problem.retry for problem in problems):
+        step = f"{trial.rerun} --perfgate=full"
+    elif _records_no_times(trial, problems):
+        step = RECORDED
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{first.what}  [{first.code}]{more}",
@@ -261,10 +259,13 @@ def not_measured(
 ) -> CaseReport:
     """Return the report of a case that was never measured: each limit has the reason; open if the budget ended."""
     sentence, _, fix = why.partition("; next: ")
-    fix = f"{context.pytest} '{key.nodeid}' --perfgate=full" if context.mode is Mode.OFF else fix
-    then = ("a larger --perfgate-budget, or this test alone",) if waited else (fix,) * bool(fix)
-    outcome = Outcome.UNDECIDED if waited else Outcome.NOT_MEASURED
-    return without_measurement(key, limits, context, lambda _: Ruling(outcome=outcome, sentence=sentence, next=then))
+    outcome = Outcome.NOT_MEASURED
+    if waited:
+        outcome, fix = Outcome.UNDECIDED, "a larger --perfgate-budget, or this test alone"
+    elif context.mode is Mode.OFF:
+        fix = f"{context.pytest} '{key.nodeid}' --perfgate=full"
+    ruling = Ruling(outcome=outcome, sentence=sentence, next=(fix,) if fix else ())
+    return without_measurement(key, limits, context, lambda _: ruling)
 
 
 def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], context: JudgeContext) -> CaseReport:

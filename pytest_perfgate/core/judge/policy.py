@@ -258,7 +258,9 @@ def parse_policy(pairs: Pairs, ci: bool, place: str = "", *, request: bool = Fal
     # In a merge request the base's lines are needed, so a run without any fails there by default.
     items = pairs.items() if isinstance(pairs, Mapping) else (_pair(text, place) for text in pairs)
     chosen = {key: _choice(key, choice, place) for key, choice in items}
-    base = (REQUEST if request else CI) if ci else LOCAL
+    base = LOCAL
+    if ci:
+        base = REQUEST if request else CI
     choices = {key: chosen.get(key, getattr(base, key)) for key in CHOICES}
     return Policy(ci=ci, **choices)
 

@@ -183,6 +183,11 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
     ahead = shift <= -math.log1p(max(threshold, 0.0))
     faster = looks[0] in reached and ahead and test(beyond([-x for x in d], threshold)) <= design.level
     groups = unstable(pairs)
+    decision = Decision.UNDECIDED
+    if slower:
+        decision = Decision.SLOWER
+    elif clear:
+        decision = Decision.NOT_SLOWER
     half = (interval.high - interval.low) / 2 * math.sqrt(count / max(count, design.last))
     hopeless = not groups and half > HOPELESS * max(abs(shift), math.log1p(max(threshold, 0.0)), _LEAST_GAP)
     settled = slower or count >= design.last or (hopeless and count >= HOPELESS_FROM)
@@ -193,7 +198,7 @@ def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Rou
         p=min(1.0, p * design.alpha / design.level),
         visible=threshold if bounds.high < threshold else max(threshold, visible(d)),
         unstable=groups,
-        decision=Decision.SLOWER if slower else Decision.NOT_SLOWER if clear else Decision.UNDECIDED,
+        decision=decision,
         scatter=(deviation(d, fmean(d)) if pairs.preloads else scatter_of(d)) * math.sqrt(count / len(d)),
         faster=faster,
         settled=settled or (clear and count >= max(design.least, looks[0] if ahead else 0)),

@@ -38,7 +38,8 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     """Return base and head of every round as one number each, by the same clock on both sides."""
     # The base is its process's number; the head differs from it by the ratio of the two sides' turns.
     bases, heads = _sides(rounds)
-    if differs_in_power(long := settled_turns(rounds)):
+    long = settled_turns(rounds)
+    if differs_in_power(long):
         busy = False
         base, head = tuple(before.time for before, _ in long), tuple(after.time for _, after in long)
     else:
@@ -101,7 +102,8 @@ def power_limited(rounds: Sequence[tuple[Capture, Capture]]) -> PowerLimited | N
     bases, heads = _sides(rounds)
     if not limited([*bases, *heads]):
         return None
-    if not (long := settled_turns(rounds)):
+    long = settled_turns(rounds)
+    if not long:
         return PowerLimited(clocks_hz=paired_clocks(rounds))
     return PowerLimited(
         clocks_hz=_middles([(base.clock_hz, head.clock_hz) for base, head in long]),

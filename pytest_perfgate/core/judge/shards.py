@@ -246,9 +246,11 @@ def _check_group(group: Held) -> None:
         places[shard.index] = (place, shard.run)
         _check_same_division((first_place, first), (place, shard))
     counts = Counter(nodeid for _, shard in group for nodeid in shard.names)
-    if doubled := [nodeid for nodeid, count in counts.items() if count > 1]:
+    doubled = [nodeid for nodeid, count in counts.items() if count > 1]
+    if doubled:
         raise PerfgateError("merge-twice", f"measured by two shards: {first_of(doubled, 3)}")
-    if len(group) == first.count and (lost := [name for name, _ in first.universe.cases if name not in counts]):
+    lost = [name for name, _ in first.universe.cases if name not in counts]
+    if lost and len(group) == first.count:
         raise PerfgateError("merge-unlike", f"no shard of {first.count} has {first_of(lost, 3)}")
 
 

@@ -204,11 +204,15 @@ def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tup
 
 def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
     """Return the command that runs this test alone, so with the whole budget; more rounds only above the usual."""
-    where, more = "", f" {ROUNDS}{2 * paired.rounds}" if paired.rounds >= OFTEN else ""
-    if math.isinf(paired.wants_s) or paired.unstable:  # threads that wait for one another scatter most on busy cores
-        one_thread = any(samples.threaded and is_host(samples) for samples in trial.measurement.processes)
-        where, more = f"{'with OMP_NUM_THREADS=1, or ' * one_thread}on a quieter machine: ", ""
-    return (f"{where}{trial.rerun} {AGAINST} {paired.base}{more}",) if paired.base else ()
+    if not paired.base:
+        return ()
+    command = f"{trial.rerun} {AGAINST} {paired.base}"
+    if not (math.isinf(paired.wants_s) or paired.unstable):
+        return (f"{command} {ROUNDS}{2 * paired.rounds}" if paired.rounds >= OFTEN else command,)
+    # threads that wait for one another scatter most on busy cores
+    threaded = any(samples.threaded and is_host(samples) for samples in trial.measurement.processes)
+    one_thread = "with OMP_NUM_THREADS=1, or " if threaded else ""
+    return (f"{one_thread}on a quieter machine: {command}",)
 
 
 def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:

@@ -135,9 +135,10 @@ def _missing(names: Sequence[str], stated: Sequence[str], printed: Sequence[str]
     flags = [flag for name in names for flag in _STATED.get(name, ()) if _OPTION.sub(r"\1", flag) not in stated]
     fresh = " ".join(dict.fromkeys(flag for flag in flags if flag not in printed))
     above = "the work as above" if any(flag in printed for flag in flags) else ""
-    how = " and ".join(filter(None, (above, fresh)))
-    state = f"state {how}" if above else f"state {'them' if len(names) > 1 else 'it'}: {how}"
-    return f"Not collected: {', '.join(names)}" + (f" ({state})" if how else "") if names else ""
+    which = "them" if len(names) > 1 else "it"
+    how = " and ".join(filter(None, (above, fresh))) if above else f"{which}: {fresh}"
+    state = f" (state {how})" if above or fresh else ""
+    return f"Not collected: {', '.join(names)}{state}" if names else ""
 
 
 def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
@@ -359,20 +360,18 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     over = f"stated work over {quantity(time_ns, Dimension.TIME)} by {by}"
     sheet = f"{over}; {stated.roof.note}" if stated.roof else over
     notes = dict.fromkeys(_OF_ROOF, sheet) | {"throughput": f"{OF_ITEMS}{work.unit}/s; {over}"}
-    rows = [(*part, values[part[0]]) for part in _PARTS]
-    metrics = [
-        Metric(name=name, value=value, dimension=dimension, source="stated", note=notes.get(name, over))
-        for name, dimension, _, _, value in rows
-        if value is not None
-    ]
+    metrics, absent = list[Metric](), dict[str, Absent]()
+    for name, dimension, needs, how in _PARTS:
+        value, note = values[name], notes.get(name, over)
+        if value is not None:
+            metrics.append(Metric(name=name, value=value, dimension=dimension, source="stated", note=note))
+        else:
+            fix = f"add to perfgate check: {how}{more.get(name, '')}"
+            absent[name] = Absent(name=name, why=f"it needs {needs}", fix=fix)
     if stated.roof and stated.roof.note.startswith(GIVEN):
         metrics += [replace(m, name=m.name.partition("_")[0]) for m in metrics if m.name.endswith("_datasheet")]
-    absent = {
-        name: Absent(name=name, why=f"it needs {needs}", fix=f"add to perfgate check: {how}{more.get(name, '')}")
-        for name, _, needs, how, value in rows
-        if value is None
-    }
-    if stated.roof and work.flops and work.dtype and (why := of_compute(work, stated.roof).why):
+    why = of_compute(work, stated.roof).why if stated.roof and work.flops and work.dtype else ""
+    if why:
         absent["mfu_datasheet"] = Absent(name="mfu_datasheet", why=why, fix=f"give it: --peak {work.dtype}=100TFLOPS")
     for name in _OF_TIME if placed.impossible else ():
         absent[name] = Absent(name=name, why=placed.impossible, fix=_CHECK, code="above-peak")

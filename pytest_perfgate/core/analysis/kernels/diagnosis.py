@@ -162,11 +162,17 @@ def _signals(facts: KernelFacts, numbers: Mapping[str, float], fit: Occupancy | 
     waits = stalls(facts.counters)
     warps = facts.counters.get("sm__warps_active.avg.per_cycle_active")
     achieved = numbers.get("occupancy")
-    active = warps.value if warps else achieved * sm.warps if achieved is not None and sm else None
+    active = None
+    if warps:
+        active = warps.value
+    elif achieved is not None and sm:
+        active = achieved * sm.warps
+    elif fit:
+        active = resident(fit, numbers)
     return Signals(
         compute=pipe[1] if pipe else numbers.get("sm"),
         memory=numbers.get("dram"),
-        warps=active if active is not None else resident(fit, numbers) if fit else None,
+        warps=active,
         l2_hit=numbers.get("l2_hit"),
         stall=max(waits.items(), key=lambda pair: pair[1]) if waits else None,
         waves=numbers.get("waves"),

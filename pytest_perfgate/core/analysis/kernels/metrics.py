@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _DIMENSIONS = {kind.name: kind.dimension for kind in KERNEL_KINDS}
 
-
 _LINK, _ANY_DEPTH = "name the linked program or library", "ptxas cannot tell the size of its stack"
 
 MOST = 20_000
@@ -49,16 +48,17 @@ def metrics_of(
         opcodes = [name for name in opcodes if any(fnmatchcase(name, pattern) for pattern in patterns)]
     named = list(zip(diagnoses, _labels(diagnoses)))
     several = _in_several_files(diagnoses)
-    metrics = [
-        _of_file(m, d.facts.source) if (d.name, d.facts.arch) in several else m
-        for d, who in named
-        for m in (*_kernel_metrics(d, who, opcodes), *requested_counts(d, who, written))
-    ]
-    present = {m.name for m in metrics} if len(named) > most else frozenset()
-    absent = [a for d, who in named for a in uncounted(d, who, written)]
-    absent += (
-        _absent_once(named, source, present) if present else (a for d, who in named for a in _absent(d, who, source))
-    )
+    metrics: list[Metric] = []
+    for d, who in named:
+        own = [*_kernel_metrics(d, who, opcodes), *requested_counts(d, who, written)]
+        if (d.name, d.facts.arch) in several:
+            own = [_of_file(one, d.facts.source) for one in own]
+        metrics += own
+    absent = [gap for d, who in named for gap in uncounted(d, who, written)]
+    if metrics and len(named) > most:
+        absent += _absent_once(named, source, {one.name for one in metrics})
+    else:
+        absent += [gap for d, who in named for gap in _absent(d, who, source)]
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
@@ -103,22 +103,19 @@ def _meant(requested: Iterable[Labels], opcodes: Sequence[str], every: Sequence[
 def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
     """Return kernel, architecture and, if any kernel was launched twice, the number of the launch for all."""
     # A limit selects the metrics with the fewest labels, so all must have the same ones or it would miss some.
-    counts: Counter[tuple[str, str]] = Counter()
-    numbered = []
-    for d in diagnoses:
-        key = (d.name, d.facts.arch)
-        numbered.append((d, counts[key]))
-        counts[key] += 1
-    repeated = max(counts.values(), default=0) > 1
     arches = any(d.facts.arch for d in diagnoses)
-    return [
-        labels(
-            kernel=d.name,
-            **({"arch": d.facts.arch or "unknown"} if arches else {}),
-            **({"launch": number} if repeated else {}),
-        )
-        for d, number in numbered
-    ]
+    repeated = len({(d.name, d.facts.arch) for d in diagnoses}) < len(diagnoses)
+    launches: Counter[tuple[str, str]] = Counter()
+    every = []
+    for d in diagnoses:
+        who: dict[str, object] = {"kernel": d.name}
+        if arches:
+            who["arch"] = d.facts.arch or "unknown"
+        if repeated:
+            who["launch"] = launches[d.name, d.facts.arch]
+        launches[d.name, d.facts.arch] += 1
+        every.append(labels(**who))
+    return every
 
 
 def metric(name: str, number: float, who: Labels, note: str = "") -> Metric:
@@ -136,15 +133,14 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
         yield metric("cliff_distance", diagnosis.cliff.edge - diagnosis.cliff.shared, who)
     for reason, share in diagnosis.stalls.items():
         yield metric("stall", share, (*who, ("reason", reason)))
-    full = "rocprof" if diagnosis.facts.arch.startswith("gfx") else "ncu"
-    label = "counter" if full == "rocprof" else "metric"
+    full, label = ("rocprof", "counter") if diagnosis.facts.arch.startswith("gfx") else ("ncu", "metric")
     for name, counter in diagnosis.facts.counters.items():
         yield metric(full, counter.value, (*who, (label, name)), f"its unit is {counter.unit}" if counter.unit else "")
     if diagnosis.ran is not None:
         for name in dict.fromkeys((*COUNTED, *opcodes, *diagnosis.ran.counts)):
             if not _bare(name, diagnosis.ran):
-                note = _too_early(name, diagnosis.facts.arch)
-                yield metric("executed", _executed(name, diagnosis.ran), (*who, ("opcode", name)), note)
+                number = counted(name, diagnosis.ran.exact) if "." in name else diagnosis.ran.counts.get(name, 0)
+                yield metric("executed", number, (*who, ("opcode", name)), _too_early(name, diagnosis.facts.arch))
     if diagnosis.whole is not None and diagnosis.facts.code is not None:
         yield from _code_metrics(diagnosis, diagnosis.whole, who, opcodes)
 
@@ -191,10 +187,6 @@ def _too_early(name: str, arch: str) -> str:
     return f"{arch} has no {name.partition('.')[0]}" if number is not None and number < since(name) else ""
 
 
-def _executed(name: str, ran: Mix) -> float:
-    return counted(name, ran.exact) if "." in name else ran.counts.get(name, 0)
-
-
 def _bare(name: str, ran: Mix) -> bool:
     """Return whether modifiers are requested but the profiler counted this opcode without them."""
     opcode, _, modifiers = name.partition(".")
@@ -219,33 +211,44 @@ def _scheduling(code: KernelCode, rows: range, who: Labels, note: str = "") -> I
 
 def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
     """Yield what this instrument could have collected and did not, with the section to add."""
+    unsaid, inner, fix = tuple[str, ...](), diagnosis.inner, _name_the_launch(diagnosis)
     if source == "ncu":
-        for entry in PLAIN:
-            if entry.name not in diagnosis.numbers:
-                why = why_no_bytes(diagnosis.ran) if entry.name == "spills" else ""
-                yield Absent(name=entry.name, labels=who, why=why or "not collected", fix=entry.fix)
-        if diagnosis.ran is None:
-            yield Absent(name="executed", labels=who, fix="collect it with --section InstructionStats")
-        if not diagnosis.stalls:
-            why = stalls_missing(diagnosis.facts.counters) or "not collected"
-            yield Absent(name="stall", labels=who, why=why, fix="collect it with --section WarpStateStats")
-    if source == "rocprof":
+        yield from _absent_of_ncu(diagnosis, who)
+        fix = "collect it with --section LaunchStats"
+    elif source == "rocprof":
         yield from _absent_of_amd(diagnosis, who)
-    unsaid = diagnosis.facts.resources.unsaid if source == "cubin" and diagnosis.facts.resources else ()
+    elif source == "cubin" and diagnosis.facts.resources is not None:
+        unsaid = diagnosis.facts.resources.unsaid
+        yield from _unsaid(diagnosis, who, unsaid)
+        fix = _LINK if "shared" in unsaid else fix
+    if diagnosis.whole is not None and "spills" not in diagnosis.numbers and "stack" not in unsaid:
+        yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), fix="limit count(STL)")
+    if inner is not None and inner.ratio is None:
+        yield Absent(name="compute_load_ratio", labels=who, why=inner.no_ratio)
+    if inner is not None and inner.wide is None:
+        yield Absent(name="wide_loads", labels=who, why="the main loop has no global loads of its own")
+    if diagnosis.occupancy is None and theoretical(diagnosis) is None:
+        yield Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), fix=fix)
+
+
+def _absent_of_ncu(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
+    for entry in PLAIN:
+        if entry.name not in diagnosis.numbers:
+            why = why_no_bytes(diagnosis.ran) if entry.name == "spills" else ""
+            yield Absent(name=entry.name, labels=who, why=why or "not collected", fix=entry.fix)
+    if diagnosis.ran is None:
+        yield Absent(name="executed", labels=who, fix="collect it with --section InstructionStats")
+    if not diagnosis.stalls:
+        why = stalls_missing(diagnosis.facts.counters) or "not collected"
+        yield Absent(name="stall", labels=who, why=why, fix="collect it with --section WarpStateStats")
+
+
+def _unsaid(diagnosis: Diagnosis, who: Labels, unsaid: Collection[str]) -> Iterator[Absent]:
+    """Yield what machine code does not say before it is linked, or a log of a kernel whose stack has any size."""
     why, fix = (UNLINKED, _LINK) if diagnosis.whole else (_ANY_DEPTH, "name the cubin, and limit count(STL)")
     for name, part in (("smem", "shared"), ("spills", "stack"), ("stack", "stack"), ("registers", "registers")):
         if part in unsaid:
             yield Absent(name=name, labels=who, why=why, fix=fix)
-    if diagnosis.whole is not None and "spills" not in diagnosis.numbers and "stack" not in unsaid:
-        yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), fix="limit count(STL)")
-    if diagnosis.inner is not None and diagnosis.inner.ratio is None:
-        yield Absent(name="compute_load_ratio", labels=who, why=diagnosis.inner.no_ratio)
-    if diagnosis.inner is not None and diagnosis.inner.wide is None:
-        yield Absent(name="wide_loads", labels=who, why="the main loop has no global loads of its own")
-    if diagnosis.occupancy is None and theoretical(diagnosis) is None:
-        fix = "collect it with --section LaunchStats" if source == "ncu" else _name_the_launch(diagnosis)
-        fix = _LINK if "shared" in unsaid else fix
-        yield Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), fix=fix)
 
 
 def _absent_of_amd(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
@@ -282,12 +285,10 @@ def _why_no_occupancy(diagnosis: Diagnosis) -> str:
     return f"the catalogue has no limits of {diagnosis.facts.arch or 'this architecture'}"
 
 
-_SCOPED = re.compile(r"\b(?:occupancy_limit|cliff_distance)\s*\(([^)]*)\)")
-
-_COUNTS = re.compile(r"\s*(?:change\s*\(\s*)?(count|executed)\s*\(")
-
 _KINDS = {kind.name: kind for kind in KERNEL_KINDS}
 
+_SCOPED = re.compile(r"\b(?:occupancy_limit|cliff_distance)\s*\(([^)]*)\)")
+_COUNTS = re.compile(r"\s*(?:change\s*\(\s*)?(count|executed)\s*\(")
 _SIZE = re.compile(r"(\d+)\s*(B|KiB|KB|MiB|MB)?")
 
 _FAMILY = re.compile(r"^(sm_\d+)[af]$")

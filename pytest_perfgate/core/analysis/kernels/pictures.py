@@ -163,18 +163,16 @@ def launches_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
     if not timed:
         raise PerfgateError("picture-none", "no launch has a duration")
     timed.sort(key=lambda pair: -pair[1])
-    rows = [
-        Row(
-            label=d.name,
-            amounts=(time,),
-            text=quantity(time, Dimension.TIME, 3)
-            + f", {d.classification.bottleneck.value}" * bool(d.classification.evidence),
-        )
-        for d, time in timed[:_BARS]
-    ]
+    rows = []
+    for d, time in timed[:_BARS]:
+        text = quantity(time, Dimension.TIME, 3)
+        if d.classification.evidence:
+            text += f", {d.classification.bottleneck.value}"
+        rows.append(Row(label=d.name, amounts=(time,), text=text))
     rest = len(timed) - len(rows)
     note = f"{rest} shorter ones are not drawn" if rest else ""
-    alt = f"Time of {plural(len(timed), 'launch', 'launches')}{', the longest first' * (len(timed) > 1)}"
+    order = ", the longest first" if len(timed) > 1 else ""
+    alt = f"Time of {plural(len(timed), 'launch', 'launches')}{order}"
     return stacked("launches", alt, rows, (("compute", "time"),), _time, note)
 
 

@@ -299,7 +299,8 @@ def _advice(diagnoses: Sequence[Diagnosis], total: float, mfu: float | None) -> 
     chances = _own(diagnoses) or [(longest_stage(diagnoses), f) for f in longest_stage(diagnoses).advice]
     items = []
     for (diagnosis, finding), *more in grouped(chances, _title).values():
-        share = 1.0 if len(diagnoses) == 1 else diagnosis.spent / total if total else None
+        share = diagnosis.spent / total if total else None
+        share = 1.0 if len(diagnoses) == 1 else share
         also = f" and {plural(len(more), 'more kernel')}" if more else ""
         kernel = f"{_short(diagnosis.name)}{also}: " if len(diagnoses) > 1 else ""
         items.append(f"{kernel}{next(advice_items([finding]))}{_of_all(finding, share, mfu)}")

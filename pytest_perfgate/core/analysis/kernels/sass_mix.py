@@ -67,12 +67,10 @@ class Mix:
     @property
     def computed(self) -> str:
         """Return the number of compute instructions with their opcode: ``64 HMMA``, or ``70, mostly FFMA``."""
+        if not self.compute:
+            return f"{self.computing:,}"
         alone = self.computing == _computing(self.counts, self.constants).get(self.compute, 0)
-        return (
-            f"{self.computing:,}{' ' if alone else ', mostly '}{self.compute}"
-            if self.compute
-            else f"{self.computing:,}"
-        )
+        return f"{self.computing:,} {self.compute}" if alone else f"{self.computing:,}, mostly {self.compute}"
 
     @property
     def loads(self) -> int:

@@ -83,14 +83,17 @@ def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
         Column(name="registers", dimension=_COUNT),
     ]
     names = [column.name for column in columns if any(column.name in d.numbers for d in ranked)]
-    missing = ", ".join([c.name for c in columns if c.name not in names] + ["class"] * (not classes))
-    columns = [Column(name="kernel"), *(c for c in columns if c.name in names), *[Column(name="class")] * classes]
-    rows = tuple(
-        (d.name, *(d.numbers.get(n) for n in names), *[d.classification.bottleneck.value] * classes) for d in ranked
-    )
+    missing = [column.name for column in columns if column.name not in names]
+    columns = [*Column.header("kernel"), *(column for column in columns if column.name in names)]
+    rows: list[tuple[Cell, ...]] = [(d.name, *(d.numbers.get(name) for name in names)) for d in ranked]
+    if classes:
+        columns += Column.header("class")
+        rows = [(*row, d.classification.bottleneck.value) for row, d in zip(rows, ranked)]
+    else:
+        missing.append("class")
     by_name = tuple(_by_name(ranked))
-    note = f"Not collected for any of them: {missing}." if missing else ""
-    table = Table(columns=tuple(columns), rows=rows, note=note, limit=_LAUNCHES if by_name else 0)
+    note = f"Not collected for any of them: {', '.join(missing)}." if missing else ""
+    table = Table(columns=tuple(columns), rows=tuple(rows), note=note, limit=_LAUNCHES if by_name else 0)
     return Document(title=title, blocks=(*by_name, table, *_evidence(ranked), *_loud(ranked)))
 
 
@@ -328,8 +331,8 @@ def _gain(finding: Finding) -> float:
 
 
 def _finding_text(finding: Finding) -> str:
-    gain = f" ({gain_text(finding)}{f'; {finding.doubt}' if finding.doubt else ''})" if finding.gain else ""
-    return f"{finding.title}{gain}: {finding.detail} [{finding.trigger}]"
+    gain = "; ".join(filter(None, (gain_text(finding), finding.doubt))) if finding.gain else ""
+    return f"{finding.title}{f' ({gain})' if gain else ''}: {finding.detail} [{finding.trigger}]"
 
 
 SHOWN = (
