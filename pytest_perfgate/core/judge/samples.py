@@ -30,8 +30,7 @@ CLOCKS_APART, WATTS_APART, WAITS_APART = 0.005, 0.02, 0.05
 
 LEAST_TURNS = 3  # with fewer, the median is unreliable
 
-LEAST_CALMER = 9
-"""Rounds in which a head waits less before that counts: less in all of seven by chance, it would clear slower code."""
+LEAST_CALMER = 9  # rounds in which a head waits less: by chance it does in all of seven, and slower code would pass
 
 
 def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
