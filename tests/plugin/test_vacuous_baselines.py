@@ -93,7 +93,7 @@ def test_a_part_of_the_suite_is_asked_only_for_what_it_looked_at(project: Projec
     Baselines(project.root, DEVICES).write([replace(accepted("test_gone", 1.0), key=CaseKey(nodeid="other/t.py::a"))])
     run = project.run("test_it.py", "-m", "chosen", ci=True)
     assert set(run.tests) == {"test_kept", "dropped"}, run.text
-    failing(run, "dropped", "2 accepted cases", "\n  test_it.py::test_gone\n", "test_it.py::test_sized[2]")
+    failing(run, "dropped", "2 accepted cases", "\n  test_it.py::test_gone", "test_it.py::test_sized[2]")
     assert "test_slower" not in run.says("dropped")
     assert "other/t.py" not in run.text
     project.write("test_it.py", "def test_plain(): pass")
