@@ -253,14 +253,15 @@ def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
     check_complete(report)
     keys = {str(case.key) for case in report.cases}
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
-    idle, skipped = noted(report.notes, UNUSED, DROPPED), noted(report.notes, SKIPPED)
+    idle, gone, skipped = (noted(report.notes, kind) for kind in (UNUSED, DROPPED, SKIPPED))
     devices = sorted({case.measurement.device.key for case in report.cases if case.measurement})
     return tuple(
         line
         for device in devices
         for key, line in store.read_all(device).items()
         if not line.key.of_file and line.when[:10] <= report.started[:10]  # its test may be newer than the run
-        if key in idle or not (report.filtered or key in keys or line.key.nodeid in tests or _among(line, skipped))
+        if key in idle or key in gone or not report.filtered
+        if key in idle or not (key in keys or line.key.nodeid in tests or _among(line, skipped))
     )
 
 

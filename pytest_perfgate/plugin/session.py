@@ -250,6 +250,7 @@ class GateSession(SessionState):
         if report.when == "call" and hasattr(report, "wasxfail") and report.skipped:
             reports = self.reports.get(report.nodeid, ())
             self.excused += [f"{r.worst.value}: {r.key}" for r in reports if r.effect is Effect.FAIL]
+            self.told = {text: first for text, first in self.told.items() if first != report.nodeid}  # nobody saw them
         if report.nodeid in self.cases and not hasattr(report, "context"):  # the report of a subtest
             self._note_skip(report)
         names = getattr(report, SEEN, None)

@@ -64,7 +64,7 @@ def render_blocks(
     """Yield the blocks of several cases, one for all that lost their measurement alike; ``brief`` joins undecided."""
     groups: dict[object, list[CaseReport]] = {}
     for report in reports:
-        groups.setdefault(lost_by(report) or report.key, []).append(report)
+        groups.setdefault(lost_by(report) or (report.key, report.device), []).append(report)
     open_ = [r for r in reports if brief and r.worst is Outcome.UNDECIDED]
     last = sorted(open_, key=slower_by, reverse=True)[_FEW:]
     for first, *others in groups.values():

@@ -15,6 +15,7 @@ from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.acceptance import Proposal
+    from pytest_perfgate.core.judge.accepted_line import FigureStep
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 _BASE: Mapping[Dimension, tuple[str, float]] = {
@@ -209,18 +210,20 @@ def acceptance_json(decisions: Sequence[Proposal]) -> list[dict[str, Any]]:
             "before_ns": (d.before.time or None) if d.before else None,
             "twin": str(d.predecessor.key) if d.predecessor else "",
             "after_ns": (d.after.time or None) if d.after else None,
-            "figures": [
-                {
-                    "metric": figure.title if (figure := step.after or step.before) else "",
-                    "before": step.before.value if step.before else None,
-                    "after": step.after.value if step.after else None,
-                    "unit": figure.dimension.value if figure else "",
-                    "worse": step.asks,
-                }
-                for step in d.figures
-            ],
+            "figures": [_step_json(step) for step in d.figures],
             "why": d.why,
             "warning": acceptance_warning(d),
         }
         for d in decisions
     ]
+
+
+def _step_json(step: FigureStep) -> dict[str, Any]:
+    figure = step.after or step.before
+    return {
+        "metric": figure.title if figure else "",
+        "before": step.before.value if step.before else None,
+        "after": step.after.value if step.after else None,
+        "unit": figure.dimension.value if figure else "",
+        "worse": step.asks,
+    }

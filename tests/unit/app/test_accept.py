@@ -157,6 +157,15 @@ def test_of_a_run_of_one_folder_the_lines_that_it_names_as_gone_are_pruned() -> 
         unused(run(case("test_a", 1e6, 1e6), filtered=True), store)
 
 
+@pytest.mark.parametrize("filtered", [True, False])
+def test_a_line_of_a_case_that_one_shard_measured_is_not_pruned_since_another_names_it_as_gone(filtered: bool) -> None:
+    """Of a merged record of two kinds of GPU, a test that only one of them collects lost its line there."""
+    lines = [baseline("test_a", 1e6)]
+    store: Any = SimpleNamespace(read_all=lambda _device: {str(line.key): line for line in lines})
+    gone = SuiteNote(kind=DROPPED, effect=Effect.WARN, text="", names=(str(lines[0].key),))
+    assert unused(run(case("test_a", 1e6, 1e6), notes=(gone,), filtered=filtered), store) == ()
+
+
 def test_a_line_that_was_accepted_after_the_day_of_a_record_is_not_pruned_by_it() -> None:
     """A record of CI may be older than the test."""
     lines = [baseline("test_gone", 1e6, when="2026-07-30"), baseline("test_new", 1e6, when="2026-07-31T08:00:00Z")]

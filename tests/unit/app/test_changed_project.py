@@ -121,6 +121,8 @@ def test_a_test_that_moves_to_a_file_that_pytest_does_not_collect_is_named() -> 
     assert hidden_names(moved, {"bench_t.py::test_a[1]", "bench_t.py::TestOne::test_b"}) == ()
     other: Texts = {"common.py": (STATED, f"{STATED}\n"), "test_s.py": (f"__test__ = False\n{STATED}", STATED)}
     assert hidden_names(other, set()) == (), "neither was collected before"
+    built = STATED.replace("class TestOne:", "class TestOne:\n    def __init__(self): self.n = 1")
+    assert hidden_names({"test_t.py": (built, f"{built}\n")}, {"test_t.py::test_a"}) == (), "pytest never built it"
     assert hidden_names({"test_t.py": (STATED, f"{STATED}\n")}, set(), {"test_t.py": "needs torch"}) == ()
 
 

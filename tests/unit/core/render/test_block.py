@@ -72,6 +72,13 @@ def test_figures_that_cannot_be_trusted_for_one_reason_share_one_block() -> None
     assert "now " in block
 
 
+def test_a_case_that_two_devices_measured_has_a_block_for_each() -> None:
+    """Of a merged record the figures of the second device were left out: "also  1 more case", with the same name."""
+    other = Device(key="B", name="B", kind="gpu")
+    reports = [case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test_a", 3e6, 1e6, Outcome.REGRESSED, device=other)]
+    assert [text.split()[3] for text in render_blocks(reports)] == ["+100.0", "+200.0"]
+
+
 def test_undecided_cases_behind_the_three_slowest_share_one_block_with_their_figures() -> None:
     changes = (1.02, 1.01, 1.4, 1.03, 0.9)
     reports = [case(f"test_{n}", 1e6 * change, 1e6, Outcome.UNDECIDED) for n, change in enumerate(changes)]
