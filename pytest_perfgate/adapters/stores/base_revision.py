@@ -15,7 +15,7 @@ Git = Callable[..., "str | None"]
 """Returns git's answer to some arguments; ``None`` if git refuses."""
 
 _DEEPER = "check out with fetch-depth: 0, or git fetch --unshallow"
-_TELL = "set CI_COMMIT_BEFORE_SHA to the commit that CI tested before this one"
+_UNSAID = "CI does not say which commit came before this push", "set CI_COMMIT_BEFORE_SHA to that commit"
 _OWN_TARGET = 'of a branch that changes are merged into: protect it, or name it: [tool.perfgate] target = "BRANCH"'
 _FORK = "fetch the target branch of the project that the merge request is for, not that of a fork"
 
@@ -114,14 +114,14 @@ class BaseRevision:
         commit = self._common(pushed_from) if pushed_from else ""
         if commit and commit != self._head:
             return Base(commit=commit, name="what was there before this push")
-        name, base = self._branch_point("") if is_new(self._environment) and brings(self._environment) else ("", "")
+        new = _previous_tip(self._environment) and not pushed_from
+        name, base = self._branch_point("") if new and brings(self._environment) else ("", "")
         if base:
             return Base(commit=base, name=f"the merge base with {_shown(name)}: this branch is new")
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
         if not parent:
             return self._shallow() if self.shallow() else Base(name="the first commit")
-        unsaid = "CI does not say which commit came before this push", _TELL
-        why, fix = unsaid if brings(self._environment) else ("", "")
+        why, fix = _UNSAID if brings(self._environment) else ("", "")
         if pushed_from:
             place = "this commit" if commit else "not in the history of this clone"
             why = f"{pushed_from[:10]}, which was there before this push, is {place}"
@@ -152,9 +152,8 @@ class BaseRevision:
 
     def _candidates(self, target: str) -> list[str]:
         """Return the possible targets, those of CI first, because a change can edit the target in its own settings."""
-        branches = targets(self._environment)
+        branches, others = targets(self._environment), [target] if target else self._usual_branches()
         tip = requested(self._environment) if branches else ""
-        others = [target] if target else self._usual_branches()
         return [*self._forms(*branches), *filter(None, [tip]), *self._forms(*others)]
 
     def _usual_branches(self) -> list[str]:
@@ -201,12 +200,18 @@ USUAL = ("main", "master", "trunk", "develop")
 
 _TARGETS = (
     "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET", "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
-    "BITBUCKET_PR_DESTINATION_BRANCH", "SYSTEM_PULLREQUEST_TARGETBRANCH",
+    "BITBUCKET_PR_DESTINATION_BRANCH", "SYSTEM_PULLREQUEST_TARGETBRANCH", "CI_COMMIT_TARGET_BRANCH",
+    "CIRRUS_BASE_BRANCH", "CODEBUILD_WEBHOOK_BASE_REF", "DRONE_TARGET_BRANCH",
 )  # fmt: skip
+
+_STARTS = {"CODEBUILD_WEBHOOK_BASE_REF": "CODEBUILD_WEBHOOK_EVENT", "DRONE_TARGET_BRANCH": "DRONE_BUILD_EVENT"}
+"""Targets that CI names for a push or a merge too, with the variable that tells these from requests."""
+_REQUESTS = ("pull_request", "PULL_REQUEST_CREATED", "PULL_REQUEST_UPDATED", "PULL_REQUEST_REOPENED")
 
 _BASES = ("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "CI_MERGE_REQUEST_DIFF_BASE_SHA")
 """For a merged result the tip it was merged into; else where the change left the target, also from a fork."""
 
+_BEFORE = ("CI_COMMIT_BEFORE_SHA", "CODEBUILD_WEBHOOK_PREV_COMMIT", "DRONE_COMMIT_BEFORE", "GIT_PREVIOUS_COMMIT")
 _EVENTS = {
     "GITHUB_EVENT_NAME": {"push", "merge_group", "pull_request", "pull_request_target"},
     "CI_PIPELINE_SOURCE": {"push", "merge_request_event", "external_pull_request_event"},
@@ -218,15 +223,15 @@ _EVENTS = {
 
 def targets(environment: Mapping[str, str]) -> list[str]:
     """Return the target branch of a merge request, as CI names it; empty if this is not one."""
-    return [environment[name] for name in _TARGETS if environment.get(name)]
+    names = (name for name in _TARGETS if environment.get(_STARTS.get(name, ""), _REQUESTS[0]) in _REQUESTS)
+    return [environment[name] for name in names if environment.get(name)]
 
 
 def named_base(environment: Mapping[str, str]) -> str:
     """Return the commit that CI names as the base of a merge queue or a merge request, or ""."""
     if environment.get("GITHUB_EVENT_NAME") == "merge_group":
         return _text(_event(environment), "merge_group", "base_sha")
-    names = (environment[name] for name in _BASES if environment.get(name))
-    return next(names, "") if targets(environment) else ""
+    return next(filter(None, map(environment.get, _BASES)), "") if targets(environment) else ""
 
 
 def requested(environment: Mapping[str, str]) -> str:
@@ -271,18 +276,13 @@ def _revisions(environment: Mapping[str, str], remote: str) -> Iterator[str]:
     yield f"refs/remotes/{remote}/HEAD"
 
 
-def is_new(environment: Mapping[str, str]) -> bool:
-    """Return whether CI says that this push created the branch."""
-    return bool(_previous_tip(environment)) and not pushed(environment)
-
-
 def brings(environment: Mapping[str, str]) -> bool:
     """Return whether this run may test new commits; False if CI says that a schedule or a person started it."""
     return all(environment[name] in bringing for name, bringing in _EVENTS.items() if environment.get(name))
 
 
 def _previous_tip(environment: Mapping[str, str]) -> str:
-    return environment.get("CI_COMMIT_BEFORE_SHA") or _text(_event(environment), "before")
+    return next(filter(None, map(environment.get, _BEFORE)), None) or _text(_event(environment), "before")
 
 
 def _event(environment: Mapping[str, str]) -> object:

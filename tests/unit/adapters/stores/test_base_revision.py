@@ -49,6 +49,29 @@ def test_the_merge_base_with_the_branch_that_is_named() -> None:
     assert stood(answers, GITHUB_BASE_REF="release")[0] == FORK
 
 
+@pytest.mark.parametrize(
+    ("target", "start", "request_", "other"),
+    [
+        ("DRONE_TARGET_BRANCH", "DRONE_BUILD_EVENT", "pull_request", "push"),
+        ("CODEBUILD_WEBHOOK_BASE_REF", "CODEBUILD_WEBHOOK_EVENT", "PULL_REQUEST_UPDATED", "PULL_REQUEST_MERGED"),
+        ("CI_COMMIT_TARGET_BRANCH", "CI_PIPELINE_EVENT", "pull_request", ""),
+        ("CIRRUS_BASE_BRANCH", "CIRRUS_PR", "12", ""),
+    ],
+)
+def test_the_target_that_other_servers_name(target: str, start: str, request_: str, other: str) -> None:
+    """A release branch may be faster than the usual one: what loses that speed is slower than its target."""
+    answers = {"origin/release": FORK, "origin/main": "other"}
+    assert stood(answers, **{target: "refs/heads/release", start: request_})[0] == FORK
+    assert stood(answers, **{target: "release" if other else "", start: other})[0] == "other"
+
+
+@pytest.mark.parametrize("variable", ["CODEBUILD_WEBHOOK_PREV_COMMIT", "DRONE_COMMIT_BEFORE", "GIT_PREVIOUS_COMMIT"])
+def test_the_commit_before_a_push_as_other_servers_name_it(variable: str) -> None:
+    answers = {"main": HEAD, BEFORE: BEFORE, "HEAD^1": PARENT}
+    assert stood(answers, **{variable: BEFORE}) == (BEFORE, "what was there before this push", "")
+    assert stood(answers, **{variable: BEFORE, "CI_COMMIT_BEFORE_SHA": "gone"})[0] == PARENT
+
+
 @pytest.mark.parametrize("sha", [BEFORE, "0" * 40, "", "gone"])
 def test_on_the_target_branch_it_is_what_was_there_before_the_push(sha: str) -> None:
     answers = {"main": HEAD, BEFORE: BEFORE, "HEAD^1": PARENT}

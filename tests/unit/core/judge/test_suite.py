@@ -13,6 +13,7 @@ from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limi
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
 from pytest_perfgate.core.judge.suite import unbuilt
 from pytest_perfgate.core.render.words import IN_TURNS, NO_LINE
+from pytest_perfgate.model.measurement import Reference
 from pytest_perfgate.model.plan import Case, Effect, Mode, Outcome, Plan, Reach
 from tests.unit.core.judge.bench import (
     GPU,
@@ -87,6 +88,14 @@ def test_a_case_that_both_builds_ran_far_slower_than_this_run_is_named() -> None
     times = (IN_TURNS, "9 ms in both builds, 1 ms in this run")
     (note,) = notes([replace(report, verdicts=(replace(one, evidence=(times,)),))], IN_TURNS)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[1]: {times[1]}",))
+
+
+def test_the_two_times_of_a_speed_up_are_not_two_slow_builds() -> None:
+    reference = Reference(over="eager", ours=(1e6, 1e6), theirs=(2e6, 2e6))
+    case = measured(1e6, key=key("1"), references=(reference,))
+    report = judge(case, [limit("speedup(over=eager) >= 1.2x")], baseline=None, context=PLAIN_CONTEXT)
+    assert report.verdicts[0].outcome is Outcome.PASSED
+    assert notes([report], IN_TURNS) == []
 
 
 def test_a_case_that_became_ten_times_faster_is_named() -> None:
