@@ -297,10 +297,9 @@ def _steps_block(view: TraceView) -> Block:
     classes = {part.stretch: _class_of(view, part, len(parts)) for part in parts}
     if not any(classes.values()):
         return table
-    named = (Column(name="limited by"),)
     return replace(
         table,
-        columns=(*table.columns, *named),
+        columns=(*table.columns, *Column.header("limited by")),
         rows=tuple((*row, classes.get(str(row[0]), "")) for row in table.rows),
     )
 
