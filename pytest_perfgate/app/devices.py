@@ -40,12 +40,10 @@ def catalogue_document(specs: Sequence[DeviceSpec], width: int = 0) -> Document:
 
 def _catalogue(specs: Sequence[DeviceSpec], left_out: Sequence[str]) -> Table:
     columns = (
-        Column(name="device"),
-        Column(name="arch"),
-        Column(name="units", dimension=Dimension.COUNT, absent="-"),
-        Column(name="bandwidth", dimension=Dimension.BANDWIDTH, absent="-"),
+        *Column.header("device | arch"),
+        *Column.header("units: count | bandwidth: bandwidth", absent="-"),
         *(Column(name=dtype, dimension=Dimension.FLOPS, absent="-") for dtype in _SHOWN),
-        Column(name="confidence"),
+        *Column.header("confidence"),
     )
     rows = []
     for spec in specs:
@@ -64,12 +62,10 @@ def sheet_document(specs: Sequence[DeviceSpec]) -> Document:
 
 
 def _sheet(spec: DeviceSpec) -> Section:
-    flops, clock, count = Dimension.FLOPS, Dimension.CLOCK, Dimension.COUNT
-    kinds = {"data sheet": flops, "at": clock, "a clock and unit": count, "at boost": flops, "reached": flops}
-    columns = (Column(name=name, dimension=kind, absent="-") for name, kind in kinds.items())
-    rows = tuple(_peak_row(spec, peak) for peak in spec.peaks)
-    peaks = Table(columns=(Column(name="dtype"), *columns), rows=rows)
-    facts = Table(columns=(Column(name="what"), Column(name="figure")), rows=tuple(_facts(spec)))
+    figures = "data sheet: flops | at: clock | a clock and unit: count | at boost: flops | reached: flops"
+    columns = (*Column.header("dtype"), *Column.header(figures, absent="-"))
+    peaks = Table(columns=columns, rows=tuple(_peak_row(spec, peak) for peak in spec.peaks))
+    facts = Table(columns=Column.header("what | figure"), rows=tuple(_facts(spec)))
     source = f"Source: {spec.source}; confidence {spec.confidence or 'unstated'}."
     words = (Paragraph(text=text) for text in (source, spec.note) if text)
     return Section(title=spec.name, blocks=(facts, peaks, *words))
@@ -104,11 +100,12 @@ def ceilings_document(device: Device, ceilings: Ceilings | None, where: str) -> 
     if ceilings is None:
         text = f"none measured for {device.key}: `perfgate ceilings`"
         return Document(title="Ceilings", blocks=(Paragraph(text=text),))
-    columns = (Column(name="product"), Column(name="rate", dimension=Dimension.FLOPS, absent="-"))
-    rates = Table(columns=columns, rows=tuple((dtype, typed_rate(rate, dtype)) for dtype, rate in ceilings.compute))
-    columns = (Column(name="copy"), Column(name="rate", dimension=Dimension.BANDWIDTH))
-    copy = Table(columns=columns, rows=(("read and written", ceilings.bandwidth),))
-    basis = Table(columns=(Column(name="load"), Column(name="rests on")), rows=tuple(ceilings.facts))
+    products = tuple((dtype, typed_rate(rate, dtype)) for dtype, rate in ceilings.compute)
+    columns = (*Column.header("product"), *Column.header("rate: flops", absent="-"))
+    rates = Table(columns=columns, rows=products)
+    copied = (("read and written", ceilings.bandwidth),)
+    copy = Table(columns=Column.header("copy | rate: bandwidth"), rows=copied)
+    basis = Table(columns=Column.header("load | rests on"), rows=tuple(ceilings.facts))
     text = f"Kept in {where}." if where else "Not kept by this command."
     head = Paragraph(text=f"{device.key}, {ceilings.when}, {ceilings.method}. {text}")
     return Document(title="Ceilings", blocks=(head, rates, copy, basis))
@@ -189,15 +186,7 @@ def clocks_document(rows: Sequence[Row], availability: Availability) -> Document
     if not rows:
         why = availability.why if not availability.usable else "the driver sees no device"
         return Document(title="Clocks", blocks=(Paragraph(text=f"No clocks to show: {why}."),))
-    columns = (
-        Column(name="device"),
-        Column(name="id"),
-        Column(name="sm", dimension=Dimension.CLOCK),
-        Column(name="memory", dimension=Dimension.CLOCK),
-        Column(name="temperature", dimension=Dimension.TEMPERATURE),
-        Column(name="power", dimension=Dimension.POWER),
-        Column(name="lock"),
-    )
+    columns = Column.header("device | id | sm: clock | memory: clock | temperature: temperature | power: power | lock")
     return Document(title="Clocks", blocks=(Table(columns=columns, rows=tuple(rows)),))
 
 

@@ -107,12 +107,7 @@ def timers_table(doctor_tools: DoctorTools) -> Table:
     )
     usable = [(runtime, timer) for runtime, timer in pairs if timer.availability(runtime).usable]
     rows = [(runtime.name, timer.name, *figures(doctor_tools, runtime, timer.name)) for runtime, timer in usable]
-    columns = (
-        Column(name="library"),
-        Column(name="timer"),
-        Column(name="overhead", dimension=Dimension.TIME),
-        Column(name="resolution", dimension=Dimension.TIME),
-    )
+    columns = Column.header("library | timer | overhead: time | resolution: time")
     return Table(columns=columns, rows=tuple(rows))
 
 
@@ -187,9 +182,5 @@ def _same(same: tuple[float, float] | None) -> tuple[Block, ...]:
     if same is None:
         return ()
     shift, scatter = same
-    columns = (
-        Column(name="the same call against itself"),
-        Column(name="shift", dimension=Dimension.FRACTION),
-        Column(name="scatter of a pair", dimension=Dimension.FRACTION),
-    )
+    columns = Column.header("the same call against itself | shift: fraction | scatter of a pair: fraction")
     return (Table(columns=columns, rows=(("host", shift, scatter),), note=quietness(same)),)

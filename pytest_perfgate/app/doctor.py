@@ -271,17 +271,8 @@ def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> D
     rows = tuple(
         (d.key, d.name, d.kind, d.uuid or d.pci, d.memory_bytes, d.spec.name if d.spec else None) for d in devices
     )
-    table = Table(
-        columns=(
-            Column(name="key"),
-            Column(name="device"),
-            Column(name="kind"),
-            Column(name="id"),
-            Column(name="memory", dimension=Dimension.BYTES, absent="-"),
-            Column(name="data sheet"),
-        ),
-        rows=rows,
-    )
+    names, memory = Column.header("key | device | kind | id"), Column.header("memory: bytes", absent="-")
+    table = Table(columns=(*names, *memory, *Column.header("data sheet")), rows=rows)
     return Document(title="This machine", blocks=(table, _availability_table(libraries)))
 
 
@@ -291,5 +282,4 @@ def _availability_table(availabilities: Sequence[Availability]) -> Table:
         (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.fix if not a.usable else "")
         for a in availabilities
     )
-    names = ("name", "works", "version, or reason", "next")
-    return Table(columns=tuple(Column(name=name) for name in names), rows=rows, title="Libraries")
+    return Table(columns=Column.header("name | works | version, or reason | next"), rows=rows, title="Libraries")

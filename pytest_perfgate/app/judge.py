@@ -259,7 +259,9 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
     if fault is not None and fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
     why = error_summary(fault) if fault is not None else error or "it did not run in both builds"
-    step = IMPORT_LATER if "while loading conftest" in why else fault.fix if fault is not None else ""
+    step = fault.fix if fault is not None else ""
+    if "while loading conftest" in why:
+        step = IMPORT_LATER
     return Unpaired(why=f"{why}\n{lost}" if lost else why, step=step)
 
 

@@ -195,10 +195,10 @@ class Screening:
         open_cases |= {key for key in played if open_figures(self._comparison, key, requests[key], played[key])}
         decided, open_ = [n for key, n in played.items() if key not in open_cases], [played[key] for key in open_cases]
         parts = [f"{len(decided)} of {plural(len(self._results), 'case')} decided"]
-        parts[0] += f" in {_span(decided)} {'round' if max(decided) == 1 else 'rounds'}" if decided else ""
+        parts[0] += f" in {_span(decided)}" if decided else ""
         if open_:
             short = f", {len(self._beyond)} of them for lack of budget" if self._beyond else ""
-            parts.append(f"{len(open_)} open after {_span(open_)} {'round' if max(open_) == 1 else 'rounds'}{short}")
+            parts.append(f"{len(open_)} open after {_span(open_)}{short}")
         return ", ".join(parts)
 
 
@@ -282,7 +282,7 @@ def open_figures(comparison: Comparison, key: CaseKey, request: ToDecide, played
 
 def _span(rounds: list[int]) -> str:
     low, high = min(rounds), max(rounds)
-    return str(low) if low == high else f"{low} to {high}"
+    return plural(high, "round") if low == high else f"{low} to {high} rounds"
 
 
 def _base_time(comparison: Comparison, key: CaseKey) -> float:
@@ -329,8 +329,9 @@ def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: Gate
         half = math.log(metric.high / metric.low) / 2
         changing = limit.compare is not Compare.FIGURE
         accepting = changing and verdict.outcome is Outcome.UNBASELINED and half > abs(limit.bound) / 2 > 0
-        change = abs(limit.bound) / (2 if accepting else 1)
-        asks = change if changing else abs(math.log(metric.value / limit.bound)) if limit.bound > 0 else 0.0
+        asks = abs(limit.bound) / 2 if accepting else abs(limit.bound)
+        if not changing:
+            asks = abs(math.log(metric.value / limit.bound)) if limit.bound > 0 else 0.0
         if accepting or verdict.outcome in {Outcome.UNDECIDED, Outcome.SUSPECT}:
             count = len(measurement.processes)
             return NoisyCall(key=measurement.key, half=half, asks=max(asks, _LEAST_ASKED), processes=count)

@@ -159,7 +159,8 @@ def package(project: Project) -> Iterator[Remark]:
             spec = find_spec(name)
         except (ImportError, ValueError):
             return None
-        return None if spec is None else (spec.origin or "") if spec.has_location else ""
+        place = spec.origin if spec and spec.has_location else ""
+        return None if spec is None else place or ""
 
     for text in imported_elsewhere(project.root, project.config, origin):
         yield Remark(name="package", level=Level.NOTE, what=text, fix="install this checkout (pip install -e .)")

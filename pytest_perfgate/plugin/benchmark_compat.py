@@ -169,7 +169,9 @@ def select(option: Any, items: Iterable[pytest.Item]) -> None:
     only = option.benchmark_only or option.codspeed
     if not only and not option.benchmark_skip:
         return
-    name = "--codspeed" if option.codspeed else "--benchmark-only" if only else "--benchmark-skip"
+    name = "--benchmark-only" if only else "--benchmark-skip"
+    if option.codspeed:
+        name = "--codspeed"
     for item in items:
         if bool(only) != ("perfgate" in getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.skip(reason=f"{name} leaves this out"))

@@ -35,7 +35,7 @@ from pytest_perfgate.core.render.words import (
 )
 from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
-from pytest_perfgate.model.values import Dimension, first_of
+from pytest_perfgate.model.values import first_of
 from pytest_perfgate.plugin.ending import FROM, REPORT, name_of, text_of, write_next
 from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded, write_painted
 from pytest_perfgate.plugin.reporting import for_terminal as written
@@ -157,7 +157,8 @@ def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int, *, faili
     effects = {Effect.WARN, Effect.FAIL} if failing else {Effect.WARN}
     explained = [r for r in unrepeated(reports) if r.effect in effects and (r.worst not in _PLAIN or _has_more(r))]
     texts = list(render_blocks(explained, width, here.command, brief=True))
-    return texts[:_SHOWN] + [f"and {len(texts) - _SHOWN} more: perfgate report"] * (len(texts) > _SHOWN)
+    more = [f"and {len(texts) - _SHOWN} more: perfgate report"] if len(texts) > _SHOWN else []
+    return texts[:_SHOWN] + more
 
 
 def _left_open(report: CaseReport, mode: Mode) -> bool:
@@ -190,13 +191,8 @@ def verdict_table(reports: Sequence[CaseReport]) -> Table:
     """Return one row for each case, with its time, the worst of its verdicts and that verdict's limit."""
     rows = [shown(partial(verdict_row, report), partial(_unshown, report)) for report in reports]
     columns = (
-        Column(name="outcome"),
-        Column(name="test"),
-        Column(name="time", dimension=Dimension.TIME, absent=NONE),
-        Column(name="interval", absent=NONE),
-        Column(name="slowdown", absent=NONE),
-        Column(name="limit", absent=NONE),
-        Column(name="can detect", dimension=Dimension.FRACTION, digits=2, absent=NONE),
+        *Column.header("outcome | test"),
+        *Column.header("time: time | interval | slowdown | limit | can detect: fraction 2", absent=NONE),
     )
     return Table(columns=columns, rows=tuple(rows), limit=_ROWS, rest="perfgate report shows all")
 

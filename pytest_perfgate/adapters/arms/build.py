@@ -163,7 +163,8 @@ def _build(command: Sequence[str], folder: Path, site: BuildPlaces, timeout_s: f
     if code == TIMED_OUT:
         raise _failure(command, f"no end after {timeout_s:.0f} s", site.log)
     if code:
-        raise _failure(command, f"exit {code}{' (killed: out of memory?)' * (code == _KILLED)}", site.log)
+        killed = " (killed: out of memory?)" if code == _KILLED else ""
+        raise _failure(command, f"exit {code}{killed}", site.log)
 
 
 def _failure(command: Sequence[str], how: str, log: Path) -> PerfgateError:

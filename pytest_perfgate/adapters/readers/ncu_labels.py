@@ -105,7 +105,9 @@ def impossible(name: str, value: float) -> str:
     most = _SHARE_MOST if share else _MOST.get(name)
     if (share or name in _COUNTED) and value < least:
         return f"it is at least {least:g}"
-    return f"it is at most {100 if share else most:g}" if most is not None and value > most else ""
+    if most is None or value <= most:
+        return ""
+    return f"it is at most {100 if share else most:g}"
 
 
 def full_name(name: str, base: str) -> str:

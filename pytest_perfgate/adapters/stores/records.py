@@ -392,6 +392,7 @@ def _other_root_hint(root: Path) -> str:
     """Return a hint at projects below a folder that has no record itself; "" if none has one."""
     records = sorted(path for depth in ("*", "*/*", "*/*/*") for path in root.glob(f"{depth}/.perfgate/records/last"))
     names = [path.parents[2].relative_to(root).as_posix() for path in records]
-    return (
-        f"a run left one below: --root {names[0]}" + (f" (of {len(names)})" if len(names) > 1 else "") if names else ""
-    )
+    if not names:
+        return ""
+    several = f" (of {len(names)})" if len(names) > 1 else ""
+    return f"a run left one below: --root {names[0]}{several}"

@@ -140,7 +140,9 @@ class TraceView:
         """Return its figures under these scopes; by default without a rank, and with it if known."""
         scopes = scopes or scopes_of(self.whole.trace.rank)
         several = len(self.windows) > 1
-        inner = self.windows if several else self.steps if not self.options.window else ()
+        inner = self.windows
+        if not several:
+            inner = () if self.options.window else self.steps
         parts = step_metrics(inner, scopes) | scoped_metrics(self.survey, inner, scopes, most)
         rates = utilisation(self.survey, self.rows, inner, self.roof, scopes)
         named = operator_metrics(self.rows, self.roof, scopes, on_host=self.survey.on_host)

@@ -36,7 +36,7 @@ from pytest_perfgate.core.analysis.trace.report import (
 from pytest_perfgate.core.analysis.trace.survey import Survey, step_lines, timelines
 from pytest_perfgate.core.analysis.trace.timeline import steps
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import (
     Absent,
@@ -290,17 +290,17 @@ def _steps_block(view: TraceView) -> Block:
     lines = step_lines(parts)
     if not lines:
         marked = len(steps(view.whole.trace))
+        if not marked:
+            return Paragraph(text="The trace marks no steps.")
         work = "operator" if view.survey.on_host else "GPU work"
-        text = f"marks {marked:,} step{'s' * (marked > 1)}, and no {work} lies in" if marked else "marks no steps"
-        return Paragraph(text=f"The trace {text}{' one of them' * (marked > 0)}.")
+        return Paragraph(text=f"The trace marks {plural(marked, 'step')}, and no {work} lies in one of them.")
     table = tables.ranks_table(lines, "step", on_host=view.survey.on_host)
     classes = {part.stretch: _class_of(view, part, len(parts)) for part in parts}
     if not any(classes.values()):
         return table
-    named = (Column(name="limited by"),)
     return replace(
         table,
-        columns=(*table.columns, *named),
+        columns=(*table.columns, *Column.header("limited by")),
         rows=tuple((*row, classes.get(str(row[0]), "")) for row in table.rows),
     )
 

@@ -331,9 +331,9 @@ def given_roof(peak: str, bandwidth: str, sheet: Roof | None, code: str = "trace
             raise PerfgateError(code, f"peak {part!r}: {odd}", fix="write bf16=708TFLOPS") from odd
     rest = sheet or Roof(basis=Basis.DATASHEET)
     speed = parse_bandwidth(bandwidth, code) if bandwidth else rest.bandwidth
-    note = (
-        f"{GIVEN}, {'bandwidth' if peak else 'compute'}: {rest.note}" if sheet and not (peak and bandwidth) else GIVEN
-    )
+    note = GIVEN
+    if sheet and not (peak and bandwidth):
+        note = f"{GIVEN}, {'bandwidth' if peak else 'compute'}: {rest.note}"
     return replace(rest, compute=tuple(compute) or rest.compute, bandwidth=speed, note=note)
 
 

@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.readings import FILE, Sides, moved_sides, no_ref
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
 from pytest_perfgate.core.limits.scope import items_in, noun, render_scope
-from pytest_perfgate.core.render.words import bound_text, quantity, value_text
+from pytest_perfgate.core.render.words import bound_text, plural, quantity, value_text
 from pytest_perfgate.model.errors import PerfgateError, codes, proposal, some_of
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import SPEEDUP, Limit, Mode, Operator, Outcome, Policy
@@ -324,7 +324,7 @@ def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
 def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
     """Judge a limit as INVALID and name it, since several limits of a run may be invalid."""
     first, more = problems[0], len(problems) - 1
-    others = f" (and {more} more problem{'s' * (more > 1)})" if more else ""
+    others = f" (and {plural(more, 'more problem')})" if more else ""
     code = codes().get(first.code)
     return Ruling(
         outcome=Outcome.INVALID,

@@ -184,13 +184,9 @@ def _kind_measured(
     if of not in kinds or kinds[of].name in OF_FAMILIES:
         word = "a mean of what?" if kind.name == FAMILY_MEAN else "the worst of what?"
         near = own(of) if of not in kinds else ""
-        fix = (
-            f"did you mean {near!r}?"
-            if near
-            else proposal(of, kinds)
-            if of
-            else f"name the metric: {EXAMPLES[kind.name]}"
-        )
+        fix = f"did you mean {near!r}?"
+        if not near:
+            fix = proposal(of, kinds) if of else f"name the metric: {EXAMPLES[kind.name]}"
         raise written.fault("limit-scope", f"{word} '{of}' is not a metric" if of else word, span, fix)
     if kind.name == FAMILY_WORST and of in CHANGES:
         raise written.fault("limit-scope", f"every case of a test keeps its {of} by itself", span, f"write {of} alone")

@@ -162,7 +162,8 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
     limit, metric = verdict.limit, verdict.metric
     name = "time" if limit.metric in CHANGES else limit.metric
     then = verdict.figure
-    labels = metric.labels if metric else then.labels if then else limit.labels
+    figure = metric or then
+    labels = figure.labels if figure else limit.labels
     scope = ", ".join(f"{key}={text}" for key, text in labels)
     title = printable(f"{name}({scope})" if scope else name)
     if metric is None and then is not None:
@@ -294,10 +295,12 @@ def acceptance_lines(decisions: Sequence[Proposal], *, dry: bool = False) -> Ite
             yield f"{_time_line(decision)}{where}{can_detect}"
             yield from (f"  {step_text(step)}" for step in decision.figures)
     written = sum(d.writes for d in decisions)
-    counts = Counter(f"{d.change.value}{f' ({d.why})' * (d.change is Change.KEPT)}" for d in decisions if not d.writes)
+    others = [d for d in decisions if not d.writes]
+    counts = Counter(f"kept ({d.why})" if d.change is Change.KEPT else d.change.value for d in others)
     rest = ", ".join(f"{count} {text}" for text, count in counts.items())
     verb = "would be accepted" if dry else "accepted"
-    yield f"{written} {verb}" + (f"; {rest}" if rest else "") if decisions else "nothing to accept"
+    total = f"{written} {verb}; {rest}" if rest else f"{written} {verb}"
+    yield total if decisions else "nothing to accept"
     yield from _warnings([d for d in decisions if d.writes or d.change in _SAID])
 
 
@@ -361,7 +364,8 @@ def step_text(step: FigureStep) -> str:
     if step.after is None:
         return sides
     moved = _moved(step.before, step.after)
-    return f"{sides}  {moved}{'  better' if step.better else '  worse' if step.asks else ''}"
+    worse = "  worse" if step.asks else ""
+    return f"{sides}  {moved}{'  better' if step.better else worse}"
 
 
 def _moved(then: Figure, now: Figure) -> str:
@@ -382,7 +386,8 @@ def _time_line(decision: Proposal) -> str:
         return f"{decision.change.value:<9}  {name}  {now}{_heritage(decision)}"
     then = quantity(decision.before.time, Dimension.TIME)
     shift = signed(decision.after.time / decision.before.time - 1)
-    return f"{decision.change.value:<9}  {name}  {then} -> {now}  {shift}{f'  ({decision.why})' * bool(decision.why)}"
+    why = f"  ({decision.why})" if decision.why else ""
+    return f"{decision.change.value:<9}  {name}  {then} -> {now}  {shift}{why}"
 
 
 def _heritage(decision: Proposal) -> str:

@@ -206,7 +206,9 @@ def fitted(text: str, pixels: float) -> str:
         return text
     letters = int(pixels / (SIZE * _LETTER)) - 1
     whole = shareable(text, Names())  # half a name would be unrecognisable
-    return whole if len(whole) <= letters + 1 else f"{whole[:letters]}…" if letters >= 3 else ""
+    if len(whole) <= letters + 1:
+        return whole
+    return f"{whole[:letters]}…" if letters >= 3 else ""
 
 
 def legend(entries: Sequence[tuple[str, str]], left: float, width: float) -> tuple[list[str], float]:

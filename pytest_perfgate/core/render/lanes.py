@@ -145,7 +145,8 @@ def _times(group: Group, across: tuple[float, float], down: tuple[float, float])
     for tick in axis.ticks(8 if room > 400 else 5):
         x, text = left + axis.place(tick) * room, axis.text(tick)
         half = text_width(text) / 2
-        anchor = "start" if tick == 0 else "end" if x + half > left + room else "middle"
+        anchor = "end" if x + half > left + room else "middle"
+        anchor = "start" if tick == 0 else anchor
         yield f'<path d="M{x:.1f},{down[0]:.1f} V{down[1]:.1f}" stroke="{SOFT}" stroke-opacity=".3"/>'
         if x - 2 * half > last:
             yield words(x, down[0] - 4, text, anchor=anchor, colour=SOFT)

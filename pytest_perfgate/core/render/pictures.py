@@ -193,7 +193,8 @@ def rounds_picture(case: CaseReport) -> Picture | None:
     if not both or len(changes) < 2:
         return None
     bound = next((v.limit.bound for v in case.verdicts if v.limit.metric == "slowdown"), 0.0)
-    span = f"{signed(min(changes))} to {signed(max(changes))}" + (f"; dashed: the limit, {signed(bound)}" * bool(bound))
+    limit = f"; dashed: the limit, {signed(bound)}" if bound else ""
+    span = f"{signed(min(changes))} to {signed(max(changes))}{limit}"
     alt = f"Rounds of {short_name(case.key)} against {both.base[:12]}: {span}"
     low, high = min(0.0, bound, *changes), max(0.0, bound, *changes)
     room = 0.15 * max(0.002, high - low)
@@ -388,7 +389,7 @@ def history_text(entries: Sequence[HistoryEntry], changes: Sequence[ChangePoint]
     parts = [
         f"{of.step(c.before, c.after)} at {entries[c.index].commit[:10] or entries[c.index].when[:16]}" for c in changes
     ]
-    return f"{len(changes)} change point{'s' * (len(changes) > 1)}: {', '.join(parts)}"
+    return f"{plural(len(changes), 'change point')}: {', '.join(parts)}"
 
 
 def _levels(count: int, changes: Sequence[ChangePoint]) -> list[list[tuple[float, float]]]:

@@ -162,11 +162,15 @@ def _notes(report: RunReport) -> list[Block]:
 def verdict_table(cases: Sequence[CaseReport], *, limit: int = 0) -> Table:
     """Return one row for each limit, the worst of a case first, with the device if there are several."""
     several = len(_devices(cases)) > 1
-    columns = (*_COLUMNS[:2], *[Column(name="device", absent=NONE)] * several, *_COLUMNS[2:])
-    ordered = ((case, sorted(case.verdicts, key=lambda one: -_ORDER.index(one.outcome))) for case in cases)
-    rows = ((case, _safe_row(case, verdict)) for case, verdicts in ordered for verdict in verdicts)
-    cells = tuple((*row[:2], *[case.device or None] * several, *row[2:]) for case, row in rows)
-    return Table(columns=columns, rows=cells, limit=limit, note=builds_note(cases))
+    device = Column.header("device", absent=NONE) if several else ()
+    rows = []
+    for case in cases:
+        where = (case.device or None,) if several else ()
+        for verdict in sorted(case.verdicts, key=lambda one: -_ORDER.index(one.outcome)):
+            row = _safe_row(case, verdict)
+            rows.append((*row[:2], *where, *row[2:]))
+    columns = (*_COLUMNS[:2], *device, *_COLUMNS[2:])
+    return Table(columns=columns, rows=tuple(rows), limit=limit, note=builds_note(cases))
 
 
 def device_table(cases: Sequence[CaseReport]) -> Table | None:
@@ -200,11 +204,14 @@ def rate_table(cases: Sequence[CaseReport]) -> Table | None:
         return None
     rated.sort(key=lambda pair: [-pair[1][name].value if name in pair[1] else 0.0 for name in _RATES])
     several = len(_devices(cases)) > 1
-    columns = [Column(name="case")] + [Column(name="device")] * several
+    columns = [*Column.header("case | device" if several else "case")]
     columns += [Column(name=name, dimension=kind, absent=NONE) for name, kind in kinds.items()]
-    heads: list[list[Cell]] = [[printable(str(case.key)), *[case.device or None] * several] for case, _ in rated]
-    cells = [[named(m.value, m.noun) if m else None for m in map(of.get, kinds)] for _, of in rated]
-    return Table(columns=tuple(columns), rows=tuple((*head, *row) for head, row in zip(heads, cells)))
+    rows: list[tuple[Cell, ...]] = []
+    for case, of in rated:
+        where = (case.device or None,) if several else ()
+        cells = [named(m.value, m.noun) if m else None for m in map(of.get, kinds)]
+        rows.append((printable(str(case.key)), *where, *cells))
+    return Table(columns=tuple(columns), rows=tuple(rows))
 
 
 def _devices(cases: Iterable[CaseReport]) -> tuple[str, ...]:

@@ -303,7 +303,8 @@ def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
         yield f'<text x="{_WIDE - _RIGHT + 6}" y="{y + 4:.0f}">{up.text(time)}</text>'
     last = len(trend.entries) - 1
     for day, at in {escape(trend.entries[at].when[:10]): at for at in (last, last // 2, 0)}.items():  # each day once
-        anchor = "start" if at == 0 else "end" if at == last else "middle"
+        anchor = "end" if at == last else "middle"
+        anchor = "start" if at == 0 else anchor
         yield f'<text x="{frame.x(at):.0f}" y="{frame.height - 8}" text-anchor="{anchor}">{day}</text>'
 
 

@@ -91,7 +91,9 @@ def _figure(text: str, kind: str = "") -> Markup:
 def _moved(of: FigureLevel, then: float, now: float) -> Markup:
     """Return a change in the words of its figure; a negligible one has no colour."""
     share = of.sign * (now / then - 1) if then else 0.0
-    kind = "" if abs(share) < (1e-9 if of.exact else 0.02) else "slower" if share > 0 else "faster"
+    kind = "slower" if share > 0 else "faster"
+    if abs(share) < (1e-9 if of.exact else 0.02):
+        kind = ""
     return _figure(of.step(then, now) if then else "", kind)
 
 
@@ -195,7 +197,7 @@ def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[H
         rows.append((
             Markup(f'<a href="{escape(device_path(device))}/index.html">{escape(device)}</a>'),
             _figure(f"{len(own):,}"), _figure(f"{counts[device]:,}"),
-            _text(f"{last[:10]}{', not lately' * (device in unseen)}"),
+            _text(f"{last[:10]}, not lately" if device in unseen else last[:10]),
             _figure(str(len({step.key for step in every.slower if step.device == device}) or "")),
             _figure(str(len({step.key for step in every.faster if step.device == device}) or "")),
         ))  # fmt: skip

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from pytest_perfgate.core.render.words import display_width, quantity, shown, significant
+from pytest_perfgate.core.render.words import display_width, plural, quantity, shown, significant
 from pytest_perfgate.model.metric import (
     Block,
     Bullets,
@@ -274,7 +274,7 @@ def shown_rows(table: Table) -> list[list[str]]:
 def left_out(table: Table) -> str:
     """Return the line on rows that are not shown."""
     more = len(table.rows) - table.limit if table.limit else 0
-    return f"... and {more:,} more row{'s' * (more > 1)} ({table.rest})" if more > 0 else ""
+    return f"... and {plural(more, 'more row')} ({table.rest})" if more > 0 else ""
 
 
 Line = tuple[str, str, str]

@@ -395,4 +395,4 @@ def display_width(text: str) -> int:
     """Return the columns of a text in a terminal; wide characters take two, combining ones none."""
     if text.isascii() or max(text) < "\u0300":  # the first of these characters
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text if not unicodedata.combining(c))

@@ -148,7 +148,11 @@ class PairCost(NamedTuple):
         """Return ``28 s to 2 min, a first guess``: so many rounds of so many cases, without making the builds."""
         # The data decide the number of rounds, and a budget ends them: what does not fit into it is ``8 min or more``.
         low_s, high_s = (rounds * (self.start_s + cases * self.test_s) for rounds in (least, most))
-        rest = " or more" if low_s > left_s else f" to {span(min(left_s, high_s))}" if low_s != high_s else ""
+        rest = ""
+        if low_s > left_s:
+            rest = " or more"
+        elif low_s != high_s:
+            rest = f" to {span(min(left_s, high_s))}"
         return f"{span(low_s)}{rest}{'' if self.learnt else ', a first guess'}"
 
 

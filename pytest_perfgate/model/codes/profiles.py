@@ -88,11 +88,6 @@ TRACE_CODES = codes_of(
             "",
             "docs/options.md lists the options of each kind of file",
         ),
-        "workbook-rows": (
-            "A table has more rows than a sheet of a workbook holds",
-            "a workbook with fewer rows would look complete",
-            "take it as CSV: --csv FOLDER",
-        ),
     },
     TOOL={
         "cluster-tool": (
@@ -104,16 +99,6 @@ TRACE_CODES = codes_of(
             "Workers of the cluster died while they read a file",
             "the figures of its rank are missing, and a job without one of its ranks would be judged as another job",
             "give workers more memory (dask worker --memory-limit), or read the file alone: perfgate inspect FILE",
-        ),
-        "workbook-tool": (
-            "A workbook needs openpyxl",
-            "nothing else here writes .xlsx files",
-            "install the xlsx extra (openpyxl), or take the same tables as CSV: --csv FOLDER",
-        ),
-        "picture-tool": (
-            "No program here converts a picture to PNG",
-            "pictures are drawn as SVG, and another program must convert them",
-            "pip install cairosvg, or have rsvg-convert or chromium on the PATH; or name a file that ends in .svg",
         ),
         "torch-tool": (
             "PyTorch's profiler cannot run here",

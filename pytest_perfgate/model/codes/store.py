@@ -1,4 +1,4 @@
-"""Error codes: baselines, records, the history, accepting, commands, plugins, deliveries."""
+"""Error codes: baselines, records, the history, accepting, commands, files that they write, plugins, deliveries."""
 
 from __future__ import annotations
 
@@ -163,6 +163,23 @@ STORE_CODES = codes_of(
             "A command was not understood",
             "",
             "perfgate --help",
+        ),
+        "workbook-rows": (
+            "A table has more rows than a sheet of a workbook holds",
+            "a workbook with fewer rows would look complete",
+            "take it as CSV: --csv FOLDER",
+        ),
+    },
+    TOOL={
+        "workbook-tool": (
+            "A workbook needs openpyxl",
+            "nothing else here writes .xlsx files",
+            "install the xlsx extra (openpyxl), or take the same tables as CSV: --csv FOLDER",
+        ),
+        "picture-tool": (
+            "No program here converts a picture to PNG",
+            "pictures are drawn as SVG, and another program must convert them",
+            "pip install cairosvg, or have rsvg-convert or chromium on the PATH; or name a file that ends in .svg",
         ),
     },
     CONFIGURATION={

@@ -32,7 +32,7 @@ SCHEMA, _TOP, _LONG = 1, 3, 120
 _LOCAL = "a local estimate"
 """The doubt of a gain that the profiler estimates for a part of the kernel."""
 
-_STAGES = ("Stage", "Duration (us)", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key Issue")
+_STAGES = Column.header("Stage | Duration (us) | TC% | DRAM% | Occ% | Bottleneck | Key Issue")
 
 
 @array_value
@@ -56,7 +56,7 @@ def contract_document(diagnoses: Sequence[Diagnosis], inputs: ContractInputs | N
         ),
         Section(
             title="Stages",
-            blocks=(Table(columns=tuple(Column(name=n) for n in _STAGES), rows=tuple(map(_stage, diagnoses))),),
+            blocks=(Table(columns=_STAGES, rows=tuple(map(_stage, diagnoses))),),
         ),
         Section(title=f"Bottleneck: {bottleneck_name(longest)}", blocks=(Paragraph(text=cause),)),
         Section(title="Top 3 Opportunities", blocks=(Bullets(items=tuple(_opportunities(diagnoses)), ordered=True),)),

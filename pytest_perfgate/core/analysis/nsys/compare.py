@@ -10,7 +10,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.nsys.metrics import figures, metrics, window_text
-from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.metric import (
     Block,
     Bullets,
@@ -227,7 +227,7 @@ def _change(pair: JobPair) -> str:
 
 
 def _launches(count: int) -> str:
-    return f" in {count:,} kernel{'s' if count != 1 else ''}" if count else ""
+    return f" in {plural(count, 'kernel')}" if count else ""
 
 
 def _table(title: str, pairs: Iterable[JobPair], what: str, how: str = "", limit: int = 0) -> Table:

@@ -168,7 +168,7 @@ def _lacking(job: Job) -> Iterator[Problem]:
 def _untimed(job: Job) -> Iterator[Problem]:
     for facts in job.files:
         for table, count in facts.untimed:
-            what = f"{count:,} row{'s' * (count > 1)} of {table} without a start or an end, or longer than a day"
+            what = f"{plural(count, 'row')} of {table} without a start or an end, or longer than a day"
             yield Problem(code="nsys-damaged", what=what, retry=False, evidence=(("file", facts.path),))
 
 

@@ -120,7 +120,7 @@ def _stream_row(lane: RankLane, stream: int) -> StreamRow:
     start, end = lane.kernels.start[on], lane.kernels.end[on]
     computes = not talks.all()
     purposes = _kernels_by_purpose(lane, on) if not computes else {}
-    purpose = "" if computes else next(iter(purposes)) if len(purposes) == 1 else MIXED
+    purpose = next(iter(purposes), "") if len(purposes) < 2 else MIXED
     listed = ", ".join(f"{name} {count}" for name, count in sorted(purposes.items()))
     return StreamRow(
         stream=stream,

@@ -123,10 +123,13 @@ def overlap_table(job: Job) -> Table:
     original = job.reading.original
     rows = [_row(result, row, original=original) for result in job.ranks for row in _listed(result, original)]
     note = "(name): outside any stage, by purpose. _sum: per kernel; the others by union of what runs at once."
+    if not rows:
+        note = "no communication in the window" if all(r.whole is None for r in job.ranks) else _NO_ROWS
+    elif original:
+        note = ""
     heads = (*_ALWAYS[:3], ns("exposed_ns"), *_ALWAYS[4:], *_LAST) if original else (*_ALWAYS, *_SUMS, *_LAST)
-    silent = "no communication in the window" if all(r.whole is None for r in job.ranks) else _NO_ROWS
     title = "" if original else "Communication by rank and stage"
-    return Table(title=title, columns=heads, rows=tuple(rows), note=silent if not rows else "" if original else note)
+    return Table(title=title, columns=heads, rows=tuple(rows), note=note)
 
 
 def _listed(result: RankResult, original: bool) -> tuple[OverlapRow, ...]:
@@ -154,8 +157,11 @@ def _rank(job: Job, rank: Rank) -> tuple[Cell, ...]:
     device = dict(facts.gpus).get(rank.device)
     mesh = " ".join(f"{axis}={at}/{size}" for axis, at, size in rank.mesh)
     settings = " ".join(f"{key}={number}" for key, number in rank.settings)
-    by_thread = bool(re.search(job.reading.preset.thread, rank.label))
-    named = "order of devices" if not rank.label else "its thread's name" if by_thread else "its first labelled range"
+    named = "its first labelled range"
+    if not rank.label:
+        named = "order of devices"
+    elif re.search(job.reading.preset.thread, rank.label):
+        named = "its thread's name"
     return (str(rank.pid), rank.name, str(rank.device), device, mesh or "-", settings or "-", named, facts.path)
 
 

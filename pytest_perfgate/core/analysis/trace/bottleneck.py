@@ -19,7 +19,7 @@ from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, FOLD, PR
 from pytest_perfgate.core.analysis.trace.metrics import mean_fraction
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, short_name, tile
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines, trace_metric
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import (
     HALF,
     Block,
@@ -319,7 +319,7 @@ def _operator(group: Sequence[Impact], findings: Sequence[Finding]) -> Recommend
     kernel = _kernel_path(row, "its longest argument set" if sets else "it")
     return Recommendation(
         title=f"{row.name} at {reached} of its roof",
-        issue=f"{share * 100:.0f} % of operators' time in {calls:,} call{'s' * (calls > 1)}{sets}: {' '.join(texts)}",
+        issue=f"{share * 100:.0f} % of operators' time in {plural(calls, 'call')}{sets}: {' '.join(texts)}",
         action=(
             f"fusion or algorithm: {fusion}",
             f"kernel only: {kernel}" + ("; replay artifact recommended for the kernel's owners" if wanted else ""),

@@ -192,7 +192,8 @@ def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[st
     if lines[0] and lines[1]:
         idle = [line.share(line.idle) for line in lines if line]
         then, now = (f"{share * 100:.1f} %" for share in idle)
-        texts += [f"Idle time is {now} of the target's window and {then} of the reference's."] * (max(idle) >= 0.01)
+        if max(idle) >= 0.01:
+            texts.append(f"Idle time is {now} of the target's window and {then} of the reference's.")
     return tuple(texts)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from pytest_perfgate.core.analysis.decisions import SHORT_NS, mostly_short, outside_computation, saving, short_kernels
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.profiles import Category, Kind
 from pytest_perfgate.model.values import Dimension, regex
@@ -66,7 +66,7 @@ def _durations(survey: Survey) -> Iterator[Finding]:
     guessed, untimed = int(survey.guessed.sum()), survey.trace.untimed
     if guessed or untimed:
         yield Finding(
-            title=f"{guessed + untimed:,} GPU duration{'s' * (guessed + untimed > 1)} cannot be read",
+            title=f"{plural(guessed + untimed, 'GPU duration')} cannot be read",
             detail=f"{guessed:,} are negative or overflowed and end where the next one starts, "
             f"{untimed:,} have no next one, or start a day from the others, and are left out.",
             trigger=f"unread={survey.unread:.3f}",
@@ -157,7 +157,7 @@ def _graph(survey: Survey) -> Iterator[Finding]:
     breaks = {name: int(counts[at]) for at, name in enumerate(trace.names) if counts[at] and _BREAKS.search(name)}
     if breaks:
         most = sorted(breaks.items(), key=lambda item: -item[1])
-        named = ", ".join(f"{name} {count:,} time{'s' * (count > 1)}" for name, count in most[:4])
+        named = ", ".join(f"{name} {plural(count, 'time')}" for name, count in most[:4])
         yield Finding(
             title="Calls that a CUDA graph cannot contain",
             detail=f"Between the launches: {named}. They wait for the device, allocate on it or read from it.",
@@ -174,9 +174,9 @@ def _waits(survey: Survey, line: Timeline | None) -> Iterator[Finding]:
     if line is None or calls is None or calls.sync < _WAITING * line.total:
         return
     counts = Counter(_called_in(survey, row) for row in blocking_calls(survey).tolist())
-    named = ", ".join(f"{name} {count:,} time{'s' * (count > 1)}" for name, count in counts.most_common(4))
+    named = ", ".join(f"{name} {plural(count, 'time')}" for name, count in counts.most_common(4))
     yield Finding(
-        title=f"The host waits for the device in {calls.waits:,} call{'s' * (calls.waits > 1)}",
+        title=f"The host waits for the device in {plural(calls.waits, 'call')}",
         detail=f"The device idles behind them for {line.share(calls.sync) * 100:.0f} % of the window: {named}.",
         trigger=f"sync_count={calls.waits}",
         advice="keep values on the device; wait on events instead of the whole device",
@@ -271,7 +271,7 @@ def _transposes(kernels: Sequence[KernelRow], rows: Sequence[OperatorRow], windo
         spent, calls = sum(k.total for k in moved), sum(row.count for row in rows if row.category.startswith("CONV"))
         yield Finding(
             title=f"Layout changes take {share * 100:.0f} % of convolution time",
-            detail=f"{sum(k.count for k in moved):,} transposes around {calls:,} convolution{'s' * (calls != 1)}.",
+            detail=f"{sum(k.count for k in moved):,} transposes around {plural(calls, 'convolution')}.",
             trigger=f"transpose_share={share:.3f}",
             advice="model.to(memory_format=torch.channels_last)",
             gain=saving(0.0, spent / window) if window else None,

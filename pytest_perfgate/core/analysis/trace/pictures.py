@@ -154,7 +154,9 @@ def streams_picture(survey: Sequence[tuple[str, Survey]], of: int = 1) -> Pictur
     bare = sum(intervals.length(group.marked) for group in groups if group.marked)
     share = bare / sum(group.length for group in groups)
     exposure = f"communication is exposed {share * 100:.1f} % of the time" if bare else "no communication is exposed"
-    ranks = "" if of < 2 else f" of {RANKS} of {of} ranks" if of > RANKS else f" of {of} ranks"
+    ranks = f" of {of} ranks" if of > 1 else ""
+    if of > RANKS:
+        ranks = f" of {RANKS}{ranks}"
     if all(one.on_host for _, one in survey[:RANKS]):
         return timeline("timeline", f"When operators run on the host{ranks}", groups, (("compute", "operators run"),))
     return timeline("timeline", f"A lane per stream{ranks}; {exposure}", groups, LANE_KEY)
@@ -168,7 +170,7 @@ def _devices(title: str, survey: Survey) -> Iterator[Group]:
         low, high = survey.window.pair if survey.window else edges
         compute = _union(survey, here & (survey.kinds == Kind.COMPUTE))
         bare = intervals.without(_union(survey, here & (survey.kinds == Kind.COMMUNICATION)), compute)
-        name = f"{title}, device {device}" if several and title else f"device {device}" if several else title
+        name = ", ".join(filter(None, (title, f"device {device}" if several else "")))
         size = quantity(high - low, Dimension.TIME, 3)
         lanes = tuple(_lanes(survey, here, bare))
         streams = len(np.unique(survey.trace.place[survey.rows[here]]))

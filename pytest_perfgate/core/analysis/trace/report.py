@@ -98,7 +98,7 @@ def subtitle(survey: Survey) -> str:
         parts.append(f"coverage {survey.coverage * 100:.1f} %" if survey.coverage is not None else "no GPU activity")
     parts += ["no shapes recorded"] if not trace.shapes else []
     lost = survey.tree.dropped
-    parts += [f"{lost:,} straddling host event{'s' * (lost > 1)} left out of the tree"] if lost else []
+    parts += [f"{plural(lost, 'straddling host event')} left out of the tree"] if lost else []
     return " · ".join(parts)
 
 

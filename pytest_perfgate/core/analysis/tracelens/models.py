@@ -374,7 +374,7 @@ def norm_parameters(call: OperatorCall) -> tuple[tuple[str, Any], ...]:
         ("stride_input", _stride(call, 0)),
         ("stride_output", None),
         ("num_channels", float(_channels(call)) if "group" in call.name and backward else _channels(call)),
-        ("has_bias", False if squared else _has_bias(call) if layered else True),
+        ("has_bias", not squared and (not layered or _has_bias(call))),
         ("is_affine", _has_bias(call) if layered else True),
         ("is_training", not squared and not (backward and library)),
     ]

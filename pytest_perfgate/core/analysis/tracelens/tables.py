@@ -332,7 +332,9 @@ def reference_document(tables: ReferenceTables, subject: str) -> Document:
     blocks: tuple[Block, ...] = tuple(
         Section(title=name, blocks=(as_table(rows, name),)) for name, rows in tables.items() if rows
     )
-    head = ("window: whole trace.", _OMITTED) if blocks else (_REFUSED if "gpu_timeline" in tables else _NO_ROW,)
+    head = ["window: whole trace.", _OMITTED]
+    if not blocks:
+        head = [_REFUSED if "gpu_timeline" in tables else _NO_ROW]
     about = " ".join([*head, *_unclaimed(tables)])
     return Document(title=f"{subject} as TraceLens counts it", subtitle=about, blocks=blocks)
 
