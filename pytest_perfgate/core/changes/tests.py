@@ -170,11 +170,12 @@ def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool
     for path, (then, text) in texts.items():
         names = same_bodies(then or "", text or "")
         left_out = frozenset() if hides or path in files else collectable(text or "", path)
-        for test in sorted((collectable(then or "", path) & marked(then or "").keys()) - left_out):
+        for test in sorted(collectable(then or "", path) & marked(then or "").keys()):
             node, new = f"{path}::{test}", names.get(test, test)
             places = [path] if new in now[path] else [place for place in now if test in now[place]]
             after = [f"{place}::{new if place == path else test}" for place in places]
-            if reach.holds(node) and path not in here and after and here.isdisjoint({node, *after}):
+            outside = new in left_out or path in here or not reach.holds(node)
+            if after and not outside and here.isdisjoint({node, *after}):
                 yield f"{node}: {after[0] if after[0] != node else 'here'}, and not collected"
 
 

@@ -130,6 +130,8 @@ def test_a_file_that_this_machine_leaves_out_is_not_hidden_by_a_change_of_it() -
     """A conftest ignored the tests of a GPU on a machine without one, and each edit of their file was named."""
     edited: Texts = {"test_gpu.py": (STATED, STATED.replace("perfgate(sum)", "perfgate(min)"))}
     assert hidden_names(edited, {"test_k.py::test_k"}) == ()
+    renamed: Texts = {"test_gpu.py": (STATED, STATED.replace("def test_a(", "def test_z("))}
+    assert hidden_names(renamed, {"test_k.py::test_k"}) == ()
     both = ("test_gpu.py::TestOne::test_b: here, and not collected", "test_gpu.py::test_a: here, and not collected")
     assert hidden_names(edited, {"test_k.py::test_k"}, conftest={"conftest.py": ("", "collect_ignore = []")}) == both
 
