@@ -30,7 +30,7 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Figure, Severity
 from pytest_perfgate.model.plan import Compare, Limit, Outcome
-from pytest_perfgate.model.values import Dimension, first_of
+from pytest_perfgate.model.values import Dimension, first_of, grouped
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
 
 if TYPE_CHECKING:
@@ -62,15 +62,14 @@ def render_blocks(
     reports: Sequence[CaseReport], width: int = WIDTH, command: Callable[[str], str] = str, *, brief: bool = False
 ) -> Iterator[str]:
     """Yield the blocks of several cases, one for all that lost their measurement alike; ``brief`` joins undecided."""
-    groups: dict[object, list[CaseReport]] = {}
-    for report in reports:
-        groups.setdefault(lost_by(report) or (report.key, report.device), []).append(report)
     open_ = [r for r in reports if brief and r.worst is Outcome.UNDECIDED]
     last = sorted(open_, key=slower_by, reverse=True)[_FEW:]
+    apart = {id(report) for report in last}
+    own = [report for report in reports if id(report) not in apart]
+    groups = grouped(own, lambda report: lost_by(report) or (report.key, report.device))
     for first, *others in groups.values():
-        if all(first is not report for report in last):
-            also = _others([short_name(r.key) for r in others], width) if others else []
-            yield "\n".join((render_block(first, width, command).rstrip("\n"), *also))
+        also = _others([short_name(r.key) for r in others], width) if others else []
+        yield "\n".join((render_block(first, width, command).rstrip("\n"), *also))
     if last:
         changes = (f" {signed(slower_by(r))}" if slower_by(r) > _NO_CHANGE else "" for r in last)
         names = [f"{short_name(report.key)}{change}" for report, change in zip(last, changes)]
