@@ -166,11 +166,13 @@ def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool
     # Where no test of a file was collected, its conftest leaves it out on this machine, unless the change ``hides`` it.
     here = {node.partition("[")[0] for node in collected}
     files = {node.partition("::")[0] for node in collected}
-    now = {path: marked(text or "") for path, (_, text) in texts.items()}
+    lost = {at: {t for t in collectable(then or "", at) if f"{at}::{t}" not in here} for at, (then, _) in texts.items()}
+    tests = {path: sorted(lost[path] & marked(texts[path][0] or "").keys()) for path in texts if lost[path]}
+    now = {path: marked(text or "") for path, (_, text) in texts.items()} if any(tests.values()) else {}
     for path, (then, text) in texts.items():
-        names = same_bodies(then or "", text or "")
+        names = same_bodies(then or "", text or "") if tests.get(path) else {}
         left_out = frozenset() if hides or path in files else collectable(text or "", path)
-        for test in sorted(collectable(then or "", path) & marked(then or "").keys()):
+        for test in tests.get(path, ()):
             node, new = f"{path}::{test}", names.get(test, test)
             places = [path] if new in now[path] else [place for place in now if test in now[place]]
             after = [f"{place}::{new if place == path else test}" for place in places]
