@@ -43,6 +43,8 @@ class PassedCall(NamedTuple):
     """How many calls one call of it stands for."""
     first_ns: float | None = None
     """The time of its first call in this process, with empty caches of compilers."""
+    moved: tuple[str, ...] = ()
+    """The variables by which the project itself chose a cache that is not empty."""
 
     def finished(self) -> object:
         """Call it and wait for its device."""
@@ -186,6 +188,10 @@ def _compile_time(passed: PassedCall, samples: Sequence[Samples]) -> Reading | A
     if passed.first_ns is None:
         why = "only a fresh process with cold caches can measure a first call"
         return Absent(name="compile_time", why=why, fix="pytest --perfgate=full, with the limit on the test's marker")
+    if passed.moved:
+        why = f"the project itself sets {' and '.join(passed.moved)}, and that cache was not empty"
+        fix = "set it by os.environ.setdefault(): perfgate has set an empty folder"
+        return Absent(name="compile_time", why=why, fix=fix)
     steady = median(duration for process in samples for duration in process.durations) * passed.calls
     first = max(0.0, passed.first_ns - steady)
     return Reading(name="compile_time", values=(first,), dimension=Dimension.TIME)

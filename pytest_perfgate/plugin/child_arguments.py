@@ -21,7 +21,7 @@ from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.plan import LEAST
 from pytest_perfgate.model.protocol import ChildJob, ChildSpec
 from pytest_perfgate.model.values import first_of
-from pytest_perfgate.plugin.measuring import COLD
+from pytest_perfgate.plugin.measuring import CACHES, COLD
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.rounds import Design
@@ -75,22 +75,13 @@ def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -
     )
 
 
-_CACHES = (
-    *("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
-    *("AMD_COMGR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUTE_DSL_CACHE_DIR"),
-    *("WARP_CACHE_PATH", "TILELANG_CACHE_DIR", "TI_OFFLINE_CACHE_FILE_PATH"),
-    *("POCL_CACHE_DIR", "NEO_CACHE_DIR", "MESA_SHADER_CACHE_DIR"),
-)
-"""Folders in which compilers that work at the first call keep their output."""
-
-
 def cold_for(cases: Iterable[Case]) -> dict[str, str]:
     """Return empty cache folders of compilers for cases that measure the first call; they are removed at exit."""
     if not any("compile_time" in case.plan.figures for case in cases):
         return {}
     folder = Path(mkdtemp(prefix="perfgate-cold-"))
     atexit.register(rmtree, folder, ignore_errors=True)
-    return {COLD: "1", "PYOPENCL_NO_CACHE": "1", **{name: str(folder / name.lower()) for name in _CACHES}}
+    return {COLD: str(folder), "PYOPENCL_NO_CACHE": "1", **{name: str(folder / name.lower()) for name in CACHES}}
 
 
 def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:

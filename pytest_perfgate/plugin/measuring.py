@@ -57,7 +57,15 @@ class Figures(NamedTuple):
 
 
 COLD = "PERFGATE_COLD"
-"""Set in a child that runs one case with empty caches of compilers."""
+"""The folder of the empty caches of compilers, in a child that runs one case with them."""
+
+CACHES = (
+    *("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
+    *("AMD_COMGR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUTE_DSL_CACHE_DIR"),
+    *("WARP_CACHE_PATH", "TILELANG_CACHE_DIR", "TI_OFFLINE_CACHE_FILE_PATH"),
+    *("POCL_CACHE_DIR", "NEO_CACHE_DIR", "MESA_SHADER_CACHE_DIR"),
+)
+"""Folders in which compilers that work at the first call keep their output."""
 
 
 def figures_for(call: MeasuredCall, plan: Plan | None = None) -> tuple[str, ...]:
@@ -77,13 +85,16 @@ class Passes:
         self._instruments = instruments
         self._first: dict[CaseKey, float] = {}
         """The time of the first call, with empty caches of compilers."""
+        self._moved: tuple[str, ...] = ()
+        """Variables by which the project itself chose a cache that is not empty."""
         self._warmed: set[CaseKey] = set()
 
     def call_first(self, call: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
         """Time the first call of this process, without waits for a processor, if caches of compilers are empty."""
-        wanted = "compile_time" in figures_for(call, plan) and os.environ.get(COLD)
-        if not wanted or call.key in self._first:
+        cold = os.environ.get(COLD, "")
+        if not cold or call.key in self._first or "compile_time" not in figures_for(call, plan):
             return
+        self._moved = tuple(name for name in CACHES if _holds(os.environ.get(name, ""), cold))
         call.prepare()
         runtime.synchronize()
         busy, queued, begun = HOST_CLOCK.thread(), self._instruments.queued(), HOST_CLOCK.wall()
@@ -105,12 +116,17 @@ class Passes:
             return Figures((), ())
         from pytest_perfgate.app.passes import PassedCall, readings_of
 
-        passed = PassedCall(call.timed(), call.prepare, runtime, call.calls, self._first.get(call.key))
+        passed = PassedCall(call.timed(), call.prepare, runtime, call.calls, self._first.get(call.key), self._moved)
         figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
         return Figures(
             readings=tuple(figure for figure in figures if isinstance(figure, Reading)),
             absent=tuple(figure for figure in figures if isinstance(figure, Absent)),
         )
+
+
+def _holds(folder: str, cold: str) -> bool:
+    """Return whether a compiler may find earlier output there; without a folder it takes its usual one."""
+    return not folder or (not folder.startswith(cold) and Path(folder).is_dir() and any(Path(folder).iterdir()))
 
 
 class Measuring:

@@ -153,6 +153,15 @@ def test_passes_beside_the_time_are_judged(project: Project) -> None:
     assert "perfgate.peak_memory_bytes" not in run.properties["test_nobody_asks"]
 
 
+def test_a_cache_that_the_project_chose_and_filled_is_not_cold(project: Project) -> None:
+    project.write("test_passes.py", PASSES)
+    project.write("cache/output.o", "")
+    project.write("conftest.py", "import os\nos.environ['NUMBA_CACHE_DIR'] = os.path.abspath('cache')\n")
+    project.run("--perfgate=full", "-k", "compiles_the_same")
+    (verdict,) = records(project)[0]["verdicts"]
+    assert (verdict["outcome"], "NUMBA_CACHE_DIR" in verdict["sentence"]) == ("not measured", True)
+
+
 def test_a_first_call_in_a_warm_process_is_not_measured(project: Project) -> None:
     project.write("test_passes.py", PASSES)
     project.run("--perfgate=quick", "-k", "compiles", "--perfgate-metric=peak_memory")

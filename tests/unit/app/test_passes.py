@@ -99,6 +99,13 @@ def test_without_cold_caches_there_is_no_compile_time() -> None:
     assert "full" in absent.fix
 
 
+def test_a_cache_that_the_project_chose_and_an_earlier_process_filled_shows_no_compile_time() -> None:
+    subject = passed(3e6)._replace(moved=("TRITON_CACHE_DIR",))
+    (absent,) = readings_of(("compile_time",), subject, STEADY, tools(), lambda: 0.0)
+    assert isinstance(absent, Absent)
+    assert "TRITON_CACHE_DIR" in absent.why
+
+
 @pytest.mark.parametrize(
     ("figures", "processes", "least", "wished", "calls"),
     [
