@@ -354,10 +354,14 @@ def _kernel_rates(
 ) -> Iterator[tuple[Cell, ...]]:
     operator, sharing = sole_workers(survey, rows)
     *_, group, groups = kernel_groups(survey)
-    least = [place(row.work, 1.0, roof).claimed if row.work and roof else None for row in rows]
+    figures_of_rows = (
+        [row.work.flops if row.work else None for row in rows],
+        [row.work.bytes if row.work else None for row in rows],
+        [place(row.work, 1.0, roof).claimed if row.work and roof else None for row in rows],
+    )
     flops, moved, ideal = (
         np.bincount(group, np.where(sharing == 1, np.array(column, np.float64)[operator], np.nan), groups)
-        for column in (*([row.work and getattr(row.work, part) for row in rows] for part in ("flops", "bytes")), least)
+        for column in figures_of_rows
     )
     for kernel in kernels:
         of, count = int(group[kernel.first]), int(sharing[kernel.first])
