@@ -85,10 +85,10 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, entries
     """Return what accepting would do to each selected case, without writing."""
     lines = Lines(store)
     meant = spelled(request.names)
+    cases = [(case, lines.of(case)) for case in selected(report, request)]
     decided = tuple(
         decide(case, line, entries(case), _signature_of(request, case, meant, line), add=request.add)
-        for case in selected(report, request)
-        for line in [lines.of(case)]
+        for case, line in cases
     )
     families: dict[str, bool] = {}
     means = [note.text for note in report.notes if note.kind in _OF_FAMILIES]

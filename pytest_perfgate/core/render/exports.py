@@ -15,6 +15,7 @@ from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.acceptance import Proposal
+    from pytest_perfgate.core.judge.accepted_line import FigureStep
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 _BASE: Mapping[Dimension, tuple[str, float]] = {
@@ -46,7 +47,8 @@ def _measured(report: RunReport) -> Iterator[tuple[CaseReport, Measurement, list
     """Yield each case with its finite figures; a slowdown is the one that was judged, as in every report."""
     for case in report.cases:
         if case.measurement is not None and not case.problems:
-            slowdowns = {m.labels: m for v in case.verdicts if (m := v.metric) and m.name == "slowdown"}
+            judged = [verdict.metric for verdict in case.verdicts if verdict.metric is not None]
+            slowdowns = {metric.labels: metric for metric in judged if metric.name == "slowdown"}
             metrics = [
                 slowdowns.get(m.labels, m) if m.name == "slowdown" else m for m in case.measurement.metrics.metrics
             ]
@@ -198,6 +200,17 @@ def _ends(metric: Metric) -> Sequence[float | None]:
     return (metric.low, metric.high) if metric.interval else (None, None)
 
 
+def _step_json(step: FigureStep) -> dict[str, Any]:
+    figure = step.after or step.before
+    return {
+        "metric": figure.title if figure else "",
+        "before": step.before.value if step.before else None,
+        "after": step.after.value if step.after else None,
+        "unit": figure.dimension.value if figure else "",
+        "worse": step.asks,
+    }
+
+
 def acceptance_json(decisions: Sequence[Proposal]) -> list[dict[str, Any]]:
     """Return what accepting would write, a row a case."""
     from pytest_perfgate.core.render.block import acceptance_warning
@@ -209,16 +222,7 @@ def acceptance_json(decisions: Sequence[Proposal]) -> list[dict[str, Any]]:
             "before_ns": (d.before.time or None) if d.before else None,
             "twin": str(d.predecessor.key) if d.predecessor else "",
             "after_ns": (d.after.time or None) if d.after else None,
-            "figures": [
-                {
-                    "metric": figure.title if (figure := step.after or step.before) else "",
-                    "before": step.before.value if step.before else None,
-                    "after": step.after.value if step.after else None,
-                    "unit": figure.dimension.value if figure else "",
-                    "worse": step.asks,
-                }
-                for step in d.figures
-            ],
+            "figures": [_step_json(step) for step in d.figures],
             "why": d.why,
             "warning": acceptance_warning(d),
         }

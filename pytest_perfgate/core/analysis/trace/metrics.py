@@ -222,7 +222,8 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
             made.append(trace_metric("op_share", spent / everything, _PART, where))
             if key == "op":
                 made.append(trace_metric("op_mean", spent / count, _TIME, where))
-                made += [trace_metric("op_variants", len(group), _COUNT, where)] if shaped else []
+                if shaped:
+                    made.append(trace_metric("op_variants", len(group), _COUNT, where))
                 made.append(trace_metric("op_running", min(1.0, running), _PART, where))
             metrics = list(rates(group, roof, where))
             made += metrics
