@@ -373,12 +373,13 @@ def _kernel_rates(
             why, figures = IMPOSSIBLE, (*figures[:2], None)
         elif not kernel.total:
             why = "it takes no time in this trace"
-        elif figures[:2] == (None, None) and count == 0:
-            why = "it prepares the memory of its call's kernel"
-        elif figures[:2] == (None, None) and count > 1:
-            why = f"one of {count} kernels of its call: --view roofline has the rate of the call"
         elif figures[:2] == (None, None):
-            why = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
+            if count == 0:
+                why = "it prepares the memory of its call's kernel"
+            elif count > 1:
+                why = f"one of {count} kernels of its call: --view roofline has the rate of the call"
+            else:
+                why = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
         yield *figures, why
 
 
