@@ -119,7 +119,8 @@ def _measured(timer: Callable[..., Any]) -> Callable[..., Any]:
         if not durations:
             raise PerfgateError("not-measured", f"{view.key} kept no sample")
         times = sorted(duration / TIME_UNITS["ms"] for duration in durations)
-        if shares := options.get("quantiles"):
+        shares = options.get("quantiles")
+        if shares:
             values = [_quantile(times, share) for share in shares]
             return values if len(values) > 1 else values[0]
         return _SUMMARIES[options.get("return_mode", "mean")](times)

@@ -85,10 +85,10 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, entries
     """Return what accepting would do to each selected case, without writing."""
     lines = Lines(store)
     meant = spelled(request.names)
+    cases = [(case, lines.of(case)) for case in selected(report, request)]
     decided = tuple(
         decide(case, line, entries(case), _signature_of(request, case, meant, line), add=request.add)
-        for case in selected(report, request)
-        for line in [lines.of(case)]
+        for case, line in cases
     )
     families: dict[str, bool] = {}
     means = [note.text for note in report.notes if note.kind in _OF_FAMILIES]
@@ -108,9 +108,9 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, entries
         for d in decided
     )
     if request.new or request.improved:
-        wanted = dict.fromkeys((Change.NEW, Change.ADDED), request.new)
-        wanted |= dict.fromkeys((Change.FASTER, Change.LESS_NOISY, Change.BETTER), request.improved)
-        decided = tuple(d for d in decided if wanted.get(d.change, False))
+        wanted = {Change.NEW, Change.ADDED} if request.new else set()
+        wanted |= {Change.FASTER, Change.LESS_NOISY, Change.BETTER} if request.improved else set()
+        decided = tuple(d for d in decided if d.change in wanted)
         decided = tuple(d for d in decided if d.change is not Change.FASTER or improved(d.report))
     beside = on_one_core(report.cases)
     return tuple(unpinned(decision, beside=beside) for decision in decided)
@@ -130,10 +130,10 @@ def _orphans(report: RunReport, decided: Sequence[Proposal], base: str, store: B
     gone: dict[tuple[str, str], Baseline] = {}
     for device in {line.device for line in new}:
         current = store.read_all(device)
-        gone |= {(device, k): line for k, line in current.items() if complete and line.key.nodeid not in ran}
+        lost = list(current.items()) if complete else []
         for path in {line.key.path for line in new if line.device == device} if base else ():
-            then = store.read(device, path, base).items()
-            gone |= {(device, k): line for k, line in then if k not in current and line.key.nodeid not in ran}
+            lost += [(key, line) for key, line in store.read(device, path, base).items() if key not in current]
+        gone |= {(device, key): line for key, line in lost if line.key.nodeid not in ran}
     return tuple(gone.values())
 
 

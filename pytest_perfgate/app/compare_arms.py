@@ -373,7 +373,8 @@ def figure_pairs(comparison: Comparison, key: CaseKey, changes: Sequence[Limit])
     sides = [[_figures(comparison, (at, side, key), tails) for side in (BASE, HEAD)] for at, _ in rounds]
     both = [(base, head) for base, head in sides if base and head]
     first_head = both[0][HEAD] if both else {}
-    for name, labels in (at for at in first_head if all(at in side for pair in both for side in pair)):
+    common = [at for at in first_head if all(at in base and at in head for base, head in both)]
+    for name, labels in common:
         if any(name == metric and matches(labels, scope) for metric, scope in scopes):
             pairs = [(base[name, labels], head[name, labels]) for base, head in both]
             yield FigurePairs(

@@ -153,7 +153,8 @@ def _drifts(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[
     """Note cases that drifted too far from the baselines of the anchor revision in many small steps."""
     repository = gate_judge.tools.repository
     release = repository.last_release() if repository is not None else ""
-    drifts = sorted(text for report in reports if (text := _drift(gate_judge, _anchor(cases, report, release), report)))
+    texts = (_drift(gate_judge, _anchor(cases, report, release), report) for report in reports)
+    drifts = sorted(text for text in texts if text)
     if drifts:
         what = f"{len(drifts)} slower than the fixed anchor by small steps: perfgate history CASE shows them"
         yield SuiteNote(kind="anchor", effect=Effect.WARN, text=what, names=tuple(drifts))

@@ -47,7 +47,8 @@ def _catalogue(specs: Sequence[DeviceSpec], left_out: Sequence[str]) -> Table:
     )
     rows = []
     for spec in specs:
-        rates = [typed_rate(peak.datasheet, dtype) if (peak := spec.peak(dtype)) else None for dtype in _SHOWN]
+        peaks = ((dtype, spec.peak(dtype)) for dtype in _SHOWN)
+        rates = [typed_rate(peak.datasheet, dtype) if peak else None for dtype, peak in peaks]
         rows.append((spec.name, spec.arch, spec.multiprocessors, spec.bandwidth, *rates, spec.confidence))
     places = [at for at, column in enumerate(columns) if column.name not in left_out]
     note = "Dense rates as printed. `perfgate devices NAME` shows clocks, limits and sources."

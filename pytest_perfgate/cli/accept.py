@@ -208,8 +208,8 @@ def _notes(
     count = sum(1 for line in after if not line.commit)
     if count:
         why, fix = project.repository.trouble() or ("", "")
-        whose, of_here = "it" if count == 1 else "them", not options.source and bool(why)
-        lines, source = plural(count, "line names", "lines name"), why if of_here else "the record names none"
+        whose, lines = "it" if count == 1 else "them", plural(count, "line names", "lines name")
+        source = why if why and not options.source else "the record names none"
         what = f"{lines} no commit, so base and head cannot confirm a slowdown of {whose}: {source}"
         notes.append({"what": what, "next": "" if options.source else fix})
     if changed := sum(1 for line in after if line.commit.endswith(DIRTY)):

@@ -333,7 +333,8 @@ def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
     rest = {group: groups[group] - most for group, most in many.items()}
     listed: Counter[tuple[Outcome, str]] = Counter()
     for verdict in verdicts:
-        listed[group := (verdict.outcome, verdict.limit.text)] += 1
+        group = (verdict.outcome, verdict.limit.text)
+        listed[group] += 1
         if listed[group] > many.get(group, _MOST):
             continue
         lines.append(f"{verdict.outcome.value.upper():<13} {_of_change(verdict)}{verdict.sentence}")

@@ -170,7 +170,8 @@ def measure_against(session: SessionState) -> None:
         revision, why = substitute_commit(session, revision)
         if why:
             Progress(session.settings.pytest, why).close()
-    comparison, paired = (runner := ArmRunner(session)).against(revision, list(session.cases.values()))
+    runner = ArmRunner(session)
+    comparison, paired = runner.against(revision, list(session.cases.values()))
     base, head = comparison.arms
     session.gate_judge.paired = paired
     session.gate_judge.alike = comparison.same or base.tree == head.tree

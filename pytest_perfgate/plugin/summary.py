@@ -135,7 +135,8 @@ def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
         remaining = [at for at in range(len(table.columns)) if at not in fewer[:lost]]
         cells = tuple(tuple(row[at] for at in remaining) for row in rows)
         short = replace(table, columns=tuple(table.columns[at] for at in remaining), rows=cells)
-        if _fits(lines := list(table_lines(short)), width):
+        lines = list(table_lines(short))
+        if _fits(lines, width):
             return lines
     beyond = max(map(display_width, lines)) - width
     name = max(len(str(row[1])) for row in short.rows) - beyond
@@ -234,8 +235,11 @@ def next_commands(
     if Outcome.IMPROVED in worst and not on_core:
         below = any(step.endswith("--improved") for r in reports for v in r.verdicts for step in v.next)
         commands.append(accept + ("--improved" if below else '--reason "..."'))
-    commands += [step for step in _measured_alone(reports, worst) if on_core and step not in commands]
-    return [*commands, f"{pytest} --perfgate=full"] if worst & _OPEN and not full else commands
+    if on_core:
+        commands += [step for step in _measured_alone(reports, worst) if step not in commands]
+    if worst & _OPEN and not full:
+        commands.append(f"{pytest} --perfgate=full")
+    return commands
 
 
 def _accepting(bare: Sequence[Verdict], accept: str, *, new: bool, together: bool) -> list[str]:

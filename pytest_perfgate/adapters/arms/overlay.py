@@ -198,7 +198,8 @@ def _own_modules(folder: Path, prefix: str, origin: Callable[[str], str | None])
     """Yield (name, file) of modules that a folder has and that have an origin; of a namespace package those inside."""
     for entry in os.listdir(folder) if folder.is_dir() else ():  # noqa: PTH208 - a Path for each takes twice as long
         name = prefix + entry.removesuffix(".py")
-        if name in _TESTS or entry.startswith(_NO_PACKAGE) or (file := origin(name)) is None:
+        file = None if name in _TESTS or entry.startswith(_NO_PACKAGE) else origin(name)
+        if file is None:
             continue
         inside = folder / (entry if entry.endswith(".py") else f"{entry}/__init__.py")
         if inside.is_file():
@@ -238,7 +239,8 @@ def content_of(folder: Path) -> str:
     """
     digests, pages = dict[Path, str](), set(_PAGES)
     for path in sorted(folder.rglob("*")):
-        if _is_content(inside := path.relative_to(folder), path):
+        inside = path.relative_to(folder)
+        if _is_content(inside, path):
             digests[inside], mentioned = hash_of(path, pages if _is_code(inside) else set())
             pages -= mentioned
     hasher = hashlib.sha256()

@@ -118,7 +118,8 @@ class ArmStore:
         settings, own = self._settings, dict(self._settings.builds)
         builds = settings.build or all(p in own or is_buildable(self._rootdir / p) for p in settings.projects)
         apart = not any(inside_package(self._rootdir, path) for path in self._paths)
-        installs = "{site}" in "".join(lines := [*settings.build, *own.values()]) or not lines
+        commands = [*settings.build, *own.values()]
+        installs = not commands or "{site}" in "".join(commands)
         return "overlay" if builds and apart and installs else "worktree"
 
     def _search_paths(self, facts: Built, mode: str) -> Iterator[tuple[str, str]]:

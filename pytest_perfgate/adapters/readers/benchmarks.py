@@ -97,9 +97,11 @@ def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
 def _figures(aggregates: Mapping[str, Row], times: Sequence[float], place: str) -> dict[str, float]:
     """Return the tool's own figures, or ours from its repetitions; the first one counts."""
     ours = {"mean": fmean(times)} if times else {}
-    ours |= {"median": median(times)} if len(times) > 1 else {}
+    if len(times) > 1:
+        ours["median"] = median(times)
     theirs = {name: _time(aggregates[name], place) for name in ("median", "mean") if name in aggregates}
-    return {name: t for name in ("median", "mean") if (t := theirs.get(name, ours.get(name))) is not None}
+    figures = {name: theirs.get(name, ours.get(name)) for name in ("median", "mean")}
+    return {name: time for name, time in figures.items() if time is not None}
 
 
 def _median_rate(rows: Sequence[Row], key: str) -> float | None:

@@ -145,7 +145,8 @@ class Columns:
         category = kind[index]
         odd = set(np.flatnonzero(category == _UNSURE).tolist())
         for column in (starts, lengths):
-            odd |= {at for at, entry in enumerate(column) if entry is None} if None in column else set()
+            if None in column:
+                odd |= {at for at, entry in enumerate(column) if entry is None}
         for at in odd:
             number = None if category[at] == _UNSURE else int(category[at])
             readable = self._readable(chosen[at], number)

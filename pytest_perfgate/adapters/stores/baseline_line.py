@@ -253,11 +253,13 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
     figures: dict[str, Figure] = {}
     for name in fields:
         figure = parse_figure(name, fields[name]) if _is_figure(name, fields[name]) else None
-        if figure is None and name not in FIELDS:
-            raise _foreign(name, place)
-        if figure is not None and figure.title in {one.title for one in figures.values()}:
+        if figure is None:
+            if name not in FIELDS:
+                raise _foreign(name, place)
+            continue
+        if figure.title in {one.title for one in figures.values()}:
             raise PerfgateError("baseline-duplicate", f"{figure.title} is accepted twice", place=place)
-        figures |= {name: figure} if figure is not None else {}
+        figures[name] = figure
     if "time" not in fields and not figures:
         raise PerfgateError("baseline-value", "the line has neither an accepted time nor another figure", place=place)
     if figures:

@@ -62,7 +62,8 @@ class ProfileFolders:
         problem = ", ".join(_named(part) for part in called if part)
         stated: dict[str, Any] = {"problem": problem, "version": data.get("version")}
         work = data.get("work")
-        stated |= work if isinstance(work, dict) else {}
+        if isinstance(work, dict):
+            stated |= work
         if baseline is not None and baseline.is_file():
             stated["baseline"] = baseline
         return {name: _named(text) for name, text in stated.items() if text}

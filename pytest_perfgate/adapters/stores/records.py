@@ -136,7 +136,8 @@ _BEGINS = re.compile(rb'\s*\{\s*"perfgate"\s*:')
 def _records_below(folder: Path) -> Iterator[Path]:
     """Yield the records in a folder and below it, by name; empty JSON files count, because they are lost records."""
     for path in sorted(folder.rglob("*.json")):
-        if path.is_file() and (not (begin := first_bytes(path, 64).strip()) or _BEGINS.match(begin)):
+        begin = first_bytes(path, 64).strip() if path.is_file() else None
+        if begin == b"" or (begin and _BEGINS.match(begin)):
             yield path
 
 

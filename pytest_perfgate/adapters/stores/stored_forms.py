@@ -154,7 +154,8 @@ def parse_ceilings(text: str, place: str) -> Ceilings:
     try:
         fields = json.loads(text)
         units = (("bandwidth_gbps", 1e9), ("cache_bytes", 1), ("clock_mhz", 1e6))
-        bandwidth, cache, clock = (n if (n := fields.get(name)) is None else _rate(n, unit) for name, unit in units)
+        figures = ((fields.get(name), unit) for name, unit in units)
+        bandwidth, cache, clock = (None if figure is None else _rate(figure, unit) for figure, unit in figures)
         return Ceilings(
             device=str(fields["device"]),
             compute=tuple((str(dtype), _rate(rate, 1e12)) for dtype, rate in fields.get("tflops", {}).items()),

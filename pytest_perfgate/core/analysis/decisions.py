@@ -301,7 +301,8 @@ def gain_text(finding: Finding) -> str:
 
 def sentence(text: str) -> str:
     """Return text as a sentence with capital and full stop; a name of code keeps its letters."""
-    code = "_" in (word := text.partition(" ")[0]) or "::" in word or word[1:] != word[1:].lower()
+    word = text.partition(" ")[0]
+    code = "_" in word or "::" in word or word[1:] != word[1:].lower()
     return (text[:1] if code else text[:1].upper()) + text[1:] + ("" if text.endswith(".") else ".")
 
 

@@ -24,7 +24,7 @@ from pytest_perfgate.model.metric import (
 from pytest_perfgate.model.plan import CaseKey, Outcome
 from pytest_perfgate.model.profiles import BenchResult
 from pytest_perfgate.model.values import Dimension, value
-from pytest_perfgate.model.verdict import CaseReport, RunReport
+from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
 
 Pair = tuple[CaseReport, Metric, Metric]
 """A case of the later run, with its time before and after."""
@@ -127,8 +127,10 @@ def _unpaired(before: RunReport, after: RunReport) -> tuple[str, str]:
     def of(report: RunReport, which: str) -> str:
         timed = ((c, c.measurement) for c in report.cases if c.measurement and c.measurement.metrics.find("time"))
         names = [_named(c, several=_several(report)) for c, own in timed if place_of(c.key, own) not in paired]
+        if not names:
+            return ""
         alone = f"{plural(len(names), 'case')} of the {which} run without a counterpart measured alike"
-        return f"{alone}: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else ""
+        return f"{alone}: {_some(names)}"
 
     return of(before, "earlier"), of(after, "later")
 
@@ -155,16 +157,19 @@ def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterabl
     wanted = {place_of(case.key, case.measurement): case.measurement for case in cases if case.measurement is not None}
     previous: dict[Place, Previous] = {}
     tried: dict[Place, Previous] = {}
-    for run in (run for run in earlier if run.started < report.started) if version else ():
-        if _version(run) and _version(run) != version:
+    older = (run for run in earlier if version and run.started < report.started)
+    for run in older:
+        if _version(run) not in ("", version):
             before = tried if run.environment.dirty else previous
             before |= dict(_alike(run, {key: now for key, now in wanted.items() if key not in before}))
         if len(previous) == len(wanted):
             break
     for case in cases:
         line = case.baseline
-        place = (case.key, case.device if case.measurement else line.device if line else "")
-        if place not in previous and line is not None and line.time and _other(line, version):
+        if line is None or not line.time or not _other(line, version):
+            continue
+        place = (case.key, case.device if case.measurement else line.device)
+        if place not in previous:
             previous[place] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
     return tried | previous  # a run just before a commit is often of that commit, so it is checked last
 
@@ -281,7 +286,7 @@ def benchmark_comparison_table(before: Results, after: Results) -> Table:
 def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tuple[Problem, ...]]:
     """Return what only one side has: new benchmarks are a finding, dropped and unlike ones a problem."""
     old, new = _keyed(before), _keyed(after)
-    fresh, gone = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
+    fresh, gone = (_names(one.keys() - other.keys()) for one, other in ((new, old), (old, new)))
     unlike = sorted(key for key in old.keys() & new.keys() if not _both(old[key], new[key]))
     findings = (Finding(title=plural(len(fresh), "new benchmark"), detail=_some(fresh)),) if fresh else ()
     problems = []
@@ -289,8 +294,8 @@ def differing(before: Results, after: Results) -> tuple[tuple[Finding, ...], tup
         what = f"{plural(len(gone), 'benchmark')} gone: {_some(gone)}"
         problems.append(Problem(code="benchmark-dropped", what=what, retry=False))
     if unlike:
-        one = (old[unlike[0]].statistic, new[unlike[0]].statistic)
-        what = f"no figure in common for {plural(len(unlike), 'benchmark')} ({one[0]}, then {one[1]}): {_some(unlike)}"
+        sides = f"{old[unlike[0]].statistic}, then {new[unlike[0]].statistic}"
+        what = f"no figure in common for {plural(len(unlike), 'benchmark')} ({sides}): {_some(_names(unlike))}"
         problems.append(Problem(code="benchmark-unlike", what=what, retry=False))
     return findings, tuple(problems)
 
@@ -301,8 +306,12 @@ def unread(count: int) -> tuple[Finding, ...]:
     return (Finding(title=what),) if count else ()
 
 
-def _some(keys: Sequence[tuple[str, str, int]]) -> str:
-    return ", ".join(name for name, _, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
+def _names(keys: Iterable[tuple[str, str, int]]) -> list[str]:
+    return [name for name, _, _ in sorted(keys)]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def of_longest(metrics: MetricSet, name: str) -> Metric | None:
@@ -324,19 +333,23 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
     for case in cases:
         device = case.measurement.device if several and case.measurement is not None else None
         name = f"{case.key} ({device.name or device.key})" if device is not None else str(case.key)
-        for verdict in case.verdicts:
-            if verdict.outcome in _ISSUES:
-                metric = verdict.metric
-                text = shown(partial(quantity, metric.value, metric.dimension), str) if metric is not None else ""
-                figure = f"{text}, limit " if text else ""
-                yield f"{name}: {verdict.outcome.value}, {figure}{verdict.limit.text}; {verdict.sentence}"
+        yield from (f"{name}: {_missed(verdict)}" for verdict in case.verdicts if verdict.outcome in _ISSUES)
         metrics = case.measurement.metrics if case.measurement is not None else MetricSet()
-        longest = {key: metric for key in _HEALTH if (metric := of_longest(metrics, key)) is not None}
+        of_kernel = [(key, of_longest(metrics, key)) for key in _HEALTH]
+        longest = {key: metric for key, metric in of_kernel if metric is not None}
         archs = {dict(metric.labels).get("arch", "") for metric in longest.values()} - {""}
         if archs and device is not None and device.kind == "host":  # the figures are of the device of a report
             name = f"{case.key} ({', '.join(sorted(archs))})"
         numbers = {key: metric.value for key, metric in longest.items()}
         yield from (f"{name}: {health_sentence(row, number, numbers)}" for row, number in unhealthy(numbers))
+
+
+def _missed(verdict: Verdict) -> str:
+    """Return ``broken, 92 %, limit tc_util >= 95%; ...``."""
+    metric = verdict.metric
+    figure = shown(partial(quantity, metric.value, metric.dimension), str) if metric is not None else ""
+    limit = f"{figure}, limit {verdict.limit.text}" if figure else verdict.limit.text
+    return f"{verdict.outcome.value}, {limit}; {verdict.sentence}"
 
 
 _ISSUES = (Outcome.BROKEN, Outcome.REGRESSED, Outcome.INVALID, Outcome.NOT_MEASURED)

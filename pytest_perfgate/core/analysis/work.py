@@ -189,7 +189,8 @@ def rate_noun(dtype: str) -> str:
 
 def typed_rate(rate: float | None, dtype: str) -> float | None:
     """Return a rate of operations that brings its unit if their type is an integer."""
-    return named(rate, noun) if rate is not None and (noun := rate_noun(dtype)) else rate
+    noun = rate_noun(dtype)
+    return named(rate, noun) if rate is not None and noun else rate
 
 
 def width(dtype: Dtype) -> float:

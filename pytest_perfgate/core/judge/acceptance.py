@@ -195,10 +195,12 @@ def _decision(
     if add and before is not None and change is not Change.OTHER:
         still = change is Change.KEPT
         apart = apart_from(before, measurement, signature, still=still, far=_fails(report, before, time))
-        if not apart and (why := _counted_already(before, time, signature)):
-            return Proposal(report=report, change=Change.COUNTED, before=before, why=why)
         if not apart:
-            after, why = with_run(before, time.value, measurement, signature), "" if still else signature.pages
+            counted = _counted_already(before, time, signature)
+            if counted:
+                return Proposal(report=report, change=Change.COUNTED, before=before, why=counted)
+            after = with_run(before, time.value, measurement, signature)
+            why = "" if still else signature.pages
             return Proposal(report=report, change=Change.ONE_MORE, before=before, after=after, why=why)
     line = line_of(measurement, time, entries, signature)
     if change is Change.KEPT:

@@ -47,7 +47,8 @@ def _measured(report: RunReport) -> Iterator[tuple[CaseReport, Measurement, list
     """Yield each case with its finite figures; a slowdown is the one that was judged, as in every report."""
     for case in report.cases:
         if case.measurement is not None and not case.problems:
-            slowdowns = {m.labels: m for v in case.verdicts if (m := v.metric) and m.name == "slowdown"}
+            judged = [verdict.metric for verdict in case.verdicts if verdict.metric is not None]
+            slowdowns = {metric.labels: metric for metric in judged if metric.name == "slowdown"}
             metrics = [
                 slowdowns.get(m.labels, m) if m.name == "slowdown" else m for m in case.measurement.metrics.metrics
             ]
@@ -197,6 +198,17 @@ def figures_table(entries: Iterable[HistoryEntry]) -> Table:
 
 def _ends(metric: Metric) -> Sequence[float | None]:
     return (metric.low, metric.high) if metric.interval else (None, None)
+
+
+def _step_json(step: FigureStep) -> dict[str, Any]:
+    figure = step.after or step.before
+    return {
+        "metric": figure.title if figure else "",
+        "before": step.before.value if step.before else None,
+        "after": step.after.value if step.after else None,
+        "unit": figure.dimension.value if figure else "",
+        "worse": step.asks,
+    }
 
 
 def acceptance_json(decisions: Sequence[Proposal]) -> list[dict[str, Any]]:

@@ -58,9 +58,10 @@ def render_entry(
     kernels: str = "",
 ) -> str:
     """Return an entry: a heading, and each case with its table, bottleneck, kernels, and people's paragraphs."""
-    lines = [f"## {_one_line(version.name)}" + (f" ({version.when})" if version.when else ""), ""]
+    kept, known = kept or {}, before or {}
+    when = f" ({version.when})" if version.when else ""
+    lines = [f"## {_one_line(version.name)}{when}", ""]
     lines += [_one_line(version.changed), ""] if version.changed else []
-    known = before or {}
     measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
     gated = {case.key for case in cases if any(v.figure is not None for v in case.verdicts)}
     bare = [(key, m) for key, m in measured if key not in gated and shown(partial(_is_bare, m), lambda _: False)]
@@ -75,7 +76,7 @@ def render_entry(
     lines += [*_bare_lines(bare, known), ""] if bare else []
     lines += [kernels.rstrip(), ""] if kernels else []
     by_run = (f"- {_one_line(text)}{_BY_RUN}" for text in issues_of(cases))
-    written = {**(kept or {}), "Issues": "\n".join(filter(None, ((kept or {}).get("Issues", ""), *by_run)))}
+    written = {**kept, "Issues": "\n".join(filter(None, (kept.get("Issues", ""), *by_run)))}
     for name in _OWN:
         lines += [f"**{name}**", "", written.get(name) or _EMPTY, ""]
     return "\n".join(lines).rstrip("\n") + "\n"

@@ -64,9 +64,10 @@ def run_document(
     drawings = _pictures(loud or cases, history or {}, report.started) if drawn else ()
     pictures = [Section(title="Pictures", blocks=drawings)] if drawings else []
     blocks += pictures if loud else []
-    blocks += [Section(title="By device", blocks=(table,))] if (table := device_table(cases)) else []
+    by_device, rates = device_table(cases), rate_table(cases)
+    blocks += [Section(title="By device", blocks=(by_device,))] if by_device else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
-    blocks += [Section(title="Rates", blocks=(table,))] if (table := rate_table(cases)) else []
+    blocks += [Section(title="Rates", blocks=(rates,))] if rates else []
     blocks += families_of(report, drawn=drawn)
     blocks += [] if loud else pictures
     blocks.append(Section(title="Machine and versions", blocks=(_surroundings(report), *_shards(report))))
@@ -104,7 +105,7 @@ def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
     failed = [case for case in report.cases if case.effect is Effect.FAIL]
     several = len({shard.device for shard in report.shards}) > 1
     for case in failed[:most]:
-        where = f"on {key}" if (key := case.device) else " ".join(verdict.sentence for verdict in case.verdicts[:1])
+        where = f"on {case.device}" if case.device else " ".join(verdict.sentence for verdict in case.verdicts[:1])
         yield render_block(case).partition("\n")[0] + (f"  {where}" if several and where else "")
     if len(failed) > most:
         yield f"and {len(failed) - most} more"

@@ -182,7 +182,8 @@ class PairTimes:
     def add(self, one: PairedRound) -> None:
         """Count one more test of the present round."""
         self._tests[one.nodeid].append(one.seconds)
-        self._timed |= {one.nodeid} if any(capture.samples for capture in one.head) else set()
+        if any(capture.samples for capture in one.head):
+            self._timed.add(one.nodeid)
 
     @property
     def costs(self) -> dict[str, float]:

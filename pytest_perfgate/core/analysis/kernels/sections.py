@@ -288,7 +288,8 @@ def _static_cliff(diagnosis: Diagnosis) -> str:
 
 
 def _next_drop(diagnosis: Diagnosis) -> str:
-    if (step := diagnosis.cliff) is None or (options := diagnosis.occupancy) is None:
+    step, options = diagnosis.cliff, diagnosis.occupancy
+    if step is None or options is None:
         return ""
     carved, now = diagnosis.facts.counters.get("launch__shared_mem_config_size"), dict(options.limits)["shared memory"]
     small = f"; {now} in the {quantity(carved.value, Dimension.BYTES)} that were configured" if carved else ""

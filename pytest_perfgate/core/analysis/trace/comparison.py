@@ -183,7 +183,8 @@ def key_findings(lines: Lines, pairs: Sequence[Match], roofs: Roofs) -> tuple[st
         side = max(spent, key=lambda name: spent[name])
         part = min(spent[side] / total, 1.0)  # streams overlap
         texts.append(f"Operators bound by {side} take {part * 100:.0f} % of the reference's compute time.")
-        texts += _dominates(side, lines, roofs) if part > HALF else []
+        if part > HALF:
+            texts += _dominates(side, lines, roofs)
     remarks = Counter(pair.remark.partition(",")[0].partition(":")[0].replace("no ", "without ") for pair in known)
     texts.append(f"Argument sets in both: {', '.join(f'{n:,} {word}' for word, n in remarks.items()) or 'none'}.")
     odd = max((pair for pair in known if pair.unexpected), key=lambda pair: _saving(pair) or 0.0, default=None)

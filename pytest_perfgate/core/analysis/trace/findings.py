@@ -376,12 +376,8 @@ def elementwise_baseline(rows: Sequence[OperatorRow], roof: Roof | None) -> floa
     """Return the bandwidth fraction of simple elementwise operators: the median over argument sets."""
     if roof is None:
         return None
-    reached = [
-        at.memory
-        for row in rows
-        if row.name in _SIMPLE and row.work and (row.work.bytes or 0) > 1e6
-        if (at := place(row.work, row.total / row.count, roof)).memory is not None
-    ]
+    simple = ((row, row.work) for row in rows if row.name in _SIMPLE and row.work and (row.work.bytes or 0) > 1e6)
+    reached = (place(work, row.total / row.count, roof).memory for row, work in simple)
     known = [part for part in reached if part is not None]
     if not known:
         return None

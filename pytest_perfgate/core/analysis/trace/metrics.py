@@ -222,7 +222,8 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
             made.append(trace_metric("op_share", spent / everything, _PART, where))
             if key == "op":
                 made.append(trace_metric("op_mean", spent / count, _TIME, where))
-                made += [trace_metric("op_variants", len(group), _COUNT, where)] if shaped else []
+                if shaped:
+                    made.append(trace_metric("op_variants", len(group), _COUNT, where))
                 made.append(trace_metric("op_running", min(1.0, running), _PART, where))
             metrics = list(rates(group, roof, where))
             made += metrics
@@ -354,10 +355,14 @@ def _kernel_rates(
 ) -> Iterator[tuple[Cell, ...]]:
     operator, sharing = sole_workers(survey, rows)
     *_, group, groups = kernel_groups(survey)
-    least = [place(row.work, 1.0, roof).claimed if row.work and roof else None for row in rows]
+    figures_of_rows = (
+        [row.work.flops if row.work else None for row in rows],
+        [row.work.bytes if row.work else None for row in rows],
+        [place(row.work, 1.0, roof).claimed if row.work and roof else None for row in rows],
+    )
     flops, moved, ideal = (
         np.bincount(group, np.where(sharing == 1, np.array(column, np.float64)[operator], np.nan), groups)
-        for column in (*([row.work and getattr(row.work, part) for row in rows] for part in ("flops", "bytes")), least)
+        for column in figures_of_rows
     )
     for kernel in kernels:
         of, count = int(group[kernel.first]), int(sharing[kernel.first])
@@ -368,12 +373,13 @@ def _kernel_rates(
             why, figures = IMPOSSIBLE, (*figures[:2], None)
         elif not kernel.total:
             why = "it takes no time in this trace"
-        elif figures[:2] == (None, None) and count == 0:
-            why = "it prepares the memory of its call's kernel"
-        elif figures[:2] == (None, None) and count > 1:
-            why = f"one of {count} kernels of its call: --view roofline has the rate of the call"
         elif figures[:2] == (None, None):
-            why = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
+            if count == 0:
+                why = "it prepares the memory of its call's kernel"
+            elif count > 1:
+                why = f"one of {count} kernels of its call: --view roofline has the rate of the call"
+            else:
+                why = rows[int(operator[kernel.first])].why or "other kernels share the work of some of its calls"
         yield *figures, why
 
 

@@ -356,8 +356,9 @@ def _operator_section(rows: Sequence[OperatorRow], content: ReportContent) -> Se
     for row in rows:
         at = place(row.work, row.total / row.count, roof) if row.work and roof else None
         reached = f"{at.fraction * 100:.0f} % of its roof, {band(at.fraction)}" if at and at.fraction else ""
-        kernel = f"longest kernel {short_name(row.kernel)}" + (f" ({of})" if (of := library(row.kernel)) else "")
-        kernel = "" if content.survey.on_host else kernel
+        of = library(row.kernel)
+        kernel = f"longest kernel {short_name(row.kernel)}" if not content.survey.on_host else ""
+        kernel += f" ({of})" if kernel and of else ""
         parts = "; ".join(filter(None, (reached, at.impossible if at else "", kernel)))
         lines.append(": ".join(filter(None, (row.call.shapes() or "no shapes", parts))))
     rates = () if any(row.work is not None for row in rows) else ("intensity", "rate", "bandwidth", "of the roof")
