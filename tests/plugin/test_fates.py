@@ -69,11 +69,22 @@ def test_a_reason_that_an_earlier_test_has_shown_is_not_repeated(project: Projec
         assert "\n  why   the same reason as test_it.py::test_fails[1], which shows it" in run.says(later)
         assert "make a queue" not in run.says(later)
     assert "  also  2 more cases: test_fails[2], test_fails[3]" in project.run("--perfgate=full").text
-    marked = tests.replace("[1, 2, 3]", "[pytest.param(1, marks=pytest.mark.xfail), 2, 3]")
-    project.write("test_it.py", marked)
+
+
+def test_a_reason_that_only_an_expected_failure_has_shown_is_repeated(project: Project) -> None:
+    """pytest prints nothing of a test that is expected to fail."""
+    tests = """
+        import pytest
+
+        @pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.xfail), 2, 3])
+        @pytest.mark.perfgate("dram <= 10%")
+        def test_reads(perfgate, n):
+            perfgate.record([1.0] * 30, unit="ms")
+    """
+    project.write("test_it.py", tests)
     run = project.run("--perfgate=full", "--perfgate-policy=unmeasured=fail")
-    assert "\n  next  make a queue" in run.says("test_fails[2]"), "pytest shows nothing of the first"
-    assert "the same reason as test_it.py::test_fails[2], which shows it" in run.says("test_fails[3]")
+    assert "the same reason" not in run.says("test_reads[2]")
+    assert "the same reason as test_it.py::test_reads[2], which shows it" in run.says("test_reads[3]")
 
 
 PARTS = hasattr(pytest, "Subtests")
