@@ -200,17 +200,6 @@ def _ends(metric: Metric) -> Sequence[float | None]:
     return (metric.low, metric.high) if metric.interval else (None, None)
 
 
-def _step_json(step: FigureStep) -> dict[str, Any]:
-    figure = step.after or step.before
-    return {
-        "metric": figure.title if figure else "",
-        "before": step.before.value if step.before else None,
-        "after": step.after.value if step.after else None,
-        "unit": figure.dimension.value if figure else "",
-        "worse": step.asks,
-    }
-
-
 def acceptance_json(decisions: Sequence[Proposal]) -> list[dict[str, Any]]:
     """Return what accepting would write, a row a case."""
     from pytest_perfgate.core.render.block import acceptance_warning
