@@ -215,7 +215,7 @@ def arm_spec(config: Any, project: Config, arm: Arm, cases: Sequence[Case], seed
     return ChildSpec(
         argv=tuple(arm_arguments(config, cases, arm)),
         python=arm.launch,
-        label=f"the {arm.name} arm",
+        label=f"the {arm.name} build",
         cwd=Path(arm.cwd),
         env=tuple(sorted(env.items())),
         prefix=project.launcher,

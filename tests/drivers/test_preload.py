@@ -74,7 +74,7 @@ class Suite:
             python=(sys.executable, "-m", "pytest"),
             cwd=self.root,
             env=tuple({**self.env, **env}.items()),
-            label="the head arm",
+            label="the head build",
         )
         child = LocalSpawner().spawn(spec)
         self.children.append(child)

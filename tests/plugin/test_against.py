@@ -42,7 +42,7 @@ def test_a_commit_of_a_line_that_only_ci_had_is_the_one_that_brought_the_line(re
     brought = git(repository.root, "rev-parse", "HEAD~2")
     run = repository.run("--perfgate-against", "c5862dac960c", "tests")
     assert f"c5862dac96 is not in this clone; {brought[:10]} brought its line in" in run.text
-    assert f"the base arm ({brought[:10]}" in run.text, "no two builds, for the command fails"
+    assert f"the base build ({brought[:10]}" in run.text, "no two builds, for the command fails"
     run = repository.run("--perfgate-against", "c5862dac960d", "tests")
     assert "revision-missing" in run.text
 

@@ -130,6 +130,6 @@ def test_a_native_part_that_became_slower_is_confirmed(tmp_path: Path, build: st
     commit(user.repo, "broken")
     git(user.repo, "revert", "--no-edit", "HEAD")
     broken = user.against("HEAD~1")
-    assert "the base arm (HEAD~1, " in broken, broken
+    assert "the base build (HEAD~1, " in broken, broken
     assert "out of order" in broken.partition("[arm-build-failed]")[2], broken
     assert len(git(user.repo, "worktree", "list").splitlines()) == 1

@@ -196,6 +196,6 @@ def test_a_base_that_cannot_be_built_is_said_once_before_the_tests(upstream: Ups
     lines = [line for line in before.splitlines() if "not decided by base and head" in line]
     assert len(lines) == 1, run.text
     assert "only accepted times judge" in lines[0]
-    assert "building the base arm" in before
+    assert "making the base build" in before
     assert "in two builds, " not in before, "no rounds are announced that nobody plays"
     assert re.search(r"full: (\d (undecided|suspect)(, )?)+\n", run.text), run.text

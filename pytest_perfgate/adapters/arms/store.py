@@ -75,7 +75,7 @@ class ArmStore:
         mode = self._mode()
         digest = self._digest(wanted, mode)
         folder = self._home / digest
-        lock, side = self._home / f"{digest}.lock", f"the {name} arm ({_revision_text(revision, wanted.commit)})"
+        lock, side = self._home / f"{digest}.lock", f"the {name} build ({_revision_text(revision, wanted.commit)})"
         with explained(side, self._home), exclusive(lock):
             hide_from_git(self._home.parent)
             facts = built(folder)
@@ -83,7 +83,7 @@ class ArmStore:
                 os.utime(folder / READY)
             else:
                 if self.tell is not None:
-                    self.tell(f"building {side}")
+                    self.tell(f"making {side}")
                 facts = self._make(folder, wanted, mode)
         caches = ((key, str(folder / "caches" / sub)) for key, sub in _CACHES.items())
         return Arm(

@@ -184,7 +184,7 @@ def hidden(texts: Texts, collected: frozenset[str], reach: Reach, *, hides: bool
 Versions = Callable[[str], "tuple[str | None, str]"]
 """Returns a file's text at the base, or None, and in the working copy, by its path from the root."""
 
-_ENDED, _RAN = "the base arm ended with exit code", ", and ran "
+_ENDED, _RAN = "the base build ended with exit code", ", and ran "
 
 
 class OwnFiles:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.judge.context import JudgeContext
     from pytest_perfgate.model.measurement import Baseline
 
-_OF_A_BUILD = re.compile(r"the (base|head) arm \(")
+_OF_A_BUILD = re.compile(r"the (base|head) build \(")
 
 _TENTH = -0.9  # the change of a time to a tenth
 

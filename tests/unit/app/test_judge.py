@@ -35,11 +35,11 @@ def test_a_line_of_no_commit_and_a_base_that_does_not_build_are_both_reasons() -
     gate = gate_judge(Lines(line, line), confirm=lambda reports, cases: {})
     (report,) = gate.judge_result(captured(measured(1.2e6)))
     fault = PerfgateError(
-        "arm-build-failed", "the base arm (9927da1f93): make: exit 2\n  k.c:3:1: error: no ;", fix="fix"
+        "arm-build-failed", "the base build (9927da1f93): make: exit 2\n  k.c:3:1: error: no ;", fix="fix"
     )
     (verdict,) = gate.without_arms(case(), report, fault).verdicts
     first, error, lost = dict(verdict.evidence)["no verdict by base and head"].splitlines()
-    assert (first, error) == ("the base arm (9927da1f93): make: exit 2", "k.c:3:1: error: no ;")
+    assert (first, error) == ("the base build (9927da1f93): make: exit 2", "k.c:3:1: error: no ;")
     assert lost.startswith("it was accepted from a1b2c3d with changes")
     assert verdict.next[0] == "fix"
     (verdict,) = gate.without_arms(case(), report, None, "it failed in the base").verdicts
@@ -171,7 +171,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
     (verdict,) = bench.without_arms(case(), report, None, "base: failed: no kernel").verdicts
     assert verdict.evidence == (("no verdict by base and head", "base: failed: no kernel"),)
     why = (
-        "the base arm ended with exit code 4; its last output:\n  ImportError while loading conftest '/p/conftest.py'."
+        "the base build ended with exit code 4; its last output:\n  ImportError while loading conftest '/p/conftest.py'."
     )
     (verdict,) = bench.without_arms(case(), report, None, why).verdicts
     assert verdict.next[0] == IMPORT_LATER

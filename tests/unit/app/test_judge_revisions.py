@@ -160,7 +160,7 @@ def test_what_was_measured_is_kept_without_a_verdict() -> None:
     assert report.worst is Outcome.NOT_MEASURED
 
 
-PIP = """the base arm: pip install: exit 1
+PIP = """the base build: pip install: exit 1
     error: subprocess-exited-with-error
     × Preparing metadata did not run successfully.
       error: Multiple top-level packages discovered in a flat-layout: ['k', 'baselines'].
@@ -172,7 +172,7 @@ PIP = """the base arm: pip install: exit 1
 @pytest.mark.parametrize(
     ("what", "place", "lines"),
     [
-        (PIP, "build.log", ["the base arm: pip install: exit 1",
+        (PIP, "build.log", ["the base build: pip install: exit 1",
                             "error: Multiple top-level packages discovered in a flat-layout: ['k', 'baselines'].",
                             "all of it: build.log"]),
         ("make: exit 2\n  k.c:3:1: error: no ;\n  make: *** [k.o]", "", ["make: exit 2", "k.c:3:1: error: no ;"]),

@@ -120,7 +120,7 @@ def test_a_start_that_fails_is_complained_of_by_its_own_round() -> None:
 
 def test_a_child_that_died_while_it_waited_raises_when_its_round_begins(monkeypatch) -> None:
     def dead(child, command) -> None:
-        raise PerfgateError("child-crashed", "the base arm died of SIGSEGV")
+        raise PerfgateError("child-crashed", "the base build died of SIGSEGV")
 
     monkeypatch.setattr(ScriptedChild, "send", dead)
     early, starts = waiting(card())
@@ -144,7 +144,7 @@ class Lossy(World):
 
     @staticmethod
     def _dead(timeout_s: float) -> object:
-        raise PerfgateError("child-crashed", "the base arm died of SIGKILL")
+        raise PerfgateError("child-crashed", "the base build died of SIGKILL")
 
 
 @pytest.mark.parametrize(("always", "rounds", "starts"), [(False, 7, 2 * (8 + 1)), (True, 4, 2 * (5 + 1))])
@@ -156,7 +156,7 @@ def test_processes_that_died_while_they_waited_are_started_once_more(always: boo
     played = sum(not one.trouble for one in comparison.rounds)
     assert (played, len(world.spawned), world.open) == (rounds, starts, 0)
     trouble = comparison.results()["t.py::test_0"].trouble
-    assert trouble == (("the base arm died of SIGKILL",) if always else ())
+    assert trouble == (("the base build died of SIGKILL",) if always else ())
 
 
 def test_a_waiting_child_says_what_it_collected() -> None:

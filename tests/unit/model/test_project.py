@@ -49,7 +49,7 @@ KNOWN = Names(
         ("bob@node8, bob@box:/opt, bob@box:~", "[user]@[host], [user]@[host]:/opt, [user]@[host]:~"),
         ("memcpy@GLIBC_2.14 memcpy@@GLIBC_2.14 f@plt", "memcpy@GLIBC_2.14 memcpy@@GLIBC_2.14 f@plt"),
         ("f@libm.so.6 x@y.cu ?f@k@@YAXXZ @P0 mm@sm90 mm@host", "f@libm.so.6 x@y.cu ?f@k@@YAXXZ @P0 mm@sm90 mm@host"),
-        ("the base arm: /opt/conda/envs/k/bin/python3.11 -m pip: exit 2", "the base arm: python -m pip: exit 2"),
+        ("the base build: /opt/conda/envs/k/bin/python3.11 -m pip: exit 2", "the base build: python -m pip: exit 2"),
         ("/builds/x/.venv/bin/python, '/usr/bin/python3'.", "python, 'python'."),
         ("/home/ann/v/bin/python -c, /srv/repo/.venv/bin/python", "python -c, python"),
         ("/usr/lib/python3.11/a.py /a/bin/python-config", "/usr/lib/python3.11/a.py /a/bin/python-config"),

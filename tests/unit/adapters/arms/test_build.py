@@ -105,10 +105,10 @@ def test_a_project_can_have_a_command_of_its_own_and_its_folder_must_be_there(re
     assert only.prepare("base", "HEAD").modules == ("two",)
     missing = failure(repo, settings, "HEAD~1")
     assert missing.code.name == "arm-no-project"
-    assert missing.what.startswith("the base arm (HEAD~1, ")
+    assert missing.what.startswith("the base build (HEAD~1, ")
     assert missing.what.endswith("): the revision has no folder 'one'")
     full = git(repo, "rev-parse", "HEAD~1").strip()
-    assert failure(repo, settings, full).what.startswith(f"the base arm ({full[:10]}): "), "named once"
+    assert failure(repo, settings, full).what.startswith(f"the base build ({full[:10]}): "), "named once"
 
 
 def installed(name: str) -> str:

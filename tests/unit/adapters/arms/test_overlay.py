@@ -50,7 +50,7 @@ def speeds(packages: Sequence[str]) -> str:
 
 
 def repository(folder: Path, layout: str) -> Path:
-    """Speed 1 in the commit, 2 in the working copy, which is the head arm."""
+    """Speed 1 in the commit, 2 in the working copy, which is the head build."""
     make_repo(folder, PLACES[layout], speeds, "", 1)
     write(folder, sources(PLACES[layout], 2))
     return folder

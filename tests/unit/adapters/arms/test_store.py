@@ -98,7 +98,7 @@ def test_each_build_is_announced_before_it_starts_and_a_reused_arm_is_not(repo: 
     store.tell = lines.append
     with pytest.raises(PerfgateError):
         store.prepare("base", "HEAD")
-    assert [line.partition(" (HEAD, ")[0] for line in lines] == ["building the base arm"]
+    assert [line.partition(" (HEAD, ")[0] for line in lines] == ["making the base build"]
     store = ArmStore(repo, ArmSettings(mode="worktree"))
     store.tell = lines.append
     assert [store.prepare("head", "").reused for _ in range(2)] == [False, True]
@@ -384,8 +384,8 @@ def test_arms_that_nobody_used_for_a_day_are_removed_beyond_ten(tmp_path: Path) 
     ],
 )
 def test_a_full_disk_is_said_to_be_one(tmp_path: Path, fault: Exception, code: str) -> None:
-    with pytest.raises(PerfgateError) as caught, explained("the base arm", tmp_path / "not yet" / "made"):
+    with pytest.raises(PerfgateError) as caught, explained("the base build", tmp_path / "not yet" / "made"):
         raise fault
     assert caught.value.code.name == code
-    assert caught.value.what.startswith("the base arm: ")
+    assert caught.value.what.startswith("the base build: ")
     assert ("left free" in caught.value.what) == (code == "arm-no-room")

@@ -153,7 +153,7 @@ def test_a_family_that_stays_keeps_its_own_before_another_with_the_same_paramete
 
 FIXTURE = "import pytest\n\n@pytest.fixture\ndef n(): return 1\n"
 EDITED = FIXTURE + "\n@pytest.fixture\ndef other(): return new.size\n"
-ENDED = "the base arm ended with exit code 4; its last output:\n"
+ENDED = "the base build ended with exit code 4; its last output:\n"
 LOADING = (
     f"{ENDED}    ImportError while loading conftest '/p/b/conftest.py'.\n    E   ImportError: no new\n    a last line"
 )
@@ -181,7 +181,7 @@ def test_a_test_takes_one_more_of_its_own_files_at_each_failure() -> None:
 def test_tests_whose_conftests_are_their_own_start_apart_from_others() -> None:
     own, case = files_of_base(b=(FIXTURE, EDITED))
     elsewhere = replace(case, nodeid="c/t.py::test_one[1]", path="c/t.py")
-    for other in ("the base arm died of SIGSEGV", LOADING.replace("base", "head")):
+    for other in ("the base build died of SIGSEGV", LOADING.replace("base", "head")):
         assert not own.take_conftests([elsewhere, case], other)
     assert own.take_conftests([elsewhere, case], LOADING)
     assert own.same_version([case, elsewhere]) == [elsewhere]

@@ -406,7 +406,7 @@ def test_an_accepted_time_clears_what_it_sees_from_one_run_to_the_next(
 
 
 def test_an_arm_that_loaded_the_other_s_files_is_no_verdict() -> None:
-    wrong = replace(SLOWER, problems=(Problem(code="arm-mixed", what="the base arm loaded the head's kernel.py"),))
+    wrong = replace(SLOWER, problems=(Problem(code="arm-mixed", what="the base build loaded the head's kernel.py"),))
     verdict = paired_verdict(1.1e6, wrong)
     assert (verdict.outcome, verdict.effect) == (Outcome.INVALID, Effect.FAIL)
 

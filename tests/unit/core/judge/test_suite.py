@@ -304,7 +304,7 @@ def test_families_are_collected_from_cases() -> None:
 
 
 def test_a_build_that_failed_is_said_once_for_all_its_cases() -> None:
-    why = "the base arm (9927da1f93): pip: exit 1\nerror: no package\nall of it: build.log"
+    why = "the base build (9927da1f93): pip: exit 1\nerror: no package\nall of it: build.log"
     context = replace(PLAIN_CONTEXT, unpaired=Unpaired(why=why, step="fix the build"))
     judged = [
         judge(measured(1e6, key=key(n)), [limit("slowdown <= 3%")], baseline=accepted(1e6, key=key(n)), context=context)
@@ -313,7 +313,7 @@ def test_a_build_that_failed_is_said_once_for_all_its_cases() -> None:
     (note,) = unbuilt(judged)
     assert (note.kind, note.effect) == ("no verdict by base and head", Effect.WARN)
     assert (
-        note.text == "2 cases not decided by base and head: the base arm (9927da1f93): pip: exit 1; error: no package"
+        note.text == "2 cases not decided by base and head: the base build (9927da1f93): pip: exit 1; error: no package"
     )
     other = replace(context, unpaired=Unpaired(why="its tree is in no commit"))
     alone = judge(
