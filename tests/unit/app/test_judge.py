@@ -170,9 +170,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
     assert verdict.evidence == (("no verdict by base and head", "it did not run in both builds"),)
     (verdict,) = bench.without_arms(case(), report, None, "base: failed: no kernel").verdicts
     assert verdict.evidence == (("no verdict by base and head", "base: failed: no kernel"),)
-    why = (
-        "the base build ended with exit code 4; its last output:\n  ImportError while loading conftest '/p/conftest.py'."
-    )
+    why = "the base build ended with exit code 4; its last output:\n  ImportError while loading conftest '/p/conftest.py'."
     (verdict,) = bench.without_arms(case(), report, None, why).verdicts
     assert verdict.next[0] == IMPORT_LATER
 
