@@ -141,7 +141,7 @@ class ScriptedChild:
 
     def receive(self, timeout_s: float) -> object:
         if self._error:
-            raise PerfgateError("child-crashed", f"the {self.label} arm ended with exit code 4: {self._error}")
+            raise PerfgateError("child-crashed", f"the {self.label} build ended with exit code 4: {self._error}")
         if self._key and (self.label, self._key.nodeid) in self._world.dies:
             raise PerfgateError("child-crashed", f"{self.label} died of SIGSEGV")
         return self._out.popleft()
