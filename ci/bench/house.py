@@ -22,8 +22,8 @@ from ci.bench.trace_maker import write_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pytest_perfgate"
-SMALL, SINGLE = 60, 80
-"""Lines below which a module needs a reason, and below which one with a single importer belongs into it."""
+LINES, SMALL, SINGLE = 400, 60, 80
+"""The most lines of a module; those below which it needs a reason, or belongs into its only importer."""
 LAYERS = (
     {"model", "hookspecs", "clock"},
     {"core"},

@@ -7,6 +7,7 @@ import statistics
 import pytest
 
 from ci.bench.house import (
+    LINES,
     ROOT,
     SINGLE,
     SMALL,
@@ -28,22 +29,22 @@ SMALL_WITH_REASON = {
 PUBLIC = "pytest_perfgate.work"
 """A list of public names: short, and the package alone imports it."""
 FOLDER, WIDE = 20, {"plugin": 23}
-FILES, LINES, ARROWS, MEDIAN = 280, 400, 1500, 300
+FILES, ARROWS, MEDIAN = 280, 1500, 300
+HOW = "CONTRIBUTING.md says below Sizes what to do"
 MEASURED = ("modules", "lines of a module", "files in a folder", "imports between modules, at their top")
 
 
 def test_the_package_has_as_many_files_as_a_person_can_know() -> None:
-    assert 200 <= len(files()) <= FILES
+    assert 200 <= len(files()) <= FILES, HOW
 
 
 def test_a_folder_is_seen_at_a_glance() -> None:
     full = {name: count for name, count in folders().items() if count > WIDE.get(name, FOLDER)}
-    assert not full
+    assert not full, "group some of its modules in a folder of their own, or merge two"
 
 
-def test_a_module_is_a_subject() -> None:
+def test_most_modules_are_short() -> None:
     sizes = lines()
-    assert not {name: count for name, count in sizes.items() if count > LINES}
     beyond = sorted(name for name, count in sizes.items() if MEDIAN < count <= MEDIAN + 10)
     assert 150 <= statistics.median(sizes.values()) <= MEDIAN, f"shorten one of those just beyond {MEDIAN}: {beyond}"
 
@@ -60,7 +61,7 @@ def test_a_short_module_with_one_importer_belongs_into_it() -> None:
 
 
 def test_modules_know_few_others() -> None:
-    assert sum(map(len, imports().values())) <= ARROWS
+    assert sum(map(len, imports().values())) <= ARROWS, HOW
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -93,7 +94,7 @@ def test_the_page_on_the_architecture_says_what_is_measured() -> None:
         "files in a folder": f"{max(count for name, count in widest.items() if name not in WIDE)}, "
         f"`plugin` {widest['plugin']}",
         "imports between modules, at their top": f"{sum(map(len, imports().values())):,}",
-    }, "write the new figures into the table at the end of docs/architecture.md"
+    }, "first keep the bounds; then write the new figures into the table at the end of docs/architecture.md"
 
 
 @pytest.mark.parametrize("name", SMALL_WITH_REASON)
