@@ -293,7 +293,7 @@ def joined(turns: Sequence[Samples], warm: Samples, long: Samples | None = None)
     return replace(
         turns[-1],
         durations=tuple(duration for turn in turns for duration in turn.durations),
-        cpu=tuple(busy for turn in turns for busy in turn.cpu),
+        cpu=tuple(time for turn in turns for time in turn.cpu),
         waits=tuple(wait for turn in turns for wait in turn.waits),
         turns=tuple(len(turn.durations) for turn in turns),
         settled=settled_of(long) if long else None,

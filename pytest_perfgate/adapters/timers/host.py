@@ -88,9 +88,9 @@ class HostTimer:
             if batch > 1 and not plan.calls:
                 plan = replace(plan, least_samples=max(plan.least_samples, min(_FEW, plan.min_samples)))
             warmups = self._warm_up(take, first[0] * batch, plan, clock)
-            durations, busy, waits = list[float](), list[float](), list[float]()
+            durations, cpu_times, waits = list[float](), list[float](), list[float]()
             if plan.in_turns and prepare is None and clock is HOST_CLOCK.wall:
-                take = _with_cpu_time(call, batch, busy)
+                take = _with_cpu_time(call, batch, cpu_times)
             elif batch == 1 and _of_a_tail(plan) and clock is HOST_CLOCK.wall:
                 take = _with_waits(call, prepare, waits)
             stop, cpu_load, begun = None, load_of(clock), clock()
@@ -101,7 +101,7 @@ class HostTimer:
             self._busy_until = clock()
             taken = Samples(
                 durations=tuple(checked_readings(durations, self.name)),
-                cpu=tuple(busy),
+                cpu=tuple(cpu_times),
                 waits=tuple(waits),
                 timer=self.name,
                 stop=stop,
@@ -196,7 +196,7 @@ def _batches(call: Call, clock: Clock, batch: int) -> Take:
     return take
 
 
-def _with_cpu_time(call: Call, batch: int, busy: list[float]) -> Take:
+def _with_cpu_time(call: Call, batch: int, cpu_times: list[float]) -> Take:
     """Take wall times, and the CPU time of this thread."""
     wall, thread = HOST_CLOCK.wall, HOST_CLOCK.thread
 
@@ -207,7 +207,7 @@ def _with_cpu_time(call: Call, batch: int, busy: list[float]) -> Take:
             for _ in turns:
                 call()
             into.append((wall() - begin) / batch)
-            busy.append((thread() - thread_begin) / batch)
+            cpu_times.append((thread() - thread_begin) / batch)
 
     return take
 

@@ -349,7 +349,7 @@ def _too_noisy(allowed: Tolerance) -> str:
 
 def _unless_grouped(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
     """Return UNSTABLE if processes form groups and some are not slower: only two builds decide."""
-    grouped = trial.modes and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
+    grouped = trial.in_groups and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
     return _with_visible(undecided(metric, trial, limit.bound), visible) if grouped else ruling
 
 

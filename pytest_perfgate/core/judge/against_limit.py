@@ -255,7 +255,7 @@ def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
 
 def undecided(metric: Metric, trial: JudgedMeasurement, bound: float) -> Ruling:
     """Judge an interval that spans the limit: UNSTABLE if processes form groups, else UNDECIDED."""
-    if trial.modes and metric.name in _OF_TIME:
+    if trial.in_groups and metric.name in _OF_TIME:
         sentence = "the processes fall into groups on both sides of the limit"
         return Ruling(Outcome.UNSTABLE, sentence, ("perfgate doctor",), metric=metric)
     needs = rounds_to_decide(metric, bound, len(trial.measurement.processes))

@@ -16,7 +16,7 @@ from pytest_perfgate.core.judge.samples import (
     indistinguishable,
     power_facts,
     shift_metric,
-    slow_processes,
+    slow_words,
     time_to_decide,
 )
 from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, expired, more_rounds, run_out
@@ -82,7 +82,7 @@ def _by_decision(limit: Limit, trial: JudgedMeasurement, metric: Metric, thresho
     if slower:
         suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=paired.visible or threshold)
         look = (*trial.profiles, f"git diff --stat {paired.base}")
-        how = slow_processes(paired) or "slower"
+        how = slow_words(paired) or "slower"
         confirmed = _ruling(trial, Outcome.REGRESSED, f"{how} in {source}", metric, look)
         return clock_event(suspicion, trial) or confirmed
     below = metric.high < threshold and is_look(paired.rounds)

@@ -108,7 +108,7 @@ class JudgedMeasurement:
     baseline: Baseline | None
     timing: Summary | None
     """The time of the run with its interval; None if its samples are not trusted."""
-    modes: bool
+    in_groups: bool
     """Whether its processes form groups of different speed."""
     paired: Paired | None
     unheld: str = ""

@@ -40,7 +40,7 @@ from pytest_perfgate.core.limits.merge import (
 )
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.summary import Summary, split
+from pytest_perfgate.core.stats.summary import Summary, group_gap
 from pytest_perfgate.model.errors import codes, proposal
 from pytest_perfgate.model.metric import Absent, Finding, Interval, Labels, Metric, MetricSet, Problem, selected
 from pytest_perfgate.model.plan import SPEEDUP, CaseKey, Compare, Effect, Limit, Mode, Outcome
@@ -98,9 +98,9 @@ def _judged_measurement(
     context: JudgeContext,
     paired: Paired | None,
 ) -> JudgedMeasurement:
-    call, modes = timing(measurement), False
-    if call is not None and split(call.medians, call.spread, call.resolution) is not None:
-        call, modes = call._replace(interval=_hull(call)), True
+    call, in_groups = timing(measurement), False
+    if call is not None and group_gap(call.medians, call.spread, call.resolution) is not None:
+        call, in_groups = call._replace(interval=_hull(call)), True
     derived = timed_metrics(measurement, baseline, call, tails_in([limit.text for limit in limits]))
     if paired is not None and paired.revision and paired.differences:
         derived = _with_shift(derived, paired)
@@ -108,7 +108,7 @@ def _judged_measurement(
     problems = problems_of(measurement, metrics, timed=call is not None)
     return JudgedMeasurement(
         measurement=measurement, context=context, metrics=metrics, baseline=baseline, timing=call,
-        modes=modes, paired=paired, problems=problems + (paired.problems if paired else ()),
+        in_groups=in_groups, paired=paired, problems=problems + (paired.problems if paired else ()),
         unheld=unheld_line(baseline, measurement, context),
         references=references_of(limits),
         several=_several(baseline) if baseline is not None else frozenset(),

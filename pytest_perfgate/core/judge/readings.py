@@ -157,13 +157,13 @@ def reference_of(over: str, ours: Samples, theirs: Samples) -> Reference:
         return Reference(over=over, problems=problems)
     if ours.settled and theirs.settled and differs_in_power([(ours.settled, theirs.settled)]):
         return Reference(over=over, ours=(ours.settled.time,), theirs=(theirs.settled.time,))
-    busy = by_cpu_time([ours], [theirs])
-    own, ratios = time_of(ours, busy=busy), ratios_of_turns(ours, theirs, busy=busy)
+    by_cpu = by_cpu_time([ours], [theirs])
+    own, ratios = time_of(ours, by_cpu=by_cpu), ratios_of_turns(ours, theirs, by_cpu=by_cpu)
     edges = of_samples(ratios) if ratios else None
     return Reference(
         over=over,
         ours=(own,),
-        theirs=(own * apart(ours, theirs, busy=busy),),
+        theirs=(own * apart(ours, theirs, by_cpu=by_cpu),),
         within=((edges.low, edges.high),) if edges else (),
     )
 

@@ -10,7 +10,7 @@ from statistics import NormalDist, fmean, median
 from typing import NamedTuple, TypeVar
 
 from pytest_perfgate.core.stats.inference import far, fisher, pairs_needed, scatter_of, shift_and_interval, signed_rank
-from pytest_perfgate.core.stats.summary import GAP, deviation, split, t_quantile, t_tail
+from pytest_perfgate.core.stats.summary import GAP, deviation, group_gap, t_quantile, t_tail
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval
 from pytest_perfgate.model.plan import LEAST, Compare, Decision, Limit, Operator
 from pytest_perfgate.model.values import Dimension, value
@@ -247,13 +247,13 @@ def unstable(pairs: Pairs) -> bool:
     if max(d) - min(d) <= GAP * within:
         return False
     sides = [[math.log(time) for time in side] for side in (pairs.base, pairs.head)]
-    return any(split(side, within) is not None for side in sides)
+    return any(group_gap(side, within) is not None for side in sides)
 
 
 def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
     """Return how many processes of head and base are in the slower of two groups, if both sides form two."""
     # The groups are formed without regard to sides, so unchanged code has slow ones on either side by chance.
-    edges = split([math.log(time) for time in (*pairs.base, *pairs.head)], math.log1p(pairs.spread))
+    edges = group_gap([math.log(time) for time in (*pairs.base, *pairs.head)], math.log1p(pairs.spread))
     if edges is None:
         return None
     above = math.exp(edges[1]) * (1 - 1e-12)

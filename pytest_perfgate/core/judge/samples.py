@@ -39,15 +39,15 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     bases, heads = _sides(rounds)
     long = settled_turns(rounds)
     if differs_in_power(long):
-        busy = False
+        by_cpu = False
         base, head = tuple(before.time for before, _ in long), tuple(after.time for _, after in long)
     else:
-        busy = by_cpu_time(bases, heads)
-        base = tuple(time_of(samples, busy=busy) for samples in bases)
-        waits = _waits(bases, heads) if busy else [1.0] * len(bases)
-        ratios = [apart(before, after, busy=busy) * longer for before, after, longer in zip(bases, heads, waits)]
+        by_cpu = by_cpu_time(bases, heads)
+        base = tuple(time_of(samples, by_cpu=by_cpu) for samples in bases)
+        waits = _waits(bases, heads) if by_cpu else [1.0] * len(bases)
+        ratios = [apart(before, after, by_cpu=by_cpu) * longer for before, after, longer in zip(bases, heads, waits)]
         head = tuple(time * ratio for time, ratio in zip(base, ratios))
-    spreads = sorted(spread(samples, busy=busy) for samples in (*bases, *heads))
+    spreads = sorted(spread(samples, by_cpu=by_cpu) for samples in (*bases, *heads))
     return Pairs(base=base, head=head, spread=median(spreads), preloads=preloads_of(rounds))
 
 
@@ -119,29 +119,29 @@ def _middles(pairs: Sequence[tuple[float | None, float | None]]) -> tuple[float,
     return base, head
 
 
-def apart(base: Samples, head: Samples, *, busy: bool) -> float:
+def apart(base: Samples, head: Samples, *, by_cpu: bool) -> float:
     """Return head over base: the median ratio of neighbouring turns; without turns, of whole processes."""
     # If clock or neighbours change during a process, its time varies, but neighbouring turns stay comparable.
-    ratios = ratios_of_turns(base, head, busy=busy)
-    return median(ratios) if ratios else time_of(head, busy=busy) / time_of(base, busy=busy)
+    ratios = ratios_of_turns(base, head, by_cpu=by_cpu)
+    return median(ratios) if ratios else time_of(head, by_cpu=by_cpu) / time_of(base, by_cpu=by_cpu)
 
 
-def ratios_of_turns(base: Samples, head: Samples, *, busy: bool) -> list[float]:
+def ratios_of_turns(base: Samples, head: Samples, *, by_cpu: bool) -> list[float]:
     """Return head over base of neighbouring turns, sorted; none if there are too few."""
-    neighbours = zip(_turns(base, busy=busy), _turns(head, busy=busy))
+    neighbours = zip(_turns(base, by_cpu=by_cpu), _turns(head, by_cpu=by_cpu))
     turns = [(before, after) for before, after in neighbours if before > 0 and after > 0]
     if len(turns) < LEAST_TURNS or len(base.turns) != len(head.turns):
         return []
     return sorted(after / before for before, after in turns)
 
 
-def _turns(samples: Samples, *, busy: bool) -> list[float]:
+def _turns(samples: Samples, *, by_cpu: bool) -> list[float]:
     """Return one number for each turn: the least wall time, or the median of times that others hardly disturb."""
-    times = samples.cpu if busy and is_host(samples) else samples.durations
+    times = samples.cpu if by_cpu and is_host(samples) else samples.durations
     ends = list(accumulate(samples.turns))
     if not ends or ends[-1] != len(times) or min(samples.turns) < 1:
         return []
-    of_turn = min if is_host(samples) and not busy else lambda times: middle(sorted(times))
+    of_turn = min if is_host(samples) and not by_cpu else lambda times: middle(sorted(times))
     return [of_turn(times[end - count : end]) for end, count in zip(ends, samples.turns)]
 
 
@@ -158,8 +158,8 @@ def computes(side: Sequence[Samples]) -> bool:
 
 def _wall_over_cpu(samples: Samples) -> float | None:
     """Return the thread's time without queues over its CPU time; None if unknown."""
-    busy = fmean(samples.cpu) if samples.cpu and not samples.threaded else 0.0
-    return (busy + samples.blocked) / busy if samples.blocked is not None and busy > 0 else None
+    cpu = fmean(samples.cpu) if samples.cpu and not samples.threaded else 0.0
+    return (cpu + samples.blocked) / cpu if samples.blocked is not None and cpu > 0 else None
 
 
 def _has_cpu_times(samples: Samples) -> bool:
@@ -170,22 +170,22 @@ def _has_cpu_times(samples: Samples) -> bool:
 def least_stretch(samples: Samples) -> float:
     if len(samples.cpu) != len(samples.durations) or samples.threaded:
         return math.inf
-    return min((wall / busy for wall, busy in zip(samples.durations, samples.cpu) if busy > 0), default=math.inf)
+    return min((wall / cpu for wall, cpu in zip(samples.durations, samples.cpu) if cpu > 0), default=math.inf)
 
 
-def time_of(samples: Samples, *, busy: bool) -> float:
+def time_of(samples: Samples, *, by_cpu: bool) -> float:
     """Return the lowest tenth of CPU times, or the smallest wall time, since disturbances only add time."""
     # A device's own times have no such disturbances, so the median is taken. Recorded data chose each
     # (docs/verdicts.md).
     if not is_host(samples):
         return middle(sorted(samples.durations))
-    ordered = sorted(samples.cpu if busy else samples.durations)
-    return ordered[(len(ordered) - 1) // 10] if busy else ordered[0]
+    ordered = sorted(samples.cpu if by_cpu else samples.durations)
+    return ordered[(len(ordered) - 1) // 10] if by_cpu else ordered[0]
 
 
-def spread(samples: Samples, *, busy: bool) -> float:
+def spread(samples: Samples, *, by_cpu: bool) -> float:
     """Return the interquartile range within the process, as a fraction of its median."""
-    ordered = sorted(samples.cpu if busy else samples.durations)
+    ordered = sorted(samples.cpu if by_cpu else samples.durations)
     last = len(ordered) - 1
     return (ordered[(3 * last + 3) // 4] - ordered[last // 4]) / median(ordered)
 
@@ -336,7 +336,7 @@ BESIDE = "paired, against "
 """The prefix before the base in the source of a slowdown that two arms found."""
 
 
-def slow_processes(paired: Paired) -> str:
+def slow_words(paired: Paired) -> str:
     """Return ``more slow processes (10 of 30, 0 in the base)``, if Fisher's test confirmed that."""
     if paired.slow is None:
         return ""
@@ -380,7 +380,7 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
 
 
 def base_words(paired: Paired) -> str:
-    """Return ``33bcf03592 beside it over 9 rounds: +4.2 %``."""
+    """Return ``base 33bcf03592 in 9 rounds: +4.2 %``."""
     base = f"base {paired.base}" if paired.base else "the base"
     if paired.without_rounds:
         return f"{base}, which has the same {'package' if paired.shared else 'code'}"

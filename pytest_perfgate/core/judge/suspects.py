@@ -27,7 +27,7 @@ from pytest_perfgate.core.judge.samples import (
     is_host,
     power_facts,
     resting_on_arms,
-    slow_processes,
+    slow_words,
     time_to_decide,
 )
 from pytest_perfgate.core.render.words import NOT_BY_BUILDS, detectable, plural, quantity, signed
@@ -168,7 +168,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     if slower and paired.same:
         return _ruling(suspicion, Outcome.MOVED, f"slower {than}, {SAME}", (DOCTOR,), facts)
     if slower:
-        how = slow_processes(paired) or "slower"
+        how = slow_words(paired) or "slower"
         confirmed = _ruling(suspicion, Outcome.REGRESSED, f"{how} {than}", _act(trial), facts)
         return resting_on_arms(confirmed, suspicion.metric, paired, processes)
     if paired.decision is Decision.NOT_SLOWER and paired.shared:

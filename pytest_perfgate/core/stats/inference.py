@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_perfgate.core.stats.summary import median, split, t_quantile
+from pytest_perfgate.core.stats.summary import group_gap, median, t_quantile
 from pytest_perfgate.model.metric import Interval
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def far(differences: Sequence[float]) -> tuple[tuple[int, int], float] | None:
     """Return how many are far above and far below zero, if a gap separates them, and the chance of so many above."""
     # The gap is found without regard to signs, which are equally likely if differences are symmetric.
     sizes = [abs(d) for d in differences]
-    edges = split(sizes, median(sorted(sizes)))
+    edges = group_gap(sizes, median(sorted(sizes)))
     if edges is None:
         return None
     above, below = sum(d >= edges[1] for d in differences), sum(-d >= edges[1] for d in differences)

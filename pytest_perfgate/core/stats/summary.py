@@ -360,16 +360,16 @@ def exhausted(plan: Plan, spent_ns: float) -> tuple[str, str]:
 GAP = 3
 """Within-process interquartile ranges of a gap between two groups."""
 
-LEAST_PER_MODE = 2
+LEAST_PER_GROUP = 2
 """The least processes of a group; a single one is an outlier."""
 
 
-def split(medians: Sequence[float], spread: float, resolution: float = 0.0) -> tuple[float, float] | None:
+def group_gap(medians: Sequence[float], spread: float, resolution: float = 0.0) -> tuple[float, float] | None:
     """Return the edges of the widest gap that separates the process medians into groups, or None."""
-    if len(medians) < 2 * LEAST_PER_MODE:
+    if len(medians) < 2 * LEAST_PER_GROUP:
         return None
     ordered = sorted(medians)
-    places = range(LEAST_PER_MODE, len(ordered) - LEAST_PER_MODE + 1)
+    places = range(LEAST_PER_GROUP, len(ordered) - LEAST_PER_GROUP + 1)
     gaps = [(ordered[at] - ordered[at - 1], ordered[at - 1], ordered[at]) for at in places]
     widest = max(gaps)
     return widest[1:] if widest[0] > max(GAP * spread, 2 * resolution) else None

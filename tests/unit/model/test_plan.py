@@ -41,7 +41,7 @@ def test_the_command_that_runs_a_test_again_names_no_call() -> None:
     key = CaseKey(nodeid="t.py::test_x[it's]", name="bwd")
     trial = JudgedMeasurement(
         measurement=measured(1.0, key=key), context=JudgeContext(), metrics=MetricSet(), problems=(), baseline=None,
-        timing=None, modes=False, paired=None,
+        timing=None, in_groups=False, paired=None,
     )  # fmt: skip
     assert trial.rerun == "pytest 't.py::test_x[it'\"'\"'s]'"
     assert trial.name.endswith("#bwd'")

@@ -278,8 +278,8 @@ def test_a_head_that_waits_less_by_chance_in_the_first_rounds_is_not_cleared() -
 
 
 def test_a_device_is_summed_up_by_its_median() -> None:
-    assert time_of(turns_of((1.0, 5.0, 9.0), timer="events"), busy=False) == 5.0
-    assert time_of(turns_of((9.0, 5.0, 1.0)), busy=False) == 1.0
+    assert time_of(turns_of((1.0, 5.0, 9.0), timer="events"), by_cpu=False) == 5.0
+    assert time_of(turns_of((9.0, 5.0, 1.0)), by_cpu=False) == 1.0
 
 
 def turns(*levels: float, timer: str = "host", slower: float = 1.0) -> Samples:
@@ -292,16 +292,16 @@ def turns(*levels: float, timer: str = "host", slower: float = 1.0) -> Samples:
 def test_a_clock_that_changes_half_way_is_no_slowdown(timer: str) -> None:
     fast_first = turns(*(100.0,) * 6, *(140.0,) * 4, timer=timer)
     slow_soon = turns(*(100.0,) * 5, *(140.0,) * 5, timer=timer, slower=1.05)
-    assert apart(fast_first, slow_soon, busy=timer == "host") == pytest.approx(1.05)
+    assert apart(fast_first, slow_soon, by_cpu=timer == "host") == pytest.approx(1.05)
     sides = pair_of([(capture(fast_first), capture(slow_soon))] * 3)
     assert sides.differences == pytest.approx([math.log(1.05)] * 3)
 
 
 def test_turns_are_asked_only_where_both_took_them() -> None:
     whole, cut = turns(*(100.0,) * 5), turns(*(110.0,) * 2)
-    assert apart(whole, cut, busy=True) == pytest.approx(1.1)
+    assert apart(whole, cut, by_cpu=True) == pytest.approx(1.1)
     lost = replace(turns(*(120.0,) * 5), turns=(3, 3, 3))
-    assert apart(whole, lost, busy=True) == pytest.approx(1.2)
+    assert apart(whole, lost, by_cpu=True) == pytest.approx(1.2)
 
 
 def test_a_calm_suspect_needs_the_rounds_of_the_design_and_a_wild_one_more() -> None:

@@ -43,8 +43,8 @@ def test_three_turns_are_evidence_and_two_are_not() -> None:
     def took(*times: float) -> Samples:
         return Samples(durations=times, timer="host", stop=Stop.COUNT, turns=(1,) * len(times))
 
-    assert apart(took(10.0, 20.0, 30.0), took(15.0, 22.0, 36.0), busy=False) == pytest.approx(1.2)
-    assert apart(took(10.0, 20.0), took(15.0, 24.0), busy=False) == pytest.approx(1.5)
+    assert apart(took(10.0, 20.0, 30.0), took(15.0, 22.0, 36.0), by_cpu=False) == pytest.approx(1.2)
+    assert apart(took(10.0, 20.0), took(15.0, 24.0), by_cpu=False) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(("wall", "alone"), [(1.019, True), (1.021, False)])

@@ -144,34 +144,34 @@ CPU = tuple(time / 2 for time in WALL)
 
 
 def test_the_time_of_a_process_is_the_clock_s_that_speaks_for_it() -> None:
-    assert time_of(timed_samples(WALL, CPU), busy=False) == 1.0
+    assert time_of(timed_samples(WALL, CPU), by_cpu=False) == 1.0
     twenty = tuple(float(n) for n in range(1, 21))
-    assert time_of(timed_samples(twenty, twenty), busy=True) == 2.0
-    assert time_of(timed_samples(twenty[::-1][:11], twenty[::-1][:11]), busy=True) == 11.0
-    assert time_of(timed_samples(twenty[:10], twenty[:10]), busy=True) == 1.0
-    assert time_of(timed_samples(WALL, CPU, timer="events"), busy=True) == 12.5
+    assert time_of(timed_samples(twenty, twenty), by_cpu=True) == 2.0
+    assert time_of(timed_samples(twenty[::-1][:11], twenty[::-1][:11]), by_cpu=True) == 11.0
+    assert time_of(timed_samples(twenty[:10], twenty[:10]), by_cpu=True) == 1.0
+    assert time_of(timed_samples(WALL, CPU, timer="events"), by_cpu=True) == 12.5
 
 
 def test_the_spread_is_of_quartiles() -> None:
     eleven = tuple(float(n) for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024))
-    assert spread(timed_samples(eleven, CPU), busy=False) == pytest.approx((256 - 4) / 32)
+    assert spread(timed_samples(eleven, CPU), by_cpu=False) == pytest.approx((256 - 4) / 32)
     nine = tuple(float(2**n) for n in range(9))
-    assert spread(timed_samples(WALL, nine), busy=True) == pytest.approx((64 - 4) / 16)
+    assert spread(timed_samples(WALL, nine), by_cpu=True) == pytest.approx((64 - 4) / 16)
     twelve = tuple(float(2**n) for n in range(12))
-    assert spread(timed_samples(twelve), busy=False) == pytest.approx((512 - 4) / 48)
+    assert spread(timed_samples(twelve), by_cpu=False) == pytest.approx((512 - 4) / 48)
 
 
 def test_turns_are_compared_one_by_one() -> None:
     base = timed_samples((10.0, 12.0, 20.0, 21.0, 40.0, 44.0), turns=(2, 2, 2))
     head = timed_samples((11.0, 13.0, 23.0, 22.0, 48.0, 90.0), turns=(2, 2, 2))
-    assert apart(base, head, busy=False) == pytest.approx(1.1)
+    assert apart(base, head, by_cpu=False) == pytest.approx(1.1)
     for timer in ("events", "cupti"):
         middles = [12.0 / 11.0, 22.5 / 20.5, 69.0 / 42.0]
         on_device = [
             timed_samples(s.durations, (time**2 for time in s.durations), timer=timer, turns=s.turns)
             for s in (base, head)
         ]
-        assert apart(*on_device, busy=True) == pytest.approx(sorted(middles)[1])
+        assert apart(*on_device, by_cpu=True) == pytest.approx(sorted(middles)[1])
 
 
 @pytest.mark.parametrize(
@@ -189,25 +189,27 @@ def test_turns_are_compared_one_by_one() -> None:
 def test_without_enough_turns_whole_processes_are_compared(of_base, of_head) -> None:
     base = timed_samples((10.0, 12.0, 20.0, 21.0, 40.0, 44.0), turns=of_base)
     head = timed_samples((30.0, 13.0, 23.0, 22.0, 48.0, 90.0), turns=of_head)
-    assert apart(base, head, busy=False) == pytest.approx(1.3)
+    assert apart(base, head, by_cpu=False) == pytest.approx(1.3)
 
 
 def test_turns_of_one_sample_and_least_turns_are_enough() -> None:
     base = timed_samples((10.0, 20.0, 30.0), turns=(1,) * LEAST_TURNS)
     head = timed_samples((15.0, 22.0, 36.0), turns=(1,) * LEAST_TURNS)
-    assert apart(base, head, busy=False) == pytest.approx(1.2)
+    assert apart(base, head, by_cpu=False) == pytest.approx(1.2)
     assert apart(
-        timed_samples((10.0, 0.5, 40.0), turns=(1,) * 3), timed_samples((15.0, 0.55, 48.0), turns=(1,) * 3), busy=False
+        timed_samples((10.0, 0.5, 40.0), turns=(1,) * 3),
+        timed_samples((15.0, 0.55, 48.0), turns=(1,) * 3),
+        by_cpu=False,
     ) == (pytest.approx(1.2))
 
 
 def test_a_turn_that_took_no_time_is_left_out() -> None:
     base = timed_samples((10.0, 0.0, 20.0, 30.0), (10.0, 0.0, 20.0, 30.0), turns=(1,) * 4)
     head = timed_samples((15.0, 9.0, 22.0, 36.0), (15.0, 9.0, 22.0, 36.0), turns=(1,) * 4)
-    assert apart(base, head, busy=True) == pytest.approx(1.2)
+    assert apart(base, head, by_cpu=True) == pytest.approx(1.2)
     nothing = timed_samples((15.0, 22.0, 36.0, 9.0), (15.0, 22.0, 36.0, 0.0), turns=(1,) * 4)
     ours = timed_samples((10.0, 20.0, 30.0, 9.0), (10.0, 20.0, 30.0, 9.0), turns=(1,) * 4)
-    assert apart(ours, nothing, busy=True) == pytest.approx(1.2)
+    assert apart(ours, nothing, by_cpu=True) == pytest.approx(1.2)
 
 
 def test_a_call_computes_where_some_sample_loses_no_time() -> None:
@@ -281,12 +283,12 @@ def test_a_call_that_is_slower_every_second_time_is_slower() -> None:
     base = timed_samples((10.0,) * 12, (10.0,) * 12, turns=(4,) * 3)
     every_second = (10.0, 13.0) * 6
     head = timed_samples(every_second, every_second, turns=(4,) * 3)
-    assert apart(base, head, busy=True) == pytest.approx(1.15)
+    assert apart(base, head, by_cpu=True) == pytest.approx(1.15)
     mostly = (10.0, 13.0, 13.0, 13.0) * 3
-    assert apart(base, timed_samples(mostly, mostly, turns=(4,) * 3), busy=True) == pytest.approx(1.3)
+    assert apart(base, timed_samples(mostly, mostly, turns=(4,) * 3), by_cpu=True) == pytest.approx(1.3)
 
 
 def test_of_wall_times_that_others_lengthen_the_least_counts() -> None:
     base = timed_samples((10.0,) * 12, turns=(4,) * 3)
     head = timed_samples((10.0, 13.0, 13.0, 13.0) * 3, turns=(4,) * 3)
-    assert apart(base, head, busy=False) == pytest.approx(1.0)
+    assert apart(base, head, by_cpu=False) == pytest.approx(1.0)

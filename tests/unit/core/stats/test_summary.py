@@ -13,6 +13,7 @@ from pytest_perfgate.core.stats.summary import (
     WarmUp,
     deviation,
     exhausted,
+    group_gap,
     left_of,
     logs_of,
     median,
@@ -20,7 +21,6 @@ from pytest_perfgate.core.stats.summary import (
     middle,
     of_processes,
     of_samples,
-    split,
     summary,
     t_quantile,
     t_tail,
@@ -274,26 +274,26 @@ def test_a_slice_of_a_budget_is_whole_again() -> None:
 
 
 def test_groups_of_processes() -> None:
-    assert split([1.0, 2.0], 0.0) is None
-    assert split([1.0, 1.0, 3.5, 3.5], 0.0, 1.0) == (1.0, 3.5)
-    assert split([1.0, 1.0, 2.9, 2.9], 0.0, 1.0) is None
+    assert group_gap([1.0, 2.0], 0.0) is None
+    assert group_gap([1.0, 1.0, 3.5, 3.5], 0.0, 1.0) == (1.0, 3.5)
+    assert group_gap([1.0, 1.0, 2.9, 2.9], 0.0, 1.0) is None
 
 
 def test_the_edges_of_the_widest_gap() -> None:
-    assert split([3.0, 1.0, 1.1, 3.2, 3.1], spread=0.1) == (1.1, 3.0)
+    assert group_gap([3.0, 1.0, 1.1, 3.2, 3.1], spread=0.1) == (1.1, 3.0)
 
 
 def test_a_gap_within_the_noise_or_beside_one_process_is_none() -> None:
-    assert split([1.0, 1.1, 1.4, 1.5], spread=0.1) is None
-    assert split([1.0, 1.0, 1.0, 9.0], spread=0.1) is None
-    assert split([1.0, 1.0, 2.0, 2.0], spread=0.0, resolution=0.5) is None
-    assert split([], spread=0.0) is None
+    assert group_gap([1.0, 1.1, 1.4, 1.5], spread=0.1) is None
+    assert group_gap([1.0, 1.0, 1.0, 9.0], spread=0.1) is None
+    assert group_gap([1.0, 1.0, 2.0, 2.0], spread=0.0, resolution=0.5) is None
+    assert group_gap([], spread=0.0) is None
 
 
 def test_groups_are_more_than_three_quartile_ranges_apart_with_two_processes_each() -> None:
-    assert split([1.0, 1.0, 1.29, 1.29], spread=0.1) is None
-    assert split([1.0, 1.0, 1.31, 1.31], spread=0.1) == (1.0, 1.31)
-    assert split([1.0, 1.31, 1.31], spread=0.1) is None
+    assert group_gap([1.0, 1.0, 1.29, 1.29], spread=0.1) is None
+    assert group_gap([1.0, 1.0, 1.31, 1.31], spread=0.1) == (1.0, 1.31)
+    assert group_gap([1.0, 1.31, 1.31], spread=0.1) is None
 
 
 @pytest.mark.parametrize(
