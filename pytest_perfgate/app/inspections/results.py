@@ -45,35 +45,26 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.profiles import BenchFile, BenchReader, BenchResult
 
 
-_SIGNS: Mapping[str, Sequence[Sequence[bytes]]] = {
-    "nvbench": (
-        (b'"nvbench"',),
-        (b'"sm_version"', b'"devices"'),
-        (b'"meta"', b'"argv"'),
-        (b'"benchmarks"', b'"axes"'),
-    ),
+_SIGNS: Mapping[str, Sequence[bytes]] = {
+    "nvbench": (b'"nvbench"', b'"sm_version" "devices"', b'"meta" "argv"', b'"benchmarks" "axes"'),
     "pytest-benchmark": (
-        (b'"machine_info"', b'"commit_info"'),
-        (b'"machine_info"', b'"python_'),
-        (b'"benchmarks"', b'"fullname"'),
+        b'"machine_info" "commit_info"',
+        b'"machine_info" "python_',
+        b'"benchmarks" "fullname"',
     ),
     "google-benchmark": (
-        (b'"context"', b'"num_cpus"'),
-        (b'"context"', b'"library_'),
-        (b'"benchmarks"', b'"cpu_time"', b'"real_time"'),
+        b'"context" "num_cpus"',
+        b'"context" "library_',
+        b'"benchmarks" "cpu_time" "real_time"',
     ),
-    "asv": (
-        (b'"commit_hash"', b'"env_name"'),
-        (b'"commit_hash"', b'"results"'),
-        (b'"benchmark_version"',),
-    ),
+    "asv": (b'"commit_hash" "env_name"', b'"commit_hash" "results"', b'"benchmark_version"'),
     "hyperfine": (
-        (b'"results"', b'"command"', b'"stddev"', b'"user"', b'"system"'),
-        (b'"results"', b'"command"', b'"exit_codes"'),
-        (b'"hyperfine_version"', b'"results"', b'"command"'),
+        b'"results" "command" "stddev" "user" "system"',
+        b'"results" "command" "exit_codes"',
+        b'"hyperfine_version" "results" "command"',
     ),
 }
-"""The first keys of each tool's files, and those after a program has sorted the keys; one row is enough."""
+"""The first keys of each tool's files, and those after a program has sorted the keys; one text is enough."""
 
 
 class Benchmarks:
@@ -88,7 +79,7 @@ class Benchmarks:
     def recognises(self, path: Path, head: bytes) -> bool:
         del path
         text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        return text.startswith(b"{") and any(all(sign in text for sign in signs) for signs in self._signs)
+        return text.startswith(b"{") and any(all(key in text for key in row.split()) for row in self._signs)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         del options
