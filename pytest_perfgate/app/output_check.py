@@ -314,17 +314,20 @@ def _unequal_arrays(result: Any, expected: Any, rtol: float | None, atol: float 
         fix = "return tensors of a plain type and layout, or compare in a check= of your own"
         raise PerfgateError("check-failed", f"{at}{kinds} cannot be compared: {odd}", fix=fix) from odd
     kinds = ours.dtype.kind + theirs.dtype.kind
-    if set(kinds) & set("OUSMV"):
-        alike = result is expected or bool(np.all(ours == theirs))
+    if set(kinds) & set("OUSMmV"):
+        alike = result is expected or (ours.shape == theirs.shape and bool(np.all(ours == theirs)))
         return "" if alike else f"{at}{result!r:.40} is not {expected!r:.40}"
     if ours.shape != theirs.shape:
         return f"{at}has the shape {ours.shape}, and the reference {theirs.shape}"
     usual_rtol, usual_atol = _tolerance(kind_of(result), kind_of(expected))
     rtol, atol = usual_rtol if rtol is None else rtol, usual_atol if atol is None else atol
     wide = "complex128" if "c" in kinds else "float64"
-    gaps = np.abs(ours.astype(wide) - theirs.astype(wide))
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinite and of very large numbers
+        gaps = np.abs(ours.astype(wide) - theirs.astype(wide))
+        near = np.isfinite(theirs) & (gaps <= atol + rtol * np.abs(theirs))  # to infinity all are equally far
     wrong = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
-    wrong &= ~(gaps <= atol + rtol * np.abs(theirs)) if rtol or atol else True
+    if rtol or atol:
+        wrong &= ~near
     if not wrong.any():
         return ""
     worst = np.argmax(np.where(wrong, np.nan_to_num(gaps, nan=np.inf), -1))
