@@ -102,7 +102,7 @@ def _read(path: Path) -> Iterator[KernelFacts]:
     refuse_repeated([(line, key) for line, row in rows if (key := identity_of(row, form))], "dispatch", fault)
     machine = _machine(path)
     for facts in form([row for _, row in rows], path):
-        yield replace(facts, arch=machine.get("gpu_arch", "gfx"), device=machine.get("gpu_model", ""))
+        yield replace(facts, arch=machine.get("gpu_arch") or "gfx", device=machine.get("gpu_model") or "")
 
 
 def _wrong_in(row: Row) -> str:

@@ -48,6 +48,13 @@ def test_the_first_generation_has_times_and_no_counters() -> None:
     assert analysis.metrics.find("dram") == ()
 
 
+@pytest.mark.parametrize("sysinfo", ["gpu_arch,gpu_model\n,\n", "gpu_model,gpu_arch\nMI300X\n", "gpu_arch\n", ""])
+def test_a_machine_that_is_not_named_is_one_of_amd(tmp_path: Path, sysinfo: str) -> None:
+    (tmp_path / "pmc_perf.csv").write_text(COUNTED)
+    (tmp_path / "sysinfo.csv").write_text(sysinfo)
+    assert {facts.arch for facts in read_rocprof([tmp_path / "pmc_perf.csv"])} == {"gfx"}
+
+
 def test_the_grid_of_amd_is_in_work_items_and_a_missing_stamp_is_no_time(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(TRACE)
     first, second = read_rocprof([tmp_path / "t.csv"])
