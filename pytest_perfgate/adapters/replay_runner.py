@@ -34,6 +34,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.repeat < 1:
+        parser.error("--repeat is 1 or more")
     import torch
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")

@@ -41,6 +41,18 @@ def test_lists_and_packed_sequences_repeat():
     assert done["outputs"][0]["shape"] == [10, 4, 8]
 
 
+def test_an_operation_is_repeated_at_least_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pytest_perfgate.adapters.replay_runner import main
+
+    monkeypatch.setattr("sys.argv", ["replay.py", "--repeat", "0"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "--repeat is 1 or more" in capsys.readouterr().err
+
+
 MATRIX = {"kind": "tensor", "dtype": "fp32", "shape": [4, 4], "strides": []}
 FAILING = {
     "an index out of range": [{**MATRIX, "shape": [1, 4]}, {**MATRIX, "dtype": "int64", "shape": [64]}],
