@@ -193,10 +193,10 @@ def _project_limits(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]
 def reworked_tests(change: JudgedChange) -> Differences:
     """Return the tests that the change edits, since they may measure something else than was accepted."""
     edited = [report for report in change.reports if judged_by_earlier(change.gate_judge, report)]
-    return Differences(names=tuple(_names(change.gate_judge, edited, change.texts())) if edited else ())
+    return Differences(names=tuple(_edited_tests(change.gate_judge, edited, change.texts())) if edited else ())
 
 
-def _names(gate_judge: GateJudge, reports: Iterable[CaseReport], texts: Texts) -> Iterable[str]:
+def _edited_tests(gate_judge: GateJudge, reports: Iterable[CaseReport], texts: Texts) -> Iterable[str]:
     """Return each edited test once, with its differences; a moved test is compared with the file that it came from."""
     came = {now: CaseKey(nodeid=then).path for then, now in gate_judge.accepted.moved.items()}
     differences: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
@@ -296,11 +296,11 @@ def newly_marked(change: JudgedChange) -> Differences:
         return Differences()
     texts = change.texts()
     tests = {(key.path, key.test_id.partition("[")[0]) for key in map(parse_case_key, deselected) if key.path in texts}
-    names = tuple(f"{path}::{test}" for path, test in sorted(tests) if _edited(*texts[path], test))
+    names = tuple(f"{path}::{test}" for path, test in sorted(tests) if _marks_differ(*texts[path], test))
     return Differences(names=names)
 
 
-def _edited(then: str | None, now: str | None, test: str) -> bool:
+def _marks_differ(then: str | None, now: str | None, test: str) -> bool:
     before, after = marks_of(then or "", test), marks_of(now or "", test)
     return None not in (before, after) and before != after
 
@@ -314,12 +314,12 @@ def renamed_lines(change: JudgedChange) -> Differences:
 
 def renamed_cases(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> frozenset[str]:
     """Return the removed cases that continue under another name; a note on their lines reports them."""
-    on = (
+    renamed = (
         successor.gone
         for successor in _successors(gate_judge, reports)
         if gate_judge.accepted.carried_on(successor.gone.key, successor.new.key)
     )
-    return frozenset(str(line.key) for line in on)
+    return frozenset(str(line.key) for line in renamed)
 
 
 def _successors(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Successor]:
@@ -376,14 +376,14 @@ def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:
 def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
     """Yield accepted figures that are removed from the line, or have a worse value or more scatter."""
     for was in then.figures:
-        now, value = edited.figure(was.name, was.labels), quantity(was.value, was.dimension)
+        now, earlier = edited.figure(was.name, was.labels), quantity(was.value, was.dimension)
         if now is None:
-            yield f"{was.title} {value} -> gone"
+            yield f"{was.title} {earlier} -> gone"
             continue
         kind = _KINDS.get(was.name)
         worse = {Better.LOWER: now.value > was.value, Better.HIGHER: now.value < was.value}
         if worse.get(kind.better if kind else Better.NEITHER, now.value != was.value):
-            yield f"{was.title} {value} -> {quantity(now.value, now.dimension)}"
+            yield f"{was.title} {earlier} -> {quantity(now.value, now.dimension)}"
         elif now.scatter > max(_MUCH, _FAR * was.scatter):
             yield f"scatter of {was.title} {detectable(was.scatter)} -> {detectable(now.scatter)}"
 

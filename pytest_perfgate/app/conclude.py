@@ -137,7 +137,7 @@ def _without_history(gate_judge: GateJudge) -> Iterable[SuiteNote]:
 
 def _edited_meanwhile(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     if trees := dict(gate_judge.tools.environment().facts).get(TREE):
-        what = f"the working copy changed while it was measured ({trees}), so no commit holds what was"
+        what = f"the working copy changed while it was measured ({trees}), so no commit holds that code"
         fix = "run again; if a test writes files of the project (git status), let it write elsewhere"
         yield SuiteNote(kind=TREE, effect=Effect.WARN, text=f"{what}; next: {fix}")
 

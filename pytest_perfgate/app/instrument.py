@@ -81,7 +81,7 @@ def per_call(samples: Samples, calls: int) -> Samples:
     return replace(
         samples,
         durations=tuple(duration / calls for duration in samples.durations),
-        cpu=tuple(busy / calls for busy in samples.cpu),
+        cpu=tuple(time / calls for time in samples.cpu),
         waits=tuple(waited / calls for waited in samples.waits),
         busy=tuple(busy / calls for busy in samples.busy),
         launch_gap=None if samples.launch_gap is None else samples.launch_gap / calls,

@@ -112,6 +112,11 @@ class Screening:
         open_ = (key for key in self._undecided() if key.nodeid in reasons)
         return {key: f"it failed in base or head before they decided: {reasons[key.nodeid]}" for key in open_}
 
+    def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
+        """Return the calls that were not timed: their figures from machine code, files and the test itself."""
+        calls = _untimed(self._comparison, self._results)
+        return {key: self._result(key, revision, decision=Decision.UNDECIDED) for key in calls}
+
     def _undecided(self) -> list[CaseKey]:
         undecided = (key for key, result in self._results.items() if result.decision is Decision.UNDECIDED)
         return [key for key in undecided if not cleared_as_same(self._comparison, key)]
@@ -131,8 +136,8 @@ class Screening:
         played = _rounds_played(self._comparison, (*self._results, *untimed))
         for key, result in self._results.items():
             want = _want(self._comparison, self._threshold(key), key, result)
-            wanted = wants.get(key.nodeid)
-            if self._is_open(key, played[key], result) and (wanted is None or want.rounds > wanted.rounds):
+            earlier = wants.get(key.nodeid)
+            if self._is_open(key, played[key], result) and (earlier is None or want.rounds > earlier.rounds):
                 wants[key.nodeid] = want
         for key in untimed:
             if key.nodeid not in wants and self._is_open(key, played[key]):
@@ -172,11 +177,6 @@ class Screening:
             wants_s=_wants_s(comparison, self._threshold(key), key, finding),
             clocks_hz=paired_clocks(deciding), limited=power_limited(deciding), tunings=_tunings(deciding),
         )  # fmt: skip
-
-    def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
-        """Return the calls that were not timed: their figures from machine code, files and the test itself."""
-        calls = _untimed(self._comparison, self._results)
-        return {key: self._result(key, revision, decision=Decision.UNDECIDED) for key in calls}
 
     def _result(self, key: CaseKey, revision: bool, **of_rounds: Any) -> Paired:
         """Return the fields that rounds decide with those that they do not: the two builds, and the call's figures."""
@@ -275,7 +275,7 @@ def open_figures(comparison: Comparison, key: CaseKey, request: ToDecide, played
         for limit in request.changes:
             if limit.metric == pairs.name and matches(pairs.labels, scope_within(limit, key)):
                 decision = figure_finding(pairs, limit, request.gates, comparison.design.most).decision
-                if played < _REPEATED if pairs.repeats else decision is Decision.UNDECIDED:
+                if (pairs.repeats and played < _REPEATED) or (not pairs.repeats and decision is Decision.UNDECIDED):
                     return True
     return False
 
@@ -366,14 +366,6 @@ class FirstRun:
         results = self._rounds.results()
         return [call for case in cases for call in too_noisy(results[case.nodeid], self._judge, first=self._first)]
 
-    def _open(self, cases: Iterable[Case]) -> list[str]:
-        """Return the cases that more processes may help, those nearest to their limit first."""
-        far: dict[str, float] = {}
-        for call in self.noisy_calls(cases):
-            if not call.machine_busy:
-                far[call.key.nodeid] = max(call.half / call.asks, far.get(call.key.nodeid, 0.0))
-        return sorted(far, key=far.__getitem__)
-
     def play_more(
         self, cases: Sequence[Case], play: PlayRound, tell: Callable[[str], None], within_s: float, start_s: float
     ) -> None:
@@ -391,6 +383,14 @@ class FirstRun:
             play([replace(named[n], plan=replace(named[n].plan, rounds=number + 1)) for n in fit], number)
             names = self._open(named[name] for name in names)
         report_noisy(self.noisy_calls(cases), tell)
+
+    def _open(self, cases: Iterable[Case]) -> list[str]:
+        """Return the cases that more processes may help, those nearest to their limit first."""
+        far: dict[str, float] = {}
+        for call in self.noisy_calls(cases):
+            if not call.machine_busy:
+                far[call.key.nodeid] = max(call.half / call.asks, far.get(call.key.nodeid, 0.0))
+        return sorted(far, key=far.__getitem__)
 
     def _affordable(self, names: list[str], left_s: float, start_s: float) -> list[str]:
         """Return as many cases as the remaining time allows in one round."""

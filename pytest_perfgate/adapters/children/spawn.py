@@ -68,10 +68,10 @@ class Watcher:
 
     def __init__(self) -> None:
         self._shell: subprocess.Popen[bytes] | None = None
-        self._one_by_one = threading.Lock()
+        self._lock = threading.Lock()
 
     def begin(self, group: int) -> None:
-        with self._one_by_one:
+        with self._lock:
             if self._shell is None:
                 quiet = subprocess.DEVNULL
                 with suppress(OSError):  # without a shell, children still end with their parent
@@ -83,7 +83,7 @@ class Watcher:
             self._tell(f"+ {group}\n")
 
     def end(self, group: int) -> None:
-        with self._one_by_one:
+        with self._lock:
             self._tell(f"- {group}\n")
 
     def _leave(self) -> None:
@@ -109,13 +109,13 @@ class LocalSpawner:
     def spawn(self, spec: ChildSpec) -> LocalChild:
         listener = socket.create_server(("127.0.0.1", 0))
         token, mark = secrets.token_hex(16), secrets.token_hex(8)
-        door = f"{listener.getsockname()[1]}:{token}"
+        address = f"{listener.getsockname()[1]}:{token}"
         output = tempfile.TemporaryFile()  # noqa: SIM115 - kept as long as the child
         try:
             process = subprocess.Popen(
                 _command(spec),
                 cwd=spec.cwd,
-                env={**dict(spec.env), VARIABLE: door, PARENT: str(os.getpid()), MARK: mark},
+                env={**dict(spec.env), VARIABLE: address, PARENT: str(os.getpid()), MARK: mark},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -127,18 +127,21 @@ class LocalSpawner:
             raise PerfgateError("child-start", f"{_command(spec)[0]} does not start: {fault}") from fault
         WATCHER.begin(process.pid)
         _pin(process.pid, spec.cpus)
-        return LocalChild(spec.label, ProcessFamily(process, mark), (listener, token), output)
+        return LocalChild(spec.label, ProcessFamily(process, mark), listener, token, output)
 
 
 class LocalChild:
     """One running child."""
 
-    def __init__(self, label: str, family: ProcessFamily, door: tuple[socket.socket, str], output: IO[bytes]) -> None:
-        self.label, self._family, self._door, self._output = label, family, door, output
+    def __init__(
+        self, label: str, family: ProcessFamily, listener: socket.socket, token: str, output: IO[bytes]
+    ) -> None:
+        self.label, self._family, self._output = label, family, output
+        self._listener, self._token = listener, token
         self._process = family.leader
         self._line: Line | None = None
-        self._said = ""
-        self._closing, self._asking = threading.Lock(), threading.Lock()
+        self._last_text = ""
+        self._close_lock, self._request_lock = threading.Lock(), threading.Lock()
         self._closed = False
 
     def fork(self) -> LocalChild:
@@ -151,7 +154,7 @@ class LocalChild:
             listener.close()
             raise
         WATCHER.begin(pid)
-        return LocalChild(self.label, ProcessFamily(ForkedProcess(pid, self._request), mark), (listener, token), output)
+        return LocalChild(self.label, ProcessFamily(ForkedProcess(pid, self._request), mark), listener, token, output)
 
     def _forked(self, order: Fork) -> int:
         answer = self._request(order)
@@ -160,7 +163,7 @@ class LocalChild:
         return answer.pid
 
     def _request(self, command: Command) -> Answer:
-        with self._asking:
+        with self._request_lock:
             self.send(command)
             return self.receive(_SEND_S)
 
@@ -193,13 +196,13 @@ class LocalChild:
 
     def close(self) -> None:
         """End everything that the child started, even if it died: first by a request, then by force."""
-        with self._closing:
+        with self._close_lock:
             if self._closed:
                 return
-            self._said = self.tail()
+            self._last_text = self.tail()
             if self._line is not None:
                 self._line.close()
-            self._door[0].close()
+            self._listener.close()
             self._family.end()
             WATCHER.end(self._process.pid)
             self._output.close()
@@ -207,7 +210,7 @@ class LocalChild:
 
     def tail(self) -> str:
         if self._output.closed:
-            return self._said
+            return self._last_text
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - _TAIL_BYTES))
         return self._output.read().decode("utf-8", "replace").strip()
@@ -223,7 +226,7 @@ class LocalChild:
                 raise PerfgateError(
                     "child-hung", f"{self.label} did not connect within {_START_S:.0f} s{self._last_output()}"
                 )
-            self._line = _accept_child(*self._door)
+            self._line = _accept_child(self._listener, self._token)
         return self._line
 
     def _crash_error(self) -> PerfgateError:

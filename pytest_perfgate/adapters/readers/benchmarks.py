@@ -42,7 +42,7 @@ def read_google_benchmark(path: Path) -> BenchFile:
     context = mapping(body.get("context"))
     return BenchFile(
         tool="google-benchmark",
-        results=tuple(_result(name, one, place) for name, group in groups.items() for one in _split_families(group)),
+        results=tuple(_google_result(name, one, place) for name, group in groups.items() for one in _families(group)),
         when=str(context.get("date") or ""),
         machine=str(context.get("host_name") or ""),
     )
@@ -61,7 +61,7 @@ def _with_type(row: Row, names: set[str]) -> Row:
     return {**row, "run_name": row.get("run_name") or name, "run_type": "iteration"}
 
 
-def _split_families(rows: Sequence[Row]) -> Sequence[Sequence[Row]]:
+def _families(rows: Sequence[Row]) -> Sequence[Sequence[Row]]:
     """Separate benchmarks that share a name, by family; before 1.5.3 rows name no family."""
     families: dict[str, list[Row]] = {}
     for row in rows:
@@ -70,7 +70,7 @@ def _split_families(rows: Sequence[Row]) -> Sequence[Sequence[Row]]:
     return numbered if len(numbered) > 1 else [rows]
 
 
-def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
+def _google_result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
     aggregates = {str(row.get("aggregate_name")): row for row in rows if row["run_type"] == "aggregate"}
     runs = [row for row in rows if row["run_type"] != "aggregate"]
     times = [t for t in (_time(row, place) for row in runs) if t is not None]
@@ -145,7 +145,7 @@ def read_asv(path: Path) -> BenchFile:
     timed = [name for name in rows if name.rpartition(".")[2].lower().startswith("time")]
     return BenchFile(
         tool="asv",
-        results=tuple(result for name in timed for result in _results(name, rows[name], columns, place)),
+        results=tuple(result for name in timed for result in _asv_results(name, rows[name], columns, place)),
         commit=str(body.get("commit_hash") or ""),
         when=_date(body.get("date")),
         machine=str(mapping(body.get("params")).get("machine") or ""),
@@ -153,9 +153,9 @@ def read_asv(path: Path) -> BenchFile:
     )
 
 
-def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[BenchResult]:
+def _asv_results(name: str, row: Any, columns: list[str], place: str) -> Iterator[BenchResult]:
     """Yield a result for each combination of parameters; none for a benchmark that failed in all."""
-    values, params, repeats = _fields(row, columns)
+    values, params, repeats = _asv_fields(row, columns)
     if not isinstance(params, list) or not all(isinstance(axis, list) for axis in params):
         raise PerfgateError("artifact-unreadable", f"the parameters of {name} are no lists", place=place)
     count, listed = prod(map(len, params)), values if isinstance(values, list) else [values]
@@ -174,7 +174,7 @@ def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[Be
         )
 
 
-def _fields(row: Any, columns: list[str]) -> tuple[Any, Any, list[Any]]:
+def _asv_fields(row: Any, columns: list[str]) -> tuple[Any, Any, list[Any]]:
     """Return (results, parameters, samples): version 2 has rows with columns, earlier ones a mapping or a number."""
     if isinstance(row, list):
         row = dict(zip(columns, row))
@@ -233,7 +233,7 @@ def read_hyperfine(path: Path) -> BenchFile:
     body, place = read_json(path, "hyperfine"), f"{path}: results"
     rows = [_as_version_1(row, place) for row in objects(member(body, "results", list, str(path)), place)]
     names = [member(row, "command", str, place) for row in rows]
-    results = (_command(row, name, names.count(name) > 1, place) for row, name in zip(rows, names))
+    results = (_hyperfine_result(row, name, names.count(name) > 1, place) for row, name in zip(rows, names))
     when = mapping(body.get("metadata")).get("start_time")
     return BenchFile(tool="hyperfine", results=tuple(results), when=str(when or ""))
 
@@ -253,7 +253,7 @@ def _as_version_1(row: Row, place: str) -> Row:
     }
 
 
-def _command(row: Row, name: str, repeated: bool, place: str) -> BenchResult:
+def _hyperfine_result(row: Row, name: str, repeated: bool, place: str) -> BenchResult:
     """Return one command; parameters that it does not contain, such as those of ``--prepare``, tell it from others."""
     times, codes = list_of(row.get("times")), list_of(row.get("exit_codes"))
     values = ", ".join(f"{one} = {text}" for one, text in mapping(row.get("parameters")).items()) if repeated else ""
@@ -301,13 +301,13 @@ def _nvbench_results(bench: Any, devices: Mapping[str, str], place: str) -> Iter
     if isinstance(states, Mapping):
         states = [{"name": name, **state} if isinstance(state, Mapping) else state for name, state in states.items()]
     for state in objects(states, f"{where}: states"):
-        name = _name(state)
+        name = _state_name(state)
         summaries = dict(_summaries(state.get("summaries"), f"{where}[{name}]: summaries"))
         card = devices.get(str(state.get("device")), "")
         yield _nvbench_result(f"{title}[{name}]" if name else title, state, summaries, card)
 
 
-def _name(state: Mapping[str, Any]) -> str:
+def _state_name(state: Mapping[str, Any]) -> str:
     """Return the state's name, or what older versions have instead."""
     listed = [f"{axis.get('name')}={axis.get('value')}" for axis in map(mapping, list_of(state.get("axis_values")))]
     return str(state.get("name") or state.get("description") or " ".join(listed))

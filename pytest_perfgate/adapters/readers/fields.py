@@ -225,8 +225,8 @@ _USER, _HOST, _FOLDER = (
 """Variables that name a person, a machine, or the folder in which the program was started."""
 
 
-_SAYS = regex(r'"((?i:host_?name|computer_?name|user_?name|logname)|USER|HOST)"\s*:\s*"([^"\\]+)"')
-_TOLD = (
+_NAMES = regex(r'"((?i:host_?name|computer_?name|user_?name|logname)|USER|HOST)"\s*:\s*"([^"\\]+)"')
+_MACHINES = (
     regex(r'"machine_info"\s*:.{,4096}?"node"\s*:\s*"([^"\\]+)"', re.DOTALL),
     regex(r'"params"\s*:\s*\{[^{}]*?"machine"\s*:\s*"([^"\\]+)"'),
     regex(r"(?<![A-Za-z])([A-Za-z][\w.-]{0,253}?)_\d+\.\d+\.pt\.trace\.json"),
@@ -249,9 +249,9 @@ def _pairs(path: Path, head: bytes) -> Iterator[tuple[str, str]]:
         yield from pairs_of_export(path)
         return
     text = (unpacked_head(head, _EDGE) or head).decode(errors="replace")
-    yield from _SAYS.findall(text)
+    yield from _NAMES.findall(text)
     yield from PAIR.findall(text) if path.suffix in REPORTS else ()
-    yield from (("host", host) for pattern in _TOLD for host in pattern.findall(f"{text}\n{path.name}"))
+    yield from (("host", host) for pattern in _MACHINES for host in pattern.findall(f"{text}\n{path.name}"))
     before, header, rows = text.partition('"Host Name"')
     if header:
         place = before.rpartition("\n")[2].count('",')

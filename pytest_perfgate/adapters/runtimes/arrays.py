@@ -66,6 +66,7 @@ class ArrayContents:
         return bool(here == there and begins < last and first < ends)
 
     def level(self, array: Any) -> str | None:
+        """Return the value of all elements of an array on a device; "" if they differ, None if that is not checked."""
         library = _library(array)
         if library is _Numpy or prod(array.shape) < _MANY:
             return None
@@ -77,8 +78,6 @@ class ArrayContents:
 
 
 class _Numpy:
-    """``numpy.ndarray``."""
-
     kind = ("numpy", "ndarray")
 
     @staticmethod
@@ -226,8 +225,6 @@ class _Torch:
 
 
 class _Cupy:
-    """``cupy.ndarray``."""
-
     kind = ("cupy", "ndarray")
 
     @staticmethod

@@ -103,6 +103,7 @@ def _unobservable() -> MetricSet:
 
 
 def analysis_of(view: TraceView) -> Analysis:
+    """Return the analysis of one rank's trace."""
     rank = view.whole.trace.rank or 0
     subject = name_of(view.survey)
     meeting = Meeting(parts=collectives(view.survey, rank), present=frozenset({rank}))

@@ -76,9 +76,9 @@ def place(work: Work, time_ns: float, roof: Roof) -> Placement:
 
     rate = work.flops / time_ns * 1e9 if work.flops is not None and time_ns > 0 else None
     moved = work.bytes / time_ns * 1e9 if work.bytes is not None and time_ns > 0 else None
-    peak, band = roof.rate(work.dtype), roof.bandwidth
+    peak, bandwidth = roof.rate(work.dtype), roof.bandwidth
     compute = rate / peak if rate is not None and peak else None
-    memory = moved / band if moved is not None and band and not fits_cache(work, roof) else None
+    memory = moved / bandwidth if moved is not None and bandwidth and not fits_cache(work, roof) else None
     return Placement(
         flops_rate=typed_rate(rate, work.dtype),
         bandwidth=moved,
@@ -109,19 +109,19 @@ def _peak_text(peak: float | None, dtype: str) -> str:
 
 def ideal_ns(work: Work, roof: Roof) -> float | None:
     """Return the least time that a roof allows for this work."""
-    peak, band = roof.rate(work.dtype), roof.bandwidth
+    peak, bandwidth = roof.rate(work.dtype), roof.bandwidth
     times = [work.flops / peak * 1e9] if work.flops and peak else []
-    times += [work.bytes / band * 1e9] if work.bytes and band and not fits_cache(work, roof) else []
+    times += [work.bytes / bandwidth * 1e9] if work.bytes and bandwidth and not fits_cache(work, roof) else []
     return max(times, default=None)
 
 
 def bound(work: Work, roof: Roof) -> str:
-    peak, band = roof.rate(work.dtype), roof.bandwidth
-    if work.flops and peak and work.bytes and band:
-        if work.flops / peak >= work.bytes / band:
+    peak, bandwidth = roof.rate(work.dtype), roof.bandwidth
+    if work.flops and peak and work.bytes and bandwidth:
+        if work.flops / peak >= work.bytes / bandwidth:
             return "compute"
         return "cache" if fits_cache(work, roof) else "memory"
-    if not work.flops and work.bytes and band:
+    if not work.flops and work.bytes and bandwidth:
         return "cache" if fits_cache(work, roof) else "memory"
     return "compute" if work.flops and peak and not work.bytes else ""
 

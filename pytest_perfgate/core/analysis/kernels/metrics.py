@@ -42,7 +42,7 @@ def metrics_of(
     every = [mix for d in diagnoses for mix in (d.whole, d.ran) if mix]
     opcodes = sorted({name for mix in every for name in mix.counts})
     requested = tuple(requested)
-    written = _meant(requested, opcodes, every)
+    names = _instruction_names(requested, opcodes, every)
     if len(every) * len(opcodes) > most:
         patterns = [whole_name(labelled) for labelled in requested]
         opcodes = [name for name in opcodes if any(fnmatchcase(name, pattern) for pattern in patterns)]
@@ -50,11 +50,11 @@ def metrics_of(
     several = _in_several_files(diagnoses)
     metrics: list[Metric] = []
     for d, who in named:
-        own = [*_kernel_metrics(d, who, opcodes), *requested_counts(d, who, written)]
+        own = [*_kernel_metrics(d, who, opcodes), *requested_counts(d, who, names)]
         if (d.name, d.facts.arch) in several:
             own = [_of_file(one, d.facts.source) for one in own]
         metrics += own
-    absent = [gap for d, who in named for gap in uncounted(d, who, written)]
+    absent = [gap for d, who in named for gap in uncounted(d, who, names)]
     if metrics and len(named) > most:
         absent += _absent_once(named, source, {one.name for one in metrics})
     else:
@@ -89,7 +89,7 @@ def _of_file(metric: Metric, source: str) -> Metric:
     return replace(metric, note="; ".join(filter(None, (metric.note, f"of {source}"))))
 
 
-def _meant(requested: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]) -> dict[Labels, str]:
+def _instruction_names(requested: Iterable[Labels], opcodes: Sequence[str], every: Sequence[Mix]) -> dict[Labels, str]:
     """Return the requested instructions that exist; a name that no architecture has is refused later."""
     exact = {opcode for mix in every for opcode in mix.exact}
     full = {labelled: whole_name(labelled) for labelled in requested}
@@ -127,8 +127,8 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
         yield metric(name, number, who, diagnosis.answered.get(name) or diagnosis.facts.notes.get(name, ""))
     if diagnosis.occupancy is not None:
         yield metric("occupancy_limit", diagnosis.occupancy.fraction, who, diagnosis.occupancy.note)
-    elif (percent := theoretical(diagnosis)) is not None:
-        yield metric("occupancy_limit", percent, who, "as ncu says")
+    elif (fraction := theoretical(diagnosis)) is not None:
+        yield metric("occupancy_limit", fraction, who, "as ncu says")
     if diagnosis.cliff is not None and not diagnosis.cliff.moot:
         yield metric("cliff_distance", diagnosis.cliff.edge - diagnosis.cliff.shared, who)
     for reason, share in diagnosis.stalls.items():
@@ -168,10 +168,10 @@ def _main_loop(diagnosis: Diagnosis, counts: Mapping[str, int]) -> tuple[Mapping
     return (counts, diagnosis.loop.rows, "") if diagnosis.loop else ({}, range(0), "the kernel has no loop")
 
 
-def requested_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Metric]:
+def requested_counts(diagnosis: Diagnosis, who: Labels, names: Mapping[Labels, str]) -> Iterator[Metric]:
     """Yield counts of the instructions that limits name, in the kernel, in its main loop, as executed."""
     whole, inner, ran = diagnosis.whole, diagnosis.inner, diagnosis.ran
-    for label, name in written.items():
+    for label, name in names.items():
         note = _too_early(name, diagnosis.facts.arch)
         if whole is not None:
             yield metric("count", counted(name, whole.exact), (*who, *label), note)
@@ -193,11 +193,11 @@ def _bare(name: str, ran: Mix) -> bool:
     return bool(modifiers and ran.counts.get(opcode)) and not any("." in full for full in ran.exact)
 
 
-def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Absent]:
+def uncounted(diagnosis: Diagnosis, who: Labels, names: Mapping[Labels, str]) -> Iterator[Absent]:
     """Yield executed instructions whose modifiers were not counted."""
     why = "opcodes were counted without their modifiers"
     fix = "collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all"
-    for label, name in written.items():
+    for label, name in names.items():
         if diagnosis.ran is not None and _bare(name, diagnosis.ran):
             yield Absent(name="executed", labels=tuple(sorted((*who, *label))), why=why, fix=fix)
 
@@ -387,8 +387,8 @@ def _answers(
         lacking = Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), fix=_LINK)
         yield from (lacking, replace(lacking, name="cliff_distance"))
         return
-    static = facts.launch.shared_dynamic if facts.launch else 0
-    shared = static_shared(facts) + (static if launch.shared is None else launch.shared)
+    dynamic = facts.launch.shared_dynamic if facts.launch else 0
+    shared = static_shared(facts) + (dynamic if launch.shared is None else launch.shared)
     note = "" if arch == facts.arch else f"registers as compiled for {facts.arch}"
     block = {"threads": launch.threads, "registers": facts.resources.registers, "shared": shared}
     occupied = occupancy(limits[arch], **block, most=facts.most_threads)

@@ -57,7 +57,7 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     else:
         subtitle = "registers, stack and shared memory as ptxas -v printed them; a log holds no machine code"
     subtitle = "; ".join(filter(None, (subtitle, without(d.facts for d in diagnoses))))
-    return Document(title=title, blocks=(table, *_loud(diagnoses)), subtitle=subtitle)
+    return Document(title=title, blocks=(table, *_notable(diagnoses)), subtitle=subtitle)
 
 
 def _code_row(diagnosis: Diagnosis, file: str, unknown: str | None) -> tuple[Cell, ...]:
@@ -94,7 +94,7 @@ def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     by_name = tuple(_by_name(ranked))
     note = f"Not collected for any of them: {', '.join(missing)}." if missing else ""
     table = Table(columns=tuple(columns), rows=tuple(rows), note=note, limit=_LAUNCHES if by_name else 0)
-    return Document(title=title, blocks=(*by_name, table, *_evidence(ranked), *_loud(ranked)))
+    return Document(title=title, blocks=(*by_name, table, *_evidence(ranked), *_notable(ranked)))
 
 
 _LAUNCHES = 20
@@ -128,7 +128,7 @@ def _evidence(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
         yield Section(title="Classes and their evidence", blocks=(Bullets(items=tuple(items)),))
 
 
-def _loud(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
+def _notable(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
     """Yield what a reader should not have to search for."""
     builds, texts = defaultdict[str, set[str]](set), defaultdict[tuple[str, str], set[str]](set)
     for d in diagnoses:
