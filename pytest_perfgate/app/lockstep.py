@@ -295,6 +295,7 @@ def joined(turns: Sequence[Samples], warm: Samples, long: Samples | None = None)
         durations=tuple(duration for turn in turns for duration in turn.durations),
         cpu=tuple(time for turn in turns for time in turn.cpu),
         waits=tuple(wait for turn in turns for wait in turn.waits),
+        busy=tuple(time for turn in turns for time in turn.busy),
         turns=tuple(len(turn.durations) for turn in turns),
         settled=settled_of(long) if long else None,
         clock_hz=tuple(hz for turn in turns for hz in turn.clock_hz),

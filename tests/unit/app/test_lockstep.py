@@ -9,10 +9,12 @@ import pytest
 from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, _turn, joined
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.passes import one_by_one
+from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Cache, Plan
+from tests.unit.core.judge.bench import measured
 
 
 def test_calls_that_are_waited_for_one_by_one_are_not_put_together_in_a_turn() -> None:
@@ -30,6 +32,14 @@ def test_what_was_queued_is_that_of_all_turns_or_of_none(unqueued: float | None,
     whole = joined([TURN, replace(TURN, durations=(4.0,), cpu=(3.0,), unqueued=unqueued, others=1.5)], TURN)
     assert (whole.durations, whole.cpu, whole.turns) == ((1.0, 2.0, 4.0), (1.0, 1.5, 3.0), (2, 1))
     assert (whole.unqueued, whole.others) == (mean, 1.0)
+
+
+def test_the_busy_part_of_a_call_is_that_of_all_turns() -> None:
+    turn = Samples(durations=(2.0, 2.0), busy=(1.0, 1.0), timer="cupti", stop=Stop.COUNT)
+    whole = joined([turn, replace(turn, durations=(2.0,), busy=(1.0,))], turn)
+    assert whole.busy == (1.0, 1.0, 1.0)
+    metrics = metrics_of(measured(0, processes=(whole,)), None)
+    assert metrics.find("busy")[0].value == 0.5
 
 
 def test_a_timer_that_takes_no_samples_is_a_sentence_and_no_statistics_error() -> None:
