@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, s
 from pytest_perfgate.core.judge.rounds import Pairs
 from pytest_perfgate.core.render.words import about, detectable, edges, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
-from pytest_perfgate.core.stats.summary import median, middle
+from pytest_perfgate.core.stats.summary import interquartile_range, median, middle
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem
 from pytest_perfgate.model.values import Dimension, first_of
@@ -186,8 +186,7 @@ def time_of(samples: Samples, *, by_cpu: bool) -> float:
 def spread(samples: Samples, *, by_cpu: bool) -> float:
     """Return the interquartile range within the process, as a fraction of its median."""
     ordered = sorted(samples.cpu if by_cpu else samples.durations)
-    last = len(ordered) - 1
-    return (ordered[(3 * last + 3) // 4] - ordered[last // 4]) / median(ordered)
+    return interquartile_range(ordered) / median(ordered)
 
 
 _LEVEL = 0.15
