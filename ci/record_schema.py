@@ -33,7 +33,7 @@ def record_schema() -> dict[str, Any]:
             '{"shared": N} stands for entry N of the list "shared", {"shared": [N, M]} for a list of such entries; '
             '{"float": "nan"} for what JSON cannot write. '
             'Samples are left out of "run": their counts '
-            "(durations, cycles, clocks of each process of each case) say how the doubles in the sample file are cut."
+            "(durations, 0, clocks of each process of each case) say how the doubles in the sample file are cut."
         ),
         "type": "object",
         "required": ["perfgate", "run", "shared", "samples"],

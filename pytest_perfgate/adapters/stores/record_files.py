@@ -31,30 +31,27 @@ if TYPE_CHECKING:
 MAGIC = b"perfgate samples 1\n"
 
 Counts = list[list[list[int]]]
-"""For each case and process, the numbers of durations, cycles and clocks."""
+"""For each case and process, the numbers of durations and clocks; between them is a 0, a column without content."""
 
 
 def render_samples(report: RunReport) -> bytes:
     """Return every timer reading of a run, as compressed doubles."""
     numbers = array("d")
     for samples in _processes(report):
-        for column in (samples.durations, samples.cycles, samples.clock_hz):
+        for column in (samples.durations, samples.clock_hz):
             numbers.extend(column)
     return MAGIC + zlib.compress(_little(numbers).tobytes(), 6)
 
 
 def counts(report: RunReport) -> Counts:
     return [
-        [
-            [len(s.durations), len(s.cycles), len(s.clock_hz)]
-            for s in (case.measurement.processes if case.measurement else ())
-        ]
+        [[len(s.durations), 0, len(s.clock_hz)] for s in (case.measurement.processes if case.measurement else ())]
         for case in report.cases
     ]
 
 
 def without_samples(report: RunReport) -> RunReport:
-    return _mapped(report, (replace(s, durations=(), cycles=(), clock_hz=(), waits=()) for s in _processes(report)))
+    return _mapped(report, (replace(s, durations=(), clock_hz=(), waits=()) for s in _processes(report)))
 
 
 def with_samples(report: RunReport, data: bytes, table: Counts, place: str, *, clocks_only: bool) -> RunReport:
@@ -77,13 +74,11 @@ def with_samples(report: RunReport, data: bytes, table: Counts, place: str, *, c
 
 def _with_arrays(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
     at = 0
-    for samples, triple in zip(processes, flat):
-        columns = []
-        for count in triple:
-            columns.append(tuple(numbers[at : at + count]))
-            at += count
-        durations, cycles, clock_hz = columns
-        yield replace(samples, durations=durations, cycles=cycles, clock_hz=clock_hz)
+    for samples, (durations, unused, clocks) in zip(processes, flat):
+        begin, at = at, at + durations + unused + clocks
+        yield replace(
+            samples, durations=tuple(numbers[begin : begin + durations]), clock_hz=tuple(numbers[at - clocks : at])
+        )
 
 
 def _with_clocks(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
