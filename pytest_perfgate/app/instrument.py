@@ -51,12 +51,12 @@ def _choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[
         _require(runtime.availability(), "runtime")
         return runtime
     for runtime in (one for one in runtimes if one.recognises(modules)):
-        telling = runtime if call is not None and isinstance(runtime, SupportsTouches) else None
-        if telling is None or telling.touches(call):  # a library that cannot tell is accepted
+        precise = runtime if call is not None and isinstance(runtime, SupportsTouches) else None
+        if precise is None or precise.touches(call):  # one that cannot tell what a call touches is accepted
             availability = runtime.availability()
             if availability.usable:
                 return runtime
-            if telling is not None:
+            if precise is not None:
                 _require(availability, "runtime")
     return runtimes[-1]
 
@@ -156,7 +156,7 @@ def lease_name(device: Device) -> str:
     return plain or device.pci.lower() or f"{device.name}-{device.index}"
 
 
-def begins(device: Device, uuid: str) -> bool:
+def has_uuid(device: Device, uuid: str) -> bool:
     """Return whether a shortened UUID, as CUDA accepts it, is of this device."""
     prefixes = ("GPU-", "MIG-")
     as_driver_writes = device.uuid if device.uuid.startswith(prefixes) else f"GPU-{device.uuid}"
@@ -291,7 +291,7 @@ def picked(devices: Sequence[Device], name: str) -> Device:
         same = name in names or plain == device.uuid.removeprefix("GPU-")
         if same or (device.key and name.startswith(f"{device.key}-")):
             return device
-    begun = [device for device in devices if begins(device, name)]
+    begun = [device for device in devices if has_uuid(device, name)]
     if len(begun) == 1:
         return begun[0]
     visible = "; ".join(f"{at}: {device.name} {device.uuid}" for at, device in enumerate(devices))

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.instrument import at_least, begins
+from pytest_perfgate.app.instrument import at_least, has_uuid
 from pytest_perfgate.app.passes import one_by_one
 from pytest_perfgate.app.spread import Start, WaitingChildren
 from pytest_perfgate.core.judge.metrics import timed_metrics, timing
@@ -273,7 +273,7 @@ def _check_device(measurement: Measurement, name: str) -> Measurement:
     device, read = measurement.device, measurement.identity.timer == READ
     plain = name.removeprefix("GPU-")
     named = name in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-")
-    if not name or read or named or begins(device, name):
+    if not name or read or named or has_uuid(device, name):
         return measurement
     what = f"asked for device {name}, and it ran on {device.name} (index {device.index}, {device.key})"
     return replace(measurement, problems=(*measurement.problems, Problem(code="device-other", what=what, retry=False)))

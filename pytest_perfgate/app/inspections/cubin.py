@@ -26,7 +26,7 @@ from pytest_perfgate.core.analysis.kernels.metrics import (
     requested_opcodes,
 )
 from pytest_perfgate.core.analysis.kernels.reports import analysis_report, devlog_part
-from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, labels_of, without
+from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, labels_of, unread_note
 from pytest_perfgate.core.analysis.kernels.views import (
     bottleneck_view,
     changes_view,
@@ -242,7 +242,7 @@ def _held_on(arch: str, facts: KernelFacts, launch: Mapping[str, str]) -> Kernel
 def _window(diagnoses: Sequence[Diagnosis]) -> str:
     arches = sorted({d.facts.arch for d in diagnoses})
     compilers = sorted({d.facts.code.compiler for d in diagnoses if d.facts.code and d.facts.code.compiler})
-    left_out = without(d.facts for d in diagnoses)
+    left_out = unread_note(d.facts for d in diagnoses)
     kernels_by_arch = f"{plural(len(diagnoses), 'kernel')} for {', '.join(arches)}"
     return "; ".join(filter(None, (kernels_by_arch, left_out, *compilers)))
 

@@ -55,7 +55,7 @@ def _facts(disassembly: Disassembly, name: str, arch: str, code: KernelCode) -> 
     )
 
 
-def without(kernels: Iterable[KernelFacts]) -> str:
+def unread_note(kernels: Iterable[KernelFacts]) -> str:
     """Return for which architectures the library has code that is not read; "" if there is none."""
     names = ", ".join(dict.fromkeys(facts.notes[_LEFT_OUT] for facts in kernels if _LEFT_OUT in facts.notes))
     return f"without the code for {names}, which is not read" if names else ""
@@ -161,9 +161,9 @@ def closing(code: KernelCode, branches: Sequence[tuple[int, int]]) -> list[tuple
     rows = [row for row, opcode in enumerate(code.opcodes) if roots[opcode] in JUMPS or roots[opcode] in _ENDS]
     begins, edges = _blocks(code, rows, roots)
     above = _dominators(edges)
-    home = {begin: block for block, begin in enumerate(begins)}
-    last = {end - 1: block for block, end in enumerate([*begins[1:], len(code)])}
-    return [(target, row) for target, row in branches if _leads_through(above, home[target], last[row])]
+    starting = {begin: block for block, begin in enumerate(begins)}
+    ending = {end - 1: block for block, end in enumerate([*begins[1:], len(code)])}
+    return [(target, row) for target, row in branches if _leads_through(above, starting[target], ending[row])]
 
 
 def _blocks(code: KernelCode, rows: Sequence[int], roots: dict[str, str]) -> tuple[list[int], Edges]:
@@ -171,13 +171,13 @@ def _blocks(code: KernelCode, rows: Sequence[int], roots: dict[str, str]) -> tup
     jumps = {row: _target(code, row) for row in rows if roots[code.opcodes[row]] in JUMPS}
     inside = (target for target in jumps.values() if target is not None)
     begins = sorted({0, *inside, *(row + 1 for row in rows if row + 1 < len(code))})
-    number = {begin: block for block, begin in enumerate(begins)}
+    starting = {begin: block for block, begin in enumerate(begins)}
     ends, edges = frozenset(rows), []
     for end in (*begins[1:], len(code)):
         row = end - 1
         target = jumps.get(row)
         goes_on = end < len(code) and (row not in ends or _conditional(code, row, jump=row in jumps))
-        edges.append(([number[target]] if target is not None else []) + ([number[end]] if goes_on else []))
+        edges.append(([starting[target]] if target is not None else []) + ([starting[end]] if goes_on else []))
     return begins, edges
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.analysis.decisions import gain_text, text_of
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.counters import PLAIN, launches_of
-from pytest_perfgate.core.analysis.kernels.sass_facts import changes, identity, loops, same_code, without
+from pytest_perfgate.core.analysis.kernels.sass_facts import changes, identity, loops, same_code, unread_note
 from pytest_perfgate.core.render.words import distinct_names, quantity, signed
 from pytest_perfgate.model.metric import (
     Block,
@@ -56,7 +56,7 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
         subtitle = "registers and shared memory as the cubin says; loops and loads from its machine code"
     else:
         subtitle = "registers, stack and shared memory as ptxas -v printed them; a log holds no machine code"
-    subtitle = "; ".join(filter(None, (subtitle, without(d.facts for d in diagnoses))))
+    subtitle = "; ".join(filter(None, (subtitle, unread_note(d.facts for d in diagnoses))))
     return Document(title=title, blocks=(table, *_notable(diagnoses)), subtitle=subtitle)
 
 

@@ -21,7 +21,7 @@ from pytest_perfgate.adapters.readers.cubin_elf import _entry, _representatives,
 from pytest_perfgate.app.inspections.cubin import Cubin
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.analysis.kernels.metrics import metrics_of
-from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops, spilled, without
+from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops, spilled, unread_note
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
@@ -228,7 +228,7 @@ def test_a_library_is_read_without_the_architectures_that_are_not(tmp_path, vari
     path.write_bytes(fatbin(*(variants[name] for name in old), (CUBINS / "copy.sm_80.cubin").read_bytes()))
     facts = [k for code in read_cubins([path]) for k in kernels(code)]
     assert {(k.name, k.arch) for k in facts} == {("copy_wide", "sm_80"), ("copy_narrow", "sm_80")}
-    assert without(facts) == (f"without the code for {left_out}, which is not read" if left_out else "")
+    assert unread_note(facts) == (f"without the code for {left_out}, which is not read" if left_out else "")
 
 
 @needs_both
